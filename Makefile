@@ -1,0 +1,73 @@
+# make sweep: measure this machine.  make test: prove the kernels.  Needs python3 with venv, a C compiler and make.
+PYTHON ?= python3
+VENV := build/venv
+BIN := $(VENV)/bin
+CASES ?= 400
+COMMA := ,
+
+.PHONY: sweep test test-full bundle clean prerequisites check-sanitize check-neon
+
+sweep: $(VENV)/installed
+	$(BIN)/kvbench profile decode --model llama-3-8b --context 4096 --dtype f16 --layout head --threads all
+
+test: $(VENV)/tested
+	$(BIN)/python -m pytest
+
+test-full: $(VENV)/tested check-sanitize check-neon
+	$(BIN)/python -m pytest -m "full or not full"
+
+# One line for what is missing, before anything else happens.
+prerequisites:
+	@command -v $(PYTHON) >/dev/null || { echo "kvbench needs Python 3.11 or newer:" \
+	  "apt install python3 python3-venv (Debian), dnf install python3 (Fedora)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kvbench needs Python 3.11 or newer;" \
+	  "this is $$($(PYTHON) -V): apt install python3.11 python3.11-venv (Debian), dnf install python3.11 (Fedora)," \
+	  "then make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "kvbench needs Python's venv module:" \
+	  "apt install python3-venv (Debian), dnf install python3 (Fedora)" >&2; exit 1; }
+	@printf '#include <pthread.h>\nint main(void) { return 0; }\n' | $(CC) -x c -o /dev/null - 2>/dev/null || { echo \
+	  "kvbench needs a C compiler, and $(CC) is missing or does not work:" \
+	  "apt install gcc libc6-dev (Debian), dnf install gcc glibc-devel (Fedora)" >&2; exit 1; }
+
+$(BIN)/python: | prerequisites
+	$(PYTHON) -m venv $(VENV)
+
+# Python files are used where they stand; the library is built again when a C file or the packaging changes.
+BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* suites/*)
+$(VENV)/installed: $(BIN)/python $(BUILT_FROM)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/tested: $(BIN)/python $(BUILT_FROM)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@ $(VENV)/installed
+
+# The C check program replays cases and the oracle's answers from files: under sanitizers, and as Arm code under qemu.
+build/cases: $(VENV)/tested $(wildcard tests/*.py)
+	rm -rf $@
+	$(BIN)/python -m tests.fuzz --cases $(CASES) --write $@
+
+CHECK_BUILD = $(BIN)/cmake -S kernels -B $(@D) -DKVB_CHECK=ON $(1) >$(@D).log && $(BIN)/cmake --build $(@D) -j 2
+C_SOURCES := $(BUILT_FROM) $(wildcard tests/check/*)
+
+build/sanitize/kvb-check: $(VENV)/tested $(C_SOURCES)
+	$(call CHECK_BUILD,-DKVB_SANITIZE=address$(COMMA)undefined)
+
+build/neon/kvb-check: $(VENV)/tested $(C_SOURCES)
+	$(call CHECK_BUILD,-DCMAKE_TOOLCHAIN_FILE=aarch64.cmake -DCMAKE_EXE_LINKER_FLAGS=-static)
+
+check-sanitize: build/sanitize/kvb-check build/cases
+	$< build/cases/*
+
+check-neon: build/neon/kvb-check build/cases
+	qemu-aarch64 $< build/cases/*
+
+# Everything that a machine without a network needs.
+bundle: $(BIN)/python
+	rm -rf dist/bundle
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --wheel-dir dist/bundle .
+	@echo "copy dist/bundle to the other machine (same Python and architecture) and run there:"
+	@echo "  python3 -m venv kvb && kvb/bin/pip install --no-index --find-links bundle kvbench && kvb/bin/kvbench kernels"
+
+clean:
+	rm -rf build dist

@@ -1,0 +1,231 @@
+/* The binary interface of the kvbench kernel library.
+ *
+ * Plain declarations only: C includes this file through kvbench.h, and Python (cffi) reads it verbatim, so no
+ * preprocessor line may stand here. Sizes are in bytes and counts are int64_t unless a name says otherwise. A word
+ * (layout, dtype, isa...) crosses the interface as its index in the list that kvb_word() spells out.
+ */
+
+enum kvb_code {
+    KVB_OK = 0,
+    KVB_BAD_ARGUMENT = 1, /* a value is wrong: kvb_message() names the argument */
+    KVB_UNSUPPORTED = 2,  /* this CPU, or this build, cannot do it */
+    KVB_NO_MEMORY = 3,
+    KVB_SYSTEM = 4        /* the operating system refused */
+};
+
+/* The message that belongs to the last non-zero code returned on this thread. */
+const char *kvb_message(void);
+
+/* ---- words ---------------------------------------------------------------------------------------------------- */
+
+/* The index-th word of a list ("op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "prefetch"),
+ * or null past its end. */
+const char *kvb_word(const char *list, int32_t index);
+
+/* One kernel of the registry: op.variant.layout.dtype.isa. A word that does not apply is "-". */
+typedef struct kvb_kernel {
+    const char *op;
+    const char *variant;
+    const char *layout;
+    const char *dtype;
+    const char *isa;
+    const char *about;
+    int32_t runnable; /* this CPU has what the tier needs */
+} kvb_kernel;
+
+/* The index-th kernel, or null past the end. */
+const kvb_kernel *kvb_kernels(int32_t index);
+
+/* 1 when this CPU runs the tier, 0 when it cannot (or this build lacks it). */
+int32_t kvb_isa_runs(int32_t isa);
+/* The best tier that this CPU runs. */
+int32_t kvb_isa_best(void);
+
+/* One row per struct field of this file, so that a reader can refuse a library built from another one. */
+typedef struct kvb_field {
+    const char *name; /* "kvb_cache.capacity"; a struct itself stands as "kvb_cache" with offset 0 */
+    int64_t offset;
+    int64_t size;
+} kvb_field;
+const kvb_field *kvb_fields(int32_t index);
+/* Compiler and flags that made the library, and its version. */
+const char *kvb_build(void);
+
+/* ---- the cache ------------------------------------------------------------------------------------------------ */
+
+/* K and V of one layer. The row of token t, KV head h, sequence b lies at
+ *   head, position:  b * seq_stride + h * head_stride + slot * token_stride
+ *   paged:           table[b * table_stride + slot / block_tokens] * seq_stride
+ *                      + h * head_stride + (slot % block_tokens) * token_stride
+ * with slot = t, or t % capacity for a ring. Scales (i8) use the scale strides in the same way. */
+typedef struct kvb_cache {
+    int32_t layout;
+    int32_t inner; /* paged only: order of a block, by head or by token */
+    int32_t dtype;
+    int32_t scale; /* dtype of the scales, where the dtype has any */
+    int32_t ring;  /* 1: the slots are a ring, and a sequence may be longer than the capacity */
+    int32_t reserved;
+    int64_t batch;
+    int64_t kv_heads;
+    int64_t head_dim;
+    int64_t capacity; /* tokens per sequence */
+    int64_t block_tokens;
+    int64_t blocks; /* paged: blocks in the pool */
+    int64_t pad;    /* bytes added to each head's plane, so that heads do not share cache sets */
+    /* set by kvb_cache_plan */
+    int64_t row_bytes;
+    int64_t token_stride;
+    int64_t head_stride;
+    int64_t seq_stride;
+    int64_t scale_token_stride;
+    int64_t scale_head_stride;
+    int64_t scale_seq_stride;
+    int64_t plane_bytes;       /* K, and V again */
+    int64_t scale_plane_bytes; /* K scales, and V scales again */
+    int64_t bytes;             /* all four planes */
+    int64_t table_stride;      /* table entries per sequence */
+    /* set by kvb_cache_bind */
+    uint8_t *k;
+    uint8_t *v;
+    uint8_t *k_scale;
+    uint8_t *v_scale;
+    /* owned by the caller */
+    const int32_t *table;  /* [batch][table_stride], paged only; a negative entry is skipped by stores */
+    int64_t *lengths;      /* [batch], tokens stored so far */
+} kvb_cache;
+
+/* Check the shape and fill in strides and sizes. */
+int32_t kvb_cache_plan(kvb_cache *cache);
+/* Lay the planes of a planned cache over memory (64-byte aligned, cache->bytes long). */
+int32_t kvb_cache_bind(kvb_cache *cache, void *memory);
+/* Default padding of a head's plane: an odd number of lines. */
+int64_t kvb_cache_pad(void);
+
+/* ---- tasks: one op on given arguments, checked and planned ------------------------------------------------------ */
+
+typedef struct kvb_task kvb_task;
+void kvb_task_free(kvb_task *task);
+
+/* Decode attention for one new token per sequence. */
+typedef struct kvb_decode {
+    const kvb_cache *cache;
+    const float *q; /* [batch][q_heads][head_dim] */
+    float *out;     /* [batch][q_heads][head_dim] */
+    int64_t q_heads;
+    int64_t window; /* attend to the last `window` tokens; 0 = all */
+    float scale;    /* 0 = 1 / sqrt(head_dim) */
+    int32_t variant;
+    int32_t isa;
+    int32_t prefetch;
+    int64_t distance;      /* bytes ahead, for the prefetch scheme "near" */
+    int64_t wrap;          /* 0, or: walk a window of `wrap` tokens of the first head again and again (core roof) */
+    int32_t deterministic; /* split by shape only, never by the number of threads */
+    int32_t stages;        /* 1: time QK, softmax and PV apart (costs a few clock reads per tile) */
+} kvb_decode;
+
+int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **task);
+/* A pure read of the rows that the decode task would read: same threads, same order. */
+int32_t kvb_task_twin(const kvb_decode *args, int32_t threads, kvb_task **task);
+/* Pseudo-random rows of unit variance, written by the thread that the decode task will read them with. */
+int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kvb_task **task);
+
+/* Stores into a cache. */
+typedef struct kvb_store {
+    kvb_cache *cache;
+    const float *k;
+    const float *v;
+    int64_t tokens;    /* per sequence: 1 for append */
+    int32_t head_major; /* source order: 0 [batch][tokens][kv_heads][head_dim], 1 [batch][kv_heads][tokens][head_dim] */
+    int32_t nt;        /* non-temporal stores */
+    int32_t isa;
+    int32_t advance;   /* 1: lengths grow by `tokens` after the pass; 0: the pass can be repeated in place */
+} kvb_store;
+
+/* One token for every sequence, at its length. */
+int32_t kvb_task_append(const kvb_store *args, int32_t threads, kvb_task **task);
+/* `tokens` prompt tokens for every sequence, from its length on. */
+int32_t kvb_task_bulk(const kvb_store *args, int32_t threads, kvb_task **task);
+/* Zero every byte of the planes. */
+int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb_task **task);
+/* The decoded rows as float32 [batch][tokens][kv_heads][head_dim], first `tokens` of each sequence's live rows. */
+int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v, int32_t isa,
+                        int32_t threads, kvb_task **task);
+/* Forget all tokens: lengths become zero, bytes stay. */
+int32_t kvb_reset(kvb_cache *cache);
+/* Grow a head-major cache in place to a planned, bound cache of larger capacity over the same memory. */
+int32_t kvb_repack(const kvb_cache *from, const kvb_cache *to);
+/* float32 [rows][heads][dim] -> [heads][rows][dim], and back: to_head_major chooses. */
+int32_t kvb_transpose(const float *from, float *to, int64_t rows, int64_t heads, int64_t dim, int32_t to_head_major);
+/* Copy one row of `width` floats to row `position` of a [rows][width] matrix; the two may overlap. */
+int32_t kvb_logits(const float *row, float *matrix, int64_t position, int64_t rows, int64_t width);
+
+/* Probes: what the machine itself can do. */
+typedef struct kvb_probe {
+    int32_t op;    /* read write write_nt copy copy_nt triad flops latency */
+    int32_t isa;
+    void *a;       /* read: source; write, copy, triad: destination; latency: the chain */
+    const void *b; /* copy, triad: source */
+    const void *c; /* triad: second source */
+    int64_t bytes; /* of each buffer; a multiple of 64 */
+    int64_t distance; /* read, copy: prefetch so many bytes ahead; 0 = leave it to the hardware */
+    int64_t steps; /* flops: rounds; latency: loads */
+} kvb_probe;
+
+int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task);
+/* Link the lines of a buffer into one random cycle, for latency. */
+int32_t kvb_chain(void *buffer, int64_t bytes, uint64_t seed);
+
+/* What one pass moves and computes. */
+typedef struct kvb_traffic {
+    double flops;
+    double compulsory; /* K and V once per KV head, scales, q, out, page table; stores: payload and source */
+    double issued;     /* bytes that load and store instructions ask for */
+    double line;       /* 64-byte lines touched, times 64 */
+    double kv;         /* rows of K and V alone */
+    double scales;
+    double table;
+    double ai;         /* flops / compulsory */
+} kvb_traffic;
+
+int32_t kvb_task_traffic(const kvb_task *task, kvb_traffic *traffic);
+
+/* ---- threads and time ------------------------------------------------------------------------------------------ */
+
+/* Persistent threads, pinned to cpus[i] (null: not pinned), asleep unless kvb_run needs them. */
+typedef struct kvb_team kvb_team;
+int32_t kvb_team_open(const int32_t *cpus, int32_t threads, kvb_team **team);
+void kvb_team_close(kvb_team *team);
+
+typedef struct kvb_run_times {
+    double seconds;         /* from the common start to the end of the last pass */
+    double *pass_seconds;   /* [passes] or null */
+    double *thread_seconds; /* [threads] or null: time in the op's own work, without waiting */
+    double stage_share[3];  /* QK, softmax, PV: shares of the clock ticks, where the task counts stages */
+    int64_t switches;       /* involuntary context switches of the team during the run */
+    int64_t faults;         /* page faults of the team during the run */
+} kvb_run_times;
+
+/* Run tasks[pass % count] for `passes` passes. With `between`, that task runs untimed before every pass and
+ * `seconds` is the sum of the passes alone. Every task must be planned for the team's number of threads. */
+int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,
+                kvb_run_times *times);
+
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
+
+typedef struct kvb_arena {
+    uint8_t *base;      /* 64-byte aligned at least; on a page of the kind got, unless guarded */
+    int64_t bytes;      /* as asked */
+    int64_t mapped;     /* as mapped */
+    int64_t page_bytes; /* of the pages asked for */
+    int64_t huge_bytes; /* really backed by huge pages at the last kvb_arena_inspect */
+    int64_t resident_bytes;
+    int32_t pages;      /* as asked */
+    int32_t guard;      /* 0, or: 1 the end touches an unreadable page, 2 the start does */
+    void *map;          /* private */
+    int64_t map_bytes;  /* private */
+} kvb_arena;
+
+int32_t kvb_arena_open(int64_t bytes, int32_t pages, int32_t guard, kvb_arena *arena);
+/* Read back what the kernel did: fills huge_bytes and resident_bytes. */
+int32_t kvb_arena_inspect(kvb_arena *arena);
+void kvb_arena_close(kvb_arena *arena);

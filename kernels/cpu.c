@@ -1,0 +1,89 @@
+/* Which tiers this CPU runs. A tier needs instructions and, on x86, an operating system that saves its registers. */
+#include "core.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+
+#include <cpuid.h>
+
+/* Bits of cpuid leaf 1 ecx, leaf 7 ebx, and of the register states in xcr0. */
+enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 };
+enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 };
+#define AVX512VL (1u << 31) /* no int, so no enum */
+enum { STATE_XMM = 1 << 1, STATE_YMM = 1 << 2, STATE_ZMM = 7 << 5 };
+
+typedef struct needs {
+    uint32_t leaf1;
+    uint32_t leaf7;
+    uint32_t state;
+} needs;
+
+static needs found(void)
+{
+    needs cpu = {0, 0, 0};
+    uint32_t a, b, c, d;
+    if (__get_cpuid(1, &a, &b, &c, &d))
+        cpu.leaf1 = c;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        cpu.leaf7 = b;
+    if (cpu.leaf1 & OSXSAVE)
+        __asm__ volatile("xgetbv" : "=a"(cpu.state), "=d"(d) : "c"(0));
+    return cpu;
+}
+
+static bool covers(needs cpu, needs tier)
+{
+    return !(tier.leaf1 & ~cpu.leaf1) && !(tier.leaf7 & ~cpu.leaf7) && !(tier.state & ~cpu.state);
+}
+
+#define LADDER                                                                         \
+    {ISA_AVX512, {FMA | OSXSAVE | AVX | F16C,                                          \
+                  AVX2 | AVX512F | AVX512DQ | AVX512BW | AVX512VL,                     \
+                  STATE_XMM | STATE_YMM | STATE_ZMM}},                                 \
+    {ISA_AVX2, {FMA | OSXSAVE | AVX | F16C, AVX2, STATE_XMM | STATE_YMM}},             \
+    {ISA_SCALAR, {0, 0, 0}}
+
+#elif defined(__aarch64__)
+
+#include <sys/auxv.h>
+
+typedef unsigned long needs; /* bits of AT_HWCAP */
+enum { ASIMD = 1 << 1 };
+
+static needs found(void) { return getauxval(AT_HWCAP); }
+static bool covers(needs cpu, needs tier) { return !(tier & ~cpu); }
+
+#define LADDER {ISA_NEON, ASIMD}, {ISA_SCALAR, 0}
+
+#else
+
+typedef int needs;
+static needs found(void) { return 0; }
+static bool covers(needs cpu, needs tier) { return cpu == tier; }
+
+#define LADDER {ISA_SCALAR, 0}
+
+#endif
+
+/* Best first. A tier that is not listed does not exist on this architecture. */
+static const struct {
+    int32_t isa;
+    needs tier;
+} ladder[] = {LADDER};
+
+enum { RUNGS = sizeof ladder / sizeof *ladder };
+
+int32_t kvb_isa_runs(int32_t isa)
+{
+    for (int i = 0; i < RUNGS; i++)
+        if (ladder[i].isa == isa)
+            return kvb_tier_of(isa) && covers(found(), ladder[i].tier);
+    return 0;
+}
+
+int32_t kvb_isa_best(void)
+{
+    for (int i = 0; i < RUNGS; i++)
+        if (kvb_isa_runs(ladder[i].isa))
+            return ladder[i].isa;
+    return ISA_SCALAR;
+}

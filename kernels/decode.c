@@ -1,0 +1,246 @@
+/* The decode task: scratch, the beginning and end of units, and the merge of partial states. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode.h"
+
+enum { NEAR = 2048 }; /* bytes ahead for the scheme "near" when none are given */
+
+static const float log2_e = 1.44269504f;
+
+/* ---- scratch --------------------------------------------------------------------------------------------------- */
+
+/* Take `bytes` from *at, on a line of its own; with a null base this only counts. */
+static void *take(uintptr_t *at, int64_t bytes)
+{
+    void *here = (void *)*at;
+    *at += (uintptr_t)round_up(bytes, LINE);
+    return here;
+}
+
+static int64_t floats(int64_t n) { return n * (int64_t)sizeof(float); }
+
+/* Lay a thread's state over its scratch, behind the ticks. Returns the bytes it takes. */
+static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **state)
+{
+    uintptr_t at = (uintptr_t)scratch;
+    int64_t units = task->heads * task->parts, slots = task->heads * task->slots;
+    take(&at, LINE);
+    kvb_state *s = take(&at, sizeof *s);
+    kvb_group *groups = take(&at, units * (int64_t)sizeof *groups);
+    float *q = take(&at, floats(slots * task->dim_pad)), *acc = take(&at, floats(slots * task->dim_pad));
+    float *sum = take(&at, floats(slots * LANES));
+    float *max = take(&at, floats(units * HEADS)), *rescale = take(&at, floats(units * HEADS));
+    float *scores = take(&at, floats(at_least(1, task->blocks) * units * HEADS * TILE));
+    float *wide = take(&at, task->parts > 1 ? floats(TILE * task->dim_pad) : 0);
+    if (!scratch)
+        return (int64_t)at;
+    *state = s;
+    s->groups = groups;
+    s->scores = scores;
+    s->wide = wide;
+    for (int64_t i = 0, slot = 0; i < units; i++) {
+        int64_t heads = at_most(HEADS, task->group - i % task->parts * HEADS);
+        groups[i] = (kvb_group){.heads = (int32_t)heads, .dim = (int32_t)task->args.cache->head_dim,
+                                .dim_pad = task->dim_pad, .q = q + slot * task->dim_pad, .max = max + i * HEADS,
+                                .sum = sum + slot * LANES, .rescale = rescale + i * HEADS,
+                                .acc = acc + slot * task->dim_pad};
+        slot += 1 << kvb_class(heads);
+    }
+    return (int64_t)(at - (uintptr_t)scratch);
+}
+
+/* ---- units ----------------------------------------------------------------------------------------------------- */
+
+static int64_t query_of(const kvb_decode_task *task, const kvb_unit *unit, int64_t group)
+{
+    return unit->query + group / task->parts * unit->queries + group % task->parts * HEADS;
+}
+
+void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
+{
+    const kvb_decode *a = &task->args;
+    int64_t dim = a->cache->head_dim;
+    float scale = a->scale * log2_e;
+    for (int64_t i = 0; i < unit->heads * task->parts; i++) {
+        kvb_group *g = &state->groups[i];
+        float *q = (float *)(uintptr_t)g->q;
+        const float *from = a->q + (unit->seq * a->q_heads + query_of(task, unit, i)) * dim;
+        int64_t slots = 1 << kvb_class(g->heads);
+        memset(q, 0, (size_t)floats(slots * task->dim_pad));
+        memset(g->acc, 0, (size_t)floats(slots * task->dim_pad));
+        memset(g->sum, 0, (size_t)floats(slots * LANES));
+        for (int h = 0; h < HEADS; h++) {
+            g->max[h] = -INFINITY;
+            g->rescale[h] = 1.0f;
+        }
+        for (int64_t h = 0; h < g->heads; h++)
+            for (int64_t d = 0; d < dim; d++)
+                q[h * task->dim_pad + d] = from[h * dim + d] * scale;
+    }
+}
+
+static float total(const float *lanes)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < LANES; i++)
+        sum += lanes[i];
+    return sum;
+}
+
+/* A row without tokens has no weight at all: its output is zero. */
+static float inverse(float sum) { return sum == 0.0f ? 0.0f : 1.0f / sum; }
+
+static float *partial_of(const kvb_decode_task *task, int64_t index)
+{
+    return task->partials + index * (LANES + task->dim_pad);
+}
+
+void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
+{
+    const kvb_decode *a = &task->args;
+    int64_t dim = a->cache->head_dim;
+    for (int64_t i = 0; i < unit->heads * task->parts; i++) {
+        const kvb_group *g = &state->groups[i];
+        int64_t query = query_of(task, unit, i);
+        for (int64_t h = 0; h < g->heads; h++) {
+            float sum = total(g->sum + h * LANES), factor = inverse(sum), *to;
+            if (unit->partial < 0) {
+                to = a->out + (unit->seq * a->q_heads + query + h) * dim;
+            } else {
+                to = partial_of(task, unit->partial + query + h - unit->query);
+                to[0] = g->max[h];
+                to[1] = sum;
+                to += LANES;
+                factor = 1.0f;
+            }
+            for (int64_t d = 0; d < dim; d++)
+                to[d] = g->acc[h * task->dim_pad + d] * factor;
+        }
+    }
+}
+
+static void work(kvb_task *base, int32_t thread, void *scratch)
+{
+    static void (*const variants[VARIANTS])(const kvb_decode_task *, kvb_state *, kvb_walk *, double *) = {
+        [VARIANT_FLASH] = kvb_flash, [VARIANT_TWOPASS] = kvb_twopass, [VARIANT_PERHEAD] = kvb_perhead};
+    kvb_decode_task *task = (kvb_decode_task *)base;
+    kvb_state *state = NULL;
+    kvb_walk walk;
+    carve(task, scratch, &state);
+    const kvb_unit *unit = task->plan.units + task->plan.thread_units[thread];
+    const kvb_unit *end = task->plan.units + task->plan.thread_units[thread + 1];
+    for (const kvb_unit *u = unit; u < end; u++)
+        if (!u->count) {
+            kvb_unit_begin(task, state, u);
+            kvb_unit_end(task, state, u);
+        }
+    kvb_walk_start(&walk, &task->args, unit, end);
+    variants[task->args.variant](task, state, &walk, task->args.stages ? scratch : NULL);
+}
+
+/* ---- merge ----------------------------------------------------------------------------------------------------- */
+
+/* One query head from the partial states of its row's units, in token order whatever thread made them. */
+static void merge(const kvb_decode_task *task, int64_t row, int64_t state)
+{
+    const kvb_decode *a = &task->args;
+    const kvb_unit *unit = task->plan.units + task->plan.row_units[row], *end =
+        task->plan.units + task->plan.row_units[row + 1];
+    float *out = a->out + (unit->seq * a->q_heads + unit->query + state) * a->cache->head_dim;
+    float max = -INFINITY, sum = 0.0f;
+    for (const kvb_unit *u = unit; u < end; u++)
+        max = fmaxf(max, partial_of(task, u->partial + state)[0]);
+    memset(out, 0, (size_t)floats(a->cache->head_dim));
+    for (const kvb_unit *u = unit; u < end; u++) {
+        const float *part = partial_of(task, u->partial + state);
+        float weight = max == -INFINITY ? 1.0f : exp2f(part[0] - max);
+        sum += part[1] * weight;
+        for (int64_t d = 0; d < a->cache->head_dim; d++)
+            out[d] += part[LANES + d] * weight;
+    }
+    float factor = inverse(sum);
+    for (int64_t d = 0; d < a->cache->head_dim; d++)
+        out[d] *= factor;
+}
+
+static void finish(kvb_task *base, int32_t thread, void *scratch)
+{
+    kvb_decode_task *task = (kvb_decode_task *)base;
+    (void)scratch;
+    for (int64_t row = 0, turn = 0; row < task->plan.rows; row++) {
+        if (task->plan.row_units[row + 1] - task->plan.row_units[row] < 2)
+            continue;
+        for (int64_t state = 0; state < task->plan.states; state++)
+            if (turn++ % base->threads == thread)
+                merge(task, row, state);
+    }
+}
+
+/* ---- the task -------------------------------------------------------------------------------------------------- */
+
+static void dispose(kvb_task *base)
+{
+    kvb_decode_task *task = (kvb_decode_task *)base;
+    kvb_plan_free(&task->plan);
+    free(task->partials);
+}
+
+static int64_t most_blocks(const kvb_decode_task *task)
+{
+    kvb_walk walk;
+    int64_t longest = 0;
+    kvb_walk_start(&walk, &task->args, NULL, NULL);
+    for (int64_t u = 0; u < task->plan.row_units[task->plan.rows]; u++)
+        longest = at_least(longest, task->plan.units[u].count);
+    return (longest + walk.step - 1) / walk.step;
+}
+
+static int32_t prepare(kvb_decode_task *task)
+{
+    const kvb_decode *a = &task->args;
+    int32_t code = kvb_plan_make(a, task->task.threads, &task->plan);
+    if (code)
+        return code;
+    bool alone = a->variant == VARIANT_PERHEAD;
+    task->group = alone ? 1 : a->q_heads / a->cache->kv_heads;
+    task->parts = (task->group + HEADS - 1) / HEADS;
+    task->slots = (task->parts - 1) * HEADS + (1 << kvb_class(task->group - (task->parts - 1) * HEADS));
+    task->heads = !alone && kvb_heads_inner(a->cache) ? a->cache->kv_heads : 1;
+    task->dim_pad = round_up(a->cache->head_dim, LANES);
+    task->blocks = a->variant == VARIANT_TWOPASS ? most_blocks(task) : 1;
+    task->task.scratch_bytes = carve(task, NULL, NULL);
+    if (task->plan.partials) {
+        size_t bytes = (size_t)(task->plan.partials * floats(LANES + task->dim_pad));
+        task->partials = aligned_alloc(LINE, (size_t)round_up((int64_t)bytes, LINE));
+        if (!task->partials)
+            return kvb_fail(KVB_NO_MEMORY, "no memory for %zu bytes of partial states", bytes);
+        task->task.finish = finish;
+    }
+    return KVB_OK;
+}
+
+int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **out)
+{
+    int32_t code = kvb_check_decode(args, threads);
+    if (code || !out)
+        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    kvb_decode_task *task = kvb_task_new(sizeof *task, threads);
+    if (!task)
+        return KVB_NO_MEMORY;
+    task->args = *args;
+    task->args.scale = args->scale > 0.0f ? args->scale : 1.0f / sqrtf((float)args->cache->head_dim);
+    task->args.distance = args->distance ? args->distance : NEAR;
+    task->task.work = work;
+    task->task.dispose = dispose;
+    task->task.stages = args->stages && args->variant != VARIANT_PERHEAD;
+    code = prepare(task);
+    if (code) {
+        kvb_task_free(&task->task);
+        return code;
+    }
+    kvb_traffic_decode(&task->args, &task->task.traffic);
+    *out = &task->task;
+    return KVB_OK;
+}

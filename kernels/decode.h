@@ -1,0 +1,46 @@
+/* What the variants of decode share: the task, a thread's state, and how a unit begins and ends. */
+#ifndef KVB_DECODE_H
+#define KVB_DECODE_H
+
+#include "ticks.h"
+#include "walk.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct kvb_decode_task {
+    kvb_task task;
+    kvb_decode args;
+    kvb_plan plan;
+    int64_t group;    /* query heads per KV head, or 1 where every query head walks for itself */
+    int64_t parts;    /* groups of at most HEADS that it is served in */
+    int64_t slots;    /* states of a part, padded to a class: of all parts of a KV head together */
+    int64_t heads;    /* KV heads of a unit */
+    int64_t dim_pad;
+    int64_t blocks;   /* twopass: most blocks of a unit */
+    float *partials;  /* [plan.partials][LANES + dim_pad]: max, sum, then acc */
+} kvb_decode_task;
+
+/* A thread's scratch. */
+typedef struct kvb_state {
+    kvb_group *groups; /* [heads][parts] */
+    float *scores;     /* [HEADS][TILE]; twopass [blocks][heads][parts][HEADS][TILE] */
+    float *wide;       /* [TILE][dim_pad]: a tile's rows as float32, for groups of more than HEADS */
+    kvb_tile tile, wide_tile;
+    kvb_ahead ahead;
+    kvb_block block[2];
+} kvb_state;
+
+/* One stage function takes groups of 1, 2, 4 or 8 heads. */
+static inline int kvb_class(int64_t heads) { return heads > 4 ? 3 : heads > 2 ? 2 : heads > 1 ? 1 : 0; }
+
+void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
+void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
+
+/* All units of a thread, by variant. `ticks` is null unless stages are timed. */
+void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
+void kvb_twopass(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
+void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
+
+#pragma GCC visibility pop
+
+#endif

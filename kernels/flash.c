@@ -1,0 +1,111 @@
+/* flash: one pass. Per tile: scores of the whole group, softmax in place, weighted sum of V. */
+#include "decode.h"
+
+/* The stages of one tile for one group of heads. Adds the clock ticks of each stage where they are asked for. */
+static void fold(const kvb_decode_task *task, const kvb_tile *tile, int32_t dtype, const kvb_group *group,
+                 float *scores, double *ticks)
+{
+    const kvb_tier *tier = kvb_tier_of(task->args.isa);
+    const kvb_rows *rows = &tier->rows[dtype];
+    bool scaled = kvb_formats[dtype].scaled;
+    int class = kvb_class(group->heads);
+    if (!ticks) {
+        rows->qk[class](tile, group, scores);
+        tier->peak(tile, group, scores, scaled);
+        tier->weigh(tile, group, scores, scaled);
+        rows->pv[class](tile, group, scores);
+        return;
+    }
+    uint64_t begin = kvb_ticks();
+    rows->qk[class](tile, group, scores);
+    uint64_t scored = kvb_ticks();
+    tier->peak(tile, group, scores, scaled);
+    tier->weigh(tile, group, scores, scaled);
+    uint64_t weighed = kvb_ticks();
+    rows->pv[class](tile, group, scores);
+    ticks[0] += (double)(scored - begin);
+    ticks[1] += (double)(weighed - scored);
+    ticks[2] += (double)(kvb_ticks() - weighed);
+}
+
+/* Rows as float32 in scratch, prefetching one row ahead[t] with each row. Groups of more than HEADS share them. */
+static void widen(const kvb_decode_task *task, const uint8_t *const *rows, const uint8_t *const *ahead,
+                  const float *scales, int32_t count, float *to)
+{
+    const kvb_cache *c = task->args.cache;
+    void (*decode)(const uint8_t *, float, int64_t, float *) = kvb_tier_of(task->args.isa)->rows[c->dtype].decode;
+    bool scaled = kvb_formats[c->dtype].scaled;
+    for (int32_t t = 0; t < count; t++) {
+        for (int64_t b = 0; ahead && b < c->row_bytes; b += LINE)
+            __builtin_prefetch(ahead[t] + b);
+        decode(rows[t], scaled ? scales[t] : 1.0f, c->head_dim, to + t * task->dim_pad);
+    }
+}
+
+/* A group of many heads: convert K once, score every part; then convert V into the same scratch. */
+static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups, double *ticks)
+{
+    const kvb_tier *tier = kvb_tier_of(task->args.isa);
+    const kvb_rows *rows = &tier->rows[DTYPE_F32];
+    kvb_tile *tile = &state->tile, *wide = &state->wide_tile;
+    double none[3], *at = ticks ? ticks : none;
+    wide->count = tile->count;
+    wide->k_ahead = wide->v_ahead = NULL;
+    for (int32_t t = 0; t < TILE; t++)
+        wide->k[t] = wide->v[t] = (const uint8_t *)(state->wide + at_most(t, tile->count - 1) * task->dim_pad);
+    uint64_t begin = ticks ? kvb_ticks() : 0;
+    widen(task, tile->k, tile->k_ahead, tile->k_scale, tile->count, state->wide);
+    for (int64_t p = 0; p < task->parts; p++)
+        rows->qk[kvb_class(groups[p].heads)](wide, &groups[p], state->scores + p * HEADS * TILE);
+    uint64_t scored = ticks ? kvb_ticks() : 0;
+    for (int64_t p = 0; p < task->parts; p++) {
+        tier->peak(wide, &groups[p], state->scores + p * HEADS * TILE, false);
+        tier->weigh(wide, &groups[p], state->scores + p * HEADS * TILE, false);
+    }
+    uint64_t weighed = ticks ? kvb_ticks() : 0;
+    widen(task, tile->v, tile->v_ahead, tile->v_scale, tile->count, state->wide);
+    for (int64_t p = 0; p < task->parts; p++)
+        rows->pv[kvb_class(groups[p].heads)](wide, &groups[p], state->scores + p * HEADS * TILE);
+    at[0] += (double)(scored - begin);
+    at[1] += (double)(weighed - scored);
+    at[2] += ticks ? (double)(kvb_ticks() - weighed) : 0.0;
+}
+
+static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_block *block, const kvb_block *next,
+                       double *ticks)
+{
+    const kvb_decode *a = &task->args;
+    int32_t dtype = a->cache->dtype;
+    for (int64_t h = 0; h < block->unit->heads; h++) {
+        kvb_group *groups = state->groups + h * task->parts;
+        kvb_tile_rows(a, block, h, &state->tile);
+        if (kvb_formats[dtype].scaled)
+            kvb_tile_scales(a, block, h, &state->tile);
+        kvb_tile_ahead(a, block, next, h, &state->tile, &state->ahead);
+        if (task->parts > 1 && dtype != DTYPE_F32) {
+            fold_wide(task, state, groups, ticks);
+            continue;
+        }
+        for (int64_t p = 0; p < task->parts; p++) {
+            fold(task, &state->tile, dtype, &groups[p], state->scores, ticks);
+            state->tile.k_ahead = state->tile.v_ahead = NULL; /* fetched by the first part */
+        }
+    }
+}
+
+void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks)
+{
+    kvb_block *block = &state->block[0], *next = &state->block[1];
+    kvb_walk_next(walk, block);
+    while (block->unit) {
+        kvb_walk_next(walk, next);
+        if (block->first == 0)
+            kvb_unit_begin(task, state, block->unit);
+        fold_block(task, state, block, next, ticks);
+        if (next->unit != block->unit)
+            kvb_unit_end(task, state, block->unit);
+        kvb_block *done = block;
+        block = next;
+        next = done;
+    }
+}

@@ -1,0 +1,26 @@
+/* A cursor over rows to prefetch: one line at a time, in address order, whatever order the rows are consumed in.
+ * Hardware that follows streams keeps up with such a sequence; it loses one that hops from row to row. */
+
+typedef struct ahead {
+    const uint8_t *const *row;
+    const uint8_t *line;
+    int64_t lines; /* of a row */
+    int64_t left;  /* of the current row */
+} ahead;
+
+/* `rows` may be null for a cursor that is never used. */
+INLINE ahead ahead_from(const uint8_t *const *rows, int64_t bytes)
+{
+    return (ahead){.row = rows, .line = NULL, .lines = (bytes + LINE - 1) / LINE, .left = 0};
+}
+
+INLINE void ahead_line(ahead *a)
+{
+    if (!a->left) {
+        a->line = *a->row++;
+        a->left = a->lines;
+    }
+    __builtin_prefetch(a->line);
+    a->line += LINE;
+    a->left--;
+}

@@ -1,0 +1,42 @@
+/* One query head, token by token: dot product, online softmax, accumulators in memory. The honest baseline. */
+
+INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim)
+{
+    vf sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
+    int at = 0;
+    for (; at + 4 * VL <= dim; at += 4 * VL)
+        UNROLL for (int i = 0; i < 4; i++)
+            sum[i] = v_fma(v_load(q + at + i * VL), LOADV(k + (at + i * VL) * ELEMENT), sum[i]);
+    for (; at + VL <= dim; at += VL)
+        sum[0] = v_fma(v_load(q + at), LOADV(k + at * ELEMENT), sum[0]);
+    if (at < dim)
+        sum[1] = v_fma(v_load(q + at), v_keep(LOADV(k + at * ELEMENT), dim - at), sum[1]);
+    return v_hsum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3])));
+}
+
+static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
+{
+    float max = group->max[0], sum = group->sum[0], *acc = group->acc;
+    for (int t = 0; t < tile->count; t++) {
+        float score = CAT(perhead_dot_, DTYPE)(tile->k[t], group->q, group->dim);
+        if (SCALED)
+            score *= tile->k_scale[t];
+        if (score > max) {
+            float rescale = max == -INFINITY ? 0.0f : exp2_of(max - score);
+            sum *= rescale;
+            for (int at = 0; at < group->dim; at += VL)
+                v_store(acc + at, v_mul(v_load(acc + at), v_set1(rescale)));
+            max = score;
+        }
+        float p = exp2_of(score - (max == -INFINITY ? 0.0f : max));
+        sum += p;
+        vf w = v_set1(SCALED ? p * tile->v_scale[t] : p);
+        for (int at = 0; at < group->dim; at += VL)
+            v_store(acc + at, v_fma(w, LOADV(tile->v[t] + at * ELEMENT), v_load(acc + at)));
+    }
+    group->max[0] = max;
+    group->sum[0] = sum;
+}
+
+#undef STEPS
+#undef LOADV

@@ -1,0 +1,93 @@
+/* Probes: what the machine can stream and compute with this tier's vectors. Included once by unit.c. */
+
+enum { PROBE_LINES = 8 }; /* lines per turn of a loop */
+#define PROBE_UNROLL _Pragma("GCC unroll 32")
+
+/* One line of an op at byte `at`. A pinned vector is really loaded, and makes no library call out of a copy. */
+INLINE void probe_line(const int op, uint8_t *to, const uint8_t *a, const uint8_t *b, int64_t at)
+{
+    if (op == OP_WRITE_NT)
+        v_stream_set(to + at, v_set1(1.0f));
+    else if (op == OP_COPY_NT)
+        v_stream(to + at, a + at);
+    else
+        PROBE_UNROLL for (int64_t end = at + LINE; at < end; at += VL * 4) {
+            vf x = op == OP_WRITE ? v_set1(1.0f) : v_load_f32(a + at);
+            if (op == OP_TRIAD)
+                x = v_fma(v_set1(3.0f), v_load_f32(b + at), x);
+            if (op != OP_WRITE)
+                v_pin(x);
+            if (op != OP_READ)
+                v_store_f32(to + at, x);
+        }
+}
+
+/* Every line of a share; with `hint`, each asks for the one `distance` ahead, which may lie behind the end. */
+INLINE void probe_walk(const int op, uint8_t *to, const uint8_t *a, const uint8_t *b, int64_t bytes,
+                       int64_t distance, const bool hint)
+{
+    int64_t at = 0;
+    for (; at + PROBE_LINES * LINE <= bytes; at += PROBE_LINES * LINE)
+        PROBE_UNROLL for (int i = 0; i < PROBE_LINES; i++) {
+            if (hint)
+                __builtin_prefetch((const void *)((uintptr_t)a + (uintptr_t)(at + i * LINE + distance)));
+            probe_line(op, to, a, b, at + i * LINE);
+        }
+    for (; at < bytes; at += LINE)
+        probe_line(op, to, a, b, at);
+}
+
+static void probe_read(const void *from, int64_t bytes, int64_t distance)
+{
+    if (distance)
+        probe_walk(OP_READ, NULL, from, NULL, bytes, distance, true);
+    else
+        probe_walk(OP_READ, NULL, from, NULL, bytes, 0, false);
+}
+
+static void probe_write(void *to, int64_t bytes) { probe_walk(OP_WRITE, to, NULL, NULL, bytes, 0, false); }
+
+static void probe_write_nt(void *to, int64_t bytes)
+{
+    probe_walk(OP_WRITE_NT, to, NULL, NULL, bytes, 0, false);
+    v_stream_end();
+}
+
+static void probe_copy(void *to, const void *from, int64_t bytes, int64_t distance)
+{
+    if (distance)
+        probe_walk(OP_COPY, to, from, NULL, bytes, distance, true);
+    else
+        probe_walk(OP_COPY, to, from, NULL, bytes, 0, false);
+}
+
+static void probe_copy_nt(void *to, const void *from, int64_t bytes, int64_t distance)
+{
+    if (distance)
+        probe_walk(OP_COPY_NT, to, from, NULL, bytes, distance, true);
+    else
+        probe_walk(OP_COPY_NT, to, from, NULL, bytes, 0, false);
+    v_stream_end();
+}
+
+/* to = from + 3 * from2 */
+static void probe_triad(void *to, const void *from, const void *from2, int64_t bytes)
+{
+    probe_walk(OP_TRIAD, to, from, from2, bytes, 0, false);
+}
+
+/* FLOPS_ACC independent sums from different starts, so that none is another's copy. They stop growing near 2^21, where
+ * 1/8 no longer counts: never denormal, never infinite. The factors are volatile: no product is known beforehand. */
+static double probe_flops(int64_t rounds)
+{
+    const volatile float half = 0.5f, quarter = 0.25f;
+    vf x = v_set1(half), y = v_set1(quarter), acc[FLOPS_ACC];
+    PROBE_UNROLL for (int i = 0; i < FLOPS_ACC; i++)
+        acc[i] = v_set1((float)i);
+    for (int64_t r = 0; r < rounds; r++)
+        PROBE_UNROLL for (int i = 0; i < FLOPS_ACC; i++)
+            acc[i] = v_fma(x, y, acc[i]);
+    PROBE_UNROLL for (int i = 0; i < FLOPS_ACC; i++)
+        v_pin(acc[i]);
+    return (double)rounds * (2 * VL * FLOPS_ACC);
+}

@@ -1,0 +1,80 @@
+/* Scores of a tile: up to QK_HEADS heads x QK_ACC / heads tokens at a time, sums merged VL at a time. */
+
+#define STEPS (LINE / (VL * ELEMENT)) /* vectors in a line of a row */
+#define LOADV CAT(v_load_, DTYPE)
+
+/* One vector of D: `keep` lanes of it, VL when the vector is whole. */
+INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, const float *q, int64_t q_stride, int64_t at,
+                                 int keep, const int heads)
+{
+    const int tokens = QK_ACC / heads;
+    vf x[QK_ACC];
+    UNROLL for (int t = 0; t < tokens; t++) {
+        x[t] = LOADV(k[t] + at * ELEMENT);
+        if (keep < VL)
+            x[t] = v_keep(x[t], keep);
+    }
+    UNROLL for (int h = 0; h < heads; h++) {
+        vf w = v_load(q + h * q_stride + at);
+        UNROLL for (int t = 0; t < tokens; t++)
+            v_fma_into(&acc[h * tokens + t], w, x[t]);
+    }
+}
+
+/* QK_ACC / heads tokens from k[0] on. A prefetch goes with every line of every row, spread over the line's steps. */
+INLINE void CAT(qk_tokens_, DTYPE)(const uint8_t *const *k, ahead *cursor, const float *q, int64_t q_stride, int dim,
+                                   float *scores, const int heads, const bool hint)
+{
+    const int tokens = QK_ACC / heads;
+    vf acc[QK_ACC];
+    UNROLL for (int i = 0; i < QK_ACC; i++)
+        acc[i] = v_zero();
+    int at = 0;
+    for (; at + STEPS * VL <= dim; at += STEPS * VL)
+        UNROLL for (int s = 0; s < STEPS; s++) {
+            UNROLL for (int t = 0; t < tokens; t++)
+                if (hint && t % STEPS == s)
+                    ahead_line(cursor);
+            CAT(qk_step_, DTYPE)(acc, k, q, q_stride, at + s * VL, VL, heads);
+        }
+    if (at < dim) {
+        UNROLL for (int t = 0; t < tokens; t++)
+            if (hint)
+                ahead_line(cursor);
+        for (; at + VL <= dim; at += VL)
+            CAT(qk_step_, DTYPE)(acc, k, q, q_stride, at, VL, heads);
+        if (at < dim)
+            CAT(qk_step_, DTYPE)(acc, k, q, q_stride, at, dim - at, heads);
+    }
+    float sums[QK_ACC];
+    UNROLL for (int i = 0; i < QK_ACC; i += VL)
+        v_store(sums + i, v_sums(acc + i));
+    UNROLL for (int h = 0; h < heads; h++)
+        memcpy(scores + h * TILE, sums + h * tokens, (size_t)tokens * sizeof *sums);
+}
+
+/* `heads` heads in passes of at most QK_HEADS; only the first pass prefetches. */
+INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
+                                 const bool hint)
+{
+    const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
+    ahead cursor = ahead_from(tile->k_ahead, group->dim * ELEMENT);
+    for (int t = 0; t < tile->count; t += tokens)
+        UNROLL for (int h = 0; h < heads; h += pass)
+            CAT(qk_tokens_, DTYPE)(tile->k + t, &cursor, group->q + h * group->dim_pad, group->dim_pad, group->dim,
+                                   scores + h * TILE + t, pass, hint && h == 0);
+}
+
+#define QK(heads)                                                                                          \
+    static void CAT(CAT(CAT(qk, heads), _), DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores) \
+    {                                                                                                      \
+        if (tile->k_ahead)                                                                                 \
+            CAT(qk_tile_, DTYPE)(tile, group, scores, heads, true);                                        \
+        else                                                                                               \
+            CAT(qk_tile_, DTYPE)(tile, group, scores, heads, false);                                       \
+    }
+QK(1)
+QK(2)
+QK(4)
+QK(8)
+#undef QK

@@ -1,0 +1,92 @@
+/* Softmax over a tile of scores, and the pure read of a tile: independent of the dtype. Scores are in log2 units. */
+
+/* 2^x for x <= 0: exact at 0, 1.5 ulp elsewhere, 0 below -126, NaN stays NaN. Degree 6 on [-0.5, 0.5]. */
+INLINE vf v_exp2(vf x)
+{
+    const vf low = v_set1(-126.0f);
+    vf n = v_round(v_max(low, x)); /* v_max returns its second operand where either is NaN */
+    vf f = v_sub(x, n);
+    vf p = v_set1(1.540353039e-4f);
+    p = v_fma(p, f, v_set1(1.333355814e-3f));
+    p = v_fma(p, f, v_set1(9.618129107e-3f));
+    p = v_fma(p, f, v_set1(5.550410866e-2f));
+    p = v_fma(p, f, v_set1(2.402265069e-1f));
+    p = v_fma(p, f, v_set1(6.931471805e-1f));
+    p = v_fma(p, f, v_set1(1.0f));
+    return v_unless_below(v_scale2(p, n), x, low);
+}
+
+static float exp2_of(float x)
+{
+    float lanes[VL];
+    v_store(lanes, v_exp2(v_set1(x)));
+    return lanes[0];
+}
+
+static void peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+{
+    int count = tile->count, end = (int)round_up(count, LANES), ragged = count / VL * VL;
+    for (int h = 0; h < group->heads; h++) {
+        float *s = scores + h * TILE;
+        for (int t = 0; scaled && t < end; t += VL)
+            v_store(s + t, v_mul(v_load(s + t), v_load(tile->k_scale + t)));
+        if (ragged < count)
+            v_store(s + ragged, v_fill(v_load(s + ragged), count - ragged, -INFINITY));
+        for (int t = (int)round_up(count, VL); t < end; t += VL)
+            v_store(s + t, v_set1(-INFINITY));
+        vf most = v_load(s);
+        for (int t = VL; t < end; t += VL)
+            most = v_max(most, v_load(s + t));
+        float high = v_hmax(most);
+        group->rescale[h] = 1.0f;
+        if (high > group->max[h]) {
+            group->rescale[h] = group->max[h] == -INFINITY ? 0.0f : exp2_of(group->max[h] - high);
+            group->max[h] = high;
+        }
+    }
+}
+
+static void weigh(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+{
+    int end = (int)round_up(tile->count, LANES);
+    for (int h = 0; h < group->heads; h++) {
+        float *s = scores + h * TILE, *sum = group->sum + h * LANES;
+        vf max = v_set1(group->max[h] == -INFINITY ? 0.0f : group->max[h]), rescale = v_set1(group->rescale[h]);
+        vf sums[LANES / VL];
+        UNROLL for (int i = 0; i < LANES / VL; i++)
+            sums[i] = v_mul(v_load(sum + i * VL), rescale);
+        for (int t = 0; t < end; t += LANES)
+            UNROLL for (int i = 0; i < LANES / VL; i++) {
+                float *at = s + t + i * VL;
+                vf p = v_exp2(v_sub(v_load(at), max));
+                sums[i] = v_add(sums[i], p);
+                v_store(at, scaled ? v_mul(p, v_load(tile->v_scale + t + i * VL)) : p);
+            }
+        UNROLL for (int i = 0; i < LANES / VL; i++)
+            v_store(sum + i * VL, sums[i]);
+    }
+}
+
+/* Whole lines of the rows, in address order inside a row. */
+INLINE void twin_rows(const uint8_t *const *rows, const uint8_t *const *from, int count, int64_t bytes, const bool hint)
+{
+    ahead cursor = ahead_from(from, bytes);
+    for (int t = 0; t < count; t++)
+        for (const uint8_t *line = rows[t], *end = line + bytes; line < end; line += LINE) {
+            if (hint)
+                ahead_line(&cursor);
+            UNROLL for (int i = 0; i < LINE; i += 4 * VL)
+                v_pin(v_load_f32(line + i));
+        }
+}
+
+static void twin(const kvb_tile *tile, int64_t bytes)
+{
+    if (tile->k_ahead && tile->v_ahead) {
+        twin_rows(tile->k, tile->k_ahead, tile->count, bytes, true);
+        twin_rows(tile->v, tile->v_ahead, tile->count, bytes, true);
+    } else {
+        twin_rows(tile->k, NULL, tile->count, bytes, false);
+        twin_rows(tile->v, NULL, tile->count, bytes, false);
+    }
+}

@@ -1,0 +1,100 @@
+/* Where rows lie. A layout is a choice of strides; walks differ only in whether a table stands between. */
+#include "core.h"
+
+/* Strides of a [heads][tokens] or [tokens][heads] arrangement of rows of `row` bytes. */
+static void by_head(int64_t row, int64_t tokens, int64_t pad, int64_t *token, int64_t *head)
+{
+    *token = row;
+    *head = tokens * row + pad;
+}
+
+static void by_token(int64_t row, int64_t heads, int64_t *token, int64_t *head)
+{
+    *token = heads * row;
+    *head = row;
+}
+
+/* Scales follow their rows: the same arrangement with `scale` bytes in place of a row. */
+static int64_t scale_bytes(const kvb_cache *c) { return kvb_formats[c->dtype].scaled ? kvb_scale_bytes[c->scale] : 0; }
+
+static void plan_head(kvb_cache *c)
+{
+    by_head(c->row_bytes, c->capacity, c->pad, &c->token_stride, &c->head_stride);
+    by_head(scale_bytes(c), c->capacity, 0, &c->scale_token_stride, &c->scale_head_stride);
+    c->seq_stride = c->kv_heads * c->head_stride;
+    c->scale_seq_stride = c->kv_heads * c->scale_head_stride;
+    c->plane_bytes = c->batch * c->seq_stride;
+    c->scale_plane_bytes = c->batch * c->scale_seq_stride;
+}
+
+static void plan_position(kvb_cache *c)
+{
+    by_token(c->row_bytes, c->kv_heads, &c->token_stride, &c->head_stride);
+    by_token(scale_bytes(c), c->kv_heads, &c->scale_token_stride, &c->scale_head_stride);
+    c->seq_stride = c->capacity * c->token_stride;
+    c->scale_seq_stride = c->capacity * c->scale_token_stride;
+    c->plane_bytes = c->batch * c->seq_stride;
+    c->scale_plane_bytes = c->batch * c->scale_seq_stride;
+}
+
+/* The "sequence" stride of a paged cache is the stride of a block. */
+static void plan_paged(kvb_cache *c)
+{
+    if (c->inner == INNER_HEAD) {
+        by_head(c->row_bytes, c->block_tokens, 0, &c->token_stride, &c->head_stride);
+        by_head(scale_bytes(c), c->block_tokens, 0, &c->scale_token_stride, &c->scale_head_stride);
+    } else {
+        by_token(c->row_bytes, c->kv_heads, &c->token_stride, &c->head_stride);
+        by_token(scale_bytes(c), c->kv_heads, &c->scale_token_stride, &c->scale_head_stride);
+    }
+    c->seq_stride = c->kv_heads * c->block_tokens * c->row_bytes;
+    c->scale_seq_stride = c->kv_heads * c->block_tokens * scale_bytes(c);
+    c->plane_bytes = c->blocks * c->seq_stride;
+    c->scale_plane_bytes = c->blocks * c->scale_seq_stride;
+    c->table_stride = (c->capacity + c->block_tokens - 1) / c->block_tokens;
+}
+
+const kvb_layout kvb_layouts[LAYOUTS] = {
+    [LAYOUT_HEAD] = {plan_head, false},
+    [LAYOUT_POSITION] = {plan_position, false},
+    [LAYOUT_PAGED] = {plan_paged, true},
+};
+
+bool kvb_heads_inner(const kvb_cache *c) { return c->kv_heads > 1 && c->head_stride < c->token_stride; }
+
+/* One stretch of slots without a wrap or a block edge. Returns its length. */
+static int64_t stretch(const kvb_cache *c, int64_t seq, int64_t head, int64_t slot, int64_t count, int64_t *rows,
+                       int64_t *scales)
+{
+    int64_t place = seq, in = slot, end = c->capacity;
+    if (kvb_layouts[c->layout].paged) {
+        place = c->table[seq * c->table_stride + slot / c->block_tokens];
+        in = slot % c->block_tokens;
+        end = at_most(slot - in + c->block_tokens, c->capacity);
+    }
+    int64_t n = at_most(count, end - slot);
+    if (place < 0) {
+        for (int64_t i = 0; i < n; i++)
+            rows[i] = -1;
+        return n;
+    }
+    int64_t row = place * c->seq_stride + head * c->head_stride + in * c->token_stride;
+    for (int64_t i = 0; i < n; i++)
+        rows[i] = row + i * c->token_stride;
+    if (scales) {
+        int64_t scale = place * c->scale_seq_stride + head * c->scale_head_stride + in * c->scale_token_stride;
+        for (int64_t i = 0; i < n; i++)
+            scales[i] = scale + i * c->scale_token_stride;
+    }
+    return n;
+}
+
+/* A row of -1 stands for a block that the table leaves out. */
+void kvb_offsets(const kvb_cache *c, int64_t seq, int64_t head, int64_t first, int64_t count, int64_t *rows,
+                 int64_t *scales)
+{
+    for (int64_t done = 0; done < count;) {
+        int64_t slot = c->ring ? (first + done) % c->capacity : first + done;
+        done += stretch(c, seq, head, slot, count - done, rows + done, scales ? scales + done : NULL);
+    }
+}

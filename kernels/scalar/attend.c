@@ -1,0 +1,126 @@
+/* Attention over one tile. Sums over D and over a tile are double, so that this tier is the closest to the truth. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "scalar.h"
+
+/* 2^x for x <= 0: 1 at 0, within 0.6 ulp down to -126, 0 below; NaN stays NaN. */
+float kvb_scalar_exp2(float x)
+{
+    if (x != x)
+        return x;
+    if (x < -126.0f)
+        return 0.0f;
+    int whole = (int)(x - 0.5f);                               /* nearest integer */
+    double f = ((double)x - whole) * 0.69314718055994530942;   /* 2^x = 2^whole * e^f */
+    double sum = 1.0, term = 1.0;
+    for (int n = 1; n <= 9; n++) {
+        term *= f / n;
+        sum += term;
+    }
+    uint64_t bits = (uint64_t)(whole + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return (float)(sum * power);
+}
+
+/* Ask for a row while another one is consumed. */
+static void fetch(const uint8_t *const *ahead, int32_t t, int64_t bytes)
+{
+    for (int64_t b = 0; ahead && b < bytes; b += LINE)
+        __builtin_prefetch(ahead[t] + b);
+}
+
+static float dot(const float *a, const float *b, int64_t dim)
+{
+    double sum = 0.0;
+    for (int64_t d = 0; d < dim; d++)
+        sum += (double)a[d] * (double)b[d];
+    return (float)sum;
+}
+
+void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores)
+{
+    assert(tile->count > 0 && tile->count <= TILE && group->heads <= HEADS && group->dim <= DIM_MAX);
+    float k[DIM_MAX];
+    for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
+        fetch(tile->k_ahead, t, group->dim * kvb_formats[dtype].element_bytes);
+        kvb_scalar_decode(dtype, tile->k[t], 1.0f, group->dim, k);
+        for (int64_t h = 0; h < group->heads; h++)
+            scores[h * TILE + t] = dot(group->q + h * group->dim_pad, k, group->dim);
+    }
+}
+
+/* What the old sums and accumulators are worth under a new maximum. */
+static float rescale_of(float old, float new) { return old == new ? 1.0f : kvb_scalar_exp2(old - new); }
+
+void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+{
+    for (int64_t h = 0; h < group->heads; h++) {
+        float *s = scores + h * TILE, max = group->max[h];
+        for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
+            if (t >= tile->count)
+                s[t] = -INFINITY;
+            else if (scaled)
+                s[t] *= tile->k_scale[t];
+            max = s[t] > max ? s[t] : max;
+        }
+        group->rescale[h] = rescale_of(group->max[h], max);
+        group->max[h] = max;
+    }
+}
+
+void kvb_scalar_weigh(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+{
+    for (int64_t h = 0; h < group->heads; h++) {
+        float *s = scores + h * TILE, *sum = group->sum + h * LANES;
+        float max = group->max[h] == -INFINITY ? 0.0f : group->max[h]; /* never -inf - -inf */
+        for (int32_t i = 0; i < LANES; i++)
+            sum[i] *= group->rescale[h];
+        for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
+            s[t] = kvb_scalar_exp2(s[t] - max);
+            sum[t % LANES] += s[t];
+            if (scaled)
+                s[t] *= tile->v_scale[t];
+        }
+    }
+}
+
+void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p)
+{
+    double sum[HEADS][DIM_MAX];
+    float v[DIM_MAX];
+    for (int64_t h = 0; h < group->heads; h++)
+        for (int64_t d = 0; d < group->dim; d++)
+            sum[h][d] = (double)group->acc[h * group->dim_pad + d] * (double)group->rescale[h];
+    for (int32_t t = 0; t < tile->count; t++) {
+        fetch(tile->v_ahead, t, group->dim * kvb_formats[dtype].element_bytes);
+        kvb_scalar_decode(dtype, tile->v[t], 1.0f, group->dim, v);
+        for (int64_t h = 0; h < group->heads; h++)
+            for (int64_t d = 0; d < group->dim; d++)
+                sum[h][d] += (double)p[h * TILE + t] * (double)v[d];
+    }
+    for (int64_t h = 0; h < group->heads; h++)
+        for (int64_t d = 0; d < group->dim; d++)
+            group->acc[h * group->dim_pad + d] = (float)sum[h][d];
+}
+
+void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *group)
+{
+    assert(group->heads == 1);
+    const bool scaled = kvb_formats[dtype].scaled;
+    float row[DIM_MAX], *acc = group->acc;
+    for (int32_t t = 0; t < tile->count; t++) {
+        kvb_scalar_decode(dtype, tile->k[t], scaled ? tile->k_scale[t] : 1.0f, group->dim, row);
+        float score = dot(group->q, row, group->dim);
+        float max = score > group->max[0] ? score : group->max[0];
+        float rescale = rescale_of(group->max[0], max);
+        float p = kvb_scalar_exp2(score - (max == -INFINITY ? 0.0f : max));
+        group->max[0] = max;
+        group->sum[0] = group->sum[0] * rescale + p;
+        kvb_scalar_decode(dtype, tile->v[t], scaled ? tile->v_scale[t] : 1.0f, group->dim, row);
+        for (int64_t d = 0; d < group->dim; d++)
+            acc[d] = acc[d] * rescale + p * row[d];
+    }
+}

@@ -1,0 +1,122 @@
+/* What plain C streams and computes. An empty asm makes the compiler believe that a value or memory is used, and
+ * keeps a copy or fill loop from becoming a library call. */
+#include <string.h>
+
+#include "scalar.h"
+#include "stream.h"
+
+typedef uint64_t __attribute__((may_alias)) word;
+typedef float __attribute__((may_alias)) real;
+
+enum { WORDS = LINE / sizeof(word), REALS = LINE / sizeof(real), CHAINS = 16 };
+
+#define USE(x) __asm__ volatile("" : : "r"(x))
+#define USE_MEMORY() __asm__ volatile("" : : : "memory")
+
+/* Ask for the line `distance` bytes further, which may lie behind the end of the buffer. */
+static void fetch(const void *line, int64_t distance)
+{
+    if (distance)
+        __builtin_prefetch((const void *)((uintptr_t)line + (uintptr_t)distance));
+}
+
+void kvb_scalar_read(const void *from, int64_t bytes, int64_t distance)
+{
+    word sum[WORDS] = {0}, all = 0;
+    for (int64_t at = 0; at < bytes; at += LINE) {
+        const word *line = (const word *)(const void *)((const uint8_t *)from + at);
+        fetch(line, distance);
+        for (size_t i = 0; i < WORDS; i++)
+            sum[i] += line[i];
+    }
+    for (size_t i = 0; i < WORDS; i++)
+        all += sum[i];
+    USE(all);
+}
+
+void kvb_scalar_write(void *to, int64_t bytes)
+{
+    for (int64_t at = 0; at < bytes; at += LINE) {
+        real *line = (real *)(void *)((uint8_t *)to + at);
+        for (size_t i = 0; i < REALS; i++)
+            line[i] = 1.0f;
+        USE_MEMORY();
+    }
+}
+
+void kvb_scalar_write_nt(void *to, int64_t bytes)
+{
+    float line[REALS];
+    for (size_t i = 0; i < REALS; i++)
+        line[i] = 1.0f;
+    for (int64_t at = 0; at < bytes; at += LINE)
+        stream((uint8_t *)to + at, line, LINE);
+    stream_end();
+}
+
+void kvb_scalar_copy(void *to, const void *from, int64_t bytes, int64_t distance)
+{
+    for (int64_t at = 0; at < bytes; at += LINE) {
+        word *line = (word *)(void *)((uint8_t *)to + at);
+        const word *source = (const word *)(const void *)((const uint8_t *)from + at);
+        fetch(source, distance);
+        for (size_t i = 0; i < WORDS; i++)
+            line[i] = source[i];
+        USE_MEMORY();
+    }
+}
+
+void kvb_scalar_copy_nt(void *to, const void *from, int64_t bytes, int64_t distance)
+{
+    for (int64_t at = 0; at < bytes; at += LINE) {
+        const uint8_t *source = (const uint8_t *)from + at;
+        fetch(source, distance);
+        stream((uint8_t *)to + at, source, LINE);
+    }
+    stream_end();
+}
+
+/* to = from + 3 * from2 */
+void kvb_scalar_triad(void *to, const void *from, const void *from2, int64_t bytes)
+{
+    for (int64_t at = 0; at < bytes; at += LINE) {
+        real *line = (real *)(void *)((uint8_t *)to + at);
+        const real *a = (const real *)(const void *)((const uint8_t *)from + at);
+        const real *b = (const real *)(const void *)((const uint8_t *)from2 + at);
+        for (size_t i = 0; i < REALS; i++)
+            line[i] = a[i] + 3.0f * b[i];
+        USE_MEMORY();
+    }
+}
+
+/* Independent chains of x = x / 2 + 1 / 4, which settle at 1 / 2: never denormal, never infinite. */
+double kvb_scalar_flops(int64_t rounds)
+{
+    volatile float half = 0.5f, quarter = 0.25f;
+    float a = half, b = quarter, chain[CHAINS] = {0}, all = 0.0f;
+    for (int64_t r = 0; r < rounds; r++)
+        for (int i = 0; i < CHAINS; i++)
+            chain[i] = chain[i] * a + b;
+    for (int i = 0; i < CHAINS; i++)
+        all += chain[i];
+    volatile float used = all;
+    (void)used;
+    return (double)rounds * (2 * CHAINS);
+}
+
+static void twin_rows(const uint8_t *const *rows, const uint8_t *const *ahead, int32_t count, int64_t bytes)
+{
+    for (int32_t t = 0; t < count; t++)
+        for (int64_t b = 0; b < bytes; b += LINE) {
+            if (ahead)
+                __builtin_prefetch(ahead[t] + b);
+            kvb_scalar_read(rows[t] + b, LINE, 0);
+        }
+}
+
+/* Whole lines: rows are padded to one. */
+void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes)
+{
+    twin_rows(tile->k, tile->k_ahead, tile->count, bytes);
+    twin_rows(tile->v, tile->v_ahead, tile->count, bytes);
+}

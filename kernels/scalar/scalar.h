@@ -1,0 +1,42 @@
+/* The scalar tier: plain C that states what every other tier must compute. */
+#ifndef KVB_SCALAR_H
+#define KVB_SCALAR_H
+
+#include "../core.h"
+
+#pragma GCC visibility push(hidden)
+
+/* ---- rows.c ---------------------------------------------------------------------------------------------------- */
+
+uint16_t kvb_scalar_f16(float x); /* rounded to nearest even; so is bf16 */
+uint16_t kvb_scalar_bf16(float x);
+float kvb_scalar_from_f16(uint16_t bits);
+float kvb_scalar_from_bf16(uint16_t bits);
+
+void kvb_scalar_encode(int32_t dtype, const kvb_encode *rows);
+void kvb_scalar_decode(int32_t dtype, const uint8_t *row, float scale, int64_t dim, float *to);
+
+/* ---- attend.c -------------------------------------------------------------------------------------------------- */
+
+float kvb_scalar_exp2(float x);
+
+void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
+void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
+void kvb_scalar_weigh(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
+void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p);
+void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *group);
+
+/* ---- probe.c --------------------------------------------------------------------------------------------------- */
+
+void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes);
+void kvb_scalar_read(const void *from, int64_t bytes, int64_t distance);
+void kvb_scalar_write(void *to, int64_t bytes);
+void kvb_scalar_write_nt(void *to, int64_t bytes);
+void kvb_scalar_copy(void *to, const void *from, int64_t bytes, int64_t distance);
+void kvb_scalar_copy_nt(void *to, const void *from, int64_t bytes, int64_t distance);
+void kvb_scalar_triad(void *to, const void *from, const void *from2, int64_t bytes);
+double kvb_scalar_flops(int64_t rounds);
+
+#pragma GCC visibility pop
+
+#endif

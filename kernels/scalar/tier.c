@@ -1,0 +1,49 @@
+/* The table of the scalar tier. Group classes differ in nothing here: a loop over heads serves all of them. */
+#include "scalar.h"
+
+#define FUNCTIONS(dtype, index)                                                                                       \
+    static void qk_##dtype(const kvb_tile *tile, const kvb_group *group, float *scores)                               \
+    {                                                                                                                 \
+        kvb_scalar_qk(index, tile, group, scores);                                                                    \
+    }                                                                                                                 \
+    static void pv_##dtype(const kvb_tile *tile, const kvb_group *group, const float *p)                              \
+    {                                                                                                                 \
+        kvb_scalar_pv(index, tile, group, p);                                                                         \
+    }                                                                                                                 \
+    static void perhead_##dtype(const kvb_tile *tile, const kvb_group *group)                                         \
+    {                                                                                                                 \
+        kvb_scalar_perhead(index, tile, group);                                                                       \
+    }                                                                                                                 \
+    static void encode_##dtype(const kvb_encode *rows) { kvb_scalar_encode(index, rows); }                            \
+    static void decode_##dtype(const uint8_t *row, float scale, int64_t dim, float *to)                               \
+    {                                                                                                                 \
+        kvb_scalar_decode(index, row, scale, dim, to);                                                                \
+    }
+
+#define ROWS(dtype)                                                                                                   \
+    {                                                                                                                 \
+        .qk = {qk_##dtype, qk_##dtype, qk_##dtype, qk_##dtype},                                                       \
+        .pv = {pv_##dtype, pv_##dtype, pv_##dtype, pv_##dtype},                                                       \
+        .perhead = perhead_##dtype, .encode = encode_##dtype, .decode = decode_##dtype,                               \
+    }
+
+FUNCTIONS(f32, DTYPE_F32)
+FUNCTIONS(f16, DTYPE_F16)
+FUNCTIONS(bf16, DTYPE_BF16)
+FUNCTIONS(i8, DTYPE_I8)
+
+const kvb_tier kvb_tier_scalar = {
+    .rows = {[DTYPE_F32] = ROWS(f32), [DTYPE_F16] = ROWS(f16), [DTYPE_BF16] = ROWS(bf16), [DTYPE_I8] = ROWS(i8)},
+    .peak = kvb_scalar_peak,
+    .weigh = kvb_scalar_weigh,
+    .twin = kvb_scalar_twin,
+    .read = kvb_scalar_read,
+    .write = kvb_scalar_write,
+    .write_nt = kvb_scalar_write_nt,
+    .copy = kvb_scalar_copy,
+    .copy_nt = kvb_scalar_copy_nt,
+    .triad = kvb_scalar_triad,
+    .flops = kvb_scalar_flops,
+    .qk_heads = HEADS,
+    .tile = {[DTYPE_F32] = 32, [DTYPE_F16] = 32, [DTYPE_BF16] = 32, [DTYPE_I8] = 64},
+};

@@ -1,0 +1,180 @@
+/* Rows into a cache and back: append, bulk, clear, unpack, reset. */
+#include <string.h>
+
+#include "core.h"
+
+/* Tokens taken together: token-major sources are then read in order, and a head's rows written side by side. */
+enum { BLOCK = 16 };
+
+/* ---- append and bulk -------------------------------------------------------------------------------------------- */
+
+typedef struct store_task {
+    kvb_task task;
+    kvb_store args;
+} store_task;
+
+/* Tokens of a pass that are written: a ring keeps the last `capacity` of them, nothing else runs past its end. */
+static int64_t stored(const kvb_store *a, int64_t seq)
+{
+    const kvb_cache *c = a->cache;
+    return at_most(a->tokens, c->ring ? c->capacity : at_least(0, c->capacity - c->lengths[seq]));
+}
+
+/* How many of the rows lie one token stride apart; or are all left out by the table. */
+static int64_t run_of(const int64_t *rows, int64_t count, int64_t token_stride)
+{
+    int64_t n = 1;
+    while (n < count && rows[n] == (rows[0] < 0 ? rows[0] : rows[0] + n * token_stride))
+        n++;
+    return n;
+}
+
+/* Source tokens first .. first + count of one sequence, one KV head. */
+static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t first, int64_t count)
+{
+    const kvb_cache *c = a->cache;
+    void (*encode)(const kvb_encode *) = kvb_tier_of(a->isa)->rows[c->dtype].encode;
+    int64_t rows[BLOCK], scales[BLOCK];
+    kvb_offsets(c, seq, head, c->lengths[seq] + first, count, rows, scales);
+    int64_t stride = (a->head_major ? 1 : c->kv_heads) * c->head_dim;
+    int64_t plane = seq * c->kv_heads * a->tokens + (a->head_major ? head * a->tokens : head); /* in rows */
+    for (int64_t at = 0, n; at < count; at += n) {
+        n = run_of(rows + at, count - at, c->token_stride);
+        if (rows[at] < 0)
+            continue;
+        int64_t from = plane * c->head_dim + (first + at) * stride;
+        kvb_encode run = {.to_stride = c->token_stride, .scale_stride = c->scale_token_stride, .scale_dtype = c->scale,
+                          .nt = a->nt, .from_stride = stride, .rows = n, .dim = c->head_dim,
+                          .row_bytes = c->row_bytes};
+        run.from = a->k + from;
+        run.to = c->k + rows[at];
+        run.scale = c->k_scale + scales[at];
+        encode(&run);
+        run.from = a->v + from;
+        run.to = c->v + rows[at];
+        run.scale = c->v_scale + scales[at];
+        encode(&run);
+    }
+}
+
+/* Units are (sequence, block, head), heads innermost where the source has them there. A thread takes a stretch. */
+static void work(kvb_task *base, int32_t thread, void *scratch)
+{
+    const kvb_store *a = &((store_task *)base)->args;
+    const kvb_cache *c = a->cache;
+    int64_t heads = c->kv_heads, blocks = (at_most(a->tokens, c->capacity) + BLOCK - 1) / BLOCK;
+    int64_t units = c->batch * blocks * heads;
+    (void)scratch;
+    for (int64_t u = units * thread / base->threads; u < units * (thread + 1) / base->threads; u++) {
+        int64_t seq = u / (blocks * heads), in = u % (blocks * heads);
+        int64_t head = a->head_major ? in / blocks : in % heads, block = a->head_major ? in % blocks : in / heads;
+        int64_t tokens = stored(a, seq), skipped = c->ring ? a->tokens - tokens : 0;
+        int64_t count = at_most(BLOCK, tokens - block * BLOCK);
+        if (count > 0)
+            store_block(a, seq, head, skipped + block * BLOCK, count);
+    }
+}
+
+static void advance(kvb_task *base, int32_t thread, void *scratch)
+{
+    const kvb_store *a = &((store_task *)base)->args;
+    (void)scratch;
+    for (int64_t seq = 0; thread == 0 && seq < a->cache->batch; seq++)
+        a->cache->lengths[seq] += a->cache->ring ? a->tokens : stored(a, seq);
+}
+
+/* Lengths and tables may have changed since the task was planned, and each pass may need room of its own. */
+static int32_t ready(const kvb_task *base, int64_t passes)
+{
+    kvb_store all = ((const store_task *)base)->args;
+    if (all.advance && __builtin_mul_overflow(all.tokens, passes, &all.tokens))
+        return kvb_fail(KVB_BAD_ARGUMENT, "passes %lld: the tokens stored overflow", (long long)passes);
+    return kvb_check_store(&all, base->threads);
+}
+
+int32_t kvb_task_bulk(const kvb_store *args, int32_t threads, kvb_task **out)
+{
+    int32_t code = kvb_check_store(args, threads);
+    if (code || !out)
+        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    store_task *task = kvb_task_new(sizeof *task, threads);
+    if (!task)
+        return KVB_NO_MEMORY;
+    task->args = *args;
+    task->task.ready = ready;
+    task->task.work = work;
+    task->task.finish = args->advance ? advance : NULL;
+    kvb_traffic_store(args, &task->task.traffic);
+    *out = &task->task;
+    return KVB_OK;
+}
+
+int32_t kvb_task_append(const kvb_store *args, int32_t threads, kvb_task **out)
+{
+    if (args && args->tokens != 1)
+        return kvb_fail(KVB_BAD_ARGUMENT, "tokens is %lld; append takes 1", (long long)args->tokens);
+    return kvb_task_bulk(args, threads, out);
+}
+
+/* ---- clear ------------------------------------------------------------------------------------------------------ */
+
+typedef struct clear_task {
+    kvb_task task;
+    const kvb_cache *cache;
+    const kvb_tier *tier;
+} clear_task;
+
+/* A thread's share of a plane, as float32 rows of zeros: so it is the tier that stores. */
+static void clear_share(const clear_task *task, uint8_t *plane, int64_t bytes, int32_t thread)
+{
+    static const float zeros[DIM_MAX];
+    const int64_t most = sizeof zeros, lines = bytes / LINE;
+    int64_t at = lines * thread / task->task.threads * LINE, end = lines * (thread + 1) / task->task.threads * LINE;
+    kvb_encode run = {.to_stride = most, .from = zeros, .rows = (end - at) / most, .dim = DIM_MAX, .row_bytes = most};
+    run.to = plane + at;
+    task->tier->rows[DTYPE_F32].encode(&run);
+    at += run.rows * most;
+    if (at < end) {
+        run = (kvb_encode){.to = plane + at, .from = zeros, .rows = 1, .dim = (end - at) / 4, .row_bytes = end - at};
+        task->tier->rows[DTYPE_F32].encode(&run);
+    }
+}
+
+static void clear(kvb_task *base, int32_t thread, void *scratch)
+{
+    const clear_task *task = (const clear_task *)base;
+    const kvb_cache *c = task->cache;
+    (void)scratch;
+    clear_share(task, c->k, c->plane_bytes, thread);
+    clear_share(task, c->v, c->plane_bytes, thread);
+    clear_share(task, c->k_scale, c->scale_plane_bytes, thread);
+    clear_share(task, c->v_scale, c->scale_plane_bytes, thread);
+}
+
+int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb_task **out)
+{
+    int32_t code = kvb_check_cache(cache);
+    code = code ? code : kvb_check_isa(isa);
+    code = code ? code : kvb_check_threads(threads);
+    if (code || !out)
+        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    clear_task *task = kvb_task_new(sizeof *task, threads);
+    if (!task)
+        return KVB_NO_MEMORY;
+    task->cache = cache;
+    task->tier = kvb_tier_of(isa);
+    task->task.work = clear;
+    double bytes = (double)(2 * (cache->plane_bytes + cache->scale_plane_bytes));
+    task->task.traffic = (kvb_traffic){.compulsory = bytes, .issued = bytes, .line = bytes};
+    *out = &task->task;
+    return KVB_OK;
+}
+
+int32_t kvb_reset(kvb_cache *cache)
+{
+    int32_t code = kvb_check_cache(cache);
+    if (code)
+        return code;
+    memset(cache->lengths, 0, (size_t)cache->batch * sizeof *cache->lengths);
+    return KVB_OK;
+}

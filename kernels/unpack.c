@@ -1,0 +1,118 @@
+/* Stored rows back to float32. */
+#include <string.h>
+
+#include "core.h"
+
+enum { BLOCK = 16 }; /* tokens taken together */
+
+typedef struct unpack_task {
+    kvb_task task;
+    const kvb_cache *cache;
+    const kvb_tier *tier;
+    int64_t first;
+    int64_t tokens;
+    float *k;
+    float *v;
+} unpack_task;
+
+/* Tokens that the planes still hold. The oldest is token 0, or in a ring the one `capacity` before the end. */
+static int64_t live(const kvb_cache *c, int64_t seq) { return at_most(c->lengths[seq], c->capacity); }
+
+static float scale_at(const kvb_cache *c, const uint8_t *at)
+{
+    float scale = 1.0f;
+    if (kvb_formats[c->dtype].scaled)
+        kvb_tier_scalar.rows[c->scale == SCALE_F16 ? DTYPE_F16 : DTYPE_F32].decode(at, 1.0f, 1, &scale);
+    return scale;
+}
+
+/* Tokens at .. at + count of the output, of one sequence and KV head. What the cache does not hold becomes zero: tokens
+ * behind the length, and blocks that the table leaves out. */
+static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int64_t at, int64_t count)
+{
+    const kvb_cache *c = task->cache;
+    void (*decode)(const uint8_t *, float, int64_t, float *) = task->tier->rows[c->dtype].decode;
+    int64_t held = at_most(count, at_least(0, live(c, seq) - task->first - at)), rows[BLOCK], scales[BLOCK];
+    kvb_offsets(c, seq, head, c->lengths[seq] - live(c, seq) + task->first + at, held, rows, scales);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t to = ((seq * task->tokens + at + i) * c->kv_heads + head) * c->head_dim;
+        if (i < held && rows[i] >= 0) {
+            decode(c->k + rows[i], scale_at(c, c->k_scale + scales[i]), c->head_dim, task->k + to);
+            decode(c->v + rows[i], scale_at(c, c->v_scale + scales[i]), c->head_dim, task->v + to);
+        } else {
+            memset(task->k + to, 0, (size_t)c->head_dim * sizeof *task->k);
+            memset(task->v + to, 0, (size_t)c->head_dim * sizeof *task->v);
+        }
+    }
+}
+
+static void work(kvb_task *base, int32_t thread, void *scratch)
+{
+    const unpack_task *task = (const unpack_task *)base;
+    int64_t heads = task->cache->kv_heads, blocks = (task->tokens + BLOCK - 1) / BLOCK;
+    int64_t units = task->cache->batch * blocks * heads;
+    (void)scratch;
+    for (int64_t u = units * thread / base->threads; u < units * (thread + 1) / base->threads; u++) {
+        int64_t block = u / heads % blocks * BLOCK;
+        unpack_block(task, u / (heads * blocks), u % heads, block, at_most(BLOCK, task->tokens - block));
+    }
+}
+
+/* The table of the tokens that will be read. */
+static int32_t check_table(const kvb_cache *c)
+{
+    for (int64_t seq = 0; c->layout == LAYOUT_PAGED && seq < c->batch; seq++)
+        for (int64_t i = 0; i * c->block_tokens < live(c, seq); i++) {
+            int64_t at = seq * c->table_stride + i;
+            if (c->table[at] >= c->blocks)
+                return kvb_fail(KVB_BAD_ARGUMENT, "table[%lld] is %d; the pool has blocks 0 to %lld", (long long)at,
+                                c->table[at], (long long)c->blocks - 1);
+        }
+    return KVB_OK;
+}
+
+static int32_t check(const unpack_task *task, int32_t isa, int32_t threads)
+{
+    int32_t code = kvb_check_threads(threads);
+    code = code ? code : kvb_check_cache(task->cache);
+    code = code ? code : kvb_check_isa(isa);
+    code = code ? code : check_table(task->cache);
+    if (code)
+        return code;
+    int64_t capacity = task->cache->capacity;
+    if (!task->k || !task->v)
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", task->k ? "v" : "k");
+    if (task->first < 0 || task->first >= capacity)
+        return kvb_fail(KVB_BAD_ARGUMENT, "first is %lld; allowed is 0 to %lld", (long long)task->first,
+                        (long long)capacity - 1);
+    if (task->tokens < 1 || task->tokens > capacity - task->first)
+        return kvb_fail(KVB_BAD_ARGUMENT, "tokens is %lld; allowed is 1 to %lld", (long long)task->tokens,
+                        (long long)(capacity - task->first));
+    return KVB_OK;
+}
+
+/* `first` counts from the oldest token that is held. */
+int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v, int32_t isa,
+                        int32_t threads, kvb_task **out)
+{
+    unpack_task args = {.cache = cache, .first = first, .tokens = tokens, .k = k, .v = v};
+    int32_t code = check(&args, isa, threads);
+    if (code || !out)
+        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    unpack_task *task = kvb_task_new(sizeof *task, threads);
+    if (!task)
+        return KVB_NO_MEMORY;
+    args.task = task->task;
+    *task = args;
+    task->tier = kvb_tier_of(isa);
+    task->task.work = work;
+    double rows = 2.0 * (double)(cache->batch * tokens * cache->kv_heads);
+    double kv = rows * (double)(cache->head_dim * kvb_formats[cache->dtype].element_bytes);
+    double scales = kvb_formats[cache->dtype].scaled ? rows * kvb_scale_bytes[cache->scale] : 0.0;
+    double out_bytes = rows * (double)(cache->head_dim * 4);
+    task->task.traffic = (kvb_traffic){.kv = kv, .scales = scales, .compulsory = kv + scales + out_bytes,
+                                       .issued = rows * (double)cache->row_bytes + scales + out_bytes,
+                                       .line = rows * (double)cache->row_bytes + scales + out_bytes};
+    *out = &task->task;
+    return KVB_OK;
+}

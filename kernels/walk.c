@@ -1,0 +1,140 @@
+#include "walk.h"
+
+/* Where heads lie inside a token, a block of all heads is consumed before the next: K and V of it, 64 KiB each. */
+static int32_t block_step(const kvb_decode *a)
+{
+    int64_t step = kvb_tier_of(a->isa)->tile[a->cache->dtype];
+    if (a->variant != VARIANT_PERHEAD && kvb_heads_inner(a->cache)) {
+        int64_t fits = 65536 / (a->cache->kv_heads * a->cache->row_bytes) / LANES * LANES;
+        step = at_least(LANES, at_most(step, fits));
+    }
+    return (int32_t)step;
+}
+
+void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit, const kvb_unit *end)
+{
+    *walk = (kvb_walk){.args = args, .unit = unit, .end = end, .step = block_step(args)};
+}
+
+/* The core roof's walk stays on the first `wrap` tokens of the first head, whatever the unit says. */
+static void block_offsets(const kvb_decode *a, const kvb_unit *unit, int64_t first, kvb_block *block)
+{
+    bool wrapped = a->wrap > 0;
+    int64_t seq = wrapped ? 0 : unit->seq, head = wrapped ? 0 : unit->head;
+    for (int64_t done = 0; done < block->count;) {
+        int64_t from = first + done, n = block->count - done;
+        if (wrapped) {
+            from %= a->wrap;
+            n = at_most(n, a->wrap - from);
+        }
+        kvb_offsets(a->cache, seq, head, from, n, block->rows + done, block->scales + done);
+        done += n;
+    }
+    for (int32_t t = block->count; t < TILE; t++) {
+        block->rows[t] = block->rows[block->count - 1];
+        block->scales[t] = block->scales[block->count - 1];
+    }
+}
+
+void kvb_walk_next(kvb_walk *walk, kvb_block *block)
+{
+    while (walk->unit < walk->end && walk->token >= walk->unit->count) {
+        walk->unit++;
+        walk->token = 0;
+    }
+    block->count = 0;
+    block->unit = walk->unit < walk->end ? walk->unit : NULL;
+    if (!block->unit)
+        return;
+    block->first = walk->token;
+    block->count = (int32_t)at_most(walk->step, walk->unit->count - walk->token);
+    block_offsets(walk->args, walk->unit, walk->unit->first + walk->token, block);
+    walk->token += block->count;
+}
+
+void kvb_tile_rows(const kvb_decode *a, const kvb_block *block, int64_t head, kvb_tile *tile)
+{
+    const uint8_t *k = a->cache->k + head * a->cache->head_stride, *v = a->cache->v + head * a->cache->head_stride;
+    int32_t filled = (int32_t)round_up(block->count, LANES);
+    tile->count = block->count;
+    for (int32_t t = 0; t < filled; t++) {
+        tile->k[t] = k + block->rows[t];
+        tile->v[t] = v + block->rows[t];
+    }
+}
+
+static void read_scales(const kvb_decode *a, const uint8_t *plane, const int64_t *offsets, int32_t count, float *to)
+{
+    if (a->cache->scale == SCALE_F32) {
+        for (int32_t t = 0; t < count; t++)
+            to[t] = *(const float *)(const void *)(plane + offsets[t]);
+        return;
+    }
+    uint16_t raw[TILE];
+    for (int32_t t = 0; t < count; t++)
+        raw[t] = *(const uint16_t *)(const void *)(plane + offsets[t]);
+    kvb_tier_of(a->isa)->rows[DTYPE_F16].decode((const uint8_t *)raw, 1.0f, count, to);
+}
+
+void kvb_tile_scales(const kvb_decode *a, const kvb_block *block, int64_t head, kvb_tile *tile)
+{
+    const kvb_cache *c = a->cache;
+    int64_t shift = head * c->scale_head_stride;
+    int32_t count = (int32_t)round_up(block->count, LANES);
+    read_scales(a, c->k_scale + shift, block->scales, count, tile->k_scale);
+    read_scales(a, c->v_scale + shift, block->scales, count, tile->v_scale);
+}
+
+/* This head's share of a block of all heads, in address order: row i of the block is token i / heads, head i % heads. */
+static void share_of_block(const kvb_decode *a, const kvb_block *block, int64_t head, int32_t count, kvb_ahead *ahead)
+{
+    const kvb_cache *c = a->cache;
+    int64_t heads = c->kv_heads, row = head * count, token = row / heads, in = row % heads;
+    for (int32_t t = 0; t < count; t++) {
+        int64_t offset = block->rows[token] + in * c->head_stride;
+        ahead->k[t] = c->k + offset;
+        ahead->v[t] = c->v + offset;
+        if (++in == heads) {
+            in = 0;
+            token++;
+        }
+    }
+}
+
+/* The rows `distance` bytes further in this unit, and at its end those of the next block. */
+static void rows_near(const kvb_decode *a, const kvb_block *block, const kvb_block *next, int64_t head, int32_t count,
+                      kvb_ahead *ahead)
+{
+    const kvb_cache *c = a->cache;
+    int64_t skip = at_most(TILE, (a->distance + c->row_bytes - 1) / c->row_bytes);
+    const kvb_block *other = next->unit ? next : block;
+    for (int64_t t = 0; t < count; t++) {
+        int64_t at = t + skip;
+        int64_t offset = at < block->count ? block->rows[at] : other->rows[at_most(at - block->count, TILE - 1)];
+        offset += head * c->head_stride;
+        ahead->k[t] = c->k + offset;
+        ahead->v[t] = c->v + offset;
+    }
+}
+
+void kvb_tile_ahead(const kvb_decode *a, const kvb_block *block, const kvb_block *next, int64_t head, kvb_tile *tile,
+                    kvb_ahead *ahead)
+{
+    int32_t count = (int32_t)round_up(block->count, LANES);
+    const uint8_t *const *own_v = tile->v;
+    tile->k_ahead = tile->v_ahead = NULL;
+    if (a->prefetch == PREFETCH_OFF)
+        return;
+    tile->k_ahead = ahead->k;
+    tile->v_ahead = ahead->v;
+    const kvb_block *later = next->unit ? next : block;
+    if (a->prefetch == PREFETCH_NEAR) {
+        rows_near(a, block, next, head, count, ahead);
+    } else if (block->unit->heads > 1) {
+        share_of_block(a, later, head, count, ahead);
+    } else {
+        tile->k_ahead = own_v; /* QK fetches V of this tile, PV the next tile's K */
+        for (int32_t t = 0; t < count; t++)
+            ahead->v[t] = a->cache->k + later->rows[t];
+    }
+}

@@ -1,0 +1,1 @@
+"""What samples say. Pure functions: nothing here measures, reads files or prints."""

@@ -1,0 +1,80 @@
+"""The command line: one file per command, imported when it is called or listed. Nothing else prints or exits."""
+
+import os
+import sys
+from importlib import import_module
+from pkgutil import iter_modules
+
+import click
+
+from kvbench.errors import KvbenchError
+
+USAGE, INTERRUPTED = 2, 130  # exit codes that no error class carries
+
+
+class Commands(click.Group):
+    """A command is a module of this folder that holds `command`; what commands share begins with an underscore.
+    Heavy imports stay inside functions."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        return import_module(f"{__name__}.{cmd_name}").command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """A reader that has seen enough (| head) is no failure; click would make it one."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _drop_output()
+            return 0
+
+
+@click.command(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kvbench", message="%(package)s %(version)s")
+@click.pass_context
+def kvbench(ctx: click.Context) -> None:
+    """Decode attention over the KV cache, measured against the memory bandwidth of this machine."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def _fail(message: str, hint: str, code: int) -> int:
+    click.echo(" ".join(f"kvbench: {message} ({hint})".split()), err=True)
+    return code
+
+
+def _drop_output() -> None:
+    """What cannot be written now must not be tried again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(arguments: list[str] | None) -> int:
+    """A command returns its exit code, or nothing for 0."""
+    try:
+        code = kvbench.main(arguments, prog_name="kvbench", standalone_mode=False)
+        sys.stdout.flush()
+        return code or 0
+    except KvbenchError as error:
+        return _fail(error.args[0], error.hint, error.exit_code)
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "kvbench"
+        return _fail(error.format_message(), f"see {path} --help", error.exit_code)
+    except click.ClickException as error:
+        return _fail(error.format_message(), "see kvbench --help", USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("interrupted", "run the command again", INTERRUPTED)
+    except BrokenPipeError:
+        _drop_output()
+        return 0
+    except OSError as error:
+        _drop_output()
+        return _fail(str(error), "see whether the path can be written and has space left", USAGE)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The `kvbench` program."""
+    sys.exit(_run(arguments))

@@ -1,0 +1,134 @@
+"""Options that describe one point, and the point that they describe."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from kvbench.errors import BadArgument, unknown_word
+from kvbench.model import Point, Shape
+
+_OPTIONS = (
+    click.option("--model", help="Geometry of a model of suites/models.toml; the options below override it."),
+    click.option("--context", type=int, default=4096, show_default=True, help="Tokens that every sequence holds."),
+    click.option("--q-heads", type=int, help="Query heads."),
+    click.option("--kv-heads", type=int, help="KV heads."),
+    click.option("--head-dim", type=int, help="Elements of a row."),
+    click.option("--batch", type=int, default=1, show_default=True, help="Sequences."),
+    click.option("--window", type=int, default=0, help="Attend to the last so many tokens. [default: all]"),
+    click.option("--capacity", type=int, help="Tokens that there is room for. [default: the context]"),
+    click.option("--layers", type=int, help="Slices to rotate over. [default: 1 if hot, else more than caches hold]"),
+    click.option("--dtype", default="f16", show_default=True),
+    click.option("--scale", default="f32", show_default=True, help="Dtype of the scales, where there are any."),
+    click.option("--layout", default="head", show_default=True),
+    click.option("--inner", default="head", show_default=True, help="Order inside a block of a paged cache."),
+    click.option("--block-tokens", type=int, default=16, show_default=True, help="Tokens of a block, paged."),
+    click.option("--sequential", is_flag=True, help="Blocks in order, paged. [default: shuffled]"),
+    click.option("--pad", type=int, help="Bytes behind each head's plane. [default: an odd number of lines]"),
+    click.option("--variant", help="A way of doing the op; see kvbench kernels. [default: the first]"),
+    click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]"),
+    click.option("--threads", default="all", show_default=True, help="Threads: a number, or all."),
+    click.option("--cpus", help="CPUs to run on, such as 0-3,8. [default: the first that are allowed]"),
+    click.option("--pages", default="thp", show_default=True),
+    click.option("--residency", default="rotate", show_default=True, help="hot, rotate or evicted."),
+    click.option("--prefetch", default="cross", show_default=True, help="A scheme, or the bytes ahead for near."),
+    click.option("--deterministic", is_flag=True, help="Split by shape only."),
+)
+_OPS = ("decode", "append", "bulk")
+_RESIDENCIES = ("hot", "rotate", "evicted")
+
+
+def point_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def point_of(op: str, model: str | None, **asked: Any) -> tuple[Point, str]:
+    """The point, and what to call its geometry."""
+    from kvbench.native import Cache, default_library
+
+    library = default_library()
+    if op not in _OPS:
+        raise unknown_word("OP", op, _OPS)
+    if asked["residency"] not in _RESIDENCIES:
+        raise unknown_word("--residency", asked["residency"], _RESIDENCIES)
+    for kind in ("dtype", "layout", "pages", "inner", "scale"):
+        library.number(kind, asked[kind])
+    prefetch, distance = _prefetch(asked["prefetch"], library.words("prefetch"))
+    layout = asked["layout"]
+    paged = Cache.is_paged(layout)
+    point = Point(
+        op=op,
+        variant=_variant(op, asked["variant"], library),
+        layout=layout,
+        dtype=asked["dtype"],
+        isa=library.isa(asked["isa"]),
+        shape=_shape(model, asked),
+        cpus=_cpus(asked["threads"], asked["cpus"]),
+        pages=asked["pages"],
+        residency=asked["residency"],
+        prefetch=prefetch,
+        distance=distance,
+        scale=asked["scale"],
+        inner=asked["inner"],
+        block_tokens=asked["block_tokens"],
+        shuffle=1 if paged and not asked["sequential"] else None,
+        pad=asked["pad"],
+        deterministic=asked["deterministic"],
+    )
+    return point, model or ""
+
+
+def _variant(op: str, variant: str | None, library: Any) -> str:
+    """The registry knows which variants an op has; its first is the default."""
+    known = list(dict.fromkeys(kernel.variant for kernel in library.kernels() if kernel.op == op))
+    if variant is not None and variant not in known:
+        raise unknown_word("--variant", variant, known)
+    return variant or known[0]
+
+
+def _prefetch(text: str, schemes: tuple[str, ...]) -> tuple[str, int]:
+    if text.isdigit():
+        return "near", int(text)
+    if text not in schemes:
+        raise unknown_word("--prefetch", text, (*schemes, "a number of bytes"))
+    return text, 0
+
+
+def _shape(model: str | None, asked: dict[str, Any]) -> Shape:
+    from kvbench.suite import model as geometry
+
+    known = geometry(model) if model else None
+    heads = {}
+    for name in ("q_heads", "kv_heads", "head_dim"):
+        heads[name] = asked[name] if asked[name] is not None else getattr(known, name, None)
+    missing = [f"--{name.replace('_', '-')}" for name, value in heads.items() if value is None]
+    if missing:
+        raise BadArgument(f"the geometry lacks {', '.join(missing)}", "give them, or a --model")
+    if asked["context"] < 1:
+        raise BadArgument(f"--context is {asked['context']}", "at least 1 token")
+    return Shape(
+        layers=asked["layers"] or 0,
+        batch=asked["batch"],
+        context=asked["context"],
+        capacity=asked["capacity"] or asked["context"],
+        window=asked["window"],
+        **heads,
+    )
+
+
+def _cpus(threads: str, cpus: str | None) -> tuple[int, ...]:
+    from kvbench.machine import allowed_cpus, cpu_list
+
+    allowed = allowed_cpus()
+    if cpus is not None:
+        try:
+            allowed = tuple(sorted(cpu_list(cpus)))
+        except ValueError:
+            raise BadArgument(f"--cpus is {cpus!r}", "a list such as 0-3,8") from None
+    if threads == "all":
+        return allowed
+    if not threads.isdigit() or int(threads) < 1:
+        raise BadArgument(f"--threads is {threads!r}", "a number from 1 on, or all")
+    return tuple(allowed[i % len(allowed)] for i in range(int(threads)))

@@ -1,0 +1,26 @@
+"""kvbench kernels"""
+
+import json
+
+import click
+
+
+@click.command("kernels")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of lines.")
+def command(as_json: bool) -> None:
+    """List the kernels and what this CPU can run."""
+    from dataclasses import asdict
+
+    from kvbench.native import default_library
+
+    library = default_library()
+    kernels = library.kernels()
+    if as_json:
+        click.echo(json.dumps({"version": 1, "kernels": [asdict(kernel) for kernel in kernels]}))
+        return
+    width = max(len(kernel.id) for kernel in kernels)
+    for kernel in kernels:
+        click.echo(f"{kernel.id:<{width}}  {'yes' if kernel.runnable else 'no':<3}  {kernel.about}")
+    runs = sum(kernel.runnable for kernel in kernels)
+    best = library.isa()
+    click.echo(f"{len(kernels)} kernels; this CPU runs {runs} of them, best with {best}", err=True)

@@ -1,0 +1,48 @@
+"""Every error that kvbench raises: a line that says what is wrong, a hint, and the exit code that it ends in."""
+
+from collections.abc import Iterable
+
+
+class KvbenchError(Exception):
+    """`hint` says what to do next; it is never empty."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.args[0]} ({self.hint})"
+
+
+class BadArgument(KvbenchError, ValueError):
+    """A value is wrong; the message names the argument."""
+
+
+class Unsupported(KvbenchError):
+    """This CPU, this build or this operating system cannot do what was asked for."""
+
+
+class Refused(KvbenchError):
+    """The environment does not allow it."""
+
+    exit_code = 5
+
+
+class OutOfMemory(Refused, MemoryError):
+    """The memory asked for is not there."""
+
+
+class BadLibrary(Refused):
+    """The kernel library is missing, or was built from another interface."""
+
+
+class WrongAnswer(KvbenchError):
+    """A kernel's result failed its check; no time may be reported for it."""
+
+    exit_code = 4
+
+
+def unknown_word(argument: str, word: object, allowed: Iterable[str]) -> BadArgument:
+    return BadArgument(f"{argument}: {word!r} is not known", f"one of: {', '.join(allowed)}")

@@ -1,0 +1,21 @@
+"""The only door to C. A library is opened by path, so two builds can stand side by side in one process."""
+
+from kvbench.native.arena import Arena
+from kvbench.native.cache import Cache
+from kvbench.native.library import Library, default_library, library_path
+from kvbench.native.ops import decode_task, probe_task, store_task
+from kvbench.native.task import Task
+from kvbench.native.team import Team
+
+__all__ = [
+    "Arena",
+    "Cache",
+    "Library",
+    "Task",
+    "Team",
+    "decode_task",
+    "default_library",
+    "library_path",
+    "probe_task",
+    "store_task",
+]

@@ -1,0 +1,66 @@
+"""Memory of a page kind that was asked for and can be verified."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from kvbench.errors import BadArgument
+from kvbench.native.arguments import whole
+from kvbench.native.library import Library, default_library
+
+
+class Arena:
+    """`size` bytes on `pages`. guard: 1 ends the memory at an unreadable page, 2 begins it after one.
+
+    A view is memory of the arena: it must not be used after close().
+    """
+
+    def __init__(self, size: int, pages: str = "thp", guard: int = 0, library: Library | None = None) -> None:
+        self.library = library or default_library()
+        ffi, lib = self.library.ffi, self.library.lib
+        arena = ffi.new("kvb_arena *")
+        kind = self.library.number("pages", pages)
+        self.library.check(lib.kvb_arena_open(whole("size", size), kind, whole("guard", guard, 32), arena))
+        self._arena = ffi.gc(arena, lambda opened: lib.kvb_arena_close(opened))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._arena is not None:
+            self.library.ffi.release(self._arena)
+            self._arena = None
+
+    @property
+    def struct(self) -> Any:
+        """The `kvb_arena *`."""
+        if self._arena is None:
+            raise BadArgument("the arena is closed", "open another one")
+        return self._arena
+
+    @property
+    def base(self) -> Any:
+        """The `uint8_t *` where the memory begins."""
+        return self.struct.base
+
+    @property
+    def size(self) -> int:
+        return self.struct.bytes
+
+    def view(self, dtype: Any = np.uint8) -> np.ndarray:
+        """The memory as an array, writable."""
+        return np.frombuffer(self.library.ffi.buffer(self.base, self.size), dtype=dtype)
+
+    def inspect(self) -> dict[str, int]:
+        """What the system really gave, in bytes: page size, mapped, resident, backed by huge pages."""
+        arena = self.struct
+        self.library.check(self.library.lib.kvb_arena_inspect(arena))
+        return {
+            "page_bytes": arena.page_bytes,
+            "mapped": arena.mapped,
+            "resident_bytes": arena.resident_bytes,
+            "huge_bytes": arena.huge_bytes,
+        }

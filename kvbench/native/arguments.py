@@ -1,0 +1,35 @@
+"""What Python callers pass in, as what C expects; anything else is an error that names the argument."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from kvbench.errors import BadArgument
+
+
+def whole(name: str, value: object, bits: int = 64) -> int:
+    """A whole number that fits a signed integer of `bits` bits."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise BadArgument(f"{name} is {value!r}", "a whole number is expected") from None
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise BadArgument(f"{name} is {number}", f"it must fit {bits} bits")
+    return number
+
+
+def floats(name: str, value: Any, shape: tuple[int | str, ...]) -> np.ndarray:
+    """A C-ordered float32 array. A letter in `shape` stands for any size from 1 on."""
+    try:
+        array = np.asarray(value)
+        array = array.astype(np.float32, order="C", casting="same_kind", copy=False)
+    except (TypeError, ValueError) as error:
+        raise BadArgument(f"{name} is not an array of real numbers: {error}", "pass float32") from None
+    fits = array.ndim == len(shape) and all(
+        got == want if isinstance(want, int) else got > 0 for got, want in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join(map(str, shape))
+        raise BadArgument(f"{name} has the shape {list(array.shape)}", f"expected is [{wanted}]")
+    return array

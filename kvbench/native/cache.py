@@ -1,0 +1,289 @@
+"""A KV cache of one layer, and the library's kernels on it."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from kvbench.errors import BadArgument
+from kvbench.native.arena import Arena
+from kvbench.native.arguments import floats, whole
+from kvbench.native.library import Library, default_library
+from kvbench.native.task import Task
+from kvbench.native.team import Team
+from kvbench.units import size
+
+_INT64_MAX = (1 << 63) - 1
+
+
+class Cache:
+    """K and V of `batch` sequences, `capacity` tokens each.
+
+    window: decode attends to the last `window` tokens, the newest included. A cache whose window fits its capacity
+    is a ring: it takes tokens without end and keeps the last `capacity` of them. `ring` overrides that.
+    A paged cache has blocks of `block_tokens`, ordered inside by `inner`; `shuffle`, a seed, scatters its blocks.
+    scale: the dtype of the scales, for dtypes that have them. pad: bytes behind each head's plane (None: the
+    library's choice). pages and guard: see Arena; or `arena` and a byte `offset` into it, for a cache among
+    others. `table` and `lengths` are what the kernels read, as live arrays.
+    """
+
+    def __init__(
+        self,
+        kv_heads: int,
+        head_dim: int,
+        capacity: int,
+        batch: int = 1,
+        layout: str = "head",
+        dtype: str = "f32",
+        window: int | None = None,
+        block_tokens: int = 16,
+        *,
+        inner: str = "head",
+        scale: str = "f32",
+        ring: bool | None = None,
+        pad: int | None = None,
+        shuffle: int | None = None,
+        pages: str = "thp",
+        guard: int = 0,
+        arena: Arena | None = None,
+        offset: int = 0,
+        library: Library | None = None,
+    ) -> None:
+        facts = dict(batch=batch, layout=layout, dtype=dtype, window=window, block_tokens=block_tokens, inner=inner)
+        self._describe(kv_heads, head_dim, capacity, **facts, scale=scale, ring=ring, pad=pad, library=library)
+        self._lay_out(shuffle)
+        self._own = arena is None
+        self._arena = arena or Arena(self._struct.bytes, pages, guard, self.library)
+        self._bind(whole("offset", offset))
+        self._teams: dict[int, Team] = {}
+
+    @classmethod
+    def size_of(cls, kv_heads: int, head_dim: int, capacity: int, **facts: Any) -> int:
+        """Bytes that such a cache takes, without taking them."""
+        cache = cls.__new__(cls)
+        cache._describe(kv_heads, head_dim, capacity, **facts)
+        return cache._struct.bytes
+
+    @classmethod
+    def is_paged(cls, layout: str, library: Library | None = None) -> bool:
+        """Whether a table of blocks stands between tokens and rows."""
+        cache = cls.__new__(cls)
+        cache._describe(1, 1, 1, layout=layout, library=library)
+        return cache._struct.table_stride > 0
+
+    def _describe(
+        self,
+        kv_heads: int,
+        head_dim: int,
+        capacity: int,
+        *,
+        batch: int = 1,
+        layout: str = "head",
+        dtype: str = "f32",
+        window: int | None = None,
+        block_tokens: int = 16,
+        inner: str = "head",
+        scale: str = "f32",
+        ring: bool | None = None,
+        pad: int | None = None,
+        library: Library | None = None,
+    ) -> None:
+        self.library = library or default_library()
+        self.layout, self.dtype, self.window = layout, dtype, window
+        words = {"layout": layout, "inner": inner, "dtype": dtype, "scale": scale}
+        counts = {
+            "kv_heads": kv_heads,
+            "head_dim": head_dim,
+            "capacity": capacity,
+            "batch": batch,
+            "block_tokens": block_tokens,
+            "pad": self.library.lib.kvb_cache_pad() if pad is None else pad,
+        }
+        self._struct = self.library.ffi.new("kvb_cache *")
+        for name, word in words.items():
+            setattr(self._struct, name, self.library.number(name, word))
+        for name, count in counts.items():
+            setattr(self._struct, name, whole(name, count))
+        self._plan(ring)
+
+    def _plan(self, ring: bool | None) -> None:
+        cache = self._struct
+        if self.window is not None and whole("window", self.window) < 1:
+            raise BadArgument(f"window is {self.window}", "at least 1, or None for all tokens")
+        fits = self.window is not None and self.window <= cache.capacity
+        cache.ring = fits if ring is None else bool(ring)
+        blocks = cache.batch * -(-cache.capacity // max(cache.block_tokens, 1))
+        cache.blocks = max(0, min(blocks, _INT64_MAX))
+        self.library.check(self.library.lib.kvb_cache_plan(cache))
+
+    def _bind(self, offset: int) -> None:
+        end = offset + self._struct.bytes
+        if offset < 0 or end > self._arena.size:
+            raise BadArgument(f"offset {offset}: the cache ends at byte {end}", f"the arena has {self._arena.size}")
+        self.library.check(self.library.lib.kvb_cache_bind(self._struct, self._arena.base + offset))
+
+    def _lay_out(self, shuffle: int | None) -> None:
+        """The arrays that the library leaves to its caller: lengths, and the table of a paged cache."""
+        cache, ffi = self._struct, self.library.ffi
+        self.lengths = np.zeros(cache.batch, dtype=np.int64)
+        cache.lengths = ffi.from_buffer("int64_t[]", self.lengths)
+        self.table: np.ndarray | None = None
+        if not cache.table_stride:
+            if shuffle is not None:
+                raise BadArgument(f"shuffle: a {self.layout} cache has no blocks", "leave it out")
+            return
+        order = np.arange(cache.blocks, dtype=np.int32)
+        if shuffle is not None:
+            if whole("shuffle", shuffle) < 0:
+                raise BadArgument(f"shuffle is {shuffle}", "a seed is not negative")
+            order = np.random.default_rng(shuffle).permutation(order)
+        self.table = np.ascontiguousarray(order.reshape(cache.batch, cache.table_stride))
+        cache.table = ffi.from_buffer("int32_t[]", self.table)
+
+    def __repr__(self) -> str:
+        c = self._struct
+        shape = f"{c.batch} x {c.kv_heads} x {c.head_dim}, {self.length} of {c.capacity} tokens"
+        return f"<Cache {self.layout} {self.dtype}, {shape}, {size(c.bytes)}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the memory back; the cache cannot be used any more."""
+        for team in self._teams.values():
+            team.close()
+        self._teams.clear()
+        if self._arena is not None:
+            if self._own:
+                self._arena.close()
+            self._arena = None
+
+    def _refuse_closed(self) -> None:
+        if self._arena is None:
+            raise BadArgument("the cache is closed", "make another one")
+
+    @property
+    def struct(self) -> Any:
+        """The `kvb_cache *`."""
+        self._refuse_closed()
+        return self._struct
+
+    @property
+    def arena(self) -> Arena | None:
+        """The memory under all planes, one after another: K, V, then their scales."""
+        self._refuse_closed()
+        return self._arena
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longest sequence, so far."""
+        return int(self.lengths.max())
+
+    # ---- stores --------------------------------------------------------------------------------------------------
+
+    def append(self, k: Any, v: Any, isa: str | None = None, threads: int = 1) -> None:
+        """One token for every sequence, [batch, kv_heads, head_dim]."""
+        c = self.struct
+        shape = (c.batch, c.kv_heads, c.head_dim)
+        self._store(self.library.lib.kvb_task_append, k, v, shape, isa, threads, tokens=1)
+
+    def bulk(
+        self, k: Any, v: Any, head_major: bool = False, nt: bool = False, isa: str | None = None, threads: int = 1
+    ) -> None:
+        """Prompt tokens for every sequence, [batch, tokens, kv_heads, head_dim], or with head_major
+        [batch, kv_heads, tokens, head_dim]. nt: non-temporal stores."""
+        c = self.struct
+        shape = (c.batch, c.kv_heads, "T", c.head_dim) if head_major else (c.batch, "T", c.kv_heads, c.head_dim)
+        tokens = floats("k", k, shape).shape[2 if head_major else 1]
+        shape = tuple(tokens if size == "T" else size for size in shape)
+        self._store(
+            self.library.lib.kvb_task_bulk, k, v, shape, isa, threads, tokens=tokens, head_major=head_major, nt=nt
+        )
+
+    def _store(
+        self, make: Any, k: Any, v: Any, shape: tuple[int | str, ...], isa: str | None, threads: int, **facts: int
+    ) -> None:
+        k, v = floats("k", k, shape), floats("v", v, shape)
+        args = self._args("kvb_store", isa, {"k": k, "v": v}, advance=1, **facts)
+        self._run(threads, make, args, keep=(k, v))
+
+    def reset(self) -> None:
+        """Forget all tokens; their bytes stay."""
+        self.library.check(self.library.lib.kvb_reset(self.struct))
+
+    def clear(self, isa: str | None = None, threads: int = 1) -> None:
+        """Zero every byte; the lengths stay."""
+        self._run(threads, self.library.lib.kvb_task_clear, self.struct, self._isa(isa))
+
+    # ---- reads ---------------------------------------------------------------------------------------------------
+
+    def decode(
+        self,
+        q: Any,
+        variant: str = "flash",
+        isa: str | None = None,
+        threads: int = 1,
+        deterministic: bool = False,
+    ) -> np.ndarray:
+        """Attention of one new token per sequence, [batch, q_heads, head_dim] to the same shape.
+
+        deterministic: the same bits for any number of threads.
+        """
+        c = self.struct
+        q = floats("q", q, (c.batch, "q_heads", c.head_dim))
+        if not self.length:
+            raise BadArgument("the cache is empty", "append a token first")
+        out = np.empty_like(q)
+        args = self._args(
+            "kvb_decode",
+            isa,
+            {"q": q, "out": out},
+            q_heads=q.shape[1],
+            window=self.window or 0,
+            variant=self.library.number("variant", variant),
+            deterministic=bool(deterministic),
+        )
+        self._run(threads, self.library.lib.kvb_task_decode, args, keep=(q, out))
+        return out
+
+    def numpy(self, isa: str | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """The tokens still held, decoded, the oldest first: K and V as float32 [batch, tokens, kv_heads, head_dim].
+
+        Where a sequence is shorter than the longest, zeros stand behind its end.
+        """
+        c = self.struct
+        shape = (c.batch, min(self.length, c.capacity), c.kv_heads, c.head_dim)
+        k, v = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
+        if self.length:
+            to = (self._floats(k), self._floats(v))
+            make = self.library.lib.kvb_task_unpack
+            self._run(threads, make, c, 0, shape[1], *to, self._isa(isa), keep=(k, v))
+        return k, v
+
+    # ---- calls ---------------------------------------------------------------------------------------------------
+
+    def _isa(self, isa: str | None) -> int:
+        return self.library.number("isa", self.library.isa(isa))
+
+    def _floats(self, array: np.ndarray) -> Any:
+        return self.library.ffi.cast("float *", array.ctypes.data)
+
+    def _args(self, kind: str, isa: str | None, arrays: dict[str, np.ndarray], **facts: int) -> Any:
+        """A struct of arguments, pointing at arrays of float32 that its user keeps alive."""
+        args = self.library.ffi.new(f"{kind} *")
+        args.cache = self.struct
+        args.isa = self._isa(isa)
+        for name, array in arrays.items():
+            setattr(args, name, self._floats(array))
+        for name, fact in facts.items():
+            setattr(args, name, fact)
+        return args
+
+    def _run(self, threads: int, make: Any, *args: Any, keep: tuple[Any, ...] = ()) -> None:
+        threads = whole("threads", threads, 32)
+        with Task(self.library, make, *args, threads, keep=keep) as task:
+            if threads not in self._teams:
+                self._teams[threads] = Team(threads, library=self.library)
+            self._teams[threads].run(task)

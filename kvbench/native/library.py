@@ -1,0 +1,171 @@
+"""One opened kernel library: its interface, its words, its kernels, its errors."""
+
+import os
+from collections.abc import Iterator
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import cffi
+
+import kvbench
+from kvbench.errors import BadArgument, BadLibrary, KvbenchError, OutOfMemory, Refused, Unsupported, unknown_word
+from kvbench.model import Kernel
+
+_LIBRARY = "libkvbench.so"
+_INTERFACE = "abi.h"
+_ISA_VARIABLE = "KVBENCH_ISA"
+
+
+def library_path() -> Path:
+    """Where the installed library is. An editable install keeps it apart from the Python files."""
+    for folder in kvbench.__path__:
+        if (path := Path(folder, _LIBRARY)).is_file():
+            return path
+    raise BadLibrary(
+        f"{_LIBRARY} is not in {', '.join(kvbench.__path__)}",
+        "this is a source tree that was not installed: run pip install -e . in it",
+    )
+
+
+class Library:
+    """`path` is a shared object; abi.h, from the same build, lies beside it (or at `interface`).
+
+    `ffi` and `lib` are cffi's: everything in kvbench.native is written with them. Nothing is shared between two
+    libraries, not even their types.
+    """
+
+    def __init__(self, path: Path | str, interface: Path | str | None = None) -> None:
+        self.path = Path(path)
+        interface = Path(interface) if interface else self.path.with_name(_INTERFACE)
+        self.ffi = cffi.FFI()
+        try:
+            self.ffi.cdef(interface.read_text())
+        except OSError as error:
+            raise BadLibrary(f"cannot read {interface}: {error.strerror}", "it belongs beside the library") from None
+        except (cffi.CDefError, cffi.FFIError) as error:
+            raise BadLibrary(f"{interface} is not an interface: {error}", "install kvbench again") from None
+        try:
+            self.lib = self.ffi.dlopen(str(self.path.absolute()))
+        except OSError as error:
+            why = str(error).partition(".  Additionally")[0]  # cffi goes on about names that are no paths
+            raise BadLibrary(why, "it is no library for this machine: install kvbench again") from None
+        self._refuse_another_interface()
+
+    def __repr__(self) -> str:
+        return f"Library({str(self.path)!r})"
+
+    # ---- the interface -------------------------------------------------------------------------------------------
+
+    def _declared(self) -> dict[str, tuple[int, int]]:
+        """Offset and size of every struct and field of abi.h, named as kvb_fields() names them."""
+        rows = {}
+        for name in self.ffi.list_types()[0]:
+            kind = self.ffi.typeof(name)
+            if kind.kind != "struct" or kind.fields is None:
+                continue
+            rows[name] = (0, self.ffi.sizeof(kind))
+            for field, info in kind.fields:
+                rows[f"{name}.{field}"] = (info.offset, self.ffi.sizeof(info.type))
+        return rows
+
+    def _compiled(self) -> dict[str, tuple[int, int]]:
+        return {self._text(row.name): (row.offset, row.size) for row in self._rows(self.lib.kvb_fields)}
+
+    def _refuse_another_interface(self) -> None:
+        try:
+            for name in dir(self.lib):
+                getattr(self.lib, name)
+        except AttributeError as error:
+            raise BadLibrary(f"{self.path} lacks a function of abi.h: {error}", "install kvbench again") from None
+        declared, compiled = self._declared(), self._compiled()
+        different = sorted(
+            name for name in declared.keys() | compiled.keys() if declared.get(name) != compiled.get(name)
+        )
+        if different:
+            raise BadLibrary(
+                f"{self.path} was built from another abi.h: {', '.join(different[:4])} differ",
+                "install kvbench again",
+            )
+
+    def _rows(self, table: Any) -> Iterator[Any]:
+        index = 0
+        while (row := table(index)) != self.ffi.NULL:
+            yield row
+            index += 1
+
+    def _text(self, chars: Any) -> str:
+        return self.ffi.string(chars).decode()
+
+    # ---- errors --------------------------------------------------------------------------------------------------
+
+    def check(self, code: int) -> None:
+        """Raise what a status code means, with the library's message."""
+        if code != self.lib.KVB_OK:
+            raise self._error(code, self._text(self.lib.kvb_message()))
+
+    def _error(self, code: int, message: str) -> KvbenchError:
+        if code == self.lib.KVB_BAD_ARGUMENT:
+            return BadArgument(message, "change that argument")
+        if code == self.lib.KVB_UNSUPPORTED:
+            return Unsupported(message, f"this CPU runs: {', '.join(self.isas())}")
+        if code == self.lib.KVB_NO_MEMORY:
+            return OutOfMemory(message, "ask for less, or free some memory")
+        return Refused(message, "the operating system refused; see its limits for this process")
+
+    # ---- words and kernels ---------------------------------------------------------------------------------------
+
+    @property
+    def build(self) -> str:
+        """Compiler, flags and version."""
+        return self._text(self.lib.kvb_build())
+
+    @cached_property
+    def _words(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
+    def words(self, kind: str) -> tuple[str, ...]:
+        """A list of words, such as the names of all dtypes; a word's place is its number in C."""
+        if kind not in self._words:
+            name = kind.encode()
+            found = tuple(self._text(word) for word in self._rows(lambda index: self.lib.kvb_word(name, index)))
+            if not found:
+                raise BadArgument(f"{kind!r} is not a list of words", "the lists are named at kvb_word in abi.h")
+            self._words[kind] = found
+        return self._words[kind]
+
+    def number(self, kind: str, word: object) -> int:
+        """The number of a word in C."""
+        words = self.words(kind)
+        if word not in words:
+            raise unknown_word(kind, word, words)
+        return words.index(word)
+
+    def isas(self) -> tuple[str, ...]:
+        """The tiers that this CPU runs, the plainest first."""
+        return tuple(isa for index, isa in enumerate(self.words("isa")) if self.lib.kvb_isa_runs(index))
+
+    def isa(self, word: str | None = None) -> str:
+        """The tier to use: the one asked for, else the one KVBENCH_ISA asks for, else the best one here."""
+        forced = word if word is not None else os.environ.get(_ISA_VARIABLE) or None
+        if forced is None:
+            return self.words("isa")[self.lib.kvb_isa_best()]
+        name = "isa" if word is not None else _ISA_VARIABLE
+        if forced not in self.words("isa"):
+            raise unknown_word(name, forced, self.isas())
+        if forced not in self.isas():
+            raise Unsupported(f"{name}: {forced} does not run here", f"this CPU runs: {', '.join(self.isas())}")
+        return forced
+
+    def kernels(self) -> list[Kernel]:
+        words = ("op", "variant", "layout", "dtype", "isa", "about")
+        return [
+            Kernel(**{word: self._text(getattr(row, word)) for word in words}, runnable=bool(row.runnable))
+            for row in self._rows(self.lib.kvb_kernels)
+        ]
+
+
+@cache
+def default_library() -> Library:
+    """The library that was installed with this package, opened once."""
+    return Library(library_path())

@@ -1,0 +1,88 @@
+"""The library's ops as tasks that can be timed: decode and its twin, fills, stores and probes."""
+
+from typing import Any
+
+import numpy as np
+
+from kvbench.native.arena import Arena
+from kvbench.native.cache import Cache
+from kvbench.native.library import Library
+from kvbench.native.task import Task
+
+
+def decode_task(
+    op: str,
+    cache: Cache,
+    q: np.ndarray,
+    out: np.ndarray,
+    threads: int,
+    *,
+    isa: str,
+    variant: str = "flash",
+    prefetch: str = "off",
+    distance: int = 0,
+    wrap: int = 0,
+    deterministic: bool = False,
+    stages: bool = False,
+    seed: int = 0,
+) -> Task:
+    """`op` is decode, twin (the reads alone) or fill (data for it). q and out: [batch, q_heads, head_dim] float32."""
+    library = cache.library
+    args = library.ffi.new("kvb_decode *")
+    args.cache = cache.struct
+    args.q, args.out = _floats(library, q), _floats(library, out)
+    args.q_heads, args.window = q.shape[1], cache.window or 0
+    for kind, word in {"variant": variant, "isa": isa, "prefetch": prefetch}.items():
+        setattr(args, kind, library.number(kind, word))
+    args.distance, args.wrap = distance, wrap
+    args.deterministic, args.stages = deterministic, stages
+    make = getattr(library.lib, f"kvb_task_{op}")
+    more = (seed,) if op == "fill" else ()
+    return Task(library, make, args, threads, *more, keep=(cache, q, out))
+
+
+def store_task(
+    op: str,
+    cache: Cache,
+    k: np.ndarray,
+    v: np.ndarray,
+    threads: int,
+    *,
+    isa: str,
+    head_major: bool = False,
+    nt: bool = False,
+) -> Task:
+    """`op` is append (k and v [batch, kv_heads, head_dim]) or bulk ([batch, tokens, kv_heads, head_dim], or with
+    head_major [batch, kv_heads, tokens, head_dim]). Every pass stores at the same place."""
+    library = cache.library
+    args = library.ffi.new("kvb_store *")
+    args.cache = cache.struct
+    args.k, args.v = _floats(library, k), _floats(library, v)
+    args.tokens = 1 if op == "append" else k.shape[2 if head_major else 1]
+    args.isa, args.head_major, args.nt = library.number("isa", isa), head_major, nt
+    return Task(library, getattr(library.lib, f"kvb_task_{op}"), args, threads, keep=(cache, k, v))
+
+
+def probe_task(
+    library: Library,
+    op: str,
+    threads: int,
+    *,
+    isa: str,
+    to: Arena | None = None,
+    source: Arena | None = None,
+    size: int = 0,
+    distance: int = 0,
+    steps: int = 0,
+) -> Task:
+    """A probe over the first `size` bytes of its arenas. `to` is what read reads and every other op writes."""
+    args = library.ffi.new("kvb_probe *")
+    args.op, args.isa = library.number("op", op), library.number("isa", isa)
+    for field, arena in {"a": to, "b": source}.items():
+        setattr(args, field, arena.base if arena else library.ffi.NULL)
+    args.bytes, args.distance, args.steps = size, distance, steps
+    return Task(library, library.lib.kvb_task_probe, args, threads, keep=(to, source))
+
+
+def _floats(library: Library, array: np.ndarray) -> Any:
+    return library.ffi.cast("float *", array.ctypes.data)

@@ -1,0 +1,39 @@
+"""What is asked for, from the files in suites/."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import kvbench
+from kvbench.errors import BadLibrary, unknown_word
+
+_MODELS = Path("suites", "models.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Geometry of a published model. Of every `window_every` layers the last one attends to everything."""
+
+    layers: int
+    q_heads: int
+    kv_heads: int
+    head_dim: int
+    max_context: int
+    source: str
+    window: int = 0
+    window_every: int = 0
+
+
+def models() -> dict[str, Model]:
+    """The models of suites/models.toml, by name."""
+    for folder in kvbench.__path__:
+        if (path := Path(folder) / _MODELS).is_file():
+            return {name: Model(**facts) for name, facts in tomllib.loads(path.read_text()).items()}
+    raise BadLibrary(f"{_MODELS} is not installed", "install kvbench again: pip install .")
+
+
+def model(name: str) -> Model:
+    known = models()
+    if name not in known:
+        raise unknown_word("model", name, known)
+    return known[name]

@@ -1,0 +1,27 @@
+"""Numbers as people read them. GB is 10^9 bytes, for rates; KiB, MiB and GiB are for capacities; the two never mix."""
+
+GB = 1_000_000_000
+KIB = 1 << 10
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+def gbps(count: float, seconds: float) -> float:
+    """Bytes in a time, as GB/s."""
+    return count / seconds / GB
+
+
+def size(count: float) -> str:
+    """A capacity in bytes: "512 B", "1.5 MiB"."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if count >= unit:
+            return f"{count / unit:.4g} {name}"
+    return f"{count:.4g} B"
+
+
+def duration(seconds: float) -> str:
+    """A time in seconds: "12.3 µs"."""
+    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds / 1e-9:.3g} ns"

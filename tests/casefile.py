@@ -1,0 +1,70 @@
+"""Cases as files for the C checker (tests/check). Little-endian; a file is one record after another:
+
+    8 bytes   "KVBCASE1"
+    int64     the fields of FIELDS, words as their index in the library's lists
+    float64   scale of the scores
+    int64     lengths [batch]
+    int32     table [batch][ceil(capacity / block_tokens)], paged only
+    op decode:         planes K, V, K scales, V scales as they stand before;
+                       q float32 [batch][q_heads][head_dim]; out and bound float64 of the same shape
+    op append, bulk:   k, v float32 in source order, [batch][tokens][kv_heads][head_dim] or head-major;
+                       the four planes as they must be after (before: `fill` in every byte)
+"""
+
+import struct
+from pathlib import Path
+
+from tests import cases
+
+MAGIC = b"KVBCASE1"
+FIELDS = ("seed", "index", "op", "layout", "inner", "dtype", "scale_dtype", "ring", "batch", "kv_heads", "head_dim",
+          "capacity", "block_tokens", "blocks", "pad", "plane_bytes", "scale_plane_bytes", "q_heads", "window",
+          "variant", "prefetch", "distance", "threads", "deterministic", "guard", "fill", "tokens", "head_major",
+          "nt", "paged")  # fmt: skip
+LARGEST = 256 << 10  # bytes of planes worth carrying to an emulator
+
+
+def fields(raw, case: cases.Case, op: str) -> dict[str, int]:
+    shape, store = case.shape, case.store
+    values = {name: getattr(case, name, 0) for name in FIELDS}
+    values |= {name: getattr(shape, name) for name in FIELDS if hasattr(shape, name)}
+    values |= {name: raw.word(name, getattr(shape, name)) for name in ("layout", "inner", "dtype")}
+    values |= {name: raw.word(name, getattr(case, name)) for name in ("variant", "prefetch")}
+    values |= {"op": raw.word("op", op), "scale_dtype": raw.word("scale", shape.scale), "ring": int(shape.ring)}
+    values |= {"plane_bytes": shape.plane(), "scale_plane_bytes": shape.scale_plane(), "paged": case.table is not None}
+    if op != "decode":
+        values |= {"tokens": store.tokens, "head_major": store.head_major, "nt": store.nt}
+    return values
+
+
+def record(raw, case: cases.Case, op: str) -> bytes:
+    values = fields(raw, case, op)
+    parts = [MAGIC, struct.pack(f"<{len(FIELDS)}q", *(int(values[name]) for name in FIELDS))]
+    parts.append(struct.pack("<d", case.scale))
+    begun = case if op == "decode" else case.store
+    parts.append(begun.lengths.astype("<i8").tobytes())
+    if begun.table is not None:
+        parts.append(begun.table.astype("<i4").tobytes())
+    if op == "decode":
+        out, bound = cases.answer(case)
+        parts += [plane.tobytes() for plane in case.planes.all()]
+        parts += [case.q.tobytes(), out.tobytes(), bound.tobytes()]
+    else:
+        parts += [cases.source(begun, values).tobytes() for values in (begun.k, begun.v)]
+        parts += [plane.tobytes() for plane in cases.stored(case).all()]
+    return b"".join(parts)
+
+
+def write(raw, folder: Path, seed: int, count: int) -> Path:
+    """The first cases of a seed, one decode and at most one store record each."""
+    words, path = cases.Words.of(raw), folder / f"cases-{seed}.bin"
+    folder.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        for index in range(count):
+            case = cases.make(words, seed, index)
+            if 2 * (case.shape.plane() + case.shape.scale_plane()) > LARGEST:
+                continue
+            file.write(record(raw, case, "decode"))
+            if case.store is not None:
+                file.write(record(raw, case, "append" if case.store.append else "bulk"))
+    return path

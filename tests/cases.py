@@ -1,0 +1,252 @@
+"""Random cases: a cache with its rows, one decode over it and one store into it. A case is its seed and its index."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tests import oracle
+from tests.oracle import Planes, Shape
+
+EDGES = (16, 32, 64, 128, 256, 512, 1024)  # tiles, least units
+BLOCKS = (1, 2, 3, 5, 7, 8, 16, 32, 33, 64, 100, 128, 256)
+GARBAGE = 1 << 30  # a table entry that nobody may follow
+
+
+@dataclass
+class Words:
+    """The lists to draw from, asked from a library."""
+
+    layout: list[str]
+    inner: list[str]
+    dtype: list[str]
+    scale: list[str]
+    variant: list[str]
+    prefetch: list[str]
+
+    @staticmethod
+    def of(raw) -> "Words":
+        return Words(*(raw.words(name) for name in Words.__dataclass_fields__))
+
+
+@dataclass
+class Store:
+    """Tokens for every sequence, from `lengths` on; one token may go through append."""
+
+    lengths: np.ndarray
+    table: np.ndarray | None
+    tokens: int
+    append: bool
+    head_major: int
+    nt: int
+    k: np.ndarray = field(repr=False)  # [B, tokens, H, D]
+    v: np.ndarray = field(repr=False)
+
+
+@dataclass
+class Case:
+    seed: int
+    index: int
+    shape: Shape
+    lengths: np.ndarray
+    table: np.ndarray | None = field(repr=False)
+    q_heads: int
+    window: int
+    variant: str
+    prefetch: str
+    distance: int
+    threads: int
+    deterministic: int
+    guard: int
+    fill: int  # byte that stands wherever no live element does
+    kind: str
+    scale: float
+    evicted: bool  # rows that are not attended hold garbage
+    planes: Planes = field(repr=False)
+    q: np.ndarray = field(repr=False)  # [B, Hq, D]
+    store: Store | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.seed}:{self.index}"
+
+
+def chance(rng, share: float) -> bool:
+    return bool(rng.random() < share)
+
+
+def pick(rng, values):
+    return values[int(rng.integers(len(values)))]
+
+
+def between(rng, low: int, high: int) -> int:
+    return int(rng.integers(low, high + 1))
+
+
+def draw_sizes(rng) -> dict[str, int]:
+    """batch, kv_heads, group, head_dim, tokens, within a budget of score elements times D."""
+    style = rng.random()
+    tokens = between(rng, 1, 140)
+    if style < 0.3:
+        tokens = max(1, pick(rng, EDGES) + between(rng, -1, 1))
+    elif style < 0.42:
+        tokens = between(rng, 141, 5000)
+    sizes = {
+        "batch": pick(rng, (1, 1, 1, 2, 2, 3, 5)),
+        "kv_heads": pick(rng, (1, 1, 2, 2, 3, 4, 8)),
+        "group": pick(rng, (1, 1, 2, 3, 4, 5, 6, 7, 8, between(rng, 9, 64))),
+        "head_dim": pick(rng, (64, 80, 96, 128, 256, between(rng, 1, 24), between(rng, 1, 320), between(rng, 1, 320))),
+        "tokens": tokens,
+    }
+    budget = pick(rng, (3e5,) * 14 + (1e6,) * 5 + (8e6,))
+    while np.prod(list(sizes.values()), dtype=float) > budget:
+        name = pick(rng, list(sizes))
+        sizes[name] = max(1, int(sizes[name] * rng.uniform(0.4, 0.95)))
+    return sizes
+
+
+def draw_lengths(rng, batch: int, tokens: int) -> np.ndarray:
+    """Ragged, one of them `tokens` long; zero now and then."""
+    lengths = [tokens] + [between(rng, 0 if chance(rng, 0.3) else min(1, tokens), tokens) for _ in range(batch - 1)]
+    return rng.permutation(np.array(lengths, dtype=np.int64))
+
+
+def draw_table(rng, shape: Shape) -> np.ndarray:
+    """Distinct physical blocks for every entry, in order or shuffled."""
+    entries = shape.batch * shape.table_width
+    blocks = rng.permutation(shape.blocks)[:entries] if chance(rng, 0.7) else np.arange(entries)
+    return blocks.astype(np.int32).reshape(shape.batch, shape.table_width)
+
+
+def draw_shape(rng, words: Words, sizes: dict[str, int], ring: bool) -> Shape:
+    layout, block = pick(rng, words.layout), pick(rng, (*BLOCKS, between(rng, 1, 256)))
+    capacity = sizes["tokens"] + pick(rng, (0, 0, 1, 5, between(rng, 1, 70)))
+    if ring:
+        capacity = max(1, int(sizes["tokens"] * rng.uniform(0.2, 1.2)))
+    width = -(-capacity // block)
+    return Shape(
+        layout=layout, inner=pick(rng, words.inner), dtype=pick(rng, words.dtype), scale=pick(rng, words.scale),
+        batch=sizes["batch"], kv_heads=sizes["kv_heads"], head_dim=sizes["head_dim"], capacity=capacity, ring=ring,
+        block_tokens=block, blocks=sizes["batch"] * width + between(rng, 0, 3), pad=64 * pick(rng, (0, 1, 5, 8)),
+    )  # fmt: skip
+
+
+def draw_rows(rng, kind: str, count: tuple[int, ...], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """K and V [H, n, D] as float32; may change q [Hq, D] in place."""
+    k = rng.standard_normal(count, dtype=np.float32)
+    v = rng.standard_normal(count, dtype=np.float32)
+    if kind == "steep":  # scores of up to about 1e4
+        q *= np.float32(10 ** rng.uniform(1, 4))
+    elif kind == "equal":  # all scores the same
+        k[:] = k[:, :1]
+    elif kind == "single":  # one token takes all
+        k[:, between(rng, 0, count[1] - 1)] *= 50
+    elif kind == "skewed":
+        v *= np.float32(10) ** rng.uniform(-4, 3, size=v.shape).astype(np.float32)
+    elif kind == "zero":
+        k[:] = 0
+        v[:, ::2] = 0
+    return k, v
+
+
+def fill_rows(rng, case: Case) -> None:
+    """Put the live rows into the planes: elements and scales alone, so that padding stays as filled."""
+    shape = case.shape
+    for seq, length in enumerate(case.lengths):
+        first, count = oracle.attended(int(length), case.window)
+        if not case.evicted:
+            first, count = max(0, int(length) - shape.capacity), min(int(length), shape.capacity)
+        if not count:
+            continue
+        rows, scales = oracle.places(shape, case.table, seq, oracle.slots_of(shape, first, count))
+        data = draw_rows(rng, case.kind, (shape.kv_heads, count, shape.head_dim), case.q[seq])
+        planes = ((case.planes.k, case.planes.k_scale), (case.planes.v, case.planes.v_scale))
+        for values, (plane, scale_plane) in zip(data, planes, strict=True):
+            coded, coded_scales = oracle.encode_rows(shape, values)
+            oracle.put(plane, rows, coded[..., : shape.payload])
+            if shape.scaled:
+                oracle.put(scale_plane, scales, coded_scales)
+
+
+def dead_entries(rng, case: Case) -> None:
+    """Table entries that no attended token needs point nowhere."""
+    alive = np.zeros(case.table.shape, dtype=bool)
+    for seq, length in enumerate(case.lengths):
+        first, count = oracle.attended(int(length), case.window)
+        alive[seq, oracle.slots_of(case.shape, first, count) // case.shape.block_tokens] = True
+    case.table[~alive] = pick(rng, (-1, GARBAGE))
+
+
+def draw_source(rng, shape: tuple[int, ...]) -> np.ndarray:
+    """float32 to store: unit, or of wild exponents with infinities and subnormals (no NaN)."""
+    values = rng.standard_normal(shape, dtype=np.float32)
+    style = rng.random()
+    if style < 0.3:
+        with np.errstate(over="ignore", under="ignore"):
+            values *= np.exp2(rng.uniform(-45, 20, size=shape)).astype(np.float32)
+        wild = rng.random(shape) < 0.02
+        values[wild] = rng.choice(np.array([np.inf, -np.inf, 0.0, -0.0, 1e-42, 65520, 65519.996, 3e38], np.float32),
+                                  size=int(wild.sum()))  # fmt: skip
+    elif style < 0.4:
+        values[:] = 0
+    return values
+
+
+def draw_store(rng, case: Case) -> Store:
+    shape = case.shape
+    append = chance(rng, 0.4)
+    limit = max(1, int(60000 / (shape.batch * shape.kv_heads * shape.head_dim)))
+    tokens = 1 if append else between(rng, 1, min(limit, shape.capacity * (2 if shape.ring else 1)))
+    top = 3 * shape.capacity if shape.ring else shape.capacity - tokens
+    lengths = np.array([between(rng, 0, top) for _ in range(shape.batch)], dtype=np.int64)
+    table = None
+    if shape.layout == "paged":
+        table = draw_table(rng, shape)
+        table[rng.random(table.shape) < pick(rng, (0, 0, 0.2))] = -1
+    count = (shape.batch, tokens, shape.kv_heads, shape.head_dim)
+    k, v = draw_source(rng, count), draw_source(rng, count)
+    return Store(lengths, table, tokens, append, 0 if append else between(rng, 0, 1), between(rng, 0, 1), k, v)
+
+
+def make(words: Words, seed: int, index: int) -> Case:
+    rng = np.random.default_rng([seed, index])
+    sizes, ring = draw_sizes(rng), chance(rng, 0.2)
+    shape = draw_shape(rng, words, sizes, ring)
+    lengths = draw_lengths(rng, shape.batch, sizes["tokens"])
+    window = 0 if chance(rng, 0.5) else between(rng, 1, sizes["tokens"] + 5)
+    if lengths.max() > shape.capacity:
+        window = between(rng, 1, shape.capacity)
+    fill = pick(rng, (0xFF, 0xFF, 0x7F))
+    case = Case(
+        seed, index, shape, lengths, draw_table(rng, shape) if shape.layout == "paged" else None,
+        q_heads=sizes["kv_heads"] * sizes["group"], window=window, variant=pick(rng, words.variant),
+        prefetch=pick(rng, words.prefetch), distance=64 * between(rng, 0, 64),
+        threads=pick(rng, (1, 1, 1, 1, 2, 2, 3, 4)), deterministic=int(chance(rng, 0.3)), guard=between(rng, 1, 2),
+        fill=fill, scale=0.0 if chance(rng, 0.7) else float(np.float32(rng.uniform(0.5, 1.5) / shape.head_dim**0.5)),
+        kind="plain" if chance(rng, 0.75) else pick(rng, ("steep", "equal", "single", "skewed", "zero")),
+        evicted=chance(rng, 0.5), planes=Planes.filled(shape, fill), store=None,
+        q=rng.standard_normal((shape.batch, sizes["kv_heads"] * sizes["group"], shape.head_dim), dtype=np.float32),
+    )  # fmt: skip
+    fill_rows(rng, case)
+    if case.table is not None:
+        dead_entries(rng, case)
+    case.store = draw_store(rng, case) if chance(rng, 0.5) else None
+    return case
+
+
+def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """What decode must give, and how far from it a kernel may be."""
+    return oracle.decode(case.shape, case.planes, case.table, case.lengths, case.q, case.window, case.scale,
+                         plain=case.kind == "plain")  # fmt: skip
+
+
+def stored(case: Case) -> Planes:
+    """The planes after the case's store, which starts from planes filled with `fill`."""
+    planes, store = Planes.filled(case.shape, case.fill), case.store
+    for seq, first in enumerate(store.lengths):
+        oracle.store(case.shape, planes, store.table, seq, int(first), store.k[seq], store.v[seq])
+    return planes
+
+
+def source(store: Store, values: np.ndarray) -> np.ndarray:
+    """The source array in the order that the store asks for."""
+    return np.ascontiguousarray(values.swapaxes(1, 2) if store.head_major else values)

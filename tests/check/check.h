@@ -1,0 +1,54 @@
+/* The C check program: built-in tests and replayed case files, through the public interface alone. */
+#ifndef KVB_CHECK_H
+#define KVB_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kvbench.h"
+
+/* ---- check.c ---- */
+
+/* Count one check; a false one prints its line. Returns `right`. */
+bool expect(bool right, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Index of a word in a list of the library, or -1. */
+int32_t word_of(const char *list, const char *word);
+/* The tiers under test, ending with -1. */
+extern int32_t tiers[16];
+/* Memory or exit: a check program has nothing to do without it. */
+void *need(size_t bytes);
+/* Pseudo-random floats of about unit variance. */
+void noise(float *to, int64_t count, uint64_t seed);
+
+/* ---- rig.c: a cache over a guarded arena ---- */
+
+typedef struct rig {
+    kvb_cache cache;
+    kvb_arena arena;
+    int64_t *lengths;
+    int32_t *table;
+} rig;
+
+/* Plan, allocate and bind `shape`; lengths are zero, and a paged cache's table counts up. */
+bool rig_open(rig *r, kvb_cache shape, int32_t guard);
+void rig_close(rig *r);
+/* Plan (code given), run once on `threads` threads, free. Each returns the library's code. */
+int32_t run_decode(const kvb_decode *args, int32_t threads);
+int32_t run_twin(const kvb_decode *args, int32_t threads);
+int32_t run_append(const kvb_store *args, int32_t threads);
+int32_t run_bulk(const kvb_store *args, int32_t threads);
+int32_t run_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, float *k, float *v, int32_t isa,
+                   int32_t threads);
+void teams_close(void);
+
+/* ---- the tests ---- */
+
+void check_replay(const char *path);
+void check_tiers(void);
+void check_codes(void);
+void check_arguments(void);
+void check_guards(void);
+void check_threads(void);
+
+#endif

@@ -1,0 +1,187 @@
+/* Every stored code decoded, and every midpoint between neighbours encoded, byte for byte against the scalar tier. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { DIM = 64 };
+
+static float of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* A one-head cache of `rows` rows of DIM elements. */
+static bool open_rows(rig *r, const char *dtype, int64_t rows, int32_t scale)
+{
+    kvb_cache shape = {.layout = word_of("layout", "head"), .dtype = word_of("dtype", dtype), .scale = scale,
+                       .batch = 1, .kv_heads = 1, .head_dim = DIM, .capacity = rows, .block_tokens = 1, .blocks = rows};
+    return rig_open(r, shape, 1);
+}
+
+static bool unpack_all(rig *r, float *k, float *v, int32_t isa)
+{
+    r->lengths[0] = r->cache.capacity;
+    return expect(!run_unpack(&r->cache, 0, r->cache.capacity, k, v, isa, 1), "unpack: %s", kvb_message());
+}
+
+/* float32 whose upper half, or whose IEEE half-precision value, is the code: worked out here, not in the library. */
+static float value_of(const char *dtype, uint32_t code)
+{
+    if (dtype[0] == 'b')
+        return of_bits(code << 16);
+    uint32_t exponent = code >> 10 & 31, fraction = code & 1023;
+    float size = exponent == 31  ? (fraction ? NAN : INFINITY)
+                 : exponent == 0 ? ldexpf((float)fraction, -24)
+                                 : ldexpf((float)(fraction + 1024), (int)exponent - 25);
+    return code & 0x8000 ? -size : size;
+}
+
+static void check_decode_codes(const char *dtype)
+{
+    rig r;
+    int64_t rows = 65536 / DIM;
+    float *k = need(65536 * sizeof *k), *v = need(65536 * sizeof *v);
+    if (!open_rows(&r, dtype, rows, 0))
+        return;
+    for (uint32_t code = 0; code < 65536; code++) {
+        uint16_t low = (uint16_t)code, flipped = (uint16_t)(code ^ 0xffff);
+        memcpy(r.cache.k + code / DIM * (uint32_t)r.cache.token_stride + code % DIM * 2, &low, 2);
+        memcpy(r.cache.v + code / DIM * (uint32_t)r.cache.token_stride + code % DIM * 2, &flipped, 2);
+    }
+    for (int i = 0; tiers[i] >= 0 && unpack_all(&r, k, v, tiers[i]); i++) {
+        int64_t wrong = 0, first = 0;
+        for (uint32_t code = 0; code < 65536; code++) {
+            float right[2] = {value_of(dtype, code), value_of(dtype, code ^ 0xffff)}, got[2] = {k[code], v[code]};
+            for (int p = 0; p < 2; p++)
+                if (isnan(right[p]) ? !isnan(got[p]) : bits_of(right[p]) != bits_of(got[p]))
+                    first = wrong++ ? first : (int64_t)code;
+        }
+        expect(!wrong, "%s %s: %ld codes decode wrongly, first %#lx", dtype, kvb_word("isa", tiers[i]), (long)wrong,
+               (long)first);
+    }
+    rig_close(&r);
+    free(k);
+    free(v);
+}
+
+static void check_decode_i8(int32_t scale)
+{
+    rig r;
+    float k[256], v[256];
+    if (!open_rows(&r, "i8", 4, scale))
+        return;
+    static const float scales[4] = {1.0f, 0.5f, 0.0625f, 3.0f};
+    static const uint16_t halves[4] = {0x3c00, 0x3800, 0x2c00, 0x4200};
+    for (int code = 0; code < 256; code++) {
+        r.cache.k[code] = (uint8_t)code;
+        r.cache.v[code] = (uint8_t)(255 - code);
+    }
+    for (int row = 0; row < 4; row++) {
+        bool wide = r.cache.scale_token_stride == 4;
+        const void *from = wide ? (const void *)&scales[row] : (const void *)&halves[row];
+        memcpy(r.cache.k_scale + row * r.cache.scale_token_stride, from, wide ? 4 : 2);
+        memcpy(r.cache.v_scale + row * r.cache.scale_token_stride, from, wide ? 4 : 2);
+    }
+    for (int i = 0; tiers[i] >= 0 && unpack_all(&r, k, v, tiers[i]); i++) {
+        int wrong = 0;
+        for (int code = 0; code < 256; code++)
+            wrong += k[code] != (float)(int8_t)code * scales[code / DIM] ||
+                     v[code] != (float)(int8_t)(255 - code) * scales[code / DIM];
+        expect(!wrong, "i8 %s: %d codes decode wrongly", kvb_word("isa", tiers[i]), wrong);
+    }
+    rig_close(&r);
+}
+
+/* Encode `rows` rows of `from` as K and their negatives as V on every tier; the bytes must be the scalar tier's. */
+static void same_bytes(const char *dtype, const float *from, int64_t rows, int32_t scale)
+{
+    rig r;
+    float *minus = need((size_t)(rows * DIM) * sizeof *minus);
+    for (int64_t i = 0; i < rows * DIM; i++)
+        minus[i] = -from[i];
+    if (!open_rows(&r, dtype, rows, scale))
+        return;
+    uint8_t *right = need((size_t)r.cache.bytes);
+    for (int i = -1; i < 0 || tiers[i] >= 0; i++) {
+        int32_t isa = i < 0 ? word_of("isa", "scalar") : tiers[i];
+        kvb_store args = {.cache = &r.cache, .k = from, .v = minus, .tokens = rows, .isa = isa, .nt = i & 1};
+        memset(r.cache.k, 0xa5, (size_t)r.cache.bytes);
+        r.lengths[0] = 0;
+        if (!expect(!run_bulk(&args, 1), "bulk %s: %s", dtype, kvb_message()))
+            break;
+        if (i < 0)
+            memcpy(right, r.cache.k, (size_t)r.cache.bytes);
+        int64_t at = 0;
+        while (at < r.cache.bytes && right[at] == r.cache.k[at])
+            at++;
+        expect(at == r.cache.bytes, "%s: byte %ld differs between scalar and %s", dtype, (long)at,
+               kvb_word("isa", isa));
+    }
+    rig_close(&r);
+    free(minus);
+    free(right);
+}
+
+/* Codes n and n+1 as float32, their midpoint, and one step to either side of it: 4 values each. */
+static void check_midpoints(const char *dtype)
+{
+    int64_t count = 0, room = 4 * 32768 + DIM;
+    float *from = need((size_t)room * sizeof *from);
+    for (uint32_t code = 0; code < 32768; code++) {
+        float low = value_of(dtype, code), high = value_of(dtype, code + 1);
+        float middle = isfinite(low) && isfinite(high) ? low / 2 + high / 2 : low;
+        from[count++] = low;
+        from[count++] = middle;
+        from[count++] = nextafterf(middle, INFINITY);
+        from[count++] = nextafterf(middle, 0);
+    }
+    from[count++] = 65520.0f;
+    from[count++] = nextafterf(65520.0f, 0);
+    from[count++] = of_bits(0x7fffffff);
+    from[count++] = of_bits(0x7f800001);
+    from[count++] = of_bits(0x7f7fffff);
+    from[count++] = of_bits(1);
+    same_bytes(dtype, from, count / DIM + 1, 0);
+    free(from);
+}
+
+static void check_i8_rows(int32_t scale)
+{
+    enum { ROWS = 256 };
+    float *from = need(ROWS * DIM * sizeof *from);
+    noise(from, ROWS * DIM, 5);
+    for (int row = 0; row < ROWS; row++)
+        for (int d = 0; d < DIM; d++)
+            from[row * DIM + d] = row % 8 == 0 ? (d ? 0.5f * (float)(d + 2 * row) : 127.0f) /* ties */
+                                               : ldexpf(from[row * DIM + d], row - ROWS / 2);
+    static const uint32_t odd[] = {0x7fc00000, 0xff800000, 0x7f800000, 1, 0x807fffff, 0x7f7fffff, 0x80000000};
+    for (int i = 0; i < 7; i++)
+        memcpy(&from[(9 + 3 * i) * DIM + 5 * i], &odd[i], 4);
+    for (int d = 0; d < DIM; d++)
+        from[2 * DIM + d] = 0.0f;
+    same_bytes("i8", from, ROWS, scale);
+    free(from);
+}
+
+void check_codes(void)
+{
+    check_decode_codes("f16");
+    check_decode_codes("bf16");
+    check_midpoints("f16");
+    check_midpoints("bf16");
+    for (int32_t scale = 0; kvb_word("scale", scale); scale++) {
+        check_decode_i8(scale);
+        check_i8_rows(scale);
+    }
+}

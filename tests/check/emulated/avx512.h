@@ -1,0 +1,237 @@
+/* isa/vec_avx512.h with every 512-bit instruction spelled out lane by lane, for a CPU that has only AVX2: the logic of
+ * the tier can be tested where the tier cannot run. Written from the operation sections of Intel's manual. */
+#include <immintrin.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define __AVX512F__ 1
+#define __AVX512BW__ 1
+#define __AVX512DQ__ 1
+#define __AVX512VL__ 1
+
+typedef union zmm {
+    float f[16];
+    double d[8];
+    int32_t i[16];
+    uint32_t u[16];
+} zmm;
+
+#define EACH(set)                    \
+    {                                \
+        zmm r;                       \
+        for (int i = 0; i < 16; i++) \
+            set;                     \
+        return r;                    \
+    }
+#define PAIRS(set)                  \
+    {                               \
+        zmm r;                      \
+        for (int i = 0; i < 8; i++) \
+            set;                    \
+        return r;                   \
+    }
+#define ON(mask) ((mask) >> i & 1)
+
+static inline zmm lanes_set1_ps(float x) EACH(r.f[i] = x)
+static inline zmm lanes_setzero_ps(void) { return lanes_set1_ps(0.0f); }
+static inline zmm lanes_add_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] + b.f[i])
+static inline zmm lanes_sub_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] - b.f[i])
+static inline zmm lanes_mul_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] * b.f[i])
+static inline zmm lanes_max_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] > b.f[i] ? a.f[i] : b.f[i])
+static inline zmm lanes_min_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] < b.f[i] ? a.f[i] : b.f[i])
+static inline zmm lanes_fmadd_ps(zmm a, zmm b, zmm c) EACH(r.f[i] = fmaf(a.f[i], b.f[i], c.f[i]))
+static inline zmm lanes_andnot_ps(zmm a, zmm b) EACH(r.u[i] = ~a.u[i] & b.u[i])
+
+static inline zmm lanes_set1_epi32(int32_t x) EACH(r.i[i] = x)
+static inline zmm lanes_add_epi32(zmm a, zmm b) EACH(r.u[i] = a.u[i] + b.u[i])
+static inline zmm lanes_and_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] & b.u[i])
+static inline zmm lanes_or_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] | b.u[i])
+static inline zmm lanes_slli_epi32(zmm a, unsigned n) EACH(r.u[i] = a.u[i] << n)
+static inline zmm lanes_srli_epi32(zmm a, unsigned n) EACH(r.u[i] = a.u[i] >> n)
+
+static inline zmm lanes_same(zmm a) { return a; }
+static inline __m256 lanes_half(zmm a, int half) { return _mm256_loadu_ps(a.f + 8 * half); }
+static inline zmm lanes_join(__m256 low, __m256 high)
+{
+    zmm r;
+    _mm256_storeu_ps(r.f, low);
+    _mm256_storeu_ps(r.f + 8, high);
+    return r;
+}
+
+/* ---- masks ----------------------------------------------------------------------------------------------------- */
+
+static inline zmm lanes_mask_mov_ps(zmm from, uint16_t k, zmm a) EACH(r.u[i] = ON(k) ? a.u[i] : from.u[i])
+static inline zmm lanes_maskz_mov_ps(uint16_t k, zmm a) EACH(r.u[i] = ON(k) ? a.u[i] : 0)
+static inline uint16_t lanes_cmp_ps_mask(zmm a, zmm b, int how)
+{
+    unsigned k = 0;
+    for (int i = 0; i < 16; i++) {
+        bool ordered = a.f[i] == a.f[i] && b.f[i] == b.f[i];
+        switch (how) {
+        case _CMP_ORD_Q: k |= (unsigned)ordered << i; break;
+        case _CMP_UNORD_Q: k |= (unsigned)!ordered << i; break;
+        case _CMP_NLT_UQ: k |= (unsigned)!(a.f[i] < b.f[i]) << i; break;
+        default: __builtin_trap();
+        }
+    }
+    return (uint16_t)k;
+}
+
+/* ---- memory: what a mask excludes is not touched, what bypasses the caches must be aligned --------------------- */
+
+static inline zmm lanes_loadu(const void *p)
+{
+    zmm r;
+    memcpy(&r, p, sizeof r);
+    return r;
+}
+static inline void lanes_storeu_ps(void *p, zmm a) { memcpy(p, &a, sizeof a); }
+static inline zmm lanes_maskz_loadu_ps(uint16_t k, const float *p) EACH(r.f[i] = ON(k) ? p[i] : 0.0f)
+static inline void lanes_mask_storeu_ps(float *p, uint16_t k, zmm a)
+{
+    for (int i = 0; i < 16; i++)
+        if (ON(k))
+            p[i] = a.f[i];
+}
+static inline void lanes_stream(void *p, zmm a)
+{
+    if ((uintptr_t)p % sizeof a)
+        __builtin_trap();
+    memcpy(p, &a, sizeof a);
+}
+
+/* ---- shuffles -------------------------------------------------------------------------------------------------- */
+
+static inline zmm lanes_unpacklo_ps(zmm a, zmm b) EACH(r.f[i] = (i & 1 ? b : a).f[(i & 12) + (i >> 1 & 1)])
+static inline zmm lanes_unpackhi_ps(zmm a, zmm b) EACH(r.f[i] = (i & 1 ? b : a).f[(i & 12) + 2 + (i >> 1 & 1)])
+static inline zmm lanes_unpacklo_pd(zmm a, zmm b) PAIRS(r.d[i] = (i & 1 ? b : a).d[i & 6])
+static inline zmm lanes_unpackhi_pd(zmm a, zmm b) PAIRS(r.d[i] = (i & 1 ? b : a).d[(i & 6) + 1])
+static inline zmm lanes_shuffle_f32x4(zmm a, zmm b, int from)
+    EACH(r.f[i] = (i < 8 ? a : b).f[(from >> i / 4 * 2 & 3) * 4 + i % 4])
+
+/* ---- conversions ----------------------------------------------------------------------------------------------- */
+
+/* a * 2^floor(n), rounded once */
+static inline float scaled(float a, float n)
+{
+    if (n != n)
+        return n;
+    return ldexpf(a, (int)fmaxf(fminf(floorf(n), 1000.0f), -1000.0f));
+}
+static inline zmm lanes_scalef_ps(zmm a, zmm n) EACH(r.f[i] = scaled(a.f[i], n.f[i]))
+static inline zmm lanes_roundscale_ps(zmm a, int how)
+{
+    if (how != (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
+        __builtin_trap();
+    EACH(r.f[i] = rintf(a.f[i]))
+}
+static inline zmm lanes_cvtepi32_ps(zmm a) EACH(r.f[i] = (float)a.i[i])
+static inline zmm lanes_cvtps_epi32(zmm a)
+{
+    __m256i low = _mm256_cvtps_epi32(lanes_half(a, 0)), high = _mm256_cvtps_epi32(lanes_half(a, 1));
+    return lanes_join(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
+}
+static inline zmm lanes_cvtph_ps(__m256i a)
+{
+    return lanes_join(_mm256_cvtph_ps(_mm256_castsi256_si128(a)), _mm256_cvtph_ps(_mm256_extracti128_si256(a, 1)));
+}
+static inline __m256i lanes_cvtps_ph(zmm a, int how)
+{
+    if (how != (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
+        __builtin_trap();
+    return _mm256_set_m128i(_mm256_cvtps_ph(lanes_half(a, 1), _MM_FROUND_TO_NEAREST_INT),
+                            _mm256_cvtps_ph(lanes_half(a, 0), _MM_FROUND_TO_NEAREST_INT));
+}
+static inline zmm lanes_cvtepu16_epi32(__m256i a)
+{
+    uint16_t words[16];
+    memcpy(words, &a, sizeof words);
+    EACH(r.u[i] = words[i])
+}
+static inline zmm lanes_cvtepi8_epi32(__m128i a)
+{
+    int8_t bytes[16];
+    memcpy(bytes, &a, sizeof bytes);
+    EACH(r.i[i] = bytes[i])
+}
+static inline __m256i lanes_cvtepi32_epi16(zmm a)
+{
+    uint16_t words[16];
+    for (int i = 0; i < 16; i++)
+        words[i] = (uint16_t)a.u[i];
+    return _mm256_loadu_si256((const __m256i *)(const void *)words);
+}
+static inline __m128i lanes_cvtepi32_epi8(zmm a)
+{
+    uint8_t bytes[16];
+    for (int i = 0; i < 16; i++)
+        bytes[i] = (uint8_t)a.u[i];
+    return _mm_loadu_si128((const __m128i *)(const void *)bytes);
+}
+
+/* ---- the names that the vector header uses ---------------------------------------------------------------------- */
+
+#define __m512 zmm
+#define __m512i zmm
+#define __m512d zmm
+#undef _mm512_cmp_ps_mask
+#undef _mm512_cvtps_ph
+#undef _mm512_extractf32x8_ps
+#undef _mm512_roundscale_ps
+#undef _mm512_shuffle_f32x4
+#undef _mm512_slli_epi32
+#undef _mm512_srli_epi32
+#define _mm512_add_epi32 lanes_add_epi32
+#define _mm512_add_ps lanes_add_ps
+#define _mm512_and_si512 lanes_and_si512
+#define _mm512_andnot_ps lanes_andnot_ps
+#define _mm512_castpd_ps lanes_same
+#define _mm512_castps512_ps256(a) lanes_half(a, 0)
+#define _mm512_castps_pd lanes_same
+#define _mm512_castps_si512 lanes_same
+#define _mm512_castsi512_ps lanes_same
+#define _mm512_cmp_ps_mask lanes_cmp_ps_mask
+#define _mm512_cvtepi32_epi16 lanes_cvtepi32_epi16
+#define _mm512_cvtepi32_epi8 lanes_cvtepi32_epi8
+#define _mm512_cvtepi32_ps lanes_cvtepi32_ps
+#define _mm512_cvtepi8_epi32 lanes_cvtepi8_epi32
+#define _mm512_cvtepu16_epi32 lanes_cvtepu16_epi32
+#define _mm512_cvtph_ps lanes_cvtph_ps
+#define _mm512_cvtps_epi32 lanes_cvtps_epi32
+#define _mm512_cvtps_ph lanes_cvtps_ph
+#define _mm512_extractf32x8_ps lanes_half
+#define _mm512_fmadd_ps lanes_fmadd_ps
+#define _mm512_loadu_ps lanes_loadu
+#define _mm512_loadu_si512 lanes_loadu
+#define _mm512_mask_mov_epi32 lanes_mask_mov_ps
+#define _mm512_mask_mov_ps lanes_mask_mov_ps
+#define _mm512_mask_storeu_ps lanes_mask_storeu_ps
+#define _mm512_maskz_loadu_ps lanes_maskz_loadu_ps
+#define _mm512_maskz_mov_ps lanes_maskz_mov_ps
+#define _mm512_max_ps lanes_max_ps
+#define _mm512_min_ps lanes_min_ps
+#define _mm512_mul_ps lanes_mul_ps
+#define _mm512_or_si512 lanes_or_si512
+#define _mm512_roundscale_ps lanes_roundscale_ps
+#define _mm512_scalef_ps lanes_scalef_ps
+#define _mm512_set1_epi32 lanes_set1_epi32
+#define _mm512_set1_ps lanes_set1_ps
+#define _mm512_setzero_ps lanes_setzero_ps
+#define _mm512_shuffle_f32x4 lanes_shuffle_f32x4
+#define _mm512_slli_epi32 lanes_slli_epi32
+#define _mm512_srli_epi32 lanes_srli_epi32
+#define _mm512_storeu_ps lanes_storeu_ps
+#define _mm512_stream_ps lanes_stream
+#define _mm512_stream_si512 lanes_stream
+#define _mm512_sub_ps lanes_sub_ps
+#define _mm512_unpackhi_pd lanes_unpackhi_pd
+#define _mm512_unpackhi_ps lanes_unpackhi_ps
+#define _mm512_unpacklo_pd lanes_unpacklo_pd
+#define _mm512_unpacklo_ps lanes_unpacklo_ps
+
+#define v_pin v_pin_zmm /* names a register that is not there, and is never called */
+#include "isa/vec_avx512.h"
+#undef v_pin
+static inline void v_pin(vf a) { __asm__ volatile("" : : "m"(a)); }

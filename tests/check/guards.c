@@ -1,0 +1,91 @@
+/* Guard pages fault on the first byte outside, and no kernel touches them. */
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+/* Reading this byte ends a process. */
+static bool faults(const volatile uint8_t *at)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        signal(SIGBUS, SIG_DFL);
+        _exit(*at == 0 ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status);
+}
+
+static void check_arena(int64_t bytes)
+{
+    for (int32_t guard = 1; guard <= 2; guard++) {
+        kvb_arena arena;
+        if (!expect(!kvb_arena_open(bytes, 0, guard, &arena), "arena: %s", kvb_message()))
+            return;
+        memset(arena.base, 0, (size_t)bytes);
+        expect((uintptr_t)arena.base % 64 == 0, "guarded arena of %ld bytes is not aligned", (long)bytes);
+        expect(!faults(arena.base) && !faults(arena.base + bytes - 1), "arena of %ld bytes faults inside", (long)bytes);
+        const uint8_t *outside = guard == 1 ? arena.base + (bytes + 63) / 64 * 64 : arena.base - 1;
+        expect(faults(outside), "guard %d of %ld bytes does not fault", guard, (long)bytes);
+        kvb_arena_close(&arena);
+    }
+}
+
+/* Store, decode, twin and unpack one shape whose rows fill the arena to its end. */
+static void check_shape(kvb_cache shape, int32_t guard)
+{
+    rig r;
+    if (!rig_open(&r, shape, guard))
+        return;
+    kvb_cache *c = &r.cache;
+    int64_t rows = c->batch * c->capacity * c->kv_heads * c->head_dim;
+    float *k = need((size_t)rows * sizeof *k), *v = need((size_t)rows * sizeof *v);
+    float *q = need((size_t)(3 * c->batch * c->kv_heads * c->head_dim) * sizeof *q);
+    float *out = need((size_t)(3 * c->batch * c->kv_heads * c->head_dim) * sizeof *out);
+    noise(k, rows, 1);
+    noise(v, rows, 2);
+    noise(q, 3 * c->batch * c->kv_heads * c->head_dim, 3);
+    for (int i = 0; tiers[i] >= 0; i++) {
+        memset(c->lengths, 0, (size_t)c->batch * sizeof *c->lengths);
+        kvb_store put = {.cache = c, .k = k, .v = v, .tokens = c->capacity, .isa = tiers[i], .nt = guard & 1, .advance = 1};
+        const char *isa = kvb_word("isa", tiers[i]);
+        expect(!run_bulk(&put, 2), "bulk %s: %s", isa, kvb_message());
+        for (int32_t variant = 0; kvb_word("variant", variant); variant++)
+            for (int32_t prefetch = 0; kvb_word("prefetch", prefetch); prefetch++) {
+                kvb_decode args = {.cache = c, .q = q, .out = out, .q_heads = 3 * c->kv_heads, .isa = tiers[i],
+                                   .variant = variant, .prefetch = prefetch, .distance = 2048};
+                expect(!run_decode(&args, 2) && isfinite(out[0]), "decode %s: %s", isa, kvb_message());
+                expect(!run_twin(&args, 2), "twin %s: %s", isa, kvb_message());
+                args.wrap = c->capacity / 2 + 1;
+                expect(!run_decode(&args, 2) && isfinite(out[0]), "decode %s, wrapped: %s", isa, kvb_message());
+            }
+        expect(!run_unpack(c, 0, c->capacity, k, v, tiers[i], 2), "unpack %s: %s", isa, kvb_message());
+    }
+    rig_close(&r);
+    free(k);
+    free(v);
+    free(q);
+    free(out);
+}
+
+void check_guards(void)
+{
+    static const int64_t sizes[] = {64, 4096, 5 * 64, 65536, 65536 + 64};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        check_arena(sizes[i]);
+    static const int64_t dims[] = {1, 16, 37, 64, 128};
+    for (int32_t layout = 0; kvb_word("layout", layout); layout++)
+        for (int32_t dtype = 0; kvb_word("dtype", dtype); dtype++)
+            for (int d = 0; d < 5; d++) {
+                kvb_cache shape = {.layout = layout, .dtype = dtype, .inner = d & 1, .scale = d & 1, .batch = 2,
+                                   .kv_heads = 2, .head_dim = dims[d], .capacity = 16 * d + 15, .block_tokens = 5,
+                                   .blocks = 2 * ((16 * d + 15 + 4) / 5)};
+                check_shape(shape, 1 + d % 2);
+            }
+}

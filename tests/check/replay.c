@@ -1,0 +1,154 @@
+/* Replay the records of a case file, in the format of tests/casefile.py. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+/* In the order of FIELDS in tests/casefile.py. */
+typedef struct record {
+    int64_t seed, index, op, layout, inner, dtype, scale_dtype, ring, batch, kv_heads, head_dim, capacity, block_tokens,
+        blocks, pad, plane_bytes, scale_plane_bytes, q_heads, window, variant, prefetch, distance, threads,
+        deterministic, guard, fill, tokens, head_major, nt, paged;
+    double scale;
+} record;
+
+static void take(FILE *file, void *to, int64_t bytes)
+{
+    if (fread(to, 1, (size_t)bytes, file) == (size_t)bytes)
+        return;
+    fputs("kvb-check: a case file ends early\n", stderr);
+    exit(2);
+}
+
+static float *take_floats(FILE *file, int64_t count)
+{
+    float *to = need((size_t)count * sizeof *to);
+    take(file, to, count * (int64_t)sizeof *to);
+    return to;
+}
+
+static double *take_doubles(FILE *file, int64_t count)
+{
+    double *to = need((size_t)count * sizeof *to);
+    take(file, to, count * (int64_t)sizeof *to);
+    return to;
+}
+
+/* Floats in a guarded arena: the last one touches the unreadable page (guard 1), or the first one does (guard 2). */
+static float *guarded(kvb_arena *arena, const float *from, int64_t count, int32_t guard)
+{
+    int64_t bytes = count * (int64_t)sizeof *from, room = (bytes + 63) / 64 * 64;
+    if (!expect(!kvb_arena_open(room, 0, guard, arena), "arena: %s", kvb_message()))
+        exit(2);
+    uint8_t *at = arena->base + (guard == 1 ? room - bytes : 0);
+    memcpy(at, from, (size_t)bytes);
+    return (float *)(void *)at;
+}
+
+static void replay_decode(const record *c, rig *r, FILE *file)
+{
+    int64_t count = c->batch * c->q_heads * c->head_dim;
+    float *q = take_floats(file, count);
+    double *right = take_doubles(file, count), *bound = take_doubles(file, count);
+    for (int i = 0; tiers[i] >= 0; i++) {
+        kvb_arena q_arena, out_arena;
+        kvb_decode args = {.cache = &r->cache, .q_heads = c->q_heads, .window = c->window, .scale = (float)c->scale,
+                           .variant = (int32_t)c->variant, .isa = tiers[i], .prefetch = (int32_t)c->prefetch,
+                           .distance = c->distance, .deterministic = (int32_t)c->deterministic};
+        args.q = guarded(&q_arena, q, count, (int32_t)c->guard);
+        args.out = guarded(&out_arena, q, count, (int32_t)c->guard);
+        const char *isa = kvb_word("isa", tiers[i]);
+        int32_t code = run_decode(&args, (int32_t)c->threads);
+        expect(!code, "case %ld:%ld decode %s: %s", (long)c->seed, (long)c->index, isa, kvb_message());
+        int64_t wrong = 0, at = 0;
+        for (int64_t e = 0; !code && e < count; e++)
+            if (!(fabs((double)args.out[e] - right[e]) <= bound[e]) && !wrong++)
+                at = e;
+        expect(!wrong, "case %ld:%ld decode %s: out[%ld] is %.9g, expected %.9g within %.3g; %ld wrong", (long)c->seed,
+               (long)c->index, isa, (long)at, (double)args.out[at], right[at], bound[at], (long)wrong);
+        code = run_twin(&args, (int32_t)c->threads);
+        expect(!code, "case %ld:%ld twin %s: %s", (long)c->seed, (long)c->index, isa, kvb_message());
+        kvb_arena_close(&q_arena);
+        kvb_arena_close(&out_arena);
+    }
+    free(q);
+    free(right);
+    free(bound);
+}
+
+static void replay_store(const record *c, rig *r, FILE *file, bool append)
+{
+    int64_t count = c->batch * c->tokens * c->kv_heads * c->head_dim;
+    float *k = take_floats(file, count), *v = take_floats(file, count);
+    uint8_t *right = need((size_t)r->cache.bytes);
+    take(file, right, r->cache.bytes);
+    for (int i = 0; tiers[i] >= 0; i++) {
+        kvb_arena k_arena, v_arena;
+        kvb_store args = {.cache = &r->cache, .tokens = c->tokens, .head_major = (int32_t)c->head_major,
+                          .nt = (int32_t)c->nt, .isa = tiers[i]};
+        args.k = guarded(&k_arena, k, count, (int32_t)c->guard);
+        args.v = guarded(&v_arena, v, count, (int32_t)c->guard);
+        memset(r->cache.k, (int)c->fill, (size_t)r->cache.bytes);
+        int32_t code = append ? run_append(&args, (int32_t)c->threads) : run_bulk(&args, (int32_t)c->threads);
+        const char *isa = kvb_word("isa", tiers[i]), *op = append ? "append" : "bulk";
+        expect(!code, "case %ld:%ld %s %s: %s", (long)c->seed, (long)c->index, op, isa, kvb_message());
+        int64_t at = 0;
+        while (at < r->cache.bytes && r->cache.k[at] == right[at])
+            at++;
+        expect(at == r->cache.bytes, "case %ld:%ld %s %s: byte %ld of the planes differs", (long)c->seed,
+               (long)c->index, op, isa, (long)at);
+        kvb_arena_close(&k_arena);
+        kvb_arena_close(&v_arena);
+    }
+    free(k);
+    free(v);
+    free(right);
+}
+
+static void replay_one(const record *c, FILE *file)
+{
+    rig r;
+    kvb_cache shape = {.layout = (int32_t)c->layout, .inner = (int32_t)c->inner, .dtype = (int32_t)c->dtype,
+                       .scale = (int32_t)c->scale_dtype, .ring = (int32_t)c->ring, .batch = c->batch,
+                       .kv_heads = c->kv_heads, .head_dim = c->head_dim, .capacity = c->capacity,
+                       .block_tokens = c->block_tokens, .blocks = c->blocks, .pad = c->pad};
+    if (!rig_open(&r, shape, (int32_t)c->guard))
+        exit(2);
+    if (!expect(r.cache.plane_bytes == c->plane_bytes && r.cache.scale_plane_bytes == c->scale_plane_bytes,
+                "case %ld:%ld: planes of %ld and %ld bytes, expected %ld and %ld", (long)c->seed, (long)c->index,
+                (long)r.cache.plane_bytes, (long)r.cache.scale_plane_bytes, (long)c->plane_bytes,
+                (long)c->scale_plane_bytes))
+        exit(1);
+    take(file, r.lengths, c->batch * (int64_t)sizeof *r.lengths);
+    if (c->paged)
+        take(file, r.table, c->batch * r.cache.table_stride * (int64_t)sizeof *r.table);
+    if (c->op == word_of("op", "decode")) {
+        take(file, r.cache.k, r.cache.bytes);
+        replay_decode(c, &r, file);
+    } else {
+        replay_store(c, &r, file, c->op == word_of("op", "append"));
+    }
+    rig_close(&r);
+}
+
+void check_replay(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        fprintf(stderr, "kvb-check: cannot open %s\n", path);
+        exit(2);
+    }
+    char magic[8];
+    record c;
+    while (fread(magic, 1, sizeof magic, file) == sizeof magic) {
+        if (memcmp(magic, "KVBCASE1", sizeof magic)) {
+            fprintf(stderr, "kvb-check: %s is not a case file\n", path);
+            exit(2);
+        }
+        take(file, &c, sizeof c);
+        replay_one(&c, file);
+    }
+    fclose(file);
+}

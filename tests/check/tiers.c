@@ -1,0 +1,100 @@
+/* The registry, forced tiers, and the field table. */
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+
+static void check_lists(void)
+{
+    static const char *const lists[] = {"op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "prefetch"};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        expect(kvb_word(lists[i], 0) != NULL, "list %s is empty", lists[i]);
+        expect(!kvb_word(lists[i], -1) && !kvb_word(lists[i], 1000), "list %s has no end", lists[i]);
+    }
+    expect(!kvb_word("no such list", 0) && !kvb_word(NULL, 0), "an unknown list has words");
+}
+
+/* Every layout and dtype has every decode variant on every tier of the build. */
+static void check_matrix(void)
+{
+    int64_t decodes = 0, isas[16] = {0};
+    for (int32_t i = 0; kvb_kernels(i); i++) {
+        const kvb_kernel *k = kvb_kernels(i);
+        int32_t isa = word_of("isa", k->isa);
+        expect(strcmp(k->isa, "-") == 0 || isa >= 0, "kernel %d: isa %s is no word", i, k->isa);
+        expect(k->about && *k->about, "kernel %d says nothing about itself", i);
+        if (isa >= 0)
+            expect(k->runnable == kvb_isa_runs(isa), "kernel %d (%s): runnable is %d", i, k->isa, k->runnable);
+        if (strcmp(k->op, "decode") == 0 && isa >= 0) {
+            decodes++;
+            isas[isa] = 1;
+        }
+    }
+    int64_t expected = 0, cells = 1;
+    static const char *const axes[] = {"variant", "layout", "dtype"};
+    for (int a = 0; a < 3; a++) {
+        int32_t n = 0;
+        while (kvb_word(axes[a], n))
+            n++;
+        cells *= n;
+    }
+    for (int i = 0; i < 16; i++)
+        expected += isas[i] * cells;
+    expect(decodes > 0 && decodes == expected, "%ld decode kernels listed, the matrix has %ld", (long)decodes,
+           (long)expected);
+    expect(!kvb_kernels(-1) && !kvb_kernels(1 << 20), "the registry has no end");
+}
+
+/* A tier that does not run refuses with its name; one that runs decodes. */
+static void check_forced(void)
+{
+    rig r;
+    kvb_cache shape = {.batch = 1, .kv_heads = 1, .head_dim = 8, .capacity = 4, .block_tokens = 1, .blocks = 4};
+    if (!rig_open(&r, shape, 1))
+        return;
+    float q[8] = {1}, out[8];
+    r.lengths[0] = 1;
+    memset(r.arena.base, 0, (size_t)r.cache.bytes);
+    expect(kvb_isa_runs(word_of("isa", "scalar")) == 1, "scalar does not run");
+    expect(kvb_isa_runs(kvb_isa_best()) == 1, "the best tier does not run");
+    for (int32_t isa = 0; kvb_word("isa", isa); isa++) {
+        for (int i = 0; i < 8; i++)
+            out[i] = -7.0f;
+        kvb_decode args = {.cache = &r.cache, .q = q, .out = out, .q_heads = 1, .isa = isa};
+        int32_t code = run_decode(&args, 1);
+        if (kvb_isa_runs(isa)) {
+            expect(!code, "isa %s: %s", kvb_word("isa", isa), kvb_message());
+            expect(out[0] == 0.0f, "isa %s: zeros decode to %g", kvb_word("isa", isa), (double)out[0]);
+        } else {
+            expect(code == KVB_UNSUPPORTED && strstr(kvb_message(), kvb_word("isa", isa)), "isa %s: code %d, \"%s\"",
+                   kvb_word("isa", isa), code, kvb_message());
+            expect(out[0] == -7.0f, "isa %s: a refused call wrote", kvb_word("isa", isa));
+        }
+    }
+    rig_close(&r);
+}
+
+static void check_fields(void)
+{
+    int64_t structs = 0, cache = 0;
+    for (int32_t i = 0; kvb_fields(i); i++) {
+        const kvb_field *f = kvb_fields(i);
+        structs += !strchr(f->name, '.');
+        if (!strcmp(f->name, "kvb_cache"))
+            cache = f->size;
+        if (!strcmp(f->name, "kvb_cache.capacity"))
+            expect(f->offset == (int64_t)offsetof(kvb_cache, capacity), "kvb_cache.capacity lies at %ld",
+                   (long)f->offset);
+    }
+    expect(structs >= 8, "the field table has %ld structs", (long)structs);
+    expect(cache == (int64_t)sizeof(kvb_cache), "kvb_cache has %ld bytes", (long)cache);
+    expect(kvb_build() && *kvb_build(), "kvb_build is empty");
+}
+
+void check_tiers(void)
+{
+    check_lists();
+    check_matrix();
+    check_forced();
+    check_fields();
+}

@@ -1,0 +1,171 @@
+"""Decode against the oracle in named situations, and a slice of the fuzz."""
+
+import dataclasses
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests import cases, oracle, trial
+from tests.oracle import Planes, Shape
+from tests.raw import ROOT, Bound, decode_args
+
+
+def case_of(bench, shape, lengths, table=None, **more):
+    """A plain case with all its live rows in place."""
+    rng = np.random.default_rng(9)
+    facts = {
+        "seed": 0, "index": 1, "q_heads": 3 * shape.kv_heads, "window": 0, "variant": "flash", "prefetch": "cross",
+        "distance": 0, "threads": 2, "deterministic": 0, "guard": 1, "fill": 0xFF, "kind": "plain", "scale": 0.0,
+        "evicted": False, "store": None,
+    } | more  # fmt: skip
+    q = rng.standard_normal((shape.batch, facts["q_heads"], shape.head_dim), dtype=np.float32)
+    planes = Planes.filled(shape, facts["fill"])
+    case = cases.Case(shape=shape, lengths=np.array(lengths), table=table, planes=planes, q=q, **facts)
+    cases.fill_rows(rng, case)
+    return case
+
+
+def shape_of(layout="head", dtype="f16", **more):
+    facts = {"batch": 1, "kv_heads": 2, "head_dim": 96, "capacity": 700, "block_tokens": 16, "blocks": 300}
+    return Shape(layout=layout, dtype=dtype, **(facts | more))
+
+
+def table_of(shape):
+    if shape.layout != "paged":
+        return None
+    order = np.random.default_rng(4).permutation(shape.blocks)[: shape.batch * shape.table_width]
+    return order.astype(np.int32).reshape(shape.batch, -1)
+
+
+def passes(bench, case, isa):
+    assert trial.failures(bench, case, [isa]) == []
+
+
+@pytest.mark.parametrize("layout", ["head", "position", "paged"])
+@pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
+class TestEveryLayoutAndVariant:
+    def test_ragged_batch(self, bench, isa, layout, variant):
+        shape = shape_of(layout, batch=5)
+        passes(bench, case_of(bench, shape, [1, 700, 0, 33, 512], table_of(shape), variant=variant), isa)
+
+    @pytest.mark.parametrize("window", [1, 31, 32, 33, 256, 699, 700, 5000])
+    def test_window(self, bench, isa, layout, variant, window):
+        shape = shape_of(layout, batch=2)
+        table = table_of(shape)
+        passes(bench, case_of(bench, shape, [700, 40], table, variant=variant, window=window, evicted=True), isa)
+
+    def test_ring(self, bench, isa, layout, variant):
+        shape = shape_of(layout, batch=3, capacity=130, ring=True)
+        table = table_of(shape)
+        passes(bench, case_of(bench, shape, [130, 1000, 77], table, variant=variant, window=130), isa)
+        passes(bench, case_of(bench, shape, [131, 259, 260], table, variant=variant, window=99), isa)
+
+    def test_equal_scores(self, bench, isa, layout, variant):
+        shape = shape_of(layout)
+        passes(bench, case_of(bench, shape, [700], table_of(shape), variant=variant, kind="equal"), isa)
+
+    def test_one_huge_score(self, bench, isa, layout, variant):
+        shape = shape_of(layout)
+        passes(bench, case_of(bench, shape, [700], table_of(shape), variant=variant, kind="steep"), isa)
+
+
+def test_ring_refuses_more_than_it_keeps(bench):
+    shape = shape_of(capacity=50, ring=True)
+    case = case_of(bench, shape, [40])
+    case.lengths[:] = 60
+    with pytest.raises(Exception, match="window"):
+        trial.failures(bench, case, ["scalar"])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8"])
+@pytest.mark.parametrize("group", [1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 64])
+def test_every_group_size(bench, isa, dtype, group):
+    shape = shape_of(dtype=dtype, head_dim=128)
+    passes(bench, case_of(bench, shape, [333], q_heads=2 * group), isa)
+
+
+@pytest.mark.parametrize("dim", [1, 3, 15, 16, 17, 48, 63, 64, 65, 127, 255, 256, 320, 1024])
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8"])
+def test_every_kind_of_dim(bench, isa, dtype, dim):
+    passes(bench, case_of(bench, shape_of(dtype=dtype, head_dim=dim), [100]), isa)
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 257, 511, 512, 513])
+@pytest.mark.parametrize("dtype", ["f32", "i8"])
+def test_tile_edges(bench, isa, dtype, tokens):
+    passes(bench, case_of(bench, shape_of(dtype=dtype, capacity=tokens), [tokens]), isa)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8"])
+def test_128k_tokens(bench, isa, dtype, variant):
+    shape = shape_of(dtype=dtype, kv_heads=1, head_dim=64, capacity=131072)
+    passes(bench, case_of(bench, shape, [131072], variant=variant, q_heads=2), isa)
+
+
+def test_prefetch_schemes_change_nothing(bench, isa):
+    case = case_of(bench, shape_of(), [700], threads=1)
+    answers = set()
+    for prefetch in bench.words.prefetch:
+        for distance in (0, 64, 1 << 20):
+            with Bound(bench.raw, case.shape, case.lengths, guard=1) as bound:
+                bound.put(case.planes)
+                out = np.empty_like(case.q)
+                args = decode_args(bench.raw, bound, case.q, out, isa, prefetch=prefetch, distance=distance)
+                bench.team(1).do("decode", args)
+                answers.add(out.tobytes())
+    assert len(answers) == 1
+
+
+def test_stages_change_nothing_and_add_up(bench, isa):
+    case = case_of(bench, shape_of(), [700], threads=1)
+    answers = set()
+    for stages in (0, 1):
+        with Bound(bench.raw, case.shape, case.lengths, guard=1) as bound:
+            bound.put(case.planes)
+            out = np.empty_like(case.q)
+            args = decode_args(bench.raw, bound, case.q, out, isa, stages=stages)
+            task = bench.raw.ffi.new("kvb_task **")
+            bench.raw.check(bench.raw.lib.kvb_task_decode(args, 1, task))
+            times = bench.team(1).run(task[0], passes=3)
+            bench.raw.lib.kvb_task_free(task[0])
+            answers.add(out.tobytes())
+    assert len(answers) == 1
+    assert sum(times.stage_share) == pytest.approx(1) and min(times.stage_share) > 0
+
+
+def test_a_case_is_its_seed_and_index(bench):
+    one, two = (cases.make(bench.words, 5, 77) for _ in range(2))
+    assert dataclasses.replace(one, store=None, planes=two.planes).__repr__() == dataclasses.replace(
+        two, store=None).__repr__()  # fmt: skip
+    assert all(np.array_equal(a, b) for a, b in zip(one.planes.all(), two.planes.all(), strict=True))
+
+
+def test_fuzz_in_short():
+    command = [sys.executable, "-m", "tests.fuzz", "--cases", "1500", "--seed", "20"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1500 passed, 0 failed" in done.stdout
+
+
+@pytest.mark.full
+def test_fuzz_in_full():
+    command = [sys.executable, "-m", "tests.fuzz", "--cases", "20000"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3000, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_fuzz_finds_a_broken_answer(bench):
+    """The comparison itself: one output off by the tolerance is a failure."""
+    case = case_of(bench, shape_of(), [100])
+    expected, bound = cases.answer(case)
+    out = expected.astype(np.float32)
+    assert trial.compare(case, out, expected, bound) == []
+    out[0, 3, 5] += 3 * bound[0, 3, 5]
+    assert len(trial.compare(case, out, expected, bound)) == 1
+    out[0, 3, 5] = np.nan
+    assert len(trial.compare(case, out, expected, bound)) == 1
+    assert oracle.practical(np.ones((1, 10, 4))) == 2e-6

@@ -1,0 +1,110 @@
+"""The oracle against itself: plain loops, hand-made numbers, and addresses that never meet."""
+
+import itertools
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests import oracle
+from tests.oracle import Planes, Shape
+from tests.raw import Bound
+
+LAYOUTS = [("head", "head"), ("position", "head"), ("paged", "head"), ("paged", "token")]
+
+
+def shape_of(layout, inner, dtype="i8", **more):
+    facts = {"batch": 2, "kv_heads": 3, "head_dim": 20, "capacity": 11, "block_tokens": 4, "blocks": 7, "pad": 64}
+    return Shape(layout=layout, inner=inner, dtype=dtype, **(facts | more))
+
+
+def table_of(shape):
+    return np.random.default_rng(0).permutation(shape.blocks)[: shape.batch * shape.table_width].reshape(2, -1)
+
+
+def test_attention_by_hand():
+    q, k, v = np.array([[[2.0, 0.0]]]), np.array([[[0.0, 5.0], [1.0, 7.0]]]), np.array([[[1.0, 0.0], [0.0, 4.0]]])
+    out, _ = oracle.attend(q, k, v, scale=0.5)
+    second = math.e / (1 + math.e)
+    assert out[0, 0] == pytest.approx([1 - second, 4 * second], rel=1e-15)
+
+
+def test_attention_of_nothing_is_zero():
+    out, bound = oracle.attend(np.ones((1, 2, 3)), np.ones((1, 0, 3)), np.ones((1, 0, 3)), 1.0)
+    assert not out.any() and not bound.any()
+
+
+@pytest.mark.parametrize(("layout", "inner"), LAYOUTS)
+@pytest.mark.parametrize("dtype", ["f32", "f16", "i8"])
+def test_rows_never_overlap(layout, inner, dtype):
+    shape = shape_of(layout, inner, dtype)
+    slots, rows, scales = np.arange(shape.capacity), [], []
+    for seq in range(shape.batch):
+        places = oracle.places(shape, table_of(shape), seq, slots)
+        rows.append(places[0].ravel())
+        scales.append(places[1].ravel())
+    rows, scales = np.sort(np.concatenate(rows)), np.sort(np.concatenate(scales))
+    assert (np.diff(rows) >= shape.row).all() and rows[0] >= 0 and rows[-1] + shape.row <= shape.plane()
+    if shape.scaled:
+        assert (np.diff(scales) >= shape.scale_bytes).all() and scales[-1] < shape.scale_plane()
+
+
+@pytest.mark.parametrize(("layout", "inner"), LAYOUTS)
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8"])
+@pytest.mark.parametrize("scale", ["f32", "f16"])
+def test_library_plans_the_same_sizes(raw, layout, inner, dtype, scale):
+    for dim, pad in itertools.product((1, 20, 129), (0, 320)):
+        shape = shape_of(layout, inner, dtype, scale=scale, head_dim=dim, pad=pad)
+        with Bound(raw, shape, [0, 0], table_of(shape)) as bound:
+            assert bound.cache.plane_bytes == shape.plane()
+            assert bound.cache.scale_plane_bytes == shape.scale_plane()
+            assert bound.cache.bytes == 2 * (shape.plane() + shape.scale_plane())
+
+
+@pytest.mark.parametrize(("layout", "inner"), LAYOUTS)
+def test_store_then_load(layout, inner):
+    shape, rng = shape_of(layout, inner, "f16"), np.random.default_rng(3)
+    planes, table = Planes.filled(shape, 0xFF), table_of(shape)
+    k, v = rng.standard_normal((2, shape.batch, 5, 3, 20)).astype(np.float32)
+    for seq in range(shape.batch):
+        oracle.store(shape, planes, table, seq, 4, k[seq], v[seq])
+    for seq in range(shape.batch):
+        got_k, got_v = oracle.load(shape, planes, table, seq, 4, 5)
+        assert np.array_equal(got_k, k[seq].swapaxes(0, 1).astype(np.float16).astype(np.float64))
+        assert np.array_equal(got_v, v[seq].swapaxes(0, 1).astype(np.float16).astype(np.float64))
+
+
+def test_ring_keeps_the_newest():
+    shape = shape_of("position", "head", "f32", ring=True, batch=1)
+    planes = Planes.filled(shape, 0)
+    rows = np.arange(30, dtype=np.float32)[:, None, None] * np.ones((30, 3, 20), np.float32)
+    oracle.store(shape, planes, None, 0, 7, rows, rows)
+    k, _ = oracle.load(shape, planes, None, 0, 7 + 30 - 11, 11)
+    assert np.array_equal(k[1, :, 4], np.arange(19, 30))
+
+
+def test_quantise_by_hand():
+    codes, scale = oracle.quantise(np.array([127.0, 0.5, 1.5, -2.5, np.nan]), "f32")
+    assert scale == np.float32(127.0) * (np.float32(1) / np.float32(127)) and codes.tolist() == [127, 0, 2, -2, 0]
+    codes, scale = oracle.quantise(np.zeros(3), "f32")
+    assert scale == 0 and codes.tolist() == [0, 0, 0]
+    codes, scale = oracle.quantise(np.array([np.inf, -np.inf, 1.0]), "f16")
+    assert scale == 65504 and codes.tolist() == [127, -127, 0]
+
+
+def test_a_wrong_answer_is_outside_the_bound():
+    rng = np.random.default_rng(5)
+    q, k, v = (rng.standard_normal((2, n, 64)) for n in (3, 300, 300))
+    out, bound = oracle.attend(q, k, v, 0.125)
+    off = k.copy()
+    off[:, 7, 0] *= -1
+    worse, _ = oracle.attend(q, off, v, 0.125)
+    assert (np.abs(worse - out).max(axis=2) > oracle.practical(v)).all()
+    single = [oracle.attend(q, k.astype(np.float32), v.astype(np.float32).astype(dt), 0.125)[0] for dt in (float,)]
+    assert (np.abs(single[0] - out) < bound).all()
+
+
+def test_bfloat16_rounds_to_even():
+    values = np.array([1.0 + 2**-8, 1.0 + 3 * 2**-8], np.float32)
+    assert values.astype(ml_dtypes.bfloat16).astype(np.float32).tolist() == [1.0, 1.0 + 2**-6]

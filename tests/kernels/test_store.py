@@ -1,0 +1,153 @@
+"""Stored bytes are exact: every code decodes, every midpoint rounds to even, and every tier writes the same bytes."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests import oracle
+from tests.oracle import Planes, Shape
+from tests.raw import Bound, store_args
+
+DIM = 64
+HALVES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+
+
+def one_head(dtype, rows, dim=DIM, **more):
+    return Shape(layout="head", dtype=dtype, batch=1, kv_heads=1, head_dim=dim, capacity=rows, **more)
+
+
+def encode(bench, isa, shape, values, nt=0):
+    """The bytes of K after a bulk store of `values` [rows, D] (and their negatives as V), and the planes."""
+    with Bound(bench.raw, shape, [0], guard=1) as bound:
+        bound.put(Planes.filled(shape, 0xA5))
+        k = np.ascontiguousarray(values, dtype=np.float32)
+        v = -k
+        bench.team(1).do("bulk", store_args(bench.raw, bound, k, v, len(k), isa, nt=nt))
+        return bound.planes.copy()
+
+
+def decode(bench, isa, shape, planes):
+    with Bound(bench.raw, shape, [shape.capacity]) as bound:
+        bound.put(planes)
+        got = np.empty((2, shape.capacity, shape.head_dim), np.float32)
+        to = (bench.raw.floats(got[0]), bench.raw.floats(got[1]))
+        bench.team(1).do("unpack", bound.cache, 0, shape.capacity, *to, bench.raw.word("isa", isa))
+        return got
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_every_code_decodes(bench, isa, dtype):
+    shape, codes = one_head(dtype, 65536 // DIM), np.arange(65536, dtype=np.uint16)
+    planes = Planes.filled(shape, 0)
+    planes.k[:], planes.v[:] = codes.view(np.uint8), codes[::-1].copy().view(np.uint8)
+    got = decode(bench, isa, shape, planes).reshape(2, -1)
+    right = codes.view(HALVES[dtype]).astype(np.float32)
+    for mine, expected in ((got[0], right), (got[1], right[::-1])):
+        assert np.array_equal(mine, expected, equal_nan=True)
+        assert np.array_equal(np.signbit(mine), np.signbit(expected))
+
+
+@pytest.mark.parametrize("scale", ["f32", "f16"])
+def test_every_i8_code_decodes(bench, isa, scale):
+    shape = one_head("i8", 8, scale=scale)
+    planes = Planes.filled(shape, 0)
+    codes = np.arange(512).astype(np.uint8)
+    planes.k[: 8 * DIM], planes.v[: 8 * DIM] = codes, codes[::-1]
+    scales = np.array([1, 0.5, 1e-3, 3, 0, 2**-14, 65504, 1 / 127], oracle.STORED[scale])
+    for plane in (planes.k_scale, planes.v_scale):
+        plane[: scales.nbytes] = scales.view(np.uint8)
+    got = decode(bench, isa, shape, planes)
+    right = codes.view(np.int8).astype(np.float32).reshape(8, DIM)
+    wide = scales.astype(np.float32)[:, None]
+    assert np.array_equal(got[0], right * wide)
+    assert np.array_equal(got[1], right.ravel()[::-1].reshape(8, DIM) * wide)
+
+
+def around_midpoints(dtype):
+    """Every finite code, every midpoint between neighbours, and one float32 step to both sides of it."""
+    codes = np.arange(32768, dtype=np.uint16).view(HALVES[dtype])
+    with np.errstate(invalid="ignore"):
+        codes = codes.astype(np.float64)
+    codes = codes[np.isfinite(codes)]
+    middle = np.append((codes[:-1] + codes[1:]) / 2, codes[-1] + (codes[-1] - codes[-2]) / 2).astype(np.float32)
+    inf = np.float32(np.inf)
+    with np.errstate(over="ignore"):
+        values = [codes.astype(np.float32), middle, np.nextafter(middle, inf), np.nextafter(middle, -inf)]
+    edge = np.array([0.0, -0.0, np.inf, -np.inf, 1e-45, 1.1754942e-38, 1.1754944e-38, 3.4028235e38, 65519.996, 65520],
+                    np.float32)  # fmt: skip
+    values = np.concatenate([*values, edge])
+    return np.concatenate([values, -values])
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("nt", [0, 1])
+def test_every_midpoint_rounds_to_even(bench, isa, dtype, nt):
+    values = around_midpoints(dtype)
+    values = np.pad(values, (0, -len(values) % DIM)).reshape(-1, DIM)
+    shape = one_head(dtype, len(values))
+    got = encode(bench, isa, shape, values, nt)
+    for plane, source in ((got.k, values), (got.v, -values)):
+        with np.errstate(over="ignore"):
+            assert plane.tobytes() == source.astype(HALVES[dtype]).tobytes()
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_nan_stays_nan(bench, isa, dtype):
+    bits = np.array([0x7F800001, 0x7FC00000, 0xFFFFFFFF, 0x7FFFFFFF, 0x7F80FFFF, 0xFF800001, 0x7FBFFFFF], np.uint32)
+    values = np.pad(bits, (0, DIM - len(bits))).view(np.float32)[None]
+    shape = one_head(dtype, 1)
+    planes = encode(bench, isa, shape, values)
+    for plane in (planes.k, planes.v):
+        stored = plane.view(HALVES[dtype]).astype(np.float32)
+        assert np.isnan(stored[: len(bits)]).all() and not stored[len(bits) :].any()
+    assert [p.tobytes() for p in planes.all()] == [p.tobytes() for p in encode(bench, "scalar", shape, values).all()]
+
+
+def test_f32_bits_are_kept(bench, isa):
+    bits = np.random.default_rng(1).integers(0, 1 << 32, (16, DIM), dtype=np.uint64).astype(np.uint32)
+    planes = encode(bench, isa, one_head("f32", 16), bits.view(np.float32))
+    assert planes.k.tobytes() == bits.tobytes()
+
+
+def i8_rows(rng):
+    """Rows of every size and some odd ones: ties, zeros, NaN, infinities, subnormals, the scale's own limits."""
+    rows = rng.standard_normal((400, DIM)).astype(np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        rows *= np.exp2(rng.integers(-149, 126, (400, 1))).astype(np.float32)
+    rows[:40] = rng.integers(-254, 255, (40, DIM)) / 2
+    rows[:40, 0] = 127
+    rows[40] = 0
+    rows[41, 3], rows[42, 5], rows[43, 0], rows[44] = np.nan, np.inf, -np.inf, np.nan
+    rows[45], rows[46], rows[47, 1] = 1e-45, 1.2e-38, 3.4028235e38
+    rows[48], rows[49] = 65504 * 127.0, 65520 * 127.0
+    rows[50:60] = rng.standard_normal((10, DIM)) * 1e-6  # f16 scales that are subnormal, or vanish
+    return rows
+
+
+@pytest.mark.parametrize("scale", ["f32", "f16"])
+@pytest.mark.parametrize("nt", [0, 1])
+def test_i8_codes_and_scales(bench, isa, scale, nt):
+    values = i8_rows(np.random.default_rng(2))
+    shape = one_head("i8", len(values), scale=scale)
+    got = encode(bench, isa, shape, values, nt)
+    right = Planes.filled(shape, 0xA5)
+    oracle.store(shape, right, None, 0, 0, values[:, None], -values[:, None])
+    for name, mine, expected in zip(("k", "v", "k_scale", "v_scale"), got.all(), right.all(), strict=True):
+        assert np.flatnonzero(mine != expected).tolist() == [], name
+
+
+@pytest.mark.parametrize("dim", [1, 2, 7, 15, 16, 17, 31, 33, 63, 65, 100, 127, 129, 257, 320, 1024])
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8"])
+def test_padding_becomes_zero_and_nothing_else_changes(bench, isa, dtype, dim):
+    """One token between two that must stay as they were."""
+    shape = one_head(dtype, 3, dim)
+    values = np.random.default_rng(dim).standard_normal((1, 1, dim)).astype(np.float32)
+    with Bound(bench.raw, shape, [1], guard=1) as bound:
+        bound.put(Planes.filled(shape, 0xFF))
+        minus = -values
+        bench.team(1).do("append", store_args(bench.raw, bound, values, minus, 1, isa))
+        got = bound.planes.copy()
+    right = Planes.filled(shape, 0xFF)
+    oracle.store(shape, right, None, 0, 1, values, -values)
+    assert all(np.array_equal(a, b) for a, b in zip(got.all(), right.all(), strict=True))
+    assert not got.k[shape.row + shape.payload : 2 * shape.row].any()

@@ -1,0 +1,166 @@
+"""Teams: the same bits for any number of threads, crowded CPUs, one CPU, and no CPU at all while idle."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from tests.kernels.test_decode import case_of, shape_of, table_of
+from tests.raw import ROOT, Bound, Refused, Team, decode_args
+
+
+def answers(bench, case, isa, counts, deterministic):
+    """out of the case for every number of threads."""
+    with Bound(bench.raw, case.shape, case.lengths, case.table) as bound:
+        bound.put(case.planes)
+        for threads in counts:
+            out = np.full(case.q.shape, np.nan, np.float32)
+            args = decode_args(bench.raw, bound, case.q, out, isa, case.variant, deterministic=deterministic,
+                               window=case.window)  # fmt: skip
+            bench.team(threads).do("decode", args)
+            yield out
+
+
+@pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
+@pytest.mark.parametrize("layout", ["head", "position", "paged"])
+def test_deterministic_for_1_to_16_threads(bench, isa, layout, variant):
+    shape = shape_of(layout, batch=2, capacity=2500, blocks=400, head_dim=40)
+    case = case_of(bench, shape, [2500, 1300], table_of(shape), variant=variant)
+    assert len({out.tobytes() for out in answers(bench, case, isa, range(1, 17), 1)}) == 1
+
+
+def test_deterministic_from_run_to_run(bench, isa):
+    shape = shape_of(capacity=2500, head_dim=40)
+    case = case_of(bench, shape, [2500])
+    assert len({out.tobytes() for out in answers(bench, case, isa, [3] * 10, 0)}) == 1
+
+
+def test_more_threads_than_work(bench, isa):
+    case = case_of(bench, shape_of(capacity=3), [2])
+    assert len({out.tobytes() for out in answers(bench, case, isa, (1, 16), 0)}) == 1
+
+
+@pytest.mark.parametrize("threads", [2, 16])
+def test_many_passes_on_crowded_cpus_finish(raw, bench, threads):
+    case = case_of(bench, shape_of(), [700])
+    with Bound(raw, case.shape, case.lengths) as bound:
+        bound.put(case.planes)
+        out = np.empty_like(case.q)
+        args = decode_args(raw, bound, case.q, out, "scalar")
+        task = raw.ffi.new("kvb_task **")
+        raw.check(raw.lib.kvb_task_decode(args, threads, task))
+        begin = time.monotonic()
+        bench.team(threads).run(task[0], passes=50)
+        assert time.monotonic() - begin < 30
+        raw.lib.kvb_task_free(task[0])
+
+
+def test_times(raw, bench):
+    """Passes, threads and the whole agree."""
+    case, passes, threads = case_of(bench, shape_of(), [700]), 9, 2
+    with Bound(raw, case.shape, case.lengths) as bound:
+        bound.put(case.planes)
+        args = decode_args(raw, bound, case.q, np.empty_like(case.q), "scalar")
+        task, times = raw.ffi.new("kvb_task **"), raw.ffi.new("kvb_run_times *")
+        raw.check(raw.lib.kvb_task_decode(args, threads, task))
+        times.pass_seconds = per_pass = raw.ffi.new("double[]", passes)
+        times.thread_seconds = per_thread = raw.ffi.new("double[]", threads)
+        tasks = raw.ffi.new("kvb_task *[1]", [task[0]])
+        raw.check(raw.lib.kvb_run(bench.team(threads).team[0], tasks, 1, passes, raw.ffi.NULL, times))
+        raw.lib.kvb_task_free(task[0])
+    assert sum(per_pass) == pytest.approx(times.seconds, rel=1e-6)
+    assert min(per_pass) > 0 and 0 < max(per_thread) <= times.seconds
+
+
+def test_a_task_belongs_to_its_number_of_threads(raw, bench):
+    case = case_of(bench, shape_of(), [7])
+    with Bound(raw, case.shape, case.lengths) as bound:
+        task = raw.ffi.new("kvb_task **")
+        args = decode_args(raw, bound, case.q, np.empty_like(case.q), "scalar")
+        raw.check(raw.lib.kvb_task_decode(args, 2, task))
+        with pytest.raises(Refused, match="thread"):
+            bench.team(1).run(task[0])
+        raw.lib.kvb_task_free(task[0])
+
+
+def test_idle_team_uses_no_cpu(raw):
+    team = Team(raw, 4)
+    shape = shape_of(capacity=300, kv_heads=1)
+    with Bound(raw, shape, [300]) as bound:
+        bound.put(type(bound.planes).filled(shape, 0))
+        q = np.zeros((1, 1, shape.head_dim), np.float32)
+        team.do("decode", decode_args(raw, bound, q, np.empty_like(q), "scalar"))
+        time.sleep(0.2)
+        begin = time.process_time()
+        time.sleep(1.5)
+        assert time.process_time() - begin < 0.05
+    team.close()
+
+
+@pytest.mark.full
+def test_idle_team_for_a_minute(raw):
+    team = Team(raw, 16)
+    time.sleep(0.2)
+    begin = time.process_time()
+    time.sleep(60)
+    assert time.process_time() - begin < 0.2
+    team.close()
+
+
+def run_apart(body):
+    """Run code in a process of its own, so that its CPU mask is its own."""
+    text = "from tests.raw import *\nfrom tests import trial, cases\nimport os\n" + textwrap.dedent(body)
+    done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=120,
+                          check=False)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_one_cpu_mask():
+    out = run_apart(
+        """
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+        bench = trial.Bench()
+        for index in range(12):
+            case = cases.make(bench.words, 3, index)
+            case.threads = 4
+            assert trial.failures(bench, case, bench.raw.tiers()) == []
+        print("fine")
+        """
+    )
+    assert out.strip() == "fine"
+
+
+def test_pinning_outside_the_mask_is_refused():
+    """A CPU that this process may not use names itself; it is not an endless wait or a crash."""
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) < 2:
+        pytest.skip("one CPU only")
+    out = run_apart(
+        """
+        mask = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(mask)})
+        raw = Raw()
+        team = raw.ffi.new("kvb_team **")
+        for cpu in (max(mask), -1, 1 << 20):
+            code = raw.lib.kvb_team_open(raw.ffi.new("int32_t[1]", [cpu]), 1, team)
+            assert code in (raw.lib.KVB_BAD_ARGUMENT, raw.lib.KVB_UNSUPPORTED, raw.lib.KVB_SYSTEM), code
+            assert "cpu" in raw.message().lower(), raw.message()
+        assert raw.lib.kvb_team_open(raw.ffi.new("int32_t[1]", [min(mask)]), 1, team) == 0
+        raw.lib.kvb_team_close(team[0])
+        print("fine")
+        """
+    )
+    assert out.strip() == "fine"
+
+
+def test_teams_come_and_go(raw):
+    before = len(os.listdir("/proc/self/task"))
+    for threads in (1, 2, 5, 16) * 5:
+        Team(raw, threads).close()
+    time.sleep(0.1)
+    assert len(os.listdir("/proc/self/task")) <= before

@@ -1,0 +1,248 @@
+"""What the kernels must compute, restated in NumPy from the raw bytes of a cache.
+
+Nothing here asks the library: addresses come from the shape alone, rows are decoded with numpy and ml_dtypes, and
+attention runs in float64. Planes are one-dimensional uint8 arrays; T tokens, H KV heads, G query heads per KV head.
+"""
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+LINE = 64
+UNIT = 2.0**-24  # of float32
+EXP_ERROR = 4 * UNIT  # relative, of the kernels' exp2
+STORED = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8}
+SCALED = ("i8",)
+
+
+def round_up(n: int, to: int) -> int:
+    return -(-n // to) * to
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One layer's cache, in words and counts (as kvb_cache before planning)."""
+
+    layout: str
+    dtype: str
+    batch: int
+    kv_heads: int
+    head_dim: int
+    capacity: int
+    inner: str = "head"
+    scale: str = "f32"
+    ring: bool = False
+    block_tokens: int = 16
+    blocks: int = 0
+    pad: int = 0
+
+    @property
+    def scaled(self) -> bool:
+        return self.dtype in SCALED
+
+    @property
+    def payload(self) -> int:
+        """Bytes of a row that carry elements."""
+        return self.head_dim * np.dtype(STORED[self.dtype]).itemsize
+
+    @property
+    def row(self) -> int:
+        return round_up(self.payload, LINE)
+
+    @property
+    def scale_bytes(self) -> int:
+        return np.dtype(STORED[self.scale]).itemsize if self.scaled else 0
+
+    @property
+    def table_width(self) -> int:
+        return -(-self.capacity // self.block_tokens)
+
+    def plane(self) -> int:
+        """Bytes of the K plane, and of the V plane."""
+        if self.layout == "head":
+            return self.batch * self.kv_heads * (self.capacity * self.row + self.pad)
+        tokens = self.blocks * self.block_tokens if self.layout == "paged" else self.batch * self.capacity
+        return tokens * self.kv_heads * self.row
+
+    def scale_plane(self) -> int:
+        """Bytes of the plane of K scales, and of V scales."""
+        if self.layout == "head":
+            tight = self.batch * self.kv_heads * self.capacity
+        elif self.layout == "paged":
+            tight = self.blocks * self.block_tokens * self.kv_heads
+        else:
+            tight = self.batch * self.capacity * self.kv_heads
+        return round_up(tight * self.scale_bytes, LINE)
+
+
+def places(shape: Shape, table: np.ndarray | None, seq: int, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Byte offsets of the rows and of the scales of some slots: two [H, slots] arrays; -1 behind a negative entry."""
+    heads = np.arange(shape.kv_heads, dtype=np.int64)[:, None]
+    slots = np.asarray(slots, dtype=np.int64)[None, :]
+    gone = np.zeros(slots.shape, dtype=bool)
+    if shape.layout == "head":
+        index = (seq * shape.kv_heads + heads) * shape.capacity + slots
+        rows = index * shape.row + (seq * shape.kv_heads + heads) * shape.pad
+    elif shape.layout == "position":
+        index = (seq * shape.capacity + slots) * shape.kv_heads + heads
+        rows = index * shape.row
+    else:
+        physical = table[seq].astype(np.int64)[slots // shape.block_tokens]
+        gone = physical < 0
+        within = slots % shape.block_tokens
+        if shape.inner == "head":
+            index = (physical * shape.kv_heads + heads) * shape.block_tokens + within
+        else:
+            index = (physical * shape.block_tokens + within) * shape.kv_heads + heads
+        rows = index * shape.row
+    return np.where(gone, -1, rows), np.where(gone, -1, index * shape.scale_bytes)
+
+
+def slots_of(shape: Shape, first: int, count: int) -> np.ndarray:
+    tokens = np.arange(first, first + count, dtype=np.int64)
+    return tokens % shape.capacity if shape.ring else tokens
+
+
+# ---- rows ---------------------------------------------------------------------------------------------------------
+
+
+def take(plane: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:
+    """`width` bytes at each offset: [..., width] uint8."""
+    return plane[offsets[..., None] + np.arange(width)]
+
+
+def decode_rows(shape: Shape, plane: np.ndarray, scales: np.ndarray | None, rows, scale_rows) -> np.ndarray:
+    """The stored rows as float64, [..., D]."""
+    raw = np.ascontiguousarray(take(plane, rows, shape.payload))
+    values = raw.view(STORED[shape.dtype]).astype(np.float64)
+    if shape.scaled:
+        raw = np.ascontiguousarray(take(scales, scale_rows, shape.scale_bytes))
+        values *= raw.view(STORED[shape.scale]).astype(np.float64)
+    return values
+
+
+def quantise(values: np.ndarray, scale_dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """int8 rows and their scales, in float32 steps: scale = amax * (1 / 127) as stored, code = RNE(x * (1 / scale)).
+
+    The scale saturates (float32: where 127 codes still fit; float16: at its largest), an infinite inverse counts as
+    0, and so does a NaN element.
+    """
+    values = np.asarray(values, dtype=np.float32)
+    values = np.where(np.isnan(values), np.float32(0), values)
+    part = np.float32(1) / np.float32(127)
+    most = np.float32(65504) if scale_dtype == "f16" else np.finfo(np.float32).max * part
+    with np.errstate(all="ignore"):
+        scale = np.minimum(np.abs(values).max(axis=-1) * part, most).astype(STORED[scale_dtype])
+        inverse = np.float32(1) / scale.astype(np.float32)
+        inverse = np.where(np.isfinite(inverse), inverse, np.float32(0))
+        codes = np.clip(np.rint(values * inverse[..., None]), -127, 127).astype(np.int8)
+    return codes, scale
+
+
+def encode_rows(shape: Shape, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """float32 [..., D] as whole rows of bytes (padding zero) [..., row], and their scales' bytes or None."""
+    scale = None
+    if shape.scaled:
+        codes, scale = quantise(values, shape.scale)
+        scale = np.ascontiguousarray(scale)[..., None].view(np.uint8)
+    else:
+        with np.errstate(all="ignore"):
+            codes = np.asarray(values, dtype=np.float32).astype(STORED[shape.dtype])
+    rows = np.zeros((*codes.shape[:-1], shape.row), dtype=np.uint8)
+    rows[..., : shape.payload] = np.ascontiguousarray(codes).view(np.uint8)
+    return rows, scale
+
+
+@dataclass
+class Planes:
+    """The four planes of a cache; scales have zero bytes where the dtype has none."""
+
+    k: np.ndarray
+    v: np.ndarray
+    k_scale: np.ndarray
+    v_scale: np.ndarray
+
+    @staticmethod
+    def filled(shape: Shape, byte: int) -> "Planes":
+        sizes = (shape.plane(), shape.plane(), shape.scale_plane(), shape.scale_plane())
+        return Planes(*(np.full(size, byte, dtype=np.uint8) for size in sizes))
+
+    def all(self) -> tuple[np.ndarray, ...]:
+        return self.k, self.v, self.k_scale, self.v_scale
+
+    def copy(self) -> "Planes":
+        return Planes(*(plane.copy() for plane in self.all()))
+
+
+def store(shape: Shape, planes: Planes, table, seq: int, first: int, k: np.ndarray, v: np.ndarray) -> None:
+    """Write tokens [n, H, D] of one sequence from token `first` on; a row's padding included, nothing else."""
+    over = max(0, len(k) - shape.capacity)  # of a ring: overwritten by the tokens that follow
+    rows, scales = places(shape, table, seq, slots_of(shape, first + over, len(k) - over))
+    kept = rows[0] >= 0
+    for values, plane, scale_plane in ((k, planes.k, planes.k_scale), (v, planes.v, planes.v_scale)):
+        coded, coded_scales = encode_rows(shape, np.swapaxes(values[over:], 0, 1))  # [H, n, row]
+        put(plane, rows[:, kept], coded[:, kept])
+        if shape.scaled:
+            put(scale_plane, scales[:, kept], coded_scales[:, kept])
+
+
+def put(plane: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> None:
+    plane[offsets[..., None] + np.arange(data.shape[-1])] = data
+
+
+def load(shape: Shape, planes: Planes, table, seq: int, first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Decoded K and V of tokens first .. first + count: two float64 [H, count, D]."""
+    rows, scales = places(shape, table, seq, slots_of(shape, first, count))
+    k = decode_rows(shape, planes.k, planes.k_scale, rows, scales)
+    return k, decode_rows(shape, planes.v, planes.v_scale, rows, scales)
+
+
+# ---- attention ----------------------------------------------------------------------------------------------------
+
+
+def attended(length: int, window: int) -> tuple[int, int]:
+    """First token that the newest query attends to, and how many."""
+    count = min(length, window) if window else length
+    return length - count, count
+
+
+def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, lanes: int = 1, chain: int | None = None):
+    """Attention of q [H, G, D] over k, v [H, T, D] in float64 -> out [H, G, D] and a bound of a float32 kernel's
+    error on it. `lanes` partial sums per score; at most `chain` additions in a row to an output."""
+    if k.shape[1] == 0:
+        return np.zeros(q.shape), np.zeros(q.shape)
+    q = q.astype(np.float64)
+    tokens, dim = k.shape[1:]
+    scores = scale * (q @ k.swapaxes(1, 2))  # [H, G, T]
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    steps = dim / lanes + np.log2(lanes) + 8  # 8: q * scale, scale of the row, shift by the maximum
+    slip = steps * UNIT * (abs(scale) * (np.abs(q) @ np.abs(k).swapaxes(1, 2))).max(axis=-1, keepdims=True)
+    grown = np.expm1(np.minimum(2 * slip, 700))  # of a weight, as a factor
+    relative = grown + 2 * EXP_ERROR + ((tokens if chain is None else min(tokens, chain)) + 8) * UNIT
+    bound = relative * (weights @ np.abs(v)) + 1e-37
+    # two weighted means of the same rows never differ by more than the rows' spread
+    spread = (v.max(axis=1) - v.min(axis=1))[:, None, :] + 4 * UNIT * np.abs(v).max(axis=1)[:, None, :]
+    return weights @ v, np.minimum(bound, np.maximum(spread, 1e-37))
+
+
+def practical(v: np.ndarray) -> float:
+    """The tolerance for rows of unit size: absolute, on every output. v [H, T, D]."""
+    if v.size == 0:
+        return 0.0
+    return (2e-6 if v.shape[1] <= 4096 else 1e-5) * float(np.abs(v).max())
+
+
+def decode(shape: Shape, planes: Planes, table, lengths, q: np.ndarray, window: int = 0, scale: float = 0.0,
+           plain: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """q [B, Hq, D] -> out and bound, both float64 [B, Hq, D]. `plain`: data of unit size, held to `practical`."""
+    out, bound = np.zeros(q.shape), np.zeros(q.shape)
+    scale = scale or 1 / np.sqrt(shape.head_dim)
+    for seq, length in enumerate(np.asarray(lengths)):
+        k, v = load(shape, planes, table, seq, *attended(int(length), window))
+        grouped = q[seq].reshape(shape.kv_heads, -1, shape.head_dim)
+        answer, limit = attend(grouped, k, v, scale)
+        out[seq] = answer.reshape(q.shape[1:])
+        bound[seq] = practical(v) if plain else limit.reshape(q.shape[1:])
+    return out, bound

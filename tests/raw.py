@@ -1,0 +1,189 @@
+"""The library through cffi alone, for tests: any build by its path, guarded arenas, plain calls."""
+
+import os
+import weakref
+from pathlib import Path
+
+import cffi
+import numpy as np
+
+from tests.oracle import Planes, Shape
+
+ROOT = Path(__file__).resolve().parent.parent
+_parsed = cffi.FFI()
+_parsed.cdef((ROOT / "kernels" / "abi.h").read_text())
+_alive: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # arrays that a struct points to
+
+
+class Refused(Exception):
+    """A call returned a code; args are (code, message)."""
+
+
+def library_path() -> str:
+    """The build under test: KVB_LIBRARY, or the one that the package uses."""
+    chosen = os.environ.get("KVB_LIBRARY")
+    if chosen:
+        return chosen
+    from kvbench import native
+
+    return str(native.library_path())
+
+
+class Raw:
+    """One opened library."""
+
+    def __init__(self, path: str | Path | None = None):
+        self.ffi = _parsed
+        self.path = str(path or library_path())
+        self.lib = self.ffi.dlopen(self.path)
+        self._words: dict[str, list[str]] = {}
+
+    def words(self, name: str) -> list[str]:
+        if name not in self._words:
+            words = self._words[name] = []
+            while (word := self.lib.kvb_word(name.encode(), len(words))) != self.ffi.NULL:
+                words.append(self.ffi.string(word).decode())
+        return self._words[name]
+
+    def word(self, name: str, word: str) -> int:
+        return self.words(name).index(word)
+
+    def tiers(self) -> list[str]:
+        return [isa for index, isa in enumerate(self.words("isa")) if self.lib.kvb_isa_runs(index)]
+
+    def kernels(self) -> list[dict]:
+        rows = []
+        while (kernel := self.lib.kvb_kernels(len(rows))) != self.ffi.NULL:
+            names = ("op", "variant", "layout", "dtype", "isa")
+            rows.append({name: self.ffi.string(getattr(kernel, name)).decode() for name in names})
+            rows[-1]["runnable"] = bool(kernel.runnable)
+        return rows
+
+    def message(self) -> str:
+        return self.ffi.string(self.lib.kvb_message()).decode()
+
+    def check(self, code: int) -> None:
+        if code:
+            raise Refused(code, self.message())
+
+    def floats(self, array: np.ndarray):
+        return self.ffi.cast("float *", array.ctypes.data)
+
+    def bytes_at(self, pointer, size: int) -> np.ndarray:
+        return np.frombuffer(self.ffi.buffer(pointer, size), dtype=np.uint8) if size else np.zeros(0, np.uint8)
+
+
+class Arena:
+    """Memory of the library; `guard` 1: the end touches an unreadable page, 2: the start does."""
+
+    def __init__(self, raw: Raw, size: int, guard: int = 0):
+        self.raw, self.size = raw, size
+        self.arena = raw.ffi.new("kvb_arena *")
+        raw.check(raw.lib.kvb_arena_open(max(size, 1), 0, guard, self.arena))
+        self.base = self.arena.base
+
+    def floats(self, count: int, at_end: bool) -> np.ndarray:
+        """A float32 view of the first `count` floats, or of the last ones."""
+        offset = self.size - 4 * count if at_end else 0
+        return np.frombuffer(self.raw.ffi.buffer(self.base + offset, 4 * count), dtype=np.float32)
+
+    def close(self) -> None:
+        if self.arena is not None:
+            self.raw.lib.kvb_arena_close(self.arena)
+            self.arena = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Bound:
+    """A kvb_cache over an arena, with its planes as NumPy views that share its memory."""
+
+    def __init__(self, raw: Raw, shape: Shape, lengths, table: np.ndarray | None = None, guard: int = 0):
+        self.raw, self.shape = raw, shape
+        self.cache = cache = raw.ffi.new("kvb_cache *")
+        for list_name in ("layout", "inner", "dtype", "scale"):
+            setattr(cache, list_name, raw.word(list_name, getattr(shape, list_name)))
+        for name in ("batch", "kv_heads", "head_dim", "capacity", "block_tokens", "blocks", "pad"):
+            setattr(cache, name, getattr(shape, name))
+        cache.ring = int(shape.ring)
+        raw.check(raw.lib.kvb_cache_plan(cache))
+        self.lengths = np.array(lengths, dtype=np.int64)
+        cache.lengths = raw.ffi.cast("int64_t *", self.lengths.ctypes.data)
+        self.table = None if table is None else np.array(table, dtype=np.int32)
+        if self.table is not None:
+            cache.table = raw.ffi.cast("int32_t *", self.table.ctypes.data)
+        self.arena = Arena(raw, cache.bytes, guard)
+        raw.check(raw.lib.kvb_cache_bind(cache, self.arena.base))
+        planes = [(cache.k, cache.plane_bytes), (cache.v, cache.plane_bytes)]
+        planes += [(cache.k_scale, cache.scale_plane_bytes), (cache.v_scale, cache.scale_plane_bytes)]
+        self.planes = Planes(*(raw.bytes_at(*plane) for plane in planes))
+
+    def put(self, planes: Planes) -> None:
+        for mine, given in zip(self.planes.all(), planes.all(), strict=True):
+            mine[:] = given
+
+    def close(self) -> None:
+        self.planes = None
+        self.arena.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Team:
+    def __init__(self, raw: Raw, threads: int):
+        self.raw, self.threads = raw, threads
+        self.team = raw.ffi.new("kvb_team **")
+        raw.check(raw.lib.kvb_team_open(raw.ffi.NULL, threads, self.team))
+
+    def run(self, task, passes: int = 1):
+        """Run a task made by `make`; returns the kvb_run_times."""
+        times = self.raw.ffi.new("kvb_run_times *")
+        tasks = self.raw.ffi.new("kvb_task *[1]", [task])
+        null = self.raw.ffi.NULL
+        self.raw.check(self.raw.lib.kvb_run(self.team[0], tasks, 1, passes, null, times))
+        return times
+
+    def do(self, maker: str, *args) -> None:
+        """Plan a task, run it once, free it. `maker` is "decode" for kvb_task_decode, ..."""
+        task = self.raw.ffi.new("kvb_task **")
+        self.raw.check(getattr(self.raw.lib, f"kvb_task_{maker}")(*args, self.threads, task))
+        try:
+            self.run(task[0])
+        finally:
+            self.raw.lib.kvb_task_free(task[0])
+
+    def close(self) -> None:
+        self.raw.lib.kvb_team_close(self.team[0])
+
+
+def decode_args(raw: Raw, bound: Bound, q: np.ndarray, out: np.ndarray, isa: str, variant: str = "flash",
+                prefetch: str = "off", **rest):
+    """A kvb_decode over q and out [B, Hq, D]; `rest` sets other fields."""
+    args = raw.ffi.new("kvb_decode *")
+    _alive[args] = (bound, q, out)
+    args.cache, args.q, args.out = bound.cache, raw.floats(q), raw.floats(out)
+    args.q_heads = q.shape[1]
+    args.isa, args.variant = raw.word("isa", isa), raw.word("variant", variant)
+    args.prefetch = raw.word("prefetch", prefetch)
+    for name, value in rest.items():
+        setattr(args, name, value)
+    return args
+
+
+def store_args(raw: Raw, bound: Bound, k: np.ndarray, v: np.ndarray, tokens: int, isa: str, **rest):
+    """A kvb_store of source arrays k and v; `rest` sets other fields."""
+    args = raw.ffi.new("kvb_store *")
+    _alive[args] = (bound, k, v)
+    args.cache, args.k, args.v, args.tokens = bound.cache, raw.floats(k), raw.floats(v), tokens
+    args.isa = raw.word("isa", isa)
+    for name, value in rest.items():
+        setattr(args, name, value)
+    return args

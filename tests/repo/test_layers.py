@@ -1,0 +1,117 @@
+"""The house rules of the package, read from its source: who imports whom, who prints, where words are spelled."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kvbench.native import default_library
+
+PACKAGE = Path(__file__).resolve().parents[2] / "kvbench"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# A module imports only from ranks below its own, or from its own folder.
+RANKS = {
+    0: {"", "errors", "units"},
+    1: {"model"},
+    2: {"native", "store"},
+    3: {"machine", "regime", "peers"},
+    4: {"suite", "plan", "worker", "runner", "analysis"},
+    5: {"report", "gate", "lab", "exports", "verify"},
+    6: {"cli"},
+}
+CHAIN = ["suite", "plan", "worker", "runner"]  # within rank 4 the measuring half is itself a line
+RANK = {module: rank for rank, modules in RANKS.items() for module in modules}
+HOMES = {"cffi": "native", "pyperf": "store", "matplotlib": "report", "click": "cli"}
+
+
+def module_of(path: Path) -> str:
+    """The part of the package a file belongs to: "native" for native/cache.py, "" for the package itself."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py").replace("__init__", "")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Dotted names of everything a file imports, wherever in the file it does."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            if node.module == "kvbench":
+                yield from (f"kvbench.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+def may_import(user: str, used: str) -> bool:
+    if user == used or RANK[used] < RANK[user]:
+        return True
+    return user in CHAIN and used in CHAIN and CHAIN.index(used) < CHAIN.index(user)
+
+
+def calls(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_down(path):
+    user = module_of(path)
+    assert user in RANK, f"{user} has no rank in DESIGN"
+    for name in imports(path):
+        package, _, rest = name.partition(".")
+        if package == "kvbench":
+            used = rest.partition(".")[0]
+            assert may_import(user, used), f"{user} (rank {RANK[user]}) imports {used} (rank {RANK[used]})"
+        elif package in HOMES:
+            assert user == HOMES[package], f"{package} is imported by {HOMES[package]} alone, not by {user}"
+
+
+@pytest.mark.parametrize(
+    ("user", "used", "right"),
+    [
+        ("native", "errors", True),
+        ("native", "model", True),
+        ("model", "native", False),
+        ("native", "store", False),
+        ("analysis", "worker", False),
+        ("runner", "worker", True),
+        ("plan", "runner", False),
+        ("cli", "gate", True),
+    ],
+)
+def test_the_rule_itself(user, used, right):
+    assert may_import(user, used) is right
+
+
+def test_only_the_command_line_speaks():
+    for path in FILES:
+        if module_of(path) != "cli":
+            spoken = {"print", "exit", "quit", "sys.exit", "os._exit", "sys.stdout.write", "sys.stderr.write"}
+            assert not spoken & set(calls(path)), path
+            assert "sys.argv" not in path.read_text(), path
+
+
+def test_words_are_asked_for():
+    """No list of layouts, dtypes or tiers stands in Python: two of its words in one literal would be one."""
+    library = default_library()
+    lists = [set(library.words(kind)) for kind in ("layout", "dtype", "isa", "variant")]
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+            texts = {item.value for item in items if isinstance(item, ast.Constant)}
+            for words in lists:
+                assert len(texts & words) < 2, f"{path}:{node.lineno} spells {sorted(texts & words)}"
+
+
+def test_files_and_functions_are_small():
+    for path in FILES:
+        text = path.read_text()
+        assert len(text.splitlines()) < 400, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                first = node.body[0].lineno  # a long list of parameters is no long function
+                assert node.end_lineno - first < 40, f"{path}: {node.name} is long"

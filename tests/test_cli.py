@@ -1,0 +1,138 @@
+"""The command line as a user meets it: output, exit codes, one line per error, quick help."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+import kvbench
+from kvbench.cli import main
+from kvbench.errors import BadArgument, OutOfMemory
+from kvbench.native import default_library
+
+
+def call(*arguments):
+    """Exit code of a call in this process."""
+    with pytest.raises(SystemExit) as caught:
+        main(list(arguments))
+    return caught.value.code
+
+
+def program(*arguments, **options):
+    command = [sys.executable, "-c", "from kvbench.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+
+
+def test_version(capsys):
+    assert call("--version") == 0
+    assert capsys.readouterr().out == f"kvbench {kvbench.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], []])
+def test_help(capsys, arguments):
+    assert call(*arguments) == 0
+    assert "kernels" in capsys.readouterr().out
+
+
+def test_help_imports_nothing_heavy():
+    code = """
+import sys
+from kvbench.cli import main
+try:
+    main(["--help"])
+finally:
+    heavy = {"numpy", "pandas", "matplotlib", "scipy", "pyperf", "cffi", "rich", "psutil", "cpuinfo"} & set(sys.modules)
+    assert not heavy, heavy
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_help_is_quick():
+    def seconds():
+        start = time.perf_counter()
+        program("--help")
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(5)) < 0.3
+
+
+@pytest.mark.parametrize("arguments", [["kernel"], ["--colour"], ["kernels", "--jsn"], ["kernels", "all"]])
+def test_usage_errors_take_one_line(capsys, arguments):
+    assert call(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith("kvbench: ") and err.count("\n") == 1 and "--help" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(BadArgument("it is\nwrong", "mend it"), 2), (OutOfMemory("too much", "less"), 5), (KeyboardInterrupt(), 130)],
+    ids=["argument", "memory", "interrupt"],
+)
+def test_errors_take_one_line(capsys, monkeypatch, error, code):
+    def fail():
+        raise error
+
+    monkeypatch.setattr("kvbench.native.default_library", fail)
+    assert call("kernels") == code
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.strip().count("\n") == 0 and err.strip().startswith("kvbench: ")  # click ends the line of a ^C
+
+
+def test_kernels_json(capsys):
+    assert call("kernels", "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["version"] == 1
+    kernels = answer["kernels"]
+    assert len(kernels) == len(default_library().kernels())
+    for kernel in kernels:
+        assert {"op", "variant", "layout", "dtype", "isa", "runnable", "about"} <= kernel.keys()
+        assert isinstance(kernel["runnable"], bool)
+
+
+def test_every_tier_has_the_whole_matrix(capsys):
+    """Each tier of the build decodes every variant, layout and dtype."""
+    call("kernels", "--json")
+    kernels = json.loads(capsys.readouterr().out)["kernels"]
+    have = {(k["op"], k["variant"], k["layout"], k["dtype"], k["isa"]) for k in kernels}
+    library = default_library()
+    for isa in {kernel["isa"] for kernel in kernels}:
+        for variant in library.words("variant"):
+            for layout in library.words("layout"):
+                for dtype in library.words("dtype"):
+                    assert ("decode", variant, layout, dtype, isa) in have
+
+
+def test_kernels_text(capsys):
+    assert call("kernels") == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    kernels = default_library().kernels()
+    assert [line.split()[0] for line in lines] == [kernel.id for kernel in kernels]
+    assert [line.split()[1] == "yes" for line in lines] == [kernel.runnable for kernel in kernels]
+    assert default_library().isa() in err and err.count("\n") == 1
+
+
+def test_output_that_cannot_be_written():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-c", "from kvbench.cli import main; main()", "kernels"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1 and "No space left" in ended.stderr
+
+
+def test_a_reader_that_leaves():
+    shell = f"{sys.executable} -c 'from kvbench.cli import main; main()' kernels | head -n 1"
+    ended = subprocess.run(["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0
+    assert ended.stdout.count("\n") == 1
+    assert "Traceback" not in ended.stderr and "Exception" not in ended.stderr
+
+
+def test_an_unknown_forced_tier():
+    ended = program("kernels", env={"KVBENCH_ISA": "mmx", "PATH": "/usr/bin"})
+    assert ended.returncode == 2
+    assert "KVBENCH_ISA" in ended.stderr and ended.stderr.count("\n") == 1
