@@ -152,6 +152,7 @@ typedef struct kvb_unit {
 
 /* Rows are what an output state is made from: (sequence, KV head), (sequence, query head) or a whole sequence. */
 typedef struct kvb_plan {
+    int64_t *lengths;       /* [batch], those that the plan was made for */
     kvb_unit *units;        /* by row, then by token */
     int64_t *row_units;     /* [rows + 1] */
     int64_t *thread_units;  /* [threads + 1] */
@@ -161,6 +162,8 @@ typedef struct kvb_plan {
 } kvb_plan;
 
 int32_t kvb_plan_make(const kvb_decode *args, int32_t threads, kvb_plan *plan);
+/* Whether the plan still holds: table and lengths belong to the caller and may have changed. */
+int32_t kvb_plan_ready(const kvb_decode *args, int32_t threads, const kvb_plan *plan);
 void kvb_plan_free(kvb_plan *plan);
 
 /* First token that a sequence attends to, and one past the last. */

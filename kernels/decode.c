@@ -180,6 +180,13 @@ static void finish(kvb_task *base, int32_t thread, void *scratch)
 
 /* ---- the task -------------------------------------------------------------------------------------------------- */
 
+static int32_t ready(const kvb_task *base, int64_t passes)
+{
+    const kvb_decode_task *task = (const kvb_decode_task *)base;
+    (void)passes;
+    return kvb_plan_ready(&task->args, base->threads, &task->plan);
+}
+
 static void dispose(kvb_task *base)
 {
     kvb_decode_task *task = (kvb_decode_task *)base;
@@ -232,6 +239,7 @@ int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **out)
     task->args = *args;
     task->args.scale = args->scale > 0.0f ? args->scale : 1.0f / sqrtf((float)args->cache->head_dim);
     task->args.distance = args->distance ? args->distance : NEAR;
+    task->task.ready = ready;
     task->task.work = work;
     task->task.dispose = dispose;
     task->task.stages = args->stages && args->variant != VARIANT_PERHEAD;

@@ -1,5 +1,6 @@
 /* Who does what: rows of tokens cut into units, units handed to threads. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core.h"
 
@@ -107,10 +108,11 @@ static bool reserve(const kvb_decode *a, int32_t threads, int64_t rows, kvb_plan
         kvb_attended(a, b, &first, &end);
         units += rows_per_seq(a) * ((end - first) / UNIT_FIXED);
     }
+    plan->lengths = calloc((size_t)a->cache->batch, sizeof *plan->lengths);
     plan->units = calloc((size_t)units, sizeof *plan->units);
     plan->row_units = calloc((size_t)rows + 1, sizeof *plan->row_units);
     plan->thread_units = calloc((size_t)threads + 1, sizeof *plan->thread_units);
-    return plan->units && plan->row_units && plan->thread_units;
+    return plan->lengths && plan->units && plan->row_units && plan->thread_units;
 }
 
 int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
@@ -137,12 +139,24 @@ int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
         kvb_plan_free(plan);
         return kvb_fail(KVB_NO_MEMORY, "no memory for the plan of %d threads", threads);
     }
+    memcpy(plan->lengths, a->cache->lengths, (size_t)a->cache->batch * sizeof *plan->lengths);
     assign(plan, total, threads);
+    return KVB_OK;
+}
+
+int32_t kvb_plan_ready(const kvb_decode *a, int32_t threads, const kvb_plan *plan)
+{
+    int32_t code = kvb_check_decode(a, threads);
+    if (code)
+        return code;
+    if (memcmp(plan->lengths, a->cache->lengths, (size_t)a->cache->batch * sizeof *plan->lengths))
+        return kvb_fail(KVB_BAD_ARGUMENT, "lengths changed since the task was planned");
     return KVB_OK;
 }
 
 void kvb_plan_free(kvb_plan *plan)
 {
+    free(plan->lengths);
     free(plan->units);
     free(plan->row_units);
     free(plan->thread_units);

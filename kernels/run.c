@@ -99,14 +99,14 @@ static void report(const kvb_team *team, const run *job, kvb_run_times *times)
         times->stage_share[j] = all > 0 ? ticks[j] / all : 0;
 }
 
-static int32_t check_task(const kvb_team *team, const kvb_task *task, const char *name)
+static int32_t check_task(const kvb_team *team, const kvb_task *task, const char *name, int64_t passes)
 {
     if (!task)
         return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", name);
     if (task->threads != team->threads)
         return kvb_fail(KVB_BAD_ARGUMENT, "%s is planned for %d threads, but the team has %d", name, task->threads,
                         team->threads);
-    return KVB_OK;
+    return task->ready ? task->ready(task, passes) : KVB_OK;
 }
 
 static int32_t check_run(const kvb_team *team, const run *job, const kvb_run_times *times)
@@ -124,10 +124,11 @@ static int32_t check_run(const kvb_team *team, const run *job, const kvb_run_tim
     for (int32_t i = 0; i < job->count; i++) {
         char name[24];
         snprintf(name, sizeof name, "tasks[%d]", i);
-        if (check_task(team, job->tasks[i], name))
-            return KVB_BAD_ARGUMENT;
+        int32_t code = check_task(team, job->tasks[i], name, (job->passes - i + job->count - 1) / job->count);
+        if (code)
+            return code;
     }
-    return job->between ? check_task(team, job->between, "between") : KVB_OK;
+    return job->between ? check_task(team, job->between, "between", job->passes) : KVB_OK;
 }
 
 static int64_t scratch_needed(const run *job)

@@ -11,6 +11,12 @@ typedef struct rows_task {
     uint64_t seed;
 } rows_task;
 
+static int32_t ready(const kvb_task *base, int64_t passes)
+{
+    (void)passes;
+    return kvb_plan_ready(&((const rows_task *)base)->args, base->threads, &((const rows_task *)base)->plan);
+}
+
 static void dispose(kvb_task *base) { kvb_plan_free(&((rows_task *)base)->plan); }
 
 typedef struct twin_scratch {
@@ -97,6 +103,7 @@ static int32_t make(const kvb_decode *args, int32_t threads, int64_t scratch_byt
     if (!task)
         return KVB_NO_MEMORY;
     task->args = *args;
+    task->task.ready = ready;
     task->task.dispose = dispose;
     task->task.scratch_bytes = scratch_bytes;
     int32_t code = kvb_plan_make(&task->args, threads, &task->plan);

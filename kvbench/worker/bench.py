@@ -5,10 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from kvbench.machine import DataCache, data_caches
+from kvbench.errors import Refused
+from kvbench.machine import DataCache, available_memory, data_caches
 from kvbench.model import Point
 from kvbench.native import Arena, Cache, Library, Team, decode_task, default_library, probe_task, store_task
-from kvbench.units import MIB
+from kvbench.units import MIB, size
 from kvbench.worker.loop import Program
 
 ROTATE_BYTES = 256 * MIB  # at least so much is walked when caches must not help
@@ -45,6 +46,7 @@ class Bench:
         facts = self._cache_facts()
         self.slice_bytes = Cache.size_of(shape.kv_heads, shape.head_dim, shape.capacity, **facts)
         self.layers = self._layers()
+        self._refuse_too_much()
         self.team = self._owned.enter_context(Team(len(point.cpus), point.cpus, self.library))
         self.arena = self._arena(self.layers * self.slice_bytes)
         self.caches = [
@@ -66,6 +68,19 @@ class Bench:
         self.out = np.zeros(vectors, dtype=np.float32)
         self._fill()
         self.programs = self._store_programs() if self.stores else self._decode_programs()
+
+    def _refuse_too_much(self) -> None:
+        """Before anything is allocated: slices, what they are compared with, and the check's float64 copies."""
+        slices, shape = self.layers * self.slice_bytes, self.point.shape
+        row = shape.batch * shape.context * shape.kv_heads * shape.head_dim
+        check = 2 * row * 4 + 3 * row // shape.kv_heads * 8 if row > 0 else 0
+        sources = 2 * self.layers * row * 4 if self.point.op == "bulk" else 0
+        needed = slices * (3 if self.stores else 1) + sources + check + self.far_bytes()
+        free = available_memory()
+        if needed > free:
+            raise Refused(
+                f"the point needs {size(needed)} of memory, {size(free)} are free", "less context, layers or batch"
+            )
 
     @property
     def stores(self) -> bool:
@@ -102,7 +117,7 @@ class Bench:
         point, shape = self.point, self.point.shape
         if shape.layers:
             return shape.layers
-        if point.residency == "hot":
+        if point.residency in ("hot", "evicted"):
             return 1
         walked = self.slice_bytes
         if not self.stores and shape.window:

@@ -1,0 +1,165 @@
+"""One point in depth: the arithmetic on made-up samples, and the command on a small real point."""
+
+import json
+
+import pytest
+
+from kvbench.analysis.bound import bound
+from kvbench.analysis.profile import profile
+from kvbench.cli import main
+from kvbench.model import Point, Sample, Shape, Traffic, Visit
+
+SHAPE = Shape(layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128)
+POINT = Point(
+    op="decode",
+    variant="flash",
+    layout="head",
+    dtype="f16",
+    isa="scalar",
+    shape=SHAPE,
+    cpus=(0, 1),
+    pages="base",
+    residency="rotate",
+    prefetch="off",
+    distance=0,
+    scale="f32",
+    inner="head",
+    block_tokens=16,
+    shuffle=None,
+    pad=None,
+    deterministic=False,
+)
+GIGA = 1_000_000_000
+
+
+def visit_of(seconds, flops=4e9):
+    """One pass of 1 GB per sample; `seconds` by program, one for each round."""
+    samples = [
+        Sample(program, number, 1, taken, (taken,), (taken, taken * 0.9), 0, 0)
+        for program, times in seconds.items()
+        for number, taken in enumerate(times)
+    ]
+    traffic = Traffic(flops=flops, compulsory=GIGA, issued=GIGA, line=GIGA, kv=GIGA, scales=0, table=0, ai=flops / GIGA)
+    memory = {"huge_bytes": 0, "resident_bytes": 1}
+    return Visit(POINT, dict.fromkeys(seconds, traffic), tuple(samples), (0.5, 0.1, 0.4), 1e-7, 3, 4096, memory)
+
+
+def test_rates_and_ratios_are_of_the_same_round():
+    """The machine slows down threefold in the last round; a ratio formed per round does not see it."""
+    facts = profile(
+        visit_of(
+            {
+                "point": [0.10, 0.10, 0.30],
+                "twin": [0.08, 0.08, 0.24],
+                "twin_ahead": [0.09, 0.09, 0.27],
+                "core": [0.05, 0.05, 0.15],
+                "ceiling": [0.08, 0.08, 0.24],
+                "ceiling_ahead": [0.05, 0.05, 0.15],
+                "fma": [0.02, 0.02, 0.02],
+            }
+        )
+    )
+    assert facts["gbps"] == pytest.approx(10.0)
+    assert facts["twin_gbps"] == pytest.approx(12.5) and facts["twin_form"] == "twin"
+    assert facts["ceiling_gbps"] == pytest.approx(20.0) and facts["ceiling_form"] == "ceiling_ahead"
+    assert facts["efficiency"] == pytest.approx(0.8)
+    assert facts["ceiling_fraction"] == pytest.approx(0.5)
+    assert facts["core_gbps"] == pytest.approx(20.0)
+    assert facts["dram_gbps"] == facts["ceiling_gbps"]
+    assert facts["fma_gflops"] == pytest.approx(200.0)
+    assert facts["fma_fraction"] == pytest.approx(10.0 * 4 / 200)
+    assert facts["thread_skew"] == pytest.approx(1 / 0.95 - 1)
+    assert facts["bound"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("efficiency", "core", "skew", "word"),
+    [
+        (0.95, 0.40, 0.0, "memory"),
+        (0.50, 0.97, 0.0, "core"),
+        (0.92, 0.95, 0.0, "core"),
+        (0.50, 0.40, 0.3, "scheduling"),
+        (0.50, 0.40, 0.0, "unknown"),
+        (None, None, 0.0, "unknown"),
+    ],
+)
+def test_bound(efficiency, core, skew, word):
+    assert bound(efficiency, core, skew) == word
+
+
+def call(*arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(["profile", *arguments])
+    return caught.value.code
+
+
+SMALL = ["--q-heads", "4", "--kv-heads", "2", "--head-dim", "32", "--context", "96", "--threads", "1"]
+SHORT = ["--samples", "2", "--sample-time", "0.001", "--layers", "3"]
+
+
+@pytest.mark.parametrize("op", ["decode", "append", "bulk"])
+@pytest.mark.parametrize("layout", ["head", "position", "paged"])
+def test_a_small_point(op, layout, capsys):
+    assert call(op, *SMALL, *SHORT, "--layout", layout, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["version"] == 1
+    assert facts["kernel"].startswith(f"{op}.") and f".{layout}." in facts["kernel"]
+    assert facts["gbps"] > 0 and facts["ceiling_gbps"] > 0
+    assert len(facts["samples"]) == 2
+    assert facts["layers"] == 3
+    tokens = 96 if op != "append" else 1
+    kv = 2 * tokens * 2 * 32 * 2
+    if op == "decode":
+        assert facts["bytes_compulsory"] == kv + 2 * 4 * 32 * 4 + (6 * 4 if layout == "paged" else 0)
+        assert facts["flops"] == 4 * 96 * 4 * 32
+        assert facts["max_abs_err"] < 1e-5
+        for key in ("twin_gbps", "core_gbps", "efficiency", "ceiling_fraction", "fma_gflops", "bound", "ai"):
+            assert key in facts
+        assert sum(facts["stage_share"].values()) == pytest.approx(1.0)
+    else:
+        assert facts["bytes_compulsory"] == kv + 2 * tokens * 2 * 32 * 4
+
+
+@pytest.mark.parametrize("residency", ["hot", "evicted"])
+def test_residencies(residency, capsys):
+    short = ["--samples", "1", "--sample-time", "0.001"]
+    assert call("decode", *SMALL, *short, "--residency", residency, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["layers"] == 1
+    assert "dram_form" in facts, "a footprint that fits a cache is shown beside DRAM"
+
+
+def test_the_table_names_every_denominator(capsys):
+    assert call("decode", *SMALL, *SHORT) == 0
+    printed = capsys.readouterr().out
+    for name in ("point", "twin", "core roof", "read ceiling", "FMA peak", "bound:", "verified", "issued"):
+        assert name in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--model", "llama-9"], ["model", "llama-3-8b"]),
+        ([], ["--q-heads", "--model"]),
+        ([*SMALL, "--dtype", "f17"], ["dtype", "bf16"]),
+        ([*SMALL, "--residency", "warm"], ["--residency", "rotate"]),
+        ([*SMALL, "--prefetch", "far"], ["--prefetch", "cross"]),
+        ([*SMALL, "--variant", "fast"], ["--variant", "flash"]),
+        ([*SMALL, "--cpus", "one"], ["--cpus", "0-3"]),
+        ([*SMALL, "--threads", "0"], ["--threads", "all"]),
+        ([*SMALL, "--context", "0"], ["--context"]),
+        ([*SMALL, "--kv-heads", "3"], ["q_heads", "kv_heads"]),
+    ],
+)
+def test_bad_input_is_one_line(arguments, words, capsys):
+    assert call("decode", *arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    for word in words:
+        assert word in printed.err
+
+
+def test_too_much_memory_is_refused_before_it_is_taken(capsys):
+    assert call("decode", *SMALL, "--context", str(1 << 30)) == 5
+    assert "memory" in capsys.readouterr().err
