@@ -153,6 +153,8 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
         if (kvb_layouts[c->layout].paged)
             TRY(check_table(c, b, first, end, 0));
     }
+    if (a->wrap && kvb_layouts[c->layout].paged)
+        TRY(check_table(c, 0, 0, a->wrap, 0));
     return KVB_OK;
 }
 

@@ -71,17 +71,19 @@ def probe_task(
     isa: str,
     to: Arena | None = None,
     source: Arena | None = None,
+    second: Arena | None = None,
     size: int = 0,
     distance: int = 0,
     steps: int = 0,
 ) -> Task:
-    """A probe over the first `size` bytes of its arenas. `to` is what read reads and every other op writes."""
+    """A probe over the first `size` bytes of its arenas. `to` is what read reads and every other op writes;
+    `second` is triad's other source."""
     args = library.ffi.new("kvb_probe *")
     args.op, args.isa = library.number("op", op), library.number("isa", isa)
-    for field, arena in {"a": to, "b": source}.items():
+    for field, arena in {"a": to, "b": source, "c": second}.items():
         setattr(args, field, arena.base if arena else library.ffi.NULL)
     args.bytes, args.distance, args.steps = size, distance, steps
-    return Task(library, library.lib.kvb_task_probe, args, threads, keep=(to, source))
+    return Task(library, library.lib.kvb_task_probe, args, threads, keep=(to, source, second))
 
 
 def _floats(library: Library, array: np.ndarray) -> Any:

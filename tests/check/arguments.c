@@ -91,6 +91,13 @@ static void check_decodes(rig *r, float *q, float *out)
     refused(kvb_task_decode(&a, -1, &task), KVB_BAD_ARGUMENT, "threads");
     refused(kvb_task_decode(NULL, 1, &task), KVB_BAD_ARGUMENT, "decode");
     refused(kvb_task_decode(&a, 1, NULL), KVB_BAD_ARGUMENT, "task");
+}
+
+/* What the cache's owner keeps beside it: lengths and table. */
+static void check_lengths_and_table(rig *r, float *q, float *out)
+{
+    kvb_task *task = NULL;
+    kvb_decode a = {.cache = &r->cache, .q = q, .out = out, .q_heads = 4};
     r->lengths[1] = r->cache.capacity + 1;
     refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "lengths");
     r->lengths[1] = -1;
@@ -103,6 +110,16 @@ static void check_decodes(rig *r, float *q, float *out)
         refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "table");
         r->table[r->cache.table_stride + 1] = kept;
     }
+    int32_t kept = r->table[0]; /* not attended, but inside the wrap */
+    r->lengths[0] = 12, a.window = 1, a.wrap = 12, r->table[0] = -1;
+    refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "table");
+    r->lengths[0] = 3, a.window = 0, a.wrap = 0, r->table[0] = kept;
+}
+
+static void check_half_made_caches(rig *r, float *q, float *out)
+{
+    kvb_task *task = NULL;
+    kvb_decode a = {.cache = &r->cache, .q = q, .out = out, .q_heads = 4};
     kvb_cache none = r->cache;
     a.cache = &none;
     none.table = NULL;
@@ -217,6 +234,8 @@ void check_arguments(void)
     memset(out, 0x5a, 4096 * sizeof *out);
     r.lengths[0] = 3, r.lengths[1] = 12;
     check_decodes(&r, q, out);
+    check_lengths_and_table(&r, q, out);
+    check_half_made_caches(&r, q, out);
     check_stores(&r, q);
     check_rest(q);
     check_repack();

@@ -1,0 +1,70 @@
+"""kvbench verify"""
+
+import json
+from typing import Any
+
+import click
+
+FAILED = 1  # exit code
+
+
+@click.command("verify")
+@click.option("--quick", is_flag=True, help="Fewer situations, and faults under the best tier alone.")
+@click.option("--isa", envvar="KVBENCH_ISA", metavar="TIER", help="One tier instead of all that run here.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of tables.")
+def command(quick: bool, isa: str | None, as_json: bool) -> int:
+    """Check every kernel that runs here against float64, and that planted faults are noticed."""
+    from kvbench.native import default_library
+    from kvbench.verify import check, plant
+
+    library = default_library()
+    isa = library.isa(isa) if isa else None
+    results, faults = list(check(library, isa, quick)), list(plant(library, isa, quick))
+    good = all(r.passed for r in results) and all(0 < f.planted == f.caught or not f.planted for f in faults)
+    if as_json:
+        click.echo(json.dumps({"version": 1, "passed": good} | _facts(results, faults)))
+    else:
+        click.echo("\n".join([*_kernels(results), "", *_faults(faults)]))
+        wrong = sum(not r.passed for r in results) + sum(f.caught < f.planted for f in faults)
+        click.echo(f"{len(results)} kernels, {len(faults)} faults: " + (f"{wrong} failed" if wrong else "all well"))
+    return 0 if good else FAILED
+
+
+def _facts(results: list[Any], faults: list[Any]) -> dict[str, Any]:
+    from dataclasses import asdict
+    from math import isfinite
+
+    def finite(x: float) -> float | None:
+        return x if isfinite(x) else None
+
+    return {
+        "kernels": [
+            asdict(r.kernel) | {"passed": r.passed, "error_share": finite(r.error), "note": r.note} for r in results
+        ],
+        "faults": [asdict(f) | {"margin": finite(f.margin)} for f in faults],
+    }
+
+
+def _kernels(results: list[Any]) -> list[str]:
+    """One line for each op and tier, and one for each kernel that failed."""
+    rows: dict[tuple[str, str], list[Any]] = {}
+    for result in results:
+        rows.setdefault((result.kernel.op, result.kernel.isa), []).append(result)
+    lines = [f"{'op':<10} {'tier':<8} {'right':>9}   worst error / allowed"]
+    for (op, isa), group in rows.items():
+        right, worst = sum(r.passed for r in group), max(r.error for r in group)
+        lines.append(f"{op:<10} {isa:<8} {right:>4} of {len(group):>2}   {worst:.2f}")
+        lines += [_complaint(r) for r in group if not r.passed]
+    return lines
+
+
+def _complaint(result: Any) -> str:
+    return f"  WRONG {result.kernel.id}: {result.note or f'{result.error:.3g} times the allowed error'}"
+
+
+def _faults(faults: list[Any]) -> list[str]:
+    lines = [f"{'planted fault':<18} {'caught':>10}   least error / allowed"]
+    for f in faults:
+        missed = "" if f.caught == f.planted else "   MISSED"
+        lines.append(f"{f.name:<18} {f.caught:>4} of {f.planted:>3}   {f.margin:.3g}{missed}")
+    return lines

@@ -1,0 +1,6 @@
+"""Is every kernel right here, and would a wrong one be noticed? Checks, and faults planted on purpose."""
+
+from kvbench.verify.faults import Fault, plant
+from kvbench.verify.kernels import Result, check
+
+__all__ = ["Fault", "Result", "check", "plant"]

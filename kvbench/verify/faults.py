@@ -1,0 +1,161 @@
+"""Faults planted on purpose, in a copy of a prepared cache: the comparison that passes a kernel must notice each."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvbench.model import Kernel
+from kvbench.native import Cache, Library
+from kvbench.verify.situation import Prepared, Situation
+
+_HERE = Situation("faults", 2, 3, 64, 260, (250, 200), (("block_tokens", 20),))
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault over all kernels it was planted under. `margin`: the least error it caused, in allowed errors."""
+
+    name: str
+    planted: int
+    caught: int
+    margin: float
+
+
+class Victim:
+    """A copy of the prepared cache that may be damaged, and a kernel that runs on it."""
+
+    def __init__(self, prepared: Prepared, other: Prepared, kernel: Kernel) -> None:
+        self.prepared, self.other, self.kernel = prepared, other, kernel
+        self.cache, self.q = prepared.copy(), prepared.q.copy()
+        self.last = int(self.cache.lengths[0]) - 1  # newest token of sequence 0
+
+    def decode(self, cache: Cache | None = None, q: np.ndarray | None = None) -> np.ndarray:
+        return (cache or self.cache).decode(self.q if q is None else q, self.kernel.variant, self.kernel.isa)
+
+    def rows(self, token: int, head: int, seq: int = 0) -> list[np.ndarray]:
+        """K and V of one token, and their scales where rows have any: views of the cache's own bytes."""
+        c, buffer = self.cache.struct, self.cache.library.ffi.buffer
+        row, scale = self._offsets(token, head, seq)
+        places = [(c.k + row, c.row_bytes), (c.v + row, c.row_bytes)]
+        if c.scale_plane_bytes:
+            width = min(c.scale_token_stride, c.scale_head_stride)  # scales lie side by side one way or the other
+            places += [(c.k_scale + scale, width), (c.v_scale + scale, width)]
+        return [np.frombuffer(buffer(*place), dtype=np.uint8) for place in places]
+
+    def _offsets(self, token: int, head: int, seq: int) -> tuple[int, int]:
+        """Bytes into a plane of rows, and of scales, as abi.h tells at kvb_cache."""
+        c, place, slot = self.cache.struct, seq, token
+        if self.cache.table is not None:
+            place, slot = int(self.cache.table[seq, token // c.block_tokens]), token % c.block_tokens
+        row = place * c.seq_stride + head * c.head_stride + slot * c.token_stride
+        return row, place * c.scale_seq_stride + head * c.scale_head_stride + slot * c.scale_token_stride
+
+    def copy_token(self, start: int, end: int, seq: int = 0) -> None:
+        for head in range(self.cache.struct.kv_heads):
+            for source, target in zip(self.rows(start, head, seq), self.rows(end, head, seq), strict=True):
+                target[:] = source
+
+    def swap(self, one: list[np.ndarray], two: list[np.ndarray]) -> None:
+        for a, b in zip(one, two, strict=True):
+            kept = a.copy()
+            a[:] = b
+            b[:] = kept
+
+
+# ---- the faults: each returns what the kernel then answers ----------------------------------------------------------
+
+
+def flipped_bit(victim: Victim) -> np.ndarray:
+    """The sign bit of one element of one key."""
+    dim, token = victim.prepared.situation.head_dim, victim.last // 2
+    element = int(np.argmax(np.abs(victim.q[0, 0] * victim.prepared.k[0, token, 0])))
+    key = victim.rows(token, 0)[0]
+    width = victim.cache.struct.row_bytes // dim
+    key[element * width + width - 1] ^= 0x80
+    return victim.decode()
+
+
+def one_slot_off(victim: Victim) -> np.ndarray:
+    """The newest token written behind its slot, which keeps what was there before."""
+    victim.copy_token(victim.last, victim.last + 1)
+    victim.copy_token(0, victim.last)
+    return victim.decode()
+
+
+def swapped_head(victim: Victim) -> np.ndarray:
+    """One token's K and V of two heads, exchanged."""
+    victim.swap(victim.rows(victim.last, 0), victim.rows(victim.last, 1))
+    return victim.decode()
+
+
+def wrong_layer(victim: Victim) -> np.ndarray:
+    return victim.decode(cache=victim.other.cache)
+
+
+def wrong_sequence(victim: Victim) -> np.ndarray:
+    """Every query meets the tokens of the other sequence."""
+    return victim.decode(q=victim.q[::-1])[::-1]
+
+
+def stale_tail(victim: Victim) -> np.ndarray:
+    """One token too many: a row that an earlier request left behind."""
+    victim.copy_token(0, victim.last + 1)
+    victim.cache.lengths[0] += 1
+    return victim.decode()
+
+
+def wrong_scale(victim: Victim) -> np.ndarray:
+    """Scores over sqrt(D + 1) in place of sqrt(D)."""
+    dim = victim.prepared.situation.head_dim
+    return victim.decode(q=victim.q * np.float32(np.sqrt(dim / (dim + 1))))
+
+
+def wrong_row_scale(victim: Victim) -> np.ndarray | None:
+    """The scales of two keys, exchanged; nothing to do where rows have none."""
+    one, two = victim.rows(victim.last, 0), victim.rows(victim.last - 1, 0)
+    if len(one) < 4:
+        return None
+    victim.swap(one[2:3], two[2:3])
+    return victim.decode()
+
+
+def skipped_token(victim: Victim) -> np.ndarray:
+    """The newest token takes the place of one that is forgotten."""
+    victim.copy_token(victim.last, victim.last // 2)
+    victim.cache.lengths[0] -= 1
+    return victim.decode()
+
+
+FAULTS: tuple[Callable[[Victim], np.ndarray | None], ...] = (
+    flipped_bit, one_slot_off, swapped_head, wrong_layer, wrong_sequence, stale_tail, wrong_scale, wrong_row_scale,
+    skipped_token,
+)  # fmt: skip
+
+
+def plant(library: Library, isa: str | None = None, quick: bool = False) -> Iterator[Fault]:
+    """Each fault under every decode kernel that runs here; quick: under the best tier's alone."""
+    chosen = isa or (library.isa() if quick else None)
+    kernels = [k for k in library.kernels() if k.op == "decode" and k.runnable and chosen in (None, k.isa)]
+    cells = sorted({(k.layout, k.dtype) for k in kernels})
+    prepared = {cell: [Prepared(library, _HERE, *cell, seed=seed) for seed in (0, 1)] for cell in cells}
+    try:
+        for fault in FAULTS:
+            errors = [_error(fault, kernel, *prepared[kernel.layout, kernel.dtype]) for kernel in kernels]
+            errors = [error for error in errors if error is not None]
+            caught = sum(error > 1 for error in errors)
+            yield Fault(fault.__name__.replace("_", " "), len(errors), caught, min(errors, default=np.inf))
+    finally:
+        for one, two in prepared.values():
+            one.close()
+            two.close()
+
+
+def _error(
+    fault: Callable[[Victim], np.ndarray | None], kernel: Kernel, prepared: Prepared, other: Prepared
+) -> float | None:
+    """The error of the damaged answer in allowed errors; none where the fault does not apply."""
+    victim = Victim(prepared, other, kernel)
+    with victim.cache:
+        out = fault(victim)
+        return None if out is None else prepared.error(out) / prepared.allowed

@@ -1,0 +1,181 @@
+"""Every kernel of the registry that runs here against what it must do: the method check_<op> of a bench."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kvbench.errors import KvbenchError
+from kvbench.model import Kernel
+from kvbench.native import Library, decode_task, store_task
+from kvbench.verify.complaint import Wrong, require
+from kvbench.verify.moves import Moves
+from kvbench.verify.situation import FULL, QUICK, STALE, Prepared
+
+_STEP = {4: 0.0, 2: 2.0**-8, 1: 1 / 250}  # of a row's largest element, by bytes per element: the coarsest rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`error` is the worst share of the allowed error that was seen; at most 1 is right."""
+
+    kernel: Kernel
+    error: float
+    note: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return self.error <= 1 and not self.note
+
+
+class Bench(Moves):
+    """One library, its teams, and the situations prepared so far."""
+
+    def __init__(self, library: Library, quick: bool) -> None:
+        super().__init__(library)
+        self.situations = QUICK if quick else FULL
+        self._prepared: dict[tuple[str, str], list[Prepared]] = {}
+
+    def close(self) -> None:
+        for prepared in self._prepared.values():
+            for one in prepared:
+                one.close()
+        super().close()
+
+    def prepared(self, layout: str, dtype: str) -> list[Prepared]:
+        """Every situation, with every dtype of scales where the dtype has scales."""
+        if (layout, dtype) not in self._prepared:
+            scales = self.library.words("scale")
+            self._prepared[layout, dtype] = [
+                Prepared(self.library, situation, layout, dtype, scale=scales[index % len(scales)])
+                for index, situation in enumerate(self.situations)
+            ]
+        return self._prepared[layout, dtype]
+
+    # ---- decode and its company: the share of the allowed error, or a complaint ----------------------------------
+
+    def check_decode(self, kernel: Kernel) -> float:
+        worst = 0.0
+        for one in self.prepared(kernel.layout, kernel.dtype):
+            for threads in (1, 3):
+                out = one.cache.decode(one.q, kernel.variant, kernel.isa, threads)
+                worst = max(worst, one.error(out) / one.allowed)
+        return worst
+
+    def check_twin(self, kernel: Kernel) -> float:
+        """It reads guarded memory to both ends, changes nothing, and counts the bytes of decode."""
+        for one in self.prepared(kernel.layout, kernel.dtype):
+            before, out = one.cache.arena.view().copy(), np.empty_like(one.q)
+            counted = []
+            for op in (kernel.op, "decode"):
+                with decode_task(op, one.cache, one.q, out, 2, isa=kernel.isa) as task:
+                    counted.append(task.traffic().kv)
+                    if op == kernel.op:
+                        self.team(2).run(task)
+            require(counted[0] == counted[1], "it counts other bytes than decode")
+            require(np.array_equal(before, one.cache.arena.view()), "it wrote")
+        return 0.0
+
+    def check_fill(self, kernel: Kernel) -> float:
+        one = self.prepared(kernel.layout, kernel.dtype)[0]
+        filled = []
+        for isa, threads in ((kernel.isa, 2), (self.plainest, 1)):
+            with one.copy() as cache:
+                out = np.empty_like(one.q)
+                with decode_task(kernel.op, cache, one.q, out, threads, isa=isa, seed=7) as task:
+                    self.team(threads).run(task)
+                filled.append(cache.arena.view().copy())
+                k, _ = cache.numpy(isa=self.plainest)
+        live = k[int(np.argmax(one.cache.lengths))]
+        require(np.array_equal(*filled), "tiers or threads fill different bytes")
+        require(abs(live.mean()) < 0.1 and abs(live.std() - 1) < 0.1, "the rows are not of unit variance")
+        return 0.0
+
+    # ---- stores: the same bytes as the plainest tier, and values within one rounding step ------------------------
+
+    def check_append(self, kernel: Kernel) -> float:
+        return max(self._store(kernel, one, 1, {}) for one in self.prepared(kernel.layout, kernel.dtype))
+
+    def check_bulk(self, kernel: Kernel) -> float:
+        nt = kernel.variant == "nt"
+        return max(
+            self._store(kernel, one, 33, {"head_major": head_major, "nt": nt})
+            for one in self.prepared(kernel.layout, kernel.dtype)
+            for head_major in (False, True)
+        )
+
+    def _store(self, kernel: Kernel, one: Prepared, tokens: int, how: dict[str, Any]) -> float:
+        tokens = min(tokens, one.situation.capacity)
+        source = [np.ascontiguousarray(x[:, :tokens]) for x in (one.k, one.v)]
+        tokens = source[0].shape[1]
+        stored = []
+        for isa, threads in ((self.plainest, 1), (kernel.isa, 2)):
+            with one.copy() as cache:
+                cache.arena.view()[:] = STALE
+                cache.reset()
+                given = [x[:, 0] if kernel.op == "append" else x for x in source]
+                if how.get("head_major"):
+                    given = [np.ascontiguousarray(x.swapaxes(1, 2)) for x in given]
+                with store_task(kernel.op, cache, *given, threads, isa=isa, **how) as task:
+                    self.team(threads).run(task)
+                    rows = 2 * source[0].size / cache.struct.head_dim
+                    width = round(task.traffic().kv / rows / cache.struct.head_dim)
+                cache.lengths[:] = tokens
+                stored.append(cache.arena.view().copy())
+                decoded = cache.numpy(isa=self.plainest)
+        require(np.array_equal(*stored), f"its bytes differ from those of {self.plainest}")
+        return max(rounding(got, want, _STEP[width]) for got, want in zip(decoded, source, strict=True))
+
+    def check_unpack(self, kernel: Kernel) -> float:
+        for one in self.prepared(kernel.layout, kernel.dtype):
+            for got, want in zip(one.cache.numpy(kernel.isa, 2), one.cache.numpy(self.plainest), strict=True):
+                require(np.array_equal(got, want), f"its numbers differ from those of {self.plainest}")
+        return 0.0
+
+    def check_clear(self, kernel: Kernel) -> float:
+        for dtype in self.library.words("dtype"):
+            with self.prepared(kernel.layout, dtype)[0].copy() as cache:
+                cache.clear(kernel.isa, 2)
+                require(not cache.arena.view().any(), "a byte is left")
+        return 0.0
+
+    def check_reset(self, kernel: Kernel) -> float:
+        one = self.prepared(kernel.layout, self.library.words("dtype")[0])[0]
+        with one.copy() as cache:
+            cache.reset()
+            require(not cache.lengths.any(), "a length is left")
+            require(np.array_equal(cache.arena.view(), one.cache.arena.view()), "bytes changed")
+        return 0.0
+
+
+def rounding(got: np.ndarray, want: np.ndarray, step: float) -> float:
+    """The largest difference as a share of one rounding step of its row."""
+    difference = np.abs(got - want)
+    allowed = step * np.abs(want).max(axis=-1, keepdims=True)
+    if not (difference <= allowed).all():
+        return np.inf
+    return float(np.max(difference / np.where(allowed > 0, allowed, 1)))
+
+
+def check(library: Library, isa: str | None = None, quick: bool = False) -> Iterator[Result]:
+    """One result for every runnable kernel; `isa` leaves the other tiers out."""
+    bench = Bench(library, quick)
+    try:
+        for kernel in library.kernels():
+            if kernel.runnable and isa in (None, kernel.isa):
+                yield _result(bench, kernel)
+    finally:
+        bench.close()
+
+
+def _result(bench: Bench, kernel: Kernel) -> Result:
+    checker = getattr(bench, f"check_{kernel.op}", None)
+    if checker is None:
+        return Result(kernel, np.inf, "nothing here knows how to check it")
+    try:
+        return Result(kernel, float(checker(kernel)))
+    except Wrong as complaint:
+        return Result(kernel, np.inf, str(complaint))
+    except KvbenchError as error:
+        return Result(kernel, np.inf, error.args[0])

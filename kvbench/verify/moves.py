@@ -1,0 +1,143 @@
+"""Checks of what moves or reads plain memory: repack, transpose, logits and the probes."""
+
+from typing import Any
+
+import numpy as np
+
+from kvbench.model import Kernel
+from kvbench.native import Arena, Cache, Library, Team, probe_task
+from kvbench.verify.complaint import require
+from kvbench.verify.situation import scratch
+
+_SIZES = (64, 4096 + 64)  # bytes of a probe's buffers
+
+
+class Moves:
+    """The teams of a library, and the checks that need no prepared cache."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self.plainest = library.isas()[0]
+        self._teams: dict[int, Team] = {}
+
+    def close(self) -> None:
+        for team in self._teams.values():
+            team.close()
+
+    def team(self, threads: int) -> Team:
+        if threads not in self._teams:
+            self._teams[threads] = Team(threads, library=self.library)
+        return self._teams[threads]
+
+    # ---- moves ---------------------------------------------------------------------------------------------------
+
+    def check_repack(self, kernel: Kernel) -> float:
+        """A cache grown in place decodes to the same rows."""
+        small, large, tokens = 17, 50, 11
+        shape: dict[str, Any] = {"batch": 2, "layout": kernel.layout, "dtype": kernel.dtype, "library": self.library}
+        with scratch(self.library, Cache.size_of(3, 40, large, **shape)) as arena:
+            before, after = (Cache(3, 40, capacity, arena=arena, **shape) for capacity in (small, large))
+            k, v = np.random.default_rng(5).standard_normal((2, 2, tokens, 3, 40), dtype=np.float32)
+            before.bulk(k, v, isa=self.plainest)
+            wanted = before.numpy(isa=self.plainest)
+            self.library.check(self.library.lib.kvb_repack(before.struct, after.struct))
+            got = after.numpy(isa=self.plainest)
+            require(after.lengths.tolist() == [tokens] * 2, "the lengths did not come along")
+            require(all(map(np.array_equal, got, wanted)), "rows changed")
+            before.close()
+            after.close()
+        return 0.0
+
+    def check_transpose(self, _: Kernel) -> float:
+        source = np.random.default_rng(6).standard_normal((13, 5, 24), dtype=np.float32)
+        turned, back = np.empty((5, 13, 24), np.float32), np.empty_like(source)
+        for start, end, to_head_major in ((source, turned, 1), (turned, back, 0)):
+            pointers = (self._floats(start), self._floats(end))
+            self.library.check(self.library.lib.kvb_transpose(*pointers, 13, 5, 24, to_head_major))
+        require(np.array_equal(turned, source.swapaxes(0, 1)), "rows are in the wrong place")
+        require(np.array_equal(back, source), "the way back is not the way there")
+        return 0.0
+
+    def check_logits(self, _: Kernel) -> float:
+        matrix = np.arange(40, dtype=np.float32).reshape(5, 8)
+        wanted = matrix.copy()
+        wanted[3] = wanted[0]
+        self.library.check(self.library.lib.kvb_logits(self._floats(matrix), self._floats(matrix), 3, 5, 8))
+        require(np.array_equal(matrix, wanted), "a row is in the wrong place")
+        return 0.0
+
+    def _floats(self, array: np.ndarray) -> Any:
+        return self.library.ffi.cast("float *", array.ctypes.data)
+
+    # ---- probes, over guarded buffers ----------------------------------------------------------------------------
+
+    def check_read(self, kernel: Kernel) -> float:
+        for distance in (0, 2048):
+            for after, before in self._probe(kernel, distance=distance):
+                require(all(map(np.array_equal, after, before)), "it wrote")
+        return 0.0
+
+    def check_write(self, kernel: Kernel) -> float:
+        for after, before in self._probe(kernel):
+            require((after[0] == after[0][0]).all() and not (after[0] == before[0]).any(), "it left a gap")
+        return 0.0
+
+    check_write_nt = check_write
+
+    def check_copy(self, kernel: Kernel) -> float:
+        for distance in (0, 2048):
+            for after, before in self._probe(kernel, distance=distance):
+                require(np.array_equal(after[0], before[1]), "the copy differs")
+        return 0.0
+
+    check_copy_nt = check_copy
+
+    def check_triad(self, kernel: Kernel) -> float:
+        for after, before in self._probe(kernel):
+            require(np.allclose(after[0], before[1] + 3 * before[2], rtol=1e-6, atol=1e-6), "the sums are wrong")
+        return 0.0
+
+    def check_flops(self, kernel: Kernel) -> float:
+        with probe_task(self.library, kernel.op, 2, isa=kernel.isa, steps=100) as task:
+            require(task.traffic().flops > 0, "it counts nothing")
+            self.team(2).run(task)
+        return 0.0
+
+    def check_latency(self, kernel: Kernel) -> float:
+        """The chain visits every line once before it comes back; then the chase runs."""
+        lines = 65
+        with scratch(self.library, 64 * lines) as arena:
+            self.library.check(self.library.lib.kvb_chain(arena.base, 64 * lines, 3))
+            links, base = arena.view(np.uint64)[::8], int(self.library.ffi.cast("uintptr_t", arena.base))
+            at, seen = 0, set()
+            while at not in seen:
+                seen.add(at)
+                at = (int(links[at]) - base) // 64
+            require(at == 0 and len(seen) == lines, "the chain is not one cycle")
+            where = {"isa": self.plainest, "to": arena, "size": 64 * lines}
+            with probe_task(self.library, kernel.op, 1, **where, steps=200) as task:
+                self.team(1).run(task)
+        return 0.0
+
+    def _probe(self, kernel: Kernel, **more: Any) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
+        """Three buffers after a run and before it, for each size."""
+        seen = []
+        for size in _SIZES:
+            arenas = [scratch(self.library, size) for _ in range(3)]
+            views = [arena.view(np.float32) for arena in arenas]
+            for index, view in enumerate(views):
+                view[:] = np.random.default_rng(index).standard_normal(view.size)
+            before = [view.copy() for view in views]
+            self._run_probe(kernel, arenas, size, more)
+            seen.append(([view.copy() for view in views], before))
+            del views, view
+            for arena in arenas:
+                arena.close()
+        return seen
+
+    def _run_probe(self, kernel: Kernel, arenas: list[Arena], size: int, more: dict[str, Any]) -> None:
+        to, source, second = arenas
+        with probe_task(
+            self.library, kernel.op, 2, isa=kernel.isa, to=to, source=source, second=second, size=size, **more
+        ) as task:
+            self.team(2).run(task)

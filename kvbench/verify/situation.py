@@ -1,0 +1,97 @@
+"""Small caches with known content, and the right answer of decode on each."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from kvbench.native import Arena, Cache, Library
+from kvbench.oracle import attention, tolerance
+
+STALE = 0xFF  # stands wherever nothing was stored: NaN in every float format
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is stored: lengths[b] tokens in sequence b. `facts` goes to Cache."""
+
+    name: str
+    kv_heads: int
+    group: int
+    head_dim: int
+    capacity: int
+    lengths: tuple[int, ...]
+    facts: tuple[tuple[str, Any], ...] = ()
+
+
+QUICK = (
+    Situation("ragged batch", 2, 3, 80, 340, (333, 70)),
+    Situation("ring and window", 2, 4, 64, 100, (257, 99), (("window", 90),)),
+)
+FULL = (
+    *QUICK,
+    Situation("one token", 1, 1, 1, 1, (1,)),
+    Situation("odd sizes", 3, 7, 37, 700, (129, 1, 641), (("block_tokens", 5), ("pad", 0))),
+    Situation("window", 1, 2, 128, 1200, (1111,), (("window", 1000), ("ring", False))),
+    Situation("large group", 1, 33, 64, 300, (300,), (("block_tokens", 256),)),
+    Situation("wide head", 2, 8, 256, 520, (513,), (("block_tokens", 1),)),
+    Situation("long", 2, 2, 64, 4500, (4460,)),
+)
+
+
+class Prepared:
+    """A situation stored in one layout and dtype by the plainest tier. right: float64 [B, Hq, D]; allowed: the
+    largest error of a correct kernel. A copy has the same bytes, elsewhere."""
+
+    def __init__(
+        self, library: Library, situation: Situation, layout: str, dtype: str, seed: int = 0, **facts: Any
+    ) -> None:
+        s, self.library, self.situation = situation, library, situation
+        self._kind = {"layout": layout, "dtype": dtype, **dict(s.facts), **facts}
+        self._kind |= {"shuffle": 1} if Cache.is_paged(layout, library) else {}
+        self.cache = self._open()
+        self.cache.arena.view()[:] = STALE
+        rng = np.random.default_rng([seed, len(s.lengths), s.head_dim])
+        stored = (len(s.lengths), max(s.lengths), s.kv_heads, s.head_dim)
+        self.k, self.v = rng.standard_normal((2, *stored), dtype=np.float32)
+        self.q = rng.standard_normal((stored[0], s.kv_heads * s.group, s.head_dim), dtype=np.float32)
+        self._store()
+        decoded = self.cache.numpy(isa=library.isas()[0])
+        held = np.minimum(self.cache.lengths, s.capacity)
+        self.right = attention(self.q, *decoded, held, self.cache.window)
+        self.allowed = tolerance(decoded[1], max(s.lengths))
+
+    def _open(self) -> Cache:
+        s = self.situation
+        return Cache(s.kv_heads, s.head_dim, s.capacity, len(s.lengths), library=self.library, guard=1,
+                     pages=self.library.words("pages")[0], **self._kind)  # fmt: skip
+
+    def _store(self) -> None:
+        """All sequences take the longest one's tokens; then the shorter ones forget, so that their tails are stale."""
+        self.cache.bulk(self.k, self.v, isa=self.library.isas()[0])
+        self.cache.lengths[:] = self.situation.lengths
+
+    def copy(self) -> Cache:
+        twin = self._open()
+        twin.arena.view()[:] = self.cache.arena.view()
+        twin.lengths[:] = self.cache.lengths
+        return twin
+
+    def error(self, out: np.ndarray) -> float:
+        """Largest difference to the right answer; infinite where a number is missing."""
+        difference = np.abs(out.astype(np.float64) - self.right)
+        return float(np.inf if np.isnan(difference).any() else difference.max())
+
+    def close(self) -> None:
+        self.cache.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def scratch(library: Library, size: int) -> Arena:
+    """Guarded memory for a probe."""
+    return Arena(size, library.words("pages")[0], 1, library)

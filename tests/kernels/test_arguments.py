@@ -1,0 +1,186 @@
+"""Wrong arguments: a status code, a message that names the argument, and outputs that nobody touched.
+
+The C check program (tests/check/arguments.c) has the same rules for every field; here stand those of the promise:
+sizes, capacity, table, overflow, null, tier.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.oracle import Planes, Shape
+from tests.raw import Bound, Refused, decode_args, store_args
+
+INT32_MAX, INT64_MAX = (1 << 31) - 1, (1 << 63) - 1
+SHAPE = Shape(layout="paged", dtype="f16", batch=2, kv_heads=2, head_dim=24, capacity=40, block_tokens=8, blocks=10)
+SENTINEL = np.float32(-5.5)
+
+
+@pytest.fixture
+def bound(raw):
+    with Bound(raw, SHAPE, [3, 12], np.arange(10).reshape(2, 5), guard=1) as bound:
+        bound.put(Planes.filled(SHAPE, 0x3C))
+        yield bound
+
+
+def task_of(raw, maker, *args, threads=1):
+    task = raw.ffi.new("kvb_task **")
+    raw.check(getattr(raw.lib, f"kvb_task_{maker}")(*args, threads, task))
+    raw.lib.kvb_task_free(task[0])
+
+
+def refused(raw, name, call, code="KVB_BAD_ARGUMENT"):
+    with pytest.raises(Refused) as caught:
+        call()
+    assert caught.value.args[0] == getattr(raw.lib, code)
+    assert name in caught.value.args[1], caught.value.args[1]
+
+
+SHAPES = [
+    *((field, value) for field in ("batch", "kv_heads", "head_dim", "capacity", "block_tokens", "blocks")
+      for value in (0, -1, -INT64_MAX)),
+    ("capacity", INT32_MAX + 1), ("capacity", INT64_MAX), ("head_dim", 1 << 40), ("kv_heads", INT64_MAX),
+    ("batch", INT64_MAX), ("blocks", INT64_MAX), ("block_tokens", INT64_MAX), ("pad", -64), ("pad", 63),
+    ("layout", 99), ("dtype", -1), ("inner", 2), ("scale", 2), ("ring", -1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "value"), SHAPES)
+def test_shape(raw, field, value):
+    cache = raw.ffi.new("kvb_cache *", {"layout": raw.word("layout", "paged"), "batch": 2, "kv_heads": 2, "head_dim": 24,
+                                        "capacity": 40, "block_tokens": 8, "blocks": 10})  # fmt: skip
+    setattr(cache, field, value)
+    before = bytes(raw.ffi.buffer(cache))
+    refused(raw, field, lambda: raw.check(raw.lib.kvb_cache_plan(cache)))
+    assert bytes(raw.ffi.buffer(cache)) == before
+
+
+@pytest.mark.parametrize("layout", ["head", "position"])
+@pytest.mark.parametrize("sizes", [(1 << 20, 1 << 16, 1024), (1 << 20, 1 << 10, 1024), (1, 1 << 16, 1024)])
+def test_capacity_near_2_to_31(raw, layout, sizes):
+    """Either the size is counted exactly, or capacity is named: it never wraps."""
+    batch, heads, dim = sizes
+    facts = {"layout": raw.word("layout", layout), "batch": batch, "kv_heads": heads, "head_dim": dim}
+    cache = raw.ffi.new("kvb_cache *", facts | {"capacity": INT32_MAX, "block_tokens": 1, "blocks": 1})
+    exact = 2 * batch * heads * INT32_MAX * dim * 4
+    if exact > INT64_MAX // 16:
+        refused(raw, "capacity", lambda: raw.check(raw.lib.kvb_cache_plan(cache)))
+    else:
+        raw.check(raw.lib.kvb_cache_plan(cache))
+        assert cache.bytes == exact
+
+
+DECODES = [
+    ("q_heads", 3), ("q_heads", 0), ("q_heads", -2), ("q_heads", INT64_MAX), ("window", -1), ("window", INT64_MAX),
+    ("variant", 99), ("variant", -1), ("prefetch", 99), ("distance", -1), ("wrap", -1), ("wrap", INT64_MAX),
+    ("isa", 99), ("isa", -1), ("scale", -1.0), ("scale", math.nan), ("scale", math.inf), ("cache", None), ("q", None),
+    ("out", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("maker", ["decode", "twin"])
+@pytest.mark.parametrize(("field", "value"), DECODES)
+def test_decode(raw, bound, maker, field, value):
+    q = np.ones((2, 4, 24), np.float32)
+    out = np.full_like(q, SENTINEL)
+    args = decode_args(raw, bound, q, out, "scalar")
+    setattr(args, field, raw.ffi.NULL if value is None else value)
+    refused(raw, field, lambda: task_of(raw, maker, args))
+    assert (out == SENTINEL).all()
+
+
+STORES = [
+    ("tokens", 0), ("tokens", -1), ("tokens", 41), ("tokens", INT32_MAX), ("tokens", INT64_MAX), ("head_major", 2),
+    ("nt", -1), ("advance", 3), ("isa", 99), ("cache", None), ("k", None), ("v", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("maker", ["append", "bulk"])
+@pytest.mark.parametrize(("field", "value"), STORES)
+def test_store(raw, bound, maker, field, value):
+    source = np.ones((2, 1, 2, 24), np.float32)
+    args = store_args(raw, bound, source, source, 1, "scalar")
+    setattr(args, field, raw.ffi.NULL if value is None else value)
+    refused(raw, field, lambda: task_of(raw, maker, args))
+    assert all((plane == 0x3C).all() for plane in bound.planes.all()) and bound.lengths.tolist() == [3, 12]
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1 << 30])
+@pytest.mark.parametrize("maker", ["decode", "twin", "append", "bulk"])
+def test_threads(raw, bound, maker, threads):
+    q = np.ones((2, 4, 24), np.float32)
+    decode = maker in ("decode", "twin")
+    args = decode_args(raw, bound, q, q, "scalar") if decode else store_args(raw, bound, q, q, 1, "scalar")
+    refused(raw, "threads", lambda: task_of(raw, maker, args, threads=threads))
+
+
+@pytest.mark.parametrize("length", [41, -1, INT64_MAX])
+def test_more_tokens_than_capacity(raw, bound, length):
+    q = np.ones((2, 4, 24), np.float32)
+    out = np.full_like(q, SENTINEL)
+    bound.lengths[1] = length
+    refused(raw, "lengths", lambda: task_of(raw, "decode", decode_args(raw, bound, q, out, "scalar")))
+    refused(raw, "lengths", lambda: task_of(raw, "append", store_args(raw, bound, q, q, 1, "scalar")))
+    assert (out == SENTINEL).all()
+
+
+def test_append_to_a_full_cache(raw, bound):
+    q = np.ones((2, 4, 24), np.float32)
+    bound.lengths[0] = 40
+    refused(raw, "tokens", lambda: task_of(raw, "append", store_args(raw, bound, q, q, 1, "scalar")))
+
+
+@pytest.mark.parametrize("entry", [10, INT32_MAX, -1, -INT32_MAX - 1])
+def test_table_entry_out_of_range(raw, bound, entry):
+    q = np.ones((2, 4, 24), np.float32)
+    out = np.full_like(q, SENTINEL)
+    bound.table[1, 1] = entry
+    refused(raw, "table", lambda: task_of(raw, "decode", decode_args(raw, bound, q, out, "scalar")))
+    if entry >= 0:
+        refused(raw, "table", lambda: task_of(raw, "append", store_args(raw, bound, q, q, 1, "scalar")))
+    assert (out == SENTINEL).all() and (bound.planes.k == 0x3C).all()
+
+
+def test_table_entry_out_of_range_in_a_turned_ring(raw):
+    """Block edges of a ring whose capacity is no multiple of a block: every entry is looked at."""
+    shape = Shape(layout="paged", dtype="f16", batch=1, kv_heads=1, head_dim=8, capacity=10, block_tokens=4, blocks=3,
+                  ring=True)  # fmt: skip
+    q = np.ones((1, 1, 8), np.float32)
+    for bad in range(3):
+        for length in range(10, 25):
+            with Bound(raw, shape, [length], np.arange(3)[None]) as bound:
+                bound.table[0, bad] = 3
+                args = decode_args(raw, bound, q, q.copy(), "scalar", window=10)
+                refused(raw, "table", lambda args=args: task_of(raw, "decode", args))
+
+
+def test_a_shape_changed_behind_the_plan(raw, bound):
+    q = np.ones((2, 4, 64), np.float32)
+    for field, value in (("head_dim", 64), ("kv_heads", 1), ("capacity", 48), ("block_tokens", 4), ("blocks", 20),
+                         ("dtype", raw.word("dtype", "f32"))):  # fmt: skip
+        kept = getattr(bound.cache, field)
+        setattr(bound.cache, field, value)
+        refused(raw, "cache", lambda: task_of(raw, "decode", decode_args(raw, bound, q, q, "scalar")))
+        setattr(bound.cache, field, kept)
+
+
+@pytest.mark.parametrize("maker", ["decode", "twin", "fill", "append", "bulk", "clear", "unpack"])
+def test_a_tier_that_does_not_run(raw, bound, maker):
+    missing = [isa for isa in raw.words("isa") if isa not in raw.tiers()]
+    q = np.ones((2, 4, 24), np.float32)
+    out = np.full_like(q, SENTINEL)
+    for isa in missing:
+        calls = {
+            "decode": lambda isa=isa: task_of(raw, "decode", decode_args(raw, bound, q, out, isa)),
+            "twin": lambda isa=isa: task_of(raw, "twin", decode_args(raw, bound, q, out, isa)),
+            "fill": lambda isa=isa: raw.check(raw.lib.kvb_task_fill(
+                decode_args(raw, bound, q, out, isa), 1, 7, raw.ffi.new("kvb_task **"))),
+            "append": lambda isa=isa: task_of(raw, "append", store_args(raw, bound, q, q, 1, isa)),
+            "bulk": lambda isa=isa: task_of(raw, "bulk", store_args(raw, bound, q, q, 1, isa)),
+            "clear": lambda isa=isa: task_of(raw, "clear", bound.cache, raw.word("isa", isa)),
+            "unpack": lambda isa=isa: task_of(raw, "unpack", bound.cache, 0, 1, raw.floats(out), raw.floats(out),
+                                              raw.word("isa", isa)),
+        }  # fmt: skip
+        refused(raw, isa, calls[maker], code="KVB_UNSUPPORTED")
+    assert missing and (out == SENTINEL).all() and (bound.planes.k == 0x3C).all()

@@ -1,0 +1,91 @@
+"""kvbench verify: all well here, and a wrong kernel or a missed fault ends it with 1."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kvbench.cli import main
+from kvbench.native import default_library
+from kvbench.verify import faults, kernels, situation
+
+
+def call(capsys, *arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(["verify", *arguments])
+    return caught.value.code, capsys.readouterr()
+
+
+def test_quick(capsys):
+    code, said = call(capsys, "--quick")
+    assert code == 0, said.out
+    lines = said.out.splitlines()
+    assert lines[-1].endswith("all well")
+    for fault in faults.FAULTS:
+        assert any(line.startswith(fault.__name__.replace("_", " ")) for line in lines)
+
+
+def test_json_covers_every_runnable_kernel(capsys):
+    code, said = call(capsys, "--quick", "--json")
+    facts = json.loads(said.out)
+    assert code == 0 and facts["passed"] and facts["version"] == 1
+    words = ("op", "variant", "layout", "dtype", "isa")
+    checked = {tuple(kernel[word] for word in words) for kernel in facts["kernels"]}
+    assert checked == {tuple(getattr(k, word) for word in words) for k in default_library().kernels() if k.runnable}
+    assert all(kernel["passed"] for kernel in facts["kernels"])
+    assert all(fault["planted"] == fault["caught"] > 0 for fault in facts["faults"])
+
+
+def test_one_tier(capsys):
+    code, said = call(capsys, "--quick", "--json", "--isa", "scalar")
+    assert code == 0 and {kernel["isa"] for kernel in json.loads(said.out)["kernels"]} == {"scalar"}
+
+
+@pytest.mark.parametrize("isa", ["nonesuch", "neon", "avx512"])
+def test_a_tier_that_does_not_run(capsys, isa):
+    if isa in default_library().isas():
+        pytest.skip(f"{isa} runs here")
+    code, said = call(capsys, "--isa", isa)
+    assert code == 2 and "scalar" in said.err and len(said.err.splitlines()) == 1
+
+
+def test_a_wrong_kernel_fails(capsys, monkeypatch):
+    """The reference is off by one tolerance in one number: as good as a kernel that is."""
+    right = situation.attention
+
+    def off(q, k, v, lengths, window):
+        out = right(q, k, v, lengths, window)
+        out[0, 0, 0] += 1.5 * situation.tolerance(v, max(lengths))
+        return out
+
+    monkeypatch.setattr(situation, "attention", off)
+    code, said = call(capsys, "--quick", "--isa", "scalar")
+    assert code == 1 and "WRONG decode." in said.out and "failed" in said.out
+
+
+def test_a_missed_fault_fails(capsys, monkeypatch):
+    def harmless(victim):
+        return victim.decode()
+
+    monkeypatch.setattr(faults, "FAULTS", (harmless,))
+    code, said = call(capsys, "--quick")
+    assert code == 1 and "MISSED" in said.out
+
+
+def test_an_op_that_nobody_checks_fails(monkeypatch):
+    monkeypatch.delattr(kernels.Bench, "check_twin")
+    results = list(kernels.check(default_library(), "scalar", quick=True))
+    assert {r.kernel.op for r in results if not r.passed} == {"twin"}
+
+
+def test_a_missing_number_is_an_error():
+    with situation.Prepared(default_library(), situation.QUICK[0], *cell()) as prepared:
+        out = prepared.right.astype(np.float32)
+        assert prepared.error(out) <= prepared.allowed
+        out[0, 0, 0] = np.nan
+        assert prepared.error(out) == np.inf
+
+
+def cell():
+    library = default_library()
+    return library.words("layout")[0], library.words("dtype")[0]
