@@ -75,13 +75,14 @@ typedef struct kvb_tile {
 /* Softmax state of up to HEADS query heads that share a KV head. `dim_pad` floats stand between heads of q and acc. */
 typedef struct kvb_group {
     int32_t heads;
+    int32_t slots;     /* heads rounded up to a class: 1, 2, 4 or 8 */
     int32_t dim;
     int64_t dim_pad;   /* dim rounded up to LANES */
-    const float *q;    /* [class][dim_pad], times scale * log2(e); zero behind dim and behind heads */
+    const float *q;    /* [dim_pad / LANES][slots][LANES], times scale * log2(e); zero behind dim and behind heads */
     float *max;        /* [HEADS], of the scores so far, in units of log2 */
     float *sum;        /* [HEADS][LANES], lane-wise */
     float *rescale;    /* [HEADS], what the last softmax asks the accumulators to be multiplied by */
-    float *acc;        /* [class][dim_pad] */
+    float *acc;        /* [slots][dim_pad] */
 } kvb_group;
 
 /* Rows to encode: `rows` of them, source and target each with its stride. */

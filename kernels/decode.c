@@ -42,11 +42,11 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     s->wide = wide;
     for (int64_t i = 0, slot = 0; i < units; i++) {
         int64_t heads = at_most(HEADS, task->group - i % task->parts * HEADS);
-        groups[i] = (kvb_group){.heads = (int32_t)heads, .dim = (int32_t)task->args.cache->head_dim,
-                                .dim_pad = task->dim_pad, .q = q + slot * task->dim_pad, .max = max + i * HEADS,
+        groups[i] = (kvb_group){.heads = (int32_t)heads, .slots = 1 << kvb_class(heads),
+                                .dim = (int32_t)task->args.cache->head_dim, .dim_pad = task->dim_pad, .q = q + slot * task->dim_pad, .max = max + i * HEADS,
                                 .sum = sum + slot * LANES, .rescale = rescale + i * HEADS,
                                 .acc = acc + slot * task->dim_pad};
-        slot += 1 << kvb_class(heads);
+        slot += groups[i].slots;
     }
     return (int64_t)(at - (uintptr_t)scratch);
 }
@@ -67,17 +67,16 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
         kvb_group *g = &state->groups[i];
         float *q = (float *)(uintptr_t)g->q;
         const float *from = a->q + (unit->seq * a->q_heads + query_of(task, unit, i)) * dim;
-        int64_t slots = 1 << kvb_class(g->heads);
-        memset(q, 0, (size_t)floats(slots * task->dim_pad));
-        memset(g->acc, 0, (size_t)floats(slots * task->dim_pad));
-        memset(g->sum, 0, (size_t)floats(slots * LANES));
+        memset(q, 0, (size_t)floats(g->slots * task->dim_pad));
+        memset(g->acc, 0, (size_t)floats(g->slots * task->dim_pad));
+        memset(g->sum, 0, (size_t)floats(g->slots * LANES));
         for (int h = 0; h < HEADS; h++) {
             g->max[h] = -INFINITY;
             g->rescale[h] = 1.0f;
         }
         for (int64_t h = 0; h < g->heads; h++)
             for (int64_t d = 0; d < dim; d++)
-                q[h * task->dim_pad + d] = from[h * dim + d] * scale;
+                q[(d / LANES * g->slots + h) * LANES + d % LANES] = from[h * dim + d] * scale;
     }
 }
 

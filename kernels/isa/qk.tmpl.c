@@ -3,9 +3,8 @@
 #define STEPS (LINE / (VL * ELEMENT)) /* vectors in a line of a row */
 #define LOADV CAT(v_load_, DTYPE)
 
-/* One vector of D: `keep` lanes of it, VL when the vector is whole. */
-INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, const float *q, int64_t q_stride, int64_t at,
-                                 int keep, const int heads)
+/* One vector of D, at element `at` of the rows: `keep` lanes of it, VL when the vector is whole. */
+INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, const float *q, int keep, const int heads)
 {
     const int tokens = QK_ACC / heads;
     vf x[QK_ACC];
@@ -15,36 +14,40 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, const float *
             x[t] = v_keep(x[t], keep);
     }
     UNROLL for (int h = 0; h < heads; h++) {
-        vf w = v_load(q + h * q_stride + at);
+        vf w = v_load(q + h * LANES);
         UNROLL for (int t = 0; t < tokens; t++)
             v_fma_into(&acc[h * tokens + t], w, x[t]);
     }
 }
 
-/* QK_ACC / heads tokens from k[0] on. A prefetch goes with every line of every row, spread over the line's steps. */
-INLINE void CAT(qk_tokens_, DTYPE)(const uint8_t *const *k, ahead *cursor, const float *q, int64_t q_stride, int dim,
-                                   float *scores, const int heads, const bool hint)
+/* QK_ACC / heads tokens from k[0] on, and `heads` of the `slots` heads whose q lie interleaved: one pointer and
+ * constant offsets reach them all. A prefetch goes with every line of every row, spread over the line's steps. */
+INLINE void CAT(qk_tokens_, DTYPE)(const uint8_t *const *k, ahead *cursor, const float *q, int dim, float *scores,
+                                   const int heads, const int slots, const bool hint)
 {
     const int tokens = QK_ACC / heads;
     vf acc[QK_ACC];
     UNROLL for (int i = 0; i < QK_ACC; i++)
         acc[i] = v_zero();
     int at = 0;
-    for (; at + STEPS * VL <= dim; at += STEPS * VL)
+    for (; at + STEPS * VL <= dim; at += STEPS * VL, q += STEPS * VL * slots)
         UNROLL for (int s = 0; s < STEPS; s++) {
             UNROLL for (int t = 0; t < tokens; t++)
                 if (hint && t % STEPS == s)
                     ahead_line(cursor);
-            CAT(qk_step_, DTYPE)(acc, k, q, q_stride, at + s * VL, VL, heads);
+            CAT(qk_step_, DTYPE)(acc, k, at + s * VL, q + s * VL / LANES * LANES * slots + s * VL % LANES, VL, heads);
         }
     if (at < dim) {
         UNROLL for (int t = 0; t < tokens; t++)
             if (hint)
                 ahead_line(cursor);
-        for (; at + VL <= dim; at += VL)
-            CAT(qk_step_, DTYPE)(acc, k, q, q_stride, at, VL, heads);
-        if (at < dim)
-            CAT(qk_step_, DTYPE)(acc, k, q, q_stride, at, dim - at, heads);
+        for (int from = at; at < dim; at += VL) {
+            const float *w = q + (at - from) / LANES * LANES * slots + (at - from) % LANES;
+            if (at + VL <= dim)
+                CAT(qk_step_, DTYPE)(acc, k, at, w, VL, heads);
+            else
+                CAT(qk_step_, DTYPE)(acc, k, at, w, dim - at, heads);
+        }
     }
     float sums[QK_ACC];
     UNROLL for (int i = 0; i < QK_ACC; i += VL)
@@ -61,8 +64,8 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
     ahead cursor = ahead_from(tile->k_ahead, group->dim * ELEMENT);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
-            CAT(qk_tokens_, DTYPE)(tile->k + t, &cursor, group->q + h * group->dim_pad, group->dim_pad, group->dim,
-                                   scores + h * TILE + t, pass, hint && h == 0);
+            CAT(qk_tokens_, DTYPE)(tile->k + t, &cursor, group->q + h * LANES, group->dim, scores + h * TILE + t, pass,
+                                   heads, hint && h == 0);
 }
 
 #define QK(heads)                                                                                          \

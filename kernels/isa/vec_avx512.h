@@ -31,8 +31,8 @@ static inline vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); } /* a * b + c */
 /* NaN lanes become 0. */
 static inline vf v_number(vf a) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a); }
-/* *acc += a * b. Not by hand as in vec_avx2.h: with 32 registers nothing is copied around, and loads fold into it. */
-static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
+/* *acc += a * b. By hand: compilers load b again for every use instead of keeping it, and copy accumulators around. */
+static inline void v_fma_into(vf *acc, vf a, vf b) { __asm__("vfmadd231ps %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b)); }
 static inline vf v_abs(vf a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a); }
 
 /* The first n lanes, n in [0, VL). */

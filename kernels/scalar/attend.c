@@ -32,11 +32,12 @@ static void fetch(const uint8_t *const *ahead, int32_t t, int64_t bytes)
         __builtin_prefetch(ahead[t] + b);
 }
 
-static float dot(const float *a, const float *b, int64_t dim)
+/* q[head] . k, with q as kvb_group keeps it: LANES elements of every head in turn. */
+static float dot(const kvb_group *group, int64_t head, const float *k)
 {
     double sum = 0.0;
-    for (int64_t d = 0; d < dim; d++)
-        sum += (double)a[d] * (double)b[d];
+    for (int64_t d = 0; d < group->dim; d++)
+        sum += (double)group->q[(d / LANES * group->slots + head) * LANES + d % LANES] * (double)k[d];
     return (float)sum;
 }
 
@@ -48,7 +49,7 @@ void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, 
         fetch(tile->k_ahead, t, group->dim * kvb_formats[dtype].element_bytes);
         kvb_scalar_decode(dtype, tile->k[t], 1.0f, group->dim, k);
         for (int64_t h = 0; h < group->heads; h++)
-            scores[h * TILE + t] = dot(group->q + h * group->dim_pad, k, group->dim);
+            scores[h * TILE + t] = dot(group, h, k);
     }
 }
 
@@ -113,7 +114,7 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
     float row[DIM_MAX], *acc = group->acc;
     for (int32_t t = 0; t < tile->count; t++) {
         kvb_scalar_decode(dtype, tile->k[t], scaled ? tile->k_scale[t] : 1.0f, group->dim, row);
-        float score = dot(group->q, row, group->dim);
+        float score = dot(group, 0, row);
         float max = score > group->max[0] ? score : group->max[0];
         float rescale = rescale_of(group->max[0], max);
         float p = kvb_scalar_exp2(score - (max == -INFINITY ? 0.0f : max));

@@ -231,7 +231,10 @@ static inline __m128i lanes_cvtepi32_epi8(zmm a)
 #define _mm512_unpacklo_pd lanes_unpacklo_pd
 #define _mm512_unpacklo_ps lanes_unpacklo_ps
 
-#define v_pin v_pin_zmm /* names a register that is not there, and is never called */
+#define v_pin v_pin_zmm /* these name registers that are not there, and are never called */
+#define v_fma_into v_fma_into_zmm
 #include "isa/vec_avx512.h"
 #undef v_pin
+#undef v_fma_into
+static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
 static inline void v_pin(vf a) { __asm__ volatile("" : : "m"(a)); }
