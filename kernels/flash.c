@@ -51,7 +51,7 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     double none[3], *at = ticks ? ticks : none;
     wide->count = tile->count;
     wide->k_ahead = wide->v_ahead = NULL;
-    for (int32_t t = 0; t < TILE; t++)
+    for (int32_t t = 0; t < round_up(tile->count, LANES); t++)
         wide->k[t] = wide->v[t] = (const uint8_t *)(state->wide + at_most(t, tile->count - 1) * task->dim_pad);
     uint64_t begin = ticks ? kvb_ticks() : 0;
     widen(task, tile->k, tile->k_ahead, tile->k_scale, tile->count, state->wide);

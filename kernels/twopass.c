@@ -19,7 +19,7 @@ static void tile_of(const kvb_decode_task *task, kvb_state *state, const kvb_blo
     kvb_tile_ahead(a, block, next, head, tile, &state->ahead);
     if (a->prefetch != PREFETCH_CROSS || block->unit->heads > 1)
         return;
-    for (int32_t t = 0; t < TILE; t++) {
+    for (int32_t t = 0; t < round_up(block->count, LANES); t++) {
         state->ahead.k[t] = a->cache->k + later->rows[t];
         state->ahead.v[t] = a->cache->v + later->rows[t];
     }

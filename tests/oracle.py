@@ -115,11 +115,11 @@ def take(plane: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:
 def decode_rows(shape: Shape, plane: np.ndarray, scales: np.ndarray | None, rows, scale_rows) -> np.ndarray:
     """The stored rows as float64, [..., D]."""
     raw = np.ascontiguousarray(take(plane, rows, shape.payload))
-    with np.errstate(invalid="ignore"):  # signalling NaN
+    with np.errstate(invalid="ignore"):  # signalling NaN; a code times NaN
         values = raw.view(STORED[shape.dtype]).astype(np.float64)
-    if shape.scaled:
-        raw = np.ascontiguousarray(take(scales, scale_rows, shape.scale_bytes))
-        values *= raw.view(STORED[shape.scale]).astype(np.float64)
+        if shape.scaled:
+            raw = np.ascontiguousarray(take(scales, scale_rows, shape.scale_bytes))
+            values *= raw.view(STORED[shape.scale]).astype(np.float64)
     return values
 
 

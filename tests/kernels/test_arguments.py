@@ -48,8 +48,8 @@ SHAPES = [
 
 @pytest.mark.parametrize(("field", "value"), SHAPES)
 def test_shape(raw, field, value):
-    cache = raw.ffi.new("kvb_cache *", {"layout": raw.word("layout", "paged"), "batch": 2, "kv_heads": 2, "head_dim": 24,
-                                        "capacity": 40, "block_tokens": 8, "blocks": 10})  # fmt: skip
+    sizes = {"batch": 2, "kv_heads": 2, "head_dim": 24, "capacity": 40, "block_tokens": 8, "blocks": 10}
+    cache = raw.ffi.new("kvb_cache *", sizes | {"layout": raw.word("layout", "paged")})
     setattr(cache, field, value)
     before = bytes(raw.ffi.buffer(cache))
     refused(raw, field, lambda: raw.check(raw.lib.kvb_cache_plan(cache)))
