@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CASES ?= 400
 COMMA := ,
 
-.PHONY: sweep test test-full bundle clean prerequisites check-sanitize check-neon
+.PHONY: sweep test test-full bundle clean prerequisites check-sanitize check-neon check-emulated
 
 sweep: $(VENV)/installed
 	$(BIN)/kvbench profile decode --model llama-3-8b --context 4096 --dtype f16 --layout head --threads all
@@ -13,7 +13,7 @@ sweep: $(VENV)/installed
 test: $(VENV)/tested
 	$(BIN)/python -m pytest
 
-test-full: $(VENV)/tested check-sanitize check-neon
+test-full: $(VENV)/tested check-sanitize check-neon check-emulated
 	$(BIN)/python -m pytest -m "full or not full"
 
 # One line for what is missing, before anything else happens.
@@ -56,11 +56,18 @@ build/sanitize/kvb-check: $(VENV)/tested $(C_SOURCES)
 build/neon/kvb-check: $(VENV)/tested $(C_SOURCES)
 	$(call CHECK_BUILD,-DCMAKE_TOOLCHAIN_FILE=aarch64.cmake -DCMAKE_EXE_LINKER_FLAGS=-static)
 
+build/emulated/kvb-check: $(VENV)/tested $(C_SOURCES) $(wildcard tests/check/emulated/*)
+	$(call CHECK_BUILD,-DKVB_EMULATE=ON)
+
 check-sanitize: build/sanitize/kvb-check build/cases
 	$< build/cases/*
 
 check-neon: build/neon/kvb-check build/cases
 	qemu-aarch64 $< build/cases/*
+
+# The avx512 tier on a CPU that has only AVX2.
+check-emulated: build/emulated/kvb-check build/cases
+	$< --isa avx512 build/cases/*
 
 # Everything that a machine without a network needs.
 bundle: $(BIN)/python

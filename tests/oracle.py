@@ -222,10 +222,11 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, lanes: int
     slip = steps * UNIT * (abs(scale) * (np.abs(q) @ np.abs(k).swapaxes(1, 2))).max(axis=-1, keepdims=True)
     grown = np.expm1(np.minimum(2 * slip, 700))  # of a weight, as a factor
     relative = grown + 2 * EXP_ERROR + ((tokens if chain is None else min(tokens, chain)) + 8) * UNIT
-    bound = relative * (weights @ np.abs(v)) + 1e-37
+    flushed = tokens * 2.0**-126 * np.abs(v).max(axis=1)[:, None, :]  # a kernel drops weights below the normal range
+    bound = relative * (weights @ np.abs(v)) + flushed + 1e-37
     # two weighted means of the same rows never differ by more than the rows' spread
     spread = (v.max(axis=1) - v.min(axis=1))[:, None, :] + 4 * UNIT * np.abs(v).max(axis=1)[:, None, :]
-    return weights @ v, np.minimum(bound, np.maximum(spread, 1e-37))
+    return weights @ v, np.minimum(bound, np.maximum(spread, flushed + 1e-37))
 
 
 def practical(v: np.ndarray) -> float:

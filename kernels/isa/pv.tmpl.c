@@ -30,7 +30,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
             v_store(acc + h * acc_stride + at + i * VL, sum[h * vecs + i]);
 }
 
-/* All of D: slices as wide as the registers allow, then narrower ones. */
+/* All of D: slices of 8 vectors at most, which hides the latency of one head's sums, then narrower ones. */
 INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int first,
                                   const int heads, const bool hint)
 {
@@ -44,7 +44,6 @@ INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     for (; PV_ACC / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                                 \
         CAT(pv_slice_, DTYPE)(tile, &cursor, p, rescale, acc, group->dim_pad, at, heads,                     \
                               PV_ACC / heads >= vecs ? vecs : 1, hint);
-    SLICES(16)
     SLICES(8)
     SLICES(4)
     SLICES(2)
