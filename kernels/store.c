@@ -29,49 +29,70 @@ static int64_t run_of(const int64_t *rows, int64_t count, int64_t token_stride)
     return n;
 }
 
-/* Source tokens first .. first + count of one sequence, one KV head. */
-static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t first, int64_t count)
+/* One run of rows, K and then V, whose first lies at `row` of a plane and at element `from` of the source. */
+static void store_run(const kvb_store *a, kvb_encode run, int64_t row, int64_t scale, int64_t from)
 {
     const kvb_cache *c = a->cache;
     void (*encode)(const kvb_encode *) = kvb_tier_of(a->isa)->rows[c->dtype].encode;
-    int64_t rows[BLOCK], scales[BLOCK];
+    run.scale_dtype = c->scale;
+    run.nt = a->nt;
+    run.dim = c->head_dim;
+    run.row_bytes = c->row_bytes;
+    run.from = a->k + from;
+    run.to = c->k + row;
+    run.scale = c->k_scale + scale;
+    encode(&run);
+    run.from = a->v + from;
+    run.to = c->v + row;
+    run.scale = c->v_scale + scale;
+    encode(&run);
+}
+
+/* Source tokens first .. first + count of one sequence and `heads` KV heads, in the order of the source: runs of heads
+ * of a token where they lie side by side, else runs of tokens of a head. Reads then follow one stream. */
+static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t heads, int64_t first, int64_t count)
+{
+    const kvb_cache *c = a->cache;
+    int64_t rows[BLOCK], scales[BLOCK], dim = c->head_dim;
     kvb_offsets(c, seq, head, c->lengths[seq] + first, count, rows, scales);
-    int64_t stride = (a->head_major ? 1 : c->kv_heads) * c->head_dim;
-    int64_t plane = seq * c->kv_heads * a->tokens + (a->head_major ? head * a->tokens : head); /* in rows */
     for (int64_t at = 0, n; at < count; at += n) {
-        n = run_of(rows + at, count - at, c->token_stride);
-        if (rows[at] < 0)
-            continue;
-        int64_t from = plane * c->head_dim + (first + at) * stride;
-        kvb_encode run = {.to_stride = c->token_stride, .scale_stride = c->scale_token_stride, .scale_dtype = c->scale,
-                          .nt = a->nt, .from_stride = stride, .rows = n, .dim = c->head_dim,
-                          .row_bytes = c->row_bytes};
-        run.from = a->k + from;
-        run.to = c->k + rows[at];
-        run.scale = c->k_scale + scales[at];
-        encode(&run);
-        run.from = a->v + from;
-        run.to = c->v + rows[at];
-        run.scale = c->v_scale + scales[at];
-        encode(&run);
+        kvb_encode run = {.from_stride = dim};
+        int64_t from;
+        if (a->head_major) {
+            n = run_of(rows + at, count - at, c->token_stride);
+            from = ((seq * c->kv_heads + head) * a->tokens + first + at) * dim;
+            run.rows = n;
+            run.to_stride = c->token_stride;
+            run.scale_stride = c->scale_token_stride;
+        } else {
+            n = 1;
+            from = ((seq * a->tokens + first + at) * c->kv_heads + head) * dim;
+            run.rows = heads;
+            run.to_stride = c->head_stride;
+            run.scale_stride = c->scale_head_stride;
+        }
+        if (rows[at] >= 0)
+            store_run(a, run, rows[at], scales[at], from);
     }
 }
 
-/* Units are (sequence, block, head), heads innermost where the source has them there. A thread takes a stretch. */
+/* Units are (sequence, block, heads): all heads of a token-major source, unless there are too few blocks for the
+ * threads. A thread takes a stretch of units. */
 static void work(kvb_task *base, int32_t thread, void *scratch)
 {
     const kvb_store *a = &((store_task *)base)->args;
     const kvb_cache *c = a->cache;
-    int64_t heads = c->kv_heads, blocks = (at_most(a->tokens, c->capacity) + BLOCK - 1) / BLOCK;
-    int64_t units = c->batch * blocks * heads;
+    int64_t blocks = (at_most(a->tokens, c->capacity) + BLOCK - 1) / BLOCK;
+    int64_t heads = a->head_major || c->batch * blocks < base->threads ? 1 : c->kv_heads, parts = c->kv_heads / heads;
+    int64_t units = c->batch * blocks * parts;
     (void)scratch;
     for (int64_t u = units * thread / base->threads; u < units * (thread + 1) / base->threads; u++) {
-        int64_t seq = u / (blocks * heads), in = u % (blocks * heads);
-        int64_t head = a->head_major ? in / blocks : in % heads, block = a->head_major ? in % blocks : in / heads;
+        int64_t seq = u / (blocks * parts), in = u % (blocks * parts);
+        int64_t head = a->head_major ? in / blocks : in % parts, block = a->head_major ? in % blocks : in / parts;
         int64_t tokens = stored(a, seq), skipped = c->ring ? a->tokens - tokens : 0;
         int64_t count = at_most(BLOCK, tokens - block * BLOCK);
         if (count > 0)
-            store_block(a, seq, head, skipped + block * BLOCK, count);
+            store_block(a, seq, head, heads, skipped + block * BLOCK, count);
     }
 }
 
