@@ -117,7 +117,7 @@ typedef struct kvb_tier {
     kvb_rows rows[DTYPES];
     /* scores times k_scale (where scaled), -inf from `count` up to a multiple of LANES; raises max, sets rescale */
     void (*peak)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-    /* scores -> probabilities exp2(score - max) in place, times v_scale where scaled; sum = sum * rescale + their sum */
+    /* scores -> p = exp2(score - max) in place, times v_scale where scaled; sum = sum * rescale + sum of p */
     void (*weigh)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
     /* reads `bytes` of every K row and V row of a tile, prefetching as the tile says */
     void (*twin)(const kvb_tile *tile, int64_t bytes);

@@ -42,10 +42,17 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     s->wide = wide;
     for (int64_t i = 0, slot = 0; i < units; i++) {
         int64_t heads = at_most(HEADS, task->group - i % task->parts * HEADS);
-        groups[i] = (kvb_group){.heads = (int32_t)heads, .slots = 1 << kvb_class(heads),
-                                .dim = (int32_t)task->args.cache->head_dim, .dim_pad = task->dim_pad, .q = q + slot * task->dim_pad, .max = max + i * HEADS,
-                                .sum = sum + slot * LANES, .rescale = rescale + i * HEADS,
-                                .acc = acc + slot * task->dim_pad};
+        groups[i] = (kvb_group){
+            .heads = (int32_t)heads,
+            .slots = 1 << kvb_class(heads),
+            .dim = (int32_t)task->args.cache->head_dim,
+            .dim_pad = task->dim_pad,
+            .q = q + slot * task->dim_pad,
+            .max = max + i * HEADS,
+            .sum = sum + slot * LANES,
+            .rescale = rescale + i * HEADS,
+            .acc = acc + slot * task->dim_pad,
+        };
         slot += groups[i].slots;
     }
     return (int64_t)(at - (uintptr_t)scratch);

@@ -58,8 +58,8 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* A generator per row: the data does not depend on threads, layout or dtype. Uniform with unit variance. Each coordinate
- * is mixed in by itself, so that no row is another one shifted. */
+/* A generator per row: the data does not depend on threads, layout or dtype. Uniform with unit variance.
+ * Each coordinate is mixed in by itself, so that no row is another one shifted. */
 static void random_row(uint64_t seed, int64_t seq, int64_t head, int64_t token, int64_t dim, float *row)
 {
     const uint64_t step = 0x9e3779b97f4a7c15u;

@@ -85,7 +85,7 @@ void kvb_tile_scales(const kvb_decode *a, const kvb_block *block, int64_t head, 
     read_scales(a, c->v_scale + shift, block->scales, count, tile->v_scale);
 }
 
-/* This head's share of a block of all heads, in address order: row i of the block is token i / heads, head i % heads. */
+/* This head's share of a block of all heads, in address order: row i is token i / heads, head i % heads. */
 static void share_of_block(const kvb_decode *a, const kvb_block *block, int64_t head, int32_t count, kvb_ahead *ahead)
 {
     const kvb_cache *c = a->cache;

@@ -22,7 +22,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What one pass of a task moves, in bytes, and computes. DESIGN calls the headline `compulsory`."""
+    """What one pass of a task moves, in bytes, and computes. `compulsory` is what rates are formed with."""
 
     flops: float
     compulsory: float

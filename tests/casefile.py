@@ -1,14 +1,14 @@
 """Cases as files for the C checker (tests/check). Little-endian; a file is one record after another:
 
-    8 bytes   "KVBCASE1"
-    int64     the fields of FIELDS, words as their index in the library's lists
-    float64   scale of the scores
-    int64     lengths [batch]
-    int32     table [batch][ceil(capacity / block_tokens)], paged only
-    op decode:         planes K, V, K scales, V scales as they stand before;
-                       q float32 [batch][q_heads][head_dim]; out and bound float64 of the same shape
-    op append, bulk:   k, v float32 in source order, [batch][tokens][kv_heads][head_dim] or head-major;
-                       the four planes as they must be after (before: `fill` in every byte)
+8 bytes   "KVBCASE1"
+int64     the fields of FIELDS, words as their index in the library's lists
+float64   scale of the scores
+int64     lengths [batch]
+int32     table [batch][ceil(capacity / block_tokens)], paged only
+op decode:         planes K, V, K scales, V scales as they stand before;
+                   q float32 [batch][q_heads][head_dim]; out and bound float64 of the same shape
+op append, bulk:   k, v float32 in source order, [batch][tokens][kv_heads][head_dim] or head-major;
+                   the four planes as they must be after (before: `fill` in every byte)
 """
 
 import struct

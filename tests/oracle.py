@@ -236,8 +236,9 @@ def practical(v: np.ndarray) -> float:
     return (2e-6 if v.shape[1] <= 4096 else 1e-5) * float(np.abs(v).max())
 
 
-def decode(shape: Shape, planes: Planes, table, lengths, q: np.ndarray, window: int = 0, scale: float = 0.0,
-           plain: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def decode(
+    shape: Shape, planes: Planes, table, lengths, q: np.ndarray, window: int = 0, scale: float = 0.0, plain: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
     """q [B, Hq, D] -> out and bound, both float64 [B, Hq, D]. `plain`: data of unit size, held to `practical`."""
     out, bound = np.zeros(q.shape), np.zeros(q.shape)
     scale = scale or 1 / np.sqrt(shape.head_dim)

@@ -164,8 +164,16 @@ class Team:
         self.raw.lib.kvb_team_close(self.team[0])
 
 
-def decode_args(raw: Raw, bound: Bound, q: np.ndarray, out: np.ndarray, isa: str, variant: str = "flash",
-                prefetch: str = "off", **rest):
+def decode_args(
+    raw: Raw,
+    bound: Bound,
+    q: np.ndarray,
+    out: np.ndarray,
+    isa: str,
+    variant: str = "flash",
+    prefetch: str = "off",
+    **rest,
+):
     """A kvb_decode over q and out [B, Hq, D]; `rest` sets other fields."""
     args = raw.ffi.new("kvb_decode *")
     _alive[args] = (bound, q, out)

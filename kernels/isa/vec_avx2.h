@@ -90,7 +90,10 @@ static inline vf v_unless_below(vf a, vf x, vf low) { return _mm256_and_ps(a, _m
 
 /* Rows: VL stored elements <-> floats, rounding to nearest even. */
 static inline vf v_load_f32(const uint8_t *p) { return _mm256_loadu_ps((const float *)(const void *)p); }
-static inline vf v_load_f16(const uint8_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p)); }
+static inline vf v_load_f16(const uint8_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
 static inline vf v_load_bf16(const uint8_t *p)
 {
     __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));

@@ -17,7 +17,9 @@ _OPTIONS = (
     click.option("--batch", type=int, default=1, show_default=True, help="Sequences."),
     click.option("--window", type=int, default=0, help="Attend to the last so many tokens. [default: all]"),
     click.option("--capacity", type=int, help="Tokens that there is room for. [default: the context]"),
-    click.option("--layers", type=int, help="Slices to rotate over. [default: more than caches hold; 1 if hot or evicted]"),
+    click.option(
+        "--layers", type=int, help="Slices to rotate over. [default: more than caches hold; 1 if hot or evicted]"
+    ),
     click.option("--dtype", default="f16", show_default=True),
     click.option("--scale", default="f32", show_default=True, help="Dtype of the scales, where there are any."),
     click.option("--layout", default="head", show_default=True),

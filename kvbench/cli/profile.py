@@ -73,7 +73,9 @@ def _rates(facts: dict[str, Any]) -> list[str]:
             best = ", prefetching" if form.endswith("_ahead") else ""
             lines.append(_rate(label + best, rates[form], f"{share:.0%} of it"))
     if "fma_gflops" in facts:
-        lines.append(f"  {'FMA peak':<46}{facts['fma_gflops']:>8.0f}   {'GFLOP/s':<16}{facts['fma_fraction']:.0%} of it")
+        lines.append(
+            f"  {'FMA peak':<46}{facts['fma_gflops']:>8.0f}   {'GFLOP/s':<16}{facts['fma_fraction']:.0%} of it"
+        )
     return lines
 
 
@@ -100,5 +102,7 @@ def _details(facts: dict[str, Any]) -> list[str]:
         lines.append(f"  stages: {shares} (from a run of its own, with clock reads between them)")
     if facts["point"]["op"] != "decode":
         tokens = shape["batch"] * (shape["context"] if facts["point"]["op"] == "bulk" else 1)
-        lines.append(f"  {duration(facts['seconds_per_pass'] / tokens)} and {facts['bytes_line'] / 64 / tokens:.0f} lines per token")
+        lines.append(
+            f"  {duration(facts['seconds_per_pass'] / tokens)} and {facts['bytes_line'] / 64 / tokens:.0f} lines per token"
+        )
     return lines

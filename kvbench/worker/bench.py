@@ -166,8 +166,7 @@ class Bench:
 
     def _wrap(self) -> int:
         """Tokens of the core roof's window: K and V of it fill half of a private cache at most."""
-        point, shape = self.point, self.point.shape
-        cache = self.caches[0].struct
+        shape, cache = self.point.shape, self.caches[0].struct
         side_by_side = shape.kv_heads if cache.head_stride < cache.token_stride else 1
         fits = self._private() // 2 // (2 * cache.row_bytes * side_by_side) // 16 * 16
         return max(1, min(shape.context, max(16, min(_WRAP_TOKENS, fits))))

@@ -1,9 +1,9 @@
 """The timed loop. In a round every program is sampled once, in an order drawn anew, so that drift meets all alike.
 
-    for round in rounds:
-        for program in shuffled(programs):
-            one untimed pass            # its own data into the caches, its threads awake
-            timed: `passes` passes      # round robin over the program's tasks (layers)
+for round in rounds:
+    for program in shuffled(programs):
+        one untimed pass            # its own data into the caches, its threads awake
+        timed: `passes` passes      # round robin over the program's tasks (layers)
 """
 
 import math
@@ -38,9 +38,7 @@ def passes_for(team: Team, program: Program, seconds: float) -> int:
         passes *= max(2, min(16, int(seconds / 2 / max(taken, 1e-9))))
 
 
-def rounds(
-    team: Team, programs: Sequence[Program], samples: int, seconds: float, seed: int = 0
-) -> Iterator[Sample]:
+def rounds(team: Team, programs: Sequence[Program], samples: int, seconds: float, seed: int = 0) -> Iterator[Sample]:
     """`samples` rounds over all programs, about `seconds` for each sample."""
     shuffled = random.Random(seed)
     passes = {program.name: passes_for(team, program, seconds) for program in programs}

@@ -74,5 +74,7 @@ def _verify_store(bench: Bench, layer: int) -> float:
     cache.lengths[:] = first
     error = float(np.abs(np.stack([k, v])[:, :, first:] - source).max())
     if not error <= np.abs(source).max() / 128:
-        raise WrongAnswer(f"{point.kernel} stores rows off by {error:.3g}", "run kvbench verify, and report what it says")
+        raise WrongAnswer(
+            f"{point.kernel} stores rows off by {error:.3g}", "run kvbench verify, and report what it says"
+        )
     return error

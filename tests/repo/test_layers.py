@@ -60,7 +60,7 @@ def calls(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_point_down(path):
     user = module_of(path)
-    assert user in RANK, f"{user} has no rank in DESIGN"
+    assert user in RANK, f"{user} has no rank"
     for name in imports(path):
         package, _, rest = name.partition(".")
         if package == "kvbench":
