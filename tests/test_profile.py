@@ -1,6 +1,8 @@
 """One point in depth: the arithmetic on made-up samples, and the command on a small real point."""
 
 import json
+import os
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +10,7 @@ from kvbench.analysis.bound import bound
 from kvbench.analysis.profile import profile
 from kvbench.cli import main
 from kvbench.model import Point, Sample, Shape, Traffic, Visit
+from kvbench.worker import Bench
 
 SHAPE = Shape(layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128)
 POINT = Point(
@@ -120,13 +123,23 @@ def test_a_small_point(op, layout, capsys):
         assert facts["bytes_compulsory"] == kv + 2 * tokens * 2 * 32 * 4
 
 
+@pytest.mark.parametrize("op", ["decode", "append"])
 @pytest.mark.parametrize("residency", ["hot", "evicted"])
-def test_residencies(residency, capsys):
+def test_residencies(residency, op, capsys):
     short = ["--samples", "1", "--sample-time", "0.001"]
-    assert call("decode", *SMALL, *short, "--residency", residency, "--json") == 0
+    assert call(op, *SMALL, *short, "--residency", residency, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["layers"] == 1
-    assert "dram_form" in facts, "a footprint that fits a cache is shown beside DRAM"
+    if op == "decode":
+        assert "dram_form" in facts, "a footprint that fits a cache is shown beside DRAM"
+
+
+def test_eviction_reads_more_than_the_caches_hold():
+    with Bench(replace(POINT, residency="evicted", cpus=(min(os.sched_getaffinity(0)),))) as bench:
+        between = {program.name: program.between for program in bench.programs}
+        for name in ("point", "twin", "ceiling"):
+            assert between[name].traffic().compulsory >= max(256 << 20, 4 * bench.last_level())
+        assert between["core"] is None and between["fma"] is None
 
 
 def test_the_table_names_every_denominator(capsys):

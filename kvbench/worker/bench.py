@@ -67,7 +67,8 @@ class Bench:
         self.q = np.random.default_rng(_SEED).standard_normal(vectors[1:], dtype=np.float32)
         self.out = np.zeros(vectors, dtype=np.float32)
         self._fill()
-        self.programs = self._store_programs() if self.stores else self._decode_programs()
+        between = self._sweep() if point.residency == "evicted" else None
+        self.programs = self._store_programs(between) if self.stores else self._decode_programs(between)
 
     def _refuse_too_much(self) -> None:
         """Before anything is allocated: slices, what they are compared with, and the check's float64 copies."""
@@ -148,10 +149,9 @@ class Bench:
     def _over_layers(self, op: str, **facts: Any) -> tuple[Any, ...]:
         return tuple(self._owned.enter_context(self._decode(op, layer, **facts)) for layer in range(self.layers))
 
-    def _decode_programs(self) -> list[Program]:
+    def _decode_programs(self, between: Any) -> list[Program]:
         point = self.point
         facts = {"prefetch": point.prefetch, "distance": point.distance, "deterministic": point.deterministic}
-        between = self._sweep() if point.residency == "evicted" else None
         self.staged = Program("stages", self._over_layers("decode", **facts, stages=True), between)
         wrapped = self._owned.enter_context(self._decode("decode", 0, **facts, wrap=self._wrap()))
         return [
@@ -196,18 +196,19 @@ class Bench:
         self.team.run(self._probe("write", to=far, size=far.size))
         return self._probe("read", to=far, size=far.size)
 
-    def _store_programs(self) -> list[Program]:
+    def _store_programs(self, between: Any) -> list[Program]:
         """The store, with both kinds of stores where it has them, beside copies of as many bytes."""
         point = self.point
         self.sources = self._sources()
         to, of = self._arena(self.arena.size), self._arena(self.arena.size)
         for arena in (to, of):
             self.team.run(self._probe("write", to=arena, size=arena.size))
-        programs = [Program("point", self._stores(point.variant == "nt"))]
+        programs = [Program("point", self._stores(point.variant == "nt"), between)]
         if point.op == "bulk":
-            programs.append(Program("other", self._stores(point.variant != "nt")))
-        copies = [Program(op, (self._probe(op, to=to, source=of, size=to.size),)) for op in ("copy", "copy_nt")]
-        return [*programs, *copies, *self._reads("ceiling", self.arena)]
+            programs.append(Program("other", self._stores(point.variant != "nt"), between))
+        for op in ("copy", "copy_nt"):
+            programs.append(Program(op, (self._probe(op, to=to, source=of, size=to.size),), between))
+        return [*programs, *self._reads("ceiling", self.arena, between)]
 
     def _sources(self) -> np.ndarray:
         """Rows to store, [layers][K, V][batch][tokens][kv_heads][head_dim]: each slice has its own, as in a model."""
