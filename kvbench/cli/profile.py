@@ -39,13 +39,14 @@ def _heading(facts: dict[str, Any], name: str) -> list[str]:
     cpus = ",".join(map(str, point["cpus"]))
     huge = f"{memory['huge_bytes'] / max(memory['resident_bytes'], 1):.0%} of them huge"
     slices = f"{facts['layers']} slices in rotation" if facts["layers"] > 1 else "one slice again and again"
+    swept = ", caches swept before every pass" if point["residency"] == "evicted" else ""
     window = f", window {shape['window']}" if shape["window"] else ""
     batch = f"{shape['batch']} sequences, " if shape["batch"] > 1 else ""
     return [
         f"{facts['kernel']}  {name}".rstrip(),
         f"  {batch}{shape['q_heads']} query heads on {shape['kv_heads']} KV heads, head_dim {shape['head_dim']}, "
         f"context {shape['context']}{window}",
-        f"  {len(point['cpus'])} threads on CPUs {cpus}; {slices}, {size(facts['slice_bytes'])} each; "
+        f"  {len(point['cpus'])} threads on CPUs {cpus}; {slices}, {size(facts['slice_bytes'])} each{swept}; "
         f"{point['pages']} pages, {huge}",
         f"  verified: largest error {facts['max_abs_err']:.2g}",
     ]
