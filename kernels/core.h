@@ -72,7 +72,7 @@ typedef struct kvb_tile {
 
 /* ---- a tier: one instruction set's version of everything that touches rows --------------------------------------- */
 
-/* Softmax state of up to HEADS query heads that share a KV head. `dim_pad` floats stand between heads of q and acc. */
+/* Softmax state of up to HEADS query heads that share a KV head. */
 typedef struct kvb_group {
     int32_t heads;
     int32_t slots;     /* heads rounded up to a class: 1, 2, 4 or 8 */

@@ -28,7 +28,7 @@ def profile(visit: Visit) -> dict[str, Any]:
     facts = _facts(visit, samples["point"])
     facts["rates"] = {name: asdict(rate) for name, rate in rates.items() if name != "fma"}
     facts["gbps"] = rates["point"].median
-    facts |= _against(visit, samples, rates)
+    facts |= _against(visit, samples, rates, facts["thread_skew"])
     return facts
 
 
@@ -65,7 +65,9 @@ def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
     }
 
 
-def _against(visit: Visit, samples: dict[str, list[Sample]], rates: dict[str, Rate]) -> dict[str, Any]:
+def _against(
+    visit: Visit, samples: dict[str, list[Sample]], rates: dict[str, Rate], thread_skew: float
+) -> dict[str, Any]:
     """The point beside its witnesses of the same rounds. A probe counts with the better of its two forms."""
     own = _gbps(visit, "point", samples["point"])
     found: dict[str, Any] = {}
@@ -78,8 +80,7 @@ def _against(visit: Visit, samples: dict[str, list[Sample]], rates: dict[str, Ra
     if "fma" in samples:
         found["fma_gflops"] = median(visit.traffic["fma"].flops * s.passes / s.seconds / 1e9 for s in samples["fma"])
         found["fma_fraction"] = rates["point"].median * visit.traffic["point"].ai / found["fma_gflops"]
-    skew = _facts(visit, samples["point"])["thread_skew"]
-    found["bound"] = bound(found.get("efficiency"), found.get("core_fraction"), skew)
+    found["bound"] = bound(found.get("efficiency"), found.get("core_fraction"), thread_skew)
     return found
 
 
