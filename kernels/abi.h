@@ -161,14 +161,15 @@ int32_t kvb_logits(const float *row, float *matrix, int64_t position, int64_t ro
 
 /* Probes: what the machine itself can do. */
 typedef struct kvb_probe {
-    int32_t op;    /* read write write_nt copy copy_nt triad flops latency */
+    int32_t op;    /* read write write_nt copy copy_nt triad flops latency clock */
     int32_t isa;
     void *a;       /* read: source; write, copy, triad: destination; latency: the chain */
     const void *b; /* copy, triad: source */
     const void *c; /* triad: second source */
     int64_t bytes; /* of each buffer; a multiple of 64 */
     int64_t distance; /* read, copy: prefetch so many bytes ahead; 0 = leave it to the hardware */
-    int64_t steps; /* flops: rounds; latency: loads */
+    int64_t steps; /* times over the buffers, 0 = once; latency: loads, each pass on from where the last one stopped;
+                    * flops: rounds; clock: additions */
 } kvb_probe;
 
 int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task);

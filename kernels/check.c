@@ -199,12 +199,11 @@ int32_t kvb_check_probe(const kvb_probe *a, int32_t threads)
     if (!a)
         return fail_null("probe arguments");
     TRY(kvb_check_threads(threads));
-    if (a->op < OP_READ || a->op > OP_LATENCY)
+    if (a->op < OP_READ || a->op > OP_CLOCK)
         return kvb_fail(KVB_BAD_ARGUMENT, "op %d is not a probe", a->op);
     TRY(kvb_check_isa(a->isa));
-    if (a->op == OP_FLOPS || a->op == OP_LATENCY)
-        TRY(check_range("steps", a->steps, 1, INT64_MAX / 1024));
-    if (a->op == OP_FLOPS)
+    TRY(check_range("steps", a->steps, a->op >= OP_FLOPS, INT64_MAX / 1024));
+    if (a->op == OP_FLOPS || a->op == OP_CLOCK)
         return KVB_OK;
     TRY(check_range("bytes", a->bytes, LINE, bytes_max));
     if (a->bytes % LINE)

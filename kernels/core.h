@@ -11,7 +11,8 @@
 /* ---- words: the order here is the order of the lists in words.c ------------------------------------------------ */
 
 enum { OP_DECODE, OP_TWIN, OP_APPEND, OP_BULK, OP_CLEAR, OP_UNPACK, OP_FILL, OP_REPACK, OP_TRANSPOSE, OP_LOGITS,
-       OP_RESET, OP_READ, OP_WRITE, OP_WRITE_NT, OP_COPY, OP_COPY_NT, OP_TRIAD, OP_FLOPS, OP_LATENCY, OPS };
+       OP_RESET, OP_READ, OP_WRITE, OP_WRITE_NT, OP_COPY, OP_COPY_NT, OP_TRIAD, OP_FLOPS, OP_LATENCY,
+       OP_CLOCK, OPS };
 enum { VARIANT_FLASH, VARIANT_TWOPASS, VARIANT_PERHEAD, VARIANTS };
 enum { LAYOUT_HEAD, LAYOUT_POSITION, LAYOUT_PAGED, LAYOUTS };
 enum { INNER_HEAD, INNER_TOKEN, INNERS };
@@ -121,7 +122,7 @@ typedef struct kvb_tier {
     void (*weigh)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
     /* reads `bytes` of every K row and V row of a tile, prefetching as the tile says */
     void (*twin)(const kvb_tile *tile, int64_t bytes);
-    /* probes on one thread's share; bytes are a multiple of LINE */
+    /* probes on one thread's share; bytes are a multiple of LINE; nothing orders the non-temporal stores of _nt */
     void (*read)(const void *from, int64_t bytes, int64_t distance);
     void (*write)(void *to, int64_t bytes);
     void (*write_nt)(void *to, int64_t bytes);

@@ -1,19 +1,39 @@
 /* Probe tasks: each thread streams its own contiguous run of lines, or computes, or chases a chain. */
 #include "core.h"
+#include "scalar/stream.h"
+
+enum { ADDITIONS = 64 }; /* in a turn of the loop, whose own count runs beside them */
 
 typedef struct probe_task {
     kvb_task task;
     kvb_probe args;
     const kvb_tier *tier;
+    const void *at; /* latency: where the last pass stopped, so that a walk comes back only after the whole chain */
 } probe_task;
 
-/* `steps` dependent loads from the start of the chain. */
-static void chase(const void *chain, int64_t steps)
+/* `steps` dependent loads from a place of the chain; the place reached. */
+static const void *chase(const void *at, int64_t steps)
 {
-    const void *at = chain;
     for (int64_t i = 0; i < steps; i++)
         at = *(void *const *)at;
-    __asm__ volatile("" : : "r"(at));
+    return at;
+}
+
+/* `steps` additions, each of which needs the one before: a cycle each on every core known. Registers are added, since
+ * some cores add constants while they rename. */
+static void count(int64_t steps)
+{
+    uint64_t sum = 0, one = 1;
+    __asm__("" : "+r"(sum), "+r"(one));
+    for (int64_t i = 0; i < steps / ADDITIONS; i++)
+        _Pragma("GCC unroll 64") for (int j = 0; j < ADDITIONS; j++) {
+            sum += one;
+            __asm__ volatile("" : "+r"(sum));
+        }
+    for (int64_t i = 0; i < steps % ADDITIONS; i++) {
+        sum += one;
+        __asm__ volatile("" : "+r"(sum));
+    }
 }
 
 /* Null stays null: an op has only the buffers it needs. */
@@ -21,7 +41,7 @@ static uint8_t *share(const void *buffer, int64_t first) { return buffer ? (uint
 
 static void work(kvb_task *task, int32_t thread, void *scratch)
 {
-    const probe_task *probe = (const probe_task *)(const void *)task;
+    probe_task *probe = (probe_task *)(void *)task;
     const kvb_probe *args = &probe->args;
     const kvb_tier *tier = probe->tier;
     int64_t lines = args->bytes / LINE;
@@ -29,18 +49,24 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
     uint8_t *a = share(args->a, first), *b = share(args->b, first), *c = share(args->c, first);
     (void)scratch;
     switch (args->op) {
-    case OP_READ: tier->read(a, bytes, args->distance); break;
-    case OP_WRITE: tier->write(a, bytes); break;
-    case OP_WRITE_NT: tier->write_nt(a, bytes); break;
-    case OP_COPY: tier->copy(a, b, bytes, args->distance); break;
-    case OP_COPY_NT: tier->copy_nt(a, b, bytes, args->distance); break;
-    case OP_TRIAD: tier->triad(a, b, c, bytes); break;
-    case OP_FLOPS: tier->flops(args->steps); break;
+    case OP_FLOPS: tier->flops(args->steps); return;
+    case OP_CLOCK: count(args->steps); return;
     case OP_LATENCY:
         if (thread == 0)
-            chase(args->a, args->steps);
-        break;
+            probe->at = chase(probe->at, args->steps);
+        return;
     }
+    for (int64_t sweep = at_least(1, args->steps); sweep > 0; sweep--)
+        switch (args->op) {
+        case OP_READ: tier->read(a, bytes, args->distance); break;
+        case OP_WRITE: tier->write(a, bytes); break;
+        case OP_WRITE_NT: tier->write_nt(a, bytes); break;
+        case OP_COPY: tier->copy(a, b, bytes, args->distance); break;
+        case OP_COPY_NT: tier->copy_nt(a, b, bytes, args->distance); break;
+        case OP_TRIAD: tier->triad(a, b, c, bytes); break;
+        }
+    if (args->op == OP_WRITE_NT || args->op == OP_COPY_NT)
+        stream_end(); /* once: after every sweep it would drain buffers that the next one fills */
 }
 
 /* Every line must lead to a line of the buffer: a walk must not leave it. */
@@ -68,6 +94,7 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
         return KVB_NO_MEMORY;
     probe->args = *args;
     probe->tier = kvb_tier_of(args->isa);
+    probe->at = args->a;
     probe->task.work = work;
     kvb_traffic_probe(args, &probe->task.traffic);
     if (args->op == OP_FLOPS) /* the length of a round is the tier's own */

@@ -50,6 +50,7 @@ static const op_row rows[] = {
     {OP_TRIAD, "-", false, false, true, "a = b + s * c, ordinary stores"},
     {OP_FLOPS, "-", false, true, true, "fused multiply-adds that stay in registers"},
     {OP_LATENCY, "-", false, false, false, "pointer chase through a random cycle of lines"},
+    {OP_CLOCK, "-", false, false, false, "dependent additions: one per cycle of the core"},
 };
 
 static const char *const decode_about[VARIANTS] = {

@@ -106,11 +106,14 @@ void kvb_traffic_probe(const kvb_probe *a, kvb_traffic *t)
 {
     static const int streams[OPS] = {[OP_READ] = 1, [OP_WRITE] = 1, [OP_WRITE_NT] = 1, [OP_COPY] = 2, [OP_COPY_NT] = 2,
                                      [OP_TRIAD] = 3};
+    double sweeps = (double)at_least(1, a->steps);
     *t = (kvb_traffic){0};
-    t->compulsory = t->issued = t->line = (double)streams[a->op] * (double)a->bytes;
+    t->compulsory = t->issued = t->line = streams[a->op] * sweeps * (double)a->bytes;
     if (a->op == OP_TRIAD)
-        t->flops = 2.0 * (double)a->bytes / sizeof(float);
-    if (a->op == OP_LATENCY)
+        t->flops = 2.0 * sweeps * (double)a->bytes / sizeof(float);
+    if (a->op == OP_LATENCY) {
+        t->issued = (double)a->steps * sizeof(void *);
         t->line = (double)a->steps * LINE;
+    }
     t->ai = t->compulsory > 0.0 ? t->flops / t->compulsory : 0.0;
 }

@@ -44,5 +44,11 @@ class WrongAnswer(KvbenchError):
     exit_code = 4
 
 
+class NotComparable(KvbenchError):
+    """Two numbers do not belong together; the message names what differs."""
+
+    exit_code = 6
+
+
 def unknown_word(argument: str, word: object, allowed: Iterable[str]) -> BadArgument:
     return BadArgument(f"{argument}: {word!r} is not known", f"one of: {', '.join(allowed)}")

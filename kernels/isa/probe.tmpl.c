@@ -47,11 +47,7 @@ static void probe_read(const void *from, int64_t bytes, int64_t distance)
 
 static void probe_write(void *to, int64_t bytes) { probe_walk(OP_WRITE, to, NULL, NULL, bytes, 0, false); }
 
-static void probe_write_nt(void *to, int64_t bytes)
-{
-    probe_walk(OP_WRITE_NT, to, NULL, NULL, bytes, 0, false);
-    v_stream_end();
-}
+static void probe_write_nt(void *to, int64_t bytes) { probe_walk(OP_WRITE_NT, to, NULL, NULL, bytes, 0, false); }
 
 static void probe_copy(void *to, const void *from, int64_t bytes, int64_t distance)
 {
@@ -67,7 +63,6 @@ static void probe_copy_nt(void *to, const void *from, int64_t bytes, int64_t dis
         probe_walk(OP_COPY_NT, to, from, NULL, bytes, distance, true);
     else
         probe_walk(OP_COPY_NT, to, from, NULL, bytes, 0, false);
-    v_stream_end();
 }
 
 /* to = from + 3 * from2 */

@@ -51,7 +51,6 @@ void kvb_scalar_write_nt(void *to, int64_t bytes)
         line[i] = 1.0f;
     for (int64_t at = 0; at < bytes; at += LINE)
         stream((uint8_t *)to + at, line, LINE);
-    stream_end();
 }
 
 void kvb_scalar_copy(void *to, const void *from, int64_t bytes, int64_t distance)
@@ -73,7 +72,6 @@ void kvb_scalar_copy_nt(void *to, const void *from, int64_t bytes, int64_t dista
         fetch(source, distance);
         stream((uint8_t *)to + at, source, LINE);
     }
-    stream_end();
 }
 
 /* to = from + 3 * from2 */

@@ -30,7 +30,7 @@ _OPTIONS = (
     click.option("--variant", help="A way of doing the op; see kvbench kernels. [default: the first]"),
     click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]"),
     click.option("--threads", default="all", show_default=True, help="Threads: a number, or all."),
-    click.option("--cpus", help="CPUs to run on, such as 0-3,8. [default: the first that are allowed]"),
+    click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket. [default: compact]"),
     click.option("--pages", default="thp", show_default=True),
     click.option("--residency", default="rotate", show_default=True, help="hot, rotate or evicted."),
     click.option("--prefetch", default="cross", show_default=True, help="A scheme, or the bytes ahead for near."),
@@ -48,6 +48,8 @@ def point_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def point_of(op: str, model: str | None, **asked: Any) -> tuple[Point, str]:
     """The point, and what to call its geometry."""
+    from kvbench.machine import describe
+    from kvbench.machine.placement import place
     from kvbench.native import Cache, default_library
 
     library = default_library()
@@ -67,7 +69,7 @@ def point_of(op: str, model: str | None, **asked: Any) -> tuple[Point, str]:
         dtype=asked["dtype"],
         isa=library.isa(asked["isa"]),
         shape=_shape(model, asked),
-        cpus=_cpus(asked["threads"], asked["cpus"]),
+        cpus=place(describe(), asked["cpus"], asked["threads"]),
         pages=asked["pages"],
         residency=asked["residency"],
         prefetch=prefetch,
@@ -118,19 +120,3 @@ def _shape(model: str | None, asked: dict[str, Any]) -> Shape:
         window=asked["window"],
         **heads,
     )
-
-
-def _cpus(threads: str, cpus: str | None) -> tuple[int, ...]:
-    from kvbench.machine import allowed_cpus, cpu_list
-
-    allowed = allowed_cpus()
-    if cpus is not None:
-        try:
-            allowed = tuple(sorted(cpu_list(cpus)))
-        except ValueError:
-            raise BadArgument(f"--cpus is {cpus!r}", "a list such as 0-3,8") from None
-    if threads == "all":
-        return allowed
-    if not threads.isdigit() or int(threads) < 1:
-        raise BadArgument(f"--threads is {threads!r}", "a number from 1 on, or all")
-    return tuple(allowed[i % len(allowed)] for i in range(int(threads)))

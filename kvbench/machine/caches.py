@@ -1,53 +1,51 @@
-"""CPUs that this process may use, and the data caches that they declare in sysfs."""
+"""The caches that CPUs declare in sysfs, and the groups of CPUs that share a last level."""
 
-import os
-from dataclasses import dataclass
-from pathlib import Path
+from kvbench.machine.cpus import read_list
+from kvbench.machine.files import Files
+from kvbench.model import DataCache
 
-_SYSFS = Path("/sys/devices/system/cpu")
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-@dataclass(frozen=True, slots=True)
-class DataCache:
-    """`size` bytes, shared by `cpus`."""
-
-    level: int
-    size: int
-    cpus: frozenset[int]
-
-
-def allowed_cpus() -> tuple[int, ...]:
-    return tuple(sorted(os.sched_getaffinity(0)))
-
-
-def data_caches(cpus: tuple[int, ...], sysfs: Path = _SYSFS) -> list[DataCache]:
+def data_caches(cpus: tuple[int, ...], files: Files | None = None) -> list[DataCache]:
     """Data and unified caches of `cpus`, each once; empty where the system declares none."""
-    found = set()
+    files, found = files or Files(), set()
     for cpu in cpus:
-        for index in sorted((sysfs / f"cpu{cpu}" / "cache").glob("index*")):
-            cache = _read(index)
+        for index in files.glob(f"/sys/devices/system/cpu/cpu{cpu}/cache/index*"):
+            cache = _read(files, index, cpu)
             if cache is not None:
                 found.add(cache)
-    return sorted(found, key=lambda cache: (cache.level, min(cache.cpus)))
+    return sorted(found, key=lambda cache: (cache.level, cache.cpus))
 
 
-def _read(index: Path) -> DataCache | None:
-    try:
-        kind, size = (index / "type").read_text().strip(), (index / "size").read_text().strip()
-        level, shared = int((index / "level").read_text()), (index / "shared_cpu_list").read_text().strip()
-        if kind == "Instruction" or not size:
-            return None
-        bytes_ = int(size[:-1]) * _UNITS[size[-1]] if size[-1] in _UNITS else int(size)
-        return DataCache(level, bytes_, cpu_list(shared))
-    except (OSError, ValueError, KeyError):
+def _read(files: Files, index: str, cpu: int) -> DataCache | None:
+    """None where it holds instructions, or has no size: some firmware names caches and does not describe them."""
+    level, size = files.number(f"{index}/level"), _bytes(files.text(f"{index}/size") or "")
+    if files.text(f"{index}/type") == "Instruction" or level is None or not size:
         return None
+    shared = read_list(files, f"{index}/shared_cpu_list") or _mask(files.text(f"{index}/shared_cpu_map") or "")
+    line = files.number(f"{index}/coherency_line_size") or DataCache.__dataclass_fields__["line"].default
+    return DataCache(level, size, tuple(sorted(shared | {cpu})), line)
 
 
-def cpu_list(text: str) -> frozenset[int]:
-    """ "0-2,5" as {0, 1, 2, 5}."""
-    cpus: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        cpus.update(range(int(first), int(last or first) + 1))
-    return frozenset(cpus)
+def _bytes(text: str) -> int:
+    """ "32K"; 0 for what is no size."""
+    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
+    return int(number) * unit if number.isdigit() else 0
+
+
+def _mask(text: str) -> frozenset[int]:
+    """ "00000001,00000003": words of 32 bits, the highest first."""
+    try:
+        bits = int(text.replace(",", "") or "0", 16)
+    except ValueError:
+        return frozenset()
+    return frozenset(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
+
+
+def last_levels(caches: tuple[DataCache, ...]) -> tuple[DataCache, ...]:
+    """The highest cache of every CPU, each once. Cores of one machine may differ: some stand beside the L3."""
+    top: dict[int, DataCache] = {}
+    for cache in sorted(caches, key=lambda cache: cache.level):
+        top.update(dict.fromkeys(cache.cpus, cache))
+    return tuple(sorted(set(top.values()), key=lambda cache: cache.cpus))

@@ -1,6 +1,6 @@
 """The only door to C. A library is opened by path, so two builds can stand side by side in one process."""
 
-from kvbench.native.arena import Arena
+from kvbench.native.arena import Arena, pages_given
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library, default_library, library_path
 from kvbench.native.ops import decode_task, probe_task, store_task
@@ -16,6 +16,7 @@ __all__ = [
     "decode_task",
     "default_library",
     "library_path",
+    "pages_given",
     "probe_task",
     "store_task",
 ]

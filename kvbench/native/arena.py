@@ -4,9 +4,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, OutOfMemory, Unsupported
 from kvbench.native.arguments import whole
 from kvbench.native.library import Library, default_library
+
+
+def pages_given(size: int, library: Library | None = None) -> tuple[str, ...]:
+    """The kinds of pages that the system gives now, for so many bytes."""
+    library, found = library or default_library(), []
+    for pages in library.words("pages"):
+        try:
+            Arena(size, pages, library=library).close()
+        except (Unsupported, OutOfMemory):
+            continue
+        found.append(pages)
+    return tuple(found)
 
 
 class Arena:

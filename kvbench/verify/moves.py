@@ -103,6 +103,14 @@ class Moves:
             self.team(2).run(task)
         return 0.0
 
+    def check_clock(self, kernel: Kernel) -> float:
+        """No core does ten additions in a nanosecond: a compiler that sees through them would."""
+        steps = 1_000_001
+        with probe_task(self.library, kernel.op, 2, isa=self.plainest, steps=steps) as task:
+            seconds = self.team(2).run(task).seconds
+        require(steps / seconds < 1e10, "the additions do not wait for each other")
+        return 0.0
+
     def check_latency(self, kernel: Kernel) -> float:
         """The chain visits every line once before it comes back; then the chase runs."""
         lines = 65

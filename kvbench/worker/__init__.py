@@ -1,4 +1,4 @@
-"""Measuring one point: its memory, its programs, and the one timed loop of the Python side."""
+"""Measuring: memory, programs, and the one timed loop of the Python side. A launch is a process of its own."""
 
 from kvbench.worker.bench import Bench
 from kvbench.worker.visit import visit

@@ -1,0 +1,206 @@
+"""Plateaus of a bandwidth staircase, and what each level of cache really holds: declared sizes can lie.
+
+A staircase is the rate of one walk over growing footprints, all else being equal.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+
+from kvbench.model import Machine
+from kvbench.regime import levels
+from kvbench.units import size
+
+APART = 1.10  # rates closer than this belong to levels that cannot be told apart
+TRUSTED = (0.6, 1.5)  # effective over declared size, inside which the declaration stands
+MEMORY_STEP = 1.4  # memory has steps of its own, such as address translation; this one is a cache's end
+
+# Costs of a segmentation, in units of a cell's expected squared deviation.
+_PLATEAU = 12.0  # of each plateau: two cells that agree are one, three plateaus where one will do are not
+_SKIPPED = 8.0  # of a cell on no plateau: less than a misfit, more than what noise explains
+_MISFIT = 18.0  # at most, of a cell on a plateau: one wild cell does not break it
+_NOISE = (
+    0.05,
+    0.08,
+)  # standard deviation of log rates, at least and at most: plateaus slope a little, and steps are no noise
+
+
+@dataclass(frozen=True, slots=True)
+class Plateau:
+    """Neighbouring footprints, at least two, that are walked equally fast."""
+
+    low_bytes: float
+    high_bytes: float
+    gbps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What one cache of a level holds, in bytes: as declared, and as `effective` between two footprints seen.
+
+    effective, low and high are None where unknown; then `note` says why. Else a note is a warning.
+    """
+
+    level: int
+    declared: int
+    effective: float | None
+    low: float | None
+    high: float | None
+    note: str
+
+
+def plateaus(footprints: Sequence[float], rates: Sequence[float]) -> tuple[Plateau, ...]:
+    """The plateaus by rising footprint. Cells of a transition between two belong to none."""
+    sizes, logs = _sorted(footprints, rates)
+    return tuple(
+        Plateau(float(sizes[segment[0]]), float(sizes[segment[1]]), float(np.exp(_level(logs, segment))))
+        for segment in _segments(logs)
+    )
+
+
+def capacities(
+    footprints: Sequence[float], rates: Sequence[float], machine: Machine, cpus: Sequence[int]
+) -> tuple[Capacity, ...]:
+    """The capacity of every declared level, from a staircase of one thread on each of `cpus`, all walking equal shares.
+
+    A level ends where the rate crosses the geometric middle between its plateau and the next. Footprints are those
+    of all threads together; capacities are of one cache, so of a core, a cluster or a domain.
+    """
+    sizes, logs = _sorted(footprints, rates)
+    caches = levels(machine, cpus)
+    counts = [len(caches[level]) for level in caches]
+    totals = [float(sum(cache.size for cache in caches[level])) for level in caches]
+    owners = _owners(_segments(logs), totals, sizes, logs)
+    found = []
+    for place, level in enumerate(caches):
+        declared = int(totals[place] / counts[place])
+        bracket, why = _end(place, list(caches), owners, totals, sizes, logs)
+        if bracket is None:
+            found.append(Capacity(level, declared, None, None, None, f"unknown: {why}"))
+            continue
+        low, effective, high = (bytes_ / counts[place] for bytes_ in bracket)
+        seen = Capacity(level, declared, effective, low, high, "")
+        found.append(replace(seen, note=_warning(seen)))
+    return tuple(found)
+
+
+def corrections(capacities: Sequence[Capacity]) -> Mapping[int, float]:
+    """What to believe instead of the declared sizes, by level: only where the two contradict each other."""
+    return {c.level: c.effective for c in capacities if c.effective and not _trusted(c)}
+
+
+# ---- segments: pairs of first and last cell --------------------------------------------------------------------------
+
+Segment = tuple[int, int]
+
+
+def _sorted(footprints: Sequence[float], rates: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Footprints, rising, and the logarithms of their rates."""
+    order = np.argsort(footprints, kind="stable")
+    return np.asarray(footprints, float)[order], np.log(np.asarray(rates, float)[order])
+
+
+def _segments(logs: np.ndarray) -> list[Segment]:
+    """The cheapest way to cover cells with plateaus and gaps: best[n] is that of the first n cells."""
+    variance = _noise(logs) ** 2
+    best, back = [0.0], [0]
+    for end in range(1, len(logs) + 1):
+        cost, start = best[end - 1] + _SKIPPED, end - 1
+        for first in range(end - 1):
+            cells = logs[first:end]
+            misfit = np.minimum((cells - np.median(cells)) ** 2 / variance, _MISFIT).sum()
+            if best[first] + _PLATEAU + misfit < cost:
+                cost, start = best[first] + _PLATEAU + misfit, first
+        best.append(cost)
+        back.append(start)
+    found, end = [], len(logs)
+    while end > 0:
+        if end - back[end] > 1:
+            found.append((back[end], end - 1))
+        end = back[end]
+    return found[::-1]
+
+
+def _noise(logs: np.ndarray) -> float:
+    """Standard deviation of a cell, from what neighbours differ by; steps are too few to move the median."""
+    if len(logs) < 2:
+        return _NOISE[1]
+    return float(np.clip(1.4826 * np.median(np.abs(np.diff(logs))) / np.sqrt(2.0), *_NOISE))
+
+
+# ---- capacities ------------------------------------------------------------------------------------------------------
+
+
+def _owners(
+    segments: Sequence[Segment], totals: Sequence[float], sizes: np.ndarray, logs: np.ndarray
+) -> list[list[Segment]]:
+    """The segments of each level, and last those of memory.
+
+    A level ends no later than its declared size says. But where that leaves it without a plateau while what lies
+    behind has two, the nearer one clearly faster and from well inside the declared size on, then it was declared too
+    small.
+    """
+    owners: list[list[Segment]] = [[] for _ in (*totals, inf)]
+    for first, last in segments:
+        fits = (place for place, total in enumerate(totals) if sizes[last] <= TRUSTED[1] * total)
+        owners[next(fits, len(totals))].append((first, last))
+    for place, total in enumerate(totals):
+        behind = owners[place + 1]
+        if owners[place] or len(behind) < 2 or sizes[behind[0][0]] > total / 2:
+            continue
+        if _level(logs, behind[0]) - _level(logs, behind[1]) >= np.log(MEMORY_STEP):
+            owners[place].append(behind.pop(0))
+    return owners
+
+
+def _level(logs: np.ndarray, segment: Segment) -> float:
+    """The logarithm of a plateau's rate."""
+    return float(np.median(logs[segment[0] : segment[1] + 1]))
+
+
+def _end(
+    place: int,
+    names: Sequence[int],
+    owners: Sequence[Sequence[Segment]],
+    totals: Sequence[float],
+    sizes: np.ndarray,
+    logs: np.ndarray,
+) -> tuple[tuple[float, float, float] | None, str]:
+    """Where a level ends: the footprint before, the interpolated one, the one after. Or None, and why."""
+    level = f"L{names[place]}"
+    behind = [segment for owned in owners[place + 1 :] for segment in owned]
+    if not owners[place]:
+        return None, f"no two footprints show a plateau of {level} apart from its neighbours'"
+    if not behind:
+        return None, f"no plateau behind that of {level} was seen"
+    last, first = owners[place][-1][1], behind[0][0]
+    if not owners[place + 1] and sizes[first] > totals[place + 1]:
+        return None, f"{level} may end anywhere before {size(sizes[first])}: the level behind it shows no plateau"
+    here, there = _level(logs, owners[place][-1]), _level(logs, behind[0])
+    if here - there < np.log(APART):
+        return None, f"{level} and what lies behind it cannot be told apart: {np.exp(here):.3g} and {np.exp(there):.3g}"
+    falling = logs[last : first + 1]
+    middle = (here + there) / 2
+    if not falling[0] >= middle > falling[-1]:
+        return None, f"{level} and what lies behind it do not differ clearly where they meet"
+    after = int(np.argmax(falling < middle))  # the first, where a noisy transition has several
+    x0, x1 = np.log2(sizes[last + after - 1]), np.log2(sizes[last + after])
+    part = (falling[after - 1] - middle) / (falling[after - 1] - falling[after])
+    return (float(2**x0), float(2 ** (x0 + part * (x1 - x0))), float(2**x1)), ""
+
+
+def _trusted(seen: Capacity) -> bool:
+    """Whether the declared size may be true: it lies within the bracket, or not far from where the rate falls."""
+    least, most = TRUSTED
+    return seen.low <= seen.declared <= seen.high or least <= seen.effective / seen.declared <= most
+
+
+def _warning(seen: Capacity) -> str:
+    if _trusted(seen):
+        return ""
+    found = f"L{seen.level} declares {size(seen.declared)} but serves about {size(seen.effective)}"
+    if seen.effective < seen.declared:
+        return f"{found}: it is shared with others, or the declaration is wrong"
+    return f"{found}: the declaration is wrong, as virtual machines' often are"

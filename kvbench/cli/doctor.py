@@ -1,0 +1,70 @@
+"""kvbench doctor"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+UNFIT = 5  # exit code
+_COLOURS = {"ok": "green", "warn": "yellow", "unknown": "cyan"}
+
+
+@click.command("doctor")
+@click.option("--threads", default="all", show_default=True, help="Threads that would run: a number, or all.")
+@click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket. [default: compact]")
+@click.option("--override", type=click.Path(path_type=Path), help="A TOML file that corrects what the system says.")
+@click.option("--strict", is_flag=True, help=f"Exit with {UNFIT} when a warning stands.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of a table.")
+def command(threads: str, cpus: str | None, override: Path | None, strict: bool, as_json: bool) -> int:
+    """Say whether this machine is fit to be measured now, and what to do where it is not.
+
+    It observes for a second or two and changes nothing.
+    """
+    from kvbench.machine import describe
+    from kvbench.machine.files import Files
+    from kvbench.machine.placement import place
+    from kvbench.machine.preflight import preflight
+
+    files = Files()
+    machine = describe(files, override)
+    checks = preflight(files, machine, place(machine, cpus, threads))
+    if as_json:
+        click.echo(json.dumps(_facts(machine, checks)))
+    else:
+        click.echo("\n".join(_lines(checks)))
+        click.echo(_summary(checks), err=True)
+    return UNFIT if strict and any(check.status == "warn" for check in checks) else 0
+
+
+def _facts(machine: Any, checks: tuple[Any, ...]) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "version": 1,
+        "checks": [asdict(check) for check in checks],
+        "fingerprint": machine.fingerprint,
+        "environment": machine.environment,
+    }
+
+
+def _lines(checks: tuple[Any, ...]) -> list[str]:
+    """A line for each check; below what is not ok, why it matters and what to do."""
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    width = max(len(check.name) for check in checks)
+    lines = []
+    for check in checks:
+        word = f"{check.status:<7}"
+        word = click.style(word, fg=_COLOURS[check.status]) if colour else word
+        lines.append(f"{word}  {check.name:<{width}}  {check.value}".rstrip())
+        if check.status != "ok":
+            lines += [f"{'':<9}{text}" for text in (f"why: {check.why}", f"do:  {check.advice}") if text[5:]]
+    return lines
+
+
+def _summary(checks: tuple[Any, ...]) -> str:
+    counts = {status: sum(check.status == status for check in checks) for status in _COLOURS}
+    warnings = f"{counts['warn']} warning{'s' * (counts['warn'] != 1)}"
+    return f"{len(checks)} checks: {counts['ok']} ok, {warnings}, {counts['unknown']} unknown"

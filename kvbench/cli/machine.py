@@ -1,0 +1,119 @@
+"""kvbench machine"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+ERRORS = 4  # exit code: finished, but not every point was measured
+
+
+@click.command("machine")
+@click.option("--quick", is_flag=True, help="Fewer footprints, CPU sets and page kinds: a minute at most.")
+@click.option("--identify", is_flag=True, help="Say who the machine is, and measure nothing.")
+@click.option("--threads", default="all", show_default=True, help="Threads at most: a number, or all.")
+@click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket. [default: compact]")
+@click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
+@click.option("--pages", help="One kind of pages. [default: transparent huge ones; without --quick base pages too]")
+@click.option("--override", type=click.Path(path_type=Path), help="A TOML file that corrects what the system says.")
+@click.option("--seed", default=1, show_default=True, help="Of the order in which points are visited.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Where the profile goes. [default: by fingerprint, below $XDG_STATE_HOME/kvbench]",
+)
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw the staircase too, as .png or .svg.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+def command(**asked: Any) -> int:
+    """Measure what this machine can do: reads, stores and copies at every cache level and from memory, FMA peak,
+    latency and clock. Every other figure of kvbench is held against such ceilings of its own run.
+    """
+    from kvbench.analysis.machine import profile
+    from kvbench.machine import describe
+    from kvbench.machine.files import Files
+    from kvbench.machine.placement import place
+    from kvbench.machine.preflight import preflight
+    from kvbench.report.machine import identity, text
+
+    files = Files()
+    machine = describe(files, asked["override"])
+    if asked["identify"]:
+        click.echo(_json(profile(machine)) if asked["as_json"] else "\n".join(identity(machine)))
+        return 0
+    cpus = place(machine, asked["cpus"], asked["threads"])
+    checks = preflight(files, machine, cpus)
+    records = _measure(machine, cpus, asked)
+    found = profile(machine, checks, records)
+    _keep(found, asked["out"])
+    if asked["plot"]:
+        _draw(found, asked["plot"])
+    click.echo(_json(found) if asked["as_json"] else "\n".join(text(found)))
+    return _complain(records)
+
+
+def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list[Any]:
+    from kvbench.analysis.machine import describe_record
+    from kvbench.cli._progress import follow
+    from kvbench.machine import available_memory
+    from kvbench.native import default_library
+    from kvbench.plan import Scope, ceilings
+    from kvbench.runner import run
+
+    library = default_library()
+    best = library.isa(asked["isa"])
+    tiers = (*(isa for isa in library.isas() if isa != best), best)
+    pages = _pages(asked["pages"], asked["quick"])
+    plan = ceilings(machine, Scope(cpus, tiers, available_memory(), pages, asked["quick"], asked["seed"]))
+    return list(follow(run(plan), len(plan.points) * plan.launches, describe_record))
+
+
+def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:
+    """The kinds to measure with, the usual one first."""
+    from kvbench.native import default_library, pages_given
+
+    if asked is not None:
+        default_library().number("pages", asked)
+        return (asked,)
+    base, *others = pages_given(1)
+    usual = "thp" if "thp" in others else base
+    return (usual,) if quick or usual == base else (usual, base)
+
+
+def _keep(found: Any, path: Path | None) -> None:
+    """A profile without a place is no reason to lose what was measured."""
+    from kvbench.analysis.machine import plain
+    from kvbench.store import write_json
+
+    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    path = path or home / "kvbench" / found.machine.fingerprint / "machine.json"
+    try:
+        write_json(path, plain(found))
+        click.echo(f"profile: {path}", err=True)
+    except OSError as error:
+        click.echo(f"kvbench: the profile is not kept: {error} (name another place with --out)", err=True)
+
+
+def _draw(found: Any, path: Path) -> None:
+    from kvbench.report.staircase import draw
+
+    draw(found, path)
+    click.echo(f"plot: {path}", err=True)
+
+
+def _json(found: Any) -> str:
+    from kvbench.analysis.machine import plain
+
+    return json.dumps(plain(found))
+
+
+def _complain(records: list[Any]) -> int:
+    failed = [record for record in records if record.error]
+    if failed:
+        first = failed[0]
+        click.echo(
+            f"kvbench: {len(failed)} of {len(records)} visits failed, first {first.point.kernel}: {first.error}",
+            err=True,
+        )
+    return ERRORS if failed else 0

@@ -1,0 +1,85 @@
+"""What the CPU calls itself."""
+
+import hashlib
+import os
+import platform
+from contextlib import suppress
+from pathlib import Path
+
+from kvbench.machine.arm import implementer_name, part_name, parts
+from kvbench.machine.files import Files
+from kvbench.machine.processors import processors
+from kvbench.model import Fact
+
+_NAMES = ("model name", "cpu model", "cpu", "uarch")  # as x86, MIPS, POWER and RISC-V kernels spell it
+_NUMBERS = (
+    "vendor_id",
+    "cpu family",
+    "model",
+    "stepping",
+    "CPU implementer",
+    "CPU variant",
+    "CPU part",
+    "CPU revision",
+)
+
+
+def brand(files: Files) -> Fact:
+    """The kernel first: py-cpuinfo takes a second, and knows few Arm cores."""
+    listed = processors(files)
+    for fields in listed.values():
+        for name in _NAMES:
+            if fields.get(name):
+                return Fact(" ".join(fields[name].split()), "/proc/cpuinfo", "high")
+    if files.live and (name := _from_library(identity(files))):
+        return Fact(name, "py-cpuinfo", "low")
+    names = sorted({part_name(part) for part in parts(files, tuple(listed)).values()})
+    if names:
+        return Fact(" + ".join(names), "/proc/cpuinfo, CPU part", "low", "the core's name; the chip's is not known")
+    return Fact(None, "/proc/cpuinfo", "none", "the kernel lists no model name and no part number")
+
+
+def vendor(files: Files) -> Fact:
+    listed = processors(files)
+    for fields in listed.values():
+        if name := fields.get("vendor_id"):
+            return Fact(name, "/proc/cpuinfo", "high")
+    for implementer, _ in parts(files, tuple(listed)).values():
+        return Fact(implementer_name(implementer), "/proc/cpuinfo, CPU implementer", "high")
+    return Fact(None, "/proc/cpuinfo", "none", "the kernel lists neither a vendor nor an implementer")
+
+
+def architecture(files: Files) -> Fact:
+    stated = files.text("/proc/sys/kernel/arch")
+    return Fact(stated or platform.machine(), "/proc/sys/kernel/arch" if stated else "uname", "high")
+
+
+def identity(files: Files) -> list[list[str]]:
+    """The numbers and names by which the kinds of CPU here are told from all others."""
+    rows = {tuple(fields.get(name, "") for name in (*_NUMBERS, *_NAMES)) for fields in processors(files).values()}
+    return [list(row) for row in sorted(rows)]
+
+
+def _from_library(identified: list[list[str]]) -> str:
+    """py-cpuinfo's name, looked up once per kind of CPU and kept on disk, where that can be written."""
+    key = hashlib.sha256(repr((identified, platform.machine())).encode()).hexdigest()[:16]
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    kept = Path(home, "kvbench", f"brand-{key}")
+    with suppress(OSError, UnicodeError):
+        return kept.read_text().strip()
+    name = _ask_library()
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        new = kept.with_name(f"{kept.name}.{os.getpid()}")
+        new.write_text(f"{name}\n")
+        new.replace(kept)
+    return name
+
+
+def _ask_library() -> str:
+    try:
+        import cpuinfo
+
+        return " ".join(cpuinfo.get_cpu_info().get("brand_raw", "").split())
+    except (ImportError, OSError, ValueError):
+        return ""

@@ -1,0 +1,101 @@
+"""Logical CPUs: which are online, which this process may use, which of them are one core, one socket, one node."""
+
+import os
+from collections.abc import Iterable
+
+from kvbench.machine.files import Files
+from kvbench.machine.processors import processors
+from kvbench.model import Cpu
+
+_SYSFS = "/sys/devices/system/cpu"
+_HIGHEST = 1 << 16  # far beyond any kernel's
+
+
+def cpu_list(text: str) -> frozenset[int]:
+    """ "0-2,5" as {0, 1, 2, 5}. ValueError for what is no such list."""
+    cpus: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, dash, last = part.partition("-")
+        ends = int(first), int(last if dash else first)
+        if not ends[0] <= ends[1] <= _HIGHEST:
+            raise ValueError(f"{part!r} is no range of CPUs")
+        cpus.update(range(ends[0], ends[1] + 1))
+    return frozenset(cpus)
+
+
+def cpu_text(cpus: Iterable[int]) -> str:
+    """{0, 1, 2, 5} as "0-2,5"."""
+    runs: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if runs and cpu == runs[-1][1] + 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def read_list(files: Files, path: str) -> frozenset[int]:
+    """The CPU list in a file; empty where there is none."""
+    try:
+        return cpu_list(files.text(path) or "")
+    except ValueError:
+        return frozenset()
+
+
+def online_cpus(files: Files) -> tuple[int, ...]:
+    """From the kernel's list, else from whom it shows or lists, else those that this process may use."""
+    online = set(read_list(files, f"{_SYSFS}/online"))
+    if not online:
+        shown = (path.rpartition("/cpu")[2] for path in files.glob(f"{_SYSFS}/cpu[0-9]*"))
+        online = {int(cpu) for cpu in shown if files.number(f"{_SYSFS}/cpu{cpu}/online") != 0}
+    return tuple(sorted(online or processors(files) or os.sched_getaffinity(0)))
+
+
+def allowed_cpus(files: Files | None = None) -> tuple[int, ...]:
+    """The affinity mask, of the online CPUs. A made-up tree may state its own mask in /proc/self/status."""
+    files = files or Files()
+    mask = frozenset(os.sched_getaffinity(0))
+    if files.live:
+        return tuple(sorted(mask))
+    online = frozenset(online_cpus(files))
+    return tuple(sorted((_stated_mask(files) or mask) & online or online))
+
+
+def _stated_mask(files: Files) -> frozenset[int]:
+    for line in (files.text("/proc/self/status") or "").splitlines():
+        name, _, value = line.partition(":")
+        if name == "Cpus_allowed_list":
+            return cpu_list(value.strip())
+    return frozenset()
+
+
+def logical_cpus(files: Files, nodes: dict[int, int]) -> tuple[tuple[Cpu, ...], str, str]:
+    """Online CPUs, where that is from, and what is doubtful about it. `nodes` gives the node of a CPU."""
+    online, listed = online_cpus(files), processors(files)
+    if all(_siblings(files, cpu) for cpu in online):
+        source = f"{_SYSFS}/cpu*/topology"
+        cores = {cpu: _siblings(files, cpu) for cpu in online}
+        sockets = {cpu: files.number(f"{_SYSFS}/cpu{cpu}/topology/physical_package_id") for cpu in online}
+    elif all({"physical id", "core id"} <= listed.get(cpu, {}).keys() for cpu in online):
+        source = "/proc/cpuinfo"
+        where = {cpu: (listed[cpu]["physical id"], listed[cpu]["core id"]) for cpu in online}
+        cores = {cpu: frozenset(other for other in online if where[other] == where[cpu]) for cpu in online}
+        sockets = {cpu: int(listed[cpu]["physical id"]) for cpu in online}
+    else:
+        source = "assumed"
+        cores, sockets = {cpu: frozenset({cpu}) for cpu in online}, dict.fromkeys(online)
+    doubt = "" if source != "assumed" else "the kernel shows no topology: every CPU counts as a core of one socket"
+    if not doubt and any(socket is None or socket < 0 for socket in sockets.values()):
+        doubt = "the firmware numbers no sockets: taken as one"
+    return tuple(_cpu(cpu, cores[cpu] & set(online), sockets[cpu], nodes.get(cpu, 0)) for cpu in online), source, doubt
+
+
+def _cpu(cpu: int, core: frozenset[int], socket: int | None, node: int) -> Cpu:
+    threads = sorted(core | {cpu})
+    return Cpu(cpu=cpu, core=threads[0], socket=max(0, socket or 0), node=node, thread=threads.index(cpu))
+
+
+def _siblings(files: Files, cpu: int) -> frozenset[int]:
+    """CPUs of the same core; the second name is that of older kernels."""
+    folder = f"{_SYSFS}/cpu{cpu}/topology"
+    return read_list(files, f"{folder}/core_cpus_list") or read_list(files, f"{folder}/thread_siblings_list")

@@ -1,0 +1,78 @@
+"""The Machine, put together: CPUs, caches and nodes, and every fact with its source."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from kvbench.machine import limits
+from kvbench.machine.brand import architecture, brand, identity, vendor
+from kvbench.machine.caches import data_caches
+from kvbench.machine.cpus import allowed_cpus, logical_cpus, online_cpus
+from kvbench.machine.dram import dram_peak
+from kvbench.machine.facts import as_stated, cache_facts, cpu_facts, kind_fact, limit_facts, node_facts
+from kvbench.machine.files import Files
+from kvbench.machine.identity import environment, fingerprint, system_facts
+from kvbench.machine.kinds import core_kinds
+from kvbench.machine.nodes import numa_nodes
+from kvbench.machine.override import Override, load
+from kvbench.machine.sanity import doubts
+from kvbench.machine.virtual import container, hypervisor, is_virtual
+from kvbench.model import DataCache, Fact, Machine, Node
+
+
+def describe(files: Files | None = None, override: Path | None = None) -> Machine:
+    """The machine as this process sees it, corrected by the file `override`.
+
+    Both fingerprints are of what was found: a correction makes no other machine of it.
+    """
+    files, given = files or Files(), load(override) if override else Override()
+    online, allowed = online_cpus(files), allowed_cpus(files)
+    shown = numa_nodes(files, online)
+    nodes = shown or (Node(0, online, limits.total_memory(files)),)
+    kinds, kinds_source = core_kinds(files, online)
+    found, source, doubt = logical_cpus(files, {cpu: node.node for node in nodes for cpu in node.cpus})
+    found = tuple(replace(cpu, kind=_kind(kinds, cpu.cpu)) for cpu in found)
+    declared = tuple(data_caches(online, files))
+    cpus, caches = given.cpus(found), given.caches(declared, online)
+
+    own = _own(files)
+    virtual = is_virtual(given.fact("hypervisor", own["hypervisor"]))
+    doubted = doubts(cpus, caches, nodes, virtual)
+    counted = cpu_facts(cpus, source, doubt, virtual) | node_facts(shown, cpus, virtual)
+    counted |= cache_facts(caches, bool(doubted), virtual)
+    counted |= {"core_kinds": kind_fact(kinds, kinds_source), "dram_peak": dram_peak(files, nodes, virtual)}
+    stated = as_stated(own, ("brand", "microcode")) if virtual else {}
+    return Machine(
+        cpus=cpus,
+        allowed=allowed,
+        caches=caches,
+        nodes=nodes,
+        facts=given.corrected({**own, **stated, **counted}),
+        warnings=tuple(filter(None, (doubt, *doubted, *_lacks(caches, kinds)))),
+        fingerprint=fingerprint([own["architecture"].value, identity(files)], found, declared, nodes),
+        environment=environment(own, allowed),
+    )
+
+
+def _own(files: Files) -> dict[str, Fact]:
+    """Facts that are read, not counted."""
+    return {
+        "brand": brand(files),
+        "vendor": vendor(files),
+        "architecture": architecture(files),
+        "hypervisor": hypervisor(files),
+        "container": container(files),
+        **system_facts(files),
+        **limit_facts(files),
+    }
+
+
+def _lacks(caches: tuple[DataCache, ...], kinds: dict[str, tuple[int, ...]]) -> Iterator[str]:
+    if not caches:
+        yield "no cache is declared: sizes must come from an override file, or be seen in measured bandwidth"
+    if kinds:
+        yield f"cores of {len(kinds)} kinds ({', '.join(kinds)}): threads on both share work unevenly; name one's CPUs"
+
+
+def _kind(kinds: dict[str, tuple[int, ...]], cpu: int) -> str:
+    return next((kind for kind, members in kinds.items() if cpu in members), "")

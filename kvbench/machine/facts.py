@@ -1,0 +1,96 @@
+"""Facts counted from CPUs, nodes and caches, and those about this process's limits."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+
+from kvbench.machine import limits
+from kvbench.machine.caches import last_levels
+from kvbench.machine.cpus import cpu_text
+from kvbench.machine.files import Files
+from kvbench.machine.nodes import nodes_per_socket
+from kvbench.model import Cpu, DataCache, Fact, Node
+from kvbench.units import size
+
+_NODES = "/sys/devices/system/node"
+_CACHES = "/sys/devices/system/cpu/cpu*/cache"
+_GUEST = "a hypervisor states it"
+
+
+def cpu_facts(cpus: tuple[Cpu, ...], source: str, doubt: str, virtual: bool) -> dict[str, Fact]:
+    """sockets, cores, smt (CPUs of a core at most). `doubt` is what may be wrong with the numbers of sockets."""
+    cores = Counter(cpu.core for cpu in cpus)
+    if source == "assumed" and max(cores.values()) == 1:
+        return dict.fromkeys(("sockets", "cores", "smt"), Fact(None, source, "none", doubt))
+    trust, note = ("low", _GUEST) if virtual else ("high", "")
+    return {
+        "sockets": Fact(len({cpu.socket for cpu in cpus}), source, "low" if doubt else trust, doubt or note),
+        "cores": Fact(len(cores), source, trust, note),
+        "smt": Fact(max(cores.values()), source, trust, note),
+    }
+
+
+def node_facts(nodes: tuple[Node, ...], cpus: tuple[Cpu, ...], virtual: bool) -> dict[str, Fact]:
+    """nodes, and snc: nodes with CPUs in a socket, where 1 is off."""
+    if not nodes:
+        return dict.fromkeys(("nodes", "snc"), Fact(None, _NODES, "none", "the kernel shows no NUMA nodes"))
+    trust, note = ("low", _GUEST) if virtual else ("high", "")
+    alone = [node.node for node in nodes if not node.cpus]
+    return {
+        "nodes": Fact(len(nodes), _NODES, trust, f"of memory alone: {cpu_text(alone)}" if alone else note),
+        "snc": Fact(nodes_per_socket(cpus), _NODES, trust, note),
+    }
+
+
+def cache_facts(caches: tuple[DataCache, ...], doubted: bool, virtual: bool) -> dict[str, Fact]:
+    """l1d, l2, l3: bytes of one cache, the largest where they differ; domains: CPUs of each last level."""
+    facts = {name: _level(caches, level) for level, name in enumerate(("l1d", "l2", "l3"), 1)}
+    groups = [cpu_text(cache.cpus) for cache in last_levels(caches)]
+    facts["domains"] = Fact(
+        groups or None, _CACHES, "high" if groups else "none", "" if groups else "no cache declared"
+    )
+    for name in ("l3", "domains"):
+        if facts[name].value and (doubted or virtual):
+            note = "; ".join(filter(None, (facts[name].note, _GUEST if virtual else "it contradicts itself")))
+            facts[name] = replace(facts[name], confidence="low", note=note)
+    return facts
+
+
+def _level(caches: tuple[DataCache, ...], level: int) -> Fact:
+    counts = Counter(cache.size for cache in caches if cache.level == level)
+    if not counts:
+        return Fact(None, _CACHES, "none", "no such cache is declared")
+    note = ", ".join(f"{count} of {size(each)}" for each, count in sorted(counts.items(), reverse=True))
+    return Fact(max(counts), _CACHES, "high", note)
+
+
+def kind_fact(kinds: dict[str, tuple[int, ...]], source: str) -> Fact:
+    note = "" if kinds else "nothing tells the cores apart"
+    return Fact({kind: cpu_text(members) for kind, members in kinds.items()}, source, "high" if kinds else "low", note)
+
+
+def limit_facts(files: Files) -> dict[str, Fact]:
+    """What is no limit is "unlimited"."""
+    facts = {}
+    total, counts = limits.total_memory(files), limits.throttled(files)
+    for name, controller, limit in (
+        ("quota", "cpu", limits.quota_cpus(files)),
+        ("memory_limit", "memory", limits.memory_limit(files)),
+    ):
+        source = f"control groups, {controller}"
+        if limits.has_groups(files, controller):
+            facts[name] = Fact("unlimited" if limit is None else limit, source, "high")
+        else:
+            facts[name] = Fact(None, source, "none", "no control group is shown to this process")
+    if counts:
+        facts["throttled"] = Fact(asdict(counts), "control groups, cpu.stat", "high")
+    else:
+        facts["throttled"] = Fact(None, "control groups, cpu.stat", "none", "no group counts it")
+    facts["memory"] = Fact(total, "/proc/meminfo", "high" if total else "none", "" if total else "it cannot be read")
+    return facts
+
+
+def as_stated(facts: dict[str, Fact], names: Iterable[str]) -> dict[str, Fact]:
+    """Those that a guest has only its hypervisor's word for."""
+    known = {name: facts[name] for name in names if facts[name].value is not None}
+    return {name: replace(fact, confidence="low", note=fact.note or _GUEST) for name, fact in known.items()}

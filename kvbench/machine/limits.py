@@ -1,0 +1,146 @@
+"""What control groups leave to this process: CPU quota and memory, from its own group up to the root."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from kvbench.machine.files import Files
+
+_UNLIMITED = 1 << 62  # version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
+_ROOT = "/sys/fs/cgroup"
+
+
+@dataclass(frozen=True, slots=True)
+class Throttling:
+    """Since the groups began: periods in which CPUs were wanted, those of them cut short, and for how long in all."""
+
+    periods: int
+    throttled: int
+    seconds: float
+
+
+def has_groups(files: Files, controller: str) -> bool:
+    return next(_groups(files, controller), None) is not None
+
+
+def quota_cpus(files: Files) -> float | None:
+    """CPUs' worth of time that the tightest group allows; None without a limit."""
+    quotas = []
+    for group in _groups(files, "cpu"):
+        words = (files.text(f"{group}/cpu.max") or "").split()
+        if len(words) != 2:
+            words = [files.text(f"{group}/cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+        if all(word.isdigit() and int(word) for word in words):
+            quotas.append(int(words[0]) / int(words[1]))
+    return min(quotas, default=None)
+
+
+def throttled(files: Files) -> Throttling | None:
+    """Over all groups that this process is in; None where none counts. Two readings tell what happened between."""
+    counts = [counted for group in _groups(files, "cpu") if (counted := _table(files, f"{group}/cpu.stat"))]
+    counts = [counted for counted in counts if "nr_throttled" in counted]
+    if not counts:
+        return None
+    return Throttling(
+        periods=sum(counted.get("nr_periods", 0) for counted in counts),
+        throttled=sum(counted["nr_throttled"] for counted in counts),
+        seconds=sum(
+            counted.get("throttled_usec", 0) / 1e6 + counted.get("throttled_time", 0) / 1e9 for counted in counts
+        ),
+    )
+
+
+def memory_limit(files: Files) -> int | None:
+    """Bytes that the tightest group allows; None without a limit."""
+    limits = [limit for group in _groups(files, "memory") if (limit := _limit(files, group)) is not None]
+    return min(limits, default=None)
+
+
+def available_memory(files: Files | None = None) -> int:
+    """Bytes that this process may still take: what the system has available, or what a group leaves, if less."""
+    files = files or Files()
+    free = _system(files)
+    for group in _groups(files, "memory"):
+        limit = _limit(files, group)
+        used = files.number(f"{group}/memory.current") or files.number(f"{group}/memory.usage_in_bytes") or 0
+        table = _table(files, f"{group}/memory.stat")
+        reclaimable = table.get("total_inactive_file", table.get("inactive_file", 0))  # page cache gives way
+        if limit is not None:
+            free = min(free, limit - max(0, used - reclaimable))
+    return max(0, free)
+
+
+def total_memory(files: Files) -> int | None:
+    return _meminfo(files).get("MemTotal")
+
+
+def _system(files: Files) -> int:
+    table = _meminfo(files)
+    if "MemAvailable" in table:
+        return table["MemAvailable"]
+    if "MemFree" in table:
+        return table["MemFree"] + table.get("Cached", 0)
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _meminfo(files: Files) -> dict[str, int]:
+    return {name.rstrip(":"): kib << 10 for name, kib in _table(files, "/proc/meminfo").items()}
+
+
+def _limit(files: Files, group: str) -> int | None:
+    """memory.high counts: a group above it is made to wait. Ancestors out of sight count in the version 1 table."""
+    limits = [files.number(f"{group}/memory.{name}") for name in ("max", "high", "limit_in_bytes")]
+    limits.append(_table(files, f"{group}/memory.stat").get("hierarchical_memory_limit"))
+    return min((limit for limit in limits if limit is not None and limit < _UNLIMITED), default=None)
+
+
+def _table(files: Files, path: str) -> dict[str, int]:
+    """Lines of a name and a number."""
+    rows = (line.split() for line in (files.text(path) or "").splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit()}
+
+
+def _groups(files: Files, controller: str) -> Iterator[str]:
+    """Folders of this process's groups that may limit `controller`, the innermost first, of both versions."""
+    paths = _paths(files)
+    for root, point, kind in _mounts(files, controller):
+        path = paths.get("" if kind == "cgroup2" else controller, "/")
+        folder = _below(path, root)
+        if folder is None or not files.exists(f"{point}/{folder}"):
+            folder = PurePosixPath()  # another namespace's name for it: the mount shows our own group at its top
+        for part in (folder, *folder.parents):
+            yield point if part == PurePosixPath() else f"{point}/{part}"
+
+
+def _below(path: str, root: str) -> PurePosixPath | None:
+    try:
+        folder = PurePosixPath(path).relative_to(root)
+    except ValueError:
+        return None
+    return None if ".." in folder.parts else folder
+
+
+def _paths(files: Files) -> dict[str, str]:
+    """The group of this process by controller; version 2 has one for all, under ""."""
+    paths = {}
+    for line in (files.text("/proc/self/cgroup") or "").splitlines():
+        _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        paths.update(dict.fromkeys(controllers.split(","), path or "/"))
+    return paths
+
+
+def _mounts(files: Files, controller: str) -> list[tuple[str, str, str]]:
+    """(root, mount point, type) of hierarchies with this controller; the usual places where mounts are not shown."""
+    found = []
+    for line in (files.text("/proc/self/mountinfo") or "").splitlines():
+        fields, _, rest = line.partition(" - ")
+        words, kind = fields.split(), rest.split()
+        if len(words) > 4 and len(kind) > 2 and (kind[0] == "cgroup2" or _holds(kind, controller)):
+            found.append((words[3], words[4], kind[0]))
+    usual = (("/", _ROOT, "cgroup2"), ("/", f"{_ROOT}/{controller}", "cgroup"), ("/", f"{_ROOT}/cpu,cpuacct", "cgroup"))
+    return found or [mount for mount in usual if files.exists(mount[1])]
+
+
+def _holds(kind: list[str], controller: str) -> bool:
+    return kind[0] == "cgroup" and controller in kind[2].split(",")

@@ -1,0 +1,123 @@
+"""Which CPU each thread runs on.
+
+compact  fills one L3 domain after the other        domain  one L3 domain alone
+scatter  deals threads out over sockets, nodes,     node    one NUMA node alone
+         domains in turn                            socket  one socket alone
+
+Whatever the word, every physical core gets a thread before an SMT sibling gets one, and strong cores before weak ones.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, zip_longest
+
+from kvbench.errors import BadArgument
+from kvbench.machine.caches import last_levels
+from kvbench.machine.cpus import cpu_text
+from kvbench.model import Cpu, Machine
+
+_WORDS = ("compact", "scatter", "domain", "node", "socket")
+
+
+def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tuple[int, ...]:
+    """One CPU for each thread. `cpus` is a word, or a list that is taken as it stands; by default compact.
+
+    Without a number of threads: one for each physical core (CPU of a list), and no more than the quota pays for. With
+    more threads than CPUs it begins again at the first.
+    """
+    if cpus is None or cpus in _WORDS:
+        order = _ordered(machine, cpus or "compact")
+        cores = sum(not rank for rank in _ranks(machine, order).values())
+    else:
+        order = _listed(machine, cpus)
+        cores = len(order)
+    count = _count(threads)
+    if count is None:
+        count = max(1, min(cores, _paid(machine)))
+    return tuple(order[thread % len(order)] for thread in range(count))
+
+
+def _count(threads: str | int | None) -> int | None:
+    if threads is None or threads == "all":
+        return None
+    text = str(threads)
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise BadArgument(f"--threads is {text!r}", "a number from 1 on, or all")
+    return int(text)
+
+
+def _paid(machine: Machine) -> float:
+    """Threads that never wait for the quota: spinning at a barrier, a paused one would hold up all others."""
+    quota = machine.facts["quota"].value
+    return math.floor(quota) if isinstance(quota, int | float) else math.inf
+
+
+def _listed(machine: Machine, text: str) -> tuple[int, ...]:
+    """In the order given, each once."""
+    allowed, found = set(machine.allowed), dict[int, None]()
+    for part in filter(None, text.replace(" ", "").split(",")):
+        first, dash, last = part.partition("-")
+        ends = (first, last if dash else first)
+        if not all(end.isascii() and end.isdigit() for end in ends) or int(ends[0]) > int(ends[1]):
+            raise BadArgument(f"--cpus: {part!r} is not known", f"a list such as 0-3,8, or one of: {', '.join(_WORDS)}")
+        for cpu in range(int(ends[0]), int(ends[1]) + 1):
+            if cpu not in allowed:
+                online = any(cpu == one.cpu for one in machine.cpus)
+                why = "not allowed to this process" if online else "not online"
+                raise BadArgument(f"--cpus: CPU {cpu} is {why}", f"allowed: {cpu_text(allowed)}")
+            found[cpu] = None
+    if not found:
+        raise BadArgument(f"--cpus is {text!r}", f"a list such as 0-3,8, or one of: {', '.join(_WORDS)}")
+    return tuple(found)
+
+
+def _ordered(machine: Machine, word: str) -> tuple[int, ...]:
+    """The allowed CPUs that a word means, in the order in which threads take them."""
+    home = _domains(machine)
+    allowed = [cpu for cpu in machine.cpus if cpu.cpu in machine.allowed]
+    levels: tuple[Callable[[Cpu], int], ...] = (lambda cpu: cpu.socket, lambda cpu: cpu.node, lambda cpu: home[cpu.cpu])
+    if word == "domain" and not machine.caches:
+        raise BadArgument("--cpus: no cache is declared, so there are no domains to choose from", "node or socket")
+    if word in ("domain", "node", "socket"):
+        level = levels[("socket", "node", "domain").index(word)]
+        allowed = max(_groups(allowed, level), key=lambda group: len({cpu.core for cpu in group}))
+    kinds = list(machine.facts["core_kinds"].value or ())
+    allowed.sort(key=lambda cpu: (*(level(cpu) for level in levels), cpu.cpu))
+    ranks = _ranks(machine, [cpu.cpu for cpu in allowed])
+    turns: dict[tuple[int, int], list[Cpu]] = {}
+    for cpu in allowed:
+        turns.setdefault((ranks[cpu.cpu], kinds.index(cpu.kind) if cpu.kind in kinds else 0), []).append(cpu)
+    deal = levels if word == "scatter" else ()
+    return tuple(chain.from_iterable(_dealt(turns[turn], deal) for turn in sorted(turns)))
+
+
+def _domains(machine: Machine) -> dict[int, int]:
+    """The lowest CPU of each CPU's domain; CPUs without any cache are in a domain together."""
+    home = dict.fromkeys((cpu.cpu for cpu in machine.cpus), -1)
+    for cache in last_levels(machine.caches):
+        home.update(dict.fromkeys(cache.cpus, min(cache.cpus)))
+    return home
+
+
+def _ranks(machine: Machine, order: Iterable[int]) -> dict[int, int]:
+    """0 for the first of a core's CPUs in this order, 1 for its next: the lowest may not be allowed."""
+    core, seen, ranks = {cpu.cpu: cpu.core for cpu in machine.cpus}, dict[int, int](), {}
+    for cpu in order:
+        ranks[cpu] = seen.get(core[cpu], 0)
+        seen[core[cpu]] = ranks[cpu] + 1
+    return ranks
+
+
+def _groups(cpus: list[Cpu], level: Callable[[Cpu], int]) -> list[list[Cpu]]:
+    groups: dict[int, list[Cpu]] = {}
+    for cpu in cpus:
+        groups.setdefault(level(cpu), []).append(cpu)
+    return list(groups.values())
+
+
+def _dealt(cpus: list[Cpu], levels: tuple[Callable[[Cpu], int], ...]) -> Iterator[int]:
+    """One of each socket in turn; of a socket's, one of each node in turn; of a node's, one of each domain."""
+    if not levels:
+        return iter([cpu.cpu for cpu in cpus])
+    hands = [_dealt(group, levels[1:]) for group in _groups(cpus, levels[0])]
+    return (cpu for cpu in chain.from_iterable(zip_longest(*hands)) if cpu is not None)

@@ -1,0 +1,98 @@
+"""What this process may use of the machine, and whom it shares that with."""
+
+from math import floor
+
+from kvbench.machine.cpus import cpu_text
+from kvbench.machine.preflight.check import Finding, check, ok, warn
+from kvbench.machine.preflight.scene import Scene
+
+
+@check("allowed CPUs", "CPUs outside the mask may work for others, in the same last-level cache and on the same memory")
+def allowed(scene: Scene) -> Finding:
+    machine = scene.machine
+    mine, online = set(machine.allowed), {cpu.cpu for cpu in machine.cpus}
+    if not online:
+        raise LookupError("the system does not say which CPUs are online")
+    value = f"{len(mine)} of {len(online)}: {cpu_text(mine)}"
+    if mine >= online:
+        return ok(value)
+    shared = [cache for cache in machine.caches if mine & set(cache.cpus) and set(cache.cpus) & online - mine]
+    if not machine.caches:
+        raise LookupError(f"{value}; the system does not say with whom they share caches")
+    if not shared:
+        return ok(value)
+    level = max(cache.level for cache in shared)
+    others = {cpu for cache in shared for cpu in cache.cpus} & online - mine
+    return warn(
+        f"{value}; L{level} shared with {cpu_text(others)}", "allow whole caches, see lscpu -e: taskset -c LIST"
+    )
+
+
+@check("SMT", "two threads of a core share its caches and its line fill buffers; one of them already fills those")
+def smt(scene: Scene) -> Finding:
+    if scene.fact("smt") == 1:
+        return ok("off or not there")
+    cores: dict[int, set[int]] = {}
+    for cpu in scene.machine.cpus:
+        cores.setdefault(cpu.core, set()).add(cpu.cpu)
+    mine = set(scene.machine.allowed)
+    used = [cpus for cpus in cores.values() if cpus & mine]
+    foreign = set().union(*used) - mine
+    if foreign:
+        value = f"on; on CPUs {cpu_text(foreign)}, of the same cores, others may run"
+        return warn(value, "allow whole cores, see lscpu -e: taskset -c LIST")
+    doubled = len(set(scene.cpus)) - len([cpus for cpus in used if cpus & set(scene.cpus)])
+    if doubled:
+        return warn(f"on; {doubled} cores would run two threads", "name one CPU of each core, or leave out --cpus")
+    return ok(f"on; {len(mine)} CPUs of {len(used)} cores, one thread per core")
+
+
+@check("core kinds", "a pass ends with its slowest thread: beside slow cores the fast ones mostly wait")
+def core_kinds(scene: Scene) -> Finding:
+    kinds: dict[str, set[int]] = {}
+    for cpu in scene.machine.cpus:
+        if cpu.cpu in scene.cpus:
+            kinds.setdefault(cpu.kind, set()).add(cpu.cpu)
+    if not kinds:
+        raise LookupError("nothing is known of these CPUs")
+    if len(kinds) == 1:
+        return ok(next(iter(kinds)) or "one")
+    value = "; ".join(f"{kind or 'other'}: {cpu_text(cpus)}" for kind, cpus in sorted(kinds.items()))
+    return warn(value, "measure one kind at a time: --cpus LIST")
+
+
+@check("CPU quota", "threads that spin while they wait use the quota up; then all of them stand still")
+def quota(scene: Scene) -> Finding:
+    cpus, threads = scene.fact("quota"), len(scene.cpus)
+    if cpus == "unlimited":
+        return ok("none")
+    value = f"{cpus:.3g} CPUs' worth of time; threads: {threads}, allowed CPUs: {len(scene.machine.allowed)}"
+    if threads <= cpus:
+        return ok(value)
+    fewer = f", or use --threads {floor(cpus)}" if cpus >= 1 else ""
+    return warn(value, f"raise the control group's CPU quota to {threads}{fewer}")
+
+
+@check("throttling", "a throttled thread stands still for most of 100 ms, and the samples show that, not the memory")
+def throttling(scene: Scene) -> Finding:
+    before, after = scene.loaded.throttled
+    if before is None or after is None:
+        raise LookupError("no control group counts it")
+    since = f"{after.throttled} of {after.periods} periods since the group began"
+    if after.throttled > before.throttled:
+        return warn(f"now; {since}", "raise the CPU quota of the control group, or use fewer threads")
+    return ok(f"not now; {since}" if after.throttled else "never")
+
+
+@check("virtual machine", "caches and nodes are those that the hypervisor declares; neighbours share the memory unseen")
+def virtual_machine(scene: Scene) -> Finding:
+    found = scene.fact("hypervisor")
+    if found == "none":
+        return ok("no")
+    return warn(found, "take a whole host or bare metal for numbers of the part; compare runs within one instance")
+
+
+@check("container", "limits come from outside, and what other containers do is not seen from within")
+def container(scene: Scene) -> Finding:
+    found = scene.fact("container")
+    return ok("no sign of one" if found == "none" else found)

@@ -1,0 +1,47 @@
+"""What no file tells: memory touched, clocks read, cores counted. The only part of the preflight that does anything."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+
+from kvbench.machine.preflight.thresholds import CLOCK_ROUNDS, CLOCK_SECONDS, WARM_SECONDS
+from kvbench.native import Arena, Team, default_library, probe_task
+
+_READS = 5000  # of the timer
+_ADDITIONS = 1 << 20  # of a pass: some 0.3 ms
+
+
+class Live:
+    """The running system. It uses memory and time of its own, and leaves no setting changed."""
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def timer_step(self) -> float:
+        """Seconds: the smallest difference seen between two readings, reading included. 0: it never moved."""
+        reads = [time.clock_gettime_ns(time.CLOCK_MONOTONIC) for _ in range(_READS)]
+        steps = (after - before for before, after in pairwise(reads))
+        return min((step for step in steps if step > 0), default=0) * 1e-9
+
+    @contextmanager
+    def touched(self, size: int, cpus: Sequence[int]) -> Iterator[tuple[dict[str, int], int]]:
+        """An arena first touched by a thread on each of `cpus`: what inspect() says, and its address."""
+        library = default_library()
+        with Team(len(cpus), cpus, library) as team, Arena(size, "thp", library=library) as arena:
+            with probe_task(library, "write", len(cpus), isa=library.isas()[0], to=arena, size=size) as task:
+                team.run(task)
+            yield arena.inspect(), arena.view().ctypes.data
+
+    def clock(self, cpus: Sequence[int]) -> list[tuple[float, ...]]:
+        """GHz of each of `cpus`, all under load, in round after round."""
+        library = default_library()
+        with (
+            Team(len(cpus), cpus, library) as team,
+            probe_task(library, "clock", len(cpus), isa=library.isa(), steps=_ADDITIONS) as task,
+        ):
+            pass_seconds = team.run(task, passes=4).seconds / 4
+            team.run(task, passes=max(1, round(WARM_SECONDS / pass_seconds)))
+            passes = max(1, round(CLOCK_SECONDS / pass_seconds))
+            rounds = [team.run(task, passes=passes).thread_seconds for _ in range(CLOCK_ROUNDS)]
+        return [tuple(passes * _ADDITIONS / seconds / 1e9 for seconds in round_) for round_ in rounds]

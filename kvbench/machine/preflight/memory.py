@@ -1,0 +1,117 @@
+"""Pages: how large, how many of them huge, on which node, and whether there are enough."""
+
+from collections import Counter
+
+from kvbench.machine.caches import last_levels
+from kvbench.machine.limits import available_memory
+from kvbench.machine.preflight.check import Finding, check, ok, warn
+from kvbench.machine.preflight.scene import Scene
+from kvbench.machine.preflight.thresholds import (
+    BUFFERS,
+    HUGE_SHARE,
+    LAST_LEVELS,
+    ROTATE_BYTES,
+    STRAY_SHARE,
+    SWAP_BYTES,
+)
+from kvbench.units import KIB, size
+
+_THP = "/sys/kernel/mm/transparent_hugepage"
+
+
+@check("base pages", "the smaller the page, the more often a walk waits for address translation")
+def base_pages(scene: Scene) -> Finding:
+    return ok(size(scene.fact("page_bytes")))
+
+
+@check("transparent huge pages", "without huge pages every 4 KiB need a translation of their own: DRAM reads slow down")
+def transparent_huge_pages(scene: Scene) -> Finding:
+    mode = _chosen(scene.read(f"{_THP}/enabled"))
+    page = scene.files.number(f"{_THP}/hpage_pmd_size")
+    own = scene.files.text(f"{_THP}/hugepages-{page // KIB}kB/enabled") if page else None
+    if own and _chosen(own) != "inherit":
+        mode = _chosen(own)
+    if mode == "never":
+        return warn("never", f"echo madvise | sudo tee {_THP}/enabled")
+    if "THP_enabled:\t0" in (scene.files.text("/proc/self/status") or ""):
+        return warn(
+            f"{mode}, but switched off for this process", "start kvbench from a shell without PR_SET_THP_DISABLE"
+        )
+    return ok(mode)
+
+
+def _chosen(text: str) -> str:
+    """ "always [madvise] never" as madvise."""
+    return text[text.index("[") + 1 : text.index("]")]
+
+
+@check("huge page coverage", "what the system promises is not what it gives: partly huge buffers are slower and vary")
+def coverage(scene: Scene) -> Finding:
+    memory = scene.touched.memory
+    resident = memory["resident_bytes"]
+    if not resident:
+        raise LookupError("the kernel does not say what of the arena is resident")
+    share = memory["huge_bytes"] / resident
+    value = f"{share:.0%} of an arena of {size(resident)}, in pages of {size(memory['page_bytes'])}"
+    if share >= HUGE_SHARE:
+        return ok(value)
+    return warn(value, "free memory in one piece: echo 1 | sudo tee /proc/sys/vm/compact_memory")
+
+
+@check("NUMA balancing", "the kernel unmaps and moves pages while they are measured, and far memory looks near")
+def numa_balancing(scene: Scene) -> Finding:
+    mode = scene.files.number("/proc/sys/kernel/numa_balancing")
+    if mode == 0:
+        return ok("off")
+    if scene.fact("nodes") == 1:
+        return ok("only one node")
+    if mode is None:
+        raise LookupError("/proc/sys/kernel/numa_balancing is missing or may not be read")
+    return warn("on", "sudo sysctl kernel.numa_balancing=0")
+
+
+@check("page placement", "pages on another node than the thread that reads them come over the link between the nodes")
+def placement(scene: Scene) -> Finding:
+    if scene.fact("nodes") == 1:
+        return ok("only one node")
+    words = scene.touched.mapping.split()
+    if not words:
+        raise LookupError("/proc/self/numa_maps is missing or does not list the arena")
+    pairs = [word[1:].split("=") for word in words if word[0] == "N" and "=" in word]
+    pages = Counter({int(node): int(count) for node, count in pairs})
+    if not pages.total():
+        raise LookupError("/proc/self/numa_maps does not say where the arena lies")
+    homes = {cpu.cpu: cpu.node for cpu in scene.machine.cpus}
+    readers = Counter(homes[cpu] for cpu in scene.cpus)
+    share = {node: pages[node] / pages.total() for node in pages}
+    stray = sum(max(0.0, part - readers[node] / readers.total()) for node, part in share.items())
+    value = ", ".join(f"{part:.0%} on node {node}" for node, part in sorted(share.items()))
+    value += "" if words[1] == "default" else f", policy {words[1]}"
+    if stray <= STRAY_SHARE:
+        return ok(value)
+    return warn(f"{value}; threads run elsewhere", "drop numactl's policy, or free memory there: numactl --hardware")
+
+
+@check("swap", "a page that comes back from disk takes a thousand times longer than the rest of its pass")
+def swap(scene: Scene) -> Finding:
+    words = scene.read("/proc/meminfo").split()
+    total, free = (int(words[words.index(name) + 1]) * KIB for name in ("SwapTotal:", "SwapFree:"))
+    moved = scene.quiet.swapped
+    value = f"{size(total - free)} of {size(total)} used" if total else "none"
+    if moved:
+        return warn(f"{value}, {moved} pages moving now", "stop what needs the memory: see vmstat 1")
+    if total - free > SWAP_BYTES:
+        return warn(value, "free memory, then: sudo swapoff -a && sudo swapon -a")
+    return ok(value)
+
+
+@check("memory", "a buffer that does not fit must shrink, and a small one is read from cache instead of DRAM")
+def memory(scene: Scene) -> Finding:
+    needed, available = BUFFERS * rotate_bytes(scene), available_memory(scene.files)
+    value = f"{size(available)} available, {size(needed)} for {BUFFERS} buffers that no cache helps"
+    return ok(value) if available >= needed else warn(value, "free memory, or raise the control group's memory limit")
+
+
+def rotate_bytes(scene: Scene) -> int:
+    """The footprint that the default residency walks: what all last-level caches together do not hold."""
+    return max(ROTATE_BYTES, LAST_LEVELS * sum(cache.size for cache in last_levels(scene.machine.caches)))

@@ -1,0 +1,144 @@
+"""What the checks look at. What takes time to observe is observed once, when the first check asks for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+from kvbench.machine.files import Files
+from kvbench.machine.limits import Throttling, available_memory, throttled
+from kvbench.machine.preflight.live import Live
+from kvbench.machine.preflight.thresholds import ARENA_BYTES, ARENA_SHARE, LOOKS, QUIET_SECONDS
+from kvbench.model import Machine
+from kvbench.units import MIB, size
+
+_IDLE, _WAIT, _STEAL, _TIMES = 3, 4, 7, 8  # places in a line of /proc/stat; what follows is counted in them already
+_THP_USUAL = 2 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What the CPUs did between two looks at /proc/stat, as shares of their time. steal None: not counted."""
+
+    busy: float
+    steal: float | None
+    runnable: float  # tasks besides this one, on average
+    swapped: int | None  # pages moved in or out
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """All threads at work: GHz by round and thread as Live.clock() counts them, and what the system counted meanwhile."""
+
+    clock: list[tuple[float, ...]]
+    span: Span | None  # None where /proc/stat is not there or stands still
+    throttled: tuple[Throttling | None, Throttling | None]  # before and after
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """An arena after its first touch: what inspect() says, its line of numa_maps ("" where there is none)."""
+
+    memory: dict[str, int]
+    mapping: str
+
+
+class Scene:
+    """`cpus`: where threads would run, one each. Of `machine.allowed` they may be fewer."""
+
+    def __init__(self, files: Files, machine: Machine, cpus: Sequence[int], live: Live) -> None:
+        self.files, self.machine, self.live = files, machine, live
+        self.cpus = tuple(cpus)
+
+    def fact(self, name: str) -> Any:
+        found = self.machine.facts.get(name)
+        if found is None or found.value is None:
+            raise LookupError(found.note if found and found.note else f"{name} is not known")
+        return found.value
+
+    def read(self, path: str) -> str:
+        text = self.files.text(path)
+        if text is None:
+            raise LookupError(f"{path} is missing or may not be read")
+        return text
+
+    def per_cpu(self, path: str) -> dict[int, str]:
+        """By allowed CPU, where it has a file of that name below its folder in sysfs."""
+        texts = {cpu: self.files.text(f"/sys/devices/system/cpu/cpu{cpu}/{path}") for cpu in self.machine.allowed}
+        return {cpu: text for cpu, text in texts.items() if text}
+
+    # ---- observed ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def quiet(self) -> Span:
+        """While this process sleeps."""
+        before, moved, runnable = self._times(), self._swapped(), []
+        for _ in range(LOOKS):
+            self.live.sleep(QUIET_SECONDS / LOOKS)
+            runnable.append(self._runnable() - 1)
+        return _span(before, self._times(), fmean(runnable), _less(self._swapped(), moved))
+
+    @cached_property
+    def loaded(self) -> Loaded:
+        """While the cores count."""
+        throttled_before, before = throttled(self.files), self._times_if_any()
+        rounds = self.live.clock(self.cpus)
+        after, throttled_after = self._times_if_any(), throttled(self.files)
+        span = _span(before, after, 0.0, None) if sum(before) < sum(after) else None
+        return Loaded(rounds, span, (throttled_before, throttled_after))
+
+    @cached_property
+    def touched(self) -> Touched:
+        page = self.files.number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") or _THP_USUAL
+        wanted, available = max(ARENA_BYTES, page), available_memory(self.files)
+        if wanted > available * ARENA_SHARE:
+            raise LookupError(f"{size(available)} of memory are available, too little to try {size(wanted)}")
+        with self.live.touched(wanted, self.cpus) as (memory, address):
+            mappings = (self.files.text("/proc/self/numa_maps") or "").splitlines()
+        line = next((line for line in mappings if line.split()[:1] == [f"{address:x}"]), "")
+        return Touched(memory, line)
+
+    @cached_property
+    def since_boot(self) -> Span:
+        return _span([0] * _TIMES, self._times(), 0.0, None)
+
+    # ---- /proc ---------------------------------------------------------------------------------------------------
+
+    def _times(self) -> list[int]:
+        """Ticks by kind, of the allowed CPUs together; of all CPUs where those are not listed (as under lxcfs)."""
+        lines = [line.split() for line in self.read("/proc/stat").splitlines()]
+        names = {f"cpu{cpu}" for cpu in self.machine.allowed}
+        rows = [line[1:] for line in lines if line and line[0] in names]
+        rows = rows or [line[1:] for line in lines if line and line[0] == "cpu"]
+        if not rows:
+            raise LookupError("/proc/stat names no CPU")
+        return [sum(map(int, column)) for column in zip(*(row[:_TIMES] for row in rows), strict=False)]
+
+    def _times_if_any(self) -> list[int]:
+        try:
+            return self._times()
+        except (LookupError, ValueError):
+            return []
+
+    def _runnable(self) -> int:
+        words = self.read("/proc/stat").split()
+        return int(words[words.index("procs_running") + 1]) if "procs_running" in words else 1
+
+    def _swapped(self) -> int | None:
+        words = (self.files.text("/proc/vmstat") or "").split()
+        counts = dict(zip(words[::2], words[1::2], strict=False))
+        return int(counts["pswpin"]) + int(counts["pswpout"]) if {"pswpin", "pswpout"} <= counts.keys() else None
+
+
+def _less(after: int | None, before: int | None) -> int | None:
+    return None if after is None or before is None else after - before
+
+
+def _span(before: list[int], after: list[int], runnable: float, swapped: int | None) -> Span:
+    spent = [max(0, late - early) for early, late in zip(before, after, strict=False)]
+    total = sum(spent)
+    if not total:
+        raise LookupError("the counters of /proc/stat stand still")
+    idle = sum(spent[_IDLE : _WAIT + 1])
+    return Span(1 - idle / total, spent[_STEAL] / total if len(spent) > _STEAL else None, runnable, swapped)

@@ -1,0 +1,16 @@
+"""/proc/cpuinfo."""
+
+from kvbench.machine.files import Files
+
+
+def processors(files: Files) -> dict[int, dict[str, str]]:
+    """Fields by processor number. What some kernels say once for all processors stands with each of them."""
+    blocks, common = {}, {}
+    for block in (files.text("/proc/cpuinfo") or "").split("\n\n"):
+        lines = [line.partition(":") for line in block.splitlines()]
+        fields = {name.strip(): value.strip() for name, colon, value in lines if colon}
+        if fields.get("processor", "").isdigit():
+            blocks[int(fields["processor"])] = fields
+        else:
+            common |= fields
+    return {cpu: common | fields for cpu, fields in sorted(blocks.items())}

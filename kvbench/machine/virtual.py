@@ -1,0 +1,94 @@
+"""Whether a hypervisor or a container stands between this process and the machine."""
+
+from kvbench.machine.files import Files
+from kvbench.machine.processors import processors
+from kvbench.model import Fact
+
+_VENDORS = {  # what virtual machines write into the system's DMI names
+    "amazon ec2": "Amazon EC2",
+    "google compute engine": "Google Compute Engine",
+    "virtual machine": "Hyper-V",
+    "alibaba cloud ecs": "Alibaba Cloud ECS",
+    "openstack": "OpenStack",
+    "qemu": "QEMU",
+    "kvm": "KVM",
+    "vmware": "VMware",
+    "virtualbox": "VirtualBox",
+    "parallels": "Parallels",
+    "bochs": "Bochs",
+    "firecracker": "Firecracker",
+    "xen": "Xen",
+}
+_CLOCKS = {"kvm-clock": "KVM", "hyperv_clocksource_tsc_page": "Hyper-V", "xen": "Xen"}
+_MARKS = {"/.dockerenv": "Docker", "/run/.containerenv": "Podman", "/run/systemd/container": "container"}
+_HINTS = {
+    "kubepods": "Kubernetes",
+    "libpod": "Podman",
+    "/docker": "Docker",
+    "containerd": "containerd",
+    "/lxc": "LXC",
+}
+
+
+def hypervisor(files: Files) -> Fact:
+    """Its name, or "none". Only x86 has a flag that settles it."""
+    flags = [fields["flags"].split() for fields in processors(files).values() if "flags" in fields]
+    flagged = any("hypervisor" in words for words in flags)
+    if name := _by_kernel(files):
+        return Fact(name, "/sys/hypervisor, /proc/device-tree", "high")
+    if flags and not flagged:  # a cloud's bare metal bears the same firmware names as its virtual machines
+        return Fact("none", "/proc/cpuinfo, no flag hypervisor", "high")
+    if name := _by_firmware(files):
+        return Fact(name, "/sys/class/dmi/id", "high")
+    if flagged:
+        return Fact(_by_clock(files) or "unnamed", "/proc/cpuinfo, flag hypervisor", "high")
+    if files.text("/sys/class/dmi/id/sys_vendor"):
+        return Fact("none", "/sys/class/dmi/id", "low", "the firmware names no hypervisor")
+    return Fact(None, "/proc/cpuinfo", "none", "no CPU flag on this architecture, and no firmware names to go by")
+
+
+def is_virtual(found: Fact) -> bool:
+    return found.value not in (None, "none")
+
+
+def _by_kernel(files: Files) -> str:
+    kind = files.text("/sys/hypervisor/type") or ""
+    tree = files.text("/proc/device-tree/hypervisor/compatible") or ""
+    return kind.capitalize() or next(iter(tree.splitlines()), "")
+
+
+def _by_firmware(files: Files) -> str:
+    names = (files.text(f"/sys/class/dmi/id/{name}") or "" for name in ("product_name", "sys_vendor", "bios_vendor"))
+    words = " ".join(names).lower()
+    return "" if ".metal" in words else next((name for word, name in _VENDORS.items() if word in words), "")
+
+
+def _by_clock(files: Files) -> str:
+    clocks = files.text("/sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
+    return next((name for clock, name in _CLOCKS.items() if clock in clocks.split()), "")
+
+
+def container(files: Files) -> Fact:
+    """Its name, or "none": a container can hide all signs of itself, so that "none" is never sure."""
+    for path, name in _MARKS.items():
+        if files.exists(path):
+            return Fact(name, path, "high")
+    mounts = _own_mounts(files)
+    for source, text in (
+        ("/proc/1/cgroup", files.text("/proc/1/cgroup") or ""),
+        ("/proc/self/cgroup", files.text("/proc/self/cgroup") or ""),
+        ("/proc/self/mountinfo", "\n".join(mounts.values())),
+    ):
+        for hint, name in _HINTS.items():
+            if hint in text:
+                return Fact(name, source, "low", f"it contains {hint!r}")
+    if " - overlay " in mounts.get("/", ""):
+        return Fact("container", "/proc/self/mountinfo", "low", "the root is an overlay")
+    return Fact("none", "/proc/1/cgroup, /proc/self/mountinfo", "low", "no sign of one")
+
+
+def _own_mounts(files: Files) -> dict[str, str]:
+    """Lines of what a container mounts for itself. A host that runs containers has the others too."""
+    lines = (files.text("/proc/self/mountinfo") or "").splitlines()
+    found = {line.split()[4]: line for line in lines if len(line.split()) > 4}
+    return {point: found[point] for point in ("/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf") if point in found}

@@ -1,0 +1,26 @@
+"""The values that pass between the parts: frozen, and without behaviour beyond what they say about themselves."""
+
+from kvbench.model.kernel import Kernel, Times, Traffic
+from kvbench.model.machine import Check, Cpu, DataCache, Fact, Machine, Node
+from kvbench.model.point import Point, Probe, Shape
+from kvbench.model.record import Ceiling, Plan, Record, Sample, Visit
+
+__all__ = [
+    "Ceiling",
+    "Check",
+    "Cpu",
+    "DataCache",
+    "Fact",
+    "Kernel",
+    "Machine",
+    "Node",
+    "Plan",
+    "Point",
+    "Probe",
+    "Record",
+    "Sample",
+    "Shape",
+    "Times",
+    "Traffic",
+    "Visit",
+]

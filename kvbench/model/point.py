@@ -1,0 +1,64 @@
+"""What is measured: one cell of a sweep."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One decode step. Every sequence holds `context` tokens; window 0 attends to all of them."""
+
+    layers: int
+    batch: int
+    q_heads: int
+    kv_heads: int
+    head_dim: int
+    context: int
+    capacity: int
+    window: int = 0
+
+    @property
+    def group(self) -> int:
+        return self.q_heads // self.kv_heads
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is measured: a kernel on a shape, on these CPUs (one thread each), pages, residency and prefetch scheme."""
+
+    op: str
+    variant: str
+    layout: str
+    dtype: str
+    isa: str
+    shape: Shape
+    cpus: tuple[int, ...]
+    pages: str
+    residency: str
+    prefetch: str
+    distance: int
+    scale: str
+    inner: str
+    block_tokens: int
+    shuffle: int | None
+    pad: int | None
+    deterministic: bool
+
+    @property
+    def kernel(self) -> str:
+        return ".".join((self.op, self.variant, self.layout, self.dtype, self.isa))
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A point without a cache: the machine alone. `bytes` are those of all buffers that a pass walks, together."""
+
+    op: str
+    isa: str
+    cpus: tuple[int, ...]
+    pages: str
+    bytes: int
+    distance: int = 0  # of the software prefetch; 0 leaves it to the hardware
+
+    @property
+    def kernel(self) -> str:
+        return f"{self.op}.-.-.-.{self.isa}"

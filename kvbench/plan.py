@@ -1,0 +1,114 @@
+"""Which points answer a question on this machine."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kvbench.model import Machine, Plan, Probe
+from kvbench.regime import classify, dram_bytes, levels
+from kvbench.units import KIB, MIB
+
+AHEAD = 2048  # bytes, of the prefetching forms
+LAUNCHES = 9  # so many that an interval may leave out the extremes
+SAMPLES = 2
+_SECONDS, _FULL_SECONDS = 0.005, 0.012
+_STREAMS = (("read", 0), ("read", AHEAD), ("write", 0), ("write_nt", 0), ("copy", 0), ("copy_nt", 0), ("triad", 0))
+_FULL_STREAMS = (*_STREAMS, ("copy", AHEAD), ("copy_nt", AHEAD))
+_LEAST, _MOST = 16 * KIB, 256 * MIB  # footprints where no cache is known
+_SECOND = 1.5  # the larger footprint in DRAM, of the smaller one
+_FINE = 8  # footprints in an octave, to find regimes by
+_APART = 1.2  # steps of a staircase closer together than this are one
+_MEMORY_SHARE = 0.5  # of what is free, for the largest footprint
+_GRAIN = 6 * 64  # bytes: whole lines for one, two and three streams
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a plan of ceilings may use. `cpus`: one for each thread, at most; `isas`: tiers, the one to stream with last."""
+
+    cpus: tuple[int, ...]
+    isas: tuple[str, ...]
+    memory: int
+    pages: tuple[str, ...]
+    quick: bool
+    seed: int = 1
+
+
+def ceilings(machine: Machine, scope: Scope) -> Plan:
+    """Reads, stores and copies from the first cache to memory, FMA peak, latency and clock, for sets of CPUs."""
+    sets = cpu_sets(machine, scope.cpus, scope.quick)
+    points = [probe for cpus in sets for pages in scope.pages for probe in _streams(machine, scope, cpus, pages)]
+    points += _latencies(machine, scope, sets[0])
+    for cpus in sets:
+        points += [Probe("flops", isa, cpus, scope.pages[0], 0) for isa in scope.isas]
+        points.append(Probe("clock", scope.isas[0], cpus, scope.pages[0], 0))
+    return Plan(tuple(dict.fromkeys(points)), LAUNCHES, SAMPLES, _SECONDS if scope.quick else _FULL_SECONDS, scope.seed)
+
+
+def cpu_sets(machine: Machine, everything: tuple[int, ...], quick: bool) -> list[tuple[int, ...]]:
+    """One thread, one domain, `everything`; in full also 1, 2, 4, ... and every domain and node by itself."""
+    domains = [cache.cpus for cache in levels(machine, everything).popitem()[1]] if machine.caches else []
+    parts = domains[:1] if quick else [*domains, *(node.cpus for node in machine.nodes)]
+    sets = [everything[:1], everything, *(tuple(cpu for cpu in everything if cpu in part) for part in parts)]
+    if not quick:
+        sets += [everything[: 1 << bit] for bit in range(1, len(everything).bit_length())]
+    return sorted(set(sets) - {()}, key=lambda cpus: (len(cpus), cpus))
+
+
+def _streams(machine: Machine, scope: Scope, cpus: tuple[int, ...], pages: str) -> Iterator[Probe]:
+    """Reads climb a staircase; every op has two footprints in each regime, or one of DRAM when it must be quick."""
+    main, far = _main_footprints(machine, cpus), dram_bytes(machine, cpus)
+    stairs = _stairs(main, 1 if scope.quick else 2)
+    for op, distance in _STREAMS if scope.quick else _FULL_STREAMS:
+        climbs = op == "read" and (not distance or not scope.quick)
+        counts = stairs if climbs else main[:-1] if scope.quick else main
+        for count in _possible(counts, far, scope.memory, len(cpus)):
+            yield Probe(op, scope.isas[-1], cpus, pages, count, distance)
+
+
+def _latencies(machine: Machine, scope: Scope, cpus: tuple[int, ...]) -> list[Probe]:
+    """Not the largest footprint, and half of the others when it must be quick: linking the lines takes longest."""
+    main = _main_footprints(machine, cpus)[: -1 : 2 if scope.quick else 1]
+    counts = _possible(main, dram_bytes(machine, cpus), scope.memory, 1)
+    return [Probe("latency", scope.isas[0], cpus, scope.pages[0], count) for count in counts]
+
+
+def _main_footprints(machine: Machine, cpus: Sequence[int]) -> list[float]:
+    """Two in each regime: a middle and the largest one of a cache, the least and a larger one of DRAM."""
+    far = dram_bytes(machine, cpus)
+    if far is None:
+        return list(_octaves(_LEAST, _MOST, 0.5))
+    found: dict[str, list[float]] = {}
+    for count in _octaves(_LEAST / 2 * len(cpus), far, _FINE):
+        found.setdefault(classify(machine, cpus, count).word, []).append(count)
+    main = [
+        count for word, counts in found.items() if word[0] == "L" for count in (counts[len(counts) // 2], counts[-1])
+    ]
+    return sorted({*main, far, _SECOND * far})
+
+
+def _stairs(main: Sequence[float], per_octave: float) -> list[float]:
+    """`main`, and steps between where there is room."""
+    between = (
+        step
+        for step in _octaves(main[0], main[-1], per_octave)
+        if all(max(step, count) / min(step, count) > _APART for count in main)
+    )
+    return sorted([*main, *between])
+
+
+def _octaves(first: float, last: float, per_octave: float) -> Iterator[float]:
+    step = 0
+    while (count := first * 2 ** (step / per_octave)) <= last:
+        yield count
+        step += 1
+
+
+def _possible(counts: Iterable[float], far: float | None, memory: int, threads: int) -> list[int]:
+    """In whole lines for every thread, and still of the same regime: down, but up from `far` on.
+
+    What memory does not hold becomes the most that it does.
+    """
+    grain = _GRAIN * threads
+    whole = (-(-count // grain) if far and count >= far else count // grain for count in counts)
+    most = memory * _MEMORY_SHARE // grain
+    return sorted({int(max(1, min(grains, most))) * grain for grains in whole})

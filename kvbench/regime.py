@@ -1,0 +1,261 @@
+"""Which level of the machine feeds a walk, from its footprint, its threads and the caches that they use.
+
+Every thread walks its share again and again. A share that fits what one core has for itself never reaches the level
+behind it: where all private caches together hold as much as the last level, no footprint tests that last level with all
+cores. So the last level has a *window*, and it may be empty.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kvbench.errors import BadArgument
+from kvbench.model import DataCache, Machine
+from kvbench.units import size
+
+Measured = Mapping[int, float]  # bytes that one cache of a level was seen to hold
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Every threshold, as a multiple of a cache's size. They are judgement: between them the word is "mixed"."""
+
+    l1: float = 0.5  # share in L1: a thread's queries, scores and stack want the other half
+    private: float = 0.8  # share in a private cache: beyond it, conflicts already evict some lines
+    beyond: float = 1.5  # share that a private cache no longer serves, even where it replaces lines cleverly
+    last: float = 0.7  # footprint in the last level of a domain: hashing is uneven, and others use it too
+    dram: float = 4.0  # footprint against all last levels used: at most a quarter can still come from them
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """word: L1 L2 L3 DRAM mixed, or unknown. confidence: high, low, or none where unknown."""
+
+    word: str
+    reason: str
+    confidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Footprints, in bytes, at which the L3 shared by `cpus` feeds its `threads`: from `low` to `high`."""
+
+    cpus: tuple[int, ...]
+    threads: int
+    low: float
+    high: float
+    open: bool
+    largest_threads: int  # the most threads here that open it; 0: not even one
+
+
+@dataclass(frozen=True, slots=True)
+class _Domain:
+    """The threads behind one last-level cache. Without one (`last` None) only L1 is known.
+
+    `private`: by level below the last, what a thread has of it: where it has least, and where it has most.
+    """
+
+    last: DataCache | None
+    threads: int
+    private: dict[int, tuple[float, float]]
+
+    @property
+    def beyond(self) -> float:
+        """The share of a thread that none of its private caches serves."""
+        return LIMITS.beyond * max((most for _, most in self.private.values()), default=0.0)
+
+
+def classify(
+    machine: Machine,
+    cpus: Sequence[int],
+    footprint: float,
+    *,
+    evicted: bool = False,
+    share: float | None = None,
+    measured: Measured | None = None,
+) -> Regime:
+    """`footprint`: bytes that all threads (one for each of `cpus`) walk in a pass, together.
+
+    `share`: bytes of the thread with most; without it they are split evenly. L3 asks for more than the private
+    caches hold of the mean share, and for no more than the domain holds of the largest.
+    `evicted`: caches are swept before each pass. `measured` capacities replace those declared.
+    """
+    hierarchies = _hierarchies(machine, cpus, measured)
+    domains = _domains(hierarchies)
+    if evicted:
+        return Regime("DRAM", "the caches are swept before each pass", "high" if domains else "low")
+    if not domains:
+        return Regime("unknown", "no cache size is known for these CPUs", "none")
+    even = footprint / len(cpus)
+    largest = max(share or 0.0, even)
+    found = [_place(domain, even, largest, min(largest * domain.threads, footprint)) for domain in domains]
+    word, reason = found[0]
+    if len(words := sorted({word for word, _ in found})) > 1:
+        word, reason = "mixed", f"domains differ: {', '.join(words)}"
+        if "unknown" in words:
+            word = "unknown"
+    elif word == "mixed" and footprint >= (least := _dram_bytes(domains)):
+        word, reason = "DRAM", f"{size(footprint)}, at least the {size(least)} that leave all caches behind"
+    doubted = word == "DRAM" and _kept(hierarchies, even) or _doubted(machine, hierarchies, word, measured or {})
+    return Regime(word, reason, "none" if word == "unknown" else "low" if doubted else "high")
+
+
+def dram_bytes(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> float | None:
+    """The smallest footprint that is DRAM. None where no last level is known.
+
+    Data can live in the last level of every domain that has a thread; idle domains are not counted.
+    """
+    domains = _domains(_hierarchies(machine, cpus, measured))
+    return _dram_bytes(domains) if domains and all(domain.last for domain in domains) else None
+
+
+def levels(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> dict[int, tuple[DataCache, ...]]:
+    """The caches that serve any of `cpus`, each once, by level."""
+    found: dict[int, dict[DataCache, None]] = {}
+    for cache in (cache for hierarchy in _hierarchies(machine, cpus, measured) for cache in hierarchy):
+        found.setdefault(cache.level, {})[cache] = None
+    return {level: tuple(found[level]) for level in sorted(found)}
+
+
+def windows(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> tuple[Window, ...]:
+    """One window for each L3 domain that has a thread. Empty where the CPUs have no L3."""
+    found = []
+    for domain in _domains(_hierarchies(machine, cpus, measured)):
+        if domain.last is None or domain.last.level != _LAST:
+            continue
+        low, high = domain.beyond * domain.threads, LIMITS.last * domain.last.size
+        largest = _largest(machine, cpus, domain.last, measured)
+        found.append(Window(domain.last.cpus, domain.threads, low, high, low <= high, largest))
+    return tuple(found)
+
+
+def suggestion(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> str:
+    """What to do where no footprint tests L3 on all of `cpus`; empty where one does."""
+    found = windows(machine, cpus, measured)
+    if sum(window.threads for window in found) < len(cpus):
+        return "not testable: no L3 is known for these CPUs"
+    if max(window.low / window.threads for window in found) <= min(window.high / window.threads for window in found):
+        return ""  # one share per thread suits every domain
+    at = f"at {len(cpus)} thread{'s' if len(cpus) > 1 else ''}"
+    threads = min(window.largest_threads for window in found)
+    if not 0 < threads < len(cpus):
+        return f"not testable {at}, nor at fewer: a core's private caches hold too much of what L3 holds"
+    return f"not testable {at}; try --threads {threads}"
+
+
+# ---- where a thread's share lies -------------------------------------------------------------------------------------
+
+_LAST = 3  # what lies behind L3 (memory-side caches) is no level of its own
+
+
+def _place(domain: _Domain, even: float, largest: float, inside: float) -> tuple[str, str]:
+    """The word for one domain and why. `inside`: bytes that its threads walk together, at most."""
+    each = f"{size(largest)} per thread"
+    nearer = 0.0  # what the levels before hold of a share
+    for level, (least, most) in domain.private.items():
+        limit = LIMITS.l1 if level == 1 else LIMITS.private
+        if largest <= limit * least:
+            if even < LIMITS.beyond * nearer:
+                return "mixed", f"{each}, more than L{level - 1} serves alone but not beyond it"
+            return f"L{level}", f"{each}, within {limit:g} x {size(least)} of L{level}"
+        nearer = most
+    if domain.last is None:
+        return "unknown", f"{each}, more than L1 serves, and no cache behind it is known"
+    if even < domain.beyond:
+        return "mixed", f"{each}, not beyond {LIMITS.beyond:g} x the private cache of each"
+    name, capacity = f"L{domain.last.level}", size(domain.last.size)
+    if inside <= LIMITS.last * domain.last.size:
+        return name, f"{each}, more than it has to itself; {size(inside)} within {LIMITS.last:g} x {capacity} of {name}"
+    return "mixed", f"{size(inside)}, more than {LIMITS.last:g} x {capacity} of {name} but too little for DRAM"
+
+
+def _dram_bytes(domains: Sequence[_Domain]) -> float:
+    """All last levels together several times over, and each thread past what it shares with fewest or has alone."""
+    share = max(max(domain.beyond, LIMITS.last * domain.last.size / domain.threads) for domain in domains)
+    threads = sum(domain.threads for domain in domains)
+    return max(LIMITS.dram * sum(domain.last.size for domain in domains), share * threads)
+
+
+def _domains(hierarchies: Sequence[Sequence[DataCache]]) -> tuple[_Domain, ...]:
+    """The threads by the last-level cache that serves them. Empty where a CPU has no known cache."""
+    if not all(hierarchies):
+        return ()
+    users = _users(hierarchies)
+    members: dict[DataCache | None, list[Sequence[DataCache]]] = {}
+    for hierarchy in hierarchies:
+        last = hierarchy[-1] if hierarchy[-1].level > 1 else None
+        members.setdefault(last, []).append(hierarchy[:-1] if last else hierarchy)
+    found = []
+    for last, below in members.items():
+        each: dict[int, list[float]] = {}
+        for cache in (cache for hierarchy in below for cache in hierarchy):
+            each.setdefault(cache.level, []).append(cache.size / users[cache])
+        private = {level: (min(each[level]), max(each[level])) for level in sorted(each)}
+        found.append(_Domain(last, len(below), private))
+    return tuple(found)
+
+
+def _users(hierarchies: Iterable[Iterable[DataCache]]) -> Counter[DataCache]:
+    """Threads on each cache. Those on one cache (siblings, a cluster) share it evenly."""
+    return Counter(cache for hierarchy in hierarchies for cache in hierarchy)
+
+
+def _hierarchies(machine: Machine, cpus: Sequence[int], measured: Measured | None) -> tuple[tuple[DataCache, ...], ...]:
+    """The caches of known size that serve each CPU, the nearest first."""
+    if not cpus:
+        raise BadArgument("cpus: the list is empty", "name at least one CPU")
+    caches: dict[int, list[DataCache]] = {}
+    for cache in sorted(machine.caches, key=lambda cache: cache.level):
+        if measured and cache.level in measured:
+            cache = replace(cache, size=int(measured[cache.level]))
+        for cpu in cache.cpus if cache.size > 0 and cache.level <= _LAST else ():
+            caches.setdefault(cpu, []).append(cache)
+    return tuple(tuple(caches.get(cpu, ())) for cpu in cpus)
+
+
+def _largest(machine: Machine, cpus: Sequence[int], last: DataCache, measured: Measured | None) -> int:
+    """The most threads that open the window of `last`: the first ones of `cpus`, then others of the domain.
+
+    Others are taken as a placement takes them, one for each core before the cores' second threads.
+    """
+    siblings = {cpu.cpu: cpu.thread for cpu in machine.cpus}
+    own = [cpu for cpu in cpus if cpu in last.cpus]
+    others = (set(last.cpus) & set(machine.allowed)) - set(own)
+    order = own + sorted(others, key=lambda cpu: (siblings.get(cpu, 0), cpu))
+    users: Counter[DataCache] = Counter()
+    largest = 0
+    for threads, hierarchy in enumerate(_hierarchies(machine, order, measured), 1):
+        users.update(hierarchy[:-1])
+        most = max((cache.size / count for cache, count in users.items()), default=0.0)
+        if LIMITS.beyond * most * threads <= LIMITS.last * last.size:
+            largest = threads
+    return largest
+
+
+# ---- how sure it is --------------------------------------------------------------------------------------------------
+
+_RESTS_ON = {"L1": ("l1d",), "L2": ("l1d", "l2")}  # facts; the other words rest on all of them
+
+
+def _kept(hierarchies: Sequence[Sequence[DataCache]], even: float) -> bool:
+    """Whether some cache could keep more than a quarter of what its threads walk.
+
+    So it is where private caches together hold more than the last level, or where a domain has few threads.
+    """
+    return any(count * even < LIMITS.dram * cache.size for cache, count in _users(hierarchies).items())
+
+
+def _doubted(machine: Machine, hierarchies: Sequence[Sequence[DataCache]], word: str, measured: Measured) -> bool:
+    """Whether a size that the word rests on is in doubt, or a level may be hidden."""
+    seen = {name for level, name in ((1, "l1d"), (2, "l2"), (3, "l3")) if level in measured}
+    for name in set(_RESTS_ON.get(word, ("l1d", "l2", "l3", "domains"))) - seen:
+        if name in machine.facts and machine.facts[name].confidence == "low":
+            return True
+    if word == "DRAM" and any(cache.level > _LAST for cache in machine.caches):
+        return True
+    cores = {cpu.cpu: cpu.core for cpu in machine.cpus}
+    lasts = {hierarchy[-1] for hierarchy in hierarchies if hierarchy[-1].level < _LAST}
+    return word != "L1" and any(len({cores.get(cpu) for cpu in last.cpus}) == 1 for last in lasts)

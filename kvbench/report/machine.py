@@ -1,0 +1,146 @@
+"""A machine's profile as lines of text: who it is, its ceilings, its staircase."""
+
+from collections.abc import Iterator, Sequence
+
+from kvbench.analysis.machine import UNITS, Profile, staircase, usual_pages
+from kvbench.model import Ceiling, Fact, Machine
+from kvbench.units import size
+
+_BAR = 40  # characters, for the highest rate
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_COLUMN = 22
+_LONG = 160  # characters of a fact; --json has all of it
+_OPS = ("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency")
+
+
+def text(profile: Profile) -> list[str]:
+    lines = [*identity(profile.machine), "", *_ceilings(profile), "", *_stairs(profile)]
+    return [*lines, "", *_capacities(profile)]
+
+
+def identity(machine: Machine) -> list[str]:
+    """Every fact with where it is from; what is unknown, with the reason."""
+    width = max(len(name) for name in machine.facts)
+    lines = [f"fingerprint {machine.fingerprint}, environment {machine.environment}", ""]
+    lines += [f"  {name:<{width}}  {_fact(name, fact)}" for name, fact in machine.facts.items()]
+    return [*lines, *(f"  warning: {warning}" for warning in machine.warnings)]
+
+
+def _fact(name: str, fact: Fact) -> str:
+    if fact.value is None:
+        return f"unknown: {fact.note}"
+    doubt = f", {fact.confidence} confidence" if fact.confidence != "high" else ""
+    note = f": {fact.note}" if fact.note else ""
+    return f"{_value(name, fact.value)}  ({fact.source}{doubt}{note})"
+
+
+_BYTES = frozenset({"l1d", "l2", "l3", "memory", "memory_limit", "page_bytes"})
+
+
+def _value(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float) and name in _BYTES:
+        return size(value)
+    if isinstance(value, dict):
+        return _table(value)
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+
+
+def _table(value: dict[str, object]) -> str:
+    """Names by what is said of them; what does not concern this CPU is only counted."""
+    concerned = [f"{name}: {said}" for name, said in value.items() if said != "Not affected"]
+    rest = len(value) - len(concerned)
+    return "; ".join(concerned + [f"{rest} not affected"] * (rest > 0)) or "none"
+
+
+# ---- ceilings --------------------------------------------------------------------------------------------------------
+
+
+def _ceilings(profile: Profile) -> Iterator[str]:
+    count = max((len(c.samples) for c in profile.ceilings), default=0)
+    yield f"Ceilings in GB/s: median of {count} launches (95 % interval); + prefetching, ? unstable"
+    pages = usual_pages(profile.ceilings)
+    for cpus in profile.cpu_sets:
+        own = [c for c in profile.ceilings if c.probe.cpus == cpus and c.probe.pages == pages]
+        levels = _levels(own)
+        yield ""
+        yield f"{_threads(cpus)}, {pages} pages, {own[-1].probe.isa}"
+        yield (f"  {'':<11}" + "".join(f"{level:<{_COLUMN}}" for level in levels)).rstrip()
+        for op in _OPS:
+            best = {level: _best(own, op, level) for level in levels}
+            if any(best.values()):
+                yield (f"  {_label(op):<11}" + "".join(f"{_cell(best[level]):<{_COLUMN}}" for level in levels)).rstrip()
+        yield "  " + ", ".join(
+            f"{'fma ' + c.probe.isa if c.probe.op == 'flops' else 'clock'} {_cell(c)} {UNITS[c.probe.op]}"
+            for c in own
+            if c.probe.op in ("flops", "clock")
+        )
+
+
+def _levels(own: Sequence[Ceiling]) -> list[str]:
+    """By rising footprint."""
+    least: dict[str, int] = {}
+    for c in own:
+        if c.probe.bytes and c.level != "mixed":
+            least[c.level] = min(c.probe.bytes, least.get(c.level, c.probe.bytes))
+    return sorted(least, key=lambda level: least[level])
+
+
+def _best(own: Sequence[Ceiling], op: str, level: str) -> Ceiling | None:
+    """The ceiling of a level is the best of its footprints and forms."""
+    sign = -1 if op == "latency" else 1
+    return max((c for c in own if c.probe.op == op and c.level == level), key=lambda c: sign * c.median, default=None)
+
+
+def _label(op: str) -> str:
+    return f"{op} ns" if op == "latency" else op
+
+
+def _cell(ceiling: Ceiling | None) -> str:
+    if ceiling is None:
+        return "-"
+    mark = ("+" if ceiling.probe.distance else "") + ("" if ceiling.stable else "?")
+    return f"{ceiling.median:.3g}{mark} ({ceiling.low:.3g}..{ceiling.high:.3g})"
+
+
+def _threads(cpus: tuple[int, ...]) -> str:
+    names = ",".join(map(str, cpus)) if len(cpus) <= 8 else f"{cpus[0]}..{cpus[-1]}"
+    return f"{len(cpus)} thread{'s' if len(cpus) > 1 else ''} on CPU{'s' if len(cpus) > 1 else ''} {names}"
+
+
+# ---- staircase -------------------------------------------------------------------------------------------------------
+
+
+def _stairs(profile: Profile) -> Iterator[str]:
+    if not profile.ceilings:
+        return
+    cpus = profile.cpu_sets[-1]
+    counts, rates = staircase(profile.ceilings, cpus)
+    levels = {c.probe.bytes: c.level for c in profile.ceilings if c.probe.cpus == cpus and c.probe.op == "read"}
+    yield f"Plain read by footprint in GB/s, {_threads(cpus)}, {usual_pages(profile.ceilings)} pages"
+    for count, rate in zip(counts, rates, strict=True):
+        yield f"  {size(count):>11}  {levels[count]:<7}  {_bar(rate / max(rates))} {rate:.3g}"
+
+
+def _bar(share: float) -> str:
+    full, part = divmod(round(share * _BAR * 8), 8)
+    return "█" * full + (_EIGHTHS[part] if part else "")
+
+
+def _capacities(profile: Profile) -> Iterator[str]:
+    yield "Capacities, declared and as the plain reads show them"
+    for c in profile.capacities:
+        seen = f"{size(c.effective)}, between {size(c.low)} and {size(c.high)}" if c.effective else c.note
+        yield f"  L{c.level}  {size(c.declared):>9}   {seen}"
+        if c.effective and c.note:
+            yield f"      warning: {c.note}"
+    for window in profile.windows:
+        state = "open" if window.open else "closed"
+        yield (
+            f"  L3 window of {_threads(window.cpus[: window.threads])}: {size(window.low)} to {size(window.high)}, {state}; "
+            f"at most {window.largest_threads} threads open it"
+        )
+    if profile.advice:
+        yield f"  {profile.advice}"

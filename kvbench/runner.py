@@ -1,0 +1,62 @@
+"""Runs a plan: one fresh process for each launch, records as they come. It knows no files."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import IO
+
+from kvbench.model import Plan, Record
+from kvbench.store import plain, record
+
+Execute = Callable[[Plan, int], Iterator[Record]]
+
+
+def run(plan: Plan, execute: Execute | None = None) -> Iterator[Record]:
+    """Every point once in every launch. `execute` does one launch; tests give one that replays recorded times."""
+    for number in range(plan.launches):
+        yield from (execute or launch)(plan, number)
+
+
+def launch(plan: Plan, number: int, program: tuple[str, ...] = ("-m", "kvbench.worker")) -> Iterator[Record]:
+    """The records of one worker process. What it leaves out when it dies becomes error records."""
+    left = list(plan.points)
+    with tempfile.TemporaryFile("w+") as complaints:
+        worker = subprocess.Popen(
+            [sys.executable, *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True
+        )
+        with worker:
+            try:
+                for line in _answers(worker, _job(plan, number)):
+                    found = record(json.loads(line))
+                    left.remove(found.point)
+                    yield found
+            except BaseException:
+                worker.kill()
+                raise
+        error = _end(worker.returncode, complaints)
+    yield from (Record(number, point, (), {}, {}, error=error) for point in left)
+
+
+def _job(plan: Plan, number: int) -> str:
+    points = [plain(point) for point in plan.points]
+    facts = {"samples": plan.samples, "seconds": plan.seconds, "seed": plan.seed}
+    return json.dumps({"launch": number, "points": points} | facts)
+
+
+def _answers(worker: "subprocess.Popen[str]", job: str) -> Iterator[str]:
+    try:
+        worker.stdin.write(job)
+        worker.stdin.close()
+    except BrokenPipeError:
+        return  # it is dead: its end says why
+    yield from worker.stdout
+
+
+def _end(code: int, complaints: IO[str]) -> str:
+    """How a worker ended, and its last words."""
+    complaints.seek(0)
+    last = complaints.read().strip().splitlines()[-1:]
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return f"the worker ended with {how}: {''.join(last) or 'it said nothing'}"

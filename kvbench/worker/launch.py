@@ -1,0 +1,37 @@
+"""One launch: all points, in a random order of its own, those that share memory one after another."""
+
+import random
+from collections.abc import Iterator, Sequence
+
+from kvbench.errors import KvbenchError
+from kvbench.model import Probe, Record
+from kvbench.native import Library
+from kvbench.worker.probing import streams, visits
+
+
+def launch(
+    library: Library, number: int, probes: Sequence[Probe], samples: int, seconds: float, seed: int
+) -> Iterator[Record]:
+    """A record for every probe; one that cannot be measured has an error in place of samples."""
+    shuffled = random.Random(f"{seed}/{number}")
+    for group in _groups(library, probes, shuffled):
+        left = list(group)
+        try:
+            for record in visits(library, number, group, samples, seconds, shuffled.randrange(1 << 32)):
+                left.pop(0)
+                yield record
+        except KvbenchError as error:
+            for probe in left:
+                yield Record(number, probe, (), {}, {}, error=str(error))
+
+
+def _groups(library: Library, probes: Sequence[Probe], shuffled: random.Random) -> list[list[Probe]]:
+    groups: dict[tuple[object, ...], list[Probe]] = {}
+    for probe in probes:
+        key = (probe.cpus, probe.pages, probe.bytes, probe.op == "latency", streams(library, probe.op))
+        groups.setdefault(key, []).append(probe)
+    order = list(groups.values())
+    shuffled.shuffle(order)
+    for group in order:
+        shuffled.shuffle(group)
+    return order

@@ -1,0 +1,113 @@
+"""Our plain probes beside likwid-bench's, run by run in turn: python -m tests.likwid [--rounds N]
+
+Both walk the same bytes on the same CPUs and base pages (likwid-bench asks for no huge ones), first touched by the
+thread that walks them. likwid counts what the loop names and no write-allocate, as we do; its sizes here are in bytes.
+Prints medians, and the median of the ratios of neighbours; exits with 1 where one is further from 1 than 5 %.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from statistics import median
+
+from kvbench.machine import describe
+from kvbench.model import Machine, Probe
+from kvbench.native import default_library
+from kvbench.regime import classify, dram_bytes
+from kvbench.units import gbps, size
+from kvbench.worker.probing import visits
+
+ALLOWED = 0.05
+SECONDS = 0.15  # of one measurement, about
+TESTS = {"read": "load", "write": "store", "copy": "copy", "write_nt": "store_mem", "copy_nt": "copy_mem"}
+SUFFIXES = {"avx512": "avx512", "avx2": "avx", "neon": "neon", "scalar": ""}
+GRAIN = 12 * 128  # bytes a thread: whole turns of every loop, for one stream and for two
+
+
+@dataclass(frozen=True)
+class Cell:
+    probe: Probe
+    level: str
+    test: str
+
+    def likwid(self, guess: float) -> float:
+        """GB/s of one run of likwid-bench of about SECONDS."""
+        threads, count = len(self.probe.cpus), self.probe.bytes
+        turns = max(3, round(guess * 1e9 * SECONDS / count))
+        group = f"S0:{count}B:{threads}"
+        done = subprocess.run(
+            ["likwid-bench", "-t", self.test, "-W", group, "-i", str(turns)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        found = re.search(r"MByte/s:\s+([\d.]+)", done.stdout)
+        if not found:
+            sys.exit(f"likwid-bench -t {self.test} -W {group} failed: {done.stdout[-200:]}{done.stderr[-200:]}")
+        return float(found[1]) / 1e3
+
+    def ours(self) -> float:
+        (record,) = visits(default_library(), 0, [self.probe], 1, SECONDS, 0)
+        (sample,) = record.samples
+        return gbps(record.traffic["point"].compulsory * sample.passes, sample.seconds)
+
+
+def footprints(machine: Machine, cpus: tuple[int, ...]) -> dict[str, int]:
+    """The middle of each regime that these CPUs have."""
+    grain, found = GRAIN * len(cpus), dict[str, list[int]]()
+    count, far = 8 << 10, dram_bytes(machine, cpus)
+    while far and count < far:
+        word = classify(machine, cpus, count).word
+        if word.startswith("L"):
+            found.setdefault(word, []).append(count)
+        count += count // 8
+    middles = {word: counts[len(counts) // 2] for word, counts in found.items()}
+    return {word: count // grain * grain for word, count in (middles | {"DRAM": round(far or 256 << 20)}).items()}
+
+
+def cells(ops: list[str], isa: str) -> list[Cell]:
+    machine, suffix = describe(), SUFFIXES[isa]
+    sets = [machine.allowed[:1], machine.allowed[:2]] if len(machine.allowed) > 1 else [machine.allowed]
+    return [
+        Cell(Probe(op, isa, cpus, "base", count), level, f"{TESTS[op]}_{suffix}".rstrip("_"))
+        for op in ops
+        for cpus in sets
+        for level, count in footprints(machine, cpus).items()
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--ops", default="read,copy,write_nt")
+    parser.add_argument("--isa", default=default_library().isa())
+    asked = parser.parse_args()
+    if not shutil.which("likwid-bench"):
+        sys.exit("likwid-bench is not installed: apt install likwid (Debian)")
+    todo = cells(asked.ops.split(","), asked.isa)
+    pairs: dict[Cell, list[tuple[float, float]]] = {cell: [] for cell in todo}
+    for number in range(asked.rounds):
+        for cell in todo:
+            own = cell.ours()
+            theirs = cell.likwid(own)
+            pairs[cell].append((own, theirs) if number % 2 else (cell.ours(), theirs))
+    print(f"{'op':<9}{'threads':>7}  {'level':<6}{'footprint':>10}{'ours':>9}{'likwid':>9}  ratio (range of rounds)")
+    off = 0
+    for cell, seen in pairs.items():
+        ratios = sorted(own / theirs for own, theirs in seen)
+        middle = median(ratios)
+        off += abs(middle - 1) > ALLOWED
+        print(
+            f"{cell.probe.op:<9}{len(cell.probe.cpus):>7}  {cell.level:<6}{size(cell.probe.bytes):>10}"
+            f"{median(own for own, _ in seen):>9.1f}{median(theirs for _, theirs in seen):>9.1f}"
+            f"  {middle:.3f} ({ratios[0]:.2f}..{ratios[-1]:.2f}){'' if abs(middle - 1) <= ALLOWED else '  OFF'}"
+        )
+    print(f"{len(todo)} cells, {off} further than {ALLOWED:.0%} from likwid-bench ({asked.isa}, {asked.rounds} rounds)")
+    return off > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""A machine that the preflight has nothing against: its files, and what is observed on it while it runs."""
+
+from contextlib import contextmanager
+
+from kvbench.machine.preflight import Live
+from tests.machine.trees import put
+
+MIB = 1 << 20
+CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+PMU = "/sys/bus/event_source/devices"
+THP = "/sys/kernel/mm/transparent_hugepage"
+CPU = "/sys/devices/system/cpu"
+ADDRESS = 0x7F0000200000
+IDLE = "cpu0 0 0 0 {0} 0 0 0 0 0 0\ncpu1 0 0 0 {0} 0 0 0 0 0 0\nprocs_running 1\n"
+
+HEALTHY = {
+    "/proc/stat": IDLE.format(0),
+    "/proc/loadavg": "0.03 0.27 0.81 1/88 19090\n",
+    "/proc/vmstat": "pswpin 5\npswpout 7\n",
+    "/proc/meminfo": "MemTotal: 8388608 kB\nMemFree: 8388608 kB\nMemAvailable: 8388608 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n",
+    "/proc/self/cgroup": "0::/\n",
+    "/sys/fs/cgroup/cpu.stat": "nr_periods 9\nnr_throttled 3\n",
+    "/proc/self/status": "THP_enabled:\t1\nSeccomp:\t0\nCapEff:\t0000000000000000\n",
+    "/proc/self/numa_maps": f"{ADDRESS:x} default anon=16384 N0=16384 kernelpagesize_kB=4\n",
+    "/proc/sys/kernel/numa_balancing": "0\n",
+    "/proc/sys/kernel/perf_event_paranoid": "0\n",
+    f"{PMU}/cpu/type": "4\n",
+    f"{PMU}/uncore_imc_0/type": "17\n",
+    f"{PMU}/software/type": "1\n",
+    f"{THP}/enabled": "always [madvise] never\n",
+    f"{THP}/hpage_pmd_size": "2097152\n",
+    CLOCKSOURCE: "tsc\n",
+    f"{CPU}/intel_pstate/no_turbo": "0\n",
+    **{
+        f"{CPU}/cpu{cpu}/cpufreq/{name}": f"{value}\n"
+        for cpu in (0, 1)
+        for name, value in {
+            "scaling_governor": "performance",
+            "scaling_driver": "intel_pstate",
+            "scaling_max_freq": 3800000,
+            "cpuinfo_max_freq": 3800000,
+            "scaling_cur_freq": 3000000,
+            "base_frequency": 2600000,
+        }.items()
+    },
+}
+
+
+class Still(Live):
+    """Answers that a test gives. `quiet` and `busy` are written as the files that change in such a time."""
+
+    def __init__(self, root, step=5e-8, huge=1.0, rounds=((3.0, 3.0),) * 4, quiet=None, busy=None, error=None):
+        self.root, self.step, self.huge, self.rounds, self.error = root, step, huge, rounds, error
+        self.quiet = {"/proc/stat": IDLE.format(20)} if quiet is None else quiet
+        self.busy = {"/proc/stat": "cpu0 40 0 0 0 0 0 0 0\ncpu1 40 0 0 20 0 0 0 0\n"} if busy is None else busy
+
+    def sleep(self, seconds):
+        put(self.root, self.quiet)
+
+    def timer_step(self):
+        return self.step
+
+    @contextmanager
+    def touched(self, size, cpus):
+        if self.error:
+            raise self.error
+        yield (
+            {"page_bytes": 2 * MIB, "resident_bytes": size, "huge_bytes": int(self.huge * size), "mapped": size},
+            ADDRESS,
+        )
+
+    def clock(self, cpus):
+        if self.error:
+            raise self.error
+        put(self.root, self.busy)
+        return [tuple(round_[: len(cpus)]) for round_ in self.rounds]

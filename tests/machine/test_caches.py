@@ -1,0 +1,33 @@
+"""Caches, read from a made-up sysfs."""
+
+from kvbench.machine import data_caches
+from kvbench.machine.caches import last_levels
+from kvbench.model import DataCache
+from tests.machine.trees import CPU, SERVER, grow, put
+
+
+def test_caches_are_counted_once(tmp_path):
+    files = grow(tmp_path, cores=2, caches=[*SERVER[:2], (3, "Unified", "16M", 2)])
+    found = [(cache.level, cache.size, cache.cpus) for cache in data_caches((0, 1), files)]
+    assert found == [(1, 32 << 10, (0,)), (1, 32 << 10, (1,)), (3, 16 << 20, (0, 1))]
+
+
+def test_those_of_the_cpus_asked_for(tmp_path):
+    files = grow(tmp_path, cores=16)
+    assert [cache.cpus for cache in data_caches((9,), files)] == [(9,), (9,), tuple(range(8, 16))]
+
+
+def test_a_machine_that_declares_nothing(tmp_path):
+    assert data_caches((0, 1), grow(tmp_path, caches=[])) == []
+
+
+def test_lines_are_read(tmp_path):
+    files = put(grow(tmp_path, cores=1).root, {f"{CPU}/cpu0/cache/index0/coherency_line_size": 128})
+    assert [cache.line for cache in data_caches((0,), files)] == [128, 64, 64]
+
+
+def test_a_last_level_is_the_highest_that_a_cpu_has():
+    own = DataCache(2, 1 << 20, (0,)), DataCache(2, 1 << 20, (1,)), DataCache(2, 2 << 20, (2, 3))
+    shared = DataCache(3, 8 << 20, (0, 1))
+    assert last_levels((*own, shared)) == (shared, own[2])
+    assert last_levels(()) == ()

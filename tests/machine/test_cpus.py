@@ -1,0 +1,43 @@
+"""CPU lists, and which CPUs there are."""
+
+import os
+
+import pytest
+
+from kvbench.machine import allowed_cpus, cpu_list
+from kvbench.machine.cpus import cpu_text, online_cpus
+from tests.machine.trees import CPU, grow, put
+
+
+@pytest.mark.parametrize(("text", "cpus"), [("0", {0}), ("0-2,5", {0, 1, 2, 5}), ("", set())])
+def test_cpu_lists(text, cpus):
+    assert cpu_list(text) == cpus
+    assert cpu_text(cpus) == text
+
+
+@pytest.mark.parametrize("text", ["0-", "-3", "3-1", "a", "0-99999999999", "1.5"])
+def test_no_lists(text):
+    with pytest.raises(ValueError):
+        cpu_list(text)
+
+
+def test_allowed_cpus_are_the_mask():
+    assert set(allowed_cpus()) == os.sched_getaffinity(0)
+
+
+def test_a_tree_states_its_own_mask(tmp_path):
+    assert allowed_cpus(grow(tmp_path, allowed="2-3,99")) == (2, 3)
+
+
+def test_a_tree_without_a_mask_takes_that_of_the_process(tmp_path):
+    files = put(tmp_path, {f"{CPU}/online": "0-8191"})
+    assert allowed_cpus(files) == tuple(sorted(os.sched_getaffinity(0)))
+
+
+def test_online_by_list_by_folder_by_cpuinfo(tmp_path):
+    files = grow(tmp_path, cores=4, offline={2})
+    assert online_cpus(files) == (0, 1, 3)
+    (tmp_path / CPU / "online").unlink()
+    put(tmp_path, {f"{CPU}/cpu0/online": 0})
+    assert online_cpus(files) == (1, 3)
+    assert online_cpus(put(tmp_path / "other", {"proc/cpuinfo": "processor: 7\n\nprocessor: 9"})) == (7, 9)

@@ -1,0 +1,262 @@
+"""Whole machines, from made-up trees."""
+
+import json
+import os
+import shutil
+from dataclasses import asdict
+
+import pytest
+
+from kvbench.machine import describe
+from tests.machine import trees
+from tests.machine.trees import CPU, NODE, grow, put
+
+FACTS = """
+    brand vendor architecture isa sockets cores smt core_kinds nodes snc l1d l2 l3 domains hypervisor container microcode
+    kernel command_line mitigations quota throttled memory memory_limit page_bytes dram_peak
+"""
+ALL = [
+    trees.zen4,
+    trees.hybrid,
+    trees.snc4,
+    trees.graviton,
+    trees.apple,
+    trees.merged_l3,
+    trees.bare_guest,
+    trees.one_core,
+    trees.grace_hopper,
+]
+
+
+def values(machine, *names):
+    return tuple(machine.facts[name].value for name in names)
+
+
+@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
+def test_every_fact_has_a_source_and_unknown_ones_a_reason(kind, tmp_path):
+    machine = describe(kind(tmp_path))
+    assert sorted(machine.facts) == sorted(FACTS.split())
+    for name, fact in machine.facts.items():
+        assert fact.source, name
+        assert fact.confidence in ("high", "low", "none"), name
+        assert (fact.value is None) == (fact.confidence == "none"), name
+        assert fact.note or fact.value is not None, name
+    json.dumps(asdict(machine))
+
+
+def test_nothing_to_read_at_all(tmp_path):
+    machine = describe(put(tmp_path, {}))
+    assert sorted(machine.facts) == sorted(FACTS.split())
+    assert machine.allowed == tuple(cpu.cpu for cpu in machine.cpus) == tuple(sorted(os.sched_getaffinity(0)))
+    assert (
+        values(machine, "brand", "sockets", "cores", "smt", "nodes", "l3", "domains", "quota", "memory") == (None,) * 9
+    )
+    assert [node.cpus for node in machine.nodes] == [machine.allowed]
+
+
+def test_two_chiplets_with_threads(tmp_path):
+    machine = describe(trees.zen4(tmp_path))
+    assert values(machine, "sockets", "cores", "smt", "nodes", "snc") == (1, 16, 2, 1, 1)
+    assert values(machine, "l1d", "l2", "l3") == (32 << 10, 1 << 20, 32 << 20)
+    assert machine.facts["domains"].value == ["0-7,16-23", "8-15,24-31"]
+    assert machine.facts["l3"].note == "2 of 32 MiB"
+    assert [(cpu.core, cpu.thread) for cpu in machine.cpus if cpu.cpu in (3, 19)] == [(3, 0), (3, 1)]
+    assert [(cache.size, cache.cpus) for cache in machine.caches if cache.level == 2][3] == (1 << 20, (3, 19))
+    assert machine.warnings == ()
+
+
+def test_hybrid(tmp_path):
+    machine = describe(trees.hybrid(tmp_path))
+    assert machine.facts["core_kinds"].value == {"core": "0-3", "atom": "4-7"}
+    assert [cpu.kind for cpu in machine.cpus] == ["core"] * 4 + ["atom"] * 4
+    assert machine.facts["l1d"].note == "4 of 48 KiB, 4 of 32 KiB"
+    assert [cache.cpus for cache in machine.caches if cache.size == 4 << 20] == [(4, 5, 6, 7)]
+    assert "kinds" in machine.warnings[0]
+
+
+def test_capacities_tell_kinds_apart_and_boost_clocks_do_not(tmp_path):
+    slow = {f"{CPU}/cpu{cpu}/cpu_capacity": 446 if cpu < 2 else 1024 for cpu in range(4)}
+    machine = describe(grow(tmp_path / "little", cores=4, more=slow))
+    assert machine.facts["core_kinds"].value == {"capacity 1024": "2-3", "capacity 446": "0-1"}
+    near = {f"{CPU}/cpu{cpu}/cpu_capacity": 960 if cpu < 2 else 1024 for cpu in range(4)}
+    assert describe(grow(tmp_path / "alike", cores=4, more=near)).facts["core_kinds"].value == {}
+
+
+def test_one_set_of_counters_is_no_hybrid(tmp_path):
+    machine = describe(grow(tmp_path, more={"sys/devices/cpu_core/cpus": "0-7"}))
+    assert machine.facts["core_kinds"].value == {}
+
+
+def test_clustered_sockets(tmp_path):
+    machine = describe(trees.snc4(tmp_path))
+    assert values(machine, "sockets", "nodes", "snc", "domains") == (2, 8, 4, ["0-7", "8-15"])
+    assert [cpu.node for cpu in machine.cpus] == [cpu // 2 for cpu in range(16)]
+    assert machine.warnings == ()
+
+
+def test_arm_without_a_name(tmp_path):
+    machine = describe(trees.graviton(tmp_path))
+    assert values(machine, "brand", "vendor", "architecture", "hypervisor") == (
+        "Neoverse-N1",
+        "Arm",
+        "aarch64",
+        "Amazon EC2",
+    )
+    assert machine.facts["brand"].confidence == machine.facts["l3"].confidence == "low"
+    assert values(machine, "cores", "l3", "microcode", "core_kinds") == (64, 32 << 20, None, {})
+
+
+def test_clusters_without_an_l3(tmp_path):
+    machine = describe(trees.apple(tmp_path))
+    assert values(machine, "l3", "domains", "page_bytes") == (None, ["0-3", "4-7"], 16384)
+    assert machine.facts["core_kinds"].value == {"M1 Firestorm": "4-7", "M1 Icestorm": "0-3"}
+    assert machine.facts["l2"].note == "1 of 12 MiB, 1 of 4 MiB"
+    assert machine.facts["brand"].value == "M1 Firestorm + M1 Icestorm"
+    assert machine.facts["hypervisor"].value is None
+
+
+def test_an_l3_over_two_sockets_is_not_believed(tmp_path):
+    machine = describe(trees.merged_l3(tmp_path))
+    assert "spans 2 sockets" in machine.warnings[0]
+    assert machine.facts["l3"].confidence == machine.facts["domains"].confidence == "low"
+
+
+def test_no_cache_declared(tmp_path):
+    machine = describe(trees.bare_guest(tmp_path))
+    assert machine.caches == ()
+    assert values(machine, "l1d", "l2", "l3", "domains", "cores") == (None, None, None, None, 4)
+    assert any("no cache is declared" in warning for warning in machine.warnings)
+
+
+def test_one_core(tmp_path):
+    machine = describe(trees.one_core(tmp_path))
+    assert values(machine, "cores", "smt", "domains") == (1, 1, ["0"])
+    assert machine.warnings == ()
+
+
+def test_cpu_0_need_not_be_there(tmp_path):
+    machine = describe(grow(tmp_path, cores=4, smt=2, offline={0}, allowed="1,5"))
+    assert machine.allowed == (1, 5)
+    assert [cpu.cpu for cpu in machine.cpus] == [1, 2, 3, 4, 5, 6, 7]
+    assert [(cpu.core, cpu.thread) for cpu in machine.cpus if cpu.cpu == 4] == [(4, 0)]  # its sibling is offline
+    assert values(machine, "cores", "smt", "l3") == (4, 2, 32 << 20)
+
+
+def test_memory_without_cpus(tmp_path):
+    machine = describe(trees.grace_hopper(tmp_path))
+    assert values(machine, "nodes", "snc", "brand") == (9, 1, "Neoverse-V2")
+    assert [node.node for node in machine.nodes if not node.cpus] == list(range(1, 9))
+    assert machine.nodes[1].bytes == 96 << 30
+    assert machine.facts["nodes"].note == "of memory alone: 1-8"
+
+
+def test_topology_from_cpuinfo_alone(tmp_path):
+    blocks = [
+        f"processor: {cpu}\nphysical id: {cpu // 4}\ncore id: {cpu % 2}\nmodel name: Old  CPU" for cpu in range(8)
+    ]
+    machine = describe(
+        put(tmp_path, {"proc/cpuinfo": "\n\n".join(blocks), "proc/self/status": "Cpus_allowed_list: 0-7"})
+    )
+    assert values(machine, "sockets", "cores", "smt", "brand") == (2, 4, 2, "Old CPU")
+    assert machine.facts["cores"].source == "/proc/cpuinfo"
+
+
+def test_firmware_that_numbers_no_sockets(tmp_path):
+    more = {f"{CPU}/cpu{cpu}/topology/physical_package_id": -1 for cpu in range(8)}
+    machine = describe(grow(tmp_path, more=more))
+    assert machine.facts["sockets"].value == 1
+    assert machine.facts["sockets"].confidence == "low"
+    assert {cpu.socket for cpu in machine.cpus} == {0}
+
+
+def test_sharing_from_masks_and_older_names(tmp_path):
+    grow(tmp_path, cores=40, smt=2, caches=[(3, "Unified", "32M", 40)])
+    for cpu in range(80):
+        folder = tmp_path / CPU / f"cpu{cpu}"
+        (folder / "cache/index0/shared_cpu_list").unlink()
+        (folder / "cache/index0/shared_cpu_map").write_text("0000ffff,ffffffff,ffffffff\n")
+        (folder / "topology/core_cpus_list").rename(folder / "topology/thread_siblings_list")
+    machine = describe(trees.Files(tmp_path))
+    assert values(machine, "cores", "smt", "domains") == (40, 2, ["0-79"])
+
+
+def test_a_cache_without_a_size_is_left_out(tmp_path):
+    more = {f"{CPU}/cpu{cpu}/cache/index3/size": "0K" if cpu else "" for cpu in range(8)}
+    machine = describe(grow(tmp_path, more=more))
+    assert values(machine, "l2", "l3") == (1 << 20, None)
+
+
+def test_the_fingerprint_is_of_hardware(tmp_path):
+    first = describe(trees.zen4(tmp_path / "first"))
+    changed = {
+        "proc/sys/kernel/osrelease": "6.9.0",
+        "proc/cmdline": "mitigations=off",
+        "proc/meminfo": "MemTotal: 1 kB",
+    }
+    second = trees.zen4(tmp_path / "second", allowed="3", memory=[31], more=changed)
+    cpuinfo = tmp_path / "second/proc/cpuinfo"
+    cpuinfo.write_text(cpuinfo.read_text().replace("cpu MHz\t: 20", "cpu MHz\t: 31").replace("0x1", "0x2"))
+    second = describe(second)
+    assert first.fingerprint == second.fingerprint
+    assert first.environment != second.environment
+    assert len(first.fingerprint) == 16
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"brand": "Other CPU"},
+        {"cores": 4},
+        {"smt": 2},
+        {"sockets": 2},
+        {"caches": trees.SERVER[:3]},
+        {"nodes": [[0, 1, 2, 3], [4, 5, 6, 7]]},
+        {"arm": trees.NEOVERSE},
+    ],
+    ids=str,
+)
+def test_other_hardware_has_another_fingerprint(other, tmp_path):
+    same = describe(grow(tmp_path / "same")).fingerprint
+    assert describe(grow(tmp_path / "other", **other)).fingerprint != same
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"proc/cmdline": "quiet"},
+        {"sys/devices/system/cpu/vulnerabilities/meltdown": "Vulnerable"},
+        {"sys/fs/cgroup/cpu.max": "150000 100000"},
+        {"sys/fs/cgroup/memory.max": 1 << 30},
+        {"proc/self/status": "Cpus_allowed_list: 1"},
+        {"run/.containerenv": ""},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_the_environment_is_what_an_administrator_sets(change, tmp_path):
+    plain = describe(grow(tmp_path / "plain"))
+    changed = describe(grow(tmp_path / "changed", more=change))
+    assert plain.environment != changed.environment
+    assert plain.fingerprint == changed.fingerprint
+
+
+def test_this_machine():
+    machine = describe()
+    assert set(machine.allowed) == os.sched_getaffinity(0)
+    assert set(machine.allowed) <= {cpu.cpu for cpu in machine.cpus}
+    assert machine.fingerprint == describe().fingerprint
+    assert machine.facts["memory"].value > 1 << 28
+    assert machine.facts["page_bytes"].value == os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_tree_can_take_the_place_of_the_system(tmp_path, monkeypatch):
+    trees.snc4(tmp_path)
+    monkeypatch.setenv("KVBENCH_ROOT", str(tmp_path))
+    assert describe().facts["nodes"].value == 8
+
+
+def test_nodes_missing(tmp_path):
+    files = grow(tmp_path)
+    shutil.rmtree(tmp_path / NODE)
+    machine = describe(files)
+    assert values(machine, "nodes", "snc") == (None, None)
+    assert [node.cpus for node in machine.nodes] == [tuple(range(8))]

@@ -1,0 +1,116 @@
+"""The theoretical peak of DRAM, against published figures for the parts."""
+
+import pytest
+
+from kvbench.machine import dram
+from kvbench.machine.dram import dram_peak, modules_peak
+from kvbench.machine.files import Files
+from kvbench.model import Node
+from tests.machine.trees import NODE, put
+
+HEAD = "# dmidecode 3.4\nGetting SMBIOS data from sysfs.\nSMBIOS 3.3.0 present.\n\n"
+EMPTY = "Handle 0x0001, DMI type 17, 92 bytes\nMemory Device\n\tSize: No Module Installed\n\tLocator: {}\n\n"
+
+
+def device(bank="", locator="", speed="4800 MT/s", width="64 bits", name="Configured Memory Speed"):
+    return (
+        "Handle 0x0002, DMI type 17, 92 bytes\nMemory Device\n\tTotal Width: 80 bits\n"
+        f"\tData Width: {width}\n\tSize: 64 GB\n\tLocator: {locator}\n\tBank Locator: {bank}\n"
+        f"\tType: DDR5\n\tSpeed: 5600 MT/s\n\t{name}: {speed}\n\n"
+    )
+
+
+def listing(*devices):
+    return HEAD + "".join(devices)
+
+
+GENOA = [device(bank=f"P0 CHANNEL {letter}", locator="DIMM 0") for letter in "ABCDEFGHIJKL"]
+MILAN = [device(locator=f"P0_Node0_Channel{i}_Dimm{d}", speed="3200 MT/s") for i in range(8) for d in range(2)]
+CASCADE = [
+    device(locator=f"CPU{cpu}_DIMM_{letter}1", speed="2933 MHz", name="Configured Clock Speed")
+    for cpu in (1, 2)
+    for letter in "ABCDEF"
+]
+
+
+@pytest.mark.parametrize(
+    ("devices", "gbps", "note"),
+    [
+        (GENOA, 460.8, "12 channels x 4800 MT/s x 64 bits"),
+        (MILAN, 204.8, "8 channels x 3200 MT/s x 64 bits"),
+        (CASCADE, 281.568, "12 channels x 2933 MT/s x 64 bits"),
+        ([*GENOA, EMPTY.format("DIMM 1")], 460.8, "12 channels x 4800 MT/s x 64 bits"),
+        (
+            [device(bank=f"BANK {i}", locator=f"Controller{i}-ChannelA-DIMM0") for i in range(2)],
+            76.8,
+            "2 channels x 4800",
+        ),
+    ],
+)
+def test_modules(devices, gbps, note):
+    fact = modules_peak(listing(*devices))
+    assert fact.value == pytest.approx(gbps)
+    assert (fact.confidence, fact.note[: len(note)]) == ("high", note)
+
+
+def test_channels_unevenly_filled():
+    fact = modules_peak(listing(*MILAN[:-1]))
+    assert (fact.value, fact.confidence) == (pytest.approx(204.8), "low")
+    assert "unevenly" in fact.note
+
+
+@pytest.mark.parametrize(
+    ("devices", "why"),
+    [
+        ([], "no memory modules"),
+        ([EMPTY.format("A")] * 2, "no memory modules"),
+        ([GENOA[0], device(bank="P0 CHANNEL B", speed="4400 MT/s")], "differ"),
+        ([device(bank="P0 CHANNEL A", speed="Unknown")], "not stated"),
+        ([device(bank="P0 CHANNEL A", width="Unknown")], "not stated"),
+        ([device(locator="DIMM 1"), device(locator="DIMM 2")], "do not tell"),
+        ([device(locator="A1"), device(locator="B1")], "do not tell"),
+        (
+            [device(bank="NODE 0", locator="ChannelA-DIMM0"), device(bank="NODE 1", locator="ChannelA-DIMM0")],
+            "do not tell",
+        ),
+    ],
+)
+def test_what_modules_do_not_tell_is_not_guessed(devices, why):
+    fact = modules_peak(listing(*devices))
+    assert (fact.value, fact.confidence) == (None, "none")
+    assert why in fact.note
+
+
+NODES = Node(0, (0, 1), None), Node(1, (2, 3), None), Node(2, (), None)
+
+
+def declared(node, rate):
+    return {f"{NODE}/node{node}/access0/initiators/read_bandwidth": rate}
+
+
+def test_firmware_declares_nodes_with_cpus(tmp_path):
+    files = put(tmp_path, declared(0, 182000) | declared(1, 182000) | declared(2, 900000))
+    fact = dram_peak(files, NODES, virtual=False)
+    assert (fact.value, fact.confidence) == (364, "low")
+
+
+@pytest.mark.parametrize("virtual", [False, True])
+def test_unknown_says_why(virtual, tmp_path):
+    fact = dram_peak(put(tmp_path, declared(0, 182000)), NODES, virtual)
+    assert (fact.value, fact.confidence) == (None, "none")
+    assert ("hypervisor" in fact.note) is virtual
+
+
+def test_root_reads_the_modules(tmp_path, monkeypatch):
+    """And others do not try: dmidecode would only complain."""
+
+    class Live(Files):
+        live = True
+
+    monkeypatch.setattr(dram.shutil, "which", lambda program: f"/usr/sbin/{program}")
+    monkeypatch.setattr(dram, "_dmidecode", lambda: listing(*GENOA))
+    monkeypatch.setattr(dram.os, "geteuid", lambda: 0)
+    assert dram_peak(Live(tmp_path), NODES, virtual=False).value == pytest.approx(460.8)
+    assert dram_peak(Live(tmp_path), NODES, virtual=True).value is None
+    monkeypatch.setattr(dram.os, "geteuid", lambda: 1000)
+    assert "root" in dram_peak(Live(tmp_path), NODES, virtual=False).note

@@ -1,0 +1,125 @@
+"""Names: of the CPU, of hypervisors, of containers."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from kvbench.machine import brand as names
+from kvbench.machine.brand import brand, vendor
+from kvbench.machine.files import Files
+from kvbench.machine.virtual import container, hypervisor, is_virtual
+from tests.machine.trees import grow, put
+
+DMI = "sys/class/dmi/id"
+CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
+X86, GUEST = {"proc/cpuinfo": "processor: 0\nflags: fpu"}, {"proc/cpuinfo": "processor: 0\nflags: fpu hypervisor"}
+ARM = {"proc/cpuinfo": "processor: 0\nCPU implementer: 0x41\nCPU part: 0xd40"}
+MOUNT = "1 0 0:1 / {} rw - {} {} rw"
+
+
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        (X86, "none"),
+        (GUEST, "unnamed"),
+        (GUEST | {CLOCKS: "tsc kvm-clock"}, "KVM"),
+        (GUEST | {CLOCKS: "hyperv_clocksource_tsc_page acpi_pm"}, "Hyper-V"),
+        (GUEST | {f"{DMI}/sys_vendor": "Microsoft Corporation", f"{DMI}/product_name": "Virtual Machine"}, "Hyper-V"),
+        (GUEST | {f"{DMI}/sys_vendor": "QEMU", CLOCKS: "tsc kvm-clock"}, "QEMU"),
+        (X86 | {f"{DMI}/sys_vendor": "Amazon EC2", f"{DMI}/product_name": "m5.metal"}, "none"),
+        (X86 | {"sys/hypervisor/type": "xen"}, "Xen"),
+        (ARM, None),
+        (ARM | {f"{DMI}/sys_vendor": "Amazon EC2", f"{DMI}/product_name": "c7g.large"}, "Amazon EC2"),
+        (ARM | {f"{DMI}/sys_vendor": "Amazon EC2", f"{DMI}/product_name": "c7g.metal"}, "none"),
+        (ARM | {f"{DMI}/sys_vendor": "GIGABYTE"}, "none"),
+        (ARM | {"proc/device-tree/hypervisor/compatible": "linux,kvm"}, "linux,kvm"),
+    ],
+)
+def test_hypervisors(files, name, tmp_path):
+    found = hypervisor(put(tmp_path, files))
+    assert found.value == name
+    assert is_virtual(found) is (name not in (None, "none"))
+
+
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        ({}, "none"),
+        ({".dockerenv": ""}, "Docker"),
+        ({"run/.containerenv": ""}, "Podman"),
+        ({"proc/1/cgroup": "0::/kubepods/burstable/pod1"}, "Kubernetes"),
+        ({"proc/self/mountinfo": MOUNT.format("/", "overlay", "overlay")}, "container"),
+        (
+            {"proc/self/mountinfo": "1 0 8:1 /var/lib/docker/containers/1/hosts /etc/hosts rw - ext4 /dev/a rw"},
+            "Docker",
+        ),
+        ({"proc/self/mountinfo": MOUNT.format("/var/lib/docker/overlay2/1/merged", "overlay", "overlay")}, "none"),
+    ],
+)
+def test_containers(files, name, tmp_path):
+    assert container(put(tmp_path, files)).value == name
+
+
+def test_a_name_from_the_kernel(tmp_path):
+    fact = brand(grow(tmp_path, brand="AMD  EPYC 9654"))
+    assert (fact.value, fact.source, fact.confidence) == ("AMD EPYC 9654", "/proc/cpuinfo", "high")
+
+
+@pytest.mark.parametrize(
+    ("arm", "name", "maker"),
+    [
+        (("0x41", "0xd4f"), "Neoverse-V2", "Arm"),
+        (("0xc0", "0xac3"), "Ampere-1", "Ampere"),
+        (("0x41", "0xfff"), "Arm part 0xfff", "Arm"),
+        (("0x99", "0x001"), "implementer 0x99 part 0x001", "implementer 0x99"),
+    ],
+)
+def test_arm_numbers(arm, name, maker, tmp_path):
+    files = grow(tmp_path, brand=None, arm=arm)
+    assert (brand(files).value, brand(files).confidence, vendor(files).value) == (name, "low", maker)
+
+
+def test_no_name_at_all(tmp_path):
+    files = put(tmp_path, {})
+    assert brand(files).value is vendor(files).value is None
+
+
+class Live(Files):
+    """A made-up tree that passes for the running system."""
+
+    live = True
+
+
+@pytest.fixture
+def asked(monkeypatch, tmp_path):
+    """How often py-cpuinfo was asked; it takes a second each time."""
+    calls = []
+    library = SimpleNamespace(get_cpu_info=lambda: calls.append(1) or {"brand_raw": "Neoverse-N1  rev 3"})
+    monkeypatch.setitem(sys.modules, "cpuinfo", library)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return calls
+
+
+def test_the_library_is_asked_once_per_kind_of_cpu(asked, tmp_path):
+    first = Live(put(tmp_path / "one", ARM).root)
+    other = Live(put(tmp_path / "two", {"proc/cpuinfo": ARM["proc/cpuinfo"].replace("0xd40", "0xd0c")}).root)
+    assert [brand(files).value for files in (first, first, other, first)] == ["Neoverse-N1 rev 3"] * 4
+    assert len(asked) == 2
+    assert brand(first).source == "py-cpuinfo"
+
+
+def test_a_home_that_cannot_be_written(asked, tmp_path):
+    (tmp_path / "cache").write_text("a file, not a folder")
+    assert brand(Live(put(tmp_path / "one", ARM).root)).value == "Neoverse-N1 rev 3"
+
+
+def test_a_library_that_fails(asked, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cpuinfo", None)
+    assert brand(Live(put(tmp_path, ARM).root)).value == "Neoverse-V1"
+
+
+def test_the_library_is_not_asked_where_the_kernel_knows(asked, tmp_path):
+    assert brand(Live(grow(tmp_path).root)).value == "Test CPU"
+    assert not asked
+    assert "cpuinfo" not in vars(names)

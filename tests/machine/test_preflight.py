@@ -1,0 +1,242 @@
+"""Every check of the preflight, on made-up machines: when it is content, when it warns, when it cannot know."""
+
+import os
+import shutil
+
+import pytest
+
+from kvbench.errors import Refused
+from kvbench.machine.files import Files
+from kvbench.machine.preflight import CHECKS, Live, preflight
+from kvbench.machine.preflight.memory import rotate_bytes
+from kvbench.machine.preflight.scene import Scene
+from kvbench.model import Cpu, DataCache, Fact, Machine, Node
+from tests.machine.healthy import ADDRESS, CLOCKSOURCE, CPU, HEALTHY, PMU, THP, Still
+from tests.machine.trees import put
+
+MIB = 1 << 20
+
+
+def machine(
+    cpus=2, allowed=None, threads=1, nodes=1, kinds=("",), caches=((1, 32 << 10, 1), (3, 32 * MIB, 2)), **facts
+):
+    """CPUs 0.. , `threads` neighbours to a core, nodes and kinds dealt in turn; caches are (level, size, sharers)."""
+    known = {
+        "page_bytes": 4096,
+        "hypervisor": "none",
+        "container": "none",
+        "quota": "unlimited",
+        "smt": threads,
+        "nodes": nodes,
+    }
+    facts = known | facts
+    return Machine(
+        cpus=tuple(
+            Cpu(i, i // threads * threads, 0, i % nodes, i % threads, kinds[i % len(kinds)]) for i in range(cpus)
+        ),
+        allowed=tuple(range(cpus)) if allowed is None else allowed,
+        caches=tuple(
+            DataCache(level, size, tuple(range(first, min(first + share, cpus))))
+            for level, size, share in caches
+            for first in range(0, cpus, share)
+        ),
+        nodes=tuple(Node(i, tuple(range(i, cpus, nodes)), None) for i in range(nodes)),
+        facts={name: Fact(value, "made up", "high") for name, value in facts.items()},
+        warnings=(),
+        fingerprint="f",
+        environment="e",
+    )
+
+
+def look(tmp_path, name, tree=None, without=(), on=(), live=None, **facts):
+    """The check of that name on a healthy machine that is changed so; threads run `on` those CPUs."""
+    put(tmp_path, HEALTHY | (tree or {}))
+    for path in without:
+        gone = tmp_path / path.lstrip("/")
+        shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+    checks = preflight(Files(tmp_path), machine(**facts), on, Still(tmp_path, **(live or {})))
+    (found,) = (check for check in checks if check.name == name)
+    return found
+
+
+def test_a_healthy_machine(tmp_path):
+    put(tmp_path, HEALTHY)
+    checks = preflight(Files(tmp_path), machine(), (), Still(tmp_path))
+    assert {check.name: check for check in checks if check.status != "ok"} == {}
+    assert len({check.name for check in checks}) == len(CHECKS)
+    assert all(check.why and check.value and not check.advice for check in checks)
+
+
+def test_nothing_is_known(tmp_path):
+    """An empty tree, no CPU known, nothing to be tried: every line still comes, and says why it knows nothing."""
+    nobody = Machine((), (), (), (), {}, (), "f", "e")
+    checks = preflight(Files(tmp_path), nobody, (), Still(tmp_path, error=Refused("no", "ask"), step=0.0, quiet={}))
+    assert len(checks) == len(CHECKS)
+    assert all(check.value and check.why for check in checks)
+    assert {check.status for check in checks if check.name != "memory"} == {"unknown"}  # that is asked of the C library
+
+
+STEADY = {f"{CPU}/cpu{cpu}/cpufreq/scaling_governor": "powersave" for cpu in (0, 1)}
+EAGER = {f"{CPU}/cpu{cpu}/cpufreq/energy_performance_preference": "balance_performance" for cpu in (0, 1)}
+LAZY = {f"{CPU}/cpu{cpu}/cpufreq/energy_performance_preference": "power" for cpu in (0, 1)}
+FULL = {"/proc/self/status": "Seccomp:\t2\nCapEff:\t0000004000000000\n"}  # CAP_PERFMON
+
+
+def stat(idle=20, user=0, steal=0, running=1):
+    return {
+        "/proc/stat": f"cpu0 {user} 0 0 {idle} 0 0 0 {steal}\ncpu1 {user} 0 0 {idle} 0 0 0 {steal}\nprocs_running {running}\n"
+    }
+
+
+def on_node(*pages, policy="default"):
+    counts = " ".join(f"N{node}={count}" for node, count in enumerate(pages) if count)
+    return {
+        "/proc/self/numa_maps": f"7ef000000000 default\n{ADDRESS:x} {policy} anon=9 dirty=9 {counts} kernelpagesize_kB=4\n"
+    }
+
+
+OK = [
+    ("governor", "powersave, intel_pstate, balance_performance", {"tree": STEADY | EAGER}),
+    ("turbo", "off", {"tree": {f"{CPU}/intel_pstate/no_turbo": "1"}}),
+    ("turbo", "on", {"tree": {f"{CPU}/cpufreq/boost": "1"}, "without": [f"{CPU}/intel_pstate/no_turbo"]}),
+    ("turbo", "off", {"tree": {f"{CPU}/cpu0/cpufreq/boost": "0", f"{CPU}/cpu1/cpufreq/boost": "0"}}),
+    ("load", "0.50 in the last minute, 2 CPUs", {"tree": {"/proc/loadavg": "0.5 0 0 1/1 1"}}),
+    ("steal", "0.0% now", {}),
+    ("allowed CPUs", "2 of 4: 0-1", {"cpus": 4, "allowed": (0, 1)}),
+    ("SMT", "on; 4 CPUs of 2 cores", {"cpus": 4, "threads": 2, "on": (0, 2)}),
+    ("core kinds", "big", {"kinds": ("big",)}),
+    ("core kinds", "small", {"kinds": ("big", "small"), "on": (1,)}),
+    ("core clock", "3.00 GHz under load on 2 threads, 0% swing; nominal 2.60; current 3.00; highest 3.80", {}),
+    ("clock source", "arch_sys_counter", {"tree": {CLOCKSOURCE: "arch_sys_counter"}}),
+    ("timer", "50 ns", {}),
+    ("CPU quota", "none", {}),
+    ("CPU quota", "2 CPUs' worth of time; threads: 2, allowed CPUs: 2", {"quota": 2.0}),
+    ("CPU quota", "1.5 CPUs' worth of time; threads: 1, allowed CPUs: 2", {"quota": 1.5, "on": (0,)}),
+    ("throttling", "not now; 3 of 9 periods", {}),
+    ("base pages", "64 KiB", {"page_bytes": 65536}),
+    ("transparent huge pages", "always", {"tree": {f"{THP}/enabled": "[always] madvise never"}}),
+    ("huge page coverage", "100% of an arena of 64 MiB, in pages of 2 MiB", {}),
+    ("NUMA balancing", "only one node", {"tree": {"/proc/sys/kernel/numa_balancing": "1"}}),
+    ("NUMA balancing", "only one node", {"without": ["/proc/sys/kernel/numa_balancing"]}),
+    ("page placement", "50% on node 0, 50% on node 1", {"tree": on_node(8, 8), "nodes": 2}),
+    ("page placement", "only one node", {"without": ["/proc/self/numa_maps"]}),
+    ("swap", "0 B of 2 GiB used", {"tree": {"/proc/meminfo": "SwapTotal: 2097152 kB\nSwapFree: 2097152 kB\n"}}),
+    ("virtual machine", "no", {}),
+    ("container", "docker", {"container": "docker"}),
+    ("counter permission", "everything", {"tree": FULL | {"/proc/sys/kernel/perf_event_paranoid": "4"}}),
+    ("counters", "cores: cpu; memory and fabric: uncore_imc_0", {}),
+]
+WARN = [
+    ("governor", "powersave, intel_pstate, power", {"tree": STEADY | LAZY}),
+    ("governor", "powersave, intel_pstate", {"tree": STEADY}),
+    ("governor", "schedutil", {"tree": {f"{CPU}/cpu1/cpufreq/scaling_governor": "schedutil"}}),
+    ("frequency limit", "2.00 of 3.80 GHz (CPU 1)", {"tree": {f"{CPU}/cpu1/cpufreq/scaling_max_freq": "2000000"}}),
+    ("turbo", "some", {"tree": {f"{CPU}/cpu0/cpufreq/boost": "0", f"{CPU}/cpu1/cpufreq/boost": "1"}}),
+    ("load", "1.50", {"tree": {"/proc/loadavg": "1.5 0 0 1/1 1"}}),
+    ("other tasks", "2.0 runnable", {"live": {"quiet": stat(running=3)}}),
+    ("other tasks", "50% busy", {"live": {"quiet": stat(user=20)}}),
+    ("steal", "10.0% now", {"live": {"busy": stat(idle=20, user=18, steal=2)}}),
+    ("allowed CPUs", "1 of 2: 1; L3 shared with 0", {"allowed": (1,)}),
+    ("SMT", "CPUs 3", {"cpus": 4, "threads": 2, "on": (0, 2), "allowed": (0, 1, 2)}),
+    ("SMT", "2 cores would run two threads", {"cpus": 4, "threads": 2, "on": (0, 1, 2, 3)}),
+    ("core kinds", "big: 0; small: 1", {"kinds": ("big", "small")}),
+    ("CPU quota", "1.5 CPUs' worth of time; threads: 2, allowed CPUs: 2", {"quota": 1.5}),
+    ("CPU quota", "0.5 CPUs' worth of time; threads: 1, allowed CPUs: 2", {"quota": 0.5, "on": (0,)}),
+    ("throttling", "now; 5 of 10", {"live": {"busy": {"/sys/fs/cgroup/cpu.stat": "nr_periods 10\nnr_throttled 5\n"}}}),
+    ("virtual machine", "KVM", {"hypervisor": "KVM"}),
+    ("core clock", "2.00 GHz", {"live": {"rounds": ((2.0, 2.0),) * 4}}),
+    ("core clock", "10% swing", {"live": {"rounds": ((3.0, 3.0), (3.0, 2.7), (3.0, 2.7), (3.0, 2.7))}}),
+    ("core clock", "3.00 to 3.50 GHz", {"live": {"rounds": ((3.0, 3.5),) * 4}}),
+    ("clock source", "hpet", {"tree": {CLOCKSOURCE: "hpet"}}),
+    ("timer", "4 ms", {"live": {"step": 4e-3}}),
+    ("transparent huge pages", "never", {"tree": {f"{THP}/enabled": "always madvise [never]"}}),
+    (
+        "transparent huge pages",
+        "never",
+        {"tree": {f"{THP}/hugepages-2048kB/enabled": "always inherit madvise [never]"}},
+    ),
+    ("transparent huge pages", "this process", {"tree": {"/proc/self/status": "THP_enabled:\t0\n"}}),
+    ("huge page coverage", "40% of", {"live": {"huge": 0.4}}),
+    ("NUMA balancing", "on", {"tree": {"/proc/sys/kernel/numa_balancing": "1"}, "nodes": 2}),
+    ("page placement", "100% on node 0", {"tree": on_node(16), "nodes": 2}),
+    ("page placement", "policy bind:1", {"tree": on_node(0, 16, policy="bind:1"), "nodes": 2}),
+    ("swap", "1 GiB of 2 GiB", {"tree": {"/proc/meminfo": "SwapTotal: 2097152 kB\nSwapFree: 1048576 kB\n"}}),
+    ("swap", "3 pages moving", {"live": {"quiet": stat() | {"/proc/vmstat": "pswpin 8\npswpout 7\n"}}}),
+    ("memory", "512 MiB available, 768 MiB", {"tree": {"/proc/meminfo": "MemAvailable: 524288 kB\n"}}),
+    ("counter permission", "own processes", {"tree": {"/proc/sys/kernel/perf_event_paranoid": "2"}}),
+    ("counter permission", "nothing", {"tree": {"/proc/sys/kernel/perf_event_paranoid": "4"}}),
+]
+REFUSED = {"live": {"error": Refused("the system said no", "ask it")}}
+UNKNOWN = [
+    ("governor", "no cpufreq", {"without": [f"{CPU}/cpu{cpu}/cpufreq/scaling_governor" for cpu in (0, 1)]}),
+    ("frequency limit", "no cpufreq", {"without": [f"{CPU}/cpu{cpu}/cpufreq/scaling_max_freq" for cpu in (0, 1)]}),
+    ("turbo", "no_turbo", {"without": [f"{CPU}/intel_pstate/no_turbo"]}),
+    ("load", "/proc/loadavg", {"without": ["/proc/loadavg"]}),
+    ("load", "could not convert", {"tree": {"/proc/loadavg": "much"}}),
+    ("other tasks", "stand still", {"live": {"quiet": {}}}),
+    ("other tasks", "names no CPU", {"tree": {"/proc/stat": "intr 0\n"}, "live": {"quiet": {}}}),
+    ("steal", "does not count", {"live": {"busy": {"/proc/stat": "cpu0 99 0 0 99\ncpu1 99 0 0 99\n"}}}),
+    ("steal", "the system said no", REFUSED),
+    ("allowed CPUs", "does not say", {"allowed": (1,), "caches": ()}),
+    ("CPU quota", "quota is not known", {"quota": None}),
+    ("SMT", "smt is not known", {"smt": None}),
+    ("throttling", "no control group", {"without": ["/sys/fs/cgroup/cpu.stat"]}),
+    ("virtual machine", "hypervisor is not known", {"hypervisor": None}),
+    ("container", "container is not known", {"container": None}),
+    ("core clock", "the system said no", REFUSED),
+    ("clock source", "sundial", {"tree": {CLOCKSOURCE: "sundial"}}),
+    ("clock source", "missing", {"without": [CLOCKSOURCE]}),
+    ("timer", "did not move", {"live": {"step": 0.0}}),
+    ("base pages", "not known", {"page_bytes": None}),
+    ("transparent huge pages", "missing", {"without": [f"{THP}/enabled"]}),
+    ("huge page coverage", "the system said no", REFUSED),
+    ("huge page coverage", "too little", {"tree": {"/proc/meminfo": "MemAvailable: 65536 kB\n"}}),
+    ("NUMA balancing", "missing", {"without": ["/proc/sys/kernel/numa_balancing"], "nodes": 2}),
+    ("page placement", "numa_maps", {"without": ["/proc/self/numa_maps"], "nodes": 2}),
+    ("page placement", "numa_maps", {"tree": on_node(), "nodes": 2}),
+    ("swap", "/proc/meminfo", {"without": ["/proc/meminfo"]}),
+    ("counters", "no counters", {"without": [f"{PMU}/cpu", f"{PMU}/uncore_imc_0"]}),
+    ("counter permission", "missing", {"without": ["/proc/sys/kernel/perf_event_paranoid"]}),
+]
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "value", "change"),
+    [(status, *row) for status, rows in (("ok", OK), ("warn", WARN), ("unknown", UNKNOWN)) for row in rows],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_check(tmp_path, status, name, value, change):
+    found = look(tmp_path, name, **change)
+    assert (found.status, value in found.value) == (status, True), found
+    assert found.advice or status != "warn", "a warning says what to do"
+    assert "\n" not in found.value + found.why + found.advice
+
+
+def test_the_footprint_counts_every_last_level():
+    """Two L3 of 96 MiB, and two cores beside them whose last level is an L2 of 4 MiB each: 4 x 200 MiB."""
+    caches = (DataCache(2, 4 * MIB, (4,)), DataCache(2, 4 * MIB, (5,)), DataCache(2, MIB, (0,)))
+    caches += (DataCache(3, 96 * MIB, (0, 1)), DataCache(3, 96 * MIB, (2, 3)))
+    given = Machine((), (), caches, (), {}, (), "", "")
+    assert rotate_bytes(Scene(Files("/nowhere"), given, (), None)) == 800 * MIB
+    assert rotate_bytes(Scene(Files("/nowhere"), machine(), (), None)) == 256 * MIB
+
+
+def test_the_running_system():
+    """Nothing is made up but the list of CPUs: those of this process."""
+    live, cpus = Live(), sorted(os.sched_getaffinity(0))[:2]
+    assert 0 < live.timer_step() < 0.1
+    rounds = live.clock(cpus)
+    assert len(rounds) > 4 and all(len(round_) == len(cpus) for round_ in rounds)
+    assert all(0.01 < ghz < 20 for round_ in rounds for ghz in round_)
+    with live.touched(4 * MIB, cpus) as (memory, address):
+        assert address % 4096 == 0 and memory["resident_bytes"] == 4 * MIB
+        assert 0 <= memory["huge_bytes"] <= memory["resident_bytes"]
+
+
+def test_every_check_is_seen_in_every_state():
+    """A check that is not listed here in a state cannot be in it."""
+    nowhere = Files("/nowhere")
+    checks = preflight(nowhere, machine(), (), Still(None, error=Refused("no", "ask")))
+    everything = {check.name for check in checks}
+    assert everything - {name for name, *_ in WARN} == {"base pages", "container", "counters"}
+    assert everything - {name for name, *_ in UNKNOWN} == {"core kinds", "memory"}

@@ -1,0 +1,191 @@
+"""Ceilings from made-up records, and every way in which a point may not use one."""
+
+from dataclasses import replace
+
+import pytest
+
+from kvbench.analysis.ceilings import best, ceiling_for, ceilings
+from kvbench.errors import BadArgument, KvbenchError, NotComparable
+from kvbench.model import Ceiling, Cpu, DataCache, Machine, Probe, Record, Sample, Traffic
+
+KIB, MIB = 1 << 10, 1 << 20
+MACHINE = Machine(
+    tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(4)),
+    tuple(range(4)),
+    (
+        *(DataCache(1, 32 * KIB, (cpu,)) for cpu in range(4)),
+        *(DataCache(2, MIB, (cpu,)) for cpu in range(4)),
+        DataCache(3, 32 * MIB, tuple(range(4))),
+    ),
+    (),
+    {},
+    (),
+    "",
+    "",
+)
+READ = Probe("read", "scalar", (0, 1), "base", 256 * MIB)
+
+
+def record(launch, seconds, probe=READ, *, passes=1, error="", program="point", steps=1, compulsory=1e9, flops=0.0):
+    taken = [Sample(program, n, passes, s, (), (s,), 0, 0) for n, s in enumerate(seconds)]
+    moved = Traffic(flops, compulsory, issued=7.0, line=7.0, kv=0, scales=0, table=0, ai=0)
+    return Record(launch, probe, tuple(taken), {program: moved}, {}, steps=steps, error=error)
+
+
+def test_the_median_of_launch_medians_and_their_range():
+    """Medians of the launches: 10, 8 and 5 GB/s; of all samples together it would be 10."""
+    records = [
+        record(2, (0.2, 0.2, 0.05)),
+        record(0, (0.1, 0.1, 0.1)),
+        record(1, (0.05, 0.1, 0.125, 0.125, 0.125)),
+    ]
+    (ceiling,) = ceilings(records, MACHINE, "mine")
+    assert (ceiling.median, ceiling.low, ceiling.high) == pytest.approx((8, 5, 10))
+    assert [len(launch) for launch in ceiling.samples] == [3, 5, 3]
+    assert ceiling.samples[2] == pytest.approx((5, 5, 20))
+    assert (ceiling.run, ceiling.probe, ceiling.level) == ("mine", READ, "DRAM")
+
+
+def test_visits_of_one_launch_are_one_launch():
+    (ceiling,) = ceilings([record(0, (0.1,)), record(0, (0.1, 0.1)), record(1, (0.1,))], MACHINE, "mine")
+    assert [len(launch) for launch in ceiling.samples] == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("op", "moved", "value"),
+    [
+        ("copy", {"compulsory": 4e9, "flops": 1.0}, 40.0),  # 2 passes in 0.2 s
+        ("triad", {"compulsory": 3e9, "flops": 1.0}, 30.0),
+        ("flops", {"flops": 5e9}, 50.0),
+        ("latency", {"steps": 10**6}, 100.0),  # a million loads in 0.1 s
+        ("clock", {"steps": 3 * 10**8}, 3.0),
+    ],
+)
+def test_units(op, moved, value):
+    probe = replace(READ, op=op)
+    (ceiling,) = ceilings([record(0, (0.2,), probe, passes=2, **moved)], MACHINE, "mine")
+    assert ceiling.median == pytest.approx(value)
+    assert ceiling.level == ("core" if op in ("flops", "clock") else "DRAM")
+
+
+@pytest.mark.parametrize(
+    ("launches", "left_out"),  # 1 - 2 (1 + 9) / 2^9 = 0.961; of 8 it would be 0.930; 12 leave out two: 0.961
+    [(1, 0), (2, 0), (5, 0), (8, 0), (9, 1), (11, 1), (12, 2), (15, 3)],
+)
+def test_many_launches_leave_out_their_extremes(launches, left_out):
+    rates = [10.0 + n for n in range(launches)]
+    (ceiling,) = ceilings([record(n, (1 / rate,)) for n, rate in enumerate(rates)], MACHINE, "mine")
+    assert (ceiling.low, ceiling.high) == pytest.approx((rates[left_out], rates[-1 - left_out]))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "stable"),
+    [
+        ((0.1, 0.1), True),
+        ((0.1, 0.13), True),
+        ((0.1, 0.15), False),
+        ((0.1,), False),
+        ((0.1,) * 7 + (0.4, 0.5), True),  # two launches of nine met something else
+        ((0.1,) * 6 + (0.4, 0.4, 0.5), False),
+    ],
+)
+def test_launches_that_disagree_are_unstable(seconds, stable):
+    (ceiling,) = ceilings([record(n, (s,)) for n, s in enumerate(seconds)], MACHINE, "mine")
+    assert ceiling.stable is stable
+
+
+def test_what_failed_has_no_ceiling():
+    failed = record(1, (0.01,), error="killed")
+    assert ceilings([failed, record(0, ())], MACHINE, "mine") == ()
+    (ceiling,) = ceilings([record(0, (0.1,)), failed], MACHINE, "mine")
+    assert ceiling.samples == ((pytest.approx(10),),)
+    assert ceilings([record(0, (0.1,), program="twin")], MACHINE, "mine") == ()
+
+
+def test_the_level_is_that_of_the_footprint_on_its_cpus():
+    sizes = (16 * KIB, 512 * KIB, 4 * MIB, 256 * MIB)
+    records = [record(0, (0.1,), replace(READ, cpus=(0,), bytes=bytes_)) for bytes_ in reversed(sizes)]
+    assert [c.level for c in ceilings(records, MACHINE, "mine")] == ["L1", "L2", "L3", "DRAM"]
+    smaller = ceilings(records, MACHINE, "mine", measured={3: MIB})
+    assert [c.level for c in smaller] == ["L1", "L2", "DRAM", "DRAM"]
+
+
+# ---- which may be used -----------------------------------------------------------------------------------------------
+
+
+def made(rate, run="mine", level="DRAM", **changes):
+    return Ceiling(run, replace(READ, **changes), level, rate, rate, rate, ((rate,), (rate,)), True)
+
+
+MINE = (
+    made(20.0),
+    made(22.0, distance=512),
+    made(21.0, bytes=512 * MIB),
+    made(80.0, level="L3", bytes=8 * MIB),
+    made(85.0, level="L3", bytes=16 * MIB),
+    made(90.0, op="latency"),
+    made(110.0, op="latency", distance=512),
+    made(500.0, op="flops", level="core"),
+)
+ASKED = {"run": "mine", "op": "read", "isa": "scalar", "cpus": (0, 1), "pages": "base", "level": "DRAM"}
+
+
+def test_the_better_form():
+    of = {"run": "mine", "cpus": (0, 1), "pages": "base", "isa": "scalar", "bytes": 256 * MIB}
+    assert best(MINE, "read", **of).median == 22.0
+    assert best(MINE, "latency", **of).median == 90.0  # less is better
+    with pytest.raises(NotComparable, match="bytes"):
+        best(MINE, "read", **of | {"bytes": 3})
+
+
+def test_a_ceiling_that_fits():
+    assert ceiling_for(MINE, **ASKED).median == 22.0
+    assert ceiling_for(MINE, **ASKED | {"level": "L3"}).median == 85.0
+    assert ceiling_for(MINE, **ASKED | {"level": "L3"}, footprint=9 * MIB).median == 80.0
+    assert ceiling_for(MINE, **ASKED | {"level": None}, footprint=300 * MIB).median == 22.0
+    assert ceiling_for(MINE, **ASKED, footprint=4096 * MIB).median == 21.0  # the level is the same, at any distance
+    assert ceiling_for(MINE, **ASKED | {"cpus": (1, 0)}).median == 22.0
+    assert ceiling_for(MINE, **ASKED | {"op": "flops", "level": None}).median == 500.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"run": "theirs"}, "run mine, not theirs"),
+        ({"cpus": (0,)}, "threads 2, not 1"),
+        ({"cpus": (0, 1, 2)}, "threads 2, not 3"),
+        ({"cpus": (0, 0)}, "cpus 0,1, not 0,0"),
+        ({"cpus": (2, 3)}, "cpus 0,1, not 2,3"),
+        ({"pages": "huge"}, "pages base, not huge"),
+        ({"isa": "neon"}, "isa scalar, not neon"),
+        ({"level": "L2"}, "not L2"),
+        ({"op": "copy"}, "no copy ceiling"),
+        ({"level": None, "footprint": 64 * MIB}, "within a factor of 2 of 64 MiB"),
+        ({"run": "theirs", "pages": "huge"}, "run mine, not theirs; pages base, not huge"),
+    ],
+)
+@pytest.mark.parametrize("others", [(), (made(1.0, "old", isa="other", pages="thp", cpus=(7,)),)])
+def test_no_other_ceiling_can_be_used(changes, named, others):
+    """Whatever else is known, the message names what the nearest one differs in."""
+    with pytest.raises(NotComparable) as refused:
+        ceiling_for((*others, *MINE), **ASKED | changes)
+    assert named in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert refused.value.hint
+    assert isinstance(refused.value, KvbenchError) and refused.value.exit_code == 6
+
+
+def test_every_single_difference_is_refused():
+    """The same ceiling, once with each fact of another point: never used."""
+    for change in ({"cpus": (0,)}, {"cpus": (2, 3)}, {"pages": "thp"}, {"isa": "neon"}, {"op": "write"}):
+        with pytest.raises(NotComparable):
+            ceiling_for([made(20.0, **change)], **ASKED)
+    with pytest.raises(NotComparable):
+        ceiling_for([made(20.0, run="theirs")], **ASKED)
+    with pytest.raises(NotComparable):
+        ceiling_for([], **ASKED)
+
+
+def test_a_stream_without_a_level_is_no_question():
+    with pytest.raises(BadArgument, match="level"):
+        ceiling_for(MINE, **ASKED | {"level": None})

@@ -1,0 +1,107 @@
+"""Plans of ceilings for made-up machines: which footprints, CPUs and tiers they hold."""
+
+from dataclasses import replace
+
+import pytest
+
+from kvbench.model import Cpu, DataCache, Fact, Machine, Node
+from kvbench.plan import Scope, ceilings, cpu_sets
+from kvbench.regime import classify
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+def made(cores, *, per_domain, l1=32 * KIB, l2=MIB, l3=32 * MIB, nodes=1):
+    every = range(cores)
+    domains = [tuple(range(first, first + per_domain)) for first in range(0, cores, per_domain)]
+    caches = [DataCache(1, l1, (cpu,)) for cpu in every] + [DataCache(2, l2, (cpu,)) for cpu in every]
+    share = cores // nodes
+    return Machine(
+        cpus=tuple(Cpu(cpu, cpu, 0, cpu // share, 0) for cpu in every),
+        allowed=tuple(every),
+        caches=(*caches, *(DataCache(3, l3, cpus) for cpus in domains)),
+        nodes=tuple(Node(node, tuple(range(node * share, (node + 1) * share)), 64 * GIB) for node in range(nodes)),
+        facts={"quota": Fact("unlimited", "", "high"), "core_kinds": Fact({}, "", "high")},
+        warnings=(),
+        fingerprint="",
+        environment="",
+    )
+
+
+TWO = made(2, per_domain=2, l2=512 * KIB)
+DIES = made(16, per_domain=8, nodes=2)
+BARE = replace(TWO, caches=())
+
+
+def scope(machine, **facts):
+    return Scope(
+        **{"cpus": machine.allowed, "isas": ("scalar", "best"), "memory": 64 * GIB, "pages": ("base",), "quick": True}
+        | facts
+    )
+
+
+def footprints(plan, op, threads):
+    return sorted({p.bytes for p in plan.points if p.op == op and len(p.cpus) == threads})
+
+
+@pytest.mark.parametrize("machine", [TWO, DIES, made(8, per_domain=8, l1=48 * KIB, l2=2 * MIB, l3=96 * MIB)])
+@pytest.mark.parametrize("quick", [True, False])
+def test_two_footprints_in_every_regime(machine, quick):
+    plan = ceilings(machine, scope(machine, quick=quick))
+    for cpus in cpu_sets(machine, machine.allowed, quick):
+        for op in ("read", "write", "write_nt", "copy", "copy_nt", "triad"):
+            words = [classify(machine, cpus, count).word for count in footprints(plan, op, len(cpus))]
+            for word in ("L1", "L2", "L3"):
+                assert words.count(word) >= 2, (op, len(cpus), words)
+            assert words.count("DRAM") >= (1 if quick and op != "read" else 2)
+
+
+def test_reads_climb_in_small_steps():
+    for quick, factor in ((True, 2.4), (False, 1.7)):
+        steps = footprints(ceilings(TWO, scope(TWO, quick=quick)), "read", 2)
+        assert steps[0] <= 32 * KIB and steps[-1] >= 4 * 32 * MIB
+        assert all(after <= factor * before for before, after in zip(steps, steps[1:], strict=False))
+
+
+def test_every_buffer_is_whole_lines_for_every_thread():
+    for probe in ceilings(DIES, scope(DIES, quick=False)).points:
+        streams = {"copy": 2, "copy_nt": 2, "triad": 3}.get(probe.op, 1)
+        assert probe.bytes % (64 * streams * len(probe.cpus)) == 0
+
+
+def test_memory_caps_footprints():
+    plan = ceilings(TWO, scope(TWO, memory=100 * MIB))
+    assert max(p.bytes for p in plan.points) <= 50 * MIB
+    assert max(footprints(plan, "read", 2)) > 49 * MIB, "what fits is measured"
+
+
+def test_unknown_caches_get_a_plain_staircase():
+    steps = footprints(ceilings(BARE, scope(BARE)), "read", 2)
+    assert steps[0] <= 16 * KIB and steps[-1] > 255 * MIB
+    assert len(steps) >= 8
+
+
+def test_cpu_sets():
+    everything = DIES.allowed
+    assert cpu_sets(DIES, everything, quick=True) == [(0,), tuple(range(8)), everything]
+    full = cpu_sets(DIES, everything, quick=False)
+    assert [len(cpus) for cpus in full] == [1, 2, 4, 8, 8, 16]
+    assert tuple(range(8, 16)) in full, "the second domain by itself"
+    assert cpu_sets(BARE, (1,), quick=False) == [(1,)]
+
+
+def test_arithmetic_on_every_tier_and_latency_on_one_thread():
+    plan = ceilings(TWO, scope(TWO))
+    flops = {(p.isa, len(p.cpus)) for p in plan.points if p.op == "flops"}
+    assert flops == {("scalar", 1), ("best", 1), ("scalar", 2), ("best", 2)}
+    assert {len(p.cpus) for p in plan.points if p.op == "clock"} == {1, 2}
+    assert {len(p.cpus) for p in plan.points if p.op == "latency"} == {1}
+    words = {classify(TWO, (0,), p.bytes).word for p in plan.points if p.op == "latency"}
+    assert words >= {"L1", "L2", "L3", "DRAM"}
+    assert {p.isa for p in plan.points if p.op == "read"} == {"best"}
+
+
+def test_no_point_twice():
+    for quick in (True, False):
+        points = ceilings(DIES, scope(DIES, quick=quick, pages=("base", "thp"))).points
+        assert len(points) == len(set(points))

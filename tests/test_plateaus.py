@@ -1,0 +1,221 @@
+"""Plateaus and capacities of made-up staircases, whose steps are known because they were put there."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from kvbench.analysis.plateaus import capacities, corrections, plateaus
+from kvbench.model import Cpu, DataCache, Machine
+
+KIB, MIB = 1 << 10, 1 << 20
+SIZES = [2**power for power in np.arange(13, 29.01, 0.5)]  # 8 KiB to 512 MiB, two in an octave
+
+
+def staircase(steps, sizes=SIZES, noise=0.0, seed=0, width=0.25):
+    """`steps`: (rate, where it ends in bytes), the last without an end. A step takes about `width` octaves."""
+    x = np.log2(np.asarray(sizes, float))
+    logs = np.full(len(x), np.log(steps[-1][0]))
+    for (rate, end), (following, _) in pairwise(steps):
+        logs += (np.log(rate) - np.log(following)) / (1 + np.exp((x - np.log2(end)) / (width / 4)))
+    return np.exp(logs + noise * np.random.default_rng(seed).standard_normal(len(x)))
+
+
+def machine(l1, l2, l3, cores=1, per_l3=None):
+    cpus = tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(cores))
+    caches = [
+        DataCache(level, bytes_, (cpu,)) for level, bytes_ in ((1, l1), (2, l2)) for cpu in range(cores) if bytes_
+    ]
+    per_l3 = per_l3 or cores
+    caches += [DataCache(3, l3, tuple(range(at, at + per_l3))) for at in range(0, cores, per_l3) if l3]
+    return Machine(cpus, tuple(range(cores)), tuple(caches), (), {}, (), "", "")
+
+
+PART = machine(32 * KIB, MIB, 32 * MIB)
+PLAIN = ((400, 32 * KIB), (200, MIB), (80, 32 * MIB), (20, None))
+
+
+def by_level(rates, part=PART, sizes=SIZES):
+    return {c.level: c for c in capacities(sizes, rates, part, part.allowed)}
+
+
+def test_plateaus_of_a_clean_staircase():
+    found = plateaus(SIZES, staircase(PLAIN))
+    assert [p.gbps for p in found] == pytest.approx([400, 200, 80, 20], rel=0.02)
+    ends = [32 * KIB, MIB, 32 * MIB, SIZES[-1]]
+    for plateau, start, end in zip(found, [SIZES[0], *ends], ends, strict=False):
+        assert start <= plateau.low_bytes < plateau.high_bytes <= end
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_noise_of_five_per_cent_makes_no_plateaus_and_hides_none(seed):
+    found = plateaus(SIZES, staircase(PLAIN, noise=0.05, seed=seed))
+    rates = [p.gbps for p in found]
+    assert [min((400, 200, 80, 20), key=lambda r: abs(np.log(r / rate))) for rate in rates] == [400, 200, 80, 20]
+    assert rates == pytest.approx([400, 200, 80, 20], rel=0.12)
+
+
+def test_the_order_of_footprints_does_not_matter():
+    rates = staircase(PLAIN)
+    assert plateaus(SIZES[::-1], rates[::-1]) == plateaus(SIZES, rates)
+
+
+def test_one_wild_cell_does_not_break_a_plateau():
+    rates = staircase(PLAIN)
+    rates[8] *= 0.4  # 256 KiB
+    assert len(plateaus(SIZES, rates)) == 4
+
+
+def test_a_slope_is_no_plateau():
+    """Every cell 30 % below the one before: there is no level to be found in the middle of it."""
+    assert plateaus(SIZES[:12], [100 * 0.7**n for n in range(12)]) == ()
+
+
+def test_two_cells_are_a_plateau_and_one_is_none():
+    (plateau,) = plateaus([KIB, 2 * KIB], [50, 51])
+    assert (plateau.low_bytes, plateau.high_bytes) == (KIB, 2 * KIB)
+    assert plateaus([KIB], [50]) == () == plateaus([], [])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_capacities_are_the_declared_ones_where_nothing_lies(seed):
+    found = by_level(staircase(PLAIN, noise=0.05, seed=seed))
+    for level, declared in ((1, 32 * KIB), (2, MIB), (3, 32 * MIB)):
+        capacity = found[level]
+        assert capacity.declared == declared and capacity.note == ""
+        assert capacity.effective == pytest.approx(declared, rel=0.25)
+        assert capacity.low <= capacity.effective <= capacity.high
+        assert capacity.high / capacity.low == pytest.approx(2**0.5)
+    assert corrections(list(found.values())) == {}
+
+
+def test_the_crossing_is_interpolated():
+    """A fall along a line in the logarithms of both, from 4 to 16 MiB: its middle is 8 MiB."""
+    sizes = [MIB, 2 * MIB, 4 * MIB, 6 * MIB, 12 * MIB, 16 * MIB, 32 * MIB, 64 * MIB]
+    rates = [100 * 2 ** -np.clip(np.log2(bytes_ / (4 * MIB)), 0, 2) for bytes_ in sizes]
+    (capacity,) = capacities(sizes, rates, machine(None, None, 8 * MIB), (0,))
+    assert capacity.effective == pytest.approx(8 * MIB)
+    assert (capacity.low, capacity.high) == pytest.approx((6 * MIB, 12 * MIB))
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("part", [0.5, 0.25, 0.125])
+def test_an_l3_of_which_only_a_part_is_ours(part, seed):
+    steps = ((400, 32 * KIB), (200, MIB), (80, 32 * MIB * part), (20, None))
+    capacity = by_level(staircase(steps, noise=0.05, seed=seed))[3]
+    assert capacity.effective == pytest.approx(32 * MIB * part, rel=0.25)
+    assert "L3 declares 32 MiB but serves about" in capacity.note and "shared" in capacity.note
+    assert corrections([capacity]) == {3: capacity.effective}
+
+
+def test_an_l3_larger_than_declared():
+    steps = ((400, 32 * KIB), (200, MIB), (80, 96 * MIB), (20, None))
+    sizes = [2**power for power in np.arange(13, 31.01, 0.5)]
+    found = by_level(staircase(steps, sizes), machine(32 * KIB, MIB, 16 * MIB), sizes)
+    assert found[3].effective == pytest.approx(96 * MIB, rel=0.2)
+    assert "the declaration is wrong" in found[3].note
+    assert found[2].note == ""
+
+
+def test_a_machine_without_l3():
+    steps = ((400, 128 * KIB), (200, 16 * MIB), (60, None))
+    found = by_level(staircase(steps), machine(128 * KIB, 16 * MIB, None))
+    assert sorted(found) == [1, 2]
+    assert found[2].effective == pytest.approx(16 * MIB, rel=0.2) and found[2].note == ""
+
+
+def test_a_slower_memory_plateau_is_no_cache():
+    """Beyond 128 MiB address translation costs more; L3 still ends where it ends."""
+    steps = ((400, 32 * KIB), (200, MIB), (80, 32 * MIB), (30, 128 * MIB), (20, None))
+    sizes = [2**power for power in np.arange(13, 31.01, 0.5)]
+    assert by_level(staircase(steps, sizes), sizes=sizes)[3].effective == pytest.approx(32 * MIB, rel=0.2)
+
+
+def test_an_l3_as_slow_as_memory_is_unknown():
+    steps = ((400, 32 * KIB), (200, MIB), (21, 32 * MIB), (20, None))
+    found = by_level(staircase(steps))
+    assert found[3].effective is found[3].low is found[3].high is None
+    assert found[3].note.startswith("unknown: ")
+    assert found[2].effective == pytest.approx(MIB, rel=0.2)
+    assert corrections(list(found.values())) == {}
+
+
+def test_an_l3_hardly_faster_than_memory_is_unknown():
+    """Eight per cent is more than the noise of this staircase, and still nothing to build on."""
+    steps = ((400, 32 * KIB), (200, MIB), (21.6, 32 * MIB), (20, None))
+    assert by_level(staircase(steps))[3].effective is None
+
+
+def test_two_plateaus_within_ten_per_cent_are_unknown():
+    """So long that both are seen, and yet too close to say which is which."""
+    sizes = [2**power for power in np.arange(13, 33.01, 0.5)]
+    rates = staircase(((400, 32 * KIB), (200, MIB), (21.9, 32 * MIB), (20, None)), sizes)
+    assert len(plateaus(sizes, rates)) == 4
+    assert "cannot be told apart: 21.9 and 20" in by_level(rates, sizes=sizes)[3].note
+
+
+def test_an_l3_a_little_larger_than_declared():
+    steps = ((400, 32 * KIB), (200, MIB), (25, 32 * MIB), (20, None))
+    sizes = [2**power for power in np.arange(13, 31.01, 0.5)]
+    found = by_level(staircase(steps, sizes), machine(32 * KIB, MIB, 22 * MIB), sizes)
+    assert found[3].effective == pytest.approx(32 * MIB, rel=0.2) and found[3].note == ""
+
+
+def test_a_step_within_memory_is_no_l3():
+    """L3 is as slow as memory; what slows down by a quarter beyond 128 MiB is memory too."""
+    sizes = [2**power for power in np.arange(13, 31.01, 0.5)]
+    rates = staircase(((400, 32 * KIB), (200, MIB), (20, 128 * MIB), (15, None)), sizes)
+    assert by_level(rates, sizes=sizes)[3].effective is None
+    sizes = [bytes_ for bytes_ in sizes if not MIB < bytes_ < 20 * MIB]  # nothing of L3 was measured
+    rates = staircase(((400, 32 * KIB), (200, MIB), (30, 128 * MIB), (15, None)), sizes)
+    assert by_level(rates, sizes=sizes)[3].effective is None
+
+
+def test_an_l2_as_fast_as_l3_is_unknown():
+    steps = ((400, 32 * KIB), (82, MIB), (80, 32 * MIB), (20, None))
+    found = by_level(staircase(steps))
+    assert found[2].effective is None and found[2].note.startswith("unknown: ")
+    assert found[1].effective == pytest.approx(32 * KIB, rel=0.2)
+    assert found[3].effective == pytest.approx(32 * MIB, rel=0.2)
+
+
+def test_too_few_footprints_are_unknown():
+    """One footprint in L3: neither where L3 ends is known, nor where L2 does."""
+    sizes = [8 * KIB, 16 * KIB, 256 * KIB, 512 * KIB, 8 * MIB, 256 * MIB, 512 * MIB]
+    found = by_level(staircase(PLAIN, sizes), sizes=sizes)
+    assert found[1].effective is not None
+    assert found[3].effective is None and "no two footprints" in found[3].note
+    assert found[2].effective is None and "anywhere before 256 MiB" in found[2].note
+    assert all(c.effective is None for c in by_level([100.0, 20.0], sizes=[16 * KIB, 512 * MIB]).values())
+
+
+def test_a_wide_bracket_contradicts_nothing():
+    """From 20 to 128 MiB nothing was measured: the middle is no reason to doubt 32 MiB."""
+    sizes = [kib * KIB for kib in (8, 16, 24, 96, 400, 800, 3 << 10, 8 << 10, 20 << 10, 128 << 10, 192 << 10)]
+    found = by_level(staircase(PLAIN, sizes), sizes=sizes)
+    assert (found[3].low, found[3].high) == pytest.approx((20 * MIB, 128 * MIB))
+    assert found[3].effective > 1.5 * 32 * MIB
+    assert [capacity.note for capacity in found.values()] == ["", "", ""]
+    assert corrections(list(found.values())) == {}
+
+
+def test_no_memory_plateau_is_unknown():
+    sizes = [bytes_ for bytes_ in SIZES if bytes_ <= 16 * MIB]
+    found = by_level(staircase(PLAIN, sizes), sizes=sizes)
+    assert found[3].effective is None and "no plateau behind" in found[3].note
+    assert found[2].effective == pytest.approx(MIB, rel=0.2)
+
+
+def test_private_caches_are_per_core_and_l3_per_domain():
+    """Four threads on two domains: steps lie at four L1s, four L2s and two L3s."""
+    part = machine(32 * KIB, MIB, 32 * MIB, cores=4, per_l3=2)
+    found = by_level(staircase(((400, 128 * KIB), (200, 4 * MIB), (80, 64 * MIB), (20, None))), part)
+    effective = {level: capacity.effective for level, capacity in found.items()}
+    assert effective == pytest.approx({1: 32 * KIB, 2: MIB, 3: 32 * MIB}, rel=0.2)
+    assert {level: capacity.declared for level, capacity in found.items()} == {1: 32 * KIB, 2: MIB, 3: 32 * MIB}
+    alone = {c.level: c for c in capacities(SIZES, staircase(PLAIN), part, (2,))}
+    assert alone[2].effective == pytest.approx(MIB, rel=0.2)
+
+
+def test_a_machine_without_cache_information_has_no_capacities():
+    assert capacities(SIZES, staircase(PLAIN), machine(None, None, None), (0,)) == ()

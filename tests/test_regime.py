@@ -1,0 +1,338 @@
+"""Regimes on made-up machines. The numbers are worked out by hand from the parts' data sheets, never from the code."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvbench.errors import BadArgument
+from kvbench.model import Cpu, DataCache, Fact, Machine
+from kvbench.regime import classify, dram_bytes, levels, suggestion, windows
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def machine(cores, *, l1=48 * KIB, l2=None, l3=None, per_l2=1, per_l3=None, smt=1, facts=None):
+    """`cores` alike. Second threads are numbered after all cores, as Linux does. l2 and l3: bytes of one cache."""
+    cpus = tuple(Cpu(core + cores * thread, core, 0, 0, thread) for thread in range(smt) for core in range(cores))
+
+    def shared(level, size, each):
+        groups = [range(first, min(first + each, cores)) for first in range(0, cores, each)] if size else []
+        return tuple(DataCache(level, size, tuple(c.cpu for c in cpus if c.core in group)) for group in groups)
+
+    caches = shared(1, l1, 1) + shared(2, l2, per_l2) + shared(3, l3, per_l3 or cores)
+    allowed = tuple(cpu.cpu for cpu in cpus)
+    return Machine(cpus, allowed, caches, (), facts or {}, (), "", "")
+
+
+def hybrid():
+    """8 performance cores of 2 MiB, 4 clusters of 4 efficient cores on 4 MiB, and 36 MiB behind them all."""
+    cpus = tuple(Cpu(cpu, cpu, 0, 0, 0, "performance" if cpu < 8 else "efficient") for cpu in range(24))
+    l1 = tuple(DataCache(1, 48 * KIB if cpu < 8 else 32 * KIB, (cpu,)) for cpu in range(24))
+    l2 = tuple(DataCache(2, 2 * MIB, (cpu,)) for cpu in range(8))
+    l2 += tuple(DataCache(2, 4 * MIB, tuple(range(first, first + 4))) for first in range(8, 24, 4))
+    caches = (*l1, *l2, DataCache(3, 36 * MIB, tuple(range(24))))
+    return Machine(cpus, tuple(range(24)), caches, (), {}, (), "", "")
+
+
+def first(part, threads):
+    return part.allowed[:threads]
+
+
+ZEN4 = machine(8, l1=32 * KIB, l2=MIB, l3=32 * MIB, smt=2)
+ZEN4_X3D = machine(8, l1=32 * KIB, l2=MIB, l3=96 * MIB, smt=2)
+ZEN4_DIES = machine(16, l1=32 * KIB, l2=MIB, l3=32 * MIB, per_l3=8)
+SKYLAKE = machine(20, l1=32 * KIB, l2=MIB, l3=27.5 * MIB, smt=2)
+SAPPHIRE = machine(60, l2=2 * MIB, l3=112.5 * MIB, smt=2)
+SNC4 = machine(60, l2=2 * MIB, l3=28.125 * MIB, per_l3=15)
+GRAVITON2 = machine(64, l1=64 * KIB, l2=MIB, l3=32 * MIB)
+GRAVITON4 = machine(64, l1=64 * KIB, l2=2 * MIB, l3=36 * MIB)
+HYBRID = hybrid()
+APPLE = machine(8, l1=128 * KIB, l2=16 * MIB, per_l2=4)
+MERGED = machine(
+    16, l1=32 * KIB, l2=512 * KIB, l3=260 * MIB, facts={"l3": Fact(260 * MIB, "sysfs", "low", "spans two sockets")}
+)
+ONE = machine(1, l1=32 * KIB, l2=MIB, l3=16 * MIB)
+NOTHING = machine(4, l1=None)
+PARTS = {
+    "zen4": ZEN4,
+    "x3d": ZEN4_X3D,
+    "dies": ZEN4_DIES,
+    "skylake": SKYLAKE,
+    "sapphire": SAPPHIRE,
+    "snc4": SNC4,
+    "graviton2": GRAVITON2,
+    "graviton4": GRAVITON4,
+    "hybrid": HYBRID,
+    "apple": APPLE,
+    "merged": MERGED,
+    "one": ONE,
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "threads", "low", "high", "is_open", "largest"),
+    [
+        (ZEN4, 8, 12.0, 22.4, True, 16),  # with all cores open, second threads add no private cache
+        (ZEN4_X3D, 8, 12.0, 67.2, True, 16),
+        (SKYLAKE, 20, 30.0, 19.25, False, 12),
+        (SAPPHIRE, 60, 180.0, 78.75, False, 26),
+        (SNC4, 15, 45.0, 19.6875, False, 6),
+        (GRAVITON2, 64, 96.0, 22.4, False, 14),
+        (GRAVITON4, 64, 192.0, 25.2, False, 8),
+        (HYBRID, 24, 72.0, 25.2, False, 8),  # eight cores of 2 MiB: 24 MiB
+        (MERGED, 16, 12.0, 182.0, True, 16),
+        (ONE, 1, 1.5, 11.2, True, 1),
+    ],
+)
+def test_windows(part, threads, low, high, is_open, largest):
+    (window,) = windows(part, first(part, threads))
+    assert window.threads == threads
+    assert window.low == pytest.approx(low * MIB)
+    assert window.high == pytest.approx(high * MIB)
+    assert (window.open, window.largest_threads) == (is_open, largest)
+
+
+@pytest.mark.parametrize(
+    ("part", "threads", "text"),
+    [
+        (ZEN4, 8, ""),
+        (ZEN4, 16, ""),
+        (SKYLAKE, 20, "not testable at 20 threads; try --threads 12"),
+        (SKYLAKE, 12, ""),
+        (SKYLAKE, 13, "not testable at 13 threads; try --threads 12"),
+        (SAPPHIRE, 60, "not testable at 60 threads; try --threads 26"),
+        (SAPPHIRE, 120, "not testable at 120 threads; try --threads 26"),
+        (SAPPHIRE, 26, ""),
+        (SNC4, 60, "not testable at 60 threads; try --threads 6"),
+        (GRAVITON2, 64, "not testable at 64 threads; try --threads 14"),
+        (GRAVITON4, 64, "not testable at 64 threads; try --threads 8"),
+        (HYBRID, 24, "not testable at 24 threads; try --threads 8"),
+        (APPLE, 4, "not testable: no L3 is known for these CPUs"),
+        (NOTHING, 4, "not testable: no L3 is known for these CPUs"),
+        (MERGED, 16, ""),
+        (ONE, 1, ""),
+    ],
+)
+def test_suggestions(part, threads, text):
+    assert suggestion(part, first(part, threads)) == text
+
+
+def test_a_private_cache_as_large_as_l3_leaves_nothing_to_try():
+    part = machine(2, l2=4 * MIB, l3=8 * MIB)
+    assert windows(part, (0,))[0].largest_threads == 0
+    assert suggestion(part, (0,)).startswith("not testable at 1 thread, nor at fewer")
+
+
+def test_efficient_cores_share_their_cluster():
+    """All 16: 1 MiB each, 24 of 25.2 MiB. Nine leave one thread alone with 4 MiB: 54 MiB."""
+    assert windows(HYBRID, range(8, 24))[0].low == 24 * MIB
+    assert windows(HYBRID, range(8, 24))[0].largest_threads == 16
+    assert windows(HYBRID, range(8, 17))[0].low == 54 * MIB
+    assert not windows(HYBRID, range(8, 17))[0].open
+
+
+def test_second_threads_share_the_private_cache():
+    """26 cores with both threads: 52 threads of 1 MiB."""
+    both = [cpu for core in range(26) for cpu in (core, core + 60)]
+    assert windows(SAPPHIRE, both)[0].low == 78 * MIB
+    assert windows(SAPPHIRE, both)[0].largest_threads == 52
+
+
+def test_cores_come_before_second_threads_however_they_are_numbered():
+    """Eight cores, CPUs 0 and 1 on the first: four of 2 MiB fill 12 of 14 MiB; with both threads it would be eight."""
+    cpus = tuple(Cpu(cpu, cpu - cpu % 2, 0, 0, cpu % 2) for cpu in range(16))
+    caches = tuple(DataCache(2, 2 * MIB, (cpu, cpu + 1)) for cpu in range(0, 16, 2))
+    part = Machine(cpus, tuple(range(16)), (*caches, DataCache(3, 20 * MIB, tuple(range(16)))), (), {}, (), "", "")
+    assert windows(part, (0,))[0].largest_threads == 4
+    assert windows(part, tuple(range(16)))[0].largest_threads == 8  # as listed: both threads of four cores
+
+
+def test_a_window_for_each_domain():
+    assert [(w.cpus, w.threads) for w in windows(ZEN4_DIES, (0, 1, 8))] == [
+        (tuple(range(8)), 2),
+        (tuple(range(8, 16)), 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "threads", "each", "word"),
+    [  # each: bytes per thread
+        (ZEN4, 8, 16 * KIB, "L1"),
+        (ZEN4, 8, 17 * KIB, "mixed"),  # L1 still serves most of it
+        (ZEN4, 8, 48 * KIB, "L2"),
+        (ZEN4, 16, 9 * KIB, "mixed"),  # half an L1 each
+        (ZEN4, 16, 24 * KIB, "L2"),
+        (ZEN4, 8, 0.8 * MIB, "L2"),
+        (ZEN4, 8, 0.81 * MIB, "mixed"),
+        (ZEN4, 8, 1.49 * MIB, "mixed"),
+        (ZEN4, 8, 1.5 * MIB, "L3"),
+        (ZEN4, 8, 2.8 * MIB, "L3"),
+        (ZEN4, 8, 2.9 * MIB, "mixed"),
+        (ZEN4, 8, 15.9 * MIB, "mixed"),
+        (ZEN4, 8, 16 * MIB, "DRAM"),
+        (ZEN4, 16, 0.8 * MIB, "L3"),
+        (ZEN4_X3D, 8, 8 * MIB, "L3"),
+        (ZEN4_X3D, 8, 16 * MIB, "mixed"),
+        (ZEN4_DIES, 16, 2 * MIB, "L3"),
+        (ZEN4_DIES, 16, 15 * MIB, "mixed"),
+        (ZEN4_DIES, 16, 16 * MIB, "DRAM"),
+        (ZEN4_DIES, 8, 16 * MIB, "DRAM"),  # the other die is idle and keeps nothing
+        (SKYLAKE, 20, 0.8 * MIB, "L2"),
+        (SKYLAKE, 20, 1.6 * MIB, "mixed"),  # beyond L2, and already too much for L3
+        (SKYLAKE, 20, 5.5 * MIB, "DRAM"),
+        (SKYLAKE, 12, 1.6 * MIB, "L3"),
+        (SAPPHIRE, 60, 1.6 * MIB, "L2"),
+        (SAPPHIRE, 60, 3 * MIB, "mixed"),
+        (SAPPHIRE, 60, 7.5 * MIB, "DRAM"),
+        (SAPPHIRE, 26, 3 * MIB, "L3"),
+        (SNC4, 60, 3 * MIB, "mixed"),
+        (SNC4, 6, 3.2 * MIB, "L3"),
+        (GRAVITON2, 64, 0.8 * MIB, "L2"),
+        (GRAVITON2, 14, 1.5 * MIB, "L3"),
+        (GRAVITON4, 64, 1.6 * MIB, "L2"),
+        (GRAVITON4, 64, 2.25 * MIB, "mixed"),  # 144 MiB, four times L3: but the shares have not left the L2s
+        (GRAVITON4, 64, 3 * MIB, "DRAM"),
+        (GRAVITON4, 8, 3 * MIB, "L3"),
+        (HYBRID, 8, 3 * MIB, "L3"),
+        (HYBRID, 24, 0.79 * MIB, "L2"),
+        (HYBRID, 24, 1.2 * MIB, "mixed"),
+        (APPLE, 4, 64 * KIB, "L1"),
+        (APPLE, 4, 2.8 * MIB, "L2"),
+        (APPLE, 4, 2.9 * MIB, "mixed"),
+        (APPLE, 8, 2.8 * MIB, "L2"),
+        (APPLE, 4, 16 * MIB, "DRAM"),
+        (MERGED, 16, 4 * MIB, "L3"),
+        (MERGED, 16, 65 * MIB, "DRAM"),
+        (ONE, 1, 16 * KIB, "L1"),
+        (ONE, 1, 0.5 * MIB, "L2"),
+        (ONE, 1, 2 * MIB, "L3"),
+        (ONE, 1, 64 * MIB, "DRAM"),
+        (NOTHING, 4, 16 * KIB, "unknown"),
+        (NOTHING, 4, 1024 * MIB, "unknown"),
+    ],
+)
+def test_words(part, threads, each, word):
+    found = classify(part, first(part, threads), each * threads)
+    assert found.word == word, found
+    assert found.reason
+
+
+def test_the_reason_names_the_numbers():
+    assert classify(SAPPHIRE, first(SAPPHIRE, 60), 60 * MIB).reason == "1 MiB per thread, within 0.8 x 2 MiB of L2"
+    assert "24 MiB, more than 0.7 x 32 MiB of L3" in classify(ZEN4, first(ZEN4, 8), 24 * MIB).reason
+    assert "no cache size" in classify(NOTHING, (0,), MIB).reason
+
+
+def test_a_share_is_that_of_the_thread_with_most():
+    """10 MiB over 8 threads. Evenly they fit an L2; one with 3 MiB does not, and the others are not beyond theirs."""
+    cpus = first(ZEN4, 8)
+    assert classify(ZEN4, cpus, 6 * MIB).word == "L2"
+    assert classify(ZEN4, cpus, 6 * MIB, share=3 * MIB).word == "mixed"
+    assert classify(ZEN4, cpus, 16 * MIB, share=2.2 * MIB).word == "L3"
+    assert classify(ZEN4, cpus, 16 * MIB, share=4 * MIB).word == "L3"  # 8 threads cannot walk more than all of it
+    assert classify(ZEN4_DIES, first(ZEN4_DIES, 16), 32 * MIB, share=3 * MIB).word == "mixed"  # a die may hold 24
+
+
+def test_evicted_is_dram_whatever_the_size():
+    assert classify(ZEN4, (0,), KIB, evicted=True).word == "DRAM"
+    assert classify(NOTHING, (0,), KIB, evicted=True).confidence == "low"
+
+
+def test_domains_that_differ_are_mixed():
+    """Seven threads on one die, one on the other: 20 MiB each is L3 for the one alone."""
+    cpus = (0, 1, 2, 3, 4, 5, 6, 8)
+    found = classify(ZEN4_DIES, cpus, 160 * MIB)
+    assert found.word == "mixed" and "domains differ: L3, mixed" in found.reason
+    alone = classify(ZEN4_DIES, cpus, 256 * MIB)  # 32 MiB each: the one would still find some of it in L3
+    assert (alone.word, alone.confidence) == ("DRAM", "low")
+    assert classify(ZEN4_DIES, cpus, 1024 * MIB).confidence == "high"
+
+
+def test_measured_capacities_replace_the_declared_ones():
+    cpus = first(MERGED, 16)
+    assert classify(MERGED, cpus, 64 * MIB).word == "L3"
+    assert classify(MERGED, cpus, 64 * MIB).confidence == "low"
+    lower = classify(MERGED, cpus, 64 * MIB, measured={3: 16 * MIB})
+    assert (lower.word, lower.confidence) == ("DRAM", "high")
+    assert windows(MERGED, cpus, {3: 16 * MIB})[0].high == pytest.approx(11.2 * MIB)
+    assert suggestion(MERGED, cpus, {3: 16 * MIB}) == "not testable at 16 threads; try --threads 14"
+    assert MERGED.caches[-1].size == 260 * MIB
+
+
+def test_confidence():
+    assert classify(ZEN4, (0,), 4 * MIB).confidence == "high"
+    assert classify(NOTHING, (0,), 4 * MIB).confidence == "none"
+    assert classify(MERGED, (0,), 16 * KIB).confidence == "high"  # L3 has no part in it
+    hidden = machine(4, l2=MIB)  # a private last level: virtual machines leave out the L3 behind it
+    assert classify(hidden, (0, 1), 64 * MIB).confidence == "low"
+    assert classify(APPLE, first(APPLE, 4), 64 * MIB).confidence == "high"
+    sure = [classify(SAPPHIRE, first(SAPPHIRE, 60), total * MIB).confidence for total in (450, 480)]
+    assert sure == ["low", "high"]  # 120 MiB of L2: more than a quarter of the first
+
+
+def test_a_cache_behind_l3_is_no_level_but_a_doubt():
+    part = replace(ONE, caches=(*ONE.caches, DataCache(4, 128 * MIB, (0,))))
+    assert classify(part, (0,), 8 * MIB) == classify(ONE, (0,), 8 * MIB)
+    assert classify(part, (0,), 64 * MIB) == replace(classify(ONE, (0,), 64 * MIB), confidence="low")
+
+
+def test_a_level_behind_l1_must_be_known():
+    part = machine(2)
+    assert classify(part, (0,), 24 * KIB).word == "L1"
+    assert classify(part, (0,), 25 * KIB).word == "unknown"
+    assert dram_bytes(part, (0,)) is None
+
+
+def test_an_offline_cpu_zero_and_more_threads_than_cpus():
+    part = replace(ZEN4, cpus=ZEN4.cpus[1:], allowed=(3, 5))
+    assert classify(part, (3, 5), 4 * MIB).word == "L3"
+    assert classify(part, (3, 5, 3), 0.8 * MIB * 3).word == "mixed"  # two threads on one L2
+    with pytest.raises(BadArgument, match="cpus"):
+        classify(part, (), MIB)
+
+
+def test_caches_in_use_are_counted_once():
+    assert {level: len(caches) for level, caches in levels(SAPPHIRE, (0, 1, 60)).items()} == {1: 2, 2: 2, 3: 1}
+    assert levels(SAPPHIRE, (0,), {2: MIB})[2][0].size == MIB
+    assert levels(NOTHING, (0,)) == {}
+
+
+ORDER = ("L1", "L2", "L3", "DRAM")
+WALKS = st.tuples(
+    st.sampled_from(sorted(PARTS)), st.integers(1, 64), st.integers(1 * KIB, 2048 * MIB), st.integers(1, 100)
+)
+
+
+@given(WALKS)
+def test_never_l3_while_the_share_fits_the_private_cache(walk):
+    name, threads, footprint, _ = walk
+    cpus = first(PARTS[name], threads)
+    users = {
+        cpu: sum(cpu in c.cpus and other in c.cpus for c in PARTS[name].caches if c.level == 2 for other in cpus)
+        for cpu in cpus
+    }
+    sizes = {cpu: next(c.size for c in PARTS[name].caches if c.level == 2 and cpu in c.cpus) for cpu in cpus}
+    share = footprint / len(cpus)
+    if any(share <= 0.8 * sizes[cpu] / users[cpu] for cpu in cpus):
+        assert classify(PARTS[name], cpus, footprint).word != "L3"
+
+
+@given(WALKS)
+def test_more_bytes_never_move_to_a_nearer_level(walk):
+    name, threads, footprint, percent = walk
+    cpus = first(PARTS[name], threads)
+    pair = [classify(PARTS[name], cpus, size).word for size in (footprint, footprint * (1 + percent / 10))]
+    ranks = [ORDER.index(word) for word in pair if word in ORDER]
+    assert ranks == sorted(ranks)
+    assert pair[0] != "DRAM" or pair[1] == "DRAM"
+
+
+@given(WALKS)
+def test_dram_begins_where_it_says(walk):
+    name, threads, _, _ = walk
+    cpus = first(PARTS[name], threads)
+    least = dram_bytes(PARTS[name], cpus)
+    assert classify(PARTS[name], cpus, least * 1.001).word == "DRAM"
+    assert classify(PARTS[name], cpus, least * 0.999).word != "DRAM"
