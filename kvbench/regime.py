@@ -5,13 +5,14 @@ behind it: where all private caches together hold as much as the last level, no 
 cores. So the last level has a *window*, and it may be empty.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kvbench.errors import BadArgument
 from kvbench.model import DataCache, Machine
-from kvbench.units import size
+from kvbench.units import MIB, size
 
 Measured = Mapping[int, float]  # bytes that one cache of a level was seen to hold
 
@@ -28,6 +29,7 @@ class Limits:
 
 
 LIMITS = Limits()
+FAR_BYTES = 256 * MIB  # where caches are small or unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,11 @@ def dram_bytes(machine: Machine, cpus: Sequence[int], measured: Measured | None 
     """
     domains = _domains(_hierarchies(machine, cpus, measured))
     return _dram_bytes(domains) if domains and all(domain.last for domain in domains) else None
+
+
+def far_bytes(machine: Machine, cpus: Sequence[int]) -> int:
+    """The footprint to walk when no cache shall help: DRAM, and long enough to time."""
+    return max(FAR_BYTES, math.ceil(dram_bytes(machine, cpus) or 0))
 
 
 def levels(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> dict[int, tuple[DataCache, ...]]:

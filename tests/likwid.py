@@ -13,17 +13,27 @@ import sys
 from dataclasses import dataclass
 from statistics import median
 
+from kvbench.analysis.ceilings import value
 from kvbench.machine import describe
 from kvbench.model import Machine, Probe
 from kvbench.native import default_library
 from kvbench.regime import classify, dram_bytes
-from kvbench.units import gbps, size
+from kvbench.units import size
 from kvbench.worker.probing import visits
 
 ALLOWED = 0.05
 SECONDS = 0.15  # of one measurement, about
-TESTS = {"read": "load", "write": "store", "copy": "copy", "write_nt": "store_mem", "copy_nt": "copy_mem"}
+TESTS = {
+    "flops": "peakflops_sp",
+    "read": "load",
+    "write": "store",
+    "copy": "copy",
+    "write_nt": "store_mem",
+    "copy_nt": "copy_mem",
+}
+FUSED = frozenset({"avx512", "avx2"})  # tiers of which likwid-bench has a test that fuses
 SUFFIXES = {"avx512": "avx512", "avx2": "avx", "neon": "neon", "scalar": ""}
+FLOPS_BYTES, FLOPS_A_BYTE = 8 << 10, 7.5  # the peak test loads a little: 30 FLOPs for 4 bytes
 GRAIN = 12 * 128  # bytes a thread: whole turns of every loop, for one stream and for two
 
 
@@ -34,9 +44,10 @@ class Cell:
     test: str
 
     def likwid(self, guess: float) -> float:
-        """GB/s of one run of likwid-bench of about SECONDS."""
-        threads, count = len(self.probe.cpus), self.probe.bytes
-        turns = max(3, round(guess * 1e9 * SECONDS / count))
+        """GB/s, or GFLOP/s, of one run of likwid-bench of about SECONDS."""
+        flops = self.probe.op == "flops"
+        threads, count = len(self.probe.cpus), self.probe.bytes or FLOPS_BYTES * len(self.probe.cpus)
+        turns = max(3, round(guess * 1e9 * SECONDS / count / (FLOPS_A_BYTE if flops else 1)))
         group = f"S0:{count}B:{threads}"
         done = subprocess.run(
             ["likwid-bench", "-t", self.test, "-W", group, "-i", str(turns)],
@@ -44,7 +55,7 @@ class Cell:
             text=True,
             timeout=120,
         )
-        found = re.search(r"MByte/s:\s+([\d.]+)", done.stdout)
+        found = re.search(rf"{'MFlops/s' if flops else 'MByte/s'}:\s+([\d.]+)", done.stdout)
         if not found:
             sys.exit(f"likwid-bench -t {self.test} -W {group} failed: {done.stdout[-200:]}{done.stderr[-200:]}")
         return float(found[1]) / 1e3
@@ -52,7 +63,7 @@ class Cell:
     def ours(self) -> float:
         (record,) = visits(default_library(), 0, [self.probe], 1, SECONDS, 0)
         (sample,) = record.samples
-        return gbps(record.traffic["point"].compulsory * sample.passes, sample.seconds)
+        return value(record, sample)
 
 
 def footprints(machine: Machine, cpus: tuple[int, ...]) -> dict[str, int]:
@@ -71,18 +82,21 @@ def footprints(machine: Machine, cpus: tuple[int, ...]) -> dict[str, int]:
 def cells(ops: list[str], isa: str) -> list[Cell]:
     machine, suffix = describe(), SUFFIXES[isa]
     sets = [machine.allowed[:1], machine.allowed[:2]] if len(machine.allowed) > 1 else [machine.allowed]
-    return [
+    walks = [
         Cell(Probe(op, isa, cpus, "base", count), level, f"{TESTS[op]}_{suffix}".rstrip("_"))
         for op in ops
+        if op != "flops"
         for cpus in sets
         for level, count in footprints(machine, cpus).items()
     ]
+    peak = f"{TESTS['flops']}_{suffix}{'_fma' if isa in FUSED else ''}".rstrip("_")
+    return walks + [Cell(Probe("flops", isa, cpus, "base", 0), "core", peak) for cpus in sets if "flops" in ops]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--ops", default="read,copy,write_nt")
+    parser.add_argument("--ops", default="read,copy,write_nt,flops")
     parser.add_argument("--isa", default=default_library().isa())
     asked = parser.parse_args()
     if not shutil.which("likwid-bench"):

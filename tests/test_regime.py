@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kvbench.errors import BadArgument
 from kvbench.model import Cpu, DataCache, Fact, Machine
-from kvbench.regime import classify, dram_bytes, levels, suggestion, windows
+from kvbench.regime import classify, dram_bytes, far_bytes, levels, suggestion, windows
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -336,3 +336,10 @@ def test_dram_begins_where_it_says(walk):
     least = dram_bytes(PARTS[name], cpus)
     assert classify(PARTS[name], cpus, least * 1.001).word == "DRAM"
     assert classify(PARTS[name], cpus, least * 0.999).word != "DRAM"
+
+
+def test_far_bytes_leave_the_caches_of_every_domain_in_use():
+    """Zen 4: 4 x 32 MiB, but at least 256 MiB; with 96 MiB 384 MiB, of one die; nothing known: the least."""
+    assert far_bytes(ZEN4, first(ZEN4, 8)) == 256 * MIB
+    assert far_bytes(ZEN4_X3D, first(ZEN4_X3D, 8)) == 384 * MIB
+    assert far_bytes(NOTHING, first(NOTHING, 4)) == 256 * MIB

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kvbench.analysis.ceilings import WITHOUT_MEMORY, ceilings, value
-from kvbench.analysis.plateaus import Capacity, capacities, corrections
+from kvbench.analysis.plateaus import Capacity, Plateau, capacities, corrections, plateaus
 from kvbench.model import Ceiling, Check, Machine, Record
 from kvbench.regime import Window, suggestion, windows
 from kvbench.units import size
@@ -14,13 +14,14 @@ from kvbench.units import size
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """`capacities` are what the reads of one thread and of all showed; `cpus` are those of the most threads."""
+    """`capacities`, `plateaus` and `windows` are those of the largest CPU set."""
 
     run: str
     machine: Machine
     checks: tuple[Check, ...]
     ceilings: tuple[Ceiling, ...]
     capacities: tuple[Capacity, ...]
+    plateaus: tuple[Plateau, ...]
     windows: tuple[Window, ...]
     advice: str
 
@@ -35,7 +36,8 @@ def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Re
     run = uuid.uuid4().hex[:12]
     declared = ceilings(records, machine, run)
     cpus = max((ceiling.probe.cpus for ceiling in declared), key=len, default=machine.allowed)
-    held = capacities(*staircase(declared, cpus), machine, cpus)
+    stairs = staircase(declared, cpus)
+    held = capacities(*stairs, machine, cpus)
     measured = corrections(held)
     return Profile(
         run=run,
@@ -43,6 +45,7 @@ def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Re
         checks=tuple(checks),
         ceilings=ceilings(records, machine, run, measured) if measured else declared,
         capacities=held,
+        plateaus=plateaus(*stairs),
         windows=windows(machine, cpus, measured),
         advice=suggestion(machine, cpus, measured),
     )
@@ -75,6 +78,7 @@ def plain(profile: Profile) -> dict[str, Any]:
         "preflight": [asdict(check) for check in profile.checks],
         "ceilings": [_ceiling(ceiling) for ceiling in profile.ceilings],
         "capacities": [asdict(capacity) for capacity in profile.capacities],
+        "plateaus": [asdict(plateau) for plateau in profile.plateaus],
         "windows": [asdict(window) for window in profile.windows],
         "advice": profile.advice,
     }

@@ -1,5 +1,6 @@
 """What a run is doing, on standard error: a bar on a terminal, else a line now and then."""
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 
@@ -12,7 +13,7 @@ _QUIET_SECONDS = 10.0  # between two lines
 
 def follow(records: Iterable[Record], total: int, about: Callable[[Record], str]) -> Iterator[Record]:
     """Pass the records on, and say how far it is. `about`: a few words on the newest one."""
-    yield from (_bar if click.get_text_stream("stderr").isatty() else _lines)(records, total, about)
+    yield from (_bar if sys.stderr.isatty() else _lines)(records, total, about)
 
 
 def _bar(records: Iterable[Record], total: int, about: Callable[[Record], str]) -> Iterator[Record]:

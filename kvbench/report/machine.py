@@ -64,14 +64,14 @@ def _ceilings(profile: Profile) -> Iterator[str]:
     pages = usual_pages(profile.ceilings)
     for cpus in profile.cpu_sets:
         own = [c for c in profile.ceilings if c.probe.cpus == cpus and c.probe.pages == pages]
-        levels = _levels(own)
+        columns = _columns(own)
         yield ""
         yield f"{_threads(cpus)}, {pages} pages, {own[-1].probe.isa}"
-        yield (f"  {'':<11}" + "".join(f"{level:<{_COLUMN}}" for level in levels)).rstrip()
+        yield (f"  {'':<11}" + "".join(f"{level:<{_COLUMN}}" for level in columns)).rstrip()
         for op in _OPS:
-            best = {level: _best(own, op, level) for level in levels}
-            if any(best.values()):
-                yield (f"  {_label(op):<11}" + "".join(f"{_cell(best[level]):<{_COLUMN}}" for level in levels)).rstrip()
+            best = [_best(ceilings, op) for ceilings in columns.values()]
+            if any(best):
+                yield (f"  {_label(op):<11}" + "".join(f"{_cell(ceiling):<{_COLUMN}}" for ceiling in best)).rstrip()
         yield "  " + ", ".join(
             f"{'fma ' + c.probe.isa if c.probe.op == 'flops' else 'clock'} {_cell(c)} {UNITS[c.probe.op]}"
             for c in own
@@ -79,19 +79,23 @@ def _ceilings(profile: Profile) -> Iterator[str]:
         )
 
 
-def _levels(own: Sequence[Ceiling]) -> list[str]:
-    """By rising footprint."""
-    least: dict[str, int] = {}
-    for c in own:
-        if c.probe.bytes and c.level != "mixed":
-            least[c.level] = min(c.probe.bytes, least.get(c.level, c.probe.bytes))
-    return sorted(least, key=lambda level: least[level])
+def _columns(own: Sequence[Ceiling]) -> dict[str, list[Ceiling]]:
+    """The ceilings of each level, by rising footprint. Where no level is known, only those of the largest footprint."""
+    walks = sorted((c for c in own if c.level not in ("mixed", "core")), key=lambda c: c.probe.bytes)
+    columns: dict[str, list[Ceiling]] = {}
+    for c in walks:
+        if c.level != "unknown":
+            columns.setdefault(c.level, []).append(c)
+    if walks and not columns:
+        most = max(c.probe.bytes for c in walks if c.probe.op == "copy")
+        columns[size(most)] = [c for c in walks if c.probe.bytes == most]
+    return columns
 
 
-def _best(own: Sequence[Ceiling], op: str, level: str) -> Ceiling | None:
+def _best(ceilings: Sequence[Ceiling], op: str) -> Ceiling | None:
     """The ceiling of a level is the best of its footprints and forms."""
     sign = -1 if op == "latency" else 1
-    return max((c for c in own if c.probe.op == op and c.level == level), key=lambda c: sign * c.median, default=None)
+    return max((c for c in ceilings if c.probe.op == op), key=lambda c: sign * c.median, default=None)
 
 
 def _label(op: str) -> str:
@@ -106,8 +110,16 @@ def _cell(ceiling: Ceiling | None) -> str:
 
 
 def _threads(cpus: tuple[int, ...]) -> str:
+    return f"{_counted(len(cpus))} on {_named(cpus)}"
+
+
+def _counted(threads: int) -> str:
+    return f"{threads} thread{'s' if threads > 1 else ''}"
+
+
+def _named(cpus: tuple[int, ...]) -> str:
     names = ",".join(map(str, cpus)) if len(cpus) <= 8 else f"{cpus[0]}..{cpus[-1]}"
-    return f"{len(cpus)} thread{'s' if len(cpus) > 1 else ''} on CPU{'s' if len(cpus) > 1 else ''} {names}"
+    return f"CPU{'s' if len(cpus) > 1 else ''} {names}"
 
 
 # ---- staircase -------------------------------------------------------------------------------------------------------
@@ -130,7 +142,12 @@ def _bar(share: float) -> str:
 
 
 def _capacities(profile: Profile) -> Iterator[str]:
-    yield "Capacities, declared and as the plain reads show them"
+    if not profile.machine.caches:
+        yield "No cache is declared. Plateaus of the plain reads"
+        for p in profile.plateaus:
+            yield f"  {size(p.low_bytes):>9} to {size(p.high_bytes):>9}   {p.gbps:.3g} GB/s"
+        return
+    yield "Capacities of a cache, declared and as the plain reads show them"
     for c in profile.capacities:
         seen = f"{size(c.effective)}, between {size(c.low)} and {size(c.high)}" if c.effective else c.note
         yield f"  L{c.level}  {size(c.declared):>9}   {seen}"
@@ -139,8 +156,8 @@ def _capacities(profile: Profile) -> Iterator[str]:
     for window in profile.windows:
         state = "open" if window.open else "closed"
         yield (
-            f"  L3 window of {_threads(window.cpus[: window.threads])}: {size(window.low)} to {size(window.high)}, {state}; "
-            f"at most {window.largest_threads} threads open it"
+            f"  L3 of {_named(window.cpus)} feeds {_counted(window.threads)} from {size(window.low)} to "
+            f"{size(window.high)}: {state}, and for {window.largest_threads} threads at most"
         )
     if profile.advice:
         yield f"  {profile.advice}"

@@ -6,13 +6,13 @@ from typing import Any, Self
 import numpy as np
 
 from kvbench.errors import Refused
-from kvbench.machine import DataCache, available_memory, data_caches
+from kvbench.machine import available_memory, describe
 from kvbench.model import Point
 from kvbench.native import Arena, Cache, Library, Team, decode_task, default_library, probe_task, store_task
-from kvbench.units import MIB, size
+from kvbench.regime import far_bytes, levels
+from kvbench.units import size
 from kvbench.worker.loop import Program
 
-ROTATE_BYTES = 256 * MIB  # at least so much is walked when caches must not help
 _AHEAD = 2048  # bytes, for the prefetching form of the probes
 _FLOPS_ROUNDS = 20_000
 _WRAP_TOKENS = 64  # of the core roof's window, or fewer where they would not fit a private cache
@@ -26,7 +26,8 @@ class Bench:
         self.point = point
         self.library = library or default_library()
         self._owned = ExitStack()
-        self._caches = data_caches(point.cpus)
+        self._machine = describe()
+        self.far_bytes = far_bytes(self._machine, point.cpus)
         try:
             self._prepare()
         except BaseException:
@@ -76,7 +77,7 @@ class Bench:
         row = shape.batch * shape.context * shape.kv_heads * shape.head_dim
         check = 2 * row * 4 + 3 * row // shape.kv_heads * 8 if row > 0 else 0
         sources = 2 * self.layers * row * 4 if self.point.op == "bulk" else 0
-        needed = slices * (3 if self.stores else 1) + sources + check + self.far_bytes()
+        needed = slices * (3 if self.stores else 1) + sources + check + self.far_bytes
         free = available_memory()
         if needed > free:
             raise Refused(
@@ -102,16 +103,10 @@ class Bench:
             "library": self.library,
         }
 
-    def last_level(self) -> int:
-        """Bytes of all last-level caches of the CPUs used; 0 where the system declares none."""
-        top = max((cache.level for cache in self._caches), default=0)
-        return sum(cache.size for cache in self._caches if cache.level == top)
-
     def _private(self) -> int:
         """Bytes of the largest cache below the last level that one CPU has; 256 KiB where nothing is declared."""
-        top = max((cache.level for cache in self._caches), default=0)
-        below: list[DataCache] = [cache for cache in self._caches if cache.level < top]
-        return max((cache.size for cache in below), default=256 << 10)
+        below = list(levels(self._machine, self.point.cpus).values())[:-1]
+        return max((cache.size for caches in below for cache in caches), default=256 << 10)
 
     def _layers(self) -> int:
         """Slices that a pass rotates over. The walked bytes of a window count, not those of the whole slice."""
@@ -123,11 +118,7 @@ class Bench:
         walked = self.slice_bytes
         if not self.stores and shape.window:
             walked = max(1, walked * min(shape.window, shape.context) // shape.capacity)
-        return max(1, -(-self.far_bytes() // walked))
-
-    def far_bytes(self) -> int:
-        """A footprint that no cache helps with."""
-        return max(ROTATE_BYTES, 4 * self.last_level())
+        return max(1, -(-self.far_bytes // walked))
 
     def _arena(self, size: int) -> Arena:
         return self._owned.enter_context(Arena(-(-size // 64) * 64, self.point.pages, library=self.library))
@@ -184,15 +175,15 @@ class Bench:
 
     def _far_reads(self) -> list[Program]:
         """DRAM for comparison, where the point's own footprint may fit a cache."""
-        if self.arena.size >= self.far_bytes():
+        if self.arena.size >= self.far_bytes:
             return []
-        far = self._arena(self.far_bytes())
+        far = self._arena(self.far_bytes)
         self.team.run(self._probe("write", to=far, size=far.size))
         return self._reads("dram", far)
 
     def _sweep(self) -> Any:
         """A task that throws the caches' contents out."""
-        far = self._arena(self.far_bytes())
+        far = self._arena(self.far_bytes)
         self.team.run(self._probe("write", to=far, size=far.size))
         return self._probe("read", to=far, size=far.size)
 

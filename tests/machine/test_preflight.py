@@ -8,8 +8,6 @@ import pytest
 from kvbench.errors import Refused
 from kvbench.machine.files import Files
 from kvbench.machine.preflight import CHECKS, Live, preflight
-from kvbench.machine.preflight.memory import rotate_bytes
-from kvbench.machine.preflight.scene import Scene
 from kvbench.model import Cpu, DataCache, Fact, Machine, Node
 from tests.machine.healthy import ADDRESS, CLOCKSOURCE, CPU, HEALTHY, PMU, THP, Still
 from tests.machine.trees import put
@@ -210,15 +208,6 @@ def test_check(tmp_path, status, name, value, change):
     assert (found.status, value in found.value) == (status, True), found
     assert found.advice or status != "warn", "a warning says what to do"
     assert "\n" not in found.value + found.why + found.advice
-
-
-def test_the_footprint_counts_every_last_level():
-    """Two L3 of 96 MiB, and two cores beside them whose last level is an L2 of 4 MiB each: 4 x 200 MiB."""
-    caches = (DataCache(2, 4 * MIB, (4,)), DataCache(2, 4 * MIB, (5,)), DataCache(2, MIB, (0,)))
-    caches += (DataCache(3, 96 * MIB, (0, 1)), DataCache(3, 96 * MIB, (2, 3)))
-    given = Machine((), (), caches, (), {}, (), "", "")
-    assert rotate_bytes(Scene(Files("/nowhere"), given, (), None)) == 800 * MIB
-    assert rotate_bytes(Scene(Files("/nowhere"), machine(), (), None)) == 256 * MIB
 
 
 def test_the_running_system():

@@ -15,8 +15,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 RANKS = {
     0: {"", "errors", "units"},
     1: {"model", "oracle"},
-    2: {"native", "store"},
-    3: {"machine", "regime", "peers"},
+    2: {"native", "store", "regime"},
+    3: {"machine", "peers"},
     4: {"suite", "plan", "worker", "runner", "analysis"},
     5: {"report", "gate", "lab", "exports", "verify"},
     6: {"cli"},

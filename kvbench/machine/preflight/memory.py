@@ -2,18 +2,16 @@
 
 from collections import Counter
 
-from kvbench.machine.caches import last_levels
 from kvbench.machine.limits import available_memory
 from kvbench.machine.preflight.check import Finding, check, ok, warn
 from kvbench.machine.preflight.scene import Scene
 from kvbench.machine.preflight.thresholds import (
     BUFFERS,
     HUGE_SHARE,
-    LAST_LEVELS,
-    ROTATE_BYTES,
     STRAY_SHARE,
     SWAP_BYTES,
 )
+from kvbench.regime import far_bytes
 from kvbench.units import KIB, size
 
 _THP = "/sys/kernel/mm/transparent_hugepage"
@@ -107,11 +105,6 @@ def swap(scene: Scene) -> Finding:
 
 @check("memory", "a buffer that does not fit must shrink, and a small one is read from cache instead of DRAM")
 def memory(scene: Scene) -> Finding:
-    needed, available = BUFFERS * rotate_bytes(scene), available_memory(scene.files)
+    needed, available = BUFFERS * far_bytes(scene.machine, scene.cpus), available_memory(scene.files)
     value = f"{size(available)} available, {size(needed)} for {BUFFERS} buffers that no cache helps"
     return ok(value) if available >= needed else warn(value, "free memory, or raise the control group's memory limit")
-
-
-def rotate_bytes(scene: Scene) -> int:
-    """The footprint that the default residency walks: what all last-level caches together do not hold."""
-    return max(ROTATE_BYTES, LAST_LEVELS * sum(cache.size for cache in last_levels(scene.machine.caches)))

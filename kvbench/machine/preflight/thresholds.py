@@ -21,9 +21,7 @@ CLOCK_SHORT = 0.80  # of the nominal clock; wide vectors alone may cost 0.15, pl
 CAP_SHARE = 0.99  # of what the core could do; governors round
 
 # Memory.
-ROTATE_BYTES = 256 * MIB  # at least so much is walked when caches must not help
-LAST_LEVELS = 4  # or so often all last-level caches
-BUFFERS = 3  # of that size: what triad walks, and a store with what it is compared to
+BUFFERS = 3  # of a footprint that no cache helps with: what triad walks, and a store with what it is compared to
 ARENA_BYTES = 64 * MIB  # of the arena that is tried: enough pages for a share, touched in some 20 ms
 ARENA_SHARE = 0.25  # of the available memory at the most
 HUGE_SHARE = 0.95  # of the arena; below it base pages are walked often enough to cost bandwidth

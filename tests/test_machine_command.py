@@ -1,0 +1,178 @@
+"""kvbench machine, its probes answered from a made-up machine: what it prints, keeps and draws."""
+
+import json
+
+import pytest
+
+import kvbench.runner
+from kvbench.cli import main
+from kvbench.model import Record, Sample, Traffic
+from tests.machine.trees import bare_guest, grow
+
+KIB, MIB = 1 << 10, 1 << 20
+LEVELS = (
+    (32 * KIB, 200.0),
+    (512 * KIB, 100.0),
+    (16 * MIB, 60.0),
+)  # bytes a thread, or of all in the last; GB/s a thread
+DRAM = 20.0  # GB/s of all threads
+
+
+def rate(probe):
+    """GB/s: reads as the levels say, all else half of it."""
+    threads = len(probe.cpus)
+    for place, (size, gbps) in enumerate(LEVELS):
+        if probe.bytes / (threads if place < 2 else 1) <= size:
+            return gbps * threads * (1.0 if probe.op == "read" else 0.5)
+    return DRAM * (1.0 if probe.op == "read" else 0.5)
+
+
+def answers(plan, number):
+    """One launch. The launches differ by up to 4 %; prefetching does not help."""
+    for probe in plan.points:
+        fast = 1 + 0.005 * number - (0.1 if probe.distance else 0.0)
+        moved = Traffic(3e9, float(probe.bytes), 0, 0, 0, 0, 0, 0)
+        units = {"flops": 1 / 50, "clock": 1.0, "latency": 100e-9 * 1000}
+        seconds = units.get(probe.op) or probe.bytes / rate(probe) / 1e9
+        steps = {"clock": 3 * 10**9, "latency": 1000}.get(probe.op, 1)
+        samples = tuple(Sample("point", n, 1, seconds / fast, (), (seconds,), 0, 0) for n in range(plan.samples))
+        yield Record(number, probe, samples, {"point": moved}, {}, steps=steps)
+
+
+@pytest.fixture
+def made_up(monkeypatch, tmp_path):
+    """Two cores with 32 KiB, 512 KiB and 32 MiB between them, of which half is really there."""
+    tree = tmp_path / "tree"
+    grow(tree, cores=2, caches=[(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)])
+    monkeypatch.setenv("KVBENCH_ROOT", str(tree))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(kvbench.runner, "launch", answers)
+    return tmp_path
+
+
+def call(*arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(["machine", *arguments])
+    return caught.value.code
+
+
+def test_json(made_up, capsys):
+    assert call("--quick", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert {"version", "run", "fingerprint", "environment", "topology", "preflight", "ceilings"} <= facts.keys()
+    reads = [c for c in facts["ceilings"] if c["op"] == "read" and c["threads"] == 2 and not c["distance"]]
+    for c in reads:
+        assert {"pages", "isa", "level", "low", "high", "samples", "cpus", "run"} <= c.keys()
+        assert c["run"] == facts["run"] and c["unit"] == "GB/s" and c["stable"]
+        assert len(c["samples"]) == 9 and c["low"] < c["gbps"] < c["high"]
+    far = max(reads, key=lambda c: c["bytes"])
+    assert far["level"] == "DRAM" and far["gbps"] == pytest.approx(DRAM * 1.02), "the median of nine launches"
+    by_op = {(c["op"], c["threads"], c["isa"]): c for c in facts["ceilings"]}
+    assert by_op["clock", 1, "scalar"]["median"] == pytest.approx(3.0 * 1.02)
+    assert by_op["latency", 1, "scalar"]["median"] == pytest.approx(100.0 / 1.02)
+    assert by_op["clock", 1, "scalar"]["gbps"] is None
+
+
+def test_an_l3_that_is_half_there_is_noticed(made_up, capsys):
+    """Levels go by what was seen: 24 MiB would be L3 of the declared 32, not of the 16 that answer."""
+    assert call("--quick", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    held = {c["level"]: c for c in facts["capacities"]}
+    assert held[3]["declared"] == 32 * MIB and 10 * MIB < held[3]["effective"] < 0.6 * 32 * MIB
+    assert "declares 32 MiB" in held[3]["note"]
+    assert held[1]["note"] == held[2]["note"] == ""
+    assert held[1]["low"] <= 32 * KIB <= held[1]["high"]
+    assert held[2]["low"] <= 512 * KIB <= held[2]["high"]
+    levels = {c["bytes"]: c["level"] for c in facts["ceilings"] if c["op"] == "read" and c["threads"] == 2}
+    assert all(level != "L3" for count, level in levels.items() if count > 16 * MIB)
+
+
+def test_text_names_every_level_and_says_where_the_profile_went(made_up, capsys):
+    assert call("--quick") == 0
+    printed = capsys.readouterr()
+    for word in (
+        "fingerprint",
+        "Test CPU",
+        "L1",
+        "L2",
+        "L3",
+        "DRAM",
+        "write_nt",
+        "triad",
+        "latency ns",
+        "GFLOP/s",
+        "GHz",
+    ):
+        assert word in printed.out, word
+    assert "1 thread on CPU 0" in printed.out and "2 threads on CPUs 0,1" in printed.out
+    assert "408 (402..414)" in printed.out, "L1 of two threads: 400 GB/s, 1 to 4 % more"
+    assert "█" in printed.out
+    (kept,) = made_up.glob("state/kvbench/*/machine.json")
+    assert str(kept) in printed.err
+    assert json.loads(kept.read_text())["fingerprint"] == kept.parent.name
+
+
+def test_the_same_machine_has_the_same_fingerprint(made_up, capsys):
+    seen = []
+    for _ in range(2):
+        assert call("--identify", "--json") == 0
+        facts = json.loads(capsys.readouterr().out)
+        seen.append((facts["fingerprint"], facts["environment"], facts["ceilings"]))
+    assert seen[0] == seen[1]
+    assert seen[0][2] == []
+
+
+def test_plot(made_up, capsys):
+    for name in ("stairs.png", "stairs.svg"):
+        assert call("--quick", "--plot", str(made_up / name)) == 0
+    assert (made_up / "stairs.png").read_bytes().startswith(b"\x89PNG")
+    drawn = (made_up / "stairs.svg").read_text()
+    for word in ("GB/s", "footprint", "L3 declared", "1 thread", "2 threads", "Test CPU"):
+        assert word in drawn
+
+
+def test_no_cache_declared(made_up, monkeypatch, capsys):
+    bare_guest(made_up / "bare", allowed="0-1")
+    monkeypatch.setenv("KVBENCH_ROOT", str(made_up / "bare"))
+    assert call("--quick") == 0
+    printed = capsys.readouterr().out
+    assert "No cache is declared" in printed
+    assert "256 MiB" in printed
+    assert "GB/s\n" in printed[printed.index("No cache is declared") :], "plateaus stand in for levels"
+
+
+def test_failed_visits_are_said(made_up, monkeypatch, capsys):
+    def broken(plan, number):
+        for record in answers(plan, number):
+            failed = record.point.op == "triad"
+            yield Record(number, record.point, (), {}, {}, error="no memory") if failed else record
+
+    monkeypatch.setattr(kvbench.runner, "launch", broken)
+    assert call("--quick") == 4
+    printed = capsys.readouterr()
+    assert "triad" not in printed.out
+    assert "visits failed" in printed.err and "no memory" in printed.err
+
+
+def test_a_profile_that_cannot_be_kept_is_still_shown(made_up, capsys):
+    (made_up / "file").write_text("")
+    assert call("--quick", "--out", str(made_up / "file" / "machine.json")) == 0
+    printed = capsys.readouterr()
+    assert "DRAM" in printed.out and "--out" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--pages", "giant"], ["pages", "thp"]),
+        (["--isa", "mmx"], ["isa", "scalar"]),
+        (["--cpus", "near"], ["--cpus", "compact"]),
+        (["--threads", "0"], ["--threads", "all"]),
+        (["--override", "/nowhere/o.toml"], ["/nowhere/o.toml"]),
+    ],
+)
+def test_bad_input_is_one_line(made_up, arguments, words, capsys):
+    assert call("--quick", *arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1
+    assert all(word in printed.err for word in words)
