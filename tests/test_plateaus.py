@@ -115,6 +115,22 @@ def test_an_l3_larger_than_declared():
     assert found[3].effective == pytest.approx(96 * MIB, rel=0.2)
     assert "the declaration is wrong" in found[3].note
     assert found[2].note == ""
+    assert corrections(list(found.values())) == {}, "nothing measured may lie beyond what was measured"
+
+
+def test_a_private_cache_is_warned_of_but_not_corrected():
+    steps = ((400, 32 * KIB), (200, 256 * KIB), (80, 32 * MIB), (20, None))
+    found = by_level(staircase(steps))
+    assert "L2 declares 1 MiB but serves about" in found[2].note
+    assert corrections(list(found.values())) == {}
+
+
+def test_a_gentle_slope_is_no_plateau():
+    """Measured on two cores that share a declared 32 MiB with strangers: two cells half way down lie close together."""
+    sizes = [2.8, 4, 5.7, 8, 11.3, 16, 20.8, 32, 45.3, 64, 90.5, 128, 192]
+    rates = [136, 138, 133, 118, 133, 116, 83.7, 43.9, 37.2, 31.5, 27.1, 25.9, 30.3]
+    (capacity,) = capacities([size * MIB for size in sizes], rates, machine(None, None, 32 * MIB), (0, 1))
+    assert capacity.low == pytest.approx(20.8 * MIB) and capacity.high == pytest.approx(32 * MIB)
 
 
 def test_a_machine_without_l3():

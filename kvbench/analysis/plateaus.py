@@ -87,8 +87,15 @@ def capacities(
 
 
 def corrections(capacities: Sequence[Capacity]) -> Mapping[int, float]:
-    """What to believe instead of the declared sizes, by level: only where the two contradict each other."""
-    return {c.level: c.effective for c in capacities if c.effective and not _trusted(c)}
+    """What to believe instead of the declared sizes, by level: only where the two contradict each other.
+
+    Only of the last level, the one that strangers share; and only what is smaller, since footprints were chosen by the
+    declared sizes and do not reach past a larger cache.
+    """
+    last = max((c.level for c in capacities), default=0)
+    return {
+        c.level: c.effective for c in capacities if c.level == last and not _trusted(c) and c.effective < c.declared
+    }
 
 
 # ---- segments: pairs of first and last cell --------------------------------------------------------------------------
@@ -175,10 +182,11 @@ def _end(
         return None, f"no two footprints show a plateau of {level} apart from its neighbours'"
     if not behind:
         return None, f"no plateau behind that of {level} was seen"
-    last, first = owners[place][-1][1], behind[0][0]
+    own = max(owners[place], key=lambda segment: segment[1] - segment[0])  # a stretch of slope passes for a short one
+    last, first = own[1], behind[0][0]
     if not owners[place + 1] and sizes[first] > totals[place + 1]:
         return None, f"{level} may end anywhere before {size(sizes[first])}: the level behind it shows no plateau"
-    here, there = _level(logs, owners[place][-1]), _level(logs, behind[0])
+    here, there = _level(logs, own), _level(logs, behind[0])
     if here - there < np.log(APART):
         return None, f"{level} and what lies behind it cannot be told apart: {np.exp(here):.3g} and {np.exp(there):.3g}"
     falling = logs[last : first + 1]
@@ -194,6 +202,8 @@ def _end(
 def _trusted(seen: Capacity) -> bool:
     """Whether the declared size may be true: it lies within the bracket, or not far from where the rate falls."""
     least, most = TRUSTED
+    if seen.effective is None:
+        return True
     return seen.low <= seen.declared <= seen.high or least <= seen.effective / seen.declared <= most
 
 

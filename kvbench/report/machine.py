@@ -43,12 +43,12 @@ def _value(name: str, value: object) -> str:
     if isinstance(value, int | float) and name in _BYTES:
         return size(value)
     if isinstance(value, dict):
-        return _table(value)
+        return _dictionary(value)
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return text if len(text) <= _LONG else f"{text[:_LONG]}…"
 
 
-def _table(value: dict[str, object]) -> str:
+def _dictionary(value: dict[str, object]) -> str:
     """Names by what is said of them; what does not concern this CPU is only counted."""
     concerned = [f"{name}: {said}" for name, said in value.items() if said != "Not affected"]
     rest = len(value) - len(concerned)
@@ -61,22 +61,26 @@ def _table(value: dict[str, object]) -> str:
 def _ceilings(profile: Profile) -> Iterator[str]:
     count = max((len(c.samples) for c in profile.ceilings), default=0)
     yield f"Ceilings in GB/s: median of {count} launches (95 % interval); + prefetching, ? unstable"
-    pages = usual_pages(profile.ceilings)
+    kinds = dict.fromkeys([usual_pages(profile.ceilings), *(c.probe.pages for c in profile.ceilings)])
     for cpus in profile.cpu_sets:
-        own = [c for c in profile.ceilings if c.probe.cpus == cpus and c.probe.pages == pages]
-        columns = _columns(own)
-        yield ""
-        yield f"{_threads(cpus)}, {pages} pages, {own[-1].probe.isa}"
-        yield (f"  {'':<11}" + "".join(f"{level:<{_COLUMN}}" for level in columns)).rstrip()
-        for op in _OPS:
-            best = [_best(ceilings, op) for ceilings in columns.values()]
-            if any(best):
-                yield (f"  {_label(op):<11}" + "".join(f"{_cell(ceiling):<{_COLUMN}}" for ceiling in best)).rstrip()
-        yield "  " + ", ".join(
-            f"{'fma ' + c.probe.isa if c.probe.op == 'flops' else 'clock'} {_cell(c)} {UNITS[c.probe.op]}"
-            for c in own
-            if c.probe.op in ("flops", "clock")
-        )
+        for pages in kinds:
+            own = [c for c in profile.ceilings if c.probe.cpus == cpus and c.probe.pages == pages]
+            yield from _table_of(own, f"{_threads(cpus)}, {pages} pages")
+
+
+def _table_of(own: Sequence[Ceiling], title: str) -> Iterator[str]:
+    columns = _columns(own)
+    tier = next((c.probe.isa for c in own if c.probe.op in ("read", "write")), "")
+    yield from ("", f"{title}, {tier}")
+    yield (f"  {'':<11}" + "".join(f"{level:<{_COLUMN}}" for level in columns)).rstrip()
+    for op in _OPS:
+        best = [_best(ceilings, op) for ceilings in columns.values()]
+        if any(best):
+            yield (f"  {_label(op):<11}" + "".join(f"{_cell(ceiling):<{_COLUMN}}" for ceiling in best)).rstrip()
+    alone = [c for c in own if c.probe.op in ("flops", "clock")]
+    names = {"flops": "fma {}", "clock": "clock"}
+    if alone:
+        yield "  " + ", ".join(f"{names[c.probe.op].format(c.probe.isa)} {_cell(c)} {UNITS[c.probe.op]}" for c in alone)
 
 
 def _columns(own: Sequence[Ceiling]) -> dict[str, list[Ceiling]]:
