@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from kvbench.model import Plan, Record
+from kvbench.model import Plan, Point, Probe, Record
 from kvbench.store import plain, record
 
 Execute = Callable[[Plan, int], Iterator[Record]]
@@ -21,7 +21,7 @@ def run(plan: Plan, execute: Execute | None = None) -> Iterator[Record]:
 
 def launch(plan: Plan, number: int, program: tuple[str, ...] = ("-m", "kvbench.worker")) -> Iterator[Record]:
     """The records of one worker process. What it leaves out when it dies becomes error records."""
-    left = list(plan.points)
+    left, strange = list(plan.points), ""
     with tempfile.TemporaryFile("w+") as complaints:
         worker = subprocess.Popen(
             [sys.executable, *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True
@@ -29,13 +29,16 @@ def launch(plan: Plan, number: int, program: tuple[str, ...] = ("-m", "kvbench.w
         with worker:
             try:
                 for line in _answers(worker, _job(plan, number)):
-                    found = record(json.loads(line))
+                    found = _understood(line, left)
+                    if found is None:
+                        strange = f"the worker said {line[:60]!r}, which is no record of a point"
+                        break
                     left.remove(found.point)
                     yield found
-            except BaseException:
-                worker.kill()
-                raise
-        error = _end(worker.returncode, complaints)
+            finally:
+                if strange or sys.exception():
+                    worker.kill()
+        error = strange or _end(worker.returncode, complaints)
     yield from (Record(number, point, (), {}, {}, error=error) for point in left)
 
 
@@ -52,6 +55,15 @@ def _answers(worker: "subprocess.Popen[str]", job: str) -> Iterator[str]:
     except BrokenPipeError:
         return  # it is dead: its end says why
     yield from worker.stdout
+
+
+def _understood(line: str, asked: list[Point | Probe]) -> Record | None:
+    """The record in a line; None where it holds none of those asked for."""
+    try:
+        found = record(json.loads(line))
+    except (ValueError, TypeError, KeyError):
+        return None
+    return found if found.point in asked else None
 
 
 def _end(code: int, complaints: IO[str]) -> str:

@@ -1,6 +1,7 @@
 """Visits of probes. Those that walk the same memory share it, first touched by the threads that read it."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -56,6 +57,7 @@ def visits(
 
 
 def _buffers(owned: ExitStack, team: Team, probe: Probe, count: int) -> list[Arena]:
+    """`count` buffers of random bytes, which no cache or memory controller can shorten."""
     block = np.random.default_rng(_SEED).integers(1, 256, _BLOCK, dtype=np.uint8)
     buffers = []
     for _ in range(count):
@@ -64,11 +66,19 @@ def _buffers(owned: ExitStack, team: Team, probe: Probe, count: int) -> list[Are
             team.library, "write", team.threads, isa=team.library.isas()[0], to=arena, size=arena.size
         ) as touch:
             team.run(touch)
-        view = arena.view()
-        for start in range(0, view.size, _BLOCK):
-            view[start : start + _BLOCK] = block[: view.size - start]
+        _fill(arena.view(), block, team.threads)
         buffers.append(arena)
     return buffers
+
+
+def _fill(view: np.ndarray, block: np.ndarray, threads: int) -> None:
+    """Repeat a block. The pages are where they belong already, so any thread may write them."""
+
+    def write(start: int) -> None:
+        view[start : start + block.size] = block[: view.size - start]
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(write, range(0, view.size, block.size)))
 
 
 def _task(library: Library, probe: Probe, buffers: list[Arena]) -> Task:
