@@ -8,6 +8,7 @@ from kvbench.errors import BadArgument
 from kvbench.native.arena import Arena
 from kvbench.native.arguments import floats, whole
 from kvbench.native.library import Library, default_library
+from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.task import Task
 from kvbench.native.team import Team
 from kvbench.units import size
@@ -186,8 +187,7 @@ class Cache:
     def append(self, k: Any, v: Any, isa: str | None = None, threads: int = 1) -> None:
         """One token for every sequence, [batch, kv_heads, head_dim]."""
         c = self.struct
-        shape = (c.batch, c.kv_heads, c.head_dim)
-        self._store(self.library.lib.kvb_task_append, k, v, shape, isa, threads, tokens=1)
+        self._store("append", k, v, (c.batch, c.kv_heads, c.head_dim), isa, threads)
 
     def bulk(
         self, k: Any, v: Any, head_major: bool = False, nt: bool = False, isa: str | None = None, threads: int = 1
@@ -198,16 +198,14 @@ class Cache:
         shape = (c.batch, c.kv_heads, "T", c.head_dim) if head_major else (c.batch, "T", c.kv_heads, c.head_dim)
         tokens = floats("k", k, shape).shape[2 if head_major else 1]
         shape = tuple(tokens if size == "T" else size for size in shape)
-        self._store(
-            self.library.lib.kvb_task_bulk, k, v, shape, isa, threads, tokens=tokens, head_major=head_major, nt=nt
-        )
+        self._store("bulk", k, v, shape, isa, threads, head_major=head_major, nt=nt)
 
     def _store(
-        self, make: Any, k: Any, v: Any, shape: tuple[int | str, ...], isa: str | None, threads: int, **facts: int
+        self, op: str, k: Any, v: Any, shape: tuple[int | str, ...], isa: str | None, threads: int, **facts: bool
     ) -> None:
         k, v = floats("k", k, shape), floats("v", v, shape)
-        args = self._args("kvb_store", isa, {"k": k, "v": v}, advance=1, **facts)
-        self._run(threads, make, args, keep=(k, v))
+        threads = whole("threads", threads, 32)
+        self._run(threads, store_task(op, self, k, v, threads, isa=self.library.isa(isa), advance=True, **facts))
 
     def reset(self) -> None:
         """Forget all tokens; their bytes stay."""
@@ -215,7 +213,7 @@ class Cache:
 
     def clear(self, isa: str | None = None, threads: int = 1) -> None:
         """Zero every byte; the lengths stay."""
-        self._run(threads, self.library.lib.kvb_task_clear, self.struct, self._isa(isa))
+        self._make(threads, self.library.lib.kvb_task_clear, self.struct, self._isa(isa))
 
     # ---- reads ---------------------------------------------------------------------------------------------------
 
@@ -236,16 +234,9 @@ class Cache:
         if not self.length:
             raise BadArgument("the cache is empty", "append a token first")
         out = np.empty_like(q)
-        args = self._args(
-            "kvb_decode",
-            isa,
-            {"q": q, "out": out},
-            q_heads=q.shape[1],
-            window=self.window or 0,
-            variant=self.library.number("variant", variant),
-            deterministic=bool(deterministic),
-        )
-        self._run(threads, self.library.lib.kvb_task_decode, args, keep=(q, out))
+        threads = whole("threads", threads, 32)
+        facts = {"variant": variant, "isa": self.library.isa(isa), "deterministic": bool(deterministic)}
+        self._run(threads, decode_task("decode", self, q, out, threads, **facts))
         return out
 
     def numpy(self, isa: str | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -257,9 +248,9 @@ class Cache:
         shape = (c.batch, min(self.length, c.capacity), c.kv_heads, c.head_dim)
         k, v = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
         if self.length:
-            to = (self._floats(k), self._floats(v))
+            to = (pointer(self.library, k), pointer(self.library, v))
             make = self.library.lib.kvb_task_unpack
-            self._run(threads, make, c, 0, shape[1], *to, self._isa(isa), keep=(k, v))
+            self._make(threads, make, c, 0, shape[1], *to, self._isa(isa), keep=(k, v))
         return k, v
 
     # ---- calls ---------------------------------------------------------------------------------------------------
@@ -267,23 +258,12 @@ class Cache:
     def _isa(self, isa: str | None) -> int:
         return self.library.number("isa", self.library.isa(isa))
 
-    def _floats(self, array: np.ndarray) -> Any:
-        return self.library.ffi.cast("float *", array.ctypes.data)
-
-    def _args(self, kind: str, isa: str | None, arrays: dict[str, np.ndarray], **facts: int) -> Any:
-        """A struct of arguments, pointing at arrays of float32 that its user keeps alive."""
-        args = self.library.ffi.new(f"{kind} *")
-        args.cache = self.struct
-        args.isa = self._isa(isa)
-        for name, array in arrays.items():
-            setattr(args, name, self._floats(array))
-        for name, fact in facts.items():
-            setattr(args, name, fact)
-        return args
-
-    def _run(self, threads: int, make: Any, *args: Any, keep: tuple[Any, ...] = ()) -> None:
+    def _make(self, threads: int, make: Any, *args: Any, keep: tuple[Any, ...] = ()) -> None:
         threads = whole("threads", threads, 32)
-        with Task(self.library, make, *args, threads, keep=keep) as task:
+        self._run(threads, Task(self.library, make, *args, threads, keep=keep))
+
+    def _run(self, threads: int, task: Task) -> None:
+        with task:
             if threads not in self._teams:
                 self._teams[threads] = Team(threads, library=self.library)
             self._teams[threads].run(task)

@@ -1,18 +1,20 @@
 """The library's ops as tasks that can be timed: decode and its twin, fills, stores and probes."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kvbench.native.arena import Arena
-from kvbench.native.cache import Cache
 from kvbench.native.library import Library
 from kvbench.native.task import Task
+
+if TYPE_CHECKING:
+    from kvbench.native.cache import Cache
 
 
 def decode_task(
     op: str,
-    cache: Cache,
+    cache: "Cache",
     q: np.ndarray,
     out: np.ndarray,
     threads: int,
@@ -30,7 +32,7 @@ def decode_task(
     library = cache.library
     args = library.ffi.new("kvb_decode *")
     args.cache = cache.struct
-    args.q, args.out = _floats(library, q), _floats(library, out)
+    args.q, args.out = pointer(library, q), pointer(library, out)
     args.q_heads, args.window = q.shape[1], cache.window or 0
     for kind, word in {"variant": variant, "isa": isa, "prefetch": prefetch}.items():
         setattr(args, kind, library.number(kind, word))
@@ -43,7 +45,7 @@ def decode_task(
 
 def store_task(
     op: str,
-    cache: Cache,
+    cache: "Cache",
     k: np.ndarray,
     v: np.ndarray,
     threads: int,
@@ -51,15 +53,17 @@ def store_task(
     isa: str,
     head_major: bool = False,
     nt: bool = False,
+    advance: bool = False,
 ) -> Task:
     """`op` is append (k and v [batch, kv_heads, head_dim]) or bulk ([batch, tokens, kv_heads, head_dim], or with
-    head_major [batch, kv_heads, tokens, head_dim]). Every pass stores at the same place."""
+    head_major [batch, kv_heads, tokens, head_dim]). advance: lengths grow by what a pass stored; without it every pass
+    stores at the same place."""
     library = cache.library
     args = library.ffi.new("kvb_store *")
     args.cache = cache.struct
-    args.k, args.v = _floats(library, k), _floats(library, v)
+    args.k, args.v = pointer(library, k), pointer(library, v)
     args.tokens = 1 if op == "append" else k.shape[2 if head_major else 1]
-    args.isa, args.head_major, args.nt = library.number("isa", isa), head_major, nt
+    args.isa, args.head_major, args.nt, args.advance = library.number("isa", isa), head_major, nt, advance
     return Task(library, getattr(library.lib, f"kvb_task_{op}"), args, threads, keep=(cache, k, v))
 
 
@@ -86,5 +90,6 @@ def probe_task(
     return Task(library, library.lib.kvb_task_probe, args, threads, keep=(to, source, second))
 
 
-def _floats(library: Library, array: np.ndarray) -> Any:
+def pointer(library: Library, array: np.ndarray) -> Any:
+    """To float32 that the caller keeps alive."""
     return library.ffi.cast("float *", array.ctypes.data)
