@@ -4,16 +4,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kvbench.model import Machine, Plan, Probe
+from kvbench.native import AHEAD
 from kvbench.regime import classify, dram_bytes, levels
 from kvbench.units import KIB, MIB
 
-AHEAD = 2048  # bytes, of the prefetching forms
 LAUNCHES = 9  # so many that an interval may leave out the extremes
 SAMPLES = 2
 _SECONDS, _FULL_SECONDS = 0.005, 0.012
 _STREAMS = (("read", 0), ("read", AHEAD), ("write", 0), ("write_nt", 0), ("copy", 0), ("copy_nt", 0), ("triad", 0))
+_PLAIN = _STREAMS[:1]  # for every further domain and number of threads: does it read as the others do?
 _FULL_STREAMS = (*_STREAMS, ("copy", AHEAD), ("copy_nt", AHEAD))
-_LEAST, _MOST = 16 * KIB, 256 * MIB  # footprints where no cache is known
+_LEAST, _MOST = 16 * KIB, 256 * MIB  # footprints of a thread, and of all of them, where no cache is known
+_EACH = 8 * MIB  # of a thread, at the most then: more than private caches hold
 _SECOND = 1.5  # the larger footprint in DRAM, of the smaller one
 _FINE = 8  # footprints in an octave, to find regimes by
 _APART = 1.2  # steps of a staircase closer together than this are one
@@ -36,7 +38,12 @@ class Scope:
 def ceilings(machine: Machine, scope: Scope) -> Plan:
     """Reads, stores and copies from the first cache to memory, FMA peak, latency and clock, for sets of CPUs."""
     sets = cpu_sets(machine, scope.cpus, scope.quick)
-    points = [probe for cpus in sets for pages in scope.pages for probe in _streams(machine, scope, cpus, pages)]
+    main = cpu_sets(machine, scope.cpus, quick=True)
+    points = []
+    for cpus in sets:
+        ops = _PLAIN if cpus not in main else _STREAMS if scope.quick else _FULL_STREAMS
+        for pages in scope.pages if cpus in main else scope.pages[:1]:
+            points += _streams(machine, scope, cpus, pages, ops)
     points += _latencies(machine, scope, sets[0])
     for cpus in sets:
         points += [Probe("flops", isa, cpus, scope.pages[0], 0) for isa in scope.isas]
@@ -46,19 +53,23 @@ def ceilings(machine: Machine, scope: Scope) -> Plan:
 
 def cpu_sets(machine: Machine, everything: tuple[int, ...], quick: bool) -> list[tuple[int, ...]]:
     """One thread, one domain, `everything`; in full also 1, 2, 4, ... and every domain and node by itself."""
-    domains = [cache.cpus for cache in levels(machine, everything).popitem()[1]] if machine.caches else []
+    *_, last = [(), *levels(machine, everything).values()]
+    domains = [cache.cpus for cache in last]
     parts = domains[:1] if quick else [*domains, *(node.cpus for node in machine.nodes)]
     sets = [everything[:1], everything, *(tuple(cpu for cpu in everything if cpu in part) for part in parts)]
     if not quick:
         sets += [everything[: 1 << bit] for bit in range(1, len(everything).bit_length())]
-    return sorted(set(sets) - {()}, key=lambda cpus: (len(cpus), cpus))
+    several = {cpus for cpus in sets if len(cpus) > 1}
+    return sorted(several | {everything[:1]}, key=lambda cpus: (len(cpus), cpus))
 
 
-def _streams(machine: Machine, scope: Scope, cpus: tuple[int, ...], pages: str) -> Iterator[Probe]:
+def _streams(
+    machine: Machine, scope: Scope, cpus: tuple[int, ...], pages: str, ops: Iterable[tuple[str, int]]
+) -> Iterator[Probe]:
     """Reads climb a staircase; every op has two footprints in each regime, or one of DRAM when it must be quick."""
     main, far = _main_footprints(machine, cpus), dram_bytes(machine, cpus)
     stairs = _stairs(main, 1 if scope.quick else 2)
-    for op, distance in _STREAMS if scope.quick else _FULL_STREAMS:
+    for op, distance in ops:
         climbs = op == "read" and (not distance or not scope.quick)
         counts = stairs if climbs else main[:-1] if scope.quick else main
         for count in _possible(counts, far, scope.memory, len(cpus)):
@@ -66,8 +77,14 @@ def _streams(machine: Machine, scope: Scope, cpus: tuple[int, ...], pages: str) 
 
 
 def _latencies(machine: Machine, scope: Scope, cpus: tuple[int, ...]) -> list[Probe]:
-    """Not the largest footprint, and half of the others when it must be quick: linking the lines takes longest."""
-    main = _main_footprints(machine, cpus)[: -1 : 2 if scope.quick else 1]
+    """Not the largest footprint, and one of each regime when it must be quick: linking the lines takes longest."""
+    main = _main_footprints(machine, cpus)[:-1]
+    if scope.quick:
+        main = (
+            list({classify(machine, cpus, count).word: count for count in main}.values())
+            if machine.caches
+            else main[::2]
+        )
     counts = _possible(main, dram_bytes(machine, cpus), scope.memory, 1)
     return [Probe("latency", scope.isas[0], cpus, scope.pages[0], count) for count in counts]
 
@@ -76,7 +93,8 @@ def _main_footprints(machine: Machine, cpus: Sequence[int]) -> list[float]:
     """Two in each regime: a middle and the largest one of a cache, the least and a larger one of DRAM."""
     far = dram_bytes(machine, cpus)
     if far is None:
-        return list(_octaves(_LEAST, _MOST, 0.5))
+        most = max(_MOST, _EACH * len(cpus))
+        return sorted({*_octaves(_LEAST * len(cpus), most, 0.5), most})
     found: dict[str, list[float]] = {}
     for count in _octaves(_LEAST / 2 * len(cpus), far, _FINE):
         found.setdefault(classify(machine, cpus, count).word, []).append(count)

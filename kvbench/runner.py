@@ -21,10 +21,15 @@ def run(plan: Plan, execute: Execute | None = None) -> Iterator[Record]:
 
 def launch(plan: Plan, number: int, program: tuple[str, ...] = ("-m", "kvbench.worker")) -> Iterator[Record]:
     """The records of one worker process. What it leaves out when it dies becomes error records."""
-    left, strange = list(plan.points), ""
+    left, strange, done = list(plan.points), "", False
     with tempfile.TemporaryFile("w+") as complaints:
         worker = subprocess.Popen(
-            [sys.executable, *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True
+            [sys.executable, "-P", *program],  # -P: no module of the current folder
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+            errors="replace",
         )
         with worker:
             try:
@@ -35,8 +40,9 @@ def launch(plan: Plan, number: int, program: tuple[str, ...] = ("-m", "kvbench.w
                         break
                     left.remove(found.point)
                     yield found
+                done = not strange
             finally:
-                if strange or sys.exception():
+                if not done:
                     worker.kill()
         error = strange or _end(worker.returncode, complaints)
     yield from (Record(number, point, (), {}, {}, error=error) for point in left)
@@ -61,7 +67,7 @@ def _understood(line: str, asked: list[Point | Probe]) -> Record | None:
     """The record in a line; None where it holds none of those asked for."""
     try:
         found = record(json.loads(line))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
     return found if found.point in asked else None
 

@@ -186,6 +186,16 @@ def test_every_single_difference_is_refused():
         ceiling_for([], **ASKED)
 
 
+def test_a_level_that_is_none_needs_a_footprint():
+    """What is mixed at 2 MiB and what is mixed at 90 MiB have nothing in common."""
+    between = made(150.0, level="mixed", bytes=2 * MIB)
+    with pytest.raises(BadArgument):
+        ceiling_for([between], **ASKED | {"level": "mixed"})
+    with pytest.raises(NotComparable, match="factor of 2"):
+        ceiling_for([between], **ASKED | {"level": "mixed", "footprint": 90 * MIB})
+    assert ceiling_for([between], **ASKED | {"level": "mixed", "footprint": 3 * MIB}) is between
+
+
 def test_a_stream_without_a_level_is_no_question():
     with pytest.raises(BadArgument, match="level"):
         ceiling_for(MINE, **ASKED | {"level": None})

@@ -48,7 +48,11 @@ def footprints(plan, op, threads):
 @pytest.mark.parametrize("quick", [True, False])
 def test_two_footprints_in_every_regime(machine, quick):
     plan = ceilings(machine, scope(machine, quick=quick))
+    main = cpu_sets(machine, machine.allowed, quick=True)
     for cpus in cpu_sets(machine, machine.allowed, quick):
+        if cpus not in main:
+            assert {p.op for p in plan.points if p.cpus == cpus} <= {"read", "flops", "clock"}
+            continue
         for op in ("read", "write", "write_nt", "copy", "copy_nt", "triad"):
             words = [classify(machine, cpus, count).word for count in footprints(plan, op, len(cpus))]
             for word in ("L1", "L2", "L3"):
@@ -77,8 +81,34 @@ def test_memory_caps_footprints():
 
 def test_unknown_caches_get_a_plain_staircase():
     steps = footprints(ceilings(BARE, scope(BARE)), "read", 2)
-    assert steps[0] <= 16 * KIB and steps[-1] > 255 * MIB
+    assert steps[0] <= 2 * 16 * KIB and steps[-1] > 255 * MIB
     assert len(steps) >= 8
+
+
+def test_many_threads_walk_past_their_private_caches():
+    many = replace(made(128, per_domain=8), caches=())
+    assert max(footprints(ceilings(many, scope(many)), "read", 128)) >= 128 * 4 * MIB
+
+
+def test_quick_latency_has_every_regime_even_with_a_tiny_l1():
+    tiny = made(2, per_domain=2, l1=16 * KIB)
+    words = {classify(tiny, (0,), p.bytes).word for p in ceilings(tiny, scope(tiny)).points if p.op == "latency"}
+    assert words >= {"L1", "L2", "L3", "DRAM"}
+
+
+def test_a_server_is_measured_in_reasonable_time():
+    """Two sockets, 16 domains: every one of them is read, and only the main ones stored to."""
+    server = made(128, per_domain=8, nodes=8)
+    plan = ceilings(server, scope(server, quick=False, pages=("base", "thp")))
+    assert len({p.cpus for p in plan.points}) >= 16 + 8
+    assert len(plan.points) < 2000
+
+
+def test_caches_of_other_cpus_are_no_help():
+    caches = tuple(cache for cache in DIES.caches if max(cache.cpus) < 8)
+    half = replace(DIES, caches=caches)
+    assert cpu_sets(half, (8, 9), quick=False) == [(8,), (8, 9)]
+    assert ceilings(half, scope(half, cpus=(8, 9))).points
 
 
 def test_cpu_sets():

@@ -14,6 +14,7 @@ SPREAD = 0.30  # of the median, by the middle half of the launches: beyond it, m
 COVERAGE = 0.95  # of the intervals
 REACH = 2.0  # a footprint so many times larger or smaller may still lie on the same plateau
 
+_NO_PLATEAU = frozenset({"mixed", "unknown"})
 _CORE = "core"  # the level of what needs no memory
 WITHOUT_MEMORY = frozenset({"flops", "clock"})
 _LESS_IS_BETTER = frozenset({"latency"})
@@ -64,6 +65,8 @@ def ceiling_for(
     Of a `level`, the best. With a `footprint` the best at the nearest size: within the level if one is given, else no
     further than REACH away.
     """
+    if level in _NO_PLATEAU:
+        level = None  # it covers footprints that have nothing in common
     if level is None and footprint is None and op not in WITHOUT_MEMORY:
         raise BadArgument(f"{op} ceiling: neither level nor footprint is given", "give one: every level has its own")
     wanted = {"run": run, "cpus": _cpus(cpus), "pages": pages, "isa": isa}

@@ -3,11 +3,12 @@
 from kvbench.native.arena import Arena, pages_given
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library, default_library, library_path
-from kvbench.native.ops import decode_task, probe_task, store_task
+from kvbench.native.ops import AHEAD, decode_task, probe_task, store_task
 from kvbench.native.task import Task
 from kvbench.native.team import Team
 
 __all__ = [
+    "AHEAD",
     "Arena",
     "Cache",
     "Library",

@@ -11,6 +11,8 @@ from kvbench.native.task import Task
 if TYPE_CHECKING:
     from kvbench.native.cache import Cache
 
+AHEAD = 2048  # bytes: how far ahead the prefetching form of a probe asks for lines
+
 
 def decode_task(
     op: str,

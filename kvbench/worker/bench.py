@@ -8,13 +8,12 @@ import numpy as np
 from kvbench.errors import Refused
 from kvbench.machine import available_memory, describe
 from kvbench.model import Point
-from kvbench.native import Arena, Cache, Library, Team, decode_task, default_library, probe_task, store_task
+from kvbench.native import AHEAD, Arena, Cache, Library, Team, decode_task, default_library, probe_task, store_task
 from kvbench.regime import far_bytes, levels
 from kvbench.units import size
 from kvbench.worker.loop import Program
+from kvbench.worker.probing import ROUNDS
 
-_AHEAD = 2048  # bytes, for the prefetching form of the probes
-_FLOPS_ROUNDS = 20_000
 _WRAP_TOKENS = 64  # of the core roof's window, or fewer where they would not fit a private cache
 _SEED = 1
 
@@ -152,7 +151,7 @@ class Bench:
             Program("core", (wrapped,)),
             *self._reads("ceiling", self.arena, between),
             *self._far_reads(),
-            Program("fma", (self._probe("flops", steps=_FLOPS_ROUNDS),)),
+            Program("fma", (self._probe("flops", steps=ROUNDS),)),
         ]
 
     def _wrap(self) -> int:
@@ -170,7 +169,7 @@ class Bench:
         size = arena.size // 64 * 64
         return [
             Program(name, (self._probe("read", to=arena, size=size),), between),
-            Program(f"{name}_ahead", (self._probe("read", to=arena, size=size, distance=_AHEAD),), between),
+            Program(f"{name}_ahead", (self._probe("read", to=arena, size=size, distance=AHEAD),), between),
         ]
 
     def _far_reads(self) -> list[Program]:

@@ -16,13 +16,13 @@ def launch(
     shuffled = random.Random(f"{seed}/{number}")
     for group in _groups(library, probes, shuffled):
         left = list(group)
-        try:
-            for record in visits(library, number, group, samples, seconds, shuffled.randrange(1 << 32)):
-                left.pop(0)
-                yield record
-        except KvbenchError as error:
-            for probe in left:
-                yield Record(number, probe, (), {}, {}, error=str(error))
+        while left:
+            try:
+                for record in visits(library, number, tuple(left), samples, seconds, shuffled.randrange(1 << 32)):
+                    left.pop(0)
+                    yield record
+            except KvbenchError as error:  # of this one; the others get their chance
+                yield Record(number, left.pop(0), (), {}, {}, error=str(error))
 
 
 def _groups(library: Library, probes: Sequence[Probe], shuffled: random.Random) -> list[list[Probe]]:

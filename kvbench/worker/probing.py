@@ -12,9 +12,9 @@ from kvbench.native import Arena, Library, Task, Team, probe_task
 from kvbench.units import MIB
 from kvbench.worker.loop import Program, rounds
 
-PASS_BYTES = 16 * MIB  # of each thread, so that meeting at the end of a pass costs next to nothing
+PASS_BYTES = 64 * MIB  # of each thread, so that meeting at the end of a pass costs next to nothing
 LOADS = 1 << 18  # of a pass of latency
-ROUNDS = 20_000  # of a pass of flops
+ROUNDS = 100_000  # of a pass of flops
 ADDITIONS = 1 << 20  # of a pass of clock
 _BLOCK = 1 << 20  # bytes of random numbers, repeated
 _SEED = 1
