@@ -1,10 +1,13 @@
 """Runs a plan: one fresh process for each launch, records as they come. It knows no files."""
 
 import json
+import secrets
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import IO
 
 from kvbench.model import Plan, Point, Probe, Record
@@ -16,7 +19,13 @@ Execute = Callable[[Plan, int], Iterator[Record]]
 def run(plan: Plan, execute: Execute | None = None) -> Iterator[Record]:
     """Every point once in every launch. `execute` does one launch; tests give one that replays recorded times."""
     for number in range(plan.launches):
-        yield from (execute or launch)(plan, number)
+        for found in (execute or launch)(plan, number):
+            yield replace(found, run=plan.run)
+
+
+def new_run() -> str:
+    """A name that sorts by time, and that two runs of one second do not share."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
 def launch(plan: Plan, number: int, program: tuple[str, ...] = ("-m", "kvbench.worker")) -> Iterator[Record]:

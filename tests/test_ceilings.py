@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.analysis.ceilings import best, ceiling_for, ceilings
+from kvbench.analysis.ceilings import ceiling_for, ceilings
 from kvbench.errors import BadArgument, KvbenchError, NotComparable
 from kvbench.model import Ceiling, Cpu, DataCache, Machine, Probe, Record, Sample, Traffic
 
@@ -29,7 +29,7 @@ READ = Probe("read", "scalar", (0, 1), "base", 256 * MIB)
 def record(launch, seconds, probe=READ, *, passes=1, error="", program="point", steps=1, compulsory=1e9, flops=0.0):
     taken = [Sample(program, n, passes, s, (), (s,), 0, 0) for n, s in enumerate(seconds)]
     moved = Traffic(flops, compulsory, issued=7.0, line=7.0, kv=0, scales=0, table=0, ai=0)
-    return Record(launch, probe, tuple(taken), {program: moved}, {}, steps=steps, error=error)
+    return Record(launch, probe, tuple(taken), {program: moved}, {}, steps=steps, error=error, run="mine")
 
 
 def test_the_median_of_launch_medians_and_their_range():
@@ -39,7 +39,7 @@ def test_the_median_of_launch_medians_and_their_range():
         record(0, (0.1, 0.1, 0.1)),
         record(1, (0.05, 0.1, 0.125, 0.125, 0.125)),
     ]
-    (ceiling,) = ceilings(records, MACHINE, "mine")
+    (ceiling,) = ceilings(records, MACHINE)
     assert (ceiling.median, ceiling.low, ceiling.high) == pytest.approx((8, 5, 10))
     assert [len(launch) for launch in ceiling.samples] == [3, 5, 3]
     assert ceiling.samples[2] == pytest.approx((5, 5, 20))
@@ -47,7 +47,7 @@ def test_the_median_of_launch_medians_and_their_range():
 
 
 def test_visits_of_one_launch_are_one_launch():
-    (ceiling,) = ceilings([record(0, (0.1,)), record(0, (0.1, 0.1)), record(1, (0.1,))], MACHINE, "mine")
+    (ceiling,) = ceilings([record(0, (0.1,)), record(0, (0.1, 0.1)), record(1, (0.1,))], MACHINE)
     assert [len(launch) for launch in ceiling.samples] == [3, 1]
 
 
@@ -63,7 +63,7 @@ def test_visits_of_one_launch_are_one_launch():
 )
 def test_units(op, moved, value):
     probe = replace(READ, op=op)
-    (ceiling,) = ceilings([record(0, (0.2,), probe, passes=2, **moved)], MACHINE, "mine")
+    (ceiling,) = ceilings([record(0, (0.2,), probe, passes=2, **moved)], MACHINE)
     assert ceiling.median == pytest.approx(value)
     assert ceiling.level == ("core" if op in ("flops", "clock") else "DRAM")
 
@@ -74,7 +74,7 @@ def test_units(op, moved, value):
 )
 def test_many_launches_leave_out_their_extremes(launches, left_out):
     rates = [10.0 + n for n in range(launches)]
-    (ceiling,) = ceilings([record(n, (1 / rate,)) for n, rate in enumerate(rates)], MACHINE, "mine")
+    (ceiling,) = ceilings([record(n, (1 / rate,)) for n, rate in enumerate(rates)], MACHINE)
     assert (ceiling.low, ceiling.high) == pytest.approx((rates[left_out], rates[-1 - left_out]))
 
 
@@ -90,23 +90,23 @@ def test_many_launches_leave_out_their_extremes(launches, left_out):
     ],
 )
 def test_launches_that_disagree_are_unstable(seconds, stable):
-    (ceiling,) = ceilings([record(n, (s,)) for n, s in enumerate(seconds)], MACHINE, "mine")
+    (ceiling,) = ceilings([record(n, (s,)) for n, s in enumerate(seconds)], MACHINE)
     assert ceiling.stable is stable
 
 
 def test_what_failed_has_no_ceiling():
     failed = record(1, (0.01,), error="killed")
-    assert ceilings([failed, record(0, ())], MACHINE, "mine") == ()
-    (ceiling,) = ceilings([record(0, (0.1,)), failed], MACHINE, "mine")
+    assert ceilings([failed, record(0, ())], MACHINE) == ()
+    (ceiling,) = ceilings([record(0, (0.1,)), failed], MACHINE)
     assert ceiling.samples == ((pytest.approx(10),),)
-    assert ceilings([record(0, (0.1,), program="twin")], MACHINE, "mine") == ()
+    assert ceilings([record(0, (0.1,), program="twin")], MACHINE) == ()
 
 
 def test_the_level_is_that_of_the_footprint_on_its_cpus():
     sizes = (16 * KIB, 512 * KIB, 4 * MIB, 256 * MIB)
     records = [record(0, (0.1,), replace(READ, cpus=(0,), bytes=bytes_)) for bytes_ in reversed(sizes)]
-    assert [c.level for c in ceilings(records, MACHINE, "mine")] == ["L1", "L2", "L3", "DRAM"]
-    smaller = ceilings(records, MACHINE, "mine", measured={3: MIB})
+    assert [c.level for c in ceilings(records, MACHINE)] == ["L1", "L2", "L3", "DRAM"]
+    smaller = ceilings(records, MACHINE, measured={3: MIB})
     assert [c.level for c in smaller] == ["L1", "L2", "DRAM", "DRAM"]
 
 
@@ -114,7 +114,7 @@ def test_the_level_is_that_of_the_footprint_on_its_cpus():
 
 
 def made(rate, run="mine", level="DRAM", **changes):
-    return Ceiling(run, replace(READ, **changes), level, rate, rate, rate, ((rate,), (rate,)), True)
+    return Ceiling(run, replace(READ, **changes), level, rate, rate, rate, ((rate,), (rate,)), True, None)
 
 
 MINE = (
@@ -131,11 +131,23 @@ ASKED = {"run": "mine", "op": "read", "isa": "scalar", "cpus": (0, 1), "pages": 
 
 
 def test_the_better_form():
-    of = {"run": "mine", "cpus": (0, 1), "pages": "base", "isa": "scalar", "bytes": 256 * MIB}
-    assert best(MINE, "read", **of).median == 22.0
-    assert best(MINE, "latency", **of).median == 90.0  # less is better
-    with pytest.raises(NotComparable, match="bytes"):
-        best(MINE, "read", **of | {"bytes": 3})
+    """Plain or prefetching; of latencies the shorter."""
+    assert ceiling_for(MINE, **ASKED | {"footprint": 256 * MIB}).median == 22.0
+    assert ceiling_for(MINE, **ASKED | {"op": "latency", "footprint": 256 * MIB}).median == 90.0
+
+
+def test_runs_are_kept_apart():
+    """The same probe in two runs is two ceilings, whatever the order of the records."""
+    records = [replace(record(n, (0.1 * (1 + n),)), run=run) for n, run in enumerate(("b", "a", "b"))]
+    assert [(c.run, len(c.samples)) for c in ceilings(records, MACHINE)] == [("a", 1), ("b", 2)]
+
+
+def test_the_least_share_of_huge_pages_counts():
+    given = [{"resident_bytes": 100, "huge_bytes": huge} for huge in (100, 50, 80)]
+    (ceiling,) = ceilings([replace(record(n, (0.1,)), memory=m) for n, m in enumerate(given)], MACHINE)
+    assert ceiling.huge == 0.5
+    (ceiling,) = ceilings([record(0, (0.1,))], MACHINE)
+    assert ceiling.huge is None
 
 
 def test_a_ceiling_that_fits():

@@ -58,6 +58,15 @@ def test_help_is_quick():
     assert min(seconds() for _ in range(5)) < 0.3
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams(closed):
+    code = "from kvbench.cli import main; main(['kernels'])"
+    done = subprocess.run(
+        f'{sys.executable} -c "{code}" {closed}', shell=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("arguments", [["kernel"], ["--colour"], ["kernels", "--jsn"], ["kernels", "all"]])
 def test_usage_errors_take_one_line(capsys, arguments):
     assert call(*arguments) == 2

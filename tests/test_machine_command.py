@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+import kvbench.machine
 import kvbench.runner
 from kvbench.cli import main
+from kvbench.machine.files import Files
 from kvbench.model import Record, Sample, Traffic
 from tests.machine.trees import bare_guest, grow
 
@@ -43,6 +45,7 @@ def answers(plan, number):
 def made_up(monkeypatch, tmp_path):
     """Two cores with 32 KiB, 512 KiB and 32 MiB between them, of which half is really there."""
     tree = tmp_path / "tree"
+    monkeypatch.setattr(Files, "live", True)
     grow(tree, cores=2, caches=[(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)])
     monkeypatch.setenv("KVBENCH_ROOT", str(tree))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -104,10 +107,10 @@ def test_text_names_every_level_and_says_where_the_profile_went(made_up, capsys)
         "GHz",
     ):
         assert word in printed.out, word
-    assert "1 thread on CPU 0" in printed.out and "2 threads on CPUs 0,1" in printed.out
+    assert "1 thread on CPU 0" in printed.out and "2 threads on CPUs 0-1" in printed.out
     assert "408 (402..414)" in printed.out, "L1 of two threads: 400 GB/s, 1 to 4 % more"
     assert "█" in printed.out
-    (kept,) = made_up.glob("state/kvbench/*/machine.json")
+    (kept,) = made_up.glob("state/kvbench/*/machine-*.json")
     assert str(kept) in printed.err
     assert json.loads(kept.read_text())["fingerprint"] == kept.parent.name
 
@@ -127,7 +130,7 @@ def test_plot(made_up, capsys):
         assert call("--quick", "--plot", str(made_up / name)) == 0
     assert (made_up / "stairs.png").read_bytes().startswith(b"\x89PNG")
     drawn = (made_up / "stairs.svg").read_text()
-    for word in ("GB/s", "footprint", "L3 declared", "1 thread", "2 threads", "Test CPU"):
+    for word in ("GB/s", "footprint", "L3 declared", "1 thread: CPU 0", "2 threads: CPUs 0-1", "Test CPU"):
         assert word in drawn
 
 
@@ -154,6 +157,46 @@ def test_failed_visits_are_said(made_up, monkeypatch, capsys):
     assert "visits failed" in printed.err and "no memory" in printed.err
 
 
+def test_nothing_measured_is_no_profile(made_up, monkeypatch, capsys):
+    def broken(plan, number):
+        return (Record(number, point, (), {}, {}, error="no memory") for point in plan.points)
+
+    monkeypatch.setattr(kvbench.runner, "launch", broken)
+    assert call("--quick", "--plot", str(made_up / "stairs.png")) == 4
+    assert not list(made_up.glob("state/**/*.json")) and not (made_up / "stairs.png").exists()
+    assert "visits failed" in capsys.readouterr().err
+
+
+def test_fewer_launches_are_marked(made_up, monkeypatch, capsys):
+    def late(plan, number):
+        for record in answers(plan, number):
+            failed = record.point.op == "triad" and number > 3
+            yield Record(number, record.point, (), {}, {}, error="no memory") if failed else record
+
+    monkeypatch.setattr(kvbench.runner, "launch", late)
+    assert call("--quick") == 4
+    rows = capsys.readouterr().out.splitlines()
+    assert any(row.startswith("! fewer launches") for row in rows)
+    assert all("!" in row for row in rows if row.startswith("  triad"))
+    assert not any("!" in row for row in rows if row.startswith("  read"))
+
+
+def test_a_made_up_machine_leaves_no_profile_unasked(made_up, monkeypatch, capsys):
+    """Its numbers are this machine's."""
+    monkeypatch.setattr(Files, "live", False)
+    assert call("--quick") == 0
+    assert "this one is measured" in capsys.readouterr().err
+    assert not list(made_up.glob("state/**/*.json"))
+    assert call("--quick", "--out", str(made_up / "asked.json")) == 0
+    assert (made_up / "asked.json").exists()
+
+
+def test_memory_too_small_for_dram_is_said(made_up, monkeypatch, capsys):
+    monkeypatch.setattr(kvbench.machine, "available_memory", lambda files=None: 100 << 20)
+    assert call("--quick") == 0
+    assert "DRAM: not testable, needs 128 MiB" in capsys.readouterr().out
+
+
 def test_a_profile_that_cannot_be_kept_is_still_shown(made_up, capsys):
     (made_up / "file").write_text("")
     assert call("--quick", "--out", str(made_up / "file" / "machine.json")) == 0
@@ -165,6 +208,8 @@ def test_a_profile_that_cannot_be_kept_is_still_shown(made_up, capsys):
     ("arguments", "words"),
     [
         (["--pages", "giant"], ["pages", "thp"]),
+        (["--plot", "stairs.txt"], ["--plot", ".png", ".svg"]),
+        (["--plot", "/nowhere/stairs.png"], ["--plot", "/nowhere"]),
         (["--isa", "mmx"], ["isa", "scalar"]),
         (["--cpus", "near"], ["--cpus", "compact"]),
         (["--threads", "0"], ["--threads", "all"]),

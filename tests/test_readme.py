@@ -21,7 +21,8 @@ def test_there_is_something_to_run():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_command(command, capsys):
+def test_command(command, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     arguments = shlex.split(command)[1:]
     if arguments[0] == "profile":
         arguments += ["--samples", "1", "--sample-time", "0.001"]

@@ -52,7 +52,18 @@ def test_a_worker_that_dies_leaves_error_records(program, said):
     assert all(said in record.error for record in failed)
 
 
-@pytest.mark.parametrize("line", ["hello", "\xff", "{}", "[1]", '{"launch": 0}', ANSWER.replace('"traffic": {}', '"traffic": []'), ANSWER.replace('"read"', '"write"')])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hello",
+        "\xff",
+        "{}",
+        "[1]",
+        '{"launch": 0}',
+        ANSWER.replace('"traffic": {}', '"traffic": []'),
+        ANSWER.replace('"read"', '"write"'),
+    ],
+)
 def test_a_worker_that_talks_nonsense_is_stopped(line):
     program = f"import sys, time; sys.stdin.read(); print({line!r}, flush=True); time.sleep(60)"
     records = list(launch(PLAN, 0, ("-c", program)))

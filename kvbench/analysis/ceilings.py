@@ -20,33 +20,21 @@ WITHOUT_MEMORY = frozenset({"flops", "clock"})
 _LESS_IS_BETTER = frozenset({"latency"})
 
 
-def ceilings(
-    records: Iterable[Record], machine: Machine, run: str, measured: Measured | None = None
-) -> tuple[Ceiling, ...]:
-    """One for each probe that has samples, sorted. Records of points, and those that failed, are left out.
+def ceilings(records: Iterable[Record], machine: Machine, measured: Measured | None = None) -> tuple[Ceiling, ...]:
+    """One for each run and probe that has samples, sorted. Records of points, and those that failed, are left out.
 
     `median` is that of the launches' medians. `low` and `high` are two of those medians: the narrowest symmetric pair
     that holds the true median with probability COVERAGE, whatever the distribution. Up to 8 launches that is their
     whole range, which of L launches holds it with probability 1 - 2^(1-L).
     `measured` capacities replace the declared ones in the choice of the level.
     """
-    found: dict[Probe, dict[int, list[float]]] = {}
+    found: dict[tuple[str, Probe], list[Record]] = {}
     for record in records:
-        if isinstance(record.point, Probe) and not record.error:
-            values = [value(record, sample) for sample in record.samples if sample.program == "point"]
-            found.setdefault(record.point, {}).setdefault(record.launch, []).extend(values)
-    made = []
-    for probe in sorted(found, key=_order):
-        if launches := [values for _, values in sorted(found[probe].items()) if values]:
-            made.append(_ceiling(probe, launches, machine, run, measured))
-    return tuple(made)
-
-
-def best(
-    ceilings: Iterable[Ceiling], op: str, *, run: str, cpus: Iterable[int], pages: str, isa: str, bytes: int
-) -> Ceiling:
-    """The better of the plain form of a probe and those that prefetch, all else being equal."""
-    return _best(_matching(ceilings, op, {"run": run, "cpus": _cpus(cpus), "pages": pages, "isa": isa, "bytes": bytes}))
+        complete = not record.error and any(sample.program == "point" for sample in record.samples)
+        if isinstance(record.point, Probe) and complete:
+            found.setdefault((record.run, record.point), []).append(record)
+    order = sorted(found, key=lambda key: (key[0], *_order(key[1])))
+    return tuple(_ceiling(run, probe, found[run, probe], machine, measured) for run, probe in order)
 
 
 def ceiling_for(
@@ -95,10 +83,12 @@ def value(record: Record, sample: Sample) -> float:
     return gbps(count * sample.passes, sample.seconds)
 
 
-def _ceiling(
-    probe: Probe, launches: list[list[float]], machine: Machine, run: str, measured: Measured | None
-) -> Ceiling:
-    medians = sorted(median(values) for values in launches)
+def _ceiling(run: str, probe: Probe, records: list[Record], machine: Machine, measured: Measured | None) -> Ceiling:
+    launches: dict[int, list[float]] = {}
+    for record in sorted(records, key=lambda record: record.launch):
+        values = [value(record, sample) for sample in record.samples if sample.program == "point"]
+        launches.setdefault(record.launch, []).extend(values)
+    medians = sorted(median(values) for values in launches.values())
     outside, quarter = _outside(len(medians)), len(medians) // 4
     middle, low, high = median(medians), medians[outside], medians[-1 - outside]
     core = probe.op in WITHOUT_MEMORY
@@ -109,9 +99,16 @@ def _ceiling(
         median=middle,
         low=low,
         high=high,
-        samples=tuple(tuple(values) for values in launches),
+        samples=tuple(tuple(values) for values in launches.values()),
         stable=len(medians) > 1 and medians[-1 - quarter] - medians[quarter] <= SPREAD * middle,
+        huge=_huge(records),
     )
+
+
+def _huge(records: list[Record]) -> float | None:
+    """The least share of any launch."""
+    shares = [r.memory["huge_bytes"] / r.memory["resident_bytes"] for r in records if r.memory.get("resident_bytes")]
+    return min(shares, default=None)
 
 
 def _outside(count: int) -> int:

@@ -1,6 +1,6 @@
 """The profile of a machine: who it is, whether it is fit to be measured, and what its own probes reached."""
 
-import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -33,17 +33,16 @@ class Profile:
 
 def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Record] = ()) -> Profile:
     """Without records: who the machine is, alone. Levels go by the capacities seen where those contradict declared ones."""
-    run = uuid.uuid4().hex[:12]
-    declared = ceilings(records, machine, run)
+    declared = ceilings(records, machine)
     cpus = max((ceiling.probe.cpus for ceiling in declared), key=len, default=machine.allowed)
     stairs = staircase(declared, cpus)
     held = capacities(*stairs, machine, cpus)
     measured = corrections(held)
     return Profile(
-        run=run,
+        run=declared[0].run if declared else "",
         machine=machine,
         checks=tuple(checks),
-        ceilings=ceilings(records, machine, run, measured) if measured else declared,
+        ceilings=ceilings(records, machine, measured) if measured else declared,
         capacities=held,
         plateaus=plateaus(*stairs),
         windows=windows(machine, cpus, measured),
@@ -60,8 +59,8 @@ def staircase(ceilings: Sequence[Ceiling], cpus: tuple[int, ...]) -> tuple[list[
 
 
 def usual_pages(ceilings: Sequence[Ceiling]) -> str:
-    """The kind that latency is measured on: every plan has one."""
-    return next((c.probe.pages for c in ceilings if c.probe.op == "clock"), "")
+    """The kind with most ceilings."""
+    return next(iter(dict(Counter(c.probe.pages for c in ceilings).most_common(1))), "")
 
 
 UNITS = {"flops": "GFLOP/s", "latency": "ns", "clock": "GHz"}  # every other op: GB/s
@@ -97,6 +96,7 @@ def _ceiling(ceiling: Ceiling) -> dict[str, Any]:
         "high": ceiling.high,
         "samples": ceiling.samples,
         "stable": ceiling.stable,
+        "huge": ceiling.huge,
     }
 
 

@@ -76,5 +76,6 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The `kvbench` program."""
+    """The `kvbench` program. Where a standard stream is closed, what would go there is dropped."""
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
     sys.exit(_run(arguments))

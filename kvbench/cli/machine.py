@@ -7,11 +7,14 @@ from typing import Any
 
 import click
 
+from kvbench.errors import BadArgument
+
+_DRAWN = (".png", ".svg")
 ERRORS = 4  # exit code: finished, but not every point was measured
 
 
 @click.command("machine")
-@click.option("--quick", is_flag=True, help="Fewer footprints, CPU sets and page kinds: a minute at most.")
+@click.option("--quick", is_flag=True, help="Fewer footprints, CPU sets and page kinds: a minute on a small machine.")
 @click.option("--identify", is_flag=True, help="Say who the machine is, and measure nothing.")
 @click.option("--threads", default="all", show_default=True, help="Threads at most: a number, or all.")
 @click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket. [default: compact]")
@@ -37,35 +40,51 @@ def command(**asked: Any) -> int:
     from kvbench.machine.preflight import preflight
     from kvbench.report.machine import identity, text
 
+    _refuse_plot(asked["plot"])
     files = Files()
     machine = describe(files, asked["override"])
     if asked["identify"]:
         click.echo(_json(profile(machine)) if asked["as_json"] else "\n".join(identity(machine)))
         return 0
+    if not files.live:
+        click.echo(f"kvbench: {files.root} says who the machine is, but this one is measured", err=True)
     cpus = place(machine, asked["cpus"], asked["threads"])
     checks = preflight(files, machine, cpus)
     records = _measure(machine, cpus, asked)
     found = profile(machine, checks, records)
-    _keep(found, asked["out"])
-    if asked["plot"]:
-        _draw(found, asked["plot"])
     click.echo(_json(found) if asked["as_json"] else "\n".join(text(found)))
+    if found.ceilings:
+        _keep(found, asked["out"], files.live)
+        _draw(found, asked["plot"])
     return _complain(records)
 
 
+def _refuse_plot(path: Path | None) -> None:
+    """Before minutes of measuring, not after them."""
+    if path and path.suffix not in _DRAWN:
+        raise BadArgument(f"--plot is {path}", f"a file that ends in {' or '.join(_DRAWN)}")
+    if path and not path.parent.is_dir():
+        raise BadArgument(f"--plot: there is no folder {path.parent}", "make it first")
+
+
 def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list[Any]:
+    from dataclasses import replace
+
     from kvbench.analysis.machine import describe_record
     from kvbench.cli._progress import follow
     from kvbench.machine import available_memory
+    from kvbench.machine.files import Files
     from kvbench.native import default_library
     from kvbench.plan import Scope, ceilings
-    from kvbench.runner import run
+    from kvbench.runner import new_run, run
 
     library = default_library()
     best = library.isa(asked["isa"])
     tiers = (*(isa for isa in library.isas() if isa != best), best)
-    pages = _pages(asked["pages"], asked["quick"])
-    plan = ceilings(machine, Scope(cpus, tiers, available_memory(), pages, asked["quick"], asked["seed"]))
+    pages, memory = _pages(asked["pages"], asked["quick"]), min(available_memory(), available_memory(Files("/")))
+    plan = ceilings(machine, Scope(cpus, tiers, memory, pages, asked["quick"], asked["seed"]))
+    plan = replace(plan, run=new_run())
+    click.echo(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
     return list(follow(run(plan), len(plan.points) * plan.launches, describe_record))
 
 
@@ -81,25 +100,32 @@ def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:
     return (usual,) if quick or usual == base else (usual, base)
 
 
-def _keep(found: Any, path: Path | None) -> None:
-    """A profile without a place is no reason to lose what was measured."""
+def _keep(found: Any, path: Path | None, live: bool) -> None:
+    """A profile without a place is no reason to lose what was measured. Of a made-up machine it needs a place."""
     from kvbench.analysis.machine import plain
     from kvbench.store import write_json
 
-    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    path = path or home / "kvbench" / found.machine.fingerprint / "machine.json"
+    if not (path or live):
+        return
     try:
+        path = path or _home() / "kvbench" / found.machine.fingerprint / f"machine-{found.run}.json"
         write_json(path, plain(found))
         click.echo(f"profile: {path}", err=True)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         click.echo(f"kvbench: the profile is not kept: {error} (name another place with --out)", err=True)
 
 
-def _draw(found: Any, path: Path) -> None:
-    from kvbench.report.staircase import draw
+def _home() -> Path:
+    """RuntimeError where this user has none."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
 
-    draw(found, path)
-    click.echo(f"plot: {path}", err=True)
+
+def _draw(found: Any, path: Path | None) -> None:
+    if path:
+        from kvbench.report.staircase import draw
+
+        draw(found, path)
+        click.echo(f"plot: {path}", err=True)
 
 
 def _json(found: Any) -> str:

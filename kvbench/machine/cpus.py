@@ -43,8 +43,13 @@ def read_list(files: Files, path: str) -> frozenset[int]:
 
 
 def online_cpus(files: Files) -> tuple[int, ...]:
-    """From the kernel's list, else from whom it shows or lists, else those that this process may use."""
+    """From the kernel's list, else from whom it shows or lists, else those that this process may use.
+
+    A container's file system may number them otherwise than the affinity mask does: those of the mask do exist.
+    """
     online = set(read_list(files, f"{_SYSFS}/online"))
+    if online and files.live:
+        online |= os.sched_getaffinity(0)
     if not online:
         shown = (path.rpartition("/cpu")[2] for path in files.glob(f"{_SYSFS}/cpu[0-9]*"))
         online = {int(cpu) for cpu in shown if files.number(f"{_SYSFS}/cpu{cpu}/online") != 0}

@@ -92,8 +92,14 @@ def _channel(module: dict[str, str]) -> str:
     bank, locator = module.get("Bank Locator", ""), module.get("Locator", "")
     for text in (bank, locator):
         if found := re.match(r".*?channel[\s_:-]*[a-z0-9]+?(?=$|[\s_-]|dimm)", text, re.IGNORECASE):
-            return found[0]
+            return found[0] + _socket(locator)
     found = re.fullmatch(r"(.*dimm[\s_-]*[a-z])[\s_-]?\d", locator, re.IGNORECASE)
+    return found[1] if found else ""
+
+
+def _socket(locator: str) -> str:
+    """What stands before the module's own name, "CPU1 " of "CPU1 DIMM A1": two sockets may name their channels alike."""
+    found = re.match(r"(.*?)dimm", locator, re.IGNORECASE)
     return found[1] if found else ""
 
 

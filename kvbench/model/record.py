@@ -43,6 +43,7 @@ class Plan:
     samples: int
     seconds: float
     seed: int
+    run: str = ""  # which run it is; its records bear the name, and are compared with no other run's
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Record:
     memory: dict[str, int]
     steps: int = 0  # of one pass of a probe
     error: str = ""
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +75,4 @@ class Ceiling:
     high: float
     samples: tuple[tuple[float, ...], ...]
     stable: bool
+    huge: float | None  # share of the memory that is really on huge pages; None where there is no memory

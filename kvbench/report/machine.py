@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.machine import UNITS, Profile, staircase, usual_pages
+from kvbench.machine.cpus import cpu_text
 from kvbench.model import Ceiling, Fact, Machine
+from kvbench.regime import dram_bytes
 from kvbench.units import size
 
 _BAR = 40  # characters, for the highest rate
@@ -61,14 +63,31 @@ def _dictionary(value: dict[str, object]) -> str:
 def _ceilings(profile: Profile) -> Iterator[str]:
     count = max((len(c.samples) for c in profile.ceilings), default=0)
     yield f"Ceilings in GB/s: median of {count} launches (95 % interval); + prefetching, ? unstable"
+    if any(len(c.samples) < count for c in profile.ceilings):
+        yield "! fewer launches: what lies between their extremes, at less than 95 %"
     kinds = dict.fromkeys([usual_pages(profile.ceilings), *(c.probe.pages for c in profile.ceilings)])
     for cpus in profile.cpu_sets:
         for pages in kinds:
             own = [c for c in profile.ceilings if c.probe.cpus == cpus and c.probe.pages == pages]
-            yield from _table_of(own, f"{_threads(cpus)}, {pages} pages")
+            if own:
+                yield from _table_of(own, f"{_threads(cpus)}, {_given(own, pages)}", count)
+                yield from _missing(profile, own)
 
 
-def _table_of(own: Sequence[Ceiling], title: str) -> Iterator[str]:
+def _given(own: Sequence[Ceiling], pages: str) -> str:
+    """The pages asked for, and what became of them: to ask for huge pages is not to get them."""
+    shares = [c.huge for c in own if c.huge is not None]
+    return f"{pages} pages" + (f" ({min(shares):.0%} of them huge)" if shares and pages != "base" else "")
+
+
+def _missing(profile: Profile, own: Sequence[Ceiling]) -> Iterator[str]:
+    needed = dram_bytes(profile.machine, own[0].probe.cpus)
+    most = max(c.probe.bytes for c in own)
+    if needed and most and not any(c.level == "DRAM" for c in own):
+        yield f"  DRAM: not testable, needs {size(needed)}; memory allowed {size(most)}"
+
+
+def _table_of(own: Sequence[Ceiling], title: str, count: int) -> Iterator[str]:
     columns = _columns(own)
     tier = next((c.probe.isa for c in own if c.probe.op in ("read", "write")), "")
     yield from ("", f"{title}, {tier}")
@@ -76,11 +95,13 @@ def _table_of(own: Sequence[Ceiling], title: str) -> Iterator[str]:
     for op in _OPS:
         best = [_best(ceilings, op) for ceilings in columns.values()]
         if any(best):
-            yield (f"  {_label(op):<11}" + "".join(f"{_cell(ceiling):<{_COLUMN}}" for ceiling in best)).rstrip()
+            yield (f"  {_label(op):<11}" + "".join(f"{_cell(ceiling, count):<{_COLUMN}}" for ceiling in best)).rstrip()
     alone = [c for c in own if c.probe.op in ("flops", "clock")]
     names = {"flops": "fma {}", "clock": "clock"}
     if alone:
-        yield "  " + ", ".join(f"{names[c.probe.op].format(c.probe.isa)} {_cell(c)} {UNITS[c.probe.op]}" for c in alone)
+        yield "  " + ", ".join(
+            f"{names[c.probe.op].format(c.probe.isa)} {_cell(c, count)} {UNITS[c.probe.op]}" for c in alone
+        )
 
 
 def _columns(own: Sequence[Ceiling]) -> dict[str, list[Ceiling]]:
@@ -91,7 +112,8 @@ def _columns(own: Sequence[Ceiling]) -> dict[str, list[Ceiling]]:
         if c.level != "unknown":
             columns.setdefault(c.level, []).append(c)
     if walks and not columns:
-        most = max(c.probe.bytes for c in walks if c.probe.op == "copy")
+        largest = {c.probe.op: c.probe.bytes for c in walks if c.probe.op != "latency"}
+        most = min(largest.values(), default=walks[-1].probe.bytes)
         columns[size(most)] = [c for c in walks if c.probe.bytes == most]
     return columns
 
@@ -106,10 +128,11 @@ def _label(op: str) -> str:
     return f"{op} ns" if op == "latency" else op
 
 
-def _cell(ceiling: Ceiling | None) -> str:
+def _cell(ceiling: Ceiling | None, count: int) -> str:
     if ceiling is None:
         return "-"
-    mark = ("+" if ceiling.probe.distance else "") + ("" if ceiling.stable else "?")
+    marks = {"+": ceiling.probe.distance, "?": not ceiling.stable, "!": len(ceiling.samples) < count}
+    mark = "".join(sign for sign, holds in marks.items() if holds)
     return f"{ceiling.median:.3g}{mark} ({ceiling.low:.3g}..{ceiling.high:.3g})"
 
 
@@ -122,8 +145,7 @@ def _counted(threads: int) -> str:
 
 
 def _named(cpus: tuple[int, ...]) -> str:
-    names = ",".join(map(str, cpus)) if len(cpus) <= 8 else f"{cpus[0]}..{cpus[-1]}"
-    return f"CPU{'s' if len(cpus) > 1 else ''} {names}"
+    return f"CPU{'s' if len(cpus) > 1 else ''} {cpu_text(cpus)}"
 
 
 # ---- staircase -------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from kvbench.analysis.machine import Profile, usual_pages
+from kvbench.machine.cpus import cpu_text
 from kvbench.model import Ceiling
 from kvbench.units import size
 
@@ -19,10 +20,10 @@ _MARKS = "os^Dv<"
 
 
 def draw(profile: Profile, path: Path) -> None:
-    """Plain reads of every CPU set: medians, and the interval of each as a band."""
+    """Plain reads, one CPU set for each number of threads: medians, and the interval of each as a band."""
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
     pages = usual_pages(profile.ceilings)
-    for place, cpus in enumerate(profile.cpu_sets):
+    for place, cpus in enumerate({len(cpus): cpus for cpus in reversed(profile.cpu_sets)}.values()):
         steps = [c for c in profile.ceilings if c.probe.cpus == cpus and c.probe.pages == pages]
         _line(axes, sorted((c for c in steps if _plain_read(c)), key=lambda c: c.probe.bytes), place)
     _scales(axes)
@@ -43,8 +44,8 @@ def _line(axes: Axes, steps: list[Ceiling], place: int) -> None:
     if not steps:
         return
     counts, colour = [c.probe.bytes for c in steps], _COLOURS[place % len(_COLOURS)]
-    threads = len(steps[0].probe.cpus)
-    label = f"{threads} thread{'s' if threads > 1 else ''}"
+    cpus = steps[0].probe.cpus
+    label = f"{len(cpus)} thread{'s' if len(cpus) > 1 else ''}: CPU{'s' if len(cpus) > 1 else ''} {cpu_text(cpus)}"
     axes.fill_between(counts, [c.low for c in steps], [c.high for c in steps], color=colour, alpha=0.15, lw=0)
     axes.plot(counts, [c.median for c in steps], color=colour, marker=_MARKS[place % len(_MARKS)], ms=5, label=label)
 

@@ -5,8 +5,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kvbench.errors import BadArgument
-
 
 def write_json(path: Path, value: Any) -> None:
     """Replace a file in one step; its folder is made where it is missing."""
@@ -20,10 +18,3 @@ def write_json(path: Path, value: Any) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text())
-    except ValueError as error:
-        raise BadArgument(f"{path} is not JSON: {error}", "kvbench wrote no such file; measure again") from None

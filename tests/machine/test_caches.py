@@ -1,7 +1,6 @@
 """Caches, read from a made-up sysfs."""
 
-from kvbench.machine.caches import data_caches
-from kvbench.machine.caches import last_levels
+from kvbench.machine.caches import data_caches, last_levels
 from kvbench.model import DataCache
 from tests.machine.trees import CPU, SERVER, grow, put
 

@@ -4,8 +4,7 @@ import os
 
 import pytest
 
-from kvbench.machine.cpus import allowed_cpus, cpu_list
-from kvbench.machine.cpus import cpu_text, online_cpus
+from kvbench.machine.cpus import allowed_cpus, cpu_list, cpu_text, online_cpus
 from tests.machine.trees import CPU, grow, put
 
 

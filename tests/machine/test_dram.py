@@ -31,6 +31,7 @@ CASCADE = [
     for cpu in (1, 2)
     for letter in "ABCDEF"
 ]
+ALIKE = [device(bank=f"Channel {letter}", locator=f"CPU{cpu} DIMM A1") for cpu in (0, 1) for letter in "ABCDEFGH"]
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,7 @@ CASCADE = [
     [
         (GENOA, 460.8, "12 channels x 4800 MT/s x 64 bits"),
         (MILAN, 204.8, "8 channels x 3200 MT/s x 64 bits"),
+        (ALIKE, 614.4, "16 channels x 4800 MT/s x 64 bits"),  # both sockets name their channels alike
         (CASCADE, 281.568, "12 channels x 2933 MT/s x 64 bits"),
         ([*GENOA, EMPTY.format("DIMM 1")], 460.8, "12 channels x 4800 MT/s x 64 bits"),
         (
