@@ -77,14 +77,11 @@ def _streams(
 
 
 def _latencies(machine: Machine, scope: Scope, cpus: tuple[int, ...]) -> list[Probe]:
-    """Not the largest footprint, and one of each regime when it must be quick: linking the lines takes longest."""
+    """Not the largest footprint, and the least of each regime when it must be quick: linking the lines takes longest."""
     main = _main_footprints(machine, cpus)[:-1]
     if scope.quick:
-        main = (
-            list({classify(machine, cpus, count).word: count for count in main}.values())
-            if machine.caches
-            else main[::2]
-        )
+        least = {classify(machine, cpus, count).word: count for count in reversed(main)}
+        main = sorted(least.values()) if machine.caches else main[::2]
     counts = _possible(main, dram_bytes(machine, cpus), scope.memory, 1)
     return [Probe("latency", scope.isas[0], cpus, scope.pages[0], count) for count in counts]
 
