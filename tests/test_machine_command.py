@@ -108,7 +108,7 @@ def test_text_names_every_level_and_says_where_the_profile_went(made_up, capsys)
     ):
         assert word in printed.out, word
     assert "1 thread on CPU 0" in printed.out and "2 threads on CPUs 0-1" in printed.out
-    assert "408 (402..414)" in printed.out, "L1 of two threads: 400 GB/s, 1 to 4 % more"
+    assert "408 (400..416)" in printed.out, "L1 of two threads: 400 GB/s, 1 to 4 % more"
     assert "█" in printed.out
     (kept,) = made_up.glob("state/kvbench/*/machine-*.json")
     assert str(kept) in printed.err

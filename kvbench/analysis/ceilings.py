@@ -10,8 +10,8 @@ from kvbench.model import Ceiling, Machine, Probe, Record, Sample
 from kvbench.regime import Measured, classify
 from kvbench.units import gbps, size
 
-SPREAD = 0.30  # of the median, by the middle half of the launches: beyond it, most of them met another machine
-COVERAGE = 0.95  # of the intervals
+SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, most of them met another machine
+COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, further than 0.95 allows
 REACH = 2.0  # a footprint so many times larger or smaller may still lie on the same plateau
 
 _NO_PLATEAU = frozenset({"mixed", "unknown"})
@@ -24,7 +24,7 @@ def ceilings(records: Iterable[Record], machine: Machine, measured: Measured | N
     """One for each run and probe that has samples, sorted. Records of points, and those that failed, are left out.
 
     `median` is that of the launches' medians. `low` and `high` are two of those medians: the narrowest symmetric pair
-    that holds the true median with probability COVERAGE, whatever the distribution. Up to 8 launches that is their
+    that holds the true median with probability COVERAGE, whatever the distribution. Up to 11 launches that is their
     whole range, which of L launches holds it with probability 1 - 2^(1-L).
     `measured` capacities replace the declared ones in the choice of the level.
     """

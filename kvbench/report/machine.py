@@ -62,9 +62,9 @@ def _dictionary(value: dict[str, object]) -> str:
 
 def _ceilings(profile: Profile) -> Iterator[str]:
     count = max((len(c.samples) for c in profile.ceilings), default=0)
-    yield f"Ceilings in GB/s: median of {count} launches (95 % interval); + prefetching, ? unstable"
+    yield f"Ceilings in GB/s: median of {count} launches (99 % interval); + prefetching, ? unstable"
     if any(len(c.samples) < count for c in profile.ceilings):
-        yield "! fewer launches: what lies between their extremes, at less than 95 %"
+        yield "! fewer launches: what lies between their extremes, at less than 99 %"
     kinds = dict.fromkeys([usual_pages(profile.ceilings), *(c.probe.pages for c in profile.ceilings)])
     for cpus in profile.cpu_sets:
         for pages in kinds:

@@ -23,7 +23,7 @@ def draw(profile: Profile, path: Path) -> None:
     """Plain reads, one CPU set for each number of threads: medians, and the interval of each as a band."""
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
     pages = usual_pages(profile.ceilings)
-    for place, cpus in enumerate({len(cpus): cpus for cpus in reversed(profile.cpu_sets)}.values()):
+    for place, cpus in enumerate(sorted({len(cpus): cpus for cpus in reversed(profile.cpu_sets)}.values(), key=len)):
         steps = [c for c in profile.ceilings if c.probe.cpus == cpus and c.probe.pages == pages]
         _line(axes, sorted((c for c in steps if _plain_read(c)), key=lambda c: c.probe.bytes), place)
     _scales(axes)
@@ -31,7 +31,7 @@ def draw(profile: Profile, path: Path) -> None:
     brand = profile.machine.facts["brand"].value or "unknown CPU"
     isa = profile.ceilings[-1].probe.isa
     axes.set_title(f"Plain read bandwidth by footprint: {brand}, {isa}, {pages} pages", loc="left", pad=24)
-    axes.legend(frameon=False, title="median and interval of launches")
+    axes.legend(facecolor="white", framealpha=0.95, edgecolor="none", title="median and interval of launches")
     figure.savefig(path, dpi=150)
     plt.close(figure)
 
@@ -67,7 +67,7 @@ def _scales(axes: Axes) -> None:
 def _ends(axes: Axes, profile: Profile) -> None:
     """Where each level of the largest CPU set ends: declared as a line, seen as a dashed one."""
     cpus = profile.cpu_sets[-1]
-    top = axes.get_xaxis_transform()
+    top, seen = axes.get_xaxis_transform(), False
     for capacity in profile.capacities:
         users = sum(
             1 for cache in profile.machine.caches if cache.level == capacity.level and set(cache.cpus) & set(cpus)
@@ -78,4 +78,6 @@ def _ends(axes: Axes, profile: Profile) -> None:
             capacity.declared * users, 1.01, label, transform=top, ha="center", va="bottom", fontsize=8, color="0.3"
         )
         if capacity.effective:
-            axes.axvline(capacity.effective * users, color="0.5", lw=1, ls="--")
+            label = None if seen else f"capacity that {len(cpus)} thread{'s' if len(cpus) > 1 else ''} saw"
+            axes.axvline(capacity.effective * users, color="0.5", lw=1, ls="--", label=label)
+            seen = True
