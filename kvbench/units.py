@@ -25,3 +25,11 @@ def duration(seconds: float) -> str:
         if seconds >= unit:
             return f"{seconds / unit:.3g} {name}"
     return f"{seconds / 1e-9:.3g} ns"
+
+
+def span(seconds: float) -> str:
+    """A long time, as one would say it: "40 s", "18 min", "7 h 20 min"."""
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 120 else f"{minutes} min"

@@ -2,7 +2,7 @@
 
 from kvbench.model.kernel import Kernel, Times, Traffic
 from kvbench.model.machine import Check, Cpu, DataCache, Fact, Machine, Node
-from kvbench.model.point import Point, Probe, Shape
+from kvbench.model.point import Point, Probe, Shape, Skip
 from kvbench.model.record import Ceiling, Plan, Record, Sample, Visit
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Record",
     "Sample",
     "Shape",
+    "Skip",
     "Times",
     "Traffic",
     "Visit",

@@ -1,6 +1,7 @@
 """What is measured: one cell of a sweep."""
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +63,12 @@ class Probe:
     @property
     def kernel(self) -> str:
         return f"{self.op}.-.-.-.{self.isa}"
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A combination of a suite's axes that is no point here: its values, the kind of reason, and the particulars."""
+
+    facts: dict[str, Any]
+    reason: str
+    detail: str

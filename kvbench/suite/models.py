@@ -1,7 +1,8 @@
-"""What is asked for, from the files in suites/."""
+"""Geometry of published models, from suites/models.toml."""
 
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import kvbench
@@ -24,6 +25,7 @@ class Model:
     window_every: int = 0
 
 
+@cache
 def models() -> dict[str, Model]:
     """The models of suites/models.toml, by name."""
     for folder in kvbench.__path__:

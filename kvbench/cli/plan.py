@@ -1,0 +1,146 @@
+"""kvbench plan"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+
+@click.command("plan")
+@click.argument("suite", metavar="SUITE")
+@click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+def command(suite: str, axes: tuple[str, ...], as_json: bool) -> None:
+    """What a sweep of SUITE would measure here, and nothing is measured: points, time, memory, what is left out.
+
+    SUITE is one of kvbench suites, or a path that ends in .toml. An axis is set as a suite sets it: --axis
+    context=1k,8k --axis dtype=f16.
+    """
+    from kvbench.plan import forecast
+    from kvbench.suite import find
+    from kvbench.suite.override import from_options
+
+    asked = find(suite)
+    sweep = expanded(asked.with_axes(from_options(axes)) if axes else asked)
+    _refuse_nothing(sweep)
+    seen = forecast(sweep)
+    if as_json:
+        click.echo(json.dumps(_facts(sweep, seen)))
+    else:
+        click.echo("\n".join([*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)]))
+
+
+def expanded(suite: Any) -> Any:
+    """The suite on this machine, now."""
+    from kvbench.plan import expand
+
+    return expand(suite, site())
+
+
+def site() -> Any:
+    from kvbench.machine import available_memory, describe
+    from kvbench.plan import Site
+
+    return Site(describe(), available_memory())
+
+
+def _refuse_nothing(sweep: Any) -> None:
+    """Points that all need more than there is: nothing can be measured."""
+    from kvbench.errors import Refused
+    from kvbench.plan.sweep import MEMORY
+
+    large = [skip for skip in sweep.skips if skip.reason == MEMORY]
+    if large and not sweep.plan.points:
+        raise Refused(
+            f"{sweep.suite.source}: none of {len(large)} points fits memory, the first: {large[0].detail}",
+            "less context, layers or batch, or free some memory",
+        )
+
+
+def _facts(sweep: Any, seen: Any) -> dict[str, Any]:
+    from kvbench.plan.forecast import FILL, READ
+    from kvbench.store import plain
+
+    plan = sweep.plan
+    return {
+        "version": 1,
+        "suite": sweep.suite.name,
+        "question": sweep.suite.question,
+        "count": len(plan.points),
+        "launches": plan.launches,
+        "samples": plan.samples,
+        "sample_time": plan.seconds,
+        "seconds": seen.seconds,
+        "assumed": {"fill_bytes_per_second": FILL, "read_bytes_per_second": READ},
+        "memory": {"needed": seen.memory, "available": sweep.memory},
+        "axes": {axis: [written(value) for value in values] for axis, values in sweep.varying().items()},
+        "skips": [
+            {"reason": reason, "count": len(skips), "detail": skips[0].detail, "example": _example(sweep, skips[0])}
+            for reason, skips in _reasons(sweep.skips).items()
+        ],
+        "points": [plain(point) for point in plan.points],
+    }
+
+
+def written(value: Any) -> Any:
+    """As a suite writes it."""
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _heading(sweep: Any, seen: Any) -> list[str]:
+    from kvbench.plan.forecast import FILL, READ
+    from kvbench.units import GB, duration, size, span
+
+    plan = sweep.plan
+    lines = [
+        f"{sweep.suite.name}: {sweep.suite.question}",
+        f"  {len(plan.points)} points, {plan.launches} launches of {plan.samples} samples of {duration(plan.seconds)}, "
+        "each beside one of its twin",
+        f"  time: about {span(seen.seconds)}, {seen.timed / seen.seconds:.0%} of it in samples "
+        f"(assumed: a thread fills {FILL / GB:g} GB/s, all read {READ / GB:g} GB/s)",
+    ]
+    if seen.largest:
+        needs = f"{size(seen.memory)} for the largest point, {seen.largest.kernel} at context"
+        lines.append(f"  memory: {needs} {seen.largest.shape.context}; {size(sweep.memory)} available")
+    return lines
+
+
+def _varying(sweep: Any) -> list[str]:
+    """An axis that all points have in common is not shown."""
+    found = sweep.varying()
+    width = max((len(axis) for axis in found), default=0)
+    lines = [f"    {axis:<{width}}  {' '.join(_short(value) for value in values)}" for axis, values in found.items()]
+    return ["", "  varied", *lines] if lines else []
+
+
+def _short(value: Any) -> str:
+    from kvbench.suite.values import count_text
+
+    if isinstance(value, bool):
+        return str(value).lower()
+    return count_text(value) if isinstance(value, int) else "default" if value is None else str(value)
+
+
+def _skipped(sweep: Any) -> list[str]:
+    reasons = _reasons(sweep.skips)
+    lines = []
+    for reason, skips in reasons.items():
+        lines.append(f"    {len(skips):>5}  {reason}: {skips[0].detail}")
+        if example := _example(sweep, skips[0]):
+            lines.append(f"           such as {' '.join(f'{axis}={_short(value)}' for axis, value in example.items())}")
+    return ["", f"  left out: {len(sweep.skips)}", *lines] if lines else []
+
+
+def _reasons(skips: Iterable[Any]) -> dict[str, list[Any]]:
+    """Those with most first."""
+    found: dict[str, list[Any]] = {}
+    for skip in skips:
+        found.setdefault(skip.reason, []).append(skip)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def _example(sweep: Any, skip: Any) -> dict[str, Any]:
+    """Of a combination, what the suite names."""
+    named = {axis for grid in sweep.suite.grids for axis in grid.axes}
+    return {axis: written(value) for axis, value in skip.facts.items() if axis in named and value is not None}

@@ -1,0 +1,37 @@
+"""kvbench suites"""
+
+import json
+
+import click
+
+
+@click.command("suites")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of lines.")
+def command(as_json: bool) -> None:
+    """List the suites: points and time on this machine, and the question that each answers.
+
+    kvbench plan SUITE says more of one.
+    """
+    from kvbench.cli.plan import site
+    from kvbench.plan import expand, forecast
+    from kvbench.suite import find, shipped
+    from kvbench.units import span
+
+    here = site()
+    sweeps = [expand(find(name), here) for name in shipped()]
+    rows = [
+        {
+            "name": sweep.suite.name,
+            "count": len(sweep.plan.points),
+            "seconds": forecast(sweep).seconds,
+            "question": sweep.suite.question,
+        }
+        for sweep in sweeps
+    ]
+    rows.sort(key=lambda row: row["seconds"])
+    if as_json:
+        click.echo(json.dumps({"version": 1, "suites": rows}))
+        return
+    width = max(len(row["name"]) for row in rows)
+    for row in rows:
+        click.echo(f"{row['name']:<{width}}  {row['count']:>5} points  {span(row['seconds']):>10}  {row['question']}")

@@ -1,0 +1,220 @@
+"""A suite's points on this machine: the axes crossed, and what cannot be measured left out with a reason.
+
+for grid in suite:
+    for facts in the product of its axes:
+        unless a skip of the suite matches: a point, or a Skip
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from kvbench.errors import BadArgument, KvbenchError
+from kvbench.model import Plan, Point, Shape, Skip
+from kvbench.plan.needs import SIZED_BY, Needs, needs, tokens_in
+from kvbench.plan.site import L3_SHARE, Site
+from kvbench.suite import AXES, DEFAULTS, Relative, Suite, model
+from kvbench.suite.axes import BY_KERNEL, MOST, words
+from kvbench.suite.values import ALL, HEADS, Axes, Table
+from kvbench.units import size
+
+_Facts = dict[str, Any]  # one value of each axis
+
+NO_KERNEL, NO_TIER, NO_PAGES = "no such kernel", "tier not on this CPU", "pages not given here"
+INVALID, CPUS, UNKNOWN = "invalid combination", "not so many CPUs", "cache size unknown"
+CLOSED, MEMORY = "L3 window not open", "does not fit memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A suite expanded. `needs` and `asked` (the value of each axis as the suite has it) are of the plan's points.
+
+    `memory`: bytes that there were.
+    """
+
+    suite: Suite
+    plan: Plan
+    skips: tuple[Skip, ...]
+    needs: dict[Point, Needs]
+    asked: dict[Point, _Facts]
+    memory: int
+
+    def varying(self) -> dict[str, tuple[Any, ...]]:
+        """The axes in which points differ, with the values they have."""
+        found = {axis: tuple(dict.fromkeys(facts[axis] for facts in self.asked.values())) for axis in AXES}
+        return {axis: values for axis, values in found.items() if len(values) > 1}
+
+
+class _Left(Exception):
+    """This combination is no point: the reason, and its particulars."""
+
+
+def expand(suite: Suite, site: Site, seed: int = 1) -> Sweep:
+    """Every point once, in the order of the file."""
+    asked: dict[Point, _Facts] = {}
+    needed: dict[Point, Needs] = {}
+    skips: dict[tuple[Any, ...], Skip] = {}
+    constraints = [_constraint(table, site) for table in suite.skips]
+    for facts in _combinations(suite, site):
+        if any(all(facts[axis] in values for axis, values in constraint.items()) for constraint in constraints):
+            continue
+        try:
+            point = _point(facts, site)
+            if point not in asked:
+                needed[point] = _fitting(point, site)
+                asked[point] = facts
+        except _Left as left:
+            skips.setdefault(tuple(facts.values()), Skip(facts, *left.args))
+    plan = Plan(tuple(asked), suite.launches, suite.samples, suite.seconds, seed)
+    return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)
+
+
+# ---- the product of the axes -----------------------------------------------------------------------------------------
+
+
+def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
+    """Refused, before any is made, where they are too many."""
+    grids = [_resolved(grid.axes, op, site) for grid in suite.grids for op in _ops(grid)]
+    for grid in suite.grids:
+        lacking = [] if "model" in grid.axes else [name for name in HEADS if name not in grid.axes]
+        if lacking:
+            raise BadArgument(
+                f"{suite.source}:{grid.line}: the geometry lacks {', '.join(lacking)}", "give them, or a model"
+            )
+    total = sum(math.prod(len(values) for values in axes.values()) for axes in grids)
+    if total > MOST:
+        raise BadArgument(
+            f"{suite.source}: {total if total < 1 << 63 else 'far too many'} points", f"at most {MOST}: fewer values"
+        )
+    for axes in grids:
+        for values in product(*axes.values()):
+            yield dict(zip(axes, values, strict=True))
+
+
+def _ops(grid: Table) -> tuple[str, ...]:
+    asked = grid.axes.get("op", (DEFAULTS["op"],))
+    return words("op") if ALL in asked else asked
+
+
+def _resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
+    """All axes, for one op: "all" spelled out, "best" named, what is not asked for by default."""
+    found = {axis: axes.get(axis, (default,)) for axis, default in DEFAULTS.items()} | {"op": (op,)}
+    for axis, values in found.items():
+        if axis not in ("threads", "op") and ALL in values:
+            found[axis] = site.words_of(op, axis) if axis in BY_KERNEL else words(axis)
+    if found["variant"] == (None,):
+        found["variant"] = site.words_of(op, "variant")[:1]
+    found["isa"] = _tiers(found["isa"], site)
+    return found
+
+
+def _tiers(values: tuple[str, ...], site: Site) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(site.isa if isa == DEFAULTS["isa"] else isa for isa in values))
+
+
+def _constraint(table: Table, site: Site) -> Axes:
+    """ "all" of an axis of words matches any."""
+    axes = {axis: values for axis, values in table.axes.items() if axis == "threads" or ALL not in values}
+    return axes | ({"isa": _tiers(axes["isa"], site)} if "isa" in axes else {})
+
+
+# ---- one combination -------------------------------------------------------------------------------------------------
+
+
+def _point(facts: _Facts, site: Site) -> Point:
+    """What does not matter to a layout, dtype or op gets its default, so that no point stands twice."""
+    _refuse_kernel(facts, site)
+    paged, decodes = site.paged(facts["layout"]), facts["op"] == "decode"
+    scale = facts["scale"] if site.scaled(facts["dtype"]) else DEFAULTS["scale"]
+    prefetch = facts["prefetch"] if decodes else DEFAULTS["prefetch"]
+    point_facts = {
+        **{name: facts[name] for name in ("op", "variant", "layout", "dtype", "isa", "pages", "residency", "pad")},
+        "scale": scale,
+        "inner": facts["inner"] if paged else DEFAULTS["inner"],
+        "block_tokens": facts["block_tokens"] if paged else DEFAULTS["block_tokens"],
+        "shuffle": 1 if paged and facts["order"] == "shuffled" else None,
+        "prefetch": "near" if isinstance(prefetch, int) else prefetch,
+        "distance": prefetch if isinstance(prefetch, int) else 0,
+        "deterministic": facts["deterministic"] and decodes,
+    }
+    cpus = _cpus(facts, site)
+    return Point(shape=_shape(facts, point_facts, cpus, site), cpus=cpus, **point_facts)
+
+
+def _refuse_kernel(facts: _Facts, site: Site) -> None:
+    axes = ("op", *BY_KERNEL)
+    kernel = site.kernel(*(facts[axis] for axis in axes))
+    if kernel is None:
+        raise _Left(NO_KERNEL, ".".join(facts[axis] for axis in axes))
+    if not kernel.runnable:
+        raise _Left(NO_TIER, f"{facts['isa']}; this CPU runs: {', '.join(site.library.isas())}")
+    if facts["pages"] not in site.pages:
+        raise _Left(NO_PAGES, f"{facts['pages']}; the system gives: {', '.join(site.pages)}")
+
+
+def _cpus(facts: _Facts, site: Site) -> tuple[int, ...]:
+    try:
+        return site.cpus(facts["cpus"], facts["threads"])
+    except BadArgument as error:
+        raise _Left(CPUS, error.args[0]) from None
+
+
+def _shape(facts: _Facts, point_facts: _Facts, cpus: tuple[int, ...], site: Site) -> Shape:
+    known = model(facts["model"]) if facts["model"] else None
+    heads = [facts[name] or getattr(known, name) for name in HEADS]
+    if heads[0] % heads[1]:
+        raise _Left(INVALID, f"{heads[0]} query heads do not divide into {heads[1]} KV heads")
+    window = facts["window"]
+    if window == "model":
+        window = known.window if known else 0
+    if facts["residency"] != "rotate" and facts["layers"] > 1:
+        raise _Left(INVALID, f"{facts['residency']} walks one slice, not {facts['layers']} layers")
+    context = _tokens(facts, point_facts, heads, cpus, site)
+    capacity = facts["capacity"] or context
+    if context > capacity:
+        raise _Left(INVALID, f"context {context} is more than capacity {capacity}")
+    if window > capacity:
+        raise _Left(INVALID, f"window {window} is more than capacity {capacity}")
+    decodes = facts["op"] == "decode"
+    return Shape(facts["layers"], facts["batch"], *heads, context, capacity, window if decodes else 0)
+
+
+def _tokens(facts: _Facts, point_facts: _Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -> int:
+    """A context relative to a cache as tokens of this layout, dtype and batch: what is to fit is rounded down, what
+    is to fill it, up."""
+    context = facts["context"]
+    if not isinstance(context, Relative):
+        return context
+    held = site.level_bytes(cpus, context.level)
+    if held is None:
+        raise _Left(UNKNOWN, f"no L{context.level} is known for these CPUs")
+    _refuse_closed(facts, context, cpus, site)
+    sized = {name: point_facts[name] for name in SIZED_BY}
+    try:
+        tokens = tokens_in(context.factor * held, context.factor >= 1, heads[1], heads[2], facts["batch"], sized)
+    except KvbenchError as error:
+        raise _Left(INVALID, error.args[0]) from None
+    if not tokens:
+        raise _Left(INVALID, f"{context} of {size(held)} is less than one token")
+    return tokens
+
+
+def _refuse_closed(facts: _Facts, context: Relative, cpus: tuple[int, ...], site: Site) -> None:
+    """Only what is meant to lie in L3: a slice or more of them, all small enough, walked again and again."""
+    slices = facts["layers"] or (1 if facts["residency"] == "hot" else math.inf)
+    if facts["residency"] == "evicted" or context.level != 3 or context.factor * slices > L3_SHARE:
+        return
+    if why := site.closed(cpus):
+        raise _Left(CLOSED, why)
+
+
+def _fitting(point: Point, site: Site) -> Needs:
+    try:
+        needed = needs(point, site.far(point.cpus))
+    except KvbenchError as error:
+        raise _Left(INVALID, error.args[0]) from None
+    if needed.memory > site.memory:
+        raise _Left(MEMORY, f"{size(needed.memory)} are needed, {size(site.memory)} are available")
+    return needed

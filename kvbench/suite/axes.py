@@ -1,0 +1,251 @@
+"""The axes of a sweep, and how their values are written.
+
+A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "256..64k x2". context: also a size of one
+slice relative to caches, "0.5xL3". window: also "model". Words: also "all". threads: also "domain" and "all".
+"""
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from kvbench.errors import BadArgument
+from kvbench.native import default_library
+from kvbench.suite.models import models
+from kvbench.suite.values import ALL, Relative
+from kvbench.units import KIB, MIB
+
+AXES = {  # what a value of each is
+    "op": "word",
+    "variant": "word",
+    "model": "word",
+    "q_heads": "count",
+    "kv_heads": "count",
+    "head_dim": "count",
+    "context": "context",
+    "capacity": "count",
+    "window": "window",
+    "batch": "count",
+    "layers": "count from 0",
+    "dtype": "word",
+    "scale": "word",
+    "layout": "word",
+    "inner": "word",
+    "block_tokens": "count",
+    "order": "word",
+    "pad": "count from 0",
+    "isa": "word",
+    "threads": "threads",
+    "cpus": "cpus",
+    "pages": "word",
+    "residency": "word",
+    "prefetch": "prefetch",
+    "deterministic": "flag",
+}
+DEFAULTS: dict[str, Any] = {  # None: the first variant, the context, the library's own padding, compact
+    "op": "decode",
+    "variant": None,
+    "model": None,
+    "q_heads": None,
+    "kv_heads": None,
+    "head_dim": None,
+    "context": 4096,
+    "capacity": None,
+    "window": 0,
+    "batch": 1,
+    "layers": 0,
+    "dtype": "f16",
+    "scale": "f32",
+    "layout": "head",
+    "inner": "head",
+    "block_tokens": 16,
+    "order": "shuffled",
+    "pad": None,
+    "isa": "best",
+    "threads": "all",
+    "cpus": None,
+    "pages": "thp",
+    "residency": "rotate",
+    "prefetch": "cross",
+    "deterministic": False,
+}
+OPS = ("decode", "append", "bulk")
+RESIDENCIES = ("hot", "rotate", "evicted")
+ORDERS = ("sequential", "shuffled")
+BY_KERNEL = ("variant", "layout", "dtype", "isa")  # "all" of these depends on the op
+MOST = 100_000  # values of an axis, and points of a suite
+_LARGEST = 1 << 31  # of any count
+_THREADS = 1024
+_UNITS = {"": 1, "k": KIB, "m": MIB}
+_COUNT = r"([0-9]{1,18})([kKmM]?)"
+_RANGE = re.compile(rf"{_COUNT}\s*\.\.\s*{_COUNT}\s*x\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)")
+_RELATIVE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*x\s*L([1-3])")
+_FORMS = {
+    "count": 'a number such as 4096 or "4k", or a range such as "256..64k x2"',
+    "context": 'tokens such as 4096 or "4k", a range such as "256..64k x2", or a size such as "0.5xL3"',
+    "window": 'tokens such as 1024 or "1k", 0 for all, or "model"',
+    "count from 0": 'a number from 0 on, such as 8, or a range such as "1..16 x2"',
+    "threads": 'a number, a range such as "1..16 x2", "domain" or "all"',
+    "cpus": 'a list such as "0-3,8", or compact, scatter, domain, node, socket',
+    "prefetch": 'a scheme, or the bytes ahead for near: a number or a range such as "256..4k x2"',
+    "flag": "true or false",
+}
+
+
+def read_axis(where: str, name: str, value: Any) -> tuple[Any, ...]:
+    """The values of an axis, each once. `where` is what a message begins with."""
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        raise BadArgument(f"{where} is an empty list", form(name))
+    found = dict.fromkeys(one for item in values for one in _READERS[AXES[name]](where, name, item))
+    if len(found) > MOST:
+        raise BadArgument(f"{where} has {len(found)} values", f"at most {MOST}")
+    return tuple(found)
+
+
+def form(name: str) -> str:
+    """How a value of an axis is written."""
+    kind = AXES[name]
+    return f"one of: {', '.join(words(name))}" if kind == "word" else _FORMS[kind]
+
+
+def words(name: str) -> tuple[str, ...]:
+    """All words of an axis. Those of kernels are the library's."""
+    library = default_library()
+    own = {"op": OPS, "residency": RESIDENCIES, "order": ORDERS}
+    if name in own:
+        return own[name]
+    if name == "model":
+        return tuple(models())
+    if name == "variant":
+        return tuple(dict.fromkeys(kernel.variant for kernel in library.kernels() if kernel.op in OPS))
+    return (DEFAULTS["isa"], *library.words(name)) if name == "isa" else library.words(name)
+
+
+def unknown(where: str, word: Any, allowed: Iterable[str], what: str = "is not known") -> BadArgument:
+    """The nearest word first, then all of them."""
+    allowed = tuple(allowed)
+    near = difflib.get_close_matches(word[:60], allowed, 1, 0.5) if isinstance(word, str) else ()
+    return BadArgument(
+        f"{where} {what}", (f"did you mean {near[0]}? " if near else "") + f"one of: {', '.join(allowed)}"
+    )
+
+
+def shown(value: Any) -> str:
+    """A value as a message quotes it: not all of what somebody's file may hold."""
+    text = f"a whole number of {value.bit_length()} bits" if _huge(value) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _huge(value: Any) -> bool:
+    """Too many digits to print, or to care for."""
+    return isinstance(value, int) and value.bit_length() > 128
+
+
+# ---- one value of each kind ------------------------------------------------------------------------------------------
+
+
+def _word(where: str, name: str, value: Any) -> Iterator[str]:
+    allowed = words(name)
+    if not isinstance(value, str) or value not in (*allowed, ALL):
+        raise unknown(f"{where}: {shown(value)}", value, (*allowed, ALL))
+    yield value
+
+
+def _prefetch(where: str, name: str, value: Any) -> Iterator[Any]:
+    if isinstance(value, str) and not value[:1].isdigit():
+        yield from _word(where, name, value)
+    else:
+        yield from _count(where, name, value)
+
+
+def _cpus(where: str, name: str, value: Any) -> Iterator[str]:
+    if not isinstance(value, str) or not value.strip() or len(value) > 4096:
+        raise _wrong(where, name, value)
+    yield value
+
+
+def _flag(where: str, name: str, value: Any) -> Iterator[bool]:
+    if not isinstance(value, bool):
+        raise _wrong(where, name, value)
+    yield value
+
+
+def _context(where: str, name: str, value: Any) -> Iterator[Any]:
+    if isinstance(value, str) and (found := _RELATIVE.fullmatch(value.strip())):
+        factor = float(found[1])
+        if not factor:
+            raise BadArgument(f"{where}: {shown(value)} is nothing", form(name))
+        yield Relative(factor, int(found[2]))
+    else:
+        yield from _count(where, name, value)
+
+
+def _window(where: str, name: str, value: Any) -> Iterator[Any]:
+    if value == "model":
+        yield value
+    else:
+        yield from _count(where, name, value, least=0)
+
+
+def _from_zero(where: str, name: str, value: Any) -> Iterator[int]:
+    yield from _count(where, name, value, least=0)
+
+
+def _threads(where: str, name: str, value: Any) -> Iterator[Any]:
+    if value in ("domain", ALL):
+        yield value
+    else:
+        yield from _count(where, name, value, most=_THREADS)
+
+
+def _count(where: str, name: str, value: Any, least: int = 1, most: int = _LARGEST) -> Iterator[int]:
+    if isinstance(value, str):
+        text = value.strip()
+        if found := _RANGE.fullmatch(text):
+            low, high = _number(found[1], found[2]), _number(found[3], found[4])
+            values: Iterable[int] = _range(where, low, high, float(found[5]))
+        elif found := re.fullmatch(_COUNT, text):
+            values = (_number(*found.groups()),)
+        else:
+            raise _wrong(where, name, value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        values = (value,)
+    else:
+        raise _wrong(where, name, value)
+    for number in values:
+        if not least <= number <= most:
+            raise BadArgument(f"{where} is {shown(number)}", f"{least} to {most}")
+        yield number
+
+
+def _range(where: str, low: int, high: int, factor: float) -> Iterator[int]:
+    """From `low` on, each the one before times `factor`, up to `high` itself where that is met."""
+    if not 0 < low <= high or factor <= 1:
+        raise BadArgument(f"{where}: the range from {low} to {high} by x{factor:g} is empty", _FORMS["count"])
+    steps = math.floor(math.log(high / low) / math.log(factor) + 1e-9)
+    if steps > MOST:
+        raise BadArgument(f"{where}: the range has {steps + 1} values", f"at most {MOST}: a larger factor")
+    yield from (round(low * factor**step) for step in range(steps + 1))
+
+
+def _number(digits: str, unit: str) -> int:
+    return int(digits) * _UNITS[unit.lower()]
+
+
+def _wrong(where: str, name: str, value: Any) -> BadArgument:
+    return BadArgument(f"{where}: {shown(value)} is not understood", form(name))
+
+
+_READERS: dict[str, Callable[..., Iterator[Any]]] = {
+    "word": _word,
+    "count": _count,
+    "count from 0": _from_zero,
+    "context": _context,
+    "window": _window,
+    "threads": _threads,
+    "cpus": _cpus,
+    "prefetch": _prefetch,
+    "flag": _flag,
+}

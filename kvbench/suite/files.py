@@ -1,0 +1,182 @@
+"""Suite files: where they are, and what they say.
+
+# What the suite asks.
+question = "What the suite asks."
+launches = 3               # as samples and sample_time, only where the defaults do not suit
+
+[axes]                     # of every grid
+model = "llama-3-8b"
+
+[[grid]]                   # none, or many: axes of its own
+layout = "all"
+context = ["0.5xL3", "256..64k x2"]
+
+[[skip]]                   # leaves out what matches all of it
+layout = "paged"
+dtype = ["f32", "i8"]
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import kvbench
+from kvbench.errors import BadArgument
+from kvbench.suite.axes import AXES, read_axis, shown, unknown
+from kvbench.suite.values import Axes, Suite, Table
+
+_FOLDER, _MODELS = "suites", "models.toml"
+_KEYS = ("question", "launches", "samples", "sample_time", "axes", "grid", "skip")
+_BYTES = 1 << 20  # a larger file is no suite
+_HEADER = re.compile(r"\s*(\[\[?)\s*[\"']?(\w+)[\"']?\s*\]")
+_AT = re.compile(r"\s*\(at line (\d+), column \d+\)$")
+_COUNTS, _SECONDS = 1000, 10.0
+
+
+def shipped() -> dict[str, Path]:
+    """The suites that come with the package, by name. An editable install keeps them apart from the Python files."""
+    found: dict[str, Path] = {}
+    for folder in kvbench.__path__:
+        for path in sorted(Path(folder, _FOLDER).glob("*.toml")):
+            if path.name != _MODELS:
+                found.setdefault(path.stem, path)
+    return found
+
+
+def find(name: str) -> Suite:
+    """A shipped suite by its name, or any other by a path that ends in .toml."""
+    if name.endswith(".toml"):
+        return load(Path(name))
+    known = shipped()
+    if name not in known:
+        error = unknown(f"suite: {shown(name)}", name, sorted(known))
+        raise BadArgument(error.args[0], f"{error.hint}; or a path that ends in .toml")
+    return load(known[name], f"{_FOLDER}/{name}.toml")
+
+
+def load(path: Path, source: str = "") -> Suite:
+    """`source` is what messages call the file."""
+    source = source or str(path)
+    text = _text(path, source)
+    return _Reader(source, text, _parsed(source, text)).suite(path.stem)
+
+
+def _text(path: Path, source: str) -> str:
+    hint = "name a suite, see kvbench suites, or a TOML file"
+    try:
+        if path.is_dir():
+            raise BadArgument(f"{source} is a folder", hint)
+        if path.exists() and not path.is_file():
+            raise BadArgument(f"{source} is no ordinary file", hint)
+        with path.open("rb") as file:
+            content = file.read(_BYTES + 1)
+    except OSError as error:
+        raise BadArgument(f"cannot read {shown(source)}: {error.strerror}", hint) from None
+    except ValueError as error:
+        if isinstance(error, BadArgument):
+            raise
+        raise BadArgument(f"cannot read {shown(source)}: {error}", hint) from None
+    if len(content) > _BYTES:
+        raise BadArgument(f"{source} is larger than a suite can be", f"at most {_BYTES >> 20} MiB")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BadArgument(f"{source}:{line}: this is no text", "a suite is TOML, written in UTF-8") from None
+
+
+def _parsed(source: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        message = " ".join(str(error).split())
+        at = _AT.search(message)
+        line = int(at[1]) if at else text.count("\n") + 1 if "at end of document" in message else 1
+        raise BadArgument(
+            f"{source}:{line}: this is no TOML: {_AT.sub('', message)[:120]}", 'keys are written as: dtype = "f16"'
+        ) from None
+
+
+class _Reader:
+    """Reads one file's tables. Every complaint names the line."""
+
+    def __init__(self, source: str, text: str, content: dict[str, Any]) -> None:
+        self._source, self._lines, self._content = source, text.splitlines(), content
+
+    def suite(self, name: str) -> Suite:
+        for key in self._content:
+            if key not in _KEYS:
+                raise unknown(self._at("", 0, key), key, _KEYS, "is not a key of a suite")
+        question = self._content.get("question")
+        if not isinstance(question, str) or not question.strip() or "\n" in question or len(question) > 500:
+            what = "is missing" if question is None else f"is {shown(question)}"
+            raise BadArgument(
+                f"{self._at('', 0, 'question')} {what}", 'one line of text: question = "How fast is ...?"'
+            )
+        facts = {"launches": self._whole("launches"), "samples": self._whole("samples"), "seconds": self._seconds()}
+        facts = {key: fact for key, fact in facts.items() if fact is not None}
+        common = self._table("axes", 0, self._content.get("axes", {}))
+        grids = tuple(self._tables("grid", common)) or (Table(common, self._line("axes", 0)),)
+        return Suite(name, self._source, question.strip(), grids, tuple(self._tables("skip", {})), **facts)
+
+    def _whole(self, key: str) -> int | None:
+        value = self._content.get(key)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _COUNTS):
+            raise BadArgument(f"{self._at('', 0, key)} is {shown(value)}", f"a number from 1 to {_COUNTS}")
+        return value
+
+    def _seconds(self) -> float | None:
+        value = self._content.get("sample_time")
+        if value is None:
+            return None
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 < value <= _SECONDS:
+            hint = f"seconds such as 0.03, at most {_SECONDS:g}"
+            raise BadArgument(f"{self._at('', 0, 'sample_time')} is {shown(value)}", hint)
+        return float(value)
+
+    def _tables(self, key: str, common: Axes) -> Iterator[Table]:
+        tables = self._content.get(key, [])
+        if not isinstance(tables, list):
+            raise BadArgument(f"{self._at('', 0, key)} is no list of tables", f"write [[{key}]] over each of them")
+        for index, table in enumerate(tables):
+            axes = self._table(key, index, table)
+            if key == "skip" and not axes:
+                raise BadArgument(f"{self._at(key, index, '')} matches everything", "name at least one axis")
+            yield Table({**common, **axes}, self._line(key, index))
+
+    def _table(self, key: str, index: int, table: Any) -> Axes:
+        if not isinstance(table, Mapping):
+            raise BadArgument(f"{self._at('', 0, key)} is {shown(table)}", f"a table of axes: [{key}] and lines below")
+        for axis in table:
+            if axis not in AXES:
+                raise unknown(self._at(key, index, axis), axis, AXES, "is not an axis")
+        return {axis: read_axis(self._at(key, index, axis), axis, value) for axis, value in table.items()}
+
+    def _at(self, table: str, index: int, key: str) -> str:
+        name = ".".join(filter(None, (table, shown(key).strip("'\""))))
+        return f"{self._source}:{self._line(table, index, key)}: {name}"
+
+    def _line(self, table: str, index: int, key: str = "") -> int:
+        """Where a key stands, by a look at the text: tomllib does not tell. Near it, where the text is written oddly."""
+        current, seen, header = "", -1, 0
+        name = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[.=]") if key else None
+        for number, line in enumerate(self._lines, 1):
+            if found := _HEADER.match(line):
+                current = found[2]
+                seen += current == table
+            inside = current == table and (seen == index or not table)
+            header = header or number * bool(found and inside)
+            if inside and name and name.match(line) or not table and found and found[2] == key:
+                return number
+        return header or self._anywhere(table, key)
+
+    def _anywhere(self, table: str, key: str) -> int:
+        """Inline and dotted tables, escaped keys: the first line that says the word."""
+        for word in filter(None, (key, table)):
+            for number, line in enumerate(self._lines, 1):
+                if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", line.partition("#")[0]):
+                    return number
+        return 1

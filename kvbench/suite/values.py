@@ -1,0 +1,58 @@
+"""A suite as values: what to vary, and what to leave out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kvbench.units import KIB  # a k of tokens is 1024 of them, as sizes are
+
+ALL = "all"  # of an axis of words: every word that has a kernel of the op
+HEADS = ("q_heads", "kv_heads", "head_dim")
+Axes = Mapping[str, tuple[Any, ...]]  # values by axis
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A slice of K and V as a multiple of all caches of a level that serve the point's CPUs, together."""
+
+    factor: float
+    level: int
+
+    def __str__(self) -> str:
+        return f"{self.factor:g}xL{self.level}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One [[grid]] (the common axes are in it) or [[skip]], and the line that it begins on."""
+
+    axes: Axes
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A question, and the points that answer it: every grid's axes crossed, without what a skip matches in all."""
+
+    name: str
+    source: str  # the file, as messages name it
+    question: str
+    grids: tuple[Table, ...]
+    skips: tuple[Table, ...] = field(default=())
+    launches: int = 10
+    samples: int = 3
+    seconds: float = 0.03  # of a sample
+
+    def with_axes(self, axes: Axes) -> "Suite":
+        """These axes in place of the file's, in every grid. A model brings its own heads."""
+        dropped = set(HEADS if "model" in axes else ())
+        grids = (
+            replace(grid, axes={**{name: grid.axes[name] for name in grid.axes if name not in dropped}, **axes})
+            for grid in self.grids
+        )
+        return replace(self, grids=tuple(grids))
+
+
+def count_text(value: int) -> str:
+    """Tokens and the like as suites write them: 64k."""
+    return f"{value // KIB}k" if value and value % KIB == 0 else str(value)

@@ -1,0 +1,132 @@
+"""kvbench plan and kvbench suites on a made-up machine, as a user meets them."""
+
+import json
+import time
+
+import pytest
+
+from kvbench.cli import main
+from kvbench.native import default_library
+from kvbench.suite import AXES, shipped
+from tests.machine.trees import grow
+
+CACHES = [(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)]
+
+
+@pytest.fixture(autouse=True)
+def made_up(monkeypatch, tmp_path):
+    tree = tmp_path / "tree"
+    more = {"proc/meminfo": f"MemTotal: {64 << 20} kB\nMemAvailable: {32 << 20} kB"}
+    grow(tree, cores=2, caches=CACHES, more=more)
+    monkeypatch.setenv("KVBENCH_ROOT", str(tree))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def call(capsys, *arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(list(arguments))
+    printed = capsys.readouterr()
+    return caught.value.code, printed.out, printed.err
+
+
+def test_text(capsys):
+    code, out, err = call(capsys, "plan", "l3fit", "--axis", "isa=scalar")
+    assert code == 0 and not err
+    first, points, when, memory, *rest = out.splitlines()
+    assert first.startswith("l3fit: Does a slice")
+    assert "points, 10 launches of 3 samples of 30 ms" in points
+    assert "time: about " in when and "assumed" in when
+    assert "32 GiB available" in memory and "decode.flash" in memory
+    assert any(line.split()[:2] == ["layers", "0"] for line in rest)
+
+
+def test_what_is_left_out(capsys):
+    code, out, _ = call(capsys, "plan", "threads")
+    assert code == 0
+    assert "left out: " in out and "not so many CPUs: 4 threads on 2 CPUs" in out and "threads=4" in out
+
+
+def test_json(capsys):
+    code, out, _ = call(capsys, "plan", "threads", "--json", "--axis", "context=1k,8k", "--axis", "pages=base")
+    facts = json.loads(out)
+    assert code == 0 and facts["version"] == 1 and facts["suite"] == "threads"
+    assert facts["count"] == len(facts["points"]) > 0
+    assert facts["axes"]["context"] == [1024, 8192] and facts["axes"].keys() <= AXES.keys()
+    assert {point["pages"] for point in facts["points"]} == {"base"}
+    assert facts["memory"]["available"] == 32 << 30 and 0 < facts["memory"]["needed"] < 32 << 30
+    assert facts["seconds"] > 0 and facts["launches"] == 10
+    (skip,) = facts["skips"]
+    assert skip["count"] > 0 and skip["reason"] and skip["detail"] and skip["example"]["threads"] == 4
+
+
+def test_a_suite_of_ones_own(capsys, made_up):
+    (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\npages = "base"\nsamples = 3')
+    code, out, err = call(capsys, "plan", "mine.toml")
+    assert code == 2 and not out
+    assert err.startswith("kvbench: mine.toml:5: axes.samples is not an axis (") and err.count("\n") == 1
+    (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\npages = "base"')
+    code, out, err = call(capsys, "plan", "mine.toml")
+    assert code == 0 and out.startswith("mine: Mine?\n  1 point")
+
+
+def test_what_fits_no_memory_is_refused(capsys):
+    code, out, err = call(capsys, "plan", "quick", "--axis", "context=400m")
+    assert code == 5 and not out
+    assert "fits memory" in err and "32 GiB are available" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nope"],
+        ["nope.toml"],
+        ["."],
+        [""],
+        ["models.toml"],
+        ["quick", "--axis", "contxt=1"],
+        ["quick", "--axis", "context"],
+        ["quick", "--axis", "context=4096..1"],
+        ["quick", "--axis", "context=1..2147483647 x1.0000001"],
+        ["quick", "--axis", "dtype=f61"],
+        ["quick", "--axis", "context=" + "9" * 5000],
+        ["quick", "--axis", "batch=1..1000 x1.001", "--axis", "context=1..1000000 x1.001"],
+        ["/dev/null"],
+        [],
+    ],
+)
+def test_one_line_for_what_is_wrong(capsys, arguments):
+    code, out, err = call(capsys, "plan", *arguments)
+    assert code == 2 and not out
+    assert err.startswith("kvbench: ") and err.count("\n") == 1
+
+
+def test_a_forced_tier_is_the_best(capsys, monkeypatch):
+    monkeypatch.setenv("KVBENCH_ISA", "scalar")
+    _, out, _ = call(capsys, "plan", "smoke", "--json")
+    assert {point["isa"] for point in json.loads(out)["points"]} == {"scalar"}
+    monkeypatch.setenv("KVBENCH_ISA", next(isa for isa in default_library().words("isa") if isa != "scalar") + "x")
+    code, _, err = call(capsys, "plan", "smoke")
+    assert code == 2 and "KVBENCH_ISA" in err
+
+
+def test_suites(capsys):
+    code, out, _ = call(capsys, "suites")
+    assert code == 0
+    assert {line.split()[0] for line in out.splitlines()} == set(shipped())
+    assert all(" points " in line and line.endswith("?") for line in out.splitlines())
+
+
+def test_suites_json(capsys):
+    code, out, _ = call(capsys, "suites", "--json")
+    facts = json.loads(out)
+    assert code == 0 and facts["version"] == 1
+    assert {row["name"] for row in facts["suites"]} == set(shipped())
+    for row in facts["suites"]:
+        assert row["count"] > 0 and row["seconds"] > 0 and row["question"]
+
+
+def test_the_largest_plan_is_quick(capsys):
+    start = time.perf_counter()
+    call(capsys, "plan", "full", "--json")
+    assert time.perf_counter() - start < 2
