@@ -36,8 +36,6 @@ _OPTIONS = (
     click.option("--prefetch", default="cross", show_default=True, help="A scheme, or the bytes ahead for near."),
     click.option("--deterministic", is_flag=True, help="Split by shape only."),
 )
-_OPS = ("decode", "append", "bulk")
-_RESIDENCIES = ("hot", "rotate", "evicted")
 
 
 def point_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,12 +49,13 @@ def point_of(op: str, model: str | None, **asked: Any) -> tuple[Point, str]:
     from kvbench.machine import describe
     from kvbench.machine.placement import place
     from kvbench.native import Cache, default_library
+    from kvbench.suite.axes import OPS, RESIDENCIES
 
     library = default_library()
-    if op not in _OPS:
-        raise unknown_word("OP", op, _OPS)
-    if asked["residency"] not in _RESIDENCIES:
-        raise unknown_word("--residency", asked["residency"], _RESIDENCIES)
+    if op not in OPS:
+        raise unknown_word("OP", op, OPS)
+    if asked["residency"] not in RESIDENCIES:
+        raise unknown_word("--residency", asked["residency"], RESIDENCIES)
     for kind in ("dtype", "layout", "pages", "inner", "scale"):
         library.number(kind, asked[kind])
     prefetch, distance = _prefetch(asked["prefetch"], library.words("prefetch"))

@@ -9,6 +9,7 @@ from kvbench.errors import Refused
 from kvbench.machine import available_memory, describe
 from kvbench.model import Point
 from kvbench.native import AHEAD, Arena, Cache, Library, Team, decode_task, default_library, probe_task, store_task
+from kvbench.plan import needs
 from kvbench.regime import far_bytes, levels
 from kvbench.units import size
 from kvbench.worker.loop import Program
@@ -45,7 +46,7 @@ class Bench:
         point, shape = self.point, self.point.shape
         facts = self._cache_facts()
         self.slice_bytes = Cache.size_of(shape.kv_heads, shape.head_dim, shape.capacity, **facts)
-        self.layers = self._layers()
+        self.layers = needs.layers(point, needs.walked(point, self.slice_bytes), self.far_bytes)
         self._refuse_too_much()
         self.team = self._owned.enter_context(Team(len(point.cpus), point.cpus, self.library))
         self.arena = self._arena(self.layers * self.slice_bytes)
@@ -72,11 +73,7 @@ class Bench:
 
     def _refuse_too_much(self) -> None:
         """Before anything is allocated: slices, what they are compared with, and the check's float64 copies."""
-        slices, shape = self.layers * self.slice_bytes, self.point.shape
-        row = shape.batch * shape.context * shape.kv_heads * shape.head_dim
-        check = 2 * row * 4 + 3 * row // shape.kv_heads * 8 if row > 0 else 0
-        sources = 2 * self.layers * row * 4 if self.point.op == "bulk" else 0
-        needed = slices * (3 if self.stores else 1) + sources + check + self.far_bytes
+        needed = needs.memory(self.point, self.slice_bytes, self.layers, self.far_bytes)
         free = available_memory()
         if needed > free:
             raise Refused(
@@ -85,7 +82,7 @@ class Bench:
 
     @property
     def stores(self) -> bool:
-        return self.point.op != "decode"
+        return needs.stores(self.point)
 
     def _cache_facts(self) -> dict[str, Any]:
         point = self.point
@@ -106,18 +103,6 @@ class Bench:
         """Bytes of the largest cache below the last level that one CPU has; 256 KiB where nothing is declared."""
         below = list(levels(self._machine, self.point.cpus).values())[:-1]
         return max((cache.size for caches in below for cache in caches), default=256 << 10)
-
-    def _layers(self) -> int:
-        """Slices that a pass rotates over. The walked bytes of a window count, not those of the whole slice."""
-        point, shape = self.point, self.point.shape
-        if shape.layers:
-            return shape.layers
-        if point.residency in ("hot", "evicted"):
-            return 1
-        walked = self.slice_bytes
-        if not self.stores and shape.window:
-            walked = max(1, walked * min(shape.window, shape.context) // shape.capacity)
-        return max(1, -(-self.far_bytes // walked))
 
     def _arena(self, size: int) -> Arena:
         return self._owned.enter_context(Arena(-(-size // 64) * 64, self.point.pages, library=self.library))
