@@ -11,6 +11,11 @@ def gbps(count: float, seconds: float) -> float:
     return count / seconds / GB
 
 
+def counted(number: int, noun: str) -> str:
+    """ "1 thread", "2 threads"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def size(count: float) -> str:
     """A capacity in bytes: "512 B", "1.5 MiB"."""
     for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):

@@ -9,7 +9,7 @@ from kvbench.analysis.ceilings import WITHOUT_MEMORY, ceilings, value
 from kvbench.analysis.plateaus import Capacity, Plateau, capacities, corrections, plateaus
 from kvbench.model import Ceiling, Check, Machine, Record
 from kvbench.regime import Window, suggestion, windows
-from kvbench.units import size
+from kvbench.units import counted, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def describe_record(record: Record) -> str:
     """ "read of 32 KiB, 2 threads: 395 GB/s"."""
     probe = record.point
     walked = "" if probe.op in WITHOUT_MEMORY else f" of {size(probe.bytes)}"
-    threads = f"{len(probe.cpus)} thread{'s' if len(probe.cpus) > 1 else ''}"
+    threads = counted(len(probe.cpus), "thread")
     if record.error:
         return f"{probe.op}{walked}, {threads}: {record.error}"
     last = value(record, record.samples[-1])

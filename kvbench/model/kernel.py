@@ -3,6 +3,11 @@
 from dataclasses import dataclass
 
 
+def kernel_id(op: str, variant: str, layout: str, dtype: str, isa: str) -> str:
+    """A word that does not apply is "-"."""
+    return f"{op}.{variant}.{layout}.{dtype}.{isa}"
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """One row of the library's registry. A word that does not apply is "-"."""
@@ -17,7 +22,7 @@ class Kernel:
 
     @property
     def id(self) -> str:
-        return ".".join((self.op, self.variant, self.layout, self.dtype, self.isa))
+        return kernel_id(self.op, self.variant, self.layout, self.dtype, self.isa)
 
 
 @dataclass(frozen=True, slots=True)

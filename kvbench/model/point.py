@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from kvbench.model.kernel import kernel_id
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -46,7 +48,7 @@ class Point:
 
     @property
     def kernel(self) -> str:
-        return ".".join((self.op, self.variant, self.layout, self.dtype, self.isa))
+        return kernel_id(self.op, self.variant, self.layout, self.dtype, self.isa)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Probe:
 
     @property
     def kernel(self) -> str:
-        return f"{self.op}.-.-.-.{self.isa}"
+        return kernel_id(self.op, "-", "-", "-", self.isa)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from kvbench.analysis.ceilings import WITHOUT_MEMORY
 from kvbench.analysis.machine import UNITS, Profile, staircase, usual_pages
 from kvbench.machine.cpus import cpu_text
 from kvbench.model import Ceiling, Fact, Machine
 from kvbench.regime import dram_bytes
-from kvbench.units import size
+from kvbench.units import counted, size
 
 _BAR = 40  # characters, for the highest rate
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -96,7 +97,7 @@ def _table_of(own: Sequence[Ceiling], title: str, count: int) -> Iterator[str]:
         best = [_best(ceilings, op) for ceilings in columns.values()]
         if any(best):
             yield (f"  {_label(op):<11}" + "".join(f"{_cell(ceiling, count):<{_COLUMN}}" for ceiling in best)).rstrip()
-    alone = [c for c in own if c.probe.op in ("flops", "clock")]
+    alone = [c for c in own if c.probe.op in WITHOUT_MEMORY]
     names = {"flops": "fma {}", "clock": "clock"}
     if alone:
         yield "  " + ", ".join(
@@ -137,11 +138,7 @@ def _cell(ceiling: Ceiling | None, count: int) -> str:
 
 
 def _threads(cpus: tuple[int, ...]) -> str:
-    return f"{_counted(len(cpus))} on {_named(cpus)}"
-
-
-def _counted(threads: int) -> str:
-    return f"{threads} thread{'s' if threads > 1 else ''}"
+    return f"{counted(len(cpus), 'thread')} on {_named(cpus)}"
 
 
 def _named(cpus: tuple[int, ...]) -> str:
@@ -182,7 +179,7 @@ def _capacities(profile: Profile) -> Iterator[str]:
     for window in profile.windows:
         state = "open" if window.open else "closed"
         yield (
-            f"  L3 of {_named(window.cpus)} feeds {_counted(window.threads)} from {size(window.low)} to "
+            f"  L3 of {_named(window.cpus)} feeds {counted(window.threads, 'thread')} from {size(window.low)} to "
             f"{size(window.high)}: {state}, and for {window.largest_threads} threads at most"
         )
     if profile.advice:

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator
 from kvbench.analysis.machine import Profile, usual_pages
 from kvbench.machine.cpus import cpu_text
 from kvbench.model import Ceiling
-from kvbench.units import size
+from kvbench.units import counted, size
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # told apart by the colour-blind
 _MARKS = "os^Dv<"
@@ -45,7 +45,7 @@ def _line(axes: Axes, steps: list[Ceiling], place: int) -> None:
         return
     counts, colour = [c.probe.bytes for c in steps], _COLOURS[place % len(_COLOURS)]
     cpus = steps[0].probe.cpus
-    label = f"{len(cpus)} thread{'s' if len(cpus) > 1 else ''}: CPU{'s' if len(cpus) > 1 else ''} {cpu_text(cpus)}"
+    label = f"{counted(len(cpus), 'thread')}: CPU{'s' if len(cpus) > 1 else ''} {cpu_text(cpus)}"
     axes.fill_between(counts, [c.low for c in steps], [c.high for c in steps], color=colour, alpha=0.15, lw=0)
     axes.plot(counts, [c.median for c in steps], color=colour, marker=_MARKS[place % len(_MARKS)], ms=5, label=label)
 
@@ -78,6 +78,6 @@ def _ends(axes: Axes, profile: Profile) -> None:
             capacity.declared * users, 1.01, label, transform=top, ha="center", va="bottom", fontsize=8, color="0.3"
         )
         if capacity.effective:
-            label = None if seen else f"capacity that {len(cpus)} thread{'s' if len(cpus) > 1 else ''} saw"
+            label = None if seen else f"capacity that {counted(len(cpus), 'thread')} saw"
             axes.axvline(capacity.effective * users, color="0.5", lw=1, ls="--", label=label)
             seen = True
