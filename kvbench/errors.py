@@ -44,6 +44,14 @@ class WrongAnswer(KvbenchError):
     exit_code = 4
 
 
+class BadRun(KvbenchError):
+    """This is no run directory, or one that was damaged; the message names the file and what is wrong."""
+
+
+class Unwritable(KvbenchError):
+    """The output cannot be written: no room, no permission, or another process writes it."""
+
+
 class NotComparable(KvbenchError):
     """Two numbers do not belong together; the message names what differs."""
 

@@ -1,26 +1,59 @@
-"""Runs a plan: one fresh process for each launch, records as they come. It knows no files."""
+"""Runs a plan: one fresh process for each launch, records as they come. It knows no files.
+
+for each launch:
+    while points are left:
+        for record in a process that visits them: yield it
+        where it died: an error record of the point that it was at, and another process for the rest
+"""
 
 import json
+import os
 import secrets
+import select
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
-from typing import IO
+from typing import IO, Any
 
-from kvbench.model import Plan, Point, Probe, Record
+from kvbench.model import Job, Plan, Point, Probe, Record
 from kvbench.store import plain, record
 
-Execute = Callable[[Plan, int], Iterator[Record]]
+Execute = Callable[[Job], Iterator[Record]]
+_GOODBYE = 2.0  # seconds from the end of its output to its own
+_ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}  # NumPy's would stay awake
 
 
-def run(plan: Plan, execute: Execute | None = None) -> Iterator[Record]:
-    """Every point once in every launch. `execute` does one launch; tests give one that replays recorded times."""
-    for number in range(plan.launches):
-        for found in (execute or launch)(plan, number):
-            yield replace(found, run=plan.run)
+class Killed(Exception):
+    """A process was killed from outside, at this point or before any."""
+
+    def __init__(self, point: Point | Probe | None) -> None:
+        super().__init__()
+        self.point = point
+
+
+def run(
+    plan: Plan,
+    execute: Execute | None = None,
+    done: Iterable[Record] = (),
+    more: Callable[[int], bool] | None = None,
+) -> Iterator[Record]:
+    """Every point once in every launch, without what is `done` already.
+
+    `more` is asked before each launch whether there shall be one; else there are as many as planned. `execute` does a
+    job; tests give one that replays recorded times. A point that failed once is not tried again.
+    """
+    with tempfile.TemporaryDirectory(prefix="kvbench-") as references:
+        progress = _Progress(plan, references, done)
+        number = 0
+        while more(number) if more else number < plan.launches:
+            for found in progress.launch(number, execute or launch):
+                yield replace(found, run=plan.run)
+            number += 1
 
 
 def new_run() -> str:
@@ -28,62 +61,174 @@ def new_run() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
-def launch(plan: Plan, number: int, program: tuple[str, ...] = ("-m", "kvbench.worker")) -> Iterator[Record]:
-    """The records of one worker process. What it leaves out when it dies becomes error records."""
-    left, strange, done = list(plan.points), "", False
-    with tempfile.TemporaryFile("w+") as complaints:
-        worker = subprocess.Popen(
+class _Progress:
+    """What is known of a run so far."""
+
+    def __init__(self, plan: Plan, references: str, done: Iterable[Record]) -> None:
+        self._plan, self._references = plan, references
+        self._points = {point.name: point for point in plan.points}
+        self._visited: set[tuple[int, str]] = set()
+        self._parts: dict[int, int] = {}
+        self._passes: dict[str, dict[str, int]] = {}
+        self._failed: dict[str, str] = {}
+        for found in done:
+            self._note(found)
+
+    def _note(self, found: Record) -> None:
+        name = found.point.name
+        self._visited.add((found.launch, name))
+        self._parts[found.launch] = max(self._parts.get(found.launch, 0), found.part + 1)
+        if found.error:
+            self._failed.setdefault(name, f"given up after launch {found.launch}: {found.error}")
+        self._passes.setdefault(name, {sample.program: sample.passes for sample in found.samples})
+
+    def launch(self, number: int, execute: Execute) -> Iterator[Record]:
+        killed: set[Point | Probe | None] = set()
+        while left := [point for name, point in self._points.items() if (number, name) not in self._visited]:
+            job = Job(
+                self._plan, number, self._parts.get(number, 0), self._chances(left), self._passes, self._references
+            )
+            self._parts[number] = job.part + 1
+            try:
+                for found in self._all(job, left, execute):
+                    self._note(found)
+                    yield found
+            except Killed as death:  # by somebody, or for want of memory: once may be bad luck
+                if death.point in killed:
+                    error = "its process was killed twice (see whether memory ran out: dmesg | tail)"
+                    for point in [death.point] if death.point else left:
+                        found = _failure(job, point, error)
+                        self._note(found)
+                        yield found
+                killed.add(death.point)
+
+    def _chances(self, left: list[Point | Probe]) -> tuple[Point | Probe, ...]:
+        return tuple(point for point in left if point.name not in self._failed)
+
+    def _all(self, job: Job, left: list[Point | Probe], execute: Execute) -> Iterator[Record]:
+        for point in left:
+            if error := self._failed.get(point.name):
+                yield _failure(job, point, error)
+        missing = dict.fromkeys(job.points)
+        for found in execute(job) if missing else ():
+            missing.pop(found.point, None)
+            yield found
+        if len(missing) == len(job.points):  # nothing came of it, nor would it the next time
+            yield from (_failure(job, point, "the launch ended without it") for point in missing)
+
+
+def _failure(job: Job, point: Point | Probe, error: str) -> Record:
+    return Record(job.launch, point, (), {}, {}, error=error, part=job.part, began=time.time())
+
+
+# ---- one process -----------------------------------------------------------------------------------------------------
+
+
+def launch(job: Job, program: tuple[str, ...] = ("-m", "kvbench.worker")) -> Iterator[Record]:
+    """The records of one process. Where it dies: one for the point that it was at, or for all if it was at none."""
+    with tempfile.TemporaryFile("w+", errors="replace") as complaints:
+        worker = _Worker(job, program, complaints)
+        try:
+            yield from worker.records()
+        finally:
+            worker.stop()
+        yield from worker.failures()
+
+
+class _Worker:
+    """A process, what it was last heard to do, and what it still owes."""
+
+    def __init__(self, job: Job, program: tuple[str, ...], complaints: IO[str]) -> None:
+        self._job, self._complaints = job, complaints
+        self._owed = {point.name: point for point in job.points}
+        self._at: Point | Probe | None = None
+        self._fault = ""
+        self._process = subprocess.Popen(
             [sys.executable, "-P", *program],  # -P: no module of the current folder
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
-            text=True,
-            errors="replace",
+            env={**os.environ, **_ONE_THREAD},
+            start_new_session=True,  # Ctrl-C is ours to handle
         )
-        with worker:
-            try:
-                for line in _answers(worker, _job(plan, number)):
-                    found = _understood(line, left)
-                    if found is None:
-                        strange = f"the worker said {line[:60]!r}, which is no record of a point"
-                        break
-                    left.remove(found.point)
+
+    def records(self) -> Iterator[Record]:
+        job = replace(self._job, plan=replace(self._job.plan, points=()))
+        self._say(json.dumps(plain(job) | {"parent": os.getpid()}))
+        try:
+            for line in _lines(self._process.stdout.fileno(), self._job.plan.patience):
+                found = self._understood(line)
+                if found is None:
+                    self._fault = f"the worker said {line[:60]!r}, which is no record of a point"
+                    return
+                self._at = None if isinstance(found, Record) else found
+                if isinstance(found, Record):
                     yield found
-                done = not strange
-            finally:
-                if not done:
-                    worker.kill()
-        error = strange or _end(worker.returncode, complaints)
-    yield from (Record(number, point, (), {}, {}, error=error) for point in left)
+                    self._say("")
+                if not self._owed:
+                    return
+            self._process.wait(_GOODBYE)
+        except TimeoutError:
+            self._fault = f"no sign of life for {self._job.plan.patience:g} s: it hangs"
+        except subprocess.TimeoutExpired:
+            self._fault = "the worker closed its output"
+
+    def _say(self, line: str) -> None:
+        with suppress(BrokenPipeError):  # it is dead: its end says why
+            self._process.stdin.write(f"{line}\n".encode())
+            self._process.stdin.flush()
+
+    def _understood(self, line: str) -> Record | Point | Probe | None:
+        """The record in a line, or the point whose visit begins; None where it is neither, or not of those owed."""
+        try:
+            said = json.loads(line)
+            if "visiting" in said:
+                return self._owed.get(said["visiting"])
+            found = record(said["record"])
+            return found if self._owed.pop(found.point.name, None) == found.point else None
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def stop(self) -> None:
+        """It has nothing to do any more, or cannot be trusted to end by itself."""
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+
+    def failures(self) -> Iterator[Record]:
+        if not self._owed:
+            return
+        if not self._fault and self._process.returncode == -signal.SIGKILL:
+            raise Killed(self._at)
+        error = self._fault or _end(self._process.returncode, self._complaints)
+        for point in [self._at] if self._at else list(self._owed.values()):
+            yield _failure(self._job, point, error)
 
 
-def _job(plan: Plan, number: int) -> str:
-    points = [plain(point) for point in plan.points]
-    facts = {"samples": plan.samples, "seconds": plan.seconds, "seed": plan.seed}
-    return json.dumps({"launch": number, "points": points} | facts)
+def _lines(pipe: int, patience: float) -> Iterator[str]:
+    """Asleep until there is one. TimeoutError where none comes for so many seconds."""
+    waiting = select.poll()
+    waiting.register(pipe, select.POLLIN)
+    pending = b""
+    while True:
+        if not waiting.poll(patience * 1e3):
+            raise TimeoutError
+        got = os.read(pipe, 1 << 20)
+        if not got:
+            return
+        *whole, pending = (pending + got).split(b"\n")
+        yield from (line.decode(errors="replace") for line in whole)
 
 
-def _answers(worker: "subprocess.Popen[str]", job: str) -> Iterator[str]:
-    try:
-        worker.stdin.write(job)
-        worker.stdin.close()
-    except BrokenPipeError:
-        return  # it is dead: its end says why
-    yield from worker.stdout
-
-
-def _understood(line: str, asked: list[Point | Probe]) -> Record | None:
-    """The record in a line; None where it holds none of those asked for."""
-    try:
-        found = record(json.loads(line))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
-    return found if found.point in asked else None
-
-
-def _end(code: int, complaints: IO[str]) -> str:
+def _end(code: int, complaints: IO[Any]) -> str:
     """How a worker ended, and its last words."""
     complaints.seek(0)
     last = complaints.read().strip().splitlines()[-1:]
-    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    if code < 0:
+        known = {member.value: member.name for member in signal.Signals}
+        how = f"signal {-code} ({known.get(-code, 'unknown')})"
+    else:
+        how = f"exit code {code}"
     return f"the worker ended with {how}: {''.join(last) or 'it said nothing'}"

@@ -1,5 +1,7 @@
 """Numbers as people read them. GB is 10^9 bytes, for rates; KiB, MiB and GiB are for capacities; the two never mix."""
 
+from collections.abc import Iterable
+
 GB = 1_000_000_000
 KIB = 1 << 10
 MIB = 1 << 20
@@ -14,6 +16,17 @@ def gbps(count: float, seconds: float) -> float:
 def counted(number: int, noun: str) -> str:
     """ "1 thread", "2 threads"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def cpu_text(cpus: Iterable[int]) -> str:
+    """{0, 1, 2, 5} as "0-2,5"."""
+    runs: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if runs and cpu == runs[-1][1] + 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def size(count: float) -> str:

@@ -15,11 +15,11 @@ from statistics import median
 
 from kvbench.analysis.ceilings import value
 from kvbench.machine import describe
-from kvbench.model import Machine, Probe
+from kvbench.model import Job, Machine, Plan, Probe
 from kvbench.native import default_library
 from kvbench.regime import classify, dram_bytes
 from kvbench.units import size
-from kvbench.worker.probing import visits
+from kvbench.worker.launch import launch
 
 ALLOWED = 0.05
 SECONDS = 0.15  # of one measurement, about
@@ -61,7 +61,8 @@ class Cell:
         return float(found[1]) / 1e3
 
     def ours(self) -> float:
-        (record,) = visits(default_library(), 0, [self.probe], 1, SECONDS, 0)
+        job = Job(Plan((self.probe,), 1, 1, SECONDS, 1), 0, 0, (self.probe,), {}, "")
+        *_, record = launch(default_library(), job)
         (sample,) = record.samples
         return value(record, sample)
 

@@ -29,16 +29,16 @@ def rate(probe):
     return DRAM * (1.0 if probe.op == "read" else 0.5)
 
 
-def answers(plan, number):
+def answers(job):
     """One launch. The launches differ by up to 4 %; prefetching does not help."""
-    for probe in plan.points:
-        fast = 1 + 0.005 * number - (0.1 if probe.distance else 0.0)
+    for probe in job.points:
+        fast = 1 + 0.005 * job.launch - (0.1 if probe.distance else 0.0)
         moved = Traffic(3e9, float(probe.bytes), 0, 0, 0, 0, 0, 0)
         units = {"flops": 1 / 50, "clock": 1.0, "latency": 100e-9 * 1000}
         seconds = units.get(probe.op) or probe.bytes / rate(probe) / 1e9
         steps = {"clock": 3 * 10**9, "latency": 1000}.get(probe.op, 1)
-        samples = tuple(Sample("point", n, 1, seconds / fast, (), (seconds,), 0, 0) for n in range(plan.samples))
-        yield Record(number, probe, samples, {"point": moved}, {}, steps=steps)
+        samples = tuple(Sample("point", n, 1, seconds / fast, (), 0.0, 0, 0) for n in range(job.plan.samples))
+        yield Record(job.launch, probe, samples, {"point": moved}, {}, steps=steps)
 
 
 @pytest.fixture
@@ -145,10 +145,10 @@ def test_no_cache_declared(made_up, monkeypatch, capsys):
 
 
 def test_failed_visits_are_said(made_up, monkeypatch, capsys):
-    def broken(plan, number):
-        for record in answers(plan, number):
+    def broken(job):
+        for record in answers(job):
             failed = record.point.op == "triad"
-            yield Record(number, record.point, (), {}, {}, error="no memory") if failed else record
+            yield Record(job.launch, record.point, (), {}, {}, error="no memory") if failed else record
 
     monkeypatch.setattr(kvbench.runner, "launch", broken)
     assert call("--quick") == 4
@@ -158,8 +158,8 @@ def test_failed_visits_are_said(made_up, monkeypatch, capsys):
 
 
 def test_nothing_measured_is_no_profile(made_up, monkeypatch, capsys):
-    def broken(plan, number):
-        return (Record(number, point, (), {}, {}, error="no memory") for point in plan.points)
+    def broken(job):
+        return (Record(job.launch, point, (), {}, {}, error="no memory") for point in job.points)
 
     monkeypatch.setattr(kvbench.runner, "launch", broken)
     assert call("--quick", "--plot", str(made_up / "stairs.png")) == 4
@@ -168,10 +168,10 @@ def test_nothing_measured_is_no_profile(made_up, monkeypatch, capsys):
 
 
 def test_fewer_launches_are_marked(made_up, monkeypatch, capsys):
-    def late(plan, number):
-        for record in answers(plan, number):
-            failed = record.point.op == "triad" and number > 3
-            yield Record(number, record.point, (), {}, {}, error="no memory") if failed else record
+    def late(job):
+        for record in answers(job):
+            failed = record.point.op == "triad" and job.launch > 3
+            yield Record(job.launch, record.point, (), {}, {}, error="no memory") if failed else record
 
     monkeypatch.setattr(kvbench.runner, "launch", late)
     assert call("--quick") == 4

@@ -1,55 +1,185 @@
-"""Launches as processes: what they answer, how they die, and that nobody stays behind."""
+"""Launches as processes: what they answer, how they die, that nobody stays behind, and that no visit is made twice."""
 
 import json
 import os
+import random
 import subprocess
+import time
 from dataclasses import replace
 
 import pytest
 
-from kvbench.model import Plan, Probe, Record
+from kvbench.model import Job, Plan, Probe, Record, Sample
 from kvbench.native import default_library
-from kvbench.runner import launch, run
+from kvbench.runner import Killed, launch, run
 from kvbench.store import plain
 
 READ = Probe("read", "scalar", (min(os.sched_getaffinity(0)),), "base", 6 * 64 * 100)
 PLAN = Plan((READ, replace(READ, op="copy"), replace(READ, op="triad")), 2, 2, 0.0005, 7)
 
 
+def job(plan=PLAN, number=0, part=0):
+    return Job(plan, number, part, plan.points, {}, "")
+
+
 def test_a_launch_answers_for_every_point():
-    records = list(launch(PLAN, 1))
+    records = list(launch(job(number=1)))
     assert {record.point for record in records} == set(PLAN.points)
     for record in records:
         assert record.error == "" and record.launch == 1
         assert len(record.samples) == 2 and all(sample.seconds > 0 for sample in record.samples)
         assert record.traffic["point"].compulsory == READ.bytes * record.steps
         assert record.memory["resident_bytes"] > 0
+        assert record.wall > sum(sample.seconds for sample in record.samples)
+        assert abs(record.began - time.time()) < 600
+
+
+def test_passes_that_are_known_are_kept():
+    asked = replace(job(), passes={READ.name: {"point": 17}})
+    found = next(record for record in launch(asked) if record.point == READ)
+    assert [sample.passes for sample in found.samples] == [17, 17]
+
+
+# ---- the order of a run, with a made-up executor ---------------------------------------------------------------------
+
+
+def answered(job, point, **facts):
+    sample = Sample("point", 0, 5 + job.launch, 1.0, (), 0.0, 0, 0)
+    return Record(job.launch, point, (sample,), {}, {}, part=job.part, **facts)
+
+
+def everything(job):
+    for point in job.points:
+        yield answered(job, point)
 
 
 def test_launches_follow_one_another():
-    """The executor is the edge: a fake one is enough to see that the order of launches is kept."""
-    seen = list(run(PLAN, lambda plan, number: iter([Record(number, plan.points[0], (), {}, {})])))
-    assert [record.launch for record in seen] == [0, 1]
+    seen = list(run(PLAN, everything))
+    assert [(r.launch, r.point) for r in seen] == [(n, point) for n in (0, 1) for point in PLAN.points]
 
 
-ANSWER = json.dumps(plain(Record(0, READ, (), {}, {})))
+def test_later_launches_take_the_passes_of_the_first():
+    jobs = []
+    list(run(PLAN, lambda job: (jobs.append(replace(job, passes=dict(job.passes))), everything(job))[1]))
+    assert jobs[0].passes == {}
+    assert jobs[1].passes == {point.name: {"point": 5} for point in PLAN.points}
+
+
+def test_more_decides_how_many_launches_there_are():
+    asked = []
+    seen = list(run(PLAN, everything, more=lambda number: asked.append(number) or number < 4))
+    assert asked == [0, 1, 2, 3, 4] and {r.launch for r in seen} == {0, 1, 2, 3}
+
+
+def test_what_is_done_is_not_done_again():
+    """Cut off after any number of visits: the rest completes the run, as a new part of the launch that was broken."""
+    whole = list(run(PLAN, everything))
+    for cut in range(len(whole) + 1):
+        done = whole[:cut]
+        rest = list(run(PLAN, everything, done))
+        assert sorted((r.launch, r.point.name) for r in done + rest) == sorted((r.launch, r.point.name) for r in whole)
+        begun = {r.launch for r in done}
+        assert all(r.part == (1 if r.launch in begun else 0) for r in rest)
+
+
+def test_a_point_that_failed_is_not_tried_again():
+    tried = []
+
+    def wrong(job):
+        for point in job.points:
+            tried.append((job.launch, point.op))
+            yield answered(job, point, error="off by 3") if point.op == "copy" else answered(job, point)
+
+    seen = list(run(PLAN, wrong))
+    assert tried.count((0, "copy")) == 1 and (1, "copy") not in tried
+    again = next(r for r in seen if r.launch == 1 and r.point.op == "copy")
+    assert again.error == "given up after launch 0: off by 3"
+    assert len(seen) == 6
+
+
+def test_a_dead_process_is_replaced_for_the_rest():
+    """It dies at every point in turn: each becomes an error, and all others are measured."""
+
+    def dying(job):
+        yield answered(job, job.points[0])
+        if len(job.points) > 1:
+            yield answered(job, job.points[1], error="signal 11")
+
+    seen = list(run(replace(PLAN, launches=1), dying))
+    assert [(r.point.op, bool(r.error), r.part) for r in seen] == [
+        ("read", False, 0),
+        ("copy", True, 0),
+        ("triad", False, 1),
+    ]
+
+
+def test_a_process_killed_once_gets_a_second_chance():
+    died = []
+
+    def killed(job):
+        for point in job.points:
+            if point.op == "copy" and len(died) < times:
+                died.append(point)
+                raise Killed(point)
+            yield answered(job, point)
+
+    times = 1
+    seen = list(run(replace(PLAN, launches=1), killed))
+    assert [(r.point.op, r.error) for r in seen] == [("read", ""), ("copy", ""), ("triad", "")]
+    died.clear()
+    times = 2
+    seen = list(run(replace(PLAN, launches=1), killed))
+    assert [(r.point.op, "killed twice" in r.error) for r in seen] == [
+        ("read", False),
+        ("copy", True),
+        ("triad", False),
+    ]
+
+
+def test_an_executor_that_does_nothing_is_not_asked_for_ever():
+    seen = list(run(replace(PLAN, launches=1), lambda job: iter(())))
+    assert len(seen) == 3 and all("ended without it" in r.error for r in seen)
+
+
+# ---- processes that misbehave ----------------------------------------------------------------------------------------
+
+ANSWER = json.dumps({"record": plain(Record(0, READ, (), {}, {}))})
+VISITING = json.dumps({"visiting": READ.name})
+HEAR = "import os, sys, time; sys.stdin.readline(); say = lambda line: print(line, flush=True);"
 
 
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("import os; os.kill(os.getpid(), 9)", "signal 9"),
-        ("import sys; sys.stdin.read(); sys.exit('no such thing')", "exit code 1: no such thing"),
-        ("import sys; sys.stdin.read()", "exit code 0: it said nothing"),
-        (f"import sys; sys.stdin.read(); print({ANSWER!r}, flush=True); sys.exit(3)", "exit code 3"),
+        ("sys.exit('no such thing')", "exit code 1: no such thing"),
+        ("", "exit code 0: it said nothing"),
+        ("os.kill(os.getpid(), 11)", "signal 11 (SIGSEGV)"),
     ],
 )
-def test_a_worker_that_dies_leaves_error_records(program, said):
-    records = list(launch(PLAN, 0, ("-c", program)))
-    assert len(records) == len(PLAN.points) == len({record.point for record in records})
-    failed = [record for record in records if record.error]
-    assert len(failed) == len(PLAN.points) - (ANSWER in program)
-    assert all(said in record.error for record in failed)
+def test_a_worker_that_dies_before_any_visit_fails_them_all(program, said):
+    records = list(launch(job(), ("-c", HEAR + program)))
+    assert {record.point for record in records} == set(PLAN.points) and len(records) == len(PLAN.points)
+    assert all(said in record.error for record in records)
+
+
+@pytest.mark.parametrize(
+    ("end", "said"), [("sys.exit(3)", "exit code 3"), ("os.kill(os.getpid(), 4)", "signal 4 (SIGILL)")]
+)
+def test_a_worker_that_dies_in_a_visit_fails_that_one(end, said):
+    (record,) = launch(job(), ("-c", f"{HEAR} say({VISITING!r}); {end}"))
+    assert record.point == READ and said in record.error
+
+
+def test_a_worker_that_is_killed_says_where():
+    with pytest.raises(Killed) as caught:
+        list(launch(job(), ("-c", f"{HEAR} say({VISITING!r}); os.kill(os.getpid(), 9)")))
+    assert caught.value.point == READ
+
+
+def test_a_worker_that_hangs_is_stopped():
+    plan = replace(PLAN, patience=0.5)
+    (record,) = launch(job(plan), ("-c", f"{HEAR} say({VISITING!r}); time.sleep(600)"))
+    assert record.point == READ and "no sign of life for 0.5 s" in record.error
 
 
 @pytest.mark.parametrize(
@@ -59,34 +189,68 @@ def test_a_worker_that_dies_leaves_error_records(program, said):
         "\xff",
         "{}",
         "[1]",
-        '{"launch": 0}',
+        "null",
+        '{"visiting": "nobody"}',
+        '{"record": {"launch": 0}}',
         ANSWER.replace('"traffic": {}', '"traffic": []'),
         ANSWER.replace('"read"', '"write"'),
     ],
 )
 def test_a_worker_that_talks_nonsense_is_stopped(line):
-    program = f"import sys, time; sys.stdin.read(); print({line!r}, flush=True); time.sleep(60)"
-    records = list(launch(PLAN, 0, ("-c", program)))
+    records = list(launch(job(), ("-c", f"{HEAR} say({line!r}); time.sleep(60)")))
     assert {record.point for record in records} == set(PLAN.points)
     assert all("no record" in record.error for record in records)
 
 
+def test_it_goes_on_only_when_it_is_told_to():
+    """A record must be kept before the next visit begins: the worker says how many go-aheads it had heard by then."""
+    second = json.loads(ANSWER)
+    second["record"]["point"] = plain(PLAN.points[1])
+    program = f"{HEAR} say({ANSWER!r}); sys.stdin.readline(); say({json.dumps(second)!r}); time.sleep(60)"
+    records = launch(job(), ("-c", program))
+    assert next(records).point == READ
+    assert next(records).point == PLAN.points[1]
+    records.close()
+
+
 def test_an_abandoned_launch_kills_its_worker(tmp_path):
     mark = tmp_path / "pid"
-    program = (
-        f"import os, sys, time; sys.stdin.read(); open({str(mark)!r}, 'w').write(str(os.getpid()));"
-        f"print({ANSWER!r}, flush=True); time.sleep(60)"
-    )
-    records = launch(PLAN, 0, ("-c", program))
+    program = f"{HEAR} open({str(mark)!r}, 'w').write(str(os.getpid())); say({ANSWER!r}); time.sleep(60)"
+    records = launch(job(), ("-c", program))
     next(records)
     records.close()
     assert subprocess.run(["kill", "-0", mark.read_text()], capture_output=True).returncode != 0
 
 
+def test_the_worker_dies_with_its_parent(tmp_path):
+    """Even in a visit, when nobody reads its pipes: the parent is killed while the first point is measured."""
+    plan = replace(PLAN, points=(READ,), samples=1, seconds=5.0)
+    program = (
+        "import os, signal, sys; from kvbench import runner; from kvbench.store import job; import json;"
+        "records = runner.launch(job(json.loads(sys.argv[1])));"
+        "Popen = runner.subprocess.Popen\n"
+        "def told(*a, **k):\n"
+        "    worker = Popen(*a, **k); print(worker.pid, flush=True); return worker\n"
+        "runner.subprocess.Popen = told; next(records)"
+    )
+    with subprocess.Popen(
+        [os.sys.executable, "-c", program, json.dumps(plain(job(plan)))], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        worker = int(parent.stdout.readline())
+        time.sleep(random.Random(1).uniform(0.5, 1.0))
+        parent.kill()
+    deadline = time.monotonic() + 10
+    while (
+        time.monotonic() < deadline and subprocess.run(["kill", "-0", str(worker)], capture_output=True).returncode == 0
+    ):
+        time.sleep(0.05)
+    assert subprocess.run(["kill", "-0", str(worker)], capture_output=True).returncode != 0
+
+
 def test_a_point_that_cannot_be_measured_is_an_error_of_its_own():
     """More memory than any machine has."""
     impossible = replace(READ, bytes=1 << 60)
-    records = {r.point: r for r in launch(replace(PLAN, points=(READ, impossible)), 0)}
+    records = {r.point: r for r in launch(job(replace(PLAN, points=(READ, impossible))))}
     assert records[READ].error == ""
     assert records[impossible].error and not records[impossible].samples
 
@@ -94,7 +258,7 @@ def test_a_point_that_cannot_be_measured_is_an_error_of_its_own():
 def test_every_launch_has_an_order_of_its_own_and_keeps_it():
     points = tuple(replace(READ, bytes=6 * 64 * n) for n in range(1, 9))
     plan = replace(PLAN, points=points, samples=1, seconds=1e-5)
-    first, again, second = ([r.point for r in launch(plan, number)] for number in (0, 0, 1))
+    first, again, second = ([r.point for r in launch(job(plan, number))] for number in (0, 0, 1))
     assert first == again != second
     assert set(first) == set(second) == set(points)
 
@@ -102,6 +266,6 @@ def test_every_launch_has_an_order_of_its_own_and_keeps_it():
 @pytest.mark.parametrize("op", ["read", "write", "write_nt", "copy", "copy_nt", "triad", "flops", "latency", "clock"])
 def test_every_probe(op):
     size = 0 if op in ("flops", "clock") else READ.bytes
-    (record,) = launch(replace(PLAN, points=(replace(READ, op=op, bytes=size, isa=default_library().isa()),)), 0)
+    (record,) = launch(job(replace(PLAN, points=(replace(READ, op=op, bytes=size, isa=default_library().isa()),))))
     assert record.error == ""
     assert record.steps > 0

@@ -1,11 +1,11 @@
-"""Values as JSON and back; files that are whole or not there."""
+"""Values as JSON and back, and what does not fit; files that are whole or not there."""
 
 import json
 
 import pytest
 
-from kvbench.model import Point, Probe, Record, Sample, Shape, Traffic
-from kvbench.store import plain, point, record, write_json
+from kvbench.model import Job, Plan, Point, Probe, Record, Sample, Shape, Traffic
+from kvbench.store import job, plain, point, record, write_json
 
 SHAPE = Shape(layers=2, batch=1, q_heads=8, kv_heads=2, head_dim=64, context=10, capacity=16)
 POINT = Point(
@@ -13,18 +13,78 @@ POINT = Point(
     prefetch="off", distance=0, scale="s", inner="n", block_tokens=16, shuffle=None, pad=64, deterministic=True,
 )  # fmt: skip
 PROBE = Probe("read", "i", (0, 1), "thp", 4096, 2048)
+SAMPLE = Sample("point", 3, 10, 0.25, (0.1, 0.15), 0.5, 1, 2, 0.01, 3)
+RECORD = Record(
+    4, POINT, (SAMPLE, SAMPLE), {"point": Traffic(*map(float, range(8)))}, {"huge_bytes": 5}, steps=6, layers=7,
+    slice_bytes=8, max_abs_err=0.5, error="e", part=1, began=1.75e9, wall=2.5, run="r",
+)  # fmt: skip
+
+
+def through_json(value):
+    return json.loads(json.dumps(plain(value)))
 
 
 @pytest.mark.parametrize("value", [POINT, PROBE])
 def test_points_come_back(value):
-    assert point(json.loads(json.dumps(plain(value)))) == value
+    assert point(through_json(value)) == value
 
 
-@pytest.mark.parametrize("value", [POINT, PROBE])
+@pytest.mark.parametrize("value", [RECORD, Record(0, PROBE, (), {}, {})])
 def test_records_come_back(value):
-    sample = Sample("point", 3, 10, 0.25, (0.1, 0.15), (0.2, 0.25), 1, 2)
-    whole = Record(4, value, (sample, sample), {"point": Traffic(*range(8))}, {"huge_bytes": 5}, steps=6, error="e")
-    assert record(json.loads(json.dumps(plain(whole)))) == whole
+    assert record(through_json(value)) == value
+
+
+def test_jobs_come_back():
+    plan = Plan((POINT, PROBE), 3, 2, 0.03, 7, "r", 9.5, "lib.so")
+    value = Job(plan, 1, 2, (PROBE,), {PROBE.name: {"point": 64}}, "folder")
+    assert job(through_json(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (["launch"], "4", "launch: '4' is no whole number"),
+        (["launch"], True, "launch: True is no whole number"),
+        (["launch"], -1, "launch: a number is negative or too large"),
+        (["layers"], 1 << 64, "layers: a number is negative or too large"),
+        (["wall"], float("inf"), "wall: a number is too large, or none"),
+        (["wall"], 1e29, "a visit of 1e+29 s"),
+        (["began"], 1e12, "at 1e+12 s"),
+        (["error"], None, "error: None is no text"),
+        (["surprise"], 1, "surprise: is not known"),
+        (["samples"], {}, "samples: {} is no list"),
+        (["samples", 1, "passes"], 1.5, "samples[1].passes: 1.5 is no whole number"),
+        (["samples", 1, "passes"], 0, "samples[1]: 0 passes"),
+        (["samples", 0, "seconds"], 0.0, "samples[0]: 10 passes in 0 s"),
+        (["samples", 0, "seconds"], float("nan"), "samples[0].seconds: a number is too large, or none"),
+        (["samples", 0, "pass_seconds"], [0.1, "x" * 99], "samples[0].pass_seconds[1]: 'xxx"),
+        (["traffic", "point"], 3, "traffic.point: 3 is no object"),
+        (["memory"], [], "memory: [] is no object"),
+        (["point", "cpus"], [], "cpus: there are none"),
+        (["point", "shape", "kv_heads"], 0, "shape: a size is 0"),
+        (["point", "deterministic"], 1, "point.deterministic: 1 is neither true nor false"),
+        (["point", "pad"], "64", "point.pad: '64' is no whole number"),
+        (["point"], "decode", "point: 'decode' is no object"),
+    ],
+)
+def test_what_does_not_fit_is_named(path, value, said):
+    facts = through_json(RECORD)
+    inner = facts
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    with pytest.raises(ValueError) as raised:
+        record(facts)
+    assert said in str(raised.value)
+    assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize("name", ["launch", "point", "samples", "memory"])
+def test_what_is_missing_is_named(name):
+    facts = through_json(RECORD)
+    del facts[name]
+    with pytest.raises(ValueError, match=f"{name}: is missing"):
+        record(facts)
 
 
 def test_a_file_is_replaced_whole(tmp_path):

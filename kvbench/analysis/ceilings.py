@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
+from kvbench.analysis.interval import interval
+from kvbench.analysis.launches import complete
 from kvbench.errors import BadArgument, NotComparable
 from kvbench.model import Ceiling, Machine, Probe, Record, Sample
 from kvbench.regime import Measured, classify
@@ -30,8 +32,7 @@ def ceilings(records: Iterable[Record], machine: Machine, measured: Measured | N
     """
     found: dict[tuple[str, Probe], list[Record]] = {}
     for record in records:
-        complete = not record.error and any(sample.program == "point" for sample in record.samples)
-        if isinstance(record.point, Probe) and complete:
+        if isinstance(record.point, Probe) and complete(record):
             found.setdefault((record.run, record.point), []).append(record)
     order = sorted(found, key=lambda key: (key[0], *_order(key[1])))
     return tuple(_ceiling(run, probe, found[run, probe], machine, measured) for run, probe in order)
@@ -57,7 +58,7 @@ def ceiling_for(
         level = None  # it covers footprints that have nothing in common
     if level is None and footprint is None and op not in WITHOUT_MEMORY:
         raise BadArgument(f"{op} ceiling: neither level nor footprint is given", "give one: every level has its own")
-    wanted = {"run": run, "cpus": _cpus(cpus), "pages": pages, "isa": isa}
+    wanted = {"run": run, "cpus": _cpus(cpus), "isa": isa} | ({} if op in WITHOUT_MEMORY else {"pages": pages})
     found = _matching(ceilings, op, wanted if level is None else wanted | {"level": level})
     if footprint is None:
         return _best(found)
@@ -89,8 +90,7 @@ def _ceiling(run: str, probe: Probe, records: list[Record], machine: Machine, me
         values = [value(record, sample) for sample in record.samples if sample.program == "point"]
         launches.setdefault(record.launch, []).extend(values)
     medians = sorted(median(values) for values in launches.values())
-    outside, quarter = _outside(len(medians)), len(medians) // 4
-    middle, low, high = median(medians), medians[outside], medians[-1 - outside]
+    middle, (low, high), quarter = median(medians), interval(medians, COVERAGE), len(medians) // 4
     core = probe.op in WITHOUT_MEMORY
     return Ceiling(
         run=run,
@@ -101,22 +101,14 @@ def _ceiling(run: str, probe: Probe, records: list[Record], machine: Machine, me
         high=high,
         samples=tuple(tuple(values) for values in launches.values()),
         stable=len(medians) > 1 and medians[-1 - quarter] - medians[quarter] <= SPREAD * middle,
-        huge=_huge(records),
+        huge=huge_share(records),
     )
 
 
-def _huge(records: list[Record]) -> float | None:
-    """The least share of any launch."""
+def huge_share(records: Iterable[Record]) -> float | None:
+    """The least share of any launch that is really on huge pages; None where there is no memory."""
     shares = [r.memory["huge_bytes"] / r.memory["resident_bytes"] for r in records if r.memory.get("resident_bytes")]
     return min(shares, default=None)
-
-
-def _outside(count: int) -> int:
-    """Values that may be left out at each end. The true median is missed if all the others lie on one side of it."""
-    outside, missed = 0, 2.0 ** (1 - count)
-    while (missed := missed + 2.0 * math.comb(count, outside + 1) / 2.0**count) <= 1 - COVERAGE:
-        outside += 1
-    return outside
 
 
 def _order(probe: Probe) -> tuple:

@@ -35,7 +35,6 @@ def profile(visit: Visit) -> dict[str, Any]:
 def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
     traffic, point = visit.traffic["point"], asdict(visit.point)
     passes = np.concatenate([s.pass_seconds for s in samples])
-    threads = np.array([s.thread_seconds for s in samples])
     return {
         "version": 1,
         "kernel": visit.point.kernel,
@@ -53,7 +52,7 @@ def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
         "pass_p99": float(np.quantile(passes, 0.99)),
         "pass_max": float(passes.max()),
         "passes": len(passes),
-        "thread_skew": float(np.median(threads.max(axis=1) / threads.mean(axis=1)) - 1.0),
+        "thread_skew": median(s.skew for s in samples),
         "stage_share": dict(zip(("qk", "softmax", "pv"), visit.stage_share, strict=False)),
         "max_abs_err": visit.max_abs_err,
         "layers": visit.layers,

@@ -85,7 +85,7 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
     plan = ceilings(machine, Scope(cpus, tiers, memory, pages, asked["quick"], asked["seed"]))
     plan = replace(plan, run=new_run())
     click.echo(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
-    return list(follow(run(plan), len(plan.points) * plan.launches, describe_record))
+    return list(follow(run(plan), len(plan.points) * plan.launches, lambda record: 1.0, describe_record))
 
 
 def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:

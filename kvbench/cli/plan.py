@@ -17,14 +17,14 @@ def command(suite: str, axes: tuple[str, ...], as_json: bool) -> None:
     SUITE is one of kvbench suites, or a path that ends in .toml. An axis is set as a suite sets it: --axis
     context=1k,8k --axis dtype=f16.
     """
-    from kvbench.plan import forecast
+    from kvbench.plan import forecast, refuse_too_large
     from kvbench.suite import find
     from kvbench.suite.override import from_options
 
     asked = find(suite)
     sweep = expanded(asked.with_axes(from_options(axes)) if axes else asked)
-    _refuse_nothing(sweep)
     seen = forecast(sweep)
+    refuse_too_large(sweep, seen)
     if as_json:
         click.echo(json.dumps(_facts(sweep, seen)))
     else:
@@ -45,19 +45,6 @@ def site() -> Any:
     return Site(describe(), available_memory())
 
 
-def _refuse_nothing(sweep: Any) -> None:
-    """Points that all need more than there is: nothing can be measured."""
-    from kvbench.errors import Refused
-    from kvbench.plan.sweep import MEMORY
-
-    large = [skip for skip in sweep.skips if skip.reason == MEMORY]
-    if large and not sweep.plan.points:
-        raise Refused(
-            f"{sweep.suite.source}: none of {len(large)} points fits memory, the first: {large[0].detail}",
-            "less context, layers or batch, or free some memory",
-        )
-
-
 def _facts(sweep: Any, seen: Any) -> dict[str, Any]:
     from kvbench.plan.forecast import FILL, READ
     from kvbench.store import plain
@@ -67,7 +54,7 @@ def _facts(sweep: Any, seen: Any) -> dict[str, Any]:
         "version": 1,
         "suite": sweep.suite.name,
         "question": sweep.suite.question,
-        "count": len(plan.points),
+        "count": len(sweep.points),
         "launches": plan.launches,
         "samples": plan.samples,
         "sample_time": plan.seconds,
@@ -79,7 +66,8 @@ def _facts(sweep: Any, seen: Any) -> dict[str, Any]:
             {"reason": reason, "count": len(skips), "detail": skips[0].detail, "example": _example(sweep, skips[0])}
             for reason, skips in _reasons(sweep.skips).items()
         ],
-        "points": [plain(point) for point in plan.points],
+        "points": [plain(point) for point in sweep.points],
+        "ceilings": [plain(point) for point in plan.points[len(sweep.points) :]],
     }
 
 
@@ -95,13 +83,13 @@ def _heading(sweep: Any, seen: Any) -> list[str]:
     plan = sweep.plan
     lines = [
         f"{sweep.suite.name}: {sweep.suite.question}",
-        f"  {len(plan.points)} points, {plan.launches} launches of {plan.samples} samples of {duration(plan.seconds)}, "
-        "each beside one of its twin",
+        f"  {len(sweep.points)} points and {len(plan.points) - len(sweep.points)} ceilings, {plan.launches} launches of "
+        f"{plan.samples} samples of {duration(plan.seconds)}",
         f"  time: about {span(seen.seconds)}, {seen.timed / seen.seconds:.0%} of it in samples "
         f"(assumed: a thread fills {FILL / GB:g} GB/s, all read {READ / GB:g} GB/s)",
     ]
     if seen.largest:
-        needs = f"{size(seen.memory)} for the largest point, {seen.largest.kernel} at context"
+        needs = f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context"
         lines.append(f"  memory: {needs} {seen.largest.shape.context}; {size(sweep.memory)} available")
     return lines
 

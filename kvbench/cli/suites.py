@@ -22,7 +22,7 @@ def command(as_json: bool) -> None:
     rows = [
         {
             "name": sweep.suite.name,
-            "count": len(sweep.plan.points),
+            "count": len(sweep.points),
             "seconds": forecast(sweep).seconds,
             "question": sweep.suite.question,
         }

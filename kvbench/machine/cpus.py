@@ -1,7 +1,6 @@
 """Logical CPUs: which are online, which this process may use, which of them are one core, one socket, one node."""
 
 import os
-from collections.abc import Iterable
 
 from kvbench.machine.files import Files
 from kvbench.machine.processors import processors
@@ -21,17 +20,6 @@ def cpu_list(text: str) -> frozenset[int]:
             raise ValueError(f"{part!r} is no range of CPUs")
         cpus.update(range(ends[0], ends[1] + 1))
     return frozenset(cpus)
-
-
-def cpu_text(cpus: Iterable[int]) -> str:
-    """{0, 1, 2, 5} as "0-2,5"."""
-    runs: list[list[int]] = []
-    for cpu in sorted(set(cpus)):
-        if runs and cpu == runs[-1][1] + 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def read_list(files: Files, path: str) -> frozenset[int]:

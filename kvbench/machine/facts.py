@@ -6,11 +6,10 @@ from dataclasses import asdict, replace
 
 from kvbench.machine import limits
 from kvbench.machine.caches import last_levels
-from kvbench.machine.cpus import cpu_text
 from kvbench.machine.files import Files
 from kvbench.machine.nodes import nodes_per_socket
 from kvbench.model import Cpu, DataCache, Fact, Node
-from kvbench.units import size
+from kvbench.units import cpu_text, size
 
 _NODES = "/sys/devices/system/node"
 _CACHES = "/sys/devices/system/cpu/cpu*/cache"

@@ -1,7 +1,7 @@
 """What control groups leave to this process: CPU quota and memory, from its own group up to the root."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -38,8 +38,17 @@ def quota_cpus(files: Files) -> float | None:
 
 def throttled(files: Files) -> Throttling | None:
     """Over all groups that this process is in; None where none counts. Two readings tell what happened between."""
-    counts = [counted for group in _groups(files, "cpu") if (counted := _table(files, f"{group}/cpu.stat"))]
-    counts = [counted for counted in counts if "nr_throttled" in counted]
+    return counted_in(files, throttle_tables(files))
+
+
+def throttle_tables(files: Files) -> tuple[str, ...]:
+    """The files that count; to find them takes longer than to read them."""
+    paths = (f"{group}/cpu.stat" for group in _groups(files, "cpu"))
+    return tuple(path for path in paths if "nr_throttled" in _table(files, path))
+
+
+def counted_in(files: Files, paths: Iterable[str]) -> Throttling | None:
+    counts = [counted for path in paths if "nr_throttled" in (counted := _table(files, path))]
     if not counts:
         return None
     return Throttling(

@@ -13,8 +13,8 @@ from itertools import chain, zip_longest
 
 from kvbench.errors import BadArgument
 from kvbench.machine.caches import last_levels
-from kvbench.machine.cpus import cpu_text
 from kvbench.model import Cpu, Machine
+from kvbench.units import cpu_text
 
 _WORDS = ("compact", "scatter", "domain", "node", "socket")
 

@@ -4,9 +4,8 @@ An L3 never spans sockets. NUMA nodes share one only inside a socket. There is n
 machine. Where there are as many as nodes, each belongs to one node.
 """
 
-from kvbench.machine.cpus import cpu_text
 from kvbench.model import Cpu, DataCache, Node
-from kvbench.units import MIB, size
+from kvbench.units import MIB, cpu_text, size
 
 _MOST_PER_CORE = 12 * MIB  # parts with stacked cache have so much; more is a share of something larger
 

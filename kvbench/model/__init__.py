@@ -3,7 +3,7 @@
 from kvbench.model.kernel import Kernel, Times, Traffic
 from kvbench.model.machine import Check, Cpu, DataCache, Fact, Machine, Node
 from kvbench.model.point import Point, Probe, Shape, Skip
-from kvbench.model.record import Ceiling, Plan, Record, Sample, Visit
+from kvbench.model.record import Ceiling, Job, Plan, Record, Sample, Visit
 
 __all__ = [
     "Ceiling",
@@ -11,6 +11,7 @@ __all__ = [
     "Cpu",
     "DataCache",
     "Fact",
+    "Job",
     "Kernel",
     "Machine",
     "Node",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvbench.model.kernel import kernel_id
+from kvbench.units import cpu_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,25 @@ class Point:
     def kernel(self) -> str:
         return kernel_id(self.op, self.variant, self.layout, self.dtype, self.isa)
 
+    @property
+    def name(self) -> str:
+        """All of it in one word: what two runs are joined by."""
+        s = self.shape
+        return "/".join(
+            (
+                self.kernel,
+                f"b{s.batch}.q{s.q_heads}.kv{s.kv_heads}.d{s.head_dim}",
+                f"ctx{s.context}.cap{s.capacity}.win{s.window}.layers{s.layers}",
+                f"cpu{cpu_text(self.cpus)}.{self.pages}.{self.residency}",
+                f"{self.prefetch}{self.distance}.{self.scale}.{self.inner}.block{self.block_tokens}",
+                f"order{_word(self.shuffle)}.pad{_word(self.pad)}.det{int(self.deterministic)}",
+            )
+        )
+
+
+def _word(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
 
 @dataclass(frozen=True, slots=True)
 class Probe:
@@ -65,6 +85,10 @@ class Probe:
     @property
     def kernel(self) -> str:
         return kernel_id(self.op, "-", "-", "-", self.isa)
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel}/bytes{self.bytes}.ahead{self.distance}/cpu{cpu_text(self.cpus)}.{self.pages}"
 
 
 @dataclass(frozen=True, slots=True)

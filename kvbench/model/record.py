@@ -8,16 +8,23 @@ from kvbench.model.point import Point, Probe
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One timed measurement of a program: `passes` passes in `seconds`. A round measures every program once."""
+    """One timed measurement of a program: `passes` passes in `seconds`. A round measures every program once.
+
+    What disturbed it: `skew`, how much longer the slowest thread worked than all on average; involuntary context
+    `switches` and page `faults` of the team; `steal`, seconds that a hypervisor took from the team's CPUs; `throttled`,
+    how often a quota or the heat stopped them.
+    """
 
     program: str
     round: int
     passes: int
     seconds: float
     pass_seconds: tuple[float, ...]
-    thread_seconds: tuple[float, ...]
+    skew: float
     switches: int
     faults: int
+    steal: float = 0.0
+    throttled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +51,43 @@ class Plan:
     seconds: float
     seed: int
     run: str = ""  # which run it is; its records bear the name, and are compared with no other run's
+    patience: float = 300.0  # seconds without a sign of life after which a visit has hung
+    library: str = ""  # path of the kernels' library; the installed one where none is named
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one process does of a launch: all of it, or as a new `part` what a process before it left undone."""
+
+    plan: Plan
+    launch: int
+    part: int
+    points: tuple[Point | Probe, ...]
+    passes: dict[str, dict[str, int]]  # by a point's name and program, as an earlier launch found them
+    references: str  # a folder where the run's processes leave each other what answers are checked against
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One visit of a point in a launch: all samples, or what went wrong."""
+    """One visit of a point in a launch: all samples, or what went wrong.
+
+    The point's program is "point", beside its witnesses: "twin" and "twin_ahead" (its prefetching form) and "core" of a
+    decode, "copy" and "copy_nt" of a store; probes have none.
+    """
 
     launch: int
     point: Point | Probe
     samples: tuple[Sample, ...]
     traffic: dict[str, Traffic]  # of one pass, by program
-    memory: dict[str, int]
+    memory: dict[str, int]  # as Arena.inspect()
     steps: int = 0  # of one pass of a probe
+    layers: int = 0  # slices in rotation
+    slice_bytes: int = 0
+    max_abs_err: float = 0.0
     error: str = ""
+    part: int = 0
+    began: float = 0.0  # seconds since 1970
+    wall: float = 0.0  # seconds that the visit took, with memory and checks
     run: str = ""
 
 

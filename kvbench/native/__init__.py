@@ -1,6 +1,6 @@
 """The only door to C. A library is opened by path, so two builds can stand side by side in one process."""
 
-from kvbench.native.arena import Arena, pages_given
+from kvbench.native.arena import Arena, Part, pages_given
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library, default_library, library_path
 from kvbench.native.ops import AHEAD, decode_task, probe_task, store_task
@@ -12,6 +12,7 @@ __all__ = [
     "Arena",
     "Cache",
     "Library",
+    "Part",
     "Task",
     "Team",
     "decode_task",

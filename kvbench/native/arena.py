@@ -1,5 +1,6 @@
 """Memory of a page kind that was asked for and can be verified."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,14 @@ def pages_given(size: int, library: Library | None = None) -> tuple[str, ...]:
             continue
         found.append(pages)
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some bytes of an arena, which must outlive it. `base`: the `uint8_t *` where they begin."""
+
+    base: Any
+    size: int
 
 
 class Arena:
@@ -61,6 +70,11 @@ class Arena:
     @property
     def size(self) -> int:
         return self.struct.bytes
+
+    def part(self, offset: int, size: int) -> Part:
+        if not 0 <= offset <= offset + size <= self.size:
+            raise BadArgument(f"bytes {offset} to {offset + size} are wanted", f"the arena has {self.size}")
+        return Part(self.base + offset, size)
 
     def view(self, dtype: Any = np.uint8) -> np.ndarray:
         """The memory as an array, writable."""

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kvbench.native.arena import Arena
+from kvbench.native.arena import Arena, Part
 from kvbench.native.library import Library
 from kvbench.native.task import Task
 
@@ -75,9 +75,9 @@ def probe_task(
     threads: int,
     *,
     isa: str,
-    to: Arena | None = None,
-    source: Arena | None = None,
-    second: Arena | None = None,
+    to: Arena | Part | None = None,
+    source: Arena | Part | None = None,
+    second: Arena | Part | None = None,
     size: int = 0,
     distance: int = 0,
     steps: int = 0,

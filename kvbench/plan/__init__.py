@@ -1,8 +1,23 @@
 """Which points answer a question on this machine."""
 
 from kvbench.plan.ceilings import Scope, ceilings, cpu_sets
-from kvbench.plan.forecast import Forecast, forecast
+from kvbench.plan.forecast import Forecast, forecast, refuse_too_large, visits
+from kvbench.plan.needs import needs_here
 from kvbench.plan.site import Site
 from kvbench.plan.sweep import Sweep, expand
+from kvbench.plan.witnesses import witnesses
 
-__all__ = ["Forecast", "Scope", "Site", "Sweep", "ceilings", "cpu_sets", "expand", "forecast"]
+__all__ = [
+    "Forecast",
+    "Scope",
+    "Site",
+    "Sweep",
+    "ceilings",
+    "cpu_sets",
+    "expand",
+    "forecast",
+    "needs_here",
+    "refuse_too_large",
+    "visits",
+    "witnesses",
+]

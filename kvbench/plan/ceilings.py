@@ -20,7 +20,7 @@ _SECOND = 1.5  # the larger footprint in DRAM, of the smaller one
 _FINE = 8  # footprints in an octave, to find regimes by
 _APART = 1.2  # steps of a staircase closer together than this are one
 _MEMORY_SHARE = 0.5  # of what is free, for the largest footprint
-_GRAIN = 6 * 64  # bytes: whole lines for one, two and three streams
+GRAIN = 6 * 64  # bytes: whole lines for one, two and three streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def _possible(counts: Iterable[float], far: float | None, memory: int, threads: 
 
     What memory does not hold becomes the most that it does.
     """
-    grain = _GRAIN * threads
+    grain = GRAIN * threads
     whole = (-(-count // grain) if far and count >= far else count // grain for count in counts)
     most = memory * _MEMORY_SHARE // grain
     return sorted({int(max(1, min(grains, most))) * grain for grains in whole})

@@ -1,70 +1,105 @@
 """How long a sweep takes and how much memory, before anything is measured. Its rates are assumed, and said to be."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kvbench.model import Point
-from kvbench.plan.needs import Needs
-from kvbench.plan.sweep import Sweep
-from kvbench.units import GB
+from kvbench.errors import Refused
+from kvbench.model import Plan, Point, Probe
+from kvbench.plan.needs import Needs, stores
+from kvbench.plan.sweep import MEMORY, Sweep
+from kvbench.units import GB, MIB, size
 
-FILL = 1.0 * GB  # bytes/s that one thread fills: random rows, on pages touched for the first time
+FILL = 0.5 * GB  # bytes/s that a thread fills: random rows, on pages touched for the first time
+REPEAT = 4.0 * GB  # bytes/s of the other slices
 FILLERS = 8  # threads that fill faster than fewer do
 READ = 10.0 * GB  # bytes/s of a walk, all threads
-START = 0.5  # seconds until a fresh process measures
-CALIBRATION = 0.5  # samples, to find out how many passes fill one
+START = 0.6  # seconds until a fresh process measures
+VISIT = 0.03  # seconds of a visit beside its samples and its memory
+SLICE = 1e-4  # seconds to prepare each slice
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
+PROCESS = 160 * MIB  # of the process itself
+_PATIENCE, _FILLED = 60.0, 0.02 * GB  # seconds that any visit is given, and bytes/s at which one may still prepare
+_SLOWER = 20  # times its forecast, and a visit still has not hung
+_LESS = "less context, layers or batch, or free some memory"
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Seconds of the whole run, and of them inside timed samples; the point that needs most memory, where any is."""
+    """Seconds of the whole run, and of them inside timed samples.
+
+    `memory`: bytes at the most; `largest`: the point that needs most, where any is. `patience`: seconds after which a
+    visit has hung.
+    """
 
     seconds: float
     timed: float
     largest: Point | None
     memory: int
+    patience: float
 
 
 def forecast(sweep: Sweep) -> Forecast:
     plan, needs = sweep.plan, sweep.needs
-    timed = sum(plan.samples * 2 * _sample(point, needs[point], plan.seconds) for point in plan.points)
-    beside = sum(2 * _beside(point, needs[point], plan.seconds, plan.samples) for point in plan.points)
-    launch = START + timed + beside + _filling(plan.points, needs)
-    largest = max(plan.points, key=lambda point: needs[point].memory, default=None)
-    memory = needs[largest].memory if largest else 0
-    return Forecast(plan.launches * launch, plan.launches * timed, largest, memory)
+    timed = {point: plan.samples * _samples(point, needs.get(point), plan.seconds) for point in plan.points}
+    each = visits(plan, needs)
+    filling = sum(_filling(needs).values())
+    largest = max(needs, key=lambda point: needs[point].memory, default=None)
+    arena = max((needed.arena for needed in needs.values()), default=0)
+    beside = max((needed.beside for needed in needs.values()), default=0)
+    longest = max(each.values(), default=0.0)
+    return Forecast(
+        seconds=plan.launches * (START + sum(each.values()) + filling),
+        timed=plan.launches * sum(timed.values()),
+        largest=largest,
+        memory=arena + beside + PROCESS if needs else 0,
+        patience=_PATIENCE + _SLOWER * longest + (arena + beside) / _FILLED,
+    )
 
 
-def _walk(needs: Needs) -> float:
-    return needs.walked * needs.layers / READ
+def visits(plan: Plan, needs: Mapping[Point, Needs]) -> dict[Point | Probe, float]:
+    """Seconds of each, once its memory stands."""
+    timed = {point: plan.samples * _samples(point, needs.get(point), plan.seconds) for point in plan.points}
+    return {point: timed[point] + VISIT + _beside(needs.get(point), timed[point], point) for point in plan.points}
 
 
-def _sample(point: Point, needs: Needs, seconds: float) -> float:
-    """A sample is one round over all slices at least."""
-    return max(seconds, _walk(needs))
+def refuse_too_large(sweep: Sweep, seen: Forecast) -> None:
+    """Before anything is allocated: a sweep of which nothing fits memory, or whose points do not do so together."""
+    large = [skip.detail for skip in sweep.skips if skip.reason == MEMORY]
+    if large and not sweep.needs:
+        raise Refused(f"{sweep.suite.source}: none of {len(large)} points fits memory, the first: {large[0]}", _LESS)
+    if seen.memory > sweep.memory:
+        raise Refused(
+            f"{sweep.suite.source} needs {size(seen.memory)} of memory, {size(sweep.memory)} are available", _LESS
+        )
 
 
-def _beside(point: Point, needs: Needs, seconds: float, samples: int) -> float:
-    """The untimed pass before each sample, calibration, and what evicting takes."""
-    sweeps = (EVICTED - 1) * samples * seconds if point.residency == "evicted" else 0.0
-    return CALIBRATION * _sample(point, needs, seconds) + samples * needs.walked / READ + sweeps
+def _samples(point: Point | Probe, needs: Needs | None, seconds: float) -> float:
+    """One of each program: the point, its twin in two forms and its core roof; or a store and two copies; or a probe.
+
+    A sample is one round over all slices at least.
+    """
+    if needs is None:
+        return seconds
+    walk = max(seconds, needs.footprint / READ)
+    return 3 * walk if stores(point) else 3 * walk + seconds
 
 
-def _filling(points: Iterable[Point], needs: dict[Point, Needs]) -> float:
-    """Points that differ only in how they walk share their memory."""
-    arenas = {
-        _arena(point, needs[point]): needs[point].slice_bytes
-        * needs[point].layers
-        / FILL
-        / min(len(point.cpus), FILLERS)
-        for point in points
+def _beside(needs: Needs | None, timed: float, point: Point | Probe) -> float:
+    if needs is None:
+        return 0.0
+    return SLICE * needs.layers + ((EVICTED - 1) * timed if point.residency == "evicted" else 0.0)
+
+
+def _filling(needs: dict[Point, Needs]) -> dict[tuple[object, ...], float]:
+    """By what points share their memory."""
+    return {
+        _room(point, needed): needed.slice_bytes / FILL / min(len(point.cpus), FILLERS) + needed.arena / REPEAT
+        for point, needed in needs.items()
     }
-    return sum(arenas.values())
 
 
-def _arena(point: Point, needs: Needs) -> tuple[object, ...]:
+def _room(point: Point, needs: Needs) -> tuple[object, ...]:
     facts = (point.layout, point.dtype, point.scale, point.inner, point.block_tokens, point.shuffle, point.pad)
     shape = point.shape
-    tokens = (shape.kv_heads, shape.head_dim, shape.batch, shape.context, shape.capacity)
-    return (facts, tokens, point.cpus, point.pages, needs.layers, point.op)
+    tokens = (shape.kv_heads, shape.head_dim, shape.batch, shape.context, shape.capacity, shape.window)
+    return (facts, tokens, point.pages, needs.layers, point.op)

@@ -1,12 +1,13 @@
 """What a point needs: bytes of a slice, slices in rotation, memory. Arithmetic alone; nothing is allocated."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from kvbench.model import Point
+from kvbench.model import Machine, Point, Probe
 from kvbench.native import Cache
+from kvbench.regime import far_bytes
 
 SIZED_BY = (
     "layout",
@@ -20,12 +21,25 @@ SIZED_BY = (
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Bytes of one layer's K and V, those of them that a pass walks, slices in rotation, bytes of all memory at a time."""
+    """Bytes of one layer's K and V, those of them that a pass walks, and slices in rotation.
+
+    Bytes of memory: `arena`, the slices with what is stored into them; `beside`, what evicts or is compared with them,
+    and the check's decoded copies.
+    """
 
     slice_bytes: int
     walked: int
     layers: int
-    memory: int
+    arena: int
+    beside: int
+
+    @property
+    def memory(self) -> int:
+        return self.arena + self.beside
+
+    @property
+    def footprint(self) -> int:
+        return self.walked * self.layers
 
 
 def needs(point: Point, far: int) -> Needs:
@@ -33,7 +47,12 @@ def needs(point: Point, far: int) -> Needs:
     count = slice_of(point)
     part = walked(point, count)
     slices = layers(point, part, far)
-    return Needs(count, part, slices, memory(point, count, slices, far))
+    return Needs(count, part, slices, slices * count + sources(point, slices), far + _check(point))
+
+
+def needs_here(points: Iterable[Point | Probe], machine: Machine) -> dict[Point, Needs]:
+    """Of each point. Probes have none."""
+    return {p: needs(p, far_bytes(machine, p.cpus)) for p in points if isinstance(p, Point)}
 
 
 def slice_of(point: Point) -> int:
@@ -66,10 +85,10 @@ def tokens_in(wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int,
 
 
 def walked(point: Point, count: int) -> int:
-    """Bytes of a slice of `count` bytes that a pass walks: a window leaves the rest out."""
+    """Bytes of a slice of `count` bytes that a pass walks: a window leaves the rest out, a prompt has sources."""
     shape = point.shape
     if stores(point) or not shape.window:
-        return count
+        return count + sources(point, 1)
     return max(1, count * min(shape.window, shape.context) // shape.capacity)
 
 
@@ -82,13 +101,17 @@ def layers(point: Point, part: int, far: int) -> int:
     return max(1, -(-far // part))
 
 
-def memory(point: Point, count: int, slices: int, far: int) -> int:
-    """The slices, what they are compared with, and the float64 copies of the check."""
+def sources(point: Point, slices: int) -> int:
+    """Bytes of float32 rows to store: each slice has its own, as in a model."""
+    tokens = {"append": 1, "bulk": point.shape.context}.get(point.op, 0)
+    return 2 * slices * point.shape.batch * tokens * point.shape.kv_heads * point.shape.head_dim * 4
+
+
+def _check(point: Point) -> int:
+    """K and V decoded, and three float64 copies of one head at a time."""
     shape = point.shape
     row = shape.batch * shape.context * shape.kv_heads * shape.head_dim
-    check = 2 * row * 4 + 3 * row // shape.kv_heads * 8 if row > 0 else 0
-    sources = 2 * slices * row * 4 if point.op == "bulk" else 0
-    return slices * count * (3 if stores(point) else 1) + sources + check + far
+    return 2 * row * 4 + 3 * row // shape.kv_heads * 8 if row > 0 else 0
 
 
 def stores(point: Point) -> bool:

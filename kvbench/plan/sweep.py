@@ -8,6 +8,7 @@ for grid in suite:
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any
 
@@ -15,6 +16,7 @@ from kvbench.errors import BadArgument, KvbenchError
 from kvbench.model import Plan, Point, Shape, Skip
 from kvbench.plan.needs import SIZED_BY, Needs, needs, tokens_in
 from kvbench.plan.site import L3_SHARE, Site
+from kvbench.plan.witnesses import witnesses
 from kvbench.suite import AXES, DEFAULTS, Relative, Suite, model
 from kvbench.suite.axes import BY_KERNEL, MOST, words
 from kvbench.suite.values import ALL, HEADS, Axes, Table
@@ -29,9 +31,9 @@ CLOSED, MEMORY = "L3 window not open", "does not fit memory"
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A suite expanded. `needs` and `asked` (the value of each axis as the suite has it) are of the plan's points.
+    """A suite expanded. The plan has its points, and then the probes that they are held against.
 
-    `memory`: bytes that there were.
+    `needs` and `asked` (the value of each axis as the suite has it) are of the points. `memory`: bytes that there were.
     """
 
     suite: Suite
@@ -40,6 +42,11 @@ class Sweep:
     needs: dict[Point, Needs]
     asked: dict[Point, _Facts]
     memory: int
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The plan's, without probes."""
+        return tuple(self.needs)
 
     def varying(self) -> dict[str, tuple[Any, ...]]:
         """The axes in which points differ, with the values they have."""
@@ -51,8 +58,8 @@ class _Left(Exception):
     """This combination is no point: the reason, and its particulars."""
 
 
-def expand(suite: Suite, site: Site, seed: int = 1) -> Sweep:
-    """Every point once, in the order of the file."""
+def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) -> Sweep:
+    """Every point once, in the order of the file. `only`: patterns as of a shell, for names of points."""
     asked: dict[Point, _Facts] = {}
     needed: dict[Point, Needs] = {}
     skips: dict[tuple[Any, ...], Skip] = {}
@@ -62,12 +69,13 @@ def expand(suite: Suite, site: Site, seed: int = 1) -> Sweep:
             continue
         try:
             point = _point(facts, site)
-            if point not in asked:
+            if point not in asked and (not only or any(fnmatchcase(point.name, pattern) for pattern in only)):
                 needed[point] = _fitting(point, site)
                 asked[point] = facts
         except _Left as left:
             skips.setdefault(tuple(facts.values()), Skip(facts, *left.args))
-    plan = Plan(tuple(asked), suite.launches, suite.samples, suite.seconds, seed)
+    points = (*asked, *witnesses(needed, site.machine))
+    plan = Plan(points, suite.launches, suite.samples, suite.seconds, seed)
     return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)
 
 

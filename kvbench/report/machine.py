@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.ceilings import WITHOUT_MEMORY
 from kvbench.analysis.machine import UNITS, Profile, staircase, usual_pages
-from kvbench.machine.cpus import cpu_text
 from kvbench.model import Ceiling, Fact, Machine
 from kvbench.regime import dram_bytes
-from kvbench.units import counted, size
+from kvbench.units import counted, cpu_text, size
 
 _BAR = 40  # characters, for the highest rate
 _EIGHTHS = " ▏▎▍▌▋▊▉"

@@ -11,9 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from kvbench.analysis.machine import Profile, usual_pages
-from kvbench.machine.cpus import cpu_text
 from kvbench.model import Ceiling
-from kvbench.units import counted, size
+from kvbench.units import counted, cpu_text, size
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # told apart by the colour-blind
 _MARKS = "os^Dv<"

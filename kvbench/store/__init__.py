@@ -1,6 +1,8 @@
-"""Values as JSON, and files that are whole or not there."""
+"""Values as JSON, files that are whole or not there, and the directory that holds a run."""
 
 from kvbench.store.files import write_json
-from kvbench.store.values import plain, point, record
+from kvbench.store.manifest import Manifest
+from kvbench.store.run import RunDirectory
+from kvbench.store.values import job, machine, plain, point, record
 
-__all__ = ["plain", "point", "record", "write_json"]
+__all__ = ["Manifest", "RunDirectory", "job", "machine", "plain", "point", "record", "write_json"]

@@ -1,9 +1,17 @@
-"""Values as JSON objects and back. A point says by its own fields whether it is a Point or a Probe."""
+"""Values as JSON objects and back. A point says by its own fields whether it is a Point or a Probe.
 
-from dataclasses import asdict
+What was read can be computed with: no count that is divided by is 0, no time is negative.
+"""
+
+import json
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
-from kvbench.model import Point, Probe, Record, Sample, Shape, Traffic
+from kvbench.model import Job, Machine, Point, Probe, Record
+from kvbench.store.typed import read
+
+SECONDS = (1e-9, 1e9)  # of anything that was timed
+_LATEST = 1e11  # seconds since 1970 that still are a date
 
 
 def plain(value: Any) -> Any:
@@ -11,23 +19,65 @@ def plain(value: Any) -> Any:
     return asdict(value)
 
 
-def point(facts: dict[str, Any]) -> Point | Probe:
-    facts = facts | {"cpus": tuple(facts["cpus"])}
-    if "shape" in facts:
-        return Point(**facts | {"shape": Shape(**facts["shape"])})
-    return Probe(**facts)
+def line(value: Any) -> str:
+    """Any values, those of the model among them, as JSON in one line. ValueError where a number is none."""
+    return json.dumps(value, default=_by_fields, allow_nan=False, separators=(",", ":"))
 
 
-def record(facts: dict[str, Any]) -> Record:
-    return Record(
-        **facts
-        | {
-            "point": point(facts["point"]),
-            "samples": tuple(_sample(sample) for sample in facts["samples"]),
-            "traffic": {name: Traffic(**traffic) for name, traffic in facts["traffic"].items()},
-        }
-    )
+def _by_fields(value: Any) -> dict[str, Any]:
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    raise TypeError(f"{value!r} is no value of JSON")
 
 
-def _sample(facts: dict[str, Any]) -> Sample:
-    return Sample(**facts | {name: tuple(facts[name]) for name in ("pass_seconds", "thread_seconds")})
+def parsed(text: str) -> Any:
+    """ValueError or RecursionError where it is no JSON, or names a key twice."""
+    return json.loads(text, object_pairs_hook=_each_once, parse_constant=_no_constant)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _no_constant(word: str) -> None:
+    raise ValueError(f"{word} is no number")
+
+
+def point(facts: Any) -> Point | Probe:
+    """ValueError where it is none."""
+    return checked(read(Point | Probe, facts))
+
+
+def checked(found: Point | Probe) -> Point | Probe:
+    if not found.cpus:
+        raise ValueError("cpus: there are none")
+    if isinstance(found, Point):
+        shape = found.shape
+        if not min(shape.batch, shape.q_heads, shape.kv_heads, shape.head_dim, shape.context, shape.capacity):
+            raise ValueError("shape: a size is 0")
+    return found
+
+
+def job(facts: Any) -> Job:
+    """ValueError where it is none."""
+    return read(Job, facts)
+
+
+def machine(facts: Any) -> Machine:
+    """ValueError where it is none."""
+    return read(Machine, facts)
+
+
+def record(facts: Any) -> Record:
+    """ValueError where it is none. Its point may be read already."""
+    found = read(Record, facts)
+    checked(found.point)
+    for number, sample in enumerate(found.samples):
+        if not sample.passes or not SECONDS[0] <= sample.seconds <= SECONDS[1]:
+            raise ValueError(f"samples[{number}]: {sample.passes} passes in {sample.seconds:g} s")
+    if not 0 <= found.began <= _LATEST or not 0 <= found.wall <= SECONDS[1]:
+        raise ValueError(f"a visit of {found.wall:g} s at {found.began:g} s")
+    return found

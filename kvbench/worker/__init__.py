@@ -1,6 +1,5 @@
 """Measuring: memory, programs, and the one timed loop of the Python side. A launch is a process of its own."""
 
-from kvbench.worker.bench import Bench
 from kvbench.worker.visit import visit
 
-__all__ = ["Bench", "visit"]
+__all__ = ["visit"]

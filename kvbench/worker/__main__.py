@@ -1,20 +1,42 @@
-"""The process of one launch: a job as JSON on standard input, a record a line on standard output."""
+"""The process of one launch. Standard input: a job as a line of JSON, then a line for every go-ahead. Standard output:
+for each point a line that names it when its visit begins, and a line with its record when it ends.
 
+It waits for a go-ahead after each record, so that whoever keeps them is asleep again while samples are taken.
+"""
+
+import ctypes
 import json
+import os
+import signal
 import sys
 from typing import TextIO
 
-from kvbench.native import default_library
-from kvbench.store import plain, point
+from kvbench.model import Record
+from kvbench.native import Library, default_library
+from kvbench.store import job, plain
 from kvbench.worker.launch import launch
 
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
-def serve(job: TextIO, records: TextIO) -> None:
-    asked = json.load(job)
-    points = [point(facts) for facts in asked["points"]]
-    for record in launch(default_library(), asked["launch"], points, asked["samples"], asked["seconds"], asked["seed"]):
-        records.write(json.dumps(plain(record)) + "\n")
-        records.flush()
+
+def serve(asked: TextIO, answers: TextIO) -> None:
+    facts = json.loads(asked.readline())
+    _end_with(facts.pop("parent"))
+    todo = job(facts)
+    library = Library(todo.plan.library) if todo.plan.library else default_library()
+    for found in launch(library, todo):
+        ended = isinstance(found, Record)
+        answers.write(json.dumps({"record": plain(found)} if ended else {"visiting": found.name}) + "\n")
+        answers.flush()
+        if ended and not asked.readline():
+            return  # nobody asks for more
+
+
+def _end_with(parent: int) -> None:
+    """A parent that is killed cannot stop a kernel that hangs: the system does."""
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        raise SystemExit
 
 
 if __name__ == "__main__":

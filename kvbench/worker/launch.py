@@ -1,37 +1,110 @@
-"""One launch: all points, in a random order of its own, those that share memory one after another."""
+"""One launch, or what is left of it: all points, in a random order of its own, those that share memory together.
+
+for group in shuffled(groups):
+    for point in shuffled(group):
+        announce the point
+        make the group's memory, unless it stands
+        verify, measure beside the witnesses, verify
+        a record
+"""
 
 import random
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Self
 
 from kvbench.errors import KvbenchError
-from kvbench.model import Probe, Record
+from kvbench.machine import describe
+from kvbench.machine.disturbances import Disturbances
+from kvbench.model import Job, Point, Probe, Record
 from kvbench.native import Library
-from kvbench.worker.probing import streams, visits
+from kvbench.plan import needs_here
+from kvbench.worker import probing, room
+from kvbench.worker.answers import Answers
+from kvbench.worker.bench import Bench
+from kvbench.worker.ground import Ground
+from kvbench.worker.loop import rounds
 
 
-def launch(
-    library: Library, number: int, probes: Sequence[Probe], samples: int, seconds: float, seed: int
-) -> Iterator[Record]:
-    """A record for every probe; one that cannot be measured has an error in place of samples."""
-    shuffled = random.Random(f"{seed}/{number}")
-    for group in _groups(library, probes, shuffled):
-        left = list(group)
-        while left:
-            try:
-                for record in visits(library, number, tuple(left), samples, seconds, shuffled.randrange(1 << 32)):
-                    left.pop(0)
-                    yield record
-            except KvbenchError as error:  # of this one; the others get their chance
-                yield Record(number, left.pop(0), (), {}, {}, error=str(error))
+def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
+    """Each point when its visit begins, then its record; one that cannot be measured has an error in place of samples."""
+    visitor = _Visitor(library, job)
+    with visitor:
+        for group in visitor.groups():
+            for point in group:
+                yield point
+                began, start = time.time(), time.perf_counter()
+                try:
+                    found = visitor.record(point)
+                except (KvbenchError, MemoryError) as error:  # of this one; the others get their chance
+                    found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory")
+                yield replace(found, part=job.part, began=began, wall=time.perf_counter() - start)
+            visitor.leave()
 
 
-def _groups(library: Library, probes: Sequence[Probe], shuffled: random.Random) -> list[list[Probe]]:
-    groups: dict[tuple[object, ...], list[Probe]] = {}
-    for probe in probes:
-        key = (probe.cpus, probe.pages, probe.bytes, probe.op == "latency", streams(library, probe.op))
-        groups.setdefault(key, []).append(probe)
-    order = list(groups.values())
-    shuffled.shuffle(order)
-    for group in order:
-        shuffled.shuffle(group)
-    return order
+class _Visitor:
+    """Keeps the memory of one group at a time."""
+
+    def __init__(self, library: Library, job: Job) -> None:
+        self._library, self._job = library, job
+        self._random = random.Random(f"{job.plan.seed}/{job.launch}/{job.part}")
+        self._machine, self._answers, self._group = describe(), Answers(job.references), ExitStack()
+        self._needs = needs_here(job.points, self._machine)
+        most: dict[str, int] = {}
+        for point, needed in self._needs.items():
+            most[point.pages] = max(most.get(point.pages, 0), needed.arena + _LINE)
+        self._ground = Ground(library, self._machine, most)
+        self._room: room.Room | probing.Grounds | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+        self._ground.close()
+
+    def leave(self) -> None:
+        self._group.close()
+        self._room = None
+
+    def groups(self) -> list[list[Point | Probe]]:
+        found: dict[tuple[object, ...], list[Point | Probe]] = {}
+        for point in self._job.points:
+            found.setdefault(self._key(point), []).append(point)
+        order = list(found.values())
+        self._random.shuffle(order)
+        for group in order:
+            self._random.shuffle(group)
+        return order
+
+    def _key(self, point: Point | Probe) -> tuple[object, ...]:
+        if isinstance(point, Probe):
+            return probing.group(self._library, point)
+        return room.key(point, self._needs[point].layers, self._ground)
+
+    def record(self, point: Point | Probe) -> Record:
+        seed, watch = self._random.randrange(1 << 32), Disturbances(point.cpus).read
+        if isinstance(point, Probe):
+            self._room = self._room or self._group.enter_context(probing.Grounds(self._library, point))
+            return self._room.record(point, self._job, seed, watch)
+        self._room = self._room or self._group.enter_context(room.Room(point, self._ground))
+        with Bench(point, self._room, self._answers) as bench:
+            error = bench.verify()
+            plan, passes = self._job.plan, self._job.passes.get(point.name)
+            taken = tuple(rounds(bench.team, bench.programs, plan.samples, plan.seconds, seed, passes, watch))
+            error = max(error, bench.verify())
+            return Record(
+                launch=self._job.launch,
+                point=point,
+                samples=tuple(replace(sample, pass_seconds=()) for sample in taken),
+                traffic={program.name: program.traffic() for program in bench.programs},
+                memory=self._room.memory,
+                layers=self._room.layers,
+                slice_bytes=self._room.slice_bytes,
+                max_abs_err=error,
+            )
+
+
+_LINE = 64  # between slices and sources

@@ -2,18 +2,21 @@
 
 for round in rounds:
     for program in shuffled(programs):
-        one untimed pass            # its own data into the caches, its threads awake
+        one untimed pass            # its own data into the caches, unless it is too much for them
         timed: `passes` passes      # round robin over the program's tasks (layers)
 """
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
+from kvbench.machine.disturbances import Disturbed
 from kvbench.model import Sample, Traffic
 from kvbench.native import Task, Team
+
+_WARM = 16  # a sample of fewer passes walks more than caches keep from one program to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +45,39 @@ def passes_for(team: Team, program: Program, seconds: float) -> int:
         passes *= max(2, min(16, int(seconds / 2 / max(taken, 1e-9))))
 
 
-def rounds(team: Team, programs: Sequence[Program], samples: int, seconds: float, seed: int = 0) -> Iterator[Sample]:
-    """`samples` rounds over all programs, about `seconds` for each sample."""
+def rounds(
+    team: Team,
+    programs: Sequence[Program],
+    samples: int,
+    seconds: float,
+    seed: int = 0,
+    passes: Mapping[str, int] | None = None,
+    watch: Callable[[], Disturbed] = lambda: Disturbed(0.0, 0),
+) -> Iterator[Sample]:
+    """`samples` rounds over all programs, about `seconds` for each sample, or `passes` where they are known already.
+
+    `watch` tells what has disturbed the team so far.
+    """
     shuffled = random.Random(seed)
-    passes = {program.name: passes_for(team, program, seconds) for program in programs}
+    known = passes or {}
+    counts = {p.name: known.get(p.name) or passes_for(team, p, seconds) for p in programs}
+    now = watch()
     for number in range(samples):
         for program in shuffled.sample(programs, len(programs)):
-            team.run(program.tasks[-1])
-            times = team.run(*program.tasks, passes=passes[program.name], between=program.between)
+            if counts[program.name] >= _WARM:
+                team.run(program.tasks[-1])
+            times = team.run(*program.tasks, passes=counts[program.name], between=program.between)
+            before, now = now, watch()
+            disturbed = now.since(before)
             yield Sample(
                 program=program.name,
                 round=number,
-                passes=passes[program.name],
+                passes=counts[program.name],
                 seconds=times.seconds,
                 pass_seconds=times.pass_seconds,
-                thread_seconds=times.thread_seconds,
+                skew=max(times.thread_seconds) * len(times.thread_seconds) / sum(times.thread_seconds) - 1.0,
                 switches=times.switches,
                 faults=times.faults,
+                steal=disturbed.steal,
+                throttled=disturbed.throttled,
             )

@@ -1,13 +1,15 @@
 """Visits of probes. Those that walk the same memory share it, first touched by the threads that read it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
-from kvbench.model import Probe, Record
+from kvbench.machine.disturbances import Disturbed
+from kvbench.model import Job, Probe, Record
 from kvbench.native import Arena, Library, Task, Team, probe_task
 from kvbench.units import MIB
 from kvbench.worker.loop import Program, rounds
@@ -33,27 +35,42 @@ def streams(library: Library, op: str) -> int:
     return {"copy": 2, "copy_nt": 2, "triad": 3}.get(op, 1)
 
 
-def visits(
-    library: Library, launch: int, probes: Sequence[Probe], samples: int, seconds: float, seed: int
-) -> Iterator[Record]:
-    """One record for each probe. They have the CPUs, pages, bytes and number of streams in common."""
-    first = probes[0]
-    with ExitStack() as owned:
-        team = owned.enter_context(Team(len(first.cpus), first.cpus, library))
-        buffers = _buffers(owned, team, first, streams(library, first.op))
-        memory = buffers[0].inspect() if buffers else {}
-        for probe in probes:
-            with _task(library, probe, buffers) as task:
-                program = Program("point", (task,))
-                taken = rounds(team, [program], samples, seconds, seed)
-                yield Record(
-                    launch=launch,
-                    point=probe,
-                    samples=tuple(replace(sample, pass_seconds=()) for sample in taken),
-                    traffic={"point": task.traffic()},
-                    memory=memory,
-                    steps=steps(probe),
-                )
+class Grounds:
+    """The buffers of probes that have CPUs, pages, bytes and number of streams in common."""
+
+    def __init__(self, library: Library, probe: Probe) -> None:
+        self._library, self._owned = library, ExitStack()
+        try:
+            self._team = self._owned.enter_context(Team(len(probe.cpus), probe.cpus, library))
+            self._buffers = _buffers(self._owned, self._team, probe, streams(library, probe.op))
+        except BaseException:
+            self._owned.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._owned.close()
+
+    def record(self, probe: Probe, job: Job, seed: int, watch: Callable[[], Disturbed]) -> Record:
+        with _task(self._library, probe, self._buffers) as task:
+            program = Program("point", (task,))
+            passes = job.passes.get(probe.name)
+            taken = rounds(self._team, [program], job.plan.samples, job.plan.seconds, seed, passes, watch)
+            return Record(
+                launch=job.launch,
+                point=probe,
+                samples=tuple(replace(sample, pass_seconds=()) for sample in taken),
+                traffic={"point": task.traffic()},
+                memory=self._buffers[0].inspect() if self._buffers else {},
+                steps=steps(probe),
+            )
+
+
+def group(library: Library, probe: Probe) -> tuple[object, ...]:
+    """Probes with the same answer share their buffers. Latency makes a chain of its own of them."""
+    return (probe.cpus, probe.pages, probe.bytes, probe.op == "latency", streams(library, probe.op))
 
 
 def _buffers(owned: ExitStack, team: Team, probe: Probe, count: int) -> list[Arena]:

@@ -1,15 +1,14 @@
-"""A visit: verify, measure, verify again. A wrong answer is an error, never a number."""
+"""One point in depth: verify, measure beside every witness there is, verify again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-import numpy as np
-
-from kvbench.errors import WrongAnswer
 from kvbench.model import Point, Sample, Visit
-from kvbench.native import Library
-from kvbench.oracle import attention, tolerance
+from kvbench.native import Library, default_library
+from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
-from kvbench.worker.loop import rounds
+from kvbench.worker.ground import Ground
+from kvbench.worker.loop import Program, rounds
+from kvbench.worker.room import Room
 
 
 def visit(
@@ -20,61 +19,44 @@ def visit(
     library: Library | None = None,
 ) -> Visit:
     """`samples` rounds of about `seconds` per sample."""
-    with Bench(point, library) as bench:
-        error = _verify(bench)
+    with (
+        Ground(library or default_library()) as ground,
+        Room(point, ground) as room,
+        Bench(point, room, Answers()) as bench,
+    ):
+        programs = [*bench.programs, *more(bench)]
+        error = bench.verify()
         taken = []
-        for sample in rounds(bench.team, bench.programs, samples, seconds):
+        for sample in rounds(bench.team, programs, samples, seconds):
             taken.append(sample)
             progress(sample)
-        error = max(error, _verify(bench))
+        error = max(error, bench.verify())
         return Visit(
             point=point,
-            traffic={program.name: program.traffic() for program in bench.programs},
+            traffic={program.name: program.traffic() for program in programs},
             samples=tuple(taken),
             stage_share=_stages(bench),
             max_abs_err=error,
-            layers=bench.layers,
-            slice_bytes=bench.slice_bytes,
-            memory=bench.arena.inspect(),
+            layers=room.layers,
+            slice_bytes=room.slice_bytes,
+            memory=room.memory,
         )
+
+
+def more(bench: Bench) -> Iterator[Program]:
+    """Read ceilings: of the point's footprint, and of memory where a cache may help that. The other kind of stores."""
+    if bench.stores and bench.point.op == "bulk":
+        yield Program("other", bench.stored(bench.point.variant != "nt"), bench.between)
+    yield from bench.reads("ceiling", bench.room.slices, bench.between)
+    if not bench.stores:
+        if bench.room.slices.size < bench.room.far_bytes:
+            yield from bench.reads("dram", bench.far())
+        yield bench.fma()
 
 
 def _stages(bench: Bench) -> tuple[float, ...]:
     """Shares of QK, softmax and PV from a run of its own: reading the clock between them costs a little."""
     if bench.stores or bench.point.variant == "perhead":
         return ()
-    return bench.team.run(*bench.staged.tasks, passes=len(bench.staged.tasks)).stage_share
-
-
-def _verify(bench: Bench) -> float:
-    """The largest error of the first and the last slice."""
-    check = _verify_store if bench.stores else _verify_decode
-    return max(check(bench, layer) for layer in {0, bench.layers - 1})
-
-
-def _verify_decode(bench: Bench, layer: int) -> float:
-    point, cache, out = bench.point, bench.caches[layer], bench.out[layer]
-    out[:] = np.nan
-    bench.team.run(bench.programs[0].tasks[layer])
-    k, v = cache.numpy()
-    wanted = attention(bench.q, k, v, cache.lengths, cache.window)
-    error = float(np.abs(out - wanted).max())
-    if not error <= tolerance(v, point.shape.context):
-        raise WrongAnswer(f"{point.kernel} is off by {error:.3g}", "run kvbench verify, and report what it says")
-    return error
-
-
-def _verify_store(bench: Bench, layer: int) -> float:
-    """What was stored reads back as the source, up to the format's own rounding."""
-    point, cache, source = bench.point, bench.caches[layer], bench.sources[layer]
-    bench.team.run(bench.programs[0].tasks[layer])
-    first = int(cache.lengths[0])
-    cache.lengths[:] = point.shape.context
-    k, v = cache.numpy()
-    cache.lengths[:] = first
-    error = float(np.abs(np.stack([k, v])[:, :, first:] - source).max())
-    if not error <= np.abs(source).max() / 128:
-        raise WrongAnswer(
-            f"{point.kernel} stores rows off by {error:.3g}", "run kvbench verify, and report what it says"
-        )
-    return error
+    tasks = bench.staged().tasks
+    return bench.team.run(*tasks, passes=len(tasks)).stage_share

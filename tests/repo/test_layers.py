@@ -18,8 +18,9 @@ RANKS = {
     2: {"native", "store", "regime"},
     3: {"machine", "peers"},
     4: {"suite", "plan", "worker", "runner", "analysis"},
-    5: {"report", "gate", "lab", "exports", "verify"},
-    6: {"cli"},
+    5: {"report", "gate", "lab", "exports", "verify", "results"},
+    6: {"session"},
+    7: {"cli"},
 }
 CHAIN = ["suite", "plan", "worker", "runner"]  # within rank 4 the measuring half is itself a line
 RANK = {module: rank for rank, modules in RANKS.items() for module in modules}

@@ -2,9 +2,9 @@
 
 from math import floor
 
-from kvbench.machine.cpus import cpu_text
 from kvbench.machine.preflight.check import Finding, check, ok, warn
 from kvbench.machine.preflight.scene import Scene
+from kvbench.units import cpu_text
 
 
 @check("allowed CPUs", "CPUs outside the mask may work for others, in the same last-level cache and on the same memory")

@@ -1,0 +1,159 @@
+"""A run as tidy tables: a row for each sample, and one for each point with all that is known of it."""
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import pandas as pd
+
+from kvbench.analysis.bound import bound
+from kvbench.analysis.ceilings import ceilings as ceilings_of
+from kvbench.analysis.ceilings import huge_share
+from kvbench.analysis.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
+from kvbench.analysis.disturbance import disturbed
+from kvbench.analysis.l3 import claim
+from kvbench.analysis.launches import Estimate, Measured, complete, measured
+from kvbench.analysis.roofs import COPY, READ, Roofs
+from kvbench.errors import BadArgument
+from kvbench.model import Ceiling, Machine, Point, Probe, Record, Traffic
+from kvbench.regime import Measured as Capacities
+from kvbench.units import GB
+
+_TWIN = ("twin_gbps", ("twin", "twin_ahead"))  # what a decode is a share of: its column, and its two forms
+_COPY = ("copy_gbps", ("copy", "copy_nt"))  # and a store
+
+
+def samples(records: Sequence[Record]) -> pd.DataFrame:
+    """One row for each sample of every program, of points and probes alike. Visits that failed have none."""
+    places: dict[Point | Probe, int] = {}
+    of_point, rows, moved = [], [], []
+    for record in records:
+        if record.error:
+            continue
+        place, threads = places.setdefault(record.point, len(places)), len(record.point.cpus)
+        for s in record.samples:
+            of_point.append(place)
+            moved.append((record.traffic[s.program].compulsory, record.traffic[s.program].flops))
+            own = (s.program, record.launch, record.part, s.round, s.passes, s.seconds, 0.0, 0.0, 0.0)
+            rows.append((*own, s.skew, s.switches, s.faults, s.steal, s.throttled, disturbed(s, threads)))
+    found = table(rows, SAMPLE)
+    seconds = found["seconds"] / found["passes"].astype(float)
+    counts = pd.DataFrame(moved, columns=["gbps", "gflops"], dtype=float)
+    found["seconds_per_pass"] = seconds
+    found[["gbps", "gflops"]] = counts.where(counts > 0).div(seconds, axis=0) / GB
+    points = table(map(facts, places), EITHER).take(of_point).reset_index(drop=True)
+    return pd.concat([points, found], axis=1)
+
+
+def points(
+    records: Sequence[Record],
+    machine: Machine,
+    ceilings: Sequence[Ceiling] | None = None,
+    capacities: Capacities | None = None,
+) -> pd.DataFrame:
+    """One row for each point, sorted by what it is. Points that failed have an error, and no numbers.
+
+    `ceilings`: those of these records where none are given. `capacities`: of the caches, as they were seen to be where
+    that is not as declared.
+    """
+    runs = sorted({record.run for record in records})
+    if len(runs) > 1:
+        raise BadArgument(f"records of {len(runs)} runs: {', '.join(runs)}", "one table for each run")
+    if ceilings is None:
+        ceilings = ceilings_of(records, machine, capacities)
+    roofs = Roofs(machine, ceilings, "".join(runs), capacities)
+    visits: dict[Point, list[Record]] = {}
+    for record in records:
+        if isinstance(record.point, Point):
+            visits.setdefault(record.point, []).append(record)
+    found = table((_row(point, own, roofs) for point, own in visits.items()), POINT | FOUND)
+    order = [name for name in POINT if name not in ("name", "kernel")]
+    return found.sort_values(order, ignore_index=True)
+
+
+# ---- one point -------------------------------------------------------------------------------------------------------
+
+
+def _row(point: Point, records: Sequence[Record], roofs: Roofs) -> dict[str, Any]:
+    good = [record for record in records if complete(record)]
+    lost = {record.launch for record in records} - {record.launch for record in good}
+    errors = [record.error or "no sample was taken" for record in records if record.launch in lost]
+    row = facts(point) | {"launches": 0, "samples": 0, "failed": len(lost), "error": errors[0] if errors else ""}
+    if not good:
+        return row
+    found, traffic = measured(good), good[0].traffic["point"]
+    footprint = good[0].layers * traffic.compulsory
+    row |= _rates(found, traffic) | _visits(good, len(point.cpus))
+    row |= {"layers": good[0].layers, "slice_bytes": good[0].slice_bytes, "footprint": footprint}
+    witnesses = _witnesses(point, found)
+    row |= witnesses | _against(point, found, footprint, roofs)
+    row["bound"] = bound(witnesses.get("efficiency"), witnesses.get("core_fraction"), row["skew"])
+    return row
+
+
+def _rates(found: Measured, traffic: Traffic) -> dict[str, Any]:
+    seconds = found.seconds["point"]
+    return {
+        "launches": seconds.launches,
+        **_enclosed("seconds", seconds),
+        "spread": seconds.spread,
+        "confidence": seconds.confidence,
+        **_enclosed("gbps", found.rates["point"]),
+        "gflops": traffic.flops / seconds.median / GB if traffic.flops else None,
+        "ai": traffic.ai if traffic.flops else None,
+        "compulsory_bytes": traffic.compulsory,
+    }
+
+
+def _enclosed(name: str, found: Estimate) -> dict[str, float]:
+    return {name: found.median, f"{name}_low": found.low, f"{name}_high": found.high}
+
+
+def _visits(records: Sequence[Record], threads: int) -> dict[str, Any]:
+    taken = [sample for record in records for sample in record.samples]
+    own = [sample for sample in taken if sample.program == "point"]
+    return {
+        "samples": len(own),
+        "skew": median(sample.skew for sample in own),
+        "disturbed": sum(disturbed(sample, threads) for sample in taken) / len(taken),
+        "huge": huge_share(records),
+        "max_abs_err": max(record.max_abs_err for record in records),
+    }
+
+
+def _witnesses(point: Point, found: Measured) -> dict[str, Any]:
+    """The point beside what was measured in the same rounds: a witness counts with the better of its two forms."""
+    row: dict[str, Any] = {}
+    rate, forms = _TWIN if point.op == "decode" else _COPY
+    if witness := found.better(forms):
+        row |= {"witness": witness, rate: found.rates[witness].median}
+        row |= _enclosed("efficiency", found.shares[witness])
+    if "copy_gbps" in row:
+        row["copy_fraction"] = row["efficiency"]
+    if "core" in found.shares:
+        row |= {"core_gbps": found.rates["core"].median, "core_fraction": found.shares["core"].median}
+    return row
+
+
+def _against(point: Point, found: Measured, footprint: float, roofs: Roofs) -> dict[str, Any]:
+    """The point beside the run's ceilings, where it has ones that fit."""
+    regime, decodes = roofs.regime(point, footprint), point.op == "decode"
+    ceiling, note = roofs.ceiling(READ if decodes else COPY, point, regime.word, footprint)
+    row: dict[str, Any] = {
+        "regime": regime.word,
+        "regime_reason": regime.reason,
+        "regime_confidence": regime.confidence,
+        "ceiling_note": note,
+    }
+    if ceiling:
+        row |= {"ceiling_op": ceiling.probe.op, "ceiling_gbps": ceiling.median}
+        row["ceiling_fraction"] = found.rates["point"].median / ceiling.median
+    dram, lacking = roofs.dram(point)
+    if dram:
+        row |= {"dram_gbps": dram.median, "dram_low": dram.low, "dram_high": dram.high}
+    if fma := roofs.fma(point):
+        row["fma_gflops"] = fma.median
+    if decodes:
+        said = claim(found, regime, dram, lacking)
+        row |= {"l3": said.word, "l3_reason": said.reason}
+    return row

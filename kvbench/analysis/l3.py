@@ -1,0 +1,49 @@
+"""The claim that a slice which fits L3 is read faster than DRAM is: what one point says of it."""
+
+from dataclasses import dataclass
+
+from kvbench.analysis.bound import CLOSE
+from kvbench.analysis.interval import held
+from kvbench.analysis.launches import COVERAGE, Measured
+from kvbench.model import Ceiling
+from kvbench.regime import Regime
+
+CONFIRMED, REFUTED, CORE, PRIVATE = "confirmed", "refuted", "core-bound", "private-cache"
+NOT_TESTABLE, UNSTABLE = "not testable", "unstable"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """word: empty where the point does not bear upon the claim."""
+
+    word: str
+    reason: str
+
+
+def claim(found: Measured, regime: Regime, dram: Ceiling | None, lacking: str) -> Claim:
+    """`dram`: the read ceiling of the same threads; without it, `lacking` says why."""
+    if regime.word in ("L1", "L2"):
+        return Claim(PRIVATE, regime.reason)
+    if regime.word == "unknown":
+        return Claim(NOT_TESTABLE, regime.reason)
+    if regime.word != "L3":
+        return Claim("", "")
+    if dram is None:
+        return Claim(NOT_TESTABLE, lacking)
+    if "core" not in found.rates:
+        return Claim(NOT_TESTABLE, "there is no core roof")
+    for what, launches in (("the point", found.rates["point"].launches), ("the DRAM read ceiling", len(dram.samples))):
+        if held(launches, COVERAGE) < COVERAGE:
+            return Claim(NOT_TESTABLE, f"{what} has {launches} launches, too few for a {COVERAGE:.0%} interval")
+    return _compared(found, dram)
+
+
+def _compared(found: Measured, dram: Ceiling) -> Claim:
+    rate, core = found.rates["point"], found.rates["core"].median
+    ceiling = f"{dram.median:.3g} GB/s ({dram.low:.3g}..{dram.high:.3g}) read from DRAM"
+    against = f"{rate.median:.3g} GB/s ({rate.low:.3g}..{rate.high:.3g}) against {ceiling} by the same threads"
+    if rate.low > dram.high:
+        return Claim(CONFIRMED, against)
+    if core <= dram.high or found.shares["core"].median >= CLOSE:
+        return Claim(CORE, f"{against}; the core alone allows {core:.3g} GB/s")
+    return Claim(REFUTED if rate.high < dram.low else UNSTABLE, against)

@@ -1,0 +1,98 @@
+"""What the launches of a run say of one point: a median of each launch, and an interval over them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Self
+
+from kvbench.analysis.interval import held, interval
+from kvbench.model import Record, Sample
+from kvbench.units import GB
+
+COVERAGE = 0.95  # of the intervals
+
+_Visit = dict[str, dict[int, float]]  # seconds of a pass, by program and round
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The median of the launches' values, and two of these that enclose the true one, with COVERAGE where they can."""
+
+    median: float
+    low: float
+    high: float
+    launches: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Self:
+        return cls(median(values), *interval(values, COVERAGE), len(values))
+
+    @property
+    def spread(self) -> float | None:
+        """Width of the interval against the median; None of a single launch."""
+        return (self.high - self.low) / self.median if self.launches > 1 else None
+
+    @property
+    def confidence(self) -> float:
+        """The probability with which the interval holds the true median."""
+        return held(self.launches, COVERAGE)
+
+    def of_bytes(self, count: float) -> Self:
+        """Of seconds, the GB/s of `count` bytes."""
+        return type(self)(*(count / GB / seconds for seconds in (self.median, self.high, self.low)), self.launches)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """By program: `seconds` of a pass, `rates` in GB/s, and as `shares` the point's rate over the program's.
+
+    A share is formed within a round, so that what slows a whole round down is no part of it.
+    """
+
+    seconds: dict[str, Estimate]
+    rates: dict[str, Estimate]
+    shares: dict[str, Estimate]
+
+    def better(self, programs: Iterable[str]) -> str | None:
+        """The fastest of these that were measured beside the point, over all launches."""
+        return max((name for name in programs if name in self.shares), key=lambda n: self.rates[n].median, default=None)
+
+
+def complete(record: Record) -> bool:
+    return not record.error and any(sample.program == "point" for sample in record.samples)
+
+
+def measured(records: Sequence[Record]) -> Measured:
+    """`records`: those of one point that are complete, at least one."""
+    bytes_of = {name: traffic.compulsory for name, traffic in records[0].traffic.items()}
+    launches: dict[int, list[_Visit]] = {}
+    for record in records:
+        launches.setdefault(record.launch, []).append(_visit(record.samples))
+    visits = list(launches.values())
+    seconds, shares = {}, {}
+    for name, count in bytes_of.items():
+        if found := _medians(visits, lambda visit, name=name: list(visit.get(name, {}).values())):
+            seconds[name] = Estimate.of(found)
+        if found := _medians(visits, lambda visit, name=name: _times_slower(visit, name)):
+            shares[name] = Estimate.of([bytes_of["point"] / count * slower for slower in found])
+    rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}
+    return Measured(seconds, rates, shares)
+
+
+def _visit(samples: Iterable[Sample]) -> _Visit:
+    found: _Visit = {}
+    for sample in samples:
+        found.setdefault(sample.program, {})[sample.round] = sample.seconds / sample.passes
+    return found
+
+
+def _times_slower(visit: _Visit, name: str) -> list[float]:
+    """Of each round, how many passes of the point take as long as one of the program."""
+    point = visit["point"]
+    return [seconds / point[number] for number, seconds in visit.get(name, {}).items() if number in point]
+
+
+def _medians(launches: Iterable[list[_Visit]], values: Callable[[_Visit], list[float]]) -> list[float]:
+    """One of each launch that has any."""
+    found = ([value for visit in visits for value in values(visit)] for visits in launches)
+    return [median(each) for each in found if each]

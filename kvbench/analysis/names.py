@@ -1,0 +1,72 @@
+"""Names of points for people: only what varies between the points of a run."""
+
+from typing import Any
+
+import pandas as pd
+
+from kvbench.units import counted
+
+# In the order of a name, with how a value is written where it does not speak for itself.
+_WORDS = {
+    **dict.fromkeys(("op", "variant", "layout"), "{}"),
+    "inner": "inner {}",
+    "block_tokens": "block={}",
+    "shuffle": "shuffle={}",
+    "dtype": "{}",
+    "scale": "{} scales",
+    "isa": "{}",
+    "batch": "batch={}",
+    "q_heads": "q={}",
+    "kv_heads": "kv={}",
+    "head_dim": "d={}",
+    "context": "t={}",
+    "capacity": "cap={}",
+    "window": "win={}",
+    "residency": "{}",
+    "layers_asked": "layers={}",
+    "prefetch": "{}",
+    "distance": "ahead={}",
+    "pad": "pad={}",
+    "deterministic": "deterministic",
+    "pages": "{}",
+    "threads": "{}",
+    "cpus": "CPUs {}",
+}
+_ALWAYS = ("layout", "dtype")  # so that no name is empty
+_UNSAID = {"window": 0, "layers_asked": 0, "distance": 0, "deterministic": False}  # the usual
+
+# What means something only beside equals in these columns. All else is compared with the points of the same op.
+_BESIDE = {
+    **dict.fromkeys(("inner", "block_tokens", "shuffle"), ("op", "layout")),
+    "scale": ("op", "dtype"),
+    "distance": ("op", "prefetch"),
+    "cpus": ("op", "threads"),
+}
+
+
+def short_names(points: pd.DataFrame) -> list[str]:
+    """One for each row of the points' table, no two the same."""
+    shown = {name: _varies(points, name) for name in _WORDS}
+    facts = points[list(_WORDS)].astype(object).where(points[list(_WORDS)].notna(), None).to_dict("records")
+    return [_name(row, [name for name in _WORDS if shown[name][place]]) for place, row in enumerate(facts)]
+
+
+def _varies(points: pd.DataFrame, name: str) -> list[bool]:
+    """Whether each row has others beside it that differ in this."""
+    if name in _ALWAYS:
+        return [True] * len(points)
+    if name == "op":
+        return [points["op"].nunique() > 1] * len(points)
+    values = points.groupby(list(_BESIDE.get(name, ("op",))))[name]
+    return list(values.transform("nunique", dropna=False) > 1)
+
+
+def _name(row: dict[str, Any], shown: list[str]) -> str:
+    if row["capacity"] == row["context"]:
+        shown = [name for name in shown if name != "capacity"]
+    said = [name for name in shown if row[name] not in (None, "", "-") and _UNSAID.get(name) != row[name]]
+    return " ".join(_word(name, row[name]) for name in said)
+
+
+def _word(name: str, value: Any) -> str:
+    return counted(value, "thread") if name == "threads" else _WORDS[name].format(value)

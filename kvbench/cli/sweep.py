@@ -1,0 +1,186 @@
+"""kvbench sweep"""
+
+import shlex
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kvbench.cli import INTERRUPTED
+from kvbench.errors import BadArgument
+
+ERRORS = 4  # exit code: finished, but not every point was measured
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class _Seconds(click.ParamType):
+    name = "TIME"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        text = str(value).strip()
+        unit = text[-1:] if text[-1:].isalpha() else ""
+        try:
+            return float(text.removesuffix(unit)) * _UNITS[unit]
+        except (ValueError, KeyError):
+            self.fail(f"{value!r} is no time; write 90, 90s, 10m or 2h")
+
+
+class _Share(click.ParamType):
+    name = "PERCENT"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        try:
+            return float(str(value).strip().removesuffix("%")) / 100
+        except ValueError:
+            self.fail(f"{value!r} is no share; write 1% or 0.5%")
+
+
+@click.command("sweep")
+@click.argument("suite", metavar="[SUITE]", required=False)
+@click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values.")
+@click.option("--only", multiple=True, metavar="PATTERN", help="Points whose name matches, such as 'decode.*.i8.*'.")
+@click.option("--launches", type=int, help="Fresh processes, each visiting all points. [default: the suite's]")
+@click.option("--samples", type=int, help="Samples of a visit. [default: the suite's]")
+@click.option("--sample-time", type=float, help="Seconds of a sample. [default: the suite's]")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the order in which points are visited.")
+@click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket.")
+@click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
+@click.option("--pages", help="One kind of pages, in place of the suite's.")
+@click.option("--library", type=click.Path(exists=True, dir_okay=False), help="Another build of the kernels.")
+@click.option("--target-ci", type=_Share(), help="Add launches until all points are as sure as that. With --budget.")
+@click.option("--budget", type=_Seconds(), help="Begin no launch that would not end in time: 90s, 10m, 2h.")
+@click.option(
+    "--patience", type=_Seconds(), help="Without a sign of life for so long a visit hangs. [default: forecast]"
+)
+@click.option("--out", type=click.Path(path_type=Path), help="The run directory. [default: a new one below runs/]")
+@click.option("--resume", is_flag=True, help="Finish the run in --out.")
+@click.option("--json", "as_json", is_flag=True, help="The summary as a JSON object.")
+@click.pass_context
+def command(ctx: click.Context, suite: str | None, out: Path | None, resume: bool, as_json: bool, **asked: Any) -> int:
+    """Measure SUITE (default: quick) on this machine, into a run directory.
+
+    SUITE is one of kvbench suites, or a path that ends in .toml. Every launch is a fresh process that visits all points
+    in an order of its own; what is measured is on the disk at once, and --resume finishes what was interrupted.
+    """
+    from kvbench.session import Options, Session
+
+    given = {name: value for name, value in asked.items() if _given(ctx, name)}
+    if suite is not None:
+        given["suite"] = suite
+    if resume and out is None:
+        raise BadArgument("--resume finishes the run in --out, and there is none", "name the run directory with --out")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    said = shlex.join(["kvbench", *sys.argv[1:]])
+    with Session.resume(out, given) if resume else Session.begin(Options(**given), out, said) as session:
+        return _measure(session, as_json)
+
+
+def _given(ctx: click.Context, name: str) -> bool:
+    from click.core import ParameterSource
+
+    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
+def _measure(session: Any, as_json: bool) -> int:
+    from kvbench.cli._progress import follow
+
+    click.echo("\n".join(_heading(session)), err=True)
+    interrupted = False
+    try:
+        for _ in follow(session.records(), *_work(session), _about()):
+            pass
+    except KeyboardInterrupt:
+        interrupted = True
+    session.finish()
+    _report(session, as_json)
+    path = session.directory.path
+    if interrupted:
+        click.echo(f"kvbench: interrupted; to go on: kvbench sweep --out {path} --resume", err=True)
+        return INTERRUPTED
+    return ERRORS if any(record.error for record in session.directory.records) else 0
+
+
+def _heading(session: Any) -> list[str]:
+    from kvbench.model import Point
+    from kvbench.units import size, span
+
+    manifest = session.directory.manifest
+    plan, forecast = manifest.plan, manifest.forecast
+    points = sum(isinstance(point, Point) for point in plan.points)
+    lines = [
+        f"{manifest.suite}: {manifest.question}",
+        f"{points} points and {len(plan.points) - points} ceilings in {plan.launches} launches, about "
+        f"{span(forecast['seconds'])} and {size(forecast['memory'])} of memory, into {session.directory.path}",
+    ]
+    if session.done:
+        lines.append(f"{len(session.done)} of {len(plan.points) * plan.launches} visits are done already")
+    warned = [check.name for check in session.checks if check.status == "warn"]
+    if warned:
+        lines.append(f"what may disturb it, see kvbench doctor: {', '.join(warned)}")
+    return lines
+
+
+def _work(session: Any) -> tuple[float, Callable[[Any], float]]:
+    """Seconds that are left by the forecast, and those of a record."""
+    plan = session.directory.manifest.plan
+    known = {(record.launch, record.point.name) for record in session.done}
+    weights = session.weights()
+    left = sum(
+        weights[point.name]
+        for number in range(plan.launches)
+        for point in plan.points
+        if (number, point.name) not in known
+    )
+    return left, lambda record: weights[record.point.name]
+
+
+def _about() -> Callable[[Any], str]:
+    """A few words on the newest record: its rate, beside the best read of its CPUs so far."""
+    from kvbench.model import Probe
+    from kvbench.units import counted, gbps
+
+    best: dict[tuple[int, ...], float] = {}
+
+    def about(record: Any) -> str:
+        point, threads = record.point, counted(len(record.point.cpus), "thread")
+        if record.error:
+            return f"{point.kernel}, {threads}: {record.error}"
+        own = [sample for sample in record.samples if sample.program == "point"]
+        rate = max(gbps(record.traffic["point"].compulsory * s.passes, s.seconds) for s in own)
+        if isinstance(point, Probe):
+            if point.op == "read":
+                best[point.cpus] = max(best.get(point.cpus, 0.0), rate)
+            return f"{point.op}, {threads}" + (f": {rate:.3g} GB/s" if point.bytes else "")
+        return f"{point.kernel}, context {point.shape.context}, {threads}: {rate:.3g} GB/s"
+
+    return about
+
+
+def _report(session: Any, as_json: bool) -> None:
+    """What there is so far; nothing can be said of a run without records."""
+    import json
+
+    from kvbench.analysis.summary import plain
+    from kvbench.report.sweep import text
+    from kvbench.results import load
+
+    found = load(session.directory.path)
+    summary = found.summary()
+    if as_json:
+        click.echo(json.dumps(plain(summary) | {"path": str(found.path)}))
+        return
+    click.echo("\n".join([*text(summary), "", *_ending(session)]))
+
+
+def _ending(session: Any) -> list[str]:
+    from kvbench.units import size
+
+    peak, forecast = session.peak_memory(), session.directory.manifest.forecast["memory"]
+    return [
+        f"memory: {size(peak)} at most, {size(forecast)} forecast",
+        f"run directory: {session.directory.path}",
+        f"next: python -c \"import kvbench; print(kvbench.load({str(session.directory.path)!r}).frame('points'))\"",
+    ]

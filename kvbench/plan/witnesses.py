@@ -1,0 +1,39 @@
+"""The probes that a sweep's points are held against, measured in the same run: reads and copies of the same footprints,
+CPUs, pages and tier, the FMA peak, and the clock."""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from kvbench.model import Machine, Point, Probe
+from kvbench.native import AHEAD
+from kvbench.plan.ceilings import GRAIN
+from kvbench.plan.needs import Needs, stores
+from kvbench.regime import dram_bytes, far_bytes
+
+_PER_OCTAVE = 4  # footprints closer together than that share a ceiling
+_READS = (("read", 0), ("read", AHEAD))
+_COPIES = (("copy", 0), ("copy_nt", 0))
+
+
+def witnesses(found: Mapping[Point, Needs], machine: Machine) -> tuple[Probe, ...]:
+    """Memory too, for every set of CPUs: whether a cache is faster than that is what is asked."""
+    probes = (probe for point, needed in found.items() for probe in _of(point, needed, machine))
+    return tuple(dict.fromkeys(probes))
+
+
+def _of(point: Point, needed: Needs, machine: Machine) -> Iterator[Probe]:
+    far, grain = far_bytes(machine, point.cpus), GRAIN * len(point.cpus)
+    footprint = far if point.residency == "evicted" else needed.footprint
+    for count in {_near(footprint, dram_bytes(machine, point.cpus) or far, far), far}:
+        size = max(1, round(count / grain)) * grain
+        for op, distance in (*_READS, *(_COPIES if stores(point) else ())):
+            yield Probe(op, point.isa, point.cpus, point.pages, size, distance)
+    yield Probe("flops", point.isa, point.cpus, point.pages, 0)
+    yield Probe("clock", point.isa, point.cpus, point.pages, 0)
+
+
+def _near(footprint: int, least: float, far: int) -> float:
+    """All that no cache holds is alike."""
+    if footprint >= least:
+        return far
+    return 2.0 ** (round(math.log2(footprint) * _PER_OCTAVE) / _PER_OCTAVE)

@@ -1,0 +1,145 @@
+"""A run for pyperf: one benchmark for each point, one pyperf Run for each launch, seconds for each pass.
+
+pyperf compares by name, needs equal numbers of values, and takes no number for a rate: what rates are formed with is
+metadata, under names that begin with kvb_.
+"""
+
+import gzip
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from datetime import datetime
+from statistics import median
+from typing import IO, Any
+
+import pyperf
+
+from kvbench.model import Point, Probe, Record, Sample
+from kvbench.store.manifest import FORMAT, Manifest
+from kvbench.units import cpu_text
+
+_HOST = ("hostname", "platform", "python_version", "cpu_model_name")  # pyperf's own words
+_PROGRAM = "point"
+
+_Facts = dict[str, Any]
+
+
+def suite(manifest: Manifest, records: Iterable[Record]) -> pyperf.BenchmarkSuite | None:
+    """Points that failed in any launch are left out, then launches that lack any other; None where nothing is left."""
+    visits: dict[str, dict[int, Record]] = {point.name: {} for point in manifest.plan.points}
+    for record in records:
+        visits[record.point.name][record.launch] = record
+    whole = {
+        name: found
+        for name, found in visits.items()
+        if all(_is_whole(record, manifest.plan.samples) for record in found.values())
+    }
+    launches = sorted(set.intersection(*map(set, whole.values()))) if whole else []
+    if not launches:
+        return None
+    common = _clean(_of_run(manifest))
+    return pyperf.BenchmarkSuite(
+        [_benchmark(name, [found[number] for number in launches], common, manifest) for name, found in whole.items()]
+    )
+
+
+def dump(found: pyperf.BenchmarkSuite, file: IO[bytes]) -> None:
+    """Compressed. The same suite is the same bytes."""
+    with (
+        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed,
+        io.TextIOWrapper(packed, encoding="utf-8") as text,
+    ):
+        found.dump(text)
+
+
+def _is_whole(record: Record, samples: int) -> bool:
+    return not record.error and len(_samples(record, _PROGRAM)) == samples
+
+
+def _samples(record: Record, program: str) -> list[Sample]:
+    return [sample for sample in record.samples if sample.program == program]
+
+
+def _benchmark(name: str, visits: Sequence[Record], common: _Facts, manifest: Manifest) -> pyperf.Benchmark:
+    own = common | {"name": name} | _clean(_of_point(visits[0].point))
+    return pyperf.Benchmark([_run(record, own, manifest) for record in visits])
+
+
+def _run(record: Record, own: _Facts, manifest: Manifest) -> pyperf.Run:
+    samples = _samples(record, _PROGRAM)
+    facts = own | _clean(_of_visit(record, samples, manifest))
+    return pyperf.Run([sample.seconds / sample.passes for sample in samples], metadata=facts, collect_metadata=False)
+
+
+# ---- metadata --------------------------------------------------------------------------------------------------------
+
+
+def _of_run(manifest: Manifest) -> _Facts:
+    facts = {
+        "unit": "second",
+        "inner_loops": 1,
+        "kvb_schema": FORMAT,
+        "kvb_run": manifest.run,
+        "kvb_suite": manifest.suite,
+        "kvb_seed": manifest.plan.seed,
+    }
+    facts |= {name: manifest.versions.get(name) for name in _HOST}
+    return facts | {f"kvb_{name}_id": value for name, value in manifest.identity.items()}
+
+
+def _of_point(point: Point | Probe) -> _Facts:
+    facts = _flat(point, "shape") | {"kvb_kernel": point.kernel, "kvb_threads": len(point.cpus)}
+    if isinstance(point, Point):
+        facts |= _flat(point.shape, "layers") | {"kvb_layers_asked": point.shape.layers}
+    return facts | {"kvb_cpus": cpu_text(point.cpus)}
+
+
+def _flat(value: Any, *without: str) -> _Facts:
+    return {f"kvb_{field.name}": getattr(value, field.name) for field in fields(value) if field.name not in without}
+
+
+def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> _Facts:
+    passes = {sample.passes for sample in samples}
+    facts = {
+        "loops": min(passes) if len(passes) == 1 else None,
+        "duration": record.wall or sum(sample.seconds for sample in record.samples),
+        "date": _date(record.began, manifest),
+        "kvb_launch": record.launch,
+        "kvb_part": record.part,
+        "kvb_steps": record.steps or None,
+        "kvb_layers": record.layers or None,
+        "kvb_slice_bytes": record.slice_bytes or None,
+        "kvb_max_abs_err": record.max_abs_err,
+        "kvb_skew": median(sample.skew for sample in samples),
+    }
+    for name in ("switches", "faults", "steal", "throttled"):
+        facts[f"kvb_{name}"] = sum(getattr(sample, name) for sample in samples)
+    if traffic := record.traffic.get(_PROGRAM):
+        facts |= {"kvb_bytes_compulsory": round(traffic.compulsory), "kvb_flops": round(traffic.flops)}
+    return facts | {f"kvb_{name}": count for name, count in record.memory.items()} | _witnesses(record)
+
+
+def _date(began: float, manifest: Manifest) -> str | None:
+    """In the run's own zone, and not naming it, as pyperf does."""
+    if not began:
+        return None
+    return datetime.fromtimestamp(began, manifest.zone).replace(tzinfo=None).isoformat(" ")
+
+
+def _witnesses(record: Record) -> _Facts:
+    """What else was measured beside the point: medians of this launch."""
+    seconds: dict[str, list[float]] = {}
+    for sample in record.samples:
+        if sample.program != _PROGRAM:
+            seconds.setdefault(sample.program, []).append(sample.seconds / sample.passes)
+    return {f"kvb_{program}_seconds": median(values) for program, values in seconds.items()}
+
+
+def _clean(facts: _Facts) -> _Facts:
+    """pyperf takes no None, no empty text and no second line."""
+    found = {}
+    for name, value in facts.items():
+        value = " ".join(value.split()) if isinstance(value, str) else value
+        if value is not None and value != "":
+            found[name] = int(value) if isinstance(value, bool) else value
+    return found

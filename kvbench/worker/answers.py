@@ -1,0 +1,60 @@
+"""What kernels must answer: computed once in a run for each set of data, and left in a folder for later processes.
+
+The answer is that of float64 NumPy on the decoded cache, so it does not depend on layout, tier, variant or threads.
+"""
+
+import hashlib
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kvbench.model import Point
+from kvbench.native import Cache
+from kvbench.oracle import attention, tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`out`: float64 [batch, q_heads, head_dim]; `limit`: the largest error that is right."""
+
+    out: np.ndarray
+    limit: float
+
+
+class Answers:
+    """In `folder`; without one, nothing is kept."""
+
+    def __init__(self, folder: str = "") -> None:
+        self._folder = Path(folder) if folder else None
+
+    def of(self, point: Point, cache: Cache, q: np.ndarray) -> Answer:
+        path = self._path(point)
+        return _kept(path, q.shape) or _computed(path, point, cache, q)
+
+    def _path(self, point: Point) -> Path | None:
+        """Named by all that the data and the question rest on."""
+        s = point.shape
+        shape = (s.batch, s.q_heads, s.kv_heads, s.head_dim, s.context, s.window)
+        digest = hashlib.sha256(repr((point.dtype, point.scale, shape)).encode()).hexdigest()
+        return self._folder / f"{digest[:32]}.npy" if self._folder else None
+
+
+def _kept(path: Path | None, shape: tuple[int, ...]) -> Answer | None:
+    if path is None or not path.is_file():
+        return None
+    limit, *values = np.load(path, allow_pickle=False)
+    return Answer(np.reshape(values, shape), float(limit))
+
+
+def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray) -> Answer:
+    k, v = cache.numpy()
+    found = Answer(attention(q, k, v, cache.lengths, cache.window), tolerance(v, point.shape.context))
+    if path:
+        with suppress(OSError):  # it will be computed again
+            part = path.with_name(f"{path.stem}.{os.getpid()}.part.npy")
+            np.save(part, np.concatenate([[found.limit], found.out.ravel()]), allow_pickle=False)
+            part.replace(path)
+    return found

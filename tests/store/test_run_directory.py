@@ -1,0 +1,205 @@
+"""Run directories: what is written comes back, what could not be read is refused, one process writes at a time."""
+
+import json
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kvbench.errors import BadArgument, BadRun, Unwritable
+from kvbench.model import Skip
+from kvbench.store import RunDirectory
+from tests.store.made import APPEND, DECODE, JOURNAL, POINTS, READ, failed, manifest, named, refused, visits
+
+# ---- what is written comes back --------------------------------------------------------------------------------------
+
+
+def test_a_manifest_comes_back(folder):
+    asked = manifest()
+    with RunDirectory.create(folder, asked) as made:
+        wanted = replace(asked, plan=replace(asked.plan, run=asked.run))
+        assert made.manifest == RunDirectory.open(folder).manifest == wanted
+    assert json.loads((folder / "manifest.json").read_text())["format"] == 1
+
+
+def test_what_json_does_not_know_is_kept_as_text(folder):
+    skip = Skip({"context": Path("0.5xL3"), "heads": (1, Path("x")), "limit": float("inf")}, "why", "what")
+    RunDirectory.create(folder, manifest(skips=(skip,))).close()
+    (found,) = RunDirectory.open(folder).manifest.skips
+    assert found == Skip({"context": "0.5xL3", "heads": [1, "x"], "limit": "inf"}, "why", "what")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_records_come_back(folder, seed):
+    records = list(visits(seed, launches=random.Random(seed).randrange(5)))
+    asked = manifest()
+    with RunDirectory.create(folder, asked) as made:
+        for record in records:
+            made.append(record)
+        assert made.records == named(records)
+        assert RunDirectory.open(folder).records == named(records)  # beside the writer
+    for number, record in enumerate([failed(9, DECODE), failed(9, READ)], len(records)):
+        with RunDirectory.open(folder, write=True) as again:
+            assert len(again.records) == number
+            again.append(record)
+            records.append(record)
+    assert RunDirectory.open(folder).records == named(records)
+
+
+def test_points_are_spelled_in_the_manifest_alone(filled):
+    for line in (filled / JOURNAL).read_text().splitlines():
+        assert json.loads(line)["point"] in {point.name for point in POINTS}
+
+
+def test_a_machine_comes_back(filled):
+    assert RunDirectory.open(filled).machine() is None
+    facts = {"fingerprint": "f", "topology": {"cpus": [0, 1], "l3": None}, "ceilings": [{"gbps": 1.5}]}
+    with RunDirectory.open(filled, write=True) as run:
+        run.write_machine({"other": 1})
+        run.write_machine(facts)
+    assert RunDirectory.open(filled).machine() == facts
+
+
+def test_ten_thousand_records(folder):
+    points = [replace(READ, bytes=4096 * number) for number in range(1, 2001)]
+    lines = []
+    with RunDirectory.create(folder, manifest(points)) as run:
+        for record in visits(points=points, launches=1, samples=1):
+            facts = {"launch": 0, "point": record.point.name, "samples": [], "traffic": {}, "memory": {}}
+            lines += [json.dumps(facts | {"launch": launch}) for launch in range(6)]
+    (folder / JOURNAL).write_text("\n".join(lines) + "\n")
+    assert len(RunDirectory.open(folder).records) == len(run.manifest.plan.points) * 6 == 12_000
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"run": ""}, "run is empty"),
+        ({"created": "2026-01-02T03:04:05"}, "created"),
+        ({"created": "yesterday"}, "created"),
+        ({"points": (READ, DECODE, READ)}, "is there twice"),
+        ({"points": (replace(READ, cpus=()),)}, "plan.points[0].cpus"),
+        ({"launches": 0}, "plan.launches"),
+        ({"forecast": {"seconds": float("nan")}}, "forecast.seconds"),
+        ({"identity": {"suite": 5}}, "identity.suite"),
+    ],
+)
+def test_what_cannot_be_read_is_not_begun(folder, facts, said):
+    with pytest.raises(BadArgument) as raised:
+        RunDirectory.create(folder, manifest(**facts))
+    refused(raised.value, said)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (replace(failed(0, DECODE), run="another"), "'another'"),
+        (failed(0, replace(READ, bytes=7)), "no point"),
+        (replace(failed(0, READ), wall=float("nan")), READ.name),
+        (replace(failed(0, READ), memory={"mapped": 1.5}), "memory.mapped"),
+        (replace(failed(0, READ), memory={"mapped": np.int64(1)}), READ.name),
+        (replace(failed(0, READ), launch=-1), "launch"),
+        (failed(1, APPEND), "launch 1 has visited"),
+    ],
+)
+def test_what_cannot_be_read_is_not_appended(folder, record, said):
+    with RunDirectory.create(folder, manifest()) as run:
+        run.append(failed(1, APPEND))
+        before = (folder / JOURNAL).read_bytes()
+        with pytest.raises(BadArgument) as raised:
+            run.append(record)
+        refused(raised.value, said)
+        assert (folder / JOURNAL).read_bytes() == before and len(run.records) == 1
+
+
+def test_a_reader_does_not_write(filled):
+    run = RunDirectory.open(filled)
+    for act in (lambda: run.append(failed(8, READ)), lambda: run.write_machine({}), run.export):
+        with pytest.raises(Unwritable):
+            act()
+    assert sorted(path.name for path in filled.iterdir()) == [JOURNAL, "manifest.json"]
+
+
+def test_a_run_is_not_overwritten(filled):
+    with pytest.raises(BadArgument) as raised:
+        RunDirectory.create(filled, manifest())
+    refused(raised.value, str(filled), "--out", "--resume")
+    assert len(RunDirectory.open(filled).records) == 9
+
+
+def test_other_folders_are_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(BadArgument) as raised:
+        RunDirectory.create(tmp_path, manifest())
+    refused(raised.value, str(tmp_path), "thesis.tex", "--out")
+    with pytest.raises(Unwritable, match="is a file"):
+        RunDirectory.create(tmp_path / "thesis.tex", manifest())
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_an_empty_folder_will_do(tmp_path):
+    RunDirectory.create(tmp_path, manifest()).close()
+    RunDirectory.create(str(tmp_path / "a" / "b" / "c"), manifest()).close()
+    assert RunDirectory.open(tmp_path / "a" / "b" / "c").records == []
+
+
+@pytest.mark.parametrize("name", ["", "nowhere", "file"])
+@pytest.mark.parametrize("write", [False, True])
+def test_what_is_no_run_directory_says_so(tmp_path, name, write):
+    (tmp_path / "file").write_text("{}")
+    with pytest.raises(BadRun, match="is no run directory") as raised:
+        RunDirectory.open(tmp_path / name, write)
+    refused(raised.value, str(tmp_path / name))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+# ---- one writer ------------------------------------------------------------------------------------------------------
+
+
+def test_there_is_one_writer(folder):
+    with RunDirectory.create(folder, manifest()):
+        with pytest.raises(Unwritable) as raised:
+            RunDirectory.open(folder, write=True)
+        refused(raised.value, str(folder), "another process")
+        assert RunDirectory.open(folder).records == []
+    with RunDirectory.open(folder, write=True), pytest.raises(Unwritable):
+        RunDirectory.open(folder, write=True)
+    RunDirectory.open(folder, write=True).close()
+
+
+def test_a_child_does_not_keep_the_lock(folder):
+    run = RunDirectory.create(folder, manifest())
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, close_fds=False) as child:
+        run.close()
+        RunDirectory.open(folder, write=True).close()
+        child.stdin.close()
+
+
+def test_a_writer_that_is_killed_frees_the_run(filled):
+    program = (
+        "import sys, time; from kvbench.store import RunDirectory; run = RunDirectory.open(sys.argv[1], write=True);"
+        "print('open', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, filled], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout.readline() == b"open\n"
+        with pytest.raises(Unwritable):
+            RunDirectory.open(filled, write=True)
+        writer.kill()
+    with RunDirectory.open(filled, write=True) as run:
+        run.append(failed(8, READ))
+
+
+def test_a_bad_run_is_not_kept_locked(filled):
+    with (filled / JOURNAL).open("ab") as file:
+        file.write(b"nonsense\n")
+    for _ in range(2):
+        with pytest.raises(BadRun, match=r"journal\.jsonl:10 "):
+            RunDirectory.open(filled, write=True)

@@ -1,0 +1,190 @@
+"""No instant to die is a bad one for a run directory, and no disk."""
+
+import fcntl
+import os
+import random
+import resource
+import sys
+
+import pytest
+
+from kvbench.errors import BadRun, Unwritable
+from kvbench.store import RunDirectory
+from tests.store.made import APPEND, DECODE, JOURNAL, READ, failed, manifest, named, refused, visit
+
+# ---- killed ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_journal_cut_anywhere(folder, tmp_path):
+    """At every byte: the whole lines before it are there, and what follows is written as if nothing had been."""
+    records = [visit(random.Random(1), 0, READ, samples=1), failed(0, DECODE), failed(1, READ)]
+    with RunDirectory.create(folder, manifest()) as run:
+        for record in records:
+            run.append(record)
+    journal = folder / JOURNAL
+    whole = journal.read_bytes()
+    for cut in range(len(whole) + 1):
+        journal.write_bytes(whole[:cut])
+        kept = named(records[: whole[:cut].count(b"\n")])
+        assert RunDirectory.open(folder).records == kept
+        assert journal.read_bytes() == whole[:cut]  # a reader repairs nothing
+        with RunDirectory.open(folder, write=True) as run:
+            assert run.records == kept
+            run.append(failed(7, APPEND))
+        lines = journal.read_bytes().splitlines(keepends=True)
+        assert b"".join(lines[:-1]) == b"".join(whole.splitlines(keepends=True)[: len(kept)])
+        assert RunDirectory.open(folder).records == kept + named([failed(7, APPEND)])
+
+
+def dying(act, path):
+    """Do it in child processes that end at their first, second, third ... touch of a file there, until one does not."""
+    for number in range(1, 1000):
+        child = os.fork()
+        if not child:
+            left = [number]
+
+            def count(event, arguments, left=left):
+                if any(str(path) in str(argument) for argument in arguments):
+                    left[0] -= 1
+                    if not left[0]:
+                        os._exit(9)
+
+            try:
+                sys.addaudithook(count)
+                act()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert code in (0, 9)
+        yield number
+        if not code:
+            return
+
+
+def test_a_creation_that_is_killed_leaves_a_run_or_none(folder):
+    seen = set()
+
+    def create():
+        RunDirectory.create(folder, manifest())
+
+    for _ in dying(create, folder):
+        try:
+            assert RunDirectory.open(folder).records == []
+            seen.add("whole")
+        except BadRun as error:
+            assert "is no run directory" in str(error)
+            seen.add("none")
+            RunDirectory.create(folder, manifest()).close()
+        assert sorted(path.name for path in folder.iterdir()) == [JOURNAL, "manifest.json"]
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+    assert seen == {"whole", "none"}
+
+
+@pytest.mark.parametrize("name", ["machine.json", "run.json.gz"])
+def test_a_file_is_the_old_or_the_new_one(filled, name):
+    def write(point):
+        """A point that has failed is not exported."""
+        with RunDirectory.open(filled, write=True) as run:
+            run.append(failed(7, point))
+            run.write_machine({"point": point.name})
+            run.export()
+
+    write(READ)
+    old, journal = (filled / name).read_bytes(), (filled / JOURNAL).read_bytes()
+    seen = []
+    for _ in dying(lambda: write(DECODE), filled):
+        seen.append((filled / name).read_bytes())
+        RunDirectory.open(filled, write=True).close()
+        assert not [path.name for path in filled.iterdir() if path.name.startswith(".")]
+        (filled / JOURNAL).write_bytes(journal)
+        (filled / name).write_bytes(old)
+    assert seen[0] == old != seen[-1] and set(seen) == {old, seen[-1]}
+
+
+# ---- no room, no permission ------------------------------------------------------------------------------------------
+
+
+def test_a_disk_that_fills_up(filled):
+    """A limit on the size of files stands for it: the write begins, and fails half-way."""
+    before = (filled / JOURNAL).read_bytes()
+    with RunDirectory.open(filled, write=True) as run:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, hard))
+            with pytest.raises(Unwritable) as raised:
+                run.append(failed(8, READ))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        refused(raised.value, str(filled), "make room", "--resume")
+        assert (filled / JOURNAL).read_bytes() == before and len(run.records) == 9
+        run.append(failed(9, READ))
+    assert [record.launch for record in RunDirectory.open(filled).records][9:] == [9]
+
+
+def test_a_write_that_cannot_be_taken_back_is_taken_back_later(filled, monkeypatch):
+    def broken(*_):
+        raise OSError(5, "Input/output error")
+
+    before = (filled / JOURNAL).read_bytes()
+    with RunDirectory.open(filled, write=True) as run:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", broken)
+            patch.setattr(os, "ftruncate", broken)
+            for _ in range(2):
+                with pytest.raises(Unwritable, match="Input/output error"):
+                    run.append(failed(8, READ))
+        run.append(failed(9, READ))
+    lines = (filled / JOURNAL).read_bytes()
+    assert lines.startswith(before) and lines.count(b"\n") == 10
+    assert RunDirectory.open(filled).records[-1].launch == 9
+
+
+def test_a_full_disk_keeps_older_files(filled, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with RunDirectory.open(filled, write=True) as run:
+        run.write_machine({"launch": 1})
+        assert run.export()
+        export = (filled / "run.json.gz").read_bytes()
+        monkeypatch.setattr(os, "fsync", full)
+        for act in (lambda: run.write_machine({"launch": 2}), run.export, lambda: run.append(failed(8, READ))):
+            with pytest.raises(Unwritable) as raised:
+                act()
+            refused(raised.value, "No space left on device", "make room")
+    assert RunDirectory.open(filled).machine() == {"launch": 1}
+    assert (filled / "run.json.gz").read_bytes() == export
+    assert len(RunDirectory.open(filled).records) == 9
+
+
+def test_where_nothing_can_be_written():
+    with pytest.raises(Unwritable) as raised:
+        RunDirectory.create("/proc/nowhere/run", manifest())
+    refused(raised.value, "/proc/nowhere/run", "--out")
+
+
+@pytest.mark.skipif(not os.geteuid(), reason="nothing is forbidden to root")
+def test_where_nothing_may_be_written(filled):
+    (filled / JOURNAL).chmod(0o400)
+    filled.chmod(0o500)
+    try:
+        with pytest.raises(Unwritable, match="Permission denied"):
+            RunDirectory.open(filled, write=True)
+        with pytest.raises(Unwritable, match="Permission denied"):
+            RunDirectory.create(filled / "inner", manifest())
+        assert len(RunDirectory.open(filled).records) == 9
+    finally:
+        filled.chmod(0o700)
+
+
+def test_a_file_system_without_locks(filled, monkeypatch):
+    def none(*_):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with pytest.raises(Unwritable) as raised:
+        RunDirectory.open(filled, write=True)
+    refused(raised.value, "No locks available")
