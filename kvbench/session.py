@@ -39,6 +39,7 @@ from kvbench.suite import Suite, find
 from kvbench.suite.override import from_options
 
 MOST_LAUNCHES = 100  # that --target-ci adds up to
+_MEASURING = ("model", "native", "plan", "worker")
 _LATER = frozenset(
     {"budget", "target_ci", "patience"}
 )  # say when to stop, not what to measure: a resumed run may differ
@@ -290,8 +291,8 @@ def _identity(options: Options, suite: Suite, machine: Machine) -> dict[str, str
 def _build(library: str | None) -> str:
     """Of the kernels, and of the Python files that time them."""
     path = Path(library) if library else default_library().path
-    sources = sorted(file for folder in kvbench.__path__ for file in Path(folder).rglob("*.py"))
-    return _digest(path.read_bytes(), *(file.read_bytes() for file in sources))
+    sources = (file for folder in kvbench.__path__ for part in _MEASURING for file in Path(folder, part).rglob("*.py"))
+    return _digest(path.read_bytes(), *(file.read_bytes() for file in sorted(sources)))
 
 
 def _digest(*parts: bytes) -> str:

@@ -83,6 +83,11 @@ def test_the_form_that_is_faster_over_all_launches_is_the_witness_of_all():
     assert (row["efficiency"], row["efficiency_high"]) == (pytest.approx(8 / 11), pytest.approx(8 / 5))
 
 
+def test_a_round_without_the_point_says_nothing_of_its_efficiency():
+    row = row_of([visit(0, ALONE | {"twin": [10.0, 40.0], "twin_ahead": [9.0, 9.0]})])
+    assert row["efficiency"] == pytest.approx(0.8)
+
+
 def test_two_visits_of_a_launch_are_one_launch():
     """A launch that broke and was finished as a new part may visit a point again."""
     row = row_of([visit(0, ALONE), visit(0, {name: [rate[0] * 2] * 2 for name, rate in ALONE.items()}, part=1)])

@@ -72,9 +72,9 @@ def _noise(summary: Summary) -> Iterator[str]:
     if noise.gbps is None:
         yield "Noise: unknown, no point has more than one launch"
     else:
-        widths = f"a point's GB/s spread over {noise.gbps:.1%} of it, {noise.gbps_most:.1%} for one in ten"
+        widths = f"GB/s of half of the points spread by up to {noise.gbps:.1%}, of nine in ten by {noise.gbps_most:.1%}"
         if noise.efficiency is not None:
-            widths += f"; its efficiency over {noise.efficiency:.1%}, {noise.efficiency_most:.1%} for one in ten"
+            widths += f"; efficiency by {noise.efficiency:.1%} and {noise.efficiency_most:.1%}"
         yield f"Noise between launches: {widths}"
     if noise.disturbed is not None:
         yield f"{noise.disturbed:.1%} of the samples were disturbed: steal, other threads, page faults, throttling"

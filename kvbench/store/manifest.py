@@ -1,6 +1,5 @@
 """What a run is: what was asked, what it measures, and what must still be the same when it is resumed."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
@@ -8,7 +7,7 @@ from typing import Any
 
 from kvbench.model import Plan, Skip
 from kvbench.store.typed import as_object, read
-from kvbench.store.values import checked, plain
+from kvbench.store.values import as_json, checked, plain
 
 FORMAT = 1  # of a run directory; names of points, by which records refer to them, are part of it
 
@@ -42,8 +41,8 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
     """The plan's `run` is left to the manifest's own."""
     facts = plain(replace(manifest, skips=(), options={}))
     del facts["plan"]["run"]
-    skips = [{"facts": _json(skip.facts), "reason": skip.reason, "detail": skip.detail} for skip in manifest.skips]
-    return {"format": FORMAT} | facts | {"skips": skips, "options": _json(manifest.options)}
+    skips = [{"facts": as_json(skip.facts), "reason": skip.reason, "detail": skip.detail} for skip in manifest.skips]
+    return {"format": FORMAT} | facts | {"skips": skips, "options": as_json(manifest.options)}
 
 
 def from_json(facts: Any) -> Manifest:
@@ -83,13 +82,3 @@ def _check_names(names: Iterable[str]) -> None:
         if name in seen:
             raise ValueError(f"plan.points: {name} is there twice")
         seen.add(name)
-
-
-def _json(value: Any) -> Any:
-    """As JSON; what it does not know, as text."""
-    if isinstance(value, dict):
-        return {str(key): _json(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json(inner) for inner in value]
-    known = value is None or isinstance(value, bool | int | str) or isinstance(value, float) and math.isfinite(value)
-    return value if known else str(value)

@@ -26,7 +26,7 @@ from kvbench.store.files import (
 from kvbench.store.journal import Journal, lines
 from kvbench.store.manifest import Manifest, from_json, to_json
 from kvbench.store.typed import as_object, read
-from kvbench.store.values import line, parsed, record
+from kvbench.store.values import as_json, line, parsed, record
 
 _MANIFEST, _JOURNAL, _MACHINE, _EXPORT = "manifest.json", "journal.jsonl", "machine.json", "run.json.gz"
 
@@ -135,7 +135,7 @@ class RunDirectory:
     def write_machine(self, facts: dict[str, Any]) -> None:
         self._writer()
         with writing(self.path / _MACHINE):
-            write_json(self.path / _MACHINE, facts)
+            write_json(self.path / _MACHINE, as_json(facts))
 
     def export(self) -> bool:
         """Rebuild run.json.gz. False where no launch is complete: then it stays as it is."""

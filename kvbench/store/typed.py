@@ -1,4 +1,4 @@
-"""JSON as values of frozen dataclasses, by the types of their fields. What does not fit is a ValueError that says where.
+"""JSON as values of frozen dataclasses, by the types of their fields. What does not fit is a ValueError naming where.
 
 Numbers are finite and of a size that a measurement can have; whole numbers are counts or seeds, so never negative.
 """

@@ -4,6 +4,7 @@ What was read can be computed with: no count that is divided by is 0, no time is
 """
 
 import json
+import math
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
@@ -17,6 +18,16 @@ _LATEST = 1e11  # seconds since 1970 that still are a date
 def plain(value: Any) -> Any:
     """A value of the model as what json.dumps takes."""
     return asdict(value)
+
+
+def as_json(value: Any) -> Any:
+    """Any values as JSON; what it does not know, as text."""
+    if isinstance(value, dict):
+        return {str(key): as_json(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(inner) for inner in value]
+    known = value is None or isinstance(value, bool | int | str) or isinstance(value, float) and math.isfinite(value)
+    return value if known else str(value)
 
 
 def line(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Run directories that were damaged or made up: one line and exit code 2, or a run that can be used. Never a traceback."""
+"""Run directories that were damaged: one line and exit code 2, or a run that can be used. Never a traceback."""
 
 import json
 import os
@@ -14,9 +14,10 @@ from tests.store.made import POINTS, failed, manifest, visits
 
 FILES = ("manifest.json", "journal.jsonl", "machine.json")
 ODD = (
-    "null", "true", "-1", "0", "1.5", '"x"', '""', "[]", "{}", "[[]]", '{"a": 1}', "1e999", "-1e999", "NaN", "Infinity",
-    "1" + "0" * 400, "-1" + "0" * 5000, "1e300", "18446744073709551616", '"\\ud800"', '"\\u0000"', '"a\\nb"',
-    "[" * 5000 + "]" * 5000, "[" * 200 + "1e999" + "]" * 200, '{"a":' * 3000 + "1" + "}" * 3000, '{"a": 1, "a": 2}', '"2026-99-99T00:00:00+00:00"',
+    "null", "true", "-1", "0", "1.5", '"x"', '""', "[]", "{}", "[[]]", '{"a": 1}', '{"a": 1, "a": 2}', "1e300",
+    "1e999", "-1e999", "NaN", "Infinity", "1" + "0" * 400, "-1" + "0" * 5000, "18446744073709551616", '"\\ud800"',
+    '"\\u0000"', '"a\\nb"', "[" * 5000 + "]" * 5000, "[" * 200 + "1e999" + "]" * 200, '"2026-99-99T00:00:00+00:00"',
+    '{"a":' * 3000 + "1" + "}" * 3000,
 )  # fmt: skip
 MARK = "this value is replaced"
 

@@ -15,7 +15,7 @@ import pytest
 from kvbench.store import RunDirectory
 from tests.store.made import APPEND, DECODE, POINTS, READ, failed, manifest, visit, visits
 
-BAD = replace(READ, op="triad")  # fails once
+BAD, WRONG = replace(READ, op="triad"), replace(READ, op="copy")  # fail once
 
 
 def kept(path, records, **facts):
@@ -28,11 +28,12 @@ def kept(path, records, **facts):
 
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory):
-    """Three launches, the begin of a fourth, and a point that fails in the second. The other run is slower by half."""
+    """Three launches, the begin of a fourth, and two points that fail once. The other run is slower by half."""
     folder = tmp_path_factory.mktemp("runs")
-    points = (*POINTS, BAD)
+    points = (*POINTS, BAD, WRONG)
     chance = random.Random(5)
-    first = list(visits(1)) + [visit(chance, 3, APPEND), visit(chance, 0, BAD), failed(1, BAD), visit(chance, 2, BAD)]
+    wrong = visit(chance, 2, WRONG, error="it was off by 0.5 after the last sample")
+    first = [*visits(1), visit(chance, 3, APPEND), visit(chance, 0, BAD), failed(1, BAD), visit(chance, 2, BAD), wrong]
     second = list(visits(2, scale=1.5))
     return kept(folder / "first", first, points=points), kept(folder / "second", second, run="20260102-040000-cafe")
 

@@ -13,6 +13,7 @@ import pytest
 from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Skip
 from kvbench.store import RunDirectory
+from kvbench.store.journal import Journal
 from tests.store.made import APPEND, DECODE, JOURNAL, POINTS, READ, failed, manifest, named, refused, visits
 
 # ---- what is written comes back --------------------------------------------------------------------------------------
@@ -62,6 +63,12 @@ def test_a_machine_comes_back(filled):
         run.write_machine({"other": 1})
         run.write_machine(facts)
     assert RunDirectory.open(filled).machine() == facts
+
+
+def test_no_number_makes_a_machine_unreadable(filled):
+    with RunDirectory.open(filled, write=True) as run:
+        run.write_machine({"gbps": float("nan"), "cpus": (0, 1), "peak": float("inf"), "path": Path("x")})
+    assert RunDirectory.open(filled).machine() == {"gbps": "nan", "cpus": [0, 1], "peak": "inf", "path": "x"}
 
 
 def test_ten_thousand_records(folder):
@@ -161,6 +168,25 @@ def test_what_is_no_run_directory_says_so(tmp_path, name, write):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_another_format_is_not_read(filled):
+    path = filled / "manifest.json"
+    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(BadRun, match="format is 2") as raised:
+        RunDirectory.open(filled)
+    refused(raised.value, str(path), "another version of kvbench")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [("manifest.json", '"run":', '"run": "x", "run":'), (JOURNAL, '"launch":', '"launch":5,"launch":')],
+)
+def test_a_key_that_is_there_twice_has_no_value(filled, name, old, new):
+    text = (filled / name).read_text()
+    (filled / name).write_text(text.replace(old, new, 1))
+    with pytest.raises(BadRun, match="a key is there twice"):
+        RunDirectory.open(filled)
+
+
 # ---- one writer ------------------------------------------------------------------------------------------------------
 
 
@@ -173,6 +199,20 @@ def test_there_is_one_writer(folder):
     with RunDirectory.open(folder, write=True), pytest.raises(Unwritable):
         RunDirectory.open(folder, write=True)
     RunDirectory.open(folder, write=True).close()
+
+
+def test_one_of_two_creators_is_refused(folder, monkeypatch):
+    """The other one is done by the time that the first comes to lock what it saw empty."""
+
+    def late(path):
+        monkeypatch.undo()
+        RunDirectory.create(folder, manifest(run="theirs")).close()
+        return Journal(path)
+
+    monkeypatch.setattr("kvbench.store.run.Journal", late)
+    with pytest.raises(BadArgument, match="holds a run already"):
+        RunDirectory.create(folder, manifest(run="ours"))
+    assert RunDirectory.open(folder, write=True).manifest.run == "theirs"
 
 
 def test_a_child_does_not_keep_the_lock(folder):

@@ -1,0 +1,21 @@
+"""A library some of whose kernels crash, hang or lie."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from kvbench.native import library_path
+
+_SOURCE = Path(__file__).with_name("faulty.c")
+_KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+
+
+def build(folder: Path) -> Path:
+    """Into `folder`, with the interface beside it, as a library must have it."""
+    real, made = library_path(), folder / "faulty.so"
+    shutil.copy(real.with_name("abi.h"), folder)
+    link = [f"-L{real.parent}", f"-l:{real.name}", f"-Wl,-rpath,{real.parent}", "-ldl", "-lm"]
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{_KERNELS}", "-o", made, _SOURCE, *link], check=True
+    )
+    return made

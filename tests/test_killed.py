@@ -1,0 +1,105 @@
+"""SIGKILL at random instants, of the parent, the worker or both: nothing that was finished is lost, and it can be resumed."""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import psutil
+import pytest
+
+from kvbench.store import RunDirectory
+
+SUITE = """
+question = "What is left of a run that is killed?"
+launches = 3
+samples = 2
+sample_time = 0.004
+[axes]
+q_heads = 4
+kv_heads = 2
+head_dim = 32
+context = [64, 128]
+threads = 1
+residency = "hot"
+dtype = "all"
+"""
+KILLS = {"parent": (True, False), "worker": (False, True), "both": (True, True)}
+
+
+def sweep(folder, *arguments):
+    command = [sys.executable, "-m", "kvbench.cli", "sweep", *arguments, "--out", str(folder / "run")]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def workers(pid):
+    try:
+        return [p for p in psutil.Process(pid).children(recursive=True) if "kvbench.worker" in " ".join(p.cmdline())]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def journal(folder):
+    """Whole lines, read with nothing but json."""
+    path = folder / "run" / "journal.jsonl"
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def visits(found):
+    return [(record["launch"], record["point"]) for record in found]
+
+
+def killed(folder, who, delay):
+    """One run, killed once; what its journal then holds."""
+    (folder / "suite.toml").write_text(SUITE)
+    process = sweep(folder, str(folder / "suite.toml"))
+    time.sleep(delay)
+    parent, worker = KILLS[who]
+    left = workers(process.pid)
+    if parent:
+        process.kill()
+    for one in left if worker else ():
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    process.communicate(timeout=120)
+    gone = psutil.wait_procs(left, timeout=10)[1]
+    assert not gone, "a worker outlived its parent"
+    return journal(folder)
+
+
+def check(folder, who, delay):
+    before = killed(folder, who, delay)
+    if (folder / "run" / "manifest.json").exists():
+        assert len(RunDirectory.open(folder / "run").records) == len(before)
+        arguments = ["--resume"]
+    else:
+        assert not before, "a journal without a run"
+        arguments = [str(folder / "suite.toml")]
+    process = sweep(folder, *arguments)
+    said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    after = journal(folder)
+    assert after[: len(before)] == before, "what was finished has changed"
+    plan = json.loads((folder / "run" / "manifest.json").read_text())["plan"]
+    found = visits(after)
+    assert len(found) == len(set(found)) == 3 * len(plan["points"])
+    assert not any(record["error"] for record in after)
+    assert (folder / "run" / "run.json.gz").exists()
+
+
+@pytest.mark.parametrize("who", KILLS)
+def test_killed_once(tmp_path, who):
+    check(tmp_path, who, 2.5)
+
+
+@pytest.mark.full
+def test_killed_at_fifty_instants(tmp_path):
+    """From before the run directory is there until after the run has ended."""
+    chance = random.Random(20261121)
+    for number in range(50):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        check(folder, chance.choice(list(KILLS)), chance.uniform(0.2, 6.0))

@@ -1,0 +1,262 @@
+"""A sweep's course without measuring: a made-up executor stands for the worker processes."""
+
+import json
+import os
+from dataclasses import replace
+from statistics import median
+
+import pytest
+
+import kvbench.session
+from kvbench.errors import BadArgument, NotComparable, Refused
+from kvbench.model import Point, Record, Sample, Traffic
+from kvbench.session import Options, Session
+from kvbench.store import RunDirectory
+
+CPU = str(min(os.sched_getaffinity(0)))
+AXES = ("context=64,128", "threads=1", "dtype=f16", "layout=head", "op=decode", "model=falcon-7b", "residency=hot")
+MOVED = Traffic(1e6, 1e6, 1e6, 1e6, 1e6, 0, 0, 1)
+
+
+class Played:
+    """Answers for every point at once. `swing`: by how much the launches differ."""
+
+    def __init__(self, swing=0.0, seconds=0.0, clock=None, stop_after=None):
+        self.swing, self.seconds, self.clock, self.left = swing, seconds, clock, stop_after
+        self.launches = []
+
+    def __call__(self, job):
+        self.launches.append(job.launch)
+        for point in job.points:
+            if self.left is not None:
+                if not self.left:
+                    raise KeyboardInterrupt
+                self.left -= 1
+            if self.clock:
+                self.clock.now += self.seconds / len(job.points)
+            programs = ("point", "twin", "twin_ahead", "core") if isinstance(point, Point) else ("point",)
+            taken = 1e-3 * (1 + self.swing * (-1) ** job.launch)
+            samples = tuple(
+                Sample(name, n, 1, taken, (), 0.0, 0, 0) for n in range(job.plan.samples) for name in programs
+            )
+            traffic = dict.fromkeys(programs, MOVED)
+            memory = {"huge_bytes": 0, "resident_bytes": 1}
+            yield Record(job.launch, point, samples, traffic, memory, 1, 1, 4096, part=job.part)
+
+
+class Clock:
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """The preflight looks at the machine for two seconds; it has tests of its own."""
+    monkeypatch.setattr(kvbench.session, "preflight", lambda *_: ())
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    found = Clock()
+    monkeypatch.setattr(kvbench.session.time, "monotonic", found.monotonic)
+    return found
+
+
+def options(**facts):
+    return Options("smoke", AXES, launches=2, cpus=CPU, **facts)
+
+
+def begun(path, played, **facts):
+    return Session.begin(options(**facts), path / "run", execute=played)
+
+
+def test_every_point_once_in_every_launch(tmp_path):
+    with begun(tmp_path, Played()) as session:
+        seen = list(session.records())
+        assert session.finish()
+    points = session.directory.manifest.plan.points
+    assert sorted((r.launch, r.point.name) for r in seen) == sorted((n, p.name) for n in (0, 1) for p in points)
+    assert {r.run for r in seen} == {session.directory.manifest.run}
+    with RunDirectory.open(tmp_path / "run") as kept:
+        assert kept.records == seen
+        assert kept.machine()["ceilings"] and kept.machine()["run"] == kept.manifest.run
+
+
+def test_each_record_is_kept_before_the_next_is_asked_for(tmp_path):
+    with begun(tmp_path, Played()) as session:
+        for number, _ in enumerate(session.records(), 1):
+            assert (tmp_path / "run" / "journal.jsonl").read_text().count("\n") == number
+
+
+def test_interrupted_and_resumed(tmp_path):
+    """After any number of visits."""
+    with begun(tmp_path, Played()) as whole:
+        total = sum(1 for _ in whole.records())
+    for cut in range(total):
+        path = tmp_path / str(cut)
+        with Session.begin(options(), path, execute=Played(stop_after=cut)) as session:
+            with pytest.raises(KeyboardInterrupt):
+                list(session.records())
+            session.finish()
+        with Session.resume(path, execute=Played()) as session:
+            assert len(session.done) == cut
+            assert len(list(session.records())) == total - cut
+            assert session.finish()
+
+
+def test_a_finished_run_has_nothing_left(tmp_path):
+    with begun(tmp_path, Played()) as session:
+        list(session.records())
+    played = Played()
+    with Session.resume(tmp_path / "run", execute=played) as session:
+        assert list(session.records()) == [] and played.launches == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [({"samples": 5}, "samples"), ({"seed": 9}, "seed"), ({"suite": "quick"}, "suite"), ({"launches": 3}, "launches")],
+)
+def test_a_run_is_resumed_as_it_was_begun(tmp_path, asked, said):
+    with begun(tmp_path, Played(stop_after=0)):
+        pass
+    with pytest.raises(BadArgument, match=f"begun with {said}"):
+        Session.resume(tmp_path / "run", asked)
+    with Session.resume(tmp_path / "run", {"launches": 2, "budget": 60.0}) as session:
+        assert session.options.budget == 60.0
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("machine", "the machine changed"),
+        ("build", "kvbench or its library"),
+        ("suite", "the suite"),
+        ("environment", "set-up"),
+    ],
+)
+def test_what_has_changed_is_not_continued(tmp_path, name, said):
+    with begun(tmp_path, Played()):
+        pass
+    path = tmp_path / "run" / "manifest.json"
+    facts = json.loads(path.read_text())
+    facts["identity"][name] = "another"
+    path.write_text(json.dumps(facts))
+    with pytest.raises(NotComparable, match=said) as caught:
+        Session.resume(tmp_path / "run")
+    assert caught.value.exit_code == 6
+
+
+def test_another_suite_of_the_same_name(tmp_path):
+    """A file that was edited between the two."""
+    suite = tmp_path / "mine.toml"
+    text = 'question = "?"\nlaunches = 1\n[axes]\nmodel = "gpt-2"\ncontext = 64\nresidency = "hot"\nthreads = 1\n'
+    suite.write_text(text)
+    with Session.begin(Options(str(suite)), tmp_path / "run", execute=Played()):
+        pass
+    suite.write_text(text.replace("64", "128"))
+    with pytest.raises(NotComparable, match="the suite changed"):
+        Session.resume(tmp_path / "run")
+    suite.write_text(f"# only a comment\n{text}")
+    with Session.resume(tmp_path / "run"):
+        pass
+
+
+# ---- when to stop ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("budget", "launches"), [(1, 1), (10, 1), (19, 1), (20, 2), (29, 2), (100, 2)])
+def test_no_launch_begins_that_would_not_end_in_time(tmp_path, clock, budget, launches):
+    """A launch takes 10 s; the first is made whatever it takes."""
+    played = Played(seconds=10.0, clock=clock)
+    with begun(tmp_path, played, budget=float(budget)) as session:
+        list(session.records())
+    assert played.launches == list(range(launches))
+
+
+def test_launches_are_added_until_the_points_are_sure(tmp_path, clock):
+    """Launches alternate by 2 % around a middle. With two the interval is their range, 1 % to each side of the median;
+    it stays so, as the values are two: a target of 1.5 % is met at once, one of 0.5 % never."""
+    for target, expected in ((0.015, 2), (0.005, 7)):
+        played = Played(swing=0.01, seconds=10.0, clock=clock)
+        with Session.begin(options(target_ci=target, budget=75.0), tmp_path / f"{target}", execute=played) as session:
+            list(session.records())
+            values = [1.01e-3 if n % 2 == 0 else 0.99e-3 for n in range(expected)]
+            far = max(max(values) - median(values), median(values) - min(values)) / median(values)
+            assert session.reach() == pytest.approx(far)
+        assert len(played.launches) == expected, target
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"target_ci": 0.01},
+        {"launches": 0},
+        {"samples": 0},
+        {"sample_time": 0.0},
+        {"budget": -1.0},
+        {"patience": 0.0},
+        {"target_ci": 2.0, "budget": 1.0},
+        {"sample_time": float("nan")},
+    ],
+)
+def test_options_that_cannot_be(facts):
+    with pytest.raises(BadArgument):
+        Options(**facts)
+
+
+# ---- what cannot be measured -----------------------------------------------------------------------------------------
+
+
+def test_nothing_to_measure_is_said(tmp_path):
+    with pytest.raises(BadArgument, match="no points"):
+        begun(tmp_path, Played(), only=("nothing*",))
+    assert not (tmp_path / "run").exists()
+
+
+def test_only_some_points(tmp_path):
+    with begun(tmp_path, Played(), only=("*ctx128*",)) as session:
+        points = [p for p in session.directory.manifest.plan.points if isinstance(p, Point)]
+    assert [p.shape.context for p in points] == [128]
+
+
+def test_more_than_memory_is_refused_before_anything_is_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(kvbench.session, "available_memory", lambda: 300 << 20)
+    with pytest.raises(Refused, match="are available") as caught:
+        begun(tmp_path, Played())
+    assert caught.value.exit_code == 5 and not (tmp_path / "run").exists()
+
+
+def test_options_reach_the_plan(tmp_path):
+    with begun(tmp_path, Played(), samples=7, sample_time=0.5, seed=11, pages="base", isa="scalar") as session:
+        plan = session.directory.manifest.plan
+    assert (plan.samples, plan.seconds, plan.seed) == (7, 0.5, 11)
+    assert {p.pages for p in plan.points} == {"base"} and {p.isa for p in plan.points} == {"scalar"}
+    assert {p.cpus for p in plan.points} == {(int(CPU),)}
+
+
+def test_a_run_without_a_place_goes_below_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Session.begin(options(), execute=Played()) as session:
+        assert session.directory.path.parent.name == "runs" and session.directory.path.name.startswith("smoke-20")
+
+
+def test_the_library_function(tmp_path, monkeypatch):
+    monkeypatch.setattr(kvbench.session, "run", lambda plan, execute, done, more: replay(plan, done, more))
+    seen = []
+    facts = {"axes": AXES, "launches": 2, "cpus": CPU}
+    found = kvbench.sweep("smoke", out=tmp_path / "run", progress=seen.append, **facts)
+    assert len(found.records) == len(seen) > 0
+    assert set(found.frame("points")["context"]) == {64, 128}
+    assert len(found.frame("samples")) == sum(len(r.samples) for r in seen)
+    again = kvbench.sweep(out=tmp_path / "run", resume=True)
+    assert again.records == found.records
+    with pytest.raises(BadArgument, match="points, samples"):
+        found.frame("nonsense")
+
+
+def replay(plan, done, more):
+    from kvbench.runner import run
+
+    return (replace(r, run=plan.run) for r in run(plan, Played(), done, more))

@@ -1,0 +1,181 @@
+"""kvbench sweep as its users meet it: real runs of small suites, interrupted, out of space, asked for the impossible."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+import kvbench
+from kvbench.cli import main
+
+CPU = str(min(os.sched_getaffinity(0)))
+TINY = ["smoke", "--axis", "context=64", "--axis", "threads=1", "--axis", "model=gpt-2", "--axis", "residency=hot"]
+SHORT = ["--cpus", CPU, "--launches", "2", "--samples", "2", "--sample-time", "0.002"]
+ASKED = [*TINY, *SHORT, "--axis", "op=decode,append,bulk"]
+
+
+def sweep(*arguments, **facts):
+    command = [sys.executable, "-m", "kvbench.cli", "sweep", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **facts)
+
+
+def call(*arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(["sweep", *map(str, arguments)])
+    return caught.value.code
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sweep") / "run"
+    process = sweep(*ASKED, "--out", path)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return path, out, err
+
+
+def test_the_summary_names_what_to_do_next(measured):
+    path, out, err = measured
+    assert f"run directory: {path}" in out and "next: " in out
+    for words in ("GB/s", "of twin", "Noise", "launches", "memory: "):
+        assert words in out
+    assert "into" in err and "points and" in err and "Traceback" not in out + err
+
+
+def test_the_next_command_can_be_typed(measured, tmp_path):
+    line = next(line for line in measured[1].splitlines() if line.startswith("next: "))
+    command = line.removeprefix("next: ").replace("python -c", f"{sys.executable} -c", 1)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "gbps" in (tmp_path / "points.csv").read_text().splitlines()[0].split(",")
+
+
+def test_files_of_the_run(measured):
+    path = measured[0]
+    assert {"manifest.json", "journal.jsonl", "machine.json", "run.json.gz"} == {file.name for file in path.iterdir()}
+    facts = json.loads((path / "manifest.json").read_text())
+    assert facts["command"].startswith("kvbench sweep smoke --axis context=64")
+    assert facts["options"]["launches"] == 2
+
+
+def test_rates_are_bytes_over_time(measured):
+    """From the journal with nothing but json and arithmetic, beside the frame."""
+    run = kvbench.load(measured[0])
+    points = run.frame("points").set_index("name")
+    lines = [json.loads(line) for line in (measured[0] / "journal.jsonl").read_text().splitlines()]
+    assert len(points) == len({record.point.name for record in run.records if hasattr(record.point, "shape")}) >= 4
+    for name, row in points.iterrows():
+        medians = []
+        for line in (line for line in lines if line["point"] == name):
+            own = [s["seconds"] / s["passes"] for s in line["samples"] if s["program"] == "point"]
+            medians.append(sum(sorted(own)) / 2)
+        seconds = sum(medians) / 2
+        moved = next(line for line in lines if line["point"] == name)["traffic"]["point"]["compulsory"]
+        assert row["gbps"] == pytest.approx(moved / seconds / 1e9)
+        assert row["max_abs_err"] >= 0 and row["launches"] == 2
+
+
+def test_every_visit_was_verified(measured):
+    for record in kvbench.load(measured[0]).records:
+        if getattr(record.point, "op", "") == "decode":
+            assert 0 < record.max_abs_err < 1e-4, "float32 is never exactly float64"
+
+
+def test_json(tmp_path, capsys):
+    assert call(*ASKED[:-1], "op=decode", "--only", "*.head.f16.*", "--out", tmp_path / "run", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["version"] == 1 and facts["points"] == 1 and facts["path"] == str(tmp_path / "run")
+
+
+def test_interrupted(tmp_path):
+    """Ctrl-C goes to the terminal's whole group: a valid partial run, how to go on, 130, and nobody left."""
+    process = sweep(*ASKED, "--sample-time", "0.05", "--out", tmp_path / "run", start_new_session=True)
+    journal = tmp_path / "run" / "journal.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (journal.exists() and journal.stat().st_size):
+        time.sleep(0.05)
+    children = psutil.Process(process.pid).children(recursive=True)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in out + err
+    assert f"kvbench sweep --out {tmp_path / 'run'} --resume" in err.splitlines()[-1]
+    assert not psutil.wait_procs(children, timeout=10)[1]
+    partial = kvbench.load(tmp_path / "run")
+    assert partial.records
+    assert call("--out", tmp_path / "run", "--resume") == 0
+    whole = kvbench.load(tmp_path / "run")
+    assert whole.records[: len(partial.records)] == partial.records
+    assert len(whole.records) == 2 * len(whole.manifest.plan.points)
+
+
+def test_no_space_left(tmp_path):
+    """A limit on the size of files stands for a full disk: the journal meets it half-way."""
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+
+    process = sweep(*ASKED, "--out", tmp_path / "run", preexec_fn=limited)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2, err
+    assert "Traceback" not in out + err and len(err.splitlines()[-1]) < 400
+    assert "journal.jsonl" in err.splitlines()[-1]
+    kept = (tmp_path / "run" / "journal.jsonl").read_bytes()
+    assert kept and kept.endswith(b"\n") and all(json.loads(line) for line in kept.splitlines())
+    assert call("--out", tmp_path / "run", "--resume") == 0
+    assert (tmp_path / "run" / "journal.jsonl").read_bytes().startswith(kept)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["nonsense"], 2, ["quick", "standard"]),
+        (["smoke", "--axis", "dtype=f17"], 2, ["dtype", "f16"]),
+        (["smoke", "--only", "nothing"], 2, ["no points", "kvbench plan"]),
+        (["smoke", "--launches", "0"], 2, ["launches", "1000"]),
+        (["smoke", "--sample-time", "99"], 2, ["sample_time"]),
+        (["smoke", "--budget", "soon"], 2, ["10m"]),
+        (["smoke", "--target-ci", "1%"], 2, ["budget"]),
+        (["smoke", "--target-ci", "much"], 2, ["1%"]),
+        (["smoke", "--isa", "neon" if "avx2" in "".join(os.uname()) else "nonsense"], 2, ["isa"]),
+        (["smoke", "--pages", "giant"], 2, ["thp"]),
+        (["smoke", "--cpus", "9999"], 2, ["not so many CPUs"]),
+        (["smoke", "--library", "/nowhere.so"], 2, ["/nowhere.so"]),
+        (["--resume"], 2, ["--out"]),
+        (["--resume", "--out", "/nowhere"], 2, ["/nowhere", "no run directory"]),
+        (["smoke", "--out", "/dev/null"], 2, ["/dev/null"]),
+        (["smoke", "--out", "/proc/kvbench"], 2, ["/proc/kvbench"]),
+        (["smoke", "--axis", "context=2000000000", "--axis", "op=decode"], 5, ["fits memory"]),
+    ],
+)
+def test_what_cannot_be_is_one_line(capsys, arguments, code, words):
+    assert call(*arguments) == code
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("kvbench: ")
+    for word in words:
+        assert word in lines[0]
+
+
+def test_a_taken_directory(tmp_path, measured, capsys):
+    assert call("smoke", "--out", measured[0]) == 2
+    assert "--resume" in capsys.readouterr().err
+    (tmp_path / "mine.txt").write_text("mine")
+    assert call("smoke", "--out", tmp_path) == 2
+    assert "not empty" in capsys.readouterr().err and (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_help_is_quick_to_import():
+    """No heavy module is loaded for it."""
+    program = "import sys; sys.argv[1:] = ['sweep', '--help']\ntry:\n from kvbench.cli import main; main()\nexcept SystemExit: pass\n"
+    program += (
+        "print(sorted({m.partition('.')[0] for m in sys.modules} & {'numpy', 'pandas', 'cffi', 'pyperf', 'rich'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "--resume" in done.stdout
