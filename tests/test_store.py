@@ -1,6 +1,7 @@
 """Values as JSON and back, and what does not fit; files that are whole or not there."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,7 @@ POINT = Point(
 PROBE = Probe("read", "i", (0, 1), "thp", 4096, 2048)
 SAMPLE = Sample("point", 3, 10, 0.25, (0.1, 0.15), 0.5, 1, 2, 0.01, 3)
 RECORD = Record(
-    4, POINT, (SAMPLE, SAMPLE), {"point": Traffic(*map(float, range(8)))}, {"huge_bytes": 5}, steps=6, layers=7,
+    4, POINT, (SAMPLE, SAMPLE), {"point": Traffic(*map(float, range(8)))}, {"resident_bytes": 9, "huge_bytes": 5}, steps=6, layers=7,
     slice_bytes=8, max_abs_err=0.5, error="e", part=1, began=1.75e9, wall=2.5, run="r",
 )  # fmt: skip
 
@@ -60,6 +61,9 @@ def test_jobs_come_back():
         (["samples", 0, "pass_seconds"], [0.1, "x" * 99], "samples[0].pass_seconds[1]: 'xxx"),
         (["traffic", "point"], 3, "traffic.point: 3 is no object"),
         (["memory"], [], "memory: [] is no object"),
+        (["memory"], {"resident_bytes": 5}, "memory: one of huge_bytes, resident_bytes is missing"),
+        (["samples", 1, "program"], "twin", "traffic: that of 'twin' is missing"),
+        (["traffic"], {}, "traffic: that of 'point' is missing"),
         (["point", "cpus"], [], "cpus: there are none"),
         (["point", "shape", "kv_heads"], 0, "shape: a size is 0"),
         (["point", "deterministic"], 1, "point.deterministic: 1 is neither true nor false"),
@@ -85,6 +89,13 @@ def test_what_is_missing_is_named(name):
     del facts[name]
     with pytest.raises(ValueError, match=f"{name}: is missing"):
         record(facts)
+
+
+def test_a_probe_counts_its_steps():
+    facts = through_json(replace(RECORD, point=PROBE, steps=0))
+    with pytest.raises(ValueError, match="steps"):
+        record(facts)
+    assert record(facts | {"samples": []}).steps == 0
 
 
 def test_a_file_is_replaced_whole(tmp_path):

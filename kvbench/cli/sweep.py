@@ -179,8 +179,9 @@ def _ending(session: Any) -> list[str]:
     from kvbench.units import size
 
     peak, forecast = session.peak_memory(), session.directory.manifest.forecast["memory"]
+    path = str(session.directory.path)
     return [
         f"memory: {size(peak)} at most, {size(forecast)} forecast",
-        f"run directory: {session.directory.path}",
-        f"next: python -c \"import kvbench; print(kvbench.load({str(session.directory.path)!r}).frame('points'))\"",
+        f"run directory: {path}",
+        f"next: python -c \"import kvbench; kvbench.load({path!r}).frame('points').to_csv('points.csv')\"",
     ]

@@ -13,6 +13,7 @@ from kvbench.store.typed import read
 
 SECONDS = (1e-9, 1e9)  # of anything that was timed
 _LATEST = 1e11  # seconds since 1970 that still are a date
+_MEMORY = {"resident_bytes", "huge_bytes"}  # what shares are formed with
 
 
 def plain(value: Any) -> Any:
@@ -89,6 +90,12 @@ def record(facts: Any) -> Record:
     for number, sample in enumerate(found.samples):
         if not sample.passes or not SECONDS[0] <= sample.seconds <= SECONDS[1]:
             raise ValueError(f"samples[{number}]: {sample.passes} passes in {sample.seconds:g} s")
+        if sample.program not in found.traffic:
+            raise ValueError(f"traffic: that of {sample.program[:40]!r} is missing")
+    if found.samples and isinstance(found.point, Probe) and not found.steps:
+        raise ValueError("steps: a probe has samples without")
+    if found.memory and not _MEMORY <= found.memory.keys():
+        raise ValueError(f"memory: one of {', '.join(sorted(_MEMORY))} is missing")
     if not 0 <= found.began <= _LATEST or not 0 <= found.wall <= SECONDS[1]:
         raise ValueError(f"a visit of {found.wall:g} s at {found.began:g} s")
     return found

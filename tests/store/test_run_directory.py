@@ -111,7 +111,7 @@ def test_what_cannot_be_read_is_not_begun(folder, facts, said):
         (replace(failed(0, DECODE), run="another"), "'another'"),
         (failed(0, replace(READ, bytes=7)), "no point"),
         (replace(failed(0, READ), wall=float("nan")), READ.name),
-        (replace(failed(0, READ), memory={"mapped": 1.5}), "memory.mapped"),
+        (replace(failed(0, READ), memory={"huge_bytes": 1.5}), "memory.huge_bytes"),
         (replace(failed(0, READ), memory={"mapped": np.int64(1)}), READ.name),
         (replace(failed(0, READ), launch=-1), "launch"),
         (failed(1, APPEND), "launch 1 has visited"),
