@@ -58,15 +58,25 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* A generator per row: the data does not depend on threads, layout or dtype. Uniform with unit variance.
+/* 24 random bits as a number, uniform with unit variance. */
+static float uniform(uint64_t bits)
+{
+    return ((float)(bits & 0xffffff) * 0x1p-23f - 1.0f) * 1.7320508f;
+}
+
+/* A generator per row, two numbers a step: the data does not depend on threads, layout or dtype.
  * Each coordinate is mixed in by itself, so that no row is another one shifted. */
 static void random_row(uint64_t seed, int64_t seq, int64_t head, int64_t token, int64_t dim, float *row)
 {
     const uint64_t step = 0x9e3779b97f4a7c15u;
     uint64_t x = mix(mix(mix(seed + step) + step * (uint64_t)seq) + step * (uint64_t)head);
     x = mix(x + step * (uint64_t)token);
-    for (int64_t d = 0; d < dim; d++)
-        row[d] = ((float)(mix(x += step) >> 40) * 0x1p-23f - 1.0f) * 1.7320508f;
+    for (int64_t d = 0; d < dim; d += 2) {
+        uint64_t bits = mix(x += step);
+        row[d] = uniform(bits);
+        if (d + 1 < dim)
+            row[d + 1] = uniform(bits >> 40);
+    }
 }
 
 static void write_row(const rows_task *task, const kvb_unit *unit, int64_t head, int64_t token, int64_t row,

@@ -10,7 +10,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-_COUNT = 1 << 64
+_COUNT = 1 << 63  # tables hold no more
 _NUMBER = 1e30
 _SHOWN = 60  # characters
 

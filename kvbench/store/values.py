@@ -92,7 +92,9 @@ def record(facts: Any) -> Record:
             raise ValueError(f"samples[{number}]: {sample.passes} passes in {sample.seconds:g} s")
         if sample.program not in found.traffic:
             raise ValueError(f"traffic: that of {sample.program[:40]!r} is missing")
-    if found.samples and isinstance(found.point, Probe) and not found.steps:
+    if isinstance(found.point, Point) and any(traffic.compulsory <= 0 for traffic in found.traffic.values()):
+        raise ValueError("traffic: a program of a point moves no byte")
+    if isinstance(found.point, Probe) and found.samples and not found.steps:
         raise ValueError("steps: a probe has samples without")
     if found.memory and not _MEMORY <= found.memory.keys():
         raise ValueError(f"memory: one of {', '.join(sorted(_MEMORY))} is missing")
