@@ -48,6 +48,7 @@ class Bench:
         self.q = np.random.default_rng(SEED).standard_normal(vectors[1:], dtype=np.float32)
         self.out = np.zeros(vectors, dtype=np.float32)
         self.between = self._sweep() if self.point.residency == "evicted" else None
+        self._warm = self.between is None and self.room.slices.size < self.room.dram_bytes
         self.programs = self._store_programs() if self.stores else self._decode_programs()
 
     # ---- programs ------------------------------------------------------------------------------------------------
@@ -55,21 +56,22 @@ class Bench:
     def _decode_programs(self) -> list[Program]:
         wrapped = self._decode("decode", 0, **self._walk(), wrap=self._wrap())
         return [
-            Program("point", self._over_layers("decode", **self._walk()), self.between),
-            Program("twin", self._over_layers("twin", prefetch="off"), self.between),
-            Program("twin_ahead", self._over_layers("twin", prefetch="cross"), self.between),
+            self._program("point", *self._over_layers("decode", **self._walk())),
+            self._program("twin", *self._over_layers("twin", prefetch="off")),
+            self._program("twin_ahead", *self._over_layers("twin", prefetch="cross")),
             Program("core", (wrapped,)),
         ]
 
     def _store_programs(self) -> list[Program]:
         """Beside copies of half of the slices to their other half."""
-        point = Program("point", self.stored(self.point.variant == "nt"), self.between)
+        point = self._program("point", *self.stored(self.point.variant == "nt"))
         size = self.room.slices.size // 128 * 64
         to, source = self.room.arena.part(0, size), self.room.arena.part(size, size)
-        copies = (
-            Program(op, (self.probe(op, to=to, source=source, size=size),), self.between) for op in ("copy", "copy_nt")
-        )
+        copies = (self._program(op, self.probe(op, to=to, source=source, size=size)) for op in ("copy", "copy_nt"))
         return [point, *copies]
+
+    def _program(self, name: str, *tasks: Task) -> Program:
+        return Program(name, tasks, self.between, self._warm)
 
     def staged(self) -> Program:
         """The point, with the clock read between its stages."""

@@ -5,29 +5,43 @@ only for CPUs of the same NUMA node.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from typing import Self
+
+import numpy as np
 
 from kvbench.machine import describe
 from kvbench.model import Machine
-from kvbench.native import Arena, Library, Task, Team, probe_task
+from kvbench.native import Arena, Library, Team, probe_task
+
+_BLOCK = 1 << 20  # bytes of random numbers, repeated
+_SEED = 1
 
 
-@dataclass(frozen=True, slots=True)
 class _Held:
-    arena: Arena
-    pages: str
-    node: int | None
+    """An arena, its kind of pages, and the node of the CPUs that touched it, if they are of one."""
+
+    def __init__(self, size: int, pages: str, node: int | None, library: Library) -> None:
+        self.arena, self._pages, self._node = Arena(size, pages, library=library), pages, node
+
+    def serves(self, size: int, pages: str, node: int | None) -> bool:
+        return node is not None and (node, pages) == (self._node, self._pages) and self.arena.size >= size
 
 
 class Ground:
-    """`most`: bytes by kind of pages that the largest room will ask for."""
+    """`rooms` and `far`: bytes by kind of pages that the largest room, and the largest far memory, will ask for."""
 
-    def __init__(self, library: Library, machine: Machine | None = None, most: Mapping[str, int] | None = None) -> None:
-        self.library, self.machine, self._most = library, machine or describe(), most or {}
+    def __init__(
+        self,
+        library: Library,
+        machine: Machine | None = None,
+        rooms: Mapping[str, int] | None = None,
+        far: Mapping[str, int] | None = None,
+    ) -> None:
+        self.library, self.machine = library, machine or describe()
+        self._most = {"rooms": rooms or {}, "far": far or {}}
+        self._held: dict[str, _Held] = {}
         self._nodes = {cpu.cpu: cpu.node for cpu in self.machine.cpus}
-        self._rooms: _Held | None = None
-        self._far: _Held | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -36,9 +50,8 @@ class Ground:
         self.close()
 
     def close(self) -> None:
-        for held in filter(None, (self._rooms, self._far)):
-            held.arena.close()
-        self._rooms = self._far = None
+        while self._held:
+            self._held.popitem()[1].arena.close()
 
     def node(self, cpus: Sequence[int]) -> int | None:
         """Of all these CPUs; None where they are of several."""
@@ -47,30 +60,37 @@ class Ground:
 
     def arena(self, cpus: Sequence[int], pages: str, size: int) -> Arena:
         """At least `size` bytes for the threads on `cpus`; what was given out before must not be used any more."""
-        node, held, self._rooms = self.node(cpus), self._rooms, None
-        if held and not self._serves(held, pages, node, size):
-            held.arena.close()
-            held = None
-        size = size if node is None else max(size, self._most.get(pages, 0))
-        self._rooms = held or _Held(Arena(size, pages, library=self.library), pages, node)
-        return self._rooms.arena
+        return self._take("rooms", cpus, pages, size)[0]
 
     def far(self, team: Team, cpus: Sequence[int], pages: str, size: int) -> Arena:
-        """Touched memory of its own, for what shall find nothing in a cache or throw out what is there."""
-        node, held, self._far = self.node(cpus), self._far, None
-        if held and not self._serves(held, pages, node, size):
+        """Beside that, as much of random bytes, which no cache or memory controller can shorten."""
+        arena, fresh = self._take("far", cpus, pages, size)
+        if fresh:
+            facts = {"isa": self.library.isas()[0], "to": arena, "size": arena.size // 64 * 64}
+            with probe_task(self.library, "write", team.threads, **facts) as touch:
+                team.run(touch)
+            _fill(arena.view(), team.threads)
+        return arena
+
+    def _take(self, use: str, cpus: Sequence[int], pages: str, size: int) -> tuple[Arena, bool]:
+        """And whether it is fresh."""
+        node, held = self.node(cpus), self._held.pop(use, None)
+        fresh = held is None or not held.serves(size, pages, node)
+        if held and fresh:
             held.arena.close()
-            held = None
-        if held is None:
-            held = _Held(Arena(size, pages, library=self.library), pages, node)
-            with _write(self.library, held.arena, team.threads) as task:
-                team.run(task)
-        self._far = held
-        return held.arena
-
-    def _serves(self, held: _Held, pages: str, node: int | None, size: int) -> bool:
-        return node is not None and (held.node, held.pages) == (node, pages) and held.arena.size >= size
+        if fresh:
+            size = size if node is None else max(size, self._most[use].get(pages, 0))
+            held = _Held(size, pages, node, self.library)
+        self._held[use] = held
+        return held.arena, fresh
 
 
-def _write(library: Library, arena: Arena, threads: int) -> Task:
-    return probe_task(library, "write", threads, isa=library.isas()[0], to=arena, size=arena.size // 64 * 64)
+def _fill(view: np.ndarray, threads: int) -> None:
+    """Repeat a block. The pages are where they belong already, so any thread may write them."""
+    block = np.random.default_rng(_SEED).integers(1, 256, _BLOCK, dtype=np.uint8)
+
+    def write(start: int) -> None:
+        view[start : start + block.size] = block[: view.size - start]
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(write, range(0, view.size, block.size)))

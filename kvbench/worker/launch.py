@@ -52,11 +52,12 @@ class _Visitor:
         self._random = random.Random(f"{job.plan.seed}/{job.launch}/{job.part}")
         self._machine, self._answers, self._group = describe(), Answers(job.references), ExitStack()
         self._needs = needs_here(job.points, self._machine)
-        most: dict[str, int] = {}
-        for point, needed in self._needs.items():
-            most[point.pages] = max(most.get(point.pages, 0), needed.arena + _LINE)
-        self._ground = Ground(library, self._machine, most)
-        self._room: room.Room | probing.Grounds | None = None
+        rooms, far = dict[str, int](), dict[str, int]()
+        for point in job.points:
+            most, size = (far, point.bytes) if isinstance(point, Probe) else (rooms, self._needs[point].arena + _LINE)
+            most[point.pages] = max(most.get(point.pages, 0), size)
+        self._ground = Ground(library, self._machine, rooms, far)
+        self._room: room.Room | probing.Buffers | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -87,7 +88,7 @@ class _Visitor:
     def record(self, point: Point | Probe) -> Record:
         seed, watch = self._random.randrange(1 << 32), Disturbances(point.cpus).read
         if isinstance(point, Probe):
-            self._room = self._room or self._group.enter_context(probing.Grounds(self._library, point))
+            self._room = self._room or self._group.enter_context(probing.Buffers(point, self._ground))
             return self._room.record(point, self._job, seed, watch)
         self._room = self._room or self._group.enter_context(room.Room(point, self._ground))
         with Bench(point, self._room, self._answers) as bench:

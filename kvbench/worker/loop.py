@@ -2,7 +2,7 @@
 
 for round in rounds:
     for program in shuffled(programs):
-        one untimed pass            # its own data into the caches, unless it is too much for them
+        one untimed pass            # its own data into the caches, unless no cache keeps them
         timed: `passes` passes      # round robin over the program's tasks (layers)
 """
 
@@ -16,16 +16,18 @@ from kvbench.machine.disturbances import Disturbed
 from kvbench.model import Sample, Traffic
 from kvbench.native import Task, Team
 
-_WARM = 16  # a sample of fewer passes walks more than caches keep from one program to the next
-
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Tasks that a sample walks round robin, always whole rounds of them. `between` runs untimed before each pass."""
+    """Tasks that a sample walks round robin, always whole rounds of them. `between` runs untimed before each pass.
+
+    warm: an untimed pass comes before each sample, and brings its data into the caches. Not where none would keep them.
+    """
 
     name: str
     tasks: tuple[Task, ...]
     between: Task | None = None
+    warm: bool = True
 
     def traffic(self) -> Traffic:
         return self.tasks[0].traffic()
@@ -64,7 +66,7 @@ def rounds(
     now = watch()
     for number in range(samples):
         for program in shuffled.sample(programs, len(programs)):
-            if counts[program.name] >= _WARM:
+            if program.warm:
                 team.run(program.tasks[-1])
             times = team.run(*program.tasks, passes=counts[program.name], between=program.between)
             before, now = now, watch()

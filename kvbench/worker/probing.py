@@ -1,24 +1,22 @@
-"""Visits of probes. Those that walk the same memory share it, first touched by the threads that read it."""
+"""Visits of probes. Those that walk the same memory share it."""
 
+import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Self
 
-import numpy as np
-
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import Job, Probe, Record
-from kvbench.native import Arena, Library, Task, Team, probe_task
+from kvbench.native import Library, Part, Task, Team, probe_task
+from kvbench.regime import dram_bytes
 from kvbench.units import MIB
+from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program, rounds
 
 PASS_BYTES = 64 * MIB  # of each thread, so that meeting at the end of a pass costs next to nothing
 LOADS = 1 << 18  # of a pass of latency
 ROUNDS = 100_000  # of a pass of flops
 ADDITIONS = 1 << 20  # of a pass of clock
-_BLOCK = 1 << 20  # bytes of random numbers, repeated
 _SEED = 1
 
 
@@ -35,27 +33,31 @@ def streams(library: Library, op: str) -> int:
     return {"copy": 2, "copy_nt": 2, "triad": 3}.get(op, 1)
 
 
-class Grounds:
-    """The buffers of probes that have CPUs, pages, bytes and number of streams in common."""
+class Buffers:
+    """What probes walk that have CPUs, pages, bytes and number of streams in common, and the team that does."""
 
-    def __init__(self, library: Library, probe: Probe) -> None:
-        self._library, self._owned = library, ExitStack()
+    def __init__(self, probe: Probe, ground: Ground) -> None:
+        self._library, count = ground.library, streams(ground.library, probe.op)
+        self._team = Team(len(probe.cpus), probe.cpus, self._library)
         try:
-            self._team = self._owned.enter_context(Team(len(probe.cpus), probe.cpus, library))
-            self._buffers = _buffers(self._owned, self._team, probe, streams(library, probe.op))
+            arena = ground.far(self._team, probe.cpus, probe.pages, probe.bytes) if count else None
         except BaseException:
-            self._owned.close()
+            self._team.close()
             raise
+        each = probe.bytes // max(count, 1)
+        self._parts = [arena.part(index * each, each) for index in range(count)] if arena else []
+        self._least = dram_bytes(ground.machine, probe.cpus) or math.inf
+        self._memory = arena.inspect() if arena else {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._owned.close()
+        self._team.close()
 
     def record(self, probe: Probe, job: Job, seed: int, watch: Callable[[], Disturbed]) -> Record:
-        with _task(self._library, probe, self._buffers) as task:
-            program = Program("point", (task,))
+        with _task(self._library, probe, self._parts) as task:
+            program = Program("point", (task,), warm=probe.bytes < self._least)
             passes = job.passes.get(probe.name)
             taken = rounds(self._team, [program], job.plan.samples, job.plan.seconds, seed, passes, watch)
             return Record(
@@ -63,7 +65,7 @@ class Grounds:
                 point=probe,
                 samples=tuple(replace(sample, pass_seconds=()) for sample in taken),
                 traffic={"point": task.traffic()},
-                memory=self._buffers[0].inspect() if self._buffers else {},
+                memory=self._memory,
                 steps=steps(probe),
             )
 
@@ -73,32 +75,7 @@ def group(library: Library, probe: Probe) -> tuple[object, ...]:
     return (probe.cpus, probe.pages, probe.bytes, probe.op == "latency", streams(library, probe.op))
 
 
-def _buffers(owned: ExitStack, team: Team, probe: Probe, count: int) -> list[Arena]:
-    """`count` buffers of random bytes, which no cache or memory controller can shorten."""
-    block = np.random.default_rng(_SEED).integers(1, 256, _BLOCK, dtype=np.uint8)
-    buffers = []
-    for _ in range(count):
-        arena = owned.enter_context(Arena(probe.bytes // count, probe.pages, library=team.library))
-        with probe_task(
-            team.library, "write", team.threads, isa=team.library.isas()[0], to=arena, size=arena.size
-        ) as touch:
-            team.run(touch)
-        _fill(arena.view(), block, team.threads)
-        buffers.append(arena)
-    return buffers
-
-
-def _fill(view: np.ndarray, block: np.ndarray, threads: int) -> None:
-    """Repeat a block. The pages are where they belong already, so any thread may write them."""
-
-    def write(start: int) -> None:
-        view[start : start + block.size] = block[: view.size - start]
-
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(write, range(0, view.size, block.size)))
-
-
-def _task(library: Library, probe: Probe, buffers: list[Arena]) -> Task:
+def _task(library: Library, probe: Probe, buffers: list[Part]) -> Task:
     if probe.op == "latency":
         library.check(library.lib.kvb_chain(buffers[0].base, buffers[0].size, _SEED))
     facts = dict(zip(("to", "source", "second"), buffers, strict=False))

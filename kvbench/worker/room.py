@@ -13,7 +13,7 @@ from kvbench.machine import available_memory
 from kvbench.model import Point
 from kvbench.native import Arena, Cache, Part, Team, decode_task
 from kvbench.plan import needs
-from kvbench.regime import far_bytes
+from kvbench.regime import dram_bytes, far_bytes
 from kvbench.units import size
 from kvbench.worker.ground import Ground
 
@@ -30,6 +30,7 @@ class Room:
     def __init__(self, point: Point, ground: Ground) -> None:
         self.point, self.ground, self.library = point, ground, ground.library
         self.far_bytes = far_bytes(ground.machine, point.cpus)
+        self.dram_bytes = dram_bytes(ground.machine, point.cpus) or self.far_bytes
         self._owned = ExitStack()
         try:
             self._prepare()
