@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from kvbench.errors import OutOfMemory
 from kvbench.machine import describe
 from kvbench.model import Machine
 from kvbench.native import Arena, Library, Team, probe_task
@@ -79,8 +80,11 @@ class Ground:
         if held and fresh:
             held.arena.close()
         if fresh:
-            size = size if node is None else max(size, self._most[use].get(pages, 0))
-            held = _Held(size, pages, node, self.library)
+            most = size if node is None else max(size, self._most[use].get(pages, 0))
+            try:
+                held = _Held(most, pages, node, self.library)
+            except OutOfMemory:  # what the largest asks for must not cost the others their chance
+                held = _Held(size, pages, node, self.library)
         self._held[use] = held
         return held.arena, fresh
 
