@@ -292,13 +292,13 @@ def test_memory(sweep):
 
 
 def test_needs_of_a_point(sweep):
-    """As much as the memory of a visit: slices, the float64 copies of the check, the caches' sweep."""
+    """As much as the memory of a visit: slices, the check's scores and decoded rows, the caches' sweep."""
     far = far_bytes(TWO, TWO.allowed)
     found = sweep('op = ["decode", "bulk"]\nlayers = 3\ncontext = 1024\ndtype = "f16"')
     decode, bulk = (found.needs[point] for point in found.points)
     row = 1024 * 8 * 128
     slice_bytes = 2 * 8 * (1024 * 256 + 320)
-    check = 2 * 4 * row + 3 * 8 * row // 8
+    check = 3 * 32 * 1024 * 8 + 4 * 4 * row
     assert decode.slice_bytes == bulk.slice_bytes == slice_bytes
     assert decode.memory == 3 * slice_bytes + check + far
     assert bulk.memory == 3 * slice_bytes + check + far + 2 * 3 * row * 4

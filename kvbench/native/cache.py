@@ -244,13 +244,19 @@ class Cache:
 
         Where a sequence is shorter than the longest, zeros stand behind its end.
         """
+        return self.rows(0, min(self.length, self.struct.capacity), isa, threads)
+
+    def rows(self, first: int, count: int, isa: str | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Only `count` of these tokens, from `first` on."""
         c = self.struct
-        shape = (c.batch, min(self.length, c.capacity), c.kv_heads, c.head_dim)
+        shape = (c.batch, whole("count", count), c.kv_heads, c.head_dim)
+        if count < 0:
+            raise BadArgument(f"count is {count}", "0 tokens or more")
         k, v = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
-        if self.length:
+        if count:
             to = (pointer(self.library, k), pointer(self.library, v))
             make = self.library.lib.kvb_task_unpack
-            self._make(threads, make, c, 0, shape[1], *to, self._isa(isa), keep=(k, v))
+            self._make(threads, make, c, whole("first", first), count, *to, self._isa(isa), keep=(k, v))
         return k, v
 
     # ---- calls ---------------------------------------------------------------------------------------------------

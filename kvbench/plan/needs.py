@@ -7,6 +7,7 @@ from typing import Any
 
 from kvbench.model import Machine, Point, Probe
 from kvbench.native import Cache
+from kvbench.oracle import BLOCK
 from kvbench.regime import far_bytes
 
 SIZED_BY = (
@@ -108,10 +109,11 @@ def sources(point: Point, slices: int) -> int:
 
 
 def _check(point: Point) -> int:
-    """K and V decoded, and three float64 copies of one head at a time."""
+    """Scores of all tokens in float64, with two more of one sequence; K and V decoded by blocks."""
     shape = point.shape
-    row = shape.batch * shape.context * shape.kv_heads * shape.head_dim
-    return 2 * row * 4 + 3 * row // shape.kv_heads * 8 if row > 0 else 0
+    scores = (shape.batch + 2) * shape.q_heads * shape.context * 8
+    tokens = shape.context if point.op == "bulk" else min(shape.context, BLOCK)
+    return max(0, scores + 4 * shape.batch * tokens * shape.kv_heads * shape.head_dim * 4)
 
 
 def stores(point: Point) -> bool:

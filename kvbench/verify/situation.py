@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from kvbench.native import Arena, Cache, Library
-from kvbench.oracle import attention, tolerance
+from kvbench.oracle import attention, tolerance, whole
 
 STALE = 0xFF  # stands wherever nothing was stored: NaN in every float format
 
@@ -58,8 +58,8 @@ class Prepared:
         self._store()
         decoded = self.cache.numpy(isa=library.isas()[0])
         held = np.minimum(self.cache.lengths, s.capacity)
-        self.right = attention(self.q, *decoded, held, self.cache.window)
-        self.allowed = tolerance(decoded[1], max(s.lengths))
+        self.right = attention(self.q, whole(*decoded), held, self.cache.window)
+        self.allowed = tolerance(float(np.abs(decoded[1]).max(initial=0.0)), max(s.lengths))
 
     def _open(self) -> Cache:
         s = self.situation

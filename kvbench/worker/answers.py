@@ -50,8 +50,16 @@ def _kept(path: Path | None, shape: tuple[int, ...]) -> Answer | None:
 
 
 def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray) -> Answer:
-    k, v = cache.numpy()
-    found = Answer(attention(q, k, v, cache.lengths, cache.window), tolerance(v, point.shape.context))
+    largest = 0.0
+
+    def rows(first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        nonlocal largest
+        k, v = cache.rows(first, count, cache.library.isas()[0], len(point.cpus))
+        largest = max(largest, float(np.abs(v).max()))
+        return k, v
+
+    out = attention(q, rows, cache.lengths, cache.window)
+    found = Answer(out, tolerance(largest, point.shape.context))
     if path:
         with suppress(OSError):  # it will be computed again
             part = path.with_name(f"{path.stem}.{os.getpid()}.part.npy")

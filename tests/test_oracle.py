@@ -1,0 +1,45 @@
+"""The package's reference against plain loops: ragged lengths, windows, empty sequences, blocks of any size."""
+
+import math
+
+import numpy as np
+import pytest
+
+import kvbench.oracle
+from kvbench.oracle import attention, whole
+
+
+def by_hand(q, k, v, lengths, window):
+    """One query head, one token, one product at a time."""
+    out = np.zeros(q.shape)
+    group = q.shape[1] // k.shape[2]
+    for b, head in np.ndindex(*q.shape[:2]):
+        first = max(0, lengths[b] - window) if window else 0
+        tokens = range(first, lengths[b])
+        scores = [
+            math.fsum(float(x) * float(y) for x, y in zip(q[b, head], k[b, t, head // group], strict=True))
+            / math.sqrt(q.shape[2])
+            for t in tokens
+        ]
+        weights = [math.exp(score - max(scores)) for score in scores]
+        for d in range(q.shape[2]):
+            values = (weight * float(v[b, t, head // group, d]) for weight, t in zip(weights, tokens, strict=True))
+            out[b, head, d] = math.fsum(values) / math.fsum(weights) if weights else 0.0
+    return out
+
+
+@pytest.mark.parametrize("block", [1, 7, 50, 4096])
+@pytest.mark.parametrize(
+    ("lengths", "window"),
+    [((50, 1, 33), None), ((50, 0, 33), 10), ((0, 0, 0), None), ((50, 50, 50), 100), ((20, 40, 8), 8)],
+)
+def test_attention(monkeypatch, block, lengths, window):
+    monkeypatch.setattr(kvbench.oracle, "BLOCK", block)
+    rng = np.random.default_rng(1)
+    q = rng.standard_normal((3, 4, 8), dtype=np.float32)
+    k, v = rng.standard_normal((2, 3, 50, 2, 8), dtype=np.float32)
+    for b, length in enumerate(lengths):
+        k[b, length:], v[b, length:] = 1e30, 1e30  # what lies behind an end must not matter
+    assert np.allclose(
+        attention(q, whole(k, v), lengths, window), by_hand(q, k, v, lengths, window), rtol=0, atol=1e-13
+    )
