@@ -8,7 +8,7 @@ COMMA := ,
 .PHONY: sweep test test-full bundle clean prerequisites check-sanitize check-neon check-emulated
 
 sweep: $(VENV)/installed
-	$(BIN)/kvbench profile decode --model llama-3-8b --context 4096 --dtype f16 --layout head --threads all
+	$(BIN)/kvbench sweep
 
 test: $(VENV)/tested
 	$(BIN)/python -m pytest

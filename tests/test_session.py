@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-import kvbench.session
+import kvbench.session.session
 from kvbench.errors import BadArgument, NotComparable, Refused
 from kvbench.model import Point, Record, Sample, Traffic
 from kvbench.session import Options, Session
@@ -54,13 +54,13 @@ class Clock:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """The preflight looks at the machine for two seconds; it has tests of its own."""
-    monkeypatch.setattr(kvbench.session, "preflight", lambda *_: ())
+    monkeypatch.setattr(kvbench.session.session, "preflight", lambda *_: ())
 
 
 @pytest.fixture
 def clock(monkeypatch):
     found = Clock()
-    monkeypatch.setattr(kvbench.session.time, "monotonic", found.monotonic)
+    monkeypatch.setattr(kvbench.session.session.time, "monotonic", found.monotonic)
     return found
 
 
@@ -222,7 +222,7 @@ def test_only_some_points(tmp_path):
 
 
 def test_more_than_memory_is_refused_before_anything_is_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(kvbench.session, "available_memory", lambda: 300 << 20)
+    monkeypatch.setattr(kvbench.session.session, "available_memory", lambda: 300 << 20)
     with pytest.raises(Refused, match="are available") as caught:
         begun(tmp_path, Played())
     assert caught.value.exit_code == 5 and not (tmp_path / "run").exists()
@@ -243,7 +243,7 @@ def test_a_run_without_a_place_goes_below_runs(tmp_path, monkeypatch):
 
 
 def test_the_library_function(tmp_path, monkeypatch):
-    monkeypatch.setattr(kvbench.session, "run", lambda plan, execute, done, more: replay(plan, done, more))
+    monkeypatch.setattr(kvbench.session.session, "run", lambda plan, execute, done, more: replay(plan, done, more))
     seen = []
     facts = {"axes": AXES, "launches": 2, "cpus": CPU}
     found = kvbench.sweep("smoke", out=tmp_path / "run", progress=seen.append, **facts)

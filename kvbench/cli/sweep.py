@@ -1,5 +1,6 @@
 """kvbench sweep"""
 
+import math
 import shlex
 import signal
 import sys
@@ -49,7 +50,9 @@ class _Share(click.ParamType):
 @click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket.")
 @click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
 @click.option("--pages", help="One kind of pages, in place of the suite's.")
-@click.option("--library", type=click.Path(exists=True, dir_okay=False), help="Another build of the kernels.")
+@click.option(
+    "--library", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Another build of the kernels."
+)
 @click.option("--target-ci", type=_Share(), help="Add launches until all points are as sure as that. With --budget.")
 @click.option("--budget", type=_Seconds(), help="Begin no launch that would not end in time: 90s, 10m, 2h.")
 @click.option(
@@ -138,23 +141,27 @@ def _work(session: Any) -> tuple[float, Callable[[Any], float]]:
 
 
 def _about() -> Callable[[Any], str]:
-    """A few words on the newest record: its rate, beside the best read of its CPUs so far."""
+    """A few words on the newest record: its rate, beside what the run's own reads of such a footprint gave so far."""
     from kvbench.model import Probe
-    from kvbench.units import counted, gbps
+    from kvbench.units import counted, gbps, size
 
-    best: dict[tuple[int, ...], float] = {}
+    reads: dict[tuple[int, ...], dict[int, float]] = {}  # GB/s by CPUs and bytes
 
     def about(record: Any) -> str:
         point, threads = record.point, counted(len(record.point.cpus), "thread")
         if record.error:
             return f"{point.kernel}, {threads}: {record.error}"
-        own = [sample for sample in record.samples if sample.program == "point"]
-        rate = max(gbps(record.traffic["point"].compulsory * s.passes, s.seconds) for s in own)
+        moved = record.traffic["point"].compulsory
+        rate = max(gbps(moved * s.passes, s.seconds) for s in record.samples if s.program == "point")
         if isinstance(point, Probe):
+            own = reads.setdefault(point.cpus, {})
             if point.op == "read":
-                best[point.cpus] = max(best.get(point.cpus, 0.0), rate)
+                own[point.bytes] = max(own.get(point.bytes, 0.0), rate)
             return f"{point.op}, {threads}" + (f": {rate:.3g} GB/s" if point.bytes else "")
-        return f"{point.kernel}, context {point.shape.context}, {threads}: {rate:.3g} GB/s"
+        text = f"{point.kernel}, context {point.shape.context}, {threads}: {rate:.3g} GB/s"
+        own, footprint = reads.get(point.cpus, {}), record.layers * moved
+        near = min(own, key=lambda count: abs(math.log(count / footprint)), default=0)
+        return f"{text}, {rate / own[near]:.0%} of reads of {size(near)}" if near else text
 
     return about
 

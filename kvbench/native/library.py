@@ -169,3 +169,8 @@ class Library:
 def default_library() -> Library:
     """The library that was installed with this package, opened once."""
     return Library(library_path())
+
+
+def library_of(path: str | None) -> Library:
+    """The one at `path`; the default one where none is named."""
+    return Library(path) if path else default_library()

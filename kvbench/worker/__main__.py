@@ -12,7 +12,7 @@ import sys
 from typing import TextIO
 
 from kvbench.model import Record
-from kvbench.native import Library, default_library
+from kvbench.native import library_of
 from kvbench.store import job, plain
 from kvbench.worker.launch import launch
 
@@ -23,8 +23,7 @@ def serve(asked: TextIO, answers: TextIO) -> None:
     facts = json.loads(asked.readline())
     _end_with(facts.pop("parent"))
     todo = job(facts)
-    library = Library(todo.plan.library) if todo.plan.library else default_library()
-    for found in launch(library, todo):
+    for found in launch(library_of(todo.plan.library), todo):
         ended = isinstance(found, Record)
         answers.write(json.dumps({"record": plain(found)} if ended else {"visiting": found.name}) + "\n")
         answers.flush()

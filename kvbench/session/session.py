@@ -1,94 +1,39 @@
-"""A sweep from its suite to its run directory: what was asked, measured and kept.
+"""The course of a sweep.
 
 begin or resume:  suite, machine -> plan -> manifest, preflight
 records:          each is on the disk before the next visit begins
 finish:           what others read, rebuilt from the journal
 """
 
-import hashlib
-import os
 import resource
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, replace
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, Self
 
-import kvbench
 from kvbench.analysis.ceilings import ceilings
 from kvbench.analysis.interval import interval
 from kvbench.analysis.launches import COVERAGE
 from kvbench.analysis.machine import plain as machine_facts
 from kvbench.analysis.machine import profile
-from kvbench.errors import BadArgument, NotComparable
+from kvbench.errors import BadArgument
 from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files
 from kvbench.machine.preflight import preflight
 from kvbench.model import Check, Machine, Point, Probe, Record
-from kvbench.native import Library, default_library
+from kvbench.native import library_of
 from kvbench.plan import Forecast, Site, Sweep, expand, forecast, needs_here, refuse_too_large, visits
 from kvbench.results import Run, load
 from kvbench.runner import Execute, new_run, run
+from kvbench.session.identity import identity, refuse_changed, versions
+from kvbench.session.options import Options
 from kvbench.store import Manifest, RunDirectory
-from kvbench.suite import Suite, find
-from kvbench.suite.override import from_options
 
 MOST_LAUNCHES = 100  # that --target-ci adds up to
-_MEASURING = ("model", "native", "plan", "worker")
-_LATER = frozenset(
-    {"budget", "target_ci", "patience"}
-)  # say when to stop, not what to measure: a resumed run may differ
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a sweep is asked for; None leaves it to the suite, or to the machine. Times in seconds.
-
-    axes: "context=1k,8k" in place of the suite's own. only: patterns for names of points. target_ci: launches are added
-    until every point's interval is no further than that share from its median. budget: no launch begins that would
-    not end in time.
-    """
-
-    suite: str = "quick"
-    axes: tuple[str, ...] = ()
-    only: tuple[str, ...] = ()
-    launches: int | None = None
-    samples: int | None = None
-    sample_time: float | None = None
-    seed: int = 1
-    cpus: str | None = None
-    isa: str | None = None
-    pages: str | None = None
-    library: str | None = None
-    budget: float | None = None
-    target_ci: float | None = None
-    patience: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, least, most in (
-            ("launches", 1, 1000),
-            ("samples", 1, 1000),
-            ("sample_time", 1e-4, 10.0),
-            ("budget", 1e-9, 1e9),
-            ("target_ci", 1e-6, 1.0),
-            ("patience", 0.1, 1e6),
-        ):
-            value = getattr(self, name)
-            if value is not None and not least <= value <= most:
-                raise BadArgument(f"{name} is {value:g}", f"{least:g} to {most:g}")
-        if self.target_ci and not self.budget:
-            raise BadArgument("target_ci without a budget might never end", "give both, such as a budget of 10m")
-
-    @property
-    def all_axes(self) -> tuple[str, ...]:
-        """With those that have an option of their own."""
-        own = (f"{name}={value}" for name in ("cpus", "pages") if (value := getattr(self, name)) is not None)
-        return (*self.axes, *own)
 
 
 class Session:
@@ -100,7 +45,6 @@ class Session:
         self.done = tuple(directory.records)
         self._execute: Execute | None = None
         self._start = time.monotonic()
-        self._longest = 0.0  # seconds of a launch
 
     @classmethod
     def begin(
@@ -112,8 +56,8 @@ class Session:
     ) -> Self:
         """Without `out`, a folder of its own below runs/. `command`: how the run came about."""
         sweep, seen, machine = planned(options)
-        plan = replace(sweep.plan, run=new_run(), patience=options.patience or seen.patience)
-        plan = replace(plan, library=str(Path(options.library).absolute()) if options.library else "")
+        facts = {"patience": options.patience or seen.patience, "library": options.library or ""}
+        plan = replace(sweep.plan, run=new_run(), **facts)
         manifest = Manifest(
             run=plan.run,
             created=datetime.now().astimezone().isoformat(timespec="seconds"),
@@ -122,8 +66,8 @@ class Session:
             plan=plan,
             skips=sweep.skips,
             options=asdict(options),
-            identity=_identity(options, sweep.suite, machine),
-            versions=_versions(options, machine),
+            identity=identity(options, library_of(options.library), machine),
+            versions=versions(library_of(options.library), machine),
             command=command,
             forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory)},
         )
@@ -135,8 +79,10 @@ class Session:
         """`asked`: options given anew. They must be those that the run began with, but for when to stop."""
         directory = RunDirectory.open(out, write=True)
         try:
-            options, machine = _resumed(directory, asked or {}), describe()
-            _refuse_changed(directory, _identity(options, _suite(options), machine))
+            source, machine = str(directory.path), describe()
+            options = Options.kept(directory.manifest.options, source).resumed(asked or {}, source)
+            now = identity(options, library_of(options.library), machine)
+            refuse_changed(directory.manifest.identity, now, source)
             return cls._opened(directory, options, machine, execute)
         except BaseException:
             directory.close()
@@ -234,15 +180,11 @@ def sweep(
         return load(session.directory.path)
 
 
-# ---- what is asked ---------------------------------------------------------------------------------------------------
-
-
 def planned(options: Options) -> tuple[Sweep, Forecast, Machine]:
     """What a sweep would measure here; an error where that is nothing, or does not fit memory."""
     machine = describe()
-    library = Library(options.library) if options.library else default_library()
-    site = Site(machine, available_memory(), options.isa, library=library)
-    found = expand(_suite(options), site, options.seed, options.only)
+    site = Site(machine, available_memory(), options.isa, library=library_of(options.library))
+    found = expand(options.asked_suite, site, options.seed, options.only)
     seen = forecast(found)
     refuse_too_large(found, seen)
     if not found.needs:
@@ -250,83 +192,3 @@ def planned(options: Options) -> tuple[Sweep, Forecast, Machine]:
         why = "".join(f"; {count} left out: {reason}" for reason, count in reasons)
         raise BadArgument(f"{found.suite.source} has no points here{why}", "see what kvbench plan says of it")
     return found, seen, machine
-
-
-def _suite(options: Options) -> Suite:
-    asked = {"launches": options.launches, "samples": options.samples, "seconds": options.sample_time}
-    found = replace(find(options.suite), **{name: value for name, value in asked.items() if value is not None})
-    return found.with_axes(from_options(options.all_axes)) if options.all_axes else found
-
-
-def _resumed(directory: RunDirectory, asked: dict[str, Any]) -> Options:
-    names = {field.name for field in fields(Options)}
-    kept = {name: value for name, value in directory.manifest.options.items() if name in names}
-    try:
-        began = Options(**{name: tuple(v) if isinstance(v, list) else v for name, v in kept.items()})
-    except (TypeError, ValueError) as error:
-        raise BadArgument(f"{directory.path}: its options cannot be used: {error}", "begin another run") from None
-    for name, value in asked.items():
-        if name not in _LATER and value != getattr(began, name):
-            raise BadArgument(
-                f"{directory.path} was begun with {name} {getattr(began, name)}, not {value}",
-                "resume it as it was begun, or begin another run with another --out",
-            )
-    return replace(began, **{name: value for name, value in asked.items() if name in _LATER})
-
-
-# ---- what must stay the same -----------------------------------------------------------------------------------------
-
-
-def _identity(options: Options, suite: Suite, machine: Machine) -> dict[str, str]:
-    tables = [[(name, str(values)) for name, values in table.axes.items()] for table in (*suite.grids, *suite.skips)]
-    return {
-        "suite": _digest(repr((suite.question, tables, suite.launches, suite.samples, suite.seconds)).encode()),
-        "build": _build(options.library),
-        "machine": machine.fingerprint,
-        "environment": machine.environment,
-    }
-
-
-@cache
-def _build(library: str | None) -> str:
-    """Of the kernels, and of the Python files that time them."""
-    path = Path(library) if library else default_library().path
-    sources = (file for folder in kvbench.__path__ for part in _MEASURING for file in Path(folder, part).rglob("*.py"))
-    return _digest(path.read_bytes(), *(file.read_bytes() for file in sorted(sources)))
-
-
-def _digest(*parts: bytes) -> str:
-    found = hashlib.sha256()
-    for part in parts:
-        found.update(part)
-    return found.hexdigest()[:16]
-
-
-_CHANGED = {
-    "suite": "the suite",
-    "build": "kvbench or its library",
-    "machine": "the machine",
-    "environment": "the machine's set-up (kernel, microcode, quota, allowed CPUs, ...)",
-}
-
-
-def _refuse_changed(directory: RunDirectory, now: dict[str, str]) -> None:
-    then = directory.manifest.identity
-    changed = [what for name, what in _CHANGED.items() if then.get(name) != now[name]]
-    if changed:
-        raise NotComparable(
-            f"{directory.path}: {' and '.join(changed)} changed since the run began", "begin another run"
-        )
-
-
-def _versions(options: Options, machine: Machine) -> dict[str, str]:
-    library = Library(options.library) if options.library else default_library()
-    host = os.uname()
-    return {
-        "kvbench": kvbench.__version__,
-        "library": library.build,
-        "python_version": sys.version.split()[0],
-        "hostname": host.nodename,
-        "platform": f"{host.sysname}-{host.release}-{host.machine}",
-        "cpu_model_name": str(machine.facts["brand"].value or "unknown"),
-    }

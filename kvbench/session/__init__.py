@@ -1,0 +1,6 @@
+"""A sweep from its suite to its run directory: what was asked, measured and kept."""
+
+from kvbench.session.options import Options
+from kvbench.session.session import Session, sweep
+
+__all__ = ["Options", "Session", "sweep"]

@@ -1,0 +1,65 @@
+"""What must still be the same when a run is resumed: the suite, what measures, and the machine."""
+
+import hashlib
+import os
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import kvbench
+from kvbench.errors import NotComparable
+from kvbench.model import Machine
+from kvbench.native import Library
+from kvbench.session.options import Options
+
+_MEASURING = ("model", "native", "plan", "worker")  # parts of the package that say what a number means
+_NAMES = {
+    "suite": "the suite",
+    "build": "kvbench or its library",
+    "machine": "the machine",
+    "environment": "the machine's set-up (kernel, microcode, quota, allowed CPUs, ...)",
+}
+
+
+def identity(options: Options, library: Library, machine: Machine) -> dict[str, str]:
+    """Digests, by the names above."""
+    suite = options.asked_suite
+    tables = [[(name, str(values)) for name, values in table.axes.items()] for table in (*suite.grids, *suite.skips)]
+    return {
+        "suite": _digest(repr((suite.question, tables, suite.launches, suite.samples, suite.seconds)).encode()),
+        "build": _build(library.path),
+        "machine": machine.fingerprint,
+        "environment": machine.environment,
+    }
+
+
+def refuse_changed(then: Mapping[str, str], now: Mapping[str, str], source: str) -> None:
+    changed = [what for name, what in _NAMES.items() if then.get(name) != now[name]]
+    if changed:
+        raise NotComparable(f"{source}: {' and '.join(changed)} changed since the run began", "begin another run")
+
+
+def versions(library: Library, machine: Machine) -> dict[str, str]:
+    host = os.uname()
+    return {
+        "kvbench": kvbench.__version__,
+        "library": library.build,
+        "python_version": sys.version.split()[0],
+        "hostname": host.nodename,
+        "platform": f"{host.sysname}-{host.release}-{host.machine}",
+        "cpu_model_name": str(machine.facts["brand"].value or "unknown"),
+    }
+
+
+@cache
+def _build(library: Path) -> str:
+    sources = (file for folder in kvbench.__path__ for part in _MEASURING for file in Path(folder, part).rglob("*.py"))
+    return _digest(library.read_bytes(), *(file.read_bytes() for file in sorted(sources)))
+
+
+def _digest(*parts: bytes) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()[:16]

@@ -1,0 +1,95 @@
+"""What a sweep is asked for, and what may be asked anew when it is resumed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+from kvbench.errors import BadArgument
+from kvbench.suite import Suite, find
+from kvbench.suite.override import from_options
+
+_LATER = frozenset({"budget", "target_ci", "patience"})  # these say when to stop, not what to measure
+_LIMITS = {
+    "launches": (1, 1000),
+    "samples": (1, 1000),
+    "sample_time": (1e-4, 10.0),
+    "seed": (0, 1 << 62),
+    "budget": (1e-9, 1e9),
+    "target_ci": (1e-6, 1.0),
+    "patience": (0.1, 1e6),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a sweep is asked for; None leaves it to the suite, or to the machine. Times in seconds.
+
+    axes: "context=1k,8k" in place of the suite's own. only: patterns for names of points. target_ci: launches are added
+    until every point's interval is no further than that share from its median. budget: no launch begins that would
+    not end in time.
+    """
+
+    suite: str = "quick"
+    axes: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    launches: int | None = None
+    samples: int | None = None
+    sample_time: float | None = None
+    seed: int = 1
+    cpus: str | None = None
+    isa: str | None = None
+    pages: str | None = None
+    library: str | None = None
+    budget: float | None = None
+    target_ci: float | None = None
+    patience: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("axes", "only"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name in ("suite", "library"):  # a run may be resumed from another folder
+            path = getattr(self, name) or ""
+            if path.endswith((".toml", ".so")):
+                object.__setattr__(self, name, str(Path(path).absolute()))
+        for name, (least, most) in _LIMITS.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise BadArgument(f"{name} is {value:g}", f"{least:g} to {most:g}")
+        if self.target_ci and not self.budget:
+            raise BadArgument("target_ci without a budget might never end", "give both, such as a budget of 10m")
+
+    @property
+    def all_axes(self) -> tuple[str, ...]:
+        """With those that have an option of their own."""
+        own = (f"{name}={value}" for name in ("cpus", "pages") if (value := getattr(self, name)) is not None)
+        return (*self.axes, *own)
+
+    @property
+    def asked_suite(self) -> Suite:
+        """With all that replaces what its file says."""
+        asked = {"launches": self.launches, "samples": self.samples, "seconds": self.sample_time}
+        found = replace(find(self.suite), **{name: value for name, value in asked.items() if value is not None})
+        return found.with_axes(from_options(self.all_axes)) if self.all_axes else found
+
+    @classmethod
+    def kept(cls, facts: Mapping[str, Any], source: str) -> Self:
+        """From a manifest. `source` is what messages call it."""
+        names = {field.name for field in fields(cls)}
+        found = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
+        try:
+            return cls(**{name: value for name, value in found.items() if name in names})
+        except (TypeError, ValueError) as error:
+            raise BadArgument(f"{source}: its options cannot be used: {error}", "begin another run") from None
+
+    def resumed(self, asked: Mapping[str, Any], source: str) -> Self:
+        """With what is `asked` anew. What is measured must stay as it was begun."""
+        found = replace(self, **asked)
+        for name in asked.keys() - _LATER:
+            then, now = getattr(self, name), getattr(found, name)
+            if then != now:
+                raise BadArgument(
+                    f"{source} was begun with {name} {then}, not {now}",
+                    "resume it as it was begun, or begin another run with another --out",
+                )
+        return found

@@ -1,0 +1,105 @@
+"""One process visits every kind of point there is: what one leaves in memory must not harm the next."""
+
+import os
+
+import pytest
+
+from kvbench.machine import describe
+from kvbench.model import Job, Point, Record
+from kvbench.native import default_library
+from kvbench.plan import Site, expand
+from kvbench.suite import load
+from kvbench.worker import room
+from kvbench.worker.launch import launch
+
+CPU = min(os.sched_getaffinity(0))
+SUITE = f"""
+question = "Do they get along?"
+samples = 1
+sample_time = 0.0002
+[axes]
+q_heads = 4
+kv_heads = 2
+head_dim = 24
+context = 96
+threads = 1
+cpus = "{CPU}"
+layers = 1
+pages = "base"
+residency = "hot"
+
+[[grid]]
+variant = "all"
+layout = "all"
+dtype = "all"
+
+[[grid]]
+q_heads = [2, 8]
+window = [0, 32]
+batch = [1, 3]
+capacity = 128
+
+[[grid]]
+residency = "evicted"
+prefetch = ["off", "near", 512]
+
+[[grid]]
+op = ["append", "bulk"]
+variant = "all"
+layout = "all"
+dtype = "all"
+"""
+
+
+@pytest.fixture(scope="module")
+def visited(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("launch")
+    (folder / "x.toml").write_text(SUITE)
+    sweep = expand(load(folder / "x.toml"), Site(describe(), 1 << 40))
+    rooms, real = [], room.Room
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "Room", lambda point, ground: rooms.append(point) or real(point, ground))
+        job = Job(sweep.plan, 0, 0, sweep.points, {}, str(folder))
+        seen = list(launch(default_library(), job))
+    return sweep.points, seen, rooms, folder
+
+
+def test_all_are_right(visited):
+    points, seen, _, _ = visited
+    records = [found for found in seen if isinstance(found, Record)]
+    assert not {record.error for record in records if record.error}
+    assert {record.point for record in records} == set(points)
+
+
+def test_each_is_announced_before_its_record(visited):
+    seen = visited[1]
+    assert all(isinstance(found, Record) == bool(number % 2) for number, found in enumerate(seen))
+    assert [found for found in seen[::2]] == [found.point for found in seen[1::2]]
+
+
+def test_what_stands_beside_a_point(visited):
+    for record in visited[1][1::2]:
+        programs = {sample.program for sample in record.samples}
+        decodes = record.point.op == "decode"
+        assert programs == ({"point", "twin", "twin_ahead", "core"} if decodes else {"point", "copy", "copy_nt"})
+        assert programs == record.traffic.keys()
+        assert record.layers == 1 and record.slice_bytes > 0
+        assert all(not sample.pass_seconds for sample in record.samples)
+
+
+def test_points_that_walk_the_same_memory_share_it(visited):
+    points, _, rooms, _ = visited
+    own = {
+        (p.op, p.layout, p.dtype, p.shape.batch, p.shape.capacity, p.shape.window)
+        for p in points
+        if isinstance(p, Point)
+    }
+    assert len(rooms) == len(own) < len(points)
+
+
+def test_an_answer_is_computed_once(visited):
+    """One for each set of data and queries, whatever the layout and the variant."""
+    points, _, _, folder = visited
+    decodes = [p for p in points if p.op == "decode"]
+    own = {(p.dtype, p.shape.q_heads, p.shape.batch, p.shape.window) for p in decodes}
+    assert len(list(folder.glob("*.npy"))) == len(own) < len(decodes)
