@@ -29,12 +29,14 @@ def attention(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | N
         k, _ = rows(at, count)
         for b, queried, head in _heads(q, k):
             scores[b, queried, at - first : at - first + count] = queries[b, queried] @ k[b, :, head].astype(float).T
+        del k, _  # the next block takes their place
     weights = _softmax(scores, starts - first, ends - first)
     out = np.zeros(q.shape)
     for at, count in _blocks(first, last):
         _, v = rows(at, count)
         for b, queried, head in _heads(q, v):
             out[b, queried] += weights[b, queried, at - first : at - first + count] @ v[b, :, head].astype(float)
+        del v, _
     return out
 
 

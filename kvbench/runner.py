@@ -142,7 +142,7 @@ class _Worker:
         self._job, self._complaints = job, complaints
         self._owed = {point.name: point for point in job.points}
         self._at: Point | Probe | None = None
-        self._fault = ""
+        self._fault, self._useful = "", False
         self._process = subprocess.Popen(
             [sys.executable, "-P", *program],  # -P: no module of the current folder
             stdin=subprocess.PIPE,
@@ -163,6 +163,7 @@ class _Worker:
                     return
                 self._at = None if isinstance(found, Record) else found
                 if isinstance(found, Record):
+                    self._useful = True
                     yield found
                     self._say("")
                 if not self._owed:
@@ -198,8 +199,8 @@ class _Worker:
             self._process.stdin.close()
 
     def failures(self) -> Iterator[Record]:
-        if not self._owed:
-            return
+        if not self._owed or self._useful and self._at is None and not self._fault:
+            return  # at no point: another process may do the rest
         if not self._fault and self._process.returncode == -signal.SIGKILL:
             raise Killed(self._at)
         error = self._fault or _end(self._process.returncode, self._complaints)

@@ -45,7 +45,7 @@ RUN = "mine"
 
 def traffic(compulsory, flops=0.0):
     ai = flops / compulsory if compulsory else 0.0
-    return Traffic(flops, compulsory, issued=7.0, line=7.0, kv=compulsory, scales=0, table=0, ai=ai)
+    return Traffic(flops, compulsory, issued=7.0, line=compulsory, kv=compulsory, scales=0, table=0, ai=ai)
 
 
 def visit(launch, rates, point=DECODE, *, walked=256 * MIB, layers=16, passes=4, flops=0.0, memory=None, **facts):

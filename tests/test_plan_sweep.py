@@ -8,7 +8,7 @@ from kvbench.errors import BadArgument
 from kvbench.model import DataCache
 from kvbench.native import Cache, default_library
 from kvbench.plan import Site, expand, forecast
-from kvbench.plan.needs import needs, slice_of
+from kvbench.plan.needs import PROCESS, needs, slice_of
 from kvbench.plan.sweep import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_PAGES, NO_TIER, UNKNOWN
 from kvbench.regime import classify, far_bytes
 from kvbench.suite import DEFAULTS, Relative, find, load, shipped
@@ -298,23 +298,44 @@ def test_needs_of_a_point(sweep):
     decode, bulk = (found.needs[point] for point in found.points)
     row = 1024 * 8 * 128
     slice_bytes = 2 * 8 * (1024 * 256 + 320)
-    check = 3 * 32 * 1024 * 8 + 4 * 4 * row
+    check = 3 * 32 * 1024 * 8 + 5 * 4 * row
     assert decode.slice_bytes == bulk.slice_bytes == slice_bytes
     assert decode.memory == 3 * slice_bytes + check + far
     assert bulk.memory == 3 * slice_bytes + check + far + 2 * 3 * row * 4
 
 
 def test_slices_in_rotation(sweep):
+    """Enough that the rows alone, without what pads them, are more than caches hold."""
     far = far_bytes(TWO, TWO.allowed)
-    found = sweep('residency = "all"\ncontext = 4096\nwindow = [0, 1024]')
+    found = sweep('residency = "all"\ncontext = 4096\ncapacity = [4096, 16384]\nwindow = [0, 1024]')
     for point in found.points:
         seen = needs(point, far)
+        tokens = point.shape.window or 4096
+        assert seen.walked == seen.slice_bytes * tokens // point.shape.capacity
         if point.residency != "rotate":
             assert seen.layers == 1
         else:
-            part = seen.slice_bytes // (4 if point.shape.window else 1)
-            assert seen.walked == part
-            assert (seen.layers - 1) * part < far <= seen.layers * part
+            rows = 2 * 8 * tokens * 256
+            assert (seen.layers - 1) * rows < far <= seen.layers * rows
+
+
+def test_what_a_store_walks(sweep):
+    """A prompt: its rows and its float32 sources. A token: one row for each KV head, however long the cache."""
+    bulk, append = sweep('op = ["bulk", "append"]\ncontext = 1024\nlayers = 4\npad = 0').needs.values()
+    assert bulk.walked == 2 * 8 * 1024 * (256 + 512) and append.walked == 2 * 8 * (256 + 512)
+    assert append.slice_bytes == 2 * 8 * 1024 * 256 and append.arena == 4 * (append.slice_bytes + 2 * 8 * 512)
+
+
+def test_points_that_fit_only_one_by_one(sweep):
+    """The memory of one stays while another is checked: the largest is left out, and not the whole suite refused."""
+    text = "context = [256, 65536]\nbatch = [1, 64]\nlayers = 1\n[[skip]]\ncontext = 65536\nbatch = 64"
+    everything = sweep(text).needs.values()
+    together = max(n.arena for n in everything) + max(n.beside for n in everything) + PROCESS
+    assert together > max(n.memory for n in everything) + PROCESS
+    assert len(sweep(text, memory=together).points) == 3
+    found = sweep(text, memory=together - 1)
+    assert len(found.points) == 2 and reasons(found) == {MEMORY}
+    assert forecast(found).memory < together
 
 
 # ---- the forecast ----------------------------------------------------------------------------------------------------

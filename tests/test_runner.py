@@ -170,6 +170,13 @@ def test_a_worker_that_dies_in_a_visit_fails_that_one(end, said):
     assert record.point == READ and said in record.error
 
 
+@pytest.mark.parametrize("signal", [9, 11])
+def test_a_worker_that_dies_between_visits_fails_none(signal):
+    """What it was asked for is left to the next one."""
+    (record,) = launch(job(), ("-c", f"{HEAR} say({ANSWER!r}); sys.stdin.readline(); os.kill(os.getpid(), {signal})"))
+    assert record.point == READ and not record.error
+
+
 def test_a_worker_that_is_killed_says_where():
     with pytest.raises(Killed) as caught:
         list(launch(job(), ("-c", f"{HEAR} say({VISITING!r}); os.kill(os.getpid(), 9)")))

@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 
 import kvbench.session.session
-from kvbench.errors import BadArgument, NotComparable, Refused
+from kvbench.errors import BadArgument, BadRun, NotComparable, Refused
 from kvbench.model import Point, Record, Sample, Traffic
 from kvbench.session import Options, Session
 from kvbench.store import RunDirectory
@@ -148,6 +148,20 @@ def test_what_has_changed_is_not_continued(tmp_path, name, said):
     assert caught.value.exit_code == 6
 
 
+@pytest.mark.parametrize(
+    "facts", [{"suite": 5}, {"axes": [5]}, {"axes": 5}, {"library": 5}, {"launches": "2"}, {"x": 1}]
+)
+def test_options_that_were_damaged(tmp_path, facts):
+    with begun(tmp_path, Played()):
+        pass
+    path = tmp_path / "run" / "manifest.json"
+    kept = json.loads(path.read_text())
+    kept["options"] |= facts
+    path.write_text(json.dumps(kept))
+    with pytest.raises(BadRun, match="options"):
+        Session.resume(tmp_path / "run")
+
+
 def test_another_suite_of_the_same_name(tmp_path):
     """A file that was edited between the two."""
     suite = tmp_path / "mine.toml"
@@ -176,16 +190,38 @@ def test_no_launch_begins_that_would_not_end_in_time(tmp_path, clock, budget, la
 
 
 def test_launches_are_added_until_the_points_are_sure(tmp_path, clock):
-    """Launches alternate by 2 % around a middle. With two the interval is their range, 1 % to each side of the median;
-    it stays so, as the values are two: a target of 1.5 % is met at once, one of 0.5 % never."""
-    for target, expected in ((0.015, 2), (0.005, 7)):
+    """Launches alternate by 2 % around a middle, 1 % to each side: a target of 1.5 % is met as soon as there are the
+    six launches whose range holds a median with 95 %; one of 0.5 % never."""
+    for target, expected in ((0.015, 6), (0.005, 9)):
         played = Played(swing=0.01, seconds=10.0, clock=clock)
-        with Session.begin(options(target_ci=target, budget=75.0), tmp_path / f"{target}", execute=played) as session:
+        with Session.begin(options(target_ci=target, budget=95.0), tmp_path / f"{target}", execute=played) as session:
             list(session.records())
             values = [1.01e-3 if n % 2 == 0 else 0.99e-3 for n in range(expected)]
             far = max(max(values) - median(values), median(values) - min(values)) / median(values)
             assert session.reach() == pytest.approx(far)
         assert len(played.launches) == expected, target
+
+
+def test_one_launch_is_never_sure(tmp_path, clock):
+    played = Played(swing=0.2, seconds=1.0, clock=clock)
+    asked = Options("smoke", AXES, launches=1, cpus=CPU, target_ci=0.01, budget=8.0)
+    with Session.begin(asked, tmp_path / "run", execute=played) as session:
+        list(session.records())
+    assert len(played.launches) == 8
+
+
+def test_patience_of_a_resumed_run(tmp_path):
+    with begun(tmp_path, Played(stop_after=0)):
+        pass
+    heard = []
+
+    def listening(job):
+        heard.append(job.plan.patience)
+        yield from Played()(job)
+
+    with Session.resume(tmp_path / "run", {"patience": 5.0}, execute=listening) as session:
+        list(session.records())
+    assert set(heard) == {5.0}
 
 
 @pytest.mark.parametrize(
@@ -199,6 +235,8 @@ def test_launches_are_added_until_the_points_are_sure(tmp_path, clock):
         {"patience": 0.0},
         {"target_ci": 2.0, "budget": 1.0},
         {"sample_time": float("nan")},
+        {"axes": ("pages=thp",), "pages": "base"},
+        {"seed": -1},
     ],
 )
 def test_options_that_cannot_be(facts):

@@ -82,7 +82,7 @@ def _row(point: Point, records: Sequence[Record], roofs: Roofs) -> dict[str, Any
     if not good:
         return row
     found, traffic = measured(good), good[0].traffic["point"]
-    footprint = good[0].layers * traffic.compulsory
+    footprint = good[0].layers * traffic.line
     row |= _rates(found, traffic) | _visits(good, len(point.cpus))
     row |= {"layers": good[0].layers, "slice_bytes": good[0].slice_bytes, "footprint": footprint}
     witnesses = _witnesses(point, found)

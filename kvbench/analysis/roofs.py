@@ -52,4 +52,6 @@ class Roofs:
             except NotComparable as error:
                 notes.append(error.args[0])
         best = max(found, key=lambda ceiling: ceiling.median, default=None)
+        if best and best.median <= 0:
+            return None, f"its {best.probe.op} ceiling is {best.median:g}"
         return best, "" if best else notes[0]

@@ -9,7 +9,7 @@ import click
 
 from kvbench.errors import KvbenchError
 
-USAGE, INTERRUPTED = 2, 130  # exit codes that no error class carries
+USAGE, ERRORS, INTERRUPTED = 2, 4, 130  # exit codes that no error class carries; ERRORS: some points failed
 
 
 class Commands(click.Group):

@@ -55,5 +55,5 @@ def _lines(
         if now - said > _QUIET_SECONDS:
             said = now
             left = (now - start) / done * max(0.0, total - done)
-            click.echo(f"{min(done / total, 1):.0%} done, {span(left)} left: {text}", err=True)
+            click.echo(f"{min(done / max(total, done), 1):.0%} done, {span(left)} left: {text}", err=True)
         yield record

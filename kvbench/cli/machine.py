@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from kvbench.cli import ERRORS
 from kvbench.errors import BadArgument
 
 _DRAWN = (".png", ".svg")
-ERRORS = 4  # exit code: finished, but not every point was measured
 
 
 @click.command("machine")

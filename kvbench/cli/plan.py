@@ -24,7 +24,7 @@ def command(suite: str, axes: tuple[str, ...], as_json: bool) -> None:
     asked = find(suite)
     sweep = expanded(asked.with_axes(from_options(axes)) if axes else asked)
     seen = forecast(sweep)
-    refuse_too_large(sweep, seen)
+    refuse_too_large(sweep)
     if as_json:
         click.echo(json.dumps(_facts(sweep, seen)))
     else:

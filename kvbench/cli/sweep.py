@@ -10,10 +10,9 @@ from typing import Any
 
 import click
 
-from kvbench.cli import INTERRUPTED
+from kvbench.cli import ERRORS, INTERRUPTED
 from kvbench.errors import BadArgument
 
-ERRORS = 4  # exit code: finished, but not every point was measured
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -116,7 +115,8 @@ def _heading(session: Any) -> list[str]:
     lines = [
         f"{manifest.suite}: {manifest.question}",
         f"{points} points and {len(plan.points) - points} ceilings in {plan.launches} launches, about "
-        f"{span(forecast['seconds'])} and {size(forecast['memory'])} of memory, into {session.directory.path}",
+        f"{span(forecast.get('seconds', 0))} and {size(forecast.get('memory', 0))} of memory, into "
+        f"{session.directory.path}",
     ]
     if session.done:
         lines.append(f"{len(session.done)} of {len(plan.points) * plan.launches} visits are done already")
@@ -185,9 +185,12 @@ def _report(session: Any, as_json: bool) -> None:
 def _ending(session: Any) -> list[str]:
     from kvbench.units import size
 
-    peak, forecast = session.peak_memory(), session.directory.manifest.forecast["memory"]
-    path = str(session.directory.path)
+    peak, forecast = session.peak_memory(), session.directory.manifest.forecast.get("memory", 0)
+    path, planned = str(session.directory.path), session.directory.manifest.plan.launches
+    launches = len({record.launch for record in session.directory.records})
+    short = [f"stopped after {launches} of {planned} launches"] if launches < planned else []
     return [
+        *short,
         f"memory: {size(peak)} at most, {size(forecast)} forecast",
         f"run directory: {path}",
         f"next: python -c \"import kvbench; kvbench.load({path!r}).frame('points').to_csv('points.csv')\"",

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from kvbench.errors import Refused
 from kvbench.model import Plan, Point, Probe
-from kvbench.plan.needs import Needs, stores
+from kvbench.plan.needs import PROCESS, Needs, room, stores
 from kvbench.plan.sweep import MEMORY, Sweep
-from kvbench.units import GB, MIB, size
+from kvbench.units import GB
 
 FILL = 0.5 * GB  # bytes/s that a thread fills: random rows, on pages touched for the first time
 REPEAT = 4.0 * GB  # bytes/s of the other slices
@@ -17,10 +17,8 @@ START = 0.6  # seconds until a fresh process measures
 VISIT = 0.03  # seconds of a visit beside its samples and its memory
 SLICE = 1e-4  # seconds to prepare each slice
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
-PROCESS = 160 * MIB  # of the process itself
 _PATIENCE, _FILLED = 60.0, 0.02 * GB  # seconds that any visit is given, and bytes/s at which one may still prepare
 _SLOWER = 20  # times its forecast, and a visit still has not hung
-_LESS = "less context, layers or batch, or free some memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +60,13 @@ def visits(plan: Plan, needs: Mapping[Point, Needs]) -> dict[Point | Probe, floa
     return {point: timed[point] + VISIT + _beside(needs.get(point), timed[point], point) for point in plan.points}
 
 
-def refuse_too_large(sweep: Sweep, seen: Forecast) -> None:
-    """Before anything is allocated: a sweep of which nothing fits memory, or whose points do not do so together."""
+def refuse_too_large(sweep: Sweep) -> None:
+    """Before anything is allocated: a sweep of which nothing fits memory."""
     large = [skip.detail for skip in sweep.skips if skip.reason == MEMORY]
     if large and not sweep.needs:
-        raise Refused(f"{sweep.suite.source}: none of {len(large)} points fits memory, the first: {large[0]}", _LESS)
-    if seen.memory > sweep.memory:
         raise Refused(
-            f"{sweep.suite.source} needs {size(seen.memory)} of memory, {size(sweep.memory)} are available", _LESS
+            f"{sweep.suite.source}: none of {len(large)} points fits memory, the first: {large[0]}",
+            "less context, layers or batch, or free some memory",
         )
 
 
@@ -93,13 +90,6 @@ def _beside(needs: Needs | None, timed: float, point: Point | Probe) -> float:
 def _filling(needs: dict[Point, Needs]) -> dict[tuple[object, ...], float]:
     """By what points share their memory."""
     return {
-        _room(point, needed): needed.slice_bytes / FILL / min(len(point.cpus), FILLERS) + needed.arena / REPEAT
+        room(point, needed.layers): needed.slice_bytes / FILL / min(len(point.cpus), FILLERS) + needed.arena / REPEAT
         for point, needed in needs.items()
     }
-
-
-def _room(point: Point, needs: Needs) -> tuple[object, ...]:
-    facts = (point.layout, point.dtype, point.scale, point.inner, point.block_tokens, point.shuffle, point.pad)
-    shape = point.shape
-    tokens = (shape.kv_heads, shape.head_dim, shape.batch, shape.context, shape.capacity, shape.window)
-    return (facts, tokens, point.pages, needs.layers, point.op)

@@ -1,7 +1,7 @@
 """What a point needs: bytes of a slice, slices in rotation, memory. Arithmetic alone; nothing is allocated."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -9,6 +9,7 @@ from kvbench.model import Machine, Point, Probe
 from kvbench.native import Cache
 from kvbench.oracle import BLOCK
 from kvbench.regime import far_bytes
+from kvbench.units import MIB
 
 SIZED_BY = (
     "layout",
@@ -20,19 +21,28 @@ SIZED_BY = (
 )  # fields of a point that a slice's size rests on
 
 
+PROCESS = 160 * MIB  # of a process that measures, beside what a point needs
+_LINE = 64
+
+
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Bytes of one layer's K and V, those of them that a pass walks, and slices in rotation.
+    """Bytes of one layer's K and V, those that a pass walks of them and of what is stored there, slices in rotation.
 
-    Bytes of memory: `arena`, the slices with what is stored into them; `beside`, what evicts or is compared with them,
-    and the check's decoded copies.
+    Bytes of memory: `slices`, all of them; `sources`, what is stored there; `beside`, what evicts or is compared with
+    them, and the check's decoded copies.
     """
 
     slice_bytes: int
     walked: int
     layers: int
-    arena: int
+    slices: int
+    sources: int
     beside: int
+
+    @property
+    def arena(self) -> int:
+        return self.slices + self.sources
 
     @property
     def memory(self) -> int:
@@ -45,10 +55,17 @@ class Needs:
 
 def needs(point: Point, far: int) -> Needs:
     """`far`: the footprint that no cache helps with, as regime.far_bytes() has it for the point's CPUs."""
-    count = slice_of(point)
-    part = walked(point, count)
-    slices = layers(point, part, far)
-    return Needs(count, part, slices, slices * count + sources(point, slices), far + _check(point))
+    count, rows = slice_of(point), slice_of(replace(point, pad=0))  # nobody walks what pads
+    layers = _layers(point, rows if point.op == "append" else _walked(point, rows), far)
+    slices = -(-layers * count // _LINE) * _LINE
+    return Needs(count, _walked(point, count), layers, slices, layers * _sources(point), far + _check(point))
+
+
+def room(point: Point, layers: int) -> tuple[object, ...]:
+    """Points with the same answer differ only in how they walk the same memory, and with which CPUs."""
+    facts = tuple(getattr(point, name) for name in SIZED_BY)
+    shape = replace(point.shape, q_heads=point.shape.kv_heads, layers=layers)
+    return (point.op, facts, shape, point.shuffle, point.pages)
 
 
 def needs_here(points: Iterable[Point | Probe], machine: Machine) -> dict[Point, Needs]:
@@ -85,16 +102,15 @@ def tokens_in(wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int,
     return high if up else low
 
 
-def walked(point: Point, count: int) -> int:
-    """Bytes of a slice of `count` bytes that a pass walks: a window leaves the rest out, a prompt has sources."""
+def _walked(point: Point, count: int) -> int:
+    """Of a slice of `count` bytes: the tokens that are attended to or stored; and the rows that these are stored from."""
     shape = point.shape
-    if stores(point) or not shape.window:
-        return count + sources(point, 1)
-    return max(1, count * min(shape.window, shape.context) // shape.capacity)
+    tokens = {"append": 1, "bulk": shape.context}.get(point.op, min(shape.window or shape.context, shape.context))
+    return max(1, count * tokens // max(shape.capacity, 1)) + _sources(point)
 
 
-def layers(point: Point, part: int, far: int) -> int:
-    """Slices in rotation, where `part` bytes of each are walked."""
+def _layers(point: Point, part: int, far: int) -> int:
+    """Slices in rotation, where `part` bytes of each count."""
     if point.shape.layers:
         return point.shape.layers
     if point.residency in ("hot", "evicted"):
@@ -102,18 +118,18 @@ def layers(point: Point, part: int, far: int) -> int:
     return max(1, -(-far // part))
 
 
-def sources(point: Point, slices: int) -> int:
-    """Bytes of float32 rows to store: each slice has its own, as in a model."""
+def _sources(point: Point) -> int:
+    """Bytes of float32 rows to store in one slice: each has its own, as in a model."""
     tokens = {"append": 1, "bulk": point.shape.context}.get(point.op, 0)
-    return 2 * slices * point.shape.batch * tokens * point.shape.kv_heads * point.shape.head_dim * 4
+    return 2 * point.shape.batch * tokens * point.shape.kv_heads * point.shape.head_dim * 4
 
 
 def _check(point: Point) -> int:
-    """Scores of all tokens in float64, with two more of one sequence; K and V decoded by blocks."""
+    """Scores of all tokens in float64, with two more of one sequence; K and V decoded by blocks, and what follows."""
     shape = point.shape
     scores = (shape.batch + 2) * shape.q_heads * shape.context * 8
     tokens = shape.context if point.op == "bulk" else min(shape.context, BLOCK)
-    return max(0, scores + 4 * shape.batch * tokens * shape.kv_heads * shape.head_dim * 4)
+    return max(0, scores + 5 * shape.batch * tokens * shape.kv_heads * shape.head_dim * 4)
 
 
 def stores(point: Point) -> bool:

@@ -49,15 +49,15 @@ class Site:
         return tuple(dict.fromkeys(getattr(kernel, axis) for kernel in self._kernels.values() if kernel.op == op))
 
     def _cpus(self, cpus: str | None, threads: int | str) -> tuple[int, ...]:
-        """One CPU for each thread. Unlike a single point, a sweep does not put two threads on one CPU."""
+        """One CPU for each thread, sorted: the same ones are one point. A sweep does not put two threads on one CPU."""
         if threads == "domain":
             if cpus is not None:
                 raise BadArgument("threads = domain chooses its own cpus", "leave one of them out")
-            return place(self.machine, "domain", "all")
+            return tuple(sorted(place(self.machine, "domain", "all")))
         found = place(self.machine, cpus, threads)
         if len(set(found)) < len(found):
             raise BadArgument(f"{len(found)} threads on {len(set(found))} CPUs", "fewer threads")
-        return found
+        return tuple(sorted(found))
 
     def _far(self, cpus: tuple[int, ...]) -> int:
         return far_bytes(self.machine, cpus)

@@ -6,7 +6,7 @@ for grid in suite:
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
@@ -14,7 +14,7 @@ from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError
 from kvbench.model import Plan, Point, Shape, Skip
-from kvbench.plan.needs import SIZED_BY, Needs, needs, tokens_in
+from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
 from kvbench.plan.site import L3_SHARE, Site
 from kvbench.plan.witnesses import witnesses
 from kvbench.suite import AXES, DEFAULTS, Relative, Suite, model
@@ -74,6 +74,8 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
                 asked[point] = facts
         except _Left as left:
             skips.setdefault(tuple(facts.values()), Skip(facts, *left.args))
+    for point in _too_many(needed, site.memory):
+        skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
     points = (*asked, *witnesses(needed, site.machine))
     plan = Plan(points, suite.launches, suite.samples, suite.seconds, seed)
     return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)
@@ -223,6 +225,21 @@ def _fitting(point: Point, site: Site) -> Needs:
         needed = needs(point, site.far(point.cpus))
     except KvbenchError as error:
         raise _Left(INVALID, error.args[0]) from None
-    if needed.memory > site.memory:
-        raise _Left(MEMORY, f"{size(needed.memory)} are needed, {size(site.memory)} are available")
+    if needed.memory + PROCESS > site.memory:
+        raise _Left(*_too_large(needed, site))
     return needed
+
+
+def _too_large(needed: Needs, site: Site) -> tuple[str, str]:
+    return MEMORY, f"{size(needed.memory + PROCESS)} are needed, {size(site.memory)} are available"
+
+
+def _too_many(needed: Mapping[Point, Needs], memory: int) -> list[Point]:
+    """The largest points, as many as must go for the rest to take turns: one's arena stays while another is checked."""
+    arena = beside = 0
+    order = sorted(needed, key=lambda point: needed[point].memory)
+    for place, point in enumerate(order):
+        arena, beside = max(arena, needed[point].arena), max(beside, needed[point].beside)
+        if arena + beside + PROCESS > memory:
+            return order[place:]
+    return []

@@ -8,7 +8,7 @@ from kvbench.model import Machine, Point, Probe
 from kvbench.native import AHEAD
 from kvbench.plan.ceilings import GRAIN
 from kvbench.plan.needs import Needs, stores
-from kvbench.regime import dram_bytes, far_bytes
+from kvbench.regime import classify, dram_bytes, far_bytes
 
 _PER_OCTAVE = 4  # footprints closer together than that share a ceiling
 _READS = (("read", 0), ("read", AHEAD))
@@ -24,16 +24,18 @@ def witnesses(found: Mapping[Point, Needs], machine: Machine) -> tuple[Probe, ..
 def _of(point: Point, needed: Needs, machine: Machine) -> Iterator[Probe]:
     far, grain = far_bytes(machine, point.cpus), GRAIN * len(point.cpus)
     footprint = far if point.residency == "evicted" else needed.footprint
-    for count in {_near(footprint, dram_bytes(machine, point.cpus) or far, far), far}:
-        size = max(1, round(count / grain)) * grain
+    for count in dict.fromkeys((_near(footprint, point, machine, far), far)):
+        size = max(1, int(count // grain)) * grain if count < far else math.ceil(count / grain) * grain
         for op, distance in (*_READS, *(_COPIES if stores(point) else ())):
             yield Probe(op, point.isa, point.cpus, point.pages, size, distance)
     yield Probe("flops", point.isa, point.cpus, point.pages, 0)
     yield Probe("clock", point.isa, point.cpus, point.pages, 0)
 
 
-def _near(footprint: int, least: float, far: int) -> float:
-    """All that no cache holds is alike."""
-    if footprint >= least:
+def _near(footprint: int, point: Point, machine: Machine, far: int) -> float:
+    """All that no cache holds is alike. Else a neighbour of the same regime, which others may share."""
+    if footprint >= (dram_bytes(machine, point.cpus) or far):
         return far
-    return 2.0 ** (round(math.log2(footprint) * _PER_OCTAVE) / _PER_OCTAVE)
+    near = 2.0 ** (round(math.log2(footprint) * _PER_OCTAVE) / _PER_OCTAVE)
+    alike = classify(machine, point.cpus, near).word == classify(machine, point.cpus, footprint).word
+    return near if alike else footprint

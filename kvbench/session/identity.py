@@ -13,7 +13,7 @@ from kvbench.model import Machine
 from kvbench.native import Library
 from kvbench.session.options import Options
 
-_MEASURING = ("model", "native", "plan", "worker")  # parts of the package that say what a number means
+_MEASURING = ("machine", "model", "native", "oracle.py", "plan", "regime.py", "worker")  # these say what a number means
 _NAMES = {
     "suite": "the suite",
     "build": "kvbench or its library",
@@ -54,7 +54,8 @@ def versions(library: Library, machine: Machine) -> dict[str, str]:
 
 @cache
 def _build(library: Path) -> str:
-    sources = (file for folder in kvbench.__path__ for part in _MEASURING for file in Path(folder, part).rglob("*.py"))
+    parts = [Path(folder, part) for folder in kvbench.__path__ for part in _MEASURING]
+    sources = {file for part in parts for file in ([part] if part.is_file() else part.rglob("*.py"))}
     return _digest(library.read_bytes(), *(file.read_bytes() for file in sorted(sources)))
 
 

@@ -1,11 +1,12 @@
 """What a sweep is asked for, and what may be asked anew when it is resumed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, BadRun
+from kvbench.store.typed import read
 from kvbench.suite import Suite, find
 from kvbench.suite.override import from_options
 
@@ -56,6 +57,9 @@ class Options:
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
                 raise BadArgument(f"{name} is {value:g}", f"{least:g} to {most:g}")
+        for name in {axis.partition("=")[0].strip() for axis in self.axes} & {"cpus", "pages"}:
+            if getattr(self, name) is not None:
+                raise BadArgument(f"{name} is given twice, as an axis too", "leave one of them out")
         if self.target_ci and not self.budget:
             raise BadArgument("target_ci without a budget might never end", "give both, such as a budget of 10m")
 
@@ -75,12 +79,10 @@ class Options:
     @classmethod
     def kept(cls, facts: Mapping[str, Any], source: str) -> Self:
         """From a manifest. `source` is what messages call it."""
-        names = {field.name for field in fields(cls)}
-        found = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
         try:
-            return cls(**{name: value for name, value in found.items() if name in names})
-        except (TypeError, ValueError) as error:
-            raise BadArgument(f"{source}: its options cannot be used: {error}", "begin another run") from None
+            return read(cls, facts)
+        except ValueError as error:
+            raise BadRun(f"{source}: options: {error}", "begin another run") from None
 
     def resumed(self, asked: Mapping[str, Any], source: str) -> Self:
         """With what is `asked` anew. What is measured must stay as it was begun."""

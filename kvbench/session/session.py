@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any, Self
 
 from kvbench.analysis.ceilings import ceilings
-from kvbench.analysis.interval import interval
+from kvbench.analysis.interval import held, interval
 from kvbench.analysis.launches import COVERAGE
 from kvbench.analysis.machine import plain as machine_facts
 from kvbench.analysis.machine import profile
@@ -106,7 +106,9 @@ class Session:
 
     def records(self) -> Iterator[Record]:
         """Measure what is left. Each record is kept before it is yielded."""
-        for found in run(self.directory.manifest.plan, self._execute, self.done, self._more):
+        plan = self.directory.manifest.plan
+        plan = replace(plan, patience=self.options.patience or plan.patience)
+        for found in run(plan, self._execute, self.done, self._more):
             self.directory.append(found)
             yield found
 
@@ -138,9 +140,10 @@ class Session:
         if number <= max((record.launch for record in records), default=0):
             return True
         planned, budget, target = self.directory.manifest.plan.launches, self.options.budget, self.options.target_ci
-        if number >= (MOST_LAUNCHES if target else planned):
+        if number >= (max(planned, MOST_LAUNCHES) if target else planned):
             return False
-        if target and number >= planned and self.reach() <= target:
+        sure = held(number, COVERAGE) >= COVERAGE  # fewer launches say nothing of how far off they are
+        if target and number >= planned and sure and self.reach() <= target:
             return False
         spent = time.monotonic() - self._start
         fresh = len({record.launch for record in records[len(self.done) :]})
@@ -186,7 +189,7 @@ def planned(options: Options) -> tuple[Sweep, Forecast, Machine]:
     site = Site(machine, available_memory(), options.isa, library=library_of(options.library))
     found = expand(options.asked_suite, site, options.seed, options.only)
     seen = forecast(found)
-    refuse_too_large(found, seen)
+    refuse_too_large(found)
     if not found.needs:
         reasons = Counter(skip.reason for skip in found.skips).most_common(3)
         why = "".join(f"; {count} left out: {reason}" for reason, count in reasons)

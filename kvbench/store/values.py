@@ -94,6 +94,8 @@ def record(facts: Any) -> Record:
             raise ValueError(f"traffic: that of {sample.program[:40]!r} is missing")
     if isinstance(found.point, Point) and any(traffic.compulsory <= 0 for traffic in found.traffic.values()):
         raise ValueError("traffic: a program of a point moves no byte")
+    if isinstance(found.point, Probe) and found.point.bytes and any(t.line <= 0 for t in found.traffic.values()):
+        raise ValueError("traffic: a probe touches no line")
     if isinstance(found.point, Probe) and found.samples and not found.steps:
         raise ValueError("steps: a probe has samples without")
     if found.memory and not _MEMORY <= found.memory.keys():

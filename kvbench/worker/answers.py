@@ -45,8 +45,8 @@ class Answers:
 def _kept(path: Path | None, shape: tuple[int, ...]) -> Answer | None:
     if path is None or not path.is_file():
         return None
-    limit, *values = np.load(path, allow_pickle=False)
-    return Answer(np.reshape(values, shape), float(limit))
+    kept = np.load(path, allow_pickle=False)
+    return Answer(kept[1:].reshape(shape), float(kept[0]))
 
 
 def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray) -> Answer:
@@ -55,7 +55,7 @@ def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray) -> A
     def rows(first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         nonlocal largest
         k, v = cache.rows(first, count, cache.library.isas()[0], len(point.cpus))
-        largest = max(largest, float(np.abs(v).max()))
+        largest = max(largest, float(v.max()), -float(v.min()))
         return k, v
 
     out = attention(q, rows, cache.lengths, cache.window)

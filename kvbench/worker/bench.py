@@ -1,6 +1,7 @@
 """The programs of one point in a room: the kernel and its witnesses. And whether its answers are right."""
 
 from contextlib import ExitStack
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from kvbench.errors import WrongAnswer
 from kvbench.model import Point
 from kvbench.native import AHEAD, Part, Task, decode_task, probe_task, store_task
 from kvbench.plan import needs
-from kvbench.regime import levels
+from kvbench.regime import dram_bytes, far_bytes, levels
 from kvbench.worker.answers import Answers
 from kvbench.worker.loop import Program
 from kvbench.worker.probing import ROUNDS
@@ -47,25 +48,30 @@ class Bench:
         vectors = (self.room.layers, shape.batch, shape.q_heads, shape.head_dim)
         self.q = np.random.default_rng(SEED).standard_normal(vectors[1:], dtype=np.float32)
         self.out = np.zeros(vectors, dtype=np.float32)
+        machine = self.room.ground.machine
+        self.far_bytes = far_bytes(machine, self.point.cpus)
         self.between = self._sweep() if self.point.residency == "evicted" else None
-        self._warm = self.between is None and self.room.slices.size < self.room.dram_bytes
+        self._warm = self.between is None and self.room.needs.footprint < (
+            dram_bytes(machine, self.point.cpus) or self.far_bytes
+        )
         self.programs = self._store_programs() if self.stores else self._decode_programs()
 
     # ---- programs ------------------------------------------------------------------------------------------------
 
     def _decode_programs(self) -> list[Program]:
         wrapped = self._decode("decode", 0, **self._walk(), wrap=self._wrap())
+        alike = {"deterministic": self.point.deterministic}
         return [
             self._program("point", *self._over_layers("decode", **self._walk())),
-            self._program("twin", *self._over_layers("twin", prefetch="off")),
-            self._program("twin_ahead", *self._over_layers("twin", prefetch="cross")),
+            self._program("twin", *self._over_layers("twin", **alike, prefetch="off")),
+            self._program("twin_ahead", *self._over_layers("twin", **alike, prefetch="cross")),
             Program("core", (wrapped,)),
         ]
 
     def _store_programs(self) -> list[Program]:
-        """Beside copies of half of the slices to their other half."""
+        """Beside copies within as much of the slices as a pass over all of them stores, its sources included."""
         point = self._program("point", *self.stored(self.point.variant == "nt"))
-        size = self.room.slices.size // 128 * 64
+        size = min(self.room.slices.size, self.room.needs.footprint) // 128 * 64
         to, source = self.room.arena.part(0, size), self.room.arena.part(size, size)
         copies = (self._program(op, self.probe(op, to=to, source=source, size=size)) for op in ("copy", "copy_nt"))
         return [point, *copies]
@@ -100,15 +106,15 @@ class Bench:
     def fma(self) -> Program:
         return Program("fma", (self.probe("flops", steps=ROUNDS),))
 
+    @cached_property
     def far(self) -> Part:
-        """Memory that no cache helps with."""
-        room, point = self.room, self.point
-        return room.ground.far(self.team, point.cpus, point.pages, room.far_bytes).part(0, room.far_bytes)
+        """Memory that no cache of the point's CPUs helps with."""
+        point, size = self.point, self.far_bytes
+        return self.room.ground.far(self.team, point.cpus, point.pages, size).part(0, size // 64 * 64)
 
     def _sweep(self) -> Task:
         """Throws the caches' contents out."""
-        far = self.far()
-        return self.probe("read", to=far, size=far.size // 64 * 64)
+        return self.probe("read", to=self.far, size=self.far.size)
 
     def _walk(self) -> dict[str, Any]:
         point = self.point

@@ -13,7 +13,7 @@ import numpy as np
 from kvbench.errors import OutOfMemory
 from kvbench.machine import describe
 from kvbench.model import Machine
-from kvbench.native import Arena, Library, Team, probe_task
+from kvbench.native import Arena, Library, Part, Team, probe_task
 
 _BLOCK = 1 << 20  # bytes of random numbers, repeated
 _SEED = 1
@@ -63,15 +63,23 @@ class Ground:
         """At least `size` bytes for the threads on `cpus`; what was given out before must not be used any more."""
         return self._take("rooms", cpus, pages, size)[0]
 
-    def far(self, team: Team, cpus: Sequence[int], pages: str, size: int) -> Arena:
-        """Beside that, as much of random bytes, which no cache or memory controller can shorten."""
+    def far(self, team: Team, cpus: Sequence[int], pages: str, size: int, parts: int = 1) -> Arena:
+        """Beside that, as much of random bytes, which no cache or memory controller can shorten.
+
+        `parts`: how many buffers of it will be walked side by side, each of them split among the threads.
+        """
         arena, fresh = self._take("far", cpus, pages, size)
         if fresh:
-            facts = {"isa": self.library.isas()[0], "to": arena, "size": arena.size // 64 * 64}
-            with probe_task(self.library, "write", team.threads, **facts) as touch:
-                team.run(touch)
+            each = arena.size // parts // 64 * 64
+            for part in range(parts):
+                touch(team, arena.part(part * each, each))
             _fill(arena.view(), team.threads)
         return arena
+
+    def held(self) -> int:
+        """Bytes of the rooms' memory that are there, and will be used again or given back."""
+        rooms = self._held.get("rooms")
+        return rooms.arena.inspect()["resident_bytes"] if rooms else 0
 
     def _take(self, use: str, cpus: Sequence[int], pages: str, size: int) -> tuple[Arena, bool]:
         """And whether it is fresh."""
@@ -87,6 +95,13 @@ class Ground:
                 held = _Held(size, pages, node, self.library)
         self._held[use] = held
         return held.arena, fresh
+
+
+def touch(team: Team, part: Part) -> None:
+    """By the threads, each its share: there the pages are from then on."""
+    library = team.library
+    with probe_task(library, "write", team.threads, isa=library.isas()[0], to=part, size=part.size) as task:
+        team.run(task)
 
 
 def _fill(view: np.ndarray, threads: int) -> None:

@@ -54,7 +54,7 @@ class _Visitor:
         self._needs = needs_here(job.points, self._machine)
         rooms, far = dict[str, int](), dict[str, int]()
         for point in job.points:
-            most, size = (far, point.bytes) if isinstance(point, Probe) else (rooms, self._needs[point].arena + _LINE)
+            most, size = (far, point.bytes) if isinstance(point, Probe) else (rooms, self._needs[point].arena)
             most[point.pages] = max(most.get(point.pages, 0), size)
         self._ground = Ground(library, self._machine, rooms, far)
         self._room: room.Room | probing.Buffers | None = None
@@ -106,6 +106,3 @@ class _Visitor:
                 slice_bytes=self._room.slice_bytes,
                 max_abs_err=error,
             )
-
-
-_LINE = 64  # between slices and sources

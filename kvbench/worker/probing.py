@@ -40,7 +40,7 @@ class Buffers:
         self._library, count = ground.library, streams(ground.library, probe.op)
         self._team = Team(len(probe.cpus), probe.cpus, self._library)
         try:
-            arena = ground.far(self._team, probe.cpus, probe.pages, probe.bytes) if count else None
+            arena = ground.far(self._team, probe.cpus, probe.pages, probe.bytes, count) if count else None
         except BaseException:
             self._team.close()
             raise

@@ -1,8 +1,8 @@
 """The memory of a point, filled: slices of K and V in one arena, and the teams that walk them. Points may share it."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -13,12 +13,11 @@ from kvbench.machine import available_memory
 from kvbench.model import Point
 from kvbench.native import Arena, Cache, Part, Team, decode_task
 from kvbench.plan import needs
-from kvbench.regime import dram_bytes, far_bytes
+from kvbench.regime import far_bytes
 from kvbench.units import size
-from kvbench.worker.ground import Ground
+from kvbench.worker.ground import Ground, touch
 
 SEED = 1
-_LINE = 64
 
 
 class Room:
@@ -29,8 +28,7 @@ class Room:
 
     def __init__(self, point: Point, ground: Ground) -> None:
         self.point, self.ground, self.library = point, ground, ground.library
-        self.far_bytes = far_bytes(ground.machine, point.cpus)
-        self.dram_bytes = dram_bytes(ground.machine, point.cpus) or self.far_bytes
+        self.needs = needs.needs(point, far_bytes(ground.machine, point.cpus))
         self._owned = ExitStack()
         try:
             self._prepare()
@@ -47,9 +45,7 @@ class Room:
     def _prepare(self) -> None:
         point, shape = self.point, self.point.shape
         facts = self._cache_facts()
-        self.slice_bytes = Cache.size_of(shape.kv_heads, shape.head_dim, shape.capacity, **facts)
-        self.layers = needs.layers(point, needs.walked(point, self.slice_bytes), self.far_bytes)
-        self._slices = -(-self.layers * self.slice_bytes // _LINE) * _LINE
+        self.layers, self.slice_bytes = self.needs.layers, self.needs.slice_bytes
         self.arena = self._arena()
         self._teams: dict[tuple[int, ...], Team] = {}
         self.caches = [
@@ -84,18 +80,17 @@ class Room:
     @property
     def slices(self) -> Part:
         """All caches together."""
-        return self.arena.part(0, self._slices)
+        return self.arena.part(0, self.needs.slices)
 
     def _arena(self) -> Arena:
-        """Refused before anything is allocated: slices, what they are compared with, and the check's copies."""
-        point = self.point
-        wanted, free = needs.needs(point, self.far_bytes), available_memory()
-        if wanted.memory > free:
+        """Refused before anything is allocated."""
+        point, wanted = self.point, self.needs.memory
+        free = available_memory()
+        if wanted > free and wanted > (free := free + self.ground.held()):
             raise Refused(
-                f"the point needs {size(wanted.memory)} of memory, {size(free)} are free",
-                "less context, layers or batch",
+                f"the point needs {size(wanted)} of memory, {size(free)} are free", "less context, layers or batch"
             )
-        return self.ground.arena(point.cpus, point.pages, self._slices + needs.sources(point, self.layers))
+        return self.ground.arena(point.cpus, point.pages, self.needs.arena)
 
     def _cache_facts(self) -> dict[str, Any]:
         point = self.point
@@ -115,7 +110,7 @@ class Room:
     # ---- data ----------------------------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Every page is first touched by the thread that reads it, wherever threads have memories of their own."""
+        """Every page is first touched on the node of the threads that walk it: by them, where they are of several."""
         near = self.ground.node(self.point.cpus) is not None
         shape, team = self.point.shape, self.team(self.point.cpus)
         q = np.zeros((shape.batch, shape.q_heads, shape.head_dim), dtype=np.float32)
@@ -126,13 +121,13 @@ class Room:
                 with decode_task("fill", cache, q, q, team.threads, **facts) as task:
                     team.run(task)
         if near:
-            self._repeat(team.threads)
+            self._repeat()
 
-    def _repeat(self, threads: int) -> None:
+    def _repeat(self) -> None:
         """The first slice over all others; a copy takes a tenth of the time that new numbers take."""
-        view, first = self.arena.view(), self.slice_bytes
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda layer: _copy(view, first, layer), range(1, self.layers)))
+        slices = self.arena.view()[: self.layers * self.slice_bytes].reshape(self.layers, self.slice_bytes)
+        with self._near_threads() as pool:
+            list(pool.map(lambda layer: np.copyto(slices[layer], slices[0]), range(1, self.layers)))
 
     def _sources(self) -> np.ndarray:
         point, shape = self.point, self.point.shape
@@ -141,19 +136,21 @@ class Room:
             cache.lengths[:] = shape.context - tokens
         dims = (2, shape.batch, tokens, shape.kv_heads, shape.head_dim)
         one = np.random.default_rng(SEED).standard_normal(dims, dtype=np.float32)
-        count = needs.sources(point, self.layers)
-        found = self.arena.view()[self._slices : self._slices + count].view(np.float32).reshape(self.layers, *dims)
-        found[:] = one
+        begin, count = self.needs.slices, self.needs.sources
+        if self.ground.node(point.cpus) is None:  # on all nodes alike
+            touch(self.team(point.cpus), self.arena.part(begin, count // 64 * 64))
+        found = self.arena.view()[begin : begin + count].view(np.float32).reshape(self.layers, *dims)
+        with self._near_threads() as pool:
+            list(pool.map(lambda layer: np.copyto(found[layer], one), range(self.layers)))
         return found
 
+    def _near_threads(self) -> ThreadPoolExecutor:
+        """On the CPUs of the point."""
+        cpus = self.point.cpus
+        return ThreadPoolExecutor(len(cpus), initializer=os.sched_setaffinity, initargs=(0, cpus))
 
-def key(point: Point, slices: int, ground: Ground) -> tuple[object, ...]:
-    """Points with the same answer share a room: they differ only in how they walk it, and with which CPUs of a node."""
-    facts = tuple(getattr(point, name) for name in needs.SIZED_BY)
-    shape = replace(point.shape, q_heads=point.shape.kv_heads, layers=slices)
+
+def key(point: Point, layers: int, ground: Ground) -> tuple[object, ...]:
+    """Points with the same answer share a room. CPUs of one node may walk what others of it have touched."""
     node = ground.node(point.cpus)
-    return (point.op, facts, shape, point.shuffle, point.cpus if node is None else node, point.pages)
-
-
-def _copy(view: np.ndarray, count: int, layer: int) -> None:
-    view[layer * count : (layer + 1) * count] = view[:count]
+    return (needs.room(point, layers), point.cpus if node is None else node)

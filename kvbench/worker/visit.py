@@ -49,8 +49,8 @@ def more(bench: Bench) -> Iterator[Program]:
         yield Program("other", bench.stored(bench.point.variant != "nt"), bench.between)
     yield from bench.reads("ceiling", bench.room.slices, bench.between)
     if not bench.stores:
-        if bench.room.slices.size < bench.room.far_bytes:
-            yield from bench.reads("dram", bench.far())
+        if bench.room.slices.size < bench.far_bytes:
+            yield from bench.reads("dram", bench.far)
         yield bench.fma()
 
 
