@@ -1,0 +1,71 @@
+"""Memory is used again where it lies on the right node, and nowhere else."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from kvbench.errors import OutOfMemory
+from kvbench.machine import describe
+from kvbench.model import Cpu
+from kvbench.native import Team, default_library
+from kvbench.worker.ground import Ground
+
+CPU = min(os.sched_getaffinity(0))
+MIB = 1 << 20
+
+
+@pytest.fixture
+def ground():
+    """Four CPUs on two nodes, made up; whoever touches memory here runs on a real one."""
+    machine = replace(describe(), cpus=tuple(Cpu(cpu, cpu, cpu // 2, cpu // 2, 0) for cpu in range(4)))
+    with Ground(default_library(), machine, rooms={"base": 4 * MIB}) as found:
+        yield found
+
+
+@pytest.fixture
+def team():
+    with Team(1, [CPU]) as found:
+        yield found
+
+
+def test_nodes(ground):
+    assert ground.node((0, 1)) == 0 and ground.node((3,)) == 1 and ground.node((1, 2)) is None
+
+
+def test_cpus_of_a_node_share(ground):
+    first = ground.arena((0,), "base", MIB)
+    assert first.size == 4 * MIB, "as much at once as the largest will want"
+    assert ground.arena((0, 1), "base", 2 * MIB) is first
+
+
+@pytest.mark.parametrize(
+    ("cpus", "pages", "size"), [((2,), "base", MIB), ((0, 2), "base", MIB), ((0,), "thp", MIB), ((0,), "base", 5 * MIB)]
+)
+def test_others_get_their_own(ground, cpus, pages, size):
+    first = ground.arena((0,), "base", MIB)
+    other = ground.arena(cpus, pages, size)
+    assert other is not first and other.size >= size
+    with pytest.raises(ValueError, match="closed"):
+        first.base  # noqa: B018
+
+
+def test_of_several_nodes_nothing_is_used_again(ground):
+    assert ground.arena((0, 2), "base", MIB) is not ground.arena((0, 2), "base", MIB)
+
+
+def test_too_much_for_the_largest_is_not_too_much_for_others():
+    with Ground(default_library(), rooms={"base": 1 << 60}) as ground:
+        assert ground.arena((CPU,), "base", MIB).size == MIB
+        with pytest.raises(OutOfMemory):
+            ground.arena((CPU,), "base", 1 << 60)
+        assert ground.arena((CPU,), "base", MIB).size == MIB
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_far_memory_is_there_and_no_pattern(ground, team, parts):
+    far = ground.far(team, (0, 2), "base", 3 * MIB, parts)
+    assert far.inspect()["resident_bytes"] >= 3 * MIB
+    view = far.view()
+    assert view.min() > 0 and len(set(view[:4096].tolist())) > 200
+    assert ground.held() == 0, "that counts rooms alone"
