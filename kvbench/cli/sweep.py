@@ -193,5 +193,6 @@ def _ending(session: Any) -> list[str]:
         *short,
         f"memory: {size(peak)} at most, {size(forecast)} forecast",
         f"run directory: {path}",
-        f"next: python -c \"import kvbench; kvbench.load({path!r}).frame('points').to_csv('points.csv')\"",
+        f"next: {shlex.quote(sys.executable)} -c "
+        f"\"import kvbench; kvbench.load({path!r}).frame('points').to_csv('points.csv')\"",
     ]
