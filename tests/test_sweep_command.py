@@ -94,6 +94,15 @@ def test_json(tmp_path, capsys):
     assert facts["version"] == 1 and facts["points"] == 1 and facts["path"] == str(tmp_path / "run")
 
 
+def test_a_budget_too_small_for_one_launch(tmp_path, capsys):
+    """One is made, and both is said: before and after."""
+    asked = [*ASKED[:-1], "op=decode", "--only", "*.head.f16.*", "--out", tmp_path / "run", "--budget", "0.01"]
+    assert call(*asked) == 0
+    printed = capsys.readouterr()
+    assert "more than the budget" in printed.err and "stopped after 1 of 2 launches" in printed.out
+    assert {record.launch for record in kvbench.load(tmp_path / "run").records} == {0}
+
+
 def test_interrupted(tmp_path):
     """Ctrl-C goes to the terminal's whole group: a valid partial run, how to go on, 130, and nobody left."""
     process = sweep(*ASKED, "--sample-time", "0.05", "--out", tmp_path / "run", start_new_session=True)

@@ -120,6 +120,9 @@ def _heading(session: Any) -> list[str]:
     ]
     if session.done:
         lines.append(f"{len(session.done)} of {len(plan.points) * plan.launches} visits are done already")
+    launch = forecast.get("seconds", 0) / plan.launches
+    if session.options.budget and launch > session.options.budget:
+        lines.append(f"a launch takes about {span(launch)}, more than the budget: one is made all the same")
     warned = [check.name for check in session.checks if check.status == "warn"]
     if warned:
         lines.append(f"what may disturb it, see kvbench doctor: {', '.join(warned)}")
@@ -183,12 +186,16 @@ def _report(session: Any, as_json: bool) -> None:
 
 
 def _ending(session: Any) -> list[str]:
-    from kvbench.units import size
+    from kvbench.model import Probe
+    from kvbench.units import counted, size
 
     peak, forecast = session.peak_memory(), session.directory.manifest.forecast.get("memory", 0)
     path, planned = str(session.directory.path), session.directory.manifest.plan.launches
     launches = len({record.launch for record in session.directory.records})
     short = [f"stopped after {launches} of {planned} launches"] if launches < planned else []
+    failed = {r.point.name: r.error for r in session.directory.records if r.error and isinstance(r.point, Probe)}
+    for name, error in list(failed.items())[:1]:
+        short.append(f"{counted(len(failed), 'ceiling')} failed, first {name}: {error}")
     return [
         *short,
         f"memory: {size(peak)} at most, {size(forecast)} forecast",
