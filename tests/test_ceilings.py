@@ -6,28 +6,15 @@ import pytest
 
 from kvbench.analysis.ceilings import ceiling_for, ceilings
 from kvbench.errors import BadArgument, KvbenchError, NotComparable
-from kvbench.model import Ceiling, Cpu, DataCache, Machine, Probe, Record, Sample, Traffic
+from kvbench.model import Ceiling, Record, Sample, Traffic
+from tests import made_run
+from tests.made_run import KIB, MACHINE, MIB
 
-KIB, MIB = 1 << 10, 1 << 20
-MACHINE = Machine(
-    tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(4)),
-    tuple(range(4)),
-    (
-        *(DataCache(1, 32 * KIB, (cpu,)) for cpu in range(4)),
-        *(DataCache(2, MIB, (cpu,)) for cpu in range(4)),
-        DataCache(3, 32 * MIB, tuple(range(4))),
-    ),
-    (),
-    {},
-    (),
-    "",
-    "",
-)
-READ = Probe("read", "scalar", (0, 1), "base", 256 * MIB)
+READ = replace(made_run.READ, pages="base")
 
 
 def record(launch, seconds, probe=READ, *, passes=1, error="", program="point", steps=1, compulsory=1e9, flops=0.0):
-    taken = [Sample(program, n, passes, s, (), (s,), 0, 0) for n, s in enumerate(seconds)]
+    taken = [Sample(program, n, passes, s, (), 0.0, 0, 0) for n, s in enumerate(seconds)]
     moved = Traffic(flops, compulsory, issued=7.0, line=7.0, kv=0, scales=0, table=0, ai=0)
     return Record(launch, probe, tuple(taken), {program: moved}, {}, steps=steps, error=error, run="mine")
 

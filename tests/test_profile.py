@@ -10,34 +10,17 @@ from kvbench.analysis.bound import bound
 from kvbench.analysis.profile import profile
 from kvbench.cli import main
 from kvbench.machine import describe
-from kvbench.model import Point, Sample, Shape, Traffic, Visit
+from kvbench.model import Sample, Shape, Traffic, Visit
 from kvbench.native import default_library
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room
 from kvbench.worker.visit import more
+from tests import made_run
 
 SHAPE = Shape(layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128)
-POINT = Point(
-    op="decode",
-    variant="flash",
-    layout="head",
-    dtype="f16",
-    isa="scalar",
-    shape=SHAPE,
-    cpus=(0, 1),
-    pages="base",
-    residency="rotate",
-    prefetch="off",
-    distance=0,
-    scale="f32",
-    inner="head",
-    block_tokens=16,
-    shuffle=None,
-    pad=None,
-    deterministic=False,
-)
+POINT = replace(made_run.DECODE, shape=SHAPE, pages="base")
 GIGA = 1_000_000_000
 
 

@@ -5,7 +5,6 @@ from kvbench.plan.forecast import Forecast, forecast, refuse_too_large, visits
 from kvbench.plan.needs import needs_here
 from kvbench.plan.site import Site
 from kvbench.plan.sweep import Sweep, expand
-from kvbench.plan.witnesses import witnesses
 
 __all__ = [
     "Forecast",
@@ -19,5 +18,4 @@ __all__ = [
     "needs_here",
     "refuse_too_large",
     "visits",
-    "witnesses",
 ]

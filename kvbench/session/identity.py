@@ -11,7 +11,7 @@ import kvbench
 from kvbench.errors import NotComparable
 from kvbench.model import Machine
 from kvbench.native import Library
-from kvbench.session.options import Options
+from kvbench.suite import Suite
 
 _MEASURING = ("machine", "model", "native", "oracle.py", "plan", "regime.py", "worker")  # these say what a number means
 _NAMES = {
@@ -22,9 +22,8 @@ _NAMES = {
 }
 
 
-def identity(options: Options, library: Library, machine: Machine) -> dict[str, str]:
+def identity(suite: Suite, library: Library, machine: Machine) -> dict[str, str]:
     """Digests, by the names above."""
-    suite = options.asked_suite
     tables = [[(name, str(values)) for name, values in table.axes.items()] for table in (*suite.grids, *suite.skips)]
     return {
         "suite": _digest(repr((suite.question, tables, suite.launches, suite.samples, suite.seconds)).encode()),

@@ -25,7 +25,7 @@ from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files
 from kvbench.machine.preflight import preflight
 from kvbench.model import Check, Machine, Point, Probe, Record
-from kvbench.native import library_of
+from kvbench.native import Library, library_of
 from kvbench.plan import Forecast, Site, Sweep, expand, forecast, needs_here, refuse_too_large, visits
 from kvbench.results import Run, load
 from kvbench.runner import Execute, new_run, run
@@ -55,7 +55,8 @@ class Session:
         execute: Execute | None = None,
     ) -> Self:
         """Without `out`, a folder of its own below runs/. `command`: how the run came about."""
-        sweep, seen, machine = planned(options)
+        library = library_of(options.library)
+        sweep, seen, machine = planned(options, library)
         facts = {"patience": options.patience or seen.patience, "library": options.library or ""}
         plan = replace(sweep.plan, run=new_run(), **facts)
         manifest = Manifest(
@@ -66,8 +67,8 @@ class Session:
             plan=plan,
             skips=sweep.skips,
             options=asdict(options),
-            identity=identity(options, library_of(options.library), machine),
-            versions=versions(library_of(options.library), machine),
+            identity=identity(sweep.suite, library, machine),
+            versions=versions(library, machine),
             command=command,
             forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory)},
         )
@@ -81,7 +82,7 @@ class Session:
         try:
             source, machine = str(directory.path), describe()
             options = Options.kept(directory.manifest.options, source).resumed(asked or {}, source)
-            now = identity(options, library_of(options.library), machine)
+            now = identity(options.asked_suite, library_of(options.library), machine)
             refuse_changed(directory.manifest.identity, now, source)
             return cls._opened(directory, options, machine, execute)
         except BaseException:
@@ -183,10 +184,10 @@ def sweep(
         return load(session.directory.path)
 
 
-def planned(options: Options) -> tuple[Sweep, Forecast, Machine]:
+def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machine]:
     """What a sweep would measure here; an error where that is nothing, or does not fit memory."""
     machine = describe()
-    site = Site(machine, available_memory(), options.isa, library=library_of(options.library))
+    site = Site(machine, available_memory(), options.isa, library=library)
     found = expand(options.asked_suite, site, options.seed, options.only)
     seen = forecast(found)
     refuse_too_large(found)
