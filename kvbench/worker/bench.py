@@ -1,8 +1,7 @@
 """The programs of one point in a room: the kernel and its witnesses. And whether its answers are right."""
 
-from contextlib import ExitStack
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from kvbench.plan import needs
 from kvbench.regime import dram_bytes, far_bytes, levels
 from kvbench.worker.answers import Answers
 from kvbench.worker.loop import Program
+from kvbench.worker.owner import Owner
 from kvbench.worker.probing import ROUNDS
 from kvbench.worker.room import SEED, Room
 
@@ -20,24 +20,13 @@ _WRAP_TOKENS = 64  # of the core roof's window, or fewer where they would not fi
 _HINT = "run kvbench verify, and report what it says"
 
 
-class Bench:
+class Bench(Owner):
     """`programs`: the point, and what every sample of it is held against. They live as long as the bench."""
 
     def __init__(self, point: Point, room: Room, answers: Answers) -> None:
         self.point, self.room, self._answers = point, room, answers
         self.team = room.team(point.cpus)
-        self._owned = ExitStack()
-        try:
-            self._prepare()
-        except BaseException:
-            self._owned.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._owned.close()
+        super().__init__()
 
     @property
     def stores(self) -> bool:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Self
 
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import Job, Probe, Record
@@ -12,6 +11,7 @@ from kvbench.regime import dram_bytes
 from kvbench.units import MIB
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program, rounds
+from kvbench.worker.owner import Owner
 
 PASS_BYTES = 64 * MIB  # of each thread, so that meeting at the end of a pass costs next to nothing
 LOADS = 1 << 18  # of a pass of latency
@@ -33,27 +33,21 @@ def streams(library: Library, op: str) -> int:
     return {"copy": 2, "copy_nt": 2, "triad": 3}.get(op, 1)
 
 
-class Buffers:
+class Buffers(Owner):
     """What probes walk that have CPUs, pages, bytes and number of streams in common, and the team that does."""
 
     def __init__(self, probe: Probe, ground: Ground) -> None:
-        self._library, count = ground.library, streams(ground.library, probe.op)
-        self._team = Team(len(probe.cpus), probe.cpus, self._library)
-        try:
-            arena = ground.far(self._team, probe.cpus, probe.pages, probe.bytes, count) if count else None
-        except BaseException:
-            self._team.close()
-            raise
+        self._probe, self._ground, self._library = probe, ground, ground.library
+        super().__init__()
+
+    def _prepare(self) -> None:
+        probe, ground, count = self._probe, self._ground, streams(self._library, self._probe.op)
+        self._team = self._owned.enter_context(Team(len(probe.cpus), probe.cpus, self._library))
+        arena = ground.far(self._team, probe.cpus, probe.pages, probe.bytes, count) if count else None
         each = probe.bytes // max(count, 1)
         self._parts = [arena.part(index * each, each) for index in range(count)] if arena else []
         self._least = dram_bytes(ground.machine, probe.cpus) or math.inf
         self._memory = arena.inspect() if arena else {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._team.close()
 
     def record(self, probe: Probe, job: Job, seed: int, watch: Callable[[], Disturbed]) -> Record:
         with _task(self._library, probe, self._parts) as task:

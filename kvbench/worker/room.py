@@ -2,9 +2,8 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +15,12 @@ from kvbench.plan import needs
 from kvbench.regime import far_bytes
 from kvbench.units import size
 from kvbench.worker.ground import Ground, touch
+from kvbench.worker.owner import Owner
 
 SEED = 1
 
 
-class Room:
+class Room(Owner):
     """`caches`, one for each layer, hold `context` tokens each: the same ones, so that one answer serves all layers.
 
     Stores have `sources`, [layers][K, V][batch][tokens][kv_heads][head_dim], behind the slices.
@@ -29,18 +29,7 @@ class Room:
     def __init__(self, point: Point, ground: Ground) -> None:
         self.point, self.ground, self.library = point, ground, ground.library
         self.needs = needs.needs(point, far_bytes(ground.machine, point.cpus))
-        self._owned = ExitStack()
-        try:
-            self._prepare()
-        except BaseException:
-            self._owned.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._owned.close()
+        super().__init__()
 
     def _prepare(self) -> None:
         point, shape = self.point, self.point.shape

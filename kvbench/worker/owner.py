@@ -1,0 +1,25 @@
+"""What holds memory, threads or tasks, and gives all of it back at its end, or at once where it cannot be made."""
+
+from contextlib import ExitStack
+from typing import Self
+
+
+class Owner:
+    """Subclasses put what they own into `_owned`, in `_prepare()`."""
+
+    def __init__(self) -> None:
+        self._owned = ExitStack()
+        try:
+            self._prepare()
+        except BaseException:
+            self._owned.close()
+            raise
+
+    def _prepare(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._owned.close()
