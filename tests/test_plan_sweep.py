@@ -11,12 +11,11 @@ from kvbench.plan import Site, expand, forecast
 from kvbench.plan.needs import PROCESS, needs, slice_of
 from kvbench.plan.sweep import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_PAGES, NO_TIER, UNKNOWN
 from kvbench.regime import classify, far_bytes
-from kvbench.suite import DEFAULTS, Relative, find, load, shipped
+from kvbench.suite import DEFAULTS, Relative, load
 from kvbench.suite.override import from_options
 from tests.test_plan import BARE, DIES, GIB, MIB, TWO, made
 
 SMALL_L3 = made(16, per_domain=16, l2=2 * MIB, l3=24 * MIB)  # as servers are: L3 smaller than all L2 together
-MACHINES = {"two": TWO, "dies": DIES, "small": SMALL_L3, "bare": BARE}
 GEOMETRY = 'q_heads = 32\nkv_heads = 8\nhead_dim = 128\nisa = "scalar"\npages = "base"\n'
 HEADS = (8, 128)
 
@@ -368,43 +367,3 @@ def test_variants_share_their_memory(sweep):
 def test_nothing_to_measure(sweep):
     found = forecast(sweep('context = "0.5xL3"', BARE))
     assert found.largest is None and found.memory == 0 and found.timed == 0
-
-
-# ---- shipped suites --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("name", sorted(shipped()))
-def test_shipped_suites_expand(name, machine):
-    found = expand(find(name), site(MACHINES[machine]))
-    points = found.points
-    assert len(set(points)) == len(points)
-    assert points or (name, machine) == ("l3fit", "bare"), "no L3, nothing to ask"
-    assert found.needs.keys() == found.asked.keys() == set(points)
-    for point in points:
-        shape = point.shape
-        assert shape.q_heads % shape.kv_heads == 0 and shape.context <= shape.capacity
-        assert set(point.cpus) <= set(MACHINES[machine].allowed) and len(set(point.cpus)) == len(point.cpus)
-        assert found.needs[point].memory <= found.memory
-    expected = {NO_TIER, NO_KERNEL, CPUS, CLOSED, UNKNOWN, MEMORY, INVALID}
-    assert reasons(found) <= expected
-    if machine == "bare":
-        assert {s.facts["context"].level for s in found.skips if s.reason == UNKNOWN} <= {2, 3}
-
-
-@pytest.mark.parametrize(("name", "most"), [("smoke", 30), ("quick", 180), ("standard", 1200)])
-@pytest.mark.parametrize("machine", MACHINES)
-def test_times_that_are_promised(name, most, machine):
-    assert forecast(expand(find(name), site(MACHINES[machine]))).seconds <= most
-
-
-@pytest.mark.parametrize("machine", ["two", "dies", "small"])
-def test_full_is_large(machine):
-    assert len(expand(find("full"), site(MACHINES[machine])).points) >= 3000
-
-
-def test_l3fit_asks_how_many_slices_fit():
-    found = expand(find("l3fit"), site(DIES))
-    assert {p.shape.layers for p in found.points} >= {1, 2, 4, 8, 16, 32}
-    words = {classify(DIES, p.cpus, slice_of(p)).word for p in found.points if p.residency == "hot"}
-    assert {"L3", "DRAM"} <= words

@@ -103,7 +103,7 @@ def tokens_in(wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int,
 
 
 def _walked(point: Point, count: int) -> int:
-    """Of a slice of `count` bytes: the tokens that are attended to or stored; and the rows that these are stored from."""
+    """Of a slice of `count` bytes: the tokens that are attended to or stored, and the rows they are stored from."""
     shape = point.shape
     tokens = {"append": 1, "bulk": shape.context}.get(point.op, min(shape.window or shape.context, shape.context))
     return max(1, count * tokens // max(shape.capacity, 1)) + _sources(point)

@@ -29,7 +29,7 @@ from kvbench.worker.loop import rounds
 
 
 def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
-    """Each point when its visit begins, then its record; one that cannot be measured has an error in place of samples."""
+    """Each point when its visit begins, then its record; an error stands for samples where it cannot be measured."""
     visitor = _Visitor(library, job)
     with visitor:
         for group in visitor.groups():
