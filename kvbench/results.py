@@ -1,27 +1,32 @@
 """A run that was measured, as tables."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from kvbench.analysis import frames
+from kvbench.analysis.findings import Findings, findings
+from kvbench.analysis.models import Geometry
 from kvbench.analysis.summary import Summary, summary
 from kvbench.errors import BadArgument, BadRun
-from kvbench.model import Machine, Record
+from kvbench.model import Check, Machine, Record
 from kvbench.store import Manifest, RunDirectory, machine
+from kvbench.suite.models import models
 
 _FRAMES = ("points", "samples")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`path` is the run directory. `records`: one for each visit."""
+    """`path` is the run directory. `records`: one for each visit. `checks`: of the preflight before the first."""
 
     path: Path
     manifest: Manifest
     machine: Machine
     records: tuple[Record, ...]
+    checks: tuple[Check, ...] = ()
 
     def frame(self, name: str) -> pd.DataFrame:
         """ "points", a row for each, or "samples", a row for every sample of every program."""
@@ -29,9 +34,11 @@ class Run:
             raise BadArgument(f"there is no table {name!r}", f"one of: {', '.join(_FRAMES)}")
         return frames.points(self.records, self.machine) if name == "points" else frames.samples(self.records)
 
+    def findings(self) -> Findings:
+        return findings(self.manifest.run, self.records, self.machine, self.checks, geometries())
+
     def summary(self) -> Summary:
-        launches = len({record.launch for record in self.records})
-        return summary(self.frame("points"), self.machine, self.manifest.run, launches)
+        return summary(self.findings())
 
 
 def load(path: Path | str) -> Run:
@@ -44,4 +51,19 @@ def load(path: Path | str) -> Run:
             found = machine(facts.get("topology"))
         except ValueError as error:
             raise BadRun(f"{path}/machine.json: {error}", "the file was damaged; --resume writes it anew") from None
-        return Run(Path(path), directory.manifest, found, tuple(directory.records))
+        return Run(Path(path), directory.manifest, found, tuple(directory.records), _checks(facts.get("preflight")))
+
+
+def geometries() -> tuple[Geometry, ...]:
+    """The shapes of published models."""
+    names = [field.name for field in fields(Geometry) if field.name != "name"]
+    return tuple(Geometry(name, **{key: getattr(model, key) for key in names}) for name, model in models().items())
+
+
+def _checks(lines: Any) -> tuple[Check, ...]:
+    """Those that can be read: a run is worth reading without them."""
+    names = {field.name for field in fields(Check)}
+    read = (
+        [line for line in lines if isinstance(line, dict) and line.keys() == names] if isinstance(lines, list) else []
+    )
+    return tuple(Check(**{name: str(value) for name, value in line.items()}) for line in read)

@@ -14,8 +14,9 @@ def gbps(count: float, seconds: float) -> float:
 
 
 def counted(number: int, noun: str) -> str:
-    """ "1 thread", "2 threads"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """ "1 thread", "2 threads", "10 launches"."""
+    ending = "es" if noun.endswith(("ch", "s", "x")) else "s"
+    return f"{number} {noun}{'' if number == 1 else ending}"
 
 
 def cpu_text(cpus: Iterable[int]) -> str:
@@ -27,6 +28,12 @@ def cpu_text(cpus: Iterable[int]) -> str:
         else:
             runs.append([cpu, cpu])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def cpu_numbers(text: str) -> tuple[int, ...]:
+    """What cpu_text() has written: "0-2,5" as (0, 1, 2, 5)."""
+    ends = (run.partition("-") for run in text.split(",") if run)
+    return tuple(cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1))
 
 
 def size(count: float) -> str:

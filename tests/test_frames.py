@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kvbench.analysis.disturbance import disturbed
@@ -32,7 +33,9 @@ def test_one_launch_has_no_interval():
     assert row["gbps"] == row["gbps_low"] == row["gbps_high"] == pytest.approx(8)
     assert row["gflops"] == pytest.approx(1e6 * 8e9 / (16 * MIB) / 1e9)
     assert row["ai"] == pytest.approx(1e6 / (16 * MIB))
-    assert np.isnan(row["spread"]) and row["confidence"] == 0
+    assert np.isnan(row["spread"]) and np.isnan(row["efficiency_spread"]) and row["confidence"] == 0
+    assert pd.isna(row["unstable"]) and pd.isna(row["outliers"])
+    assert (row["issued_bytes"], row["line_bytes"], row["ai_issued"]) == (7, 16 * MIB, pytest.approx(1e6 / 7))
     assert (row["witness"], row["efficiency"]) == ("twin", pytest.approx(0.8))
     assert (row["core_gbps"], row["core_fraction"]) == (pytest.approx(16), pytest.approx(0.5))
     assert (row["layers"], row["slice_bytes"], row["footprint"]) == (16, 4096, 256 * MIB)
@@ -63,6 +66,8 @@ def test_medians_of_launches_and_their_interval(launches, outside, holds):
     assert row["core_gbps"] == pytest.approx(usual["core"])
     assert row["core_fraction"] == pytest.approx(np.median(np.median(rates["point"] / rates["core"], axis=1)))
     assert row["spread"] == pytest.approx((row["seconds_high"] - row["seconds_low"]) / row["seconds"])
+    width = row["efficiency_high"] - row["efficiency_low"]
+    assert row["efficiency_spread"] == pytest.approx(width / row["efficiency"])
     assert row["confidence"] == pytest.approx(holds)
 
 
@@ -96,8 +101,21 @@ def test_two_visits_of_a_launch_are_one_launch():
 
 
 def test_a_point_at_a_witness_is_bound_by_it():
-    assert row_of([visit(0, ALONE | {"point": [9.5]})])["bound"] == "memory"
+    row = row_of([visit(0, ALONE | {"point": [9.5]})])
+    assert row["bound"] == "memory"
+    assert row["bound_reason"] == "95% of its twin, 59% of its core roof, slowest thread 1% over the mean"
     assert row_of([visit(0, ALONE | {"point": [9.5], "core": [9.6]})])["bound"] == "core"
+    assert row_of([visit(0, {"point": [9.5]})])["bound_reason"].startswith("nothing was measured beside it, no core")
+
+
+@pytest.mark.parametrize(
+    ("rates", "unstable", "far"),
+    [([8.0] * 6, False, 0), ([8, 8.1, 8.2, 8.3, 8.4, 2], False, 1), ([4, 4, 4, 8, 8, 8], True, 0)],
+)
+def test_launches_that_disagree(rates, unstable, far):
+    """A rate of 2 GB/s takes four times the seconds; of two states neither is an outlier."""
+    row = row_of([visit(n, ALONE | {"point": [rate]}) for n, rate in enumerate(rates)])
+    assert (row["unstable"], row["outliers"]) == (unstable, far)
 
 
 def test_memory_and_disturbances_are_told():
@@ -167,7 +185,9 @@ def test_the_ceiling_is_that_of_the_footprint_and_the_level():
     row = row_of([visit(0, ALONE), *reads()])
     assert (row["ceiling_op"], row["ceiling_gbps"], row["ceiling_fraction"]) == ("read", 20.0, pytest.approx(0.4))
     assert (row["dram_gbps"], row["dram_low"], row["dram_high"]) == pytest.approx((21, 21, 21))
-    assert row["ceiling_note"] == ""
+    assert (row["ceiling_low"], row["ceiling_high"], row["ceiling_note"]) == (20.0, 20.0, "")
+    row = row_of([visit(0, ALONE), *(probe(n, rate) for n, rate in enumerate((18.0, 20.0, 23.0)))])
+    assert (row["ceiling_low"], row["ceiling_gbps"], row["ceiling_high"]) == pytest.approx((18, 20, 23))
     row = row_of([visit(0, ALONE, walked=9 * MIB, layers=1), *reads()])
     assert (row["regime"], row["ceiling_gbps"], row["dram_gbps"]) == ("L3", pytest.approx(70), pytest.approx(21))
 

@@ -1,6 +1,6 @@
 import pytest
 
-from kvbench.units import GB, GIB, KIB, MIB, duration, gbps, size
+from kvbench.units import GB, GIB, KIB, MIB, counted, cpu_numbers, cpu_text, duration, gbps, size
 
 
 def test_rates_are_decimal_and_capacities_binary():
@@ -22,3 +22,12 @@ def test_size(count, text):
 )
 def test_duration(seconds, text):
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(("cpus", "text"), [((), ""), ((3,), "3"), ((0, 1, 2, 5), "0-2,5"), ((0, 2, 8, 9), "0,2,8-9")])
+def test_cpu_lists(cpus, text):
+    assert cpu_text(cpus) == text and cpu_numbers(text) == cpus
+
+
+def test_counted():
+    assert [counted(1, "launch"), counted(2, "launch"), counted(0, "point")] == ["1 launch", "2 launches", "0 points"]

@@ -11,3 +11,13 @@ def bound(efficiency: float | None, core_fraction: float | None, thread_skew: fl
     if max(efficiency, core_fraction) >= CLOSE:
         return "memory" if efficiency >= core_fraction else "core"
     return "scheduling" if thread_skew > SKEW else "unknown"
+
+
+def evidence(witness: str | None, efficiency: float | None, core_fraction: float | None, thread_skew: float) -> str:
+    """The numbers behind it, for a point beside its `witness`: a form of the twin of a decode, or of a store's copy."""
+    named = (witness or "").partition("_")[0]
+    said = ["nothing was measured beside it" if efficiency is None else f"{efficiency:.0%} of its {named}"]
+    said.append("no core roof" if core_fraction is None else f"{core_fraction:.0%} of its core roof")
+    if thread_skew:  # none of a single thread
+        said.append(f"slowest thread {thread_skew:.0%} over the mean")
+    return ", ".join(said)

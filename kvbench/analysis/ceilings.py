@@ -7,12 +7,12 @@ from typing import Any
 
 from kvbench.analysis.interval import interval
 from kvbench.analysis.launches import complete
+from kvbench.analysis.scatter import steady
 from kvbench.errors import BadArgument, NotComparable
 from kvbench.model import Ceiling, Machine, Probe, Record, Sample
 from kvbench.regime import Measured, classify
 from kvbench.units import gbps, size
 
-SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, most of them met another machine
 COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, further than 0.95 allows
 REACH = 2.0  # a footprint so many times larger or smaller may still lie on the same plateau
 
@@ -90,17 +90,17 @@ def _ceiling(run: str, probe: Probe, records: list[Record], machine: Machine, me
         values = [value(record, sample) for sample in record.samples if sample.program == "point"]
         launches.setdefault(record.launch, []).extend(values)
     medians = sorted(median(values) for values in launches.values())
-    middle, (low, high), quarter = median(medians), interval(medians, COVERAGE), len(medians) // 4
+    low, high = interval(medians, COVERAGE)
     core = probe.op in WITHOUT_MEMORY
     return Ceiling(
         run=run,
         probe=probe,
         level=_CORE if core else classify(machine, probe.cpus, probe.bytes, measured=measured).word,
-        median=middle,
+        median=median(medians),
         low=low,
         high=high,
         samples=tuple(tuple(values) for values in launches.values()),
-        stable=len(medians) > 1 and medians[-1 - quarter] - medians[quarter] <= SPREAD * middle,
+        stable=steady(medians),
         huge=huge_share(records),
     )
 

@@ -45,17 +45,23 @@ SAMPLE = {
 FOUND = {
     **dict.fromkeys(("launches", "samples", "failed"), _COUNT),  # failed: launches without a number
     **dict.fromkeys(("seconds", "seconds_low", "seconds_high", "spread", "confidence"), _NUMBER),  # of a pass
+    "unstable": "boolean",  # the middle half of the launches' seconds is wider than SPREAD of their median
+    "outliers": _COUNT,  # launches whose seconds lie FAR_OUT of the others
     **dict.fromkeys(("gbps", "gbps_low", "gbps_high"), _NUMBER),
     "witness": _TEXT,  # the program that efficiency is a share of
-    **dict.fromkeys(("efficiency", "efficiency_low", "efficiency_high"), _NUMBER),
+    **dict.fromkeys(("efficiency", "efficiency_low", "efficiency_high", "efficiency_spread"), _NUMBER),
     **dict.fromkeys(("twin_gbps", "copy_gbps", "copy_fraction", "core_gbps", "core_fraction"), _NUMBER),
     "ceiling_op": _TEXT,
-    **dict.fromkeys(("ceiling_gbps", "ceiling_fraction"), _NUMBER),
+    **dict.fromkeys(("ceiling_gbps", "ceiling_low", "ceiling_high", "ceiling_fraction"), _NUMBER),
     "ceiling_note": _TEXT,  # why there is none
-    **dict.fromkeys(("dram_gbps", "dram_low", "dram_high", "fma_gflops", "gflops", "ai"), _NUMBER),
-    **dict.fromkeys(("regime", "regime_reason", "regime_confidence", "bound", "l3", "l3_reason"), _TEXT),
+    **dict.fromkeys(("above", "above_reason"), _TEXT),  # the roof that it exceeds, and why that can be
+    **dict.fromkeys(("dram_gbps", "dram_low", "dram_high", "fma_gflops", "gflops"), _NUMBER),
+    **dict.fromkeys(("ai", "ai_issued"), _NUMBER),  # FLOPs for each compulsory, and for each issued byte
+    **dict.fromkeys(("regime", "regime_reason", "regime_confidence"), _TEXT),
+    **dict.fromkeys(("bound", "bound_reason", "l3", "l3_reason"), _TEXT),
     **dict.fromkeys(("layers", "slice_bytes"), _COUNT),
-    **dict.fromkeys(("compulsory_bytes", "footprint"), _NUMBER),
+    **dict.fromkeys(("compulsory_bytes", "issued_bytes", "line_bytes"), _NUMBER),  # of a pass
+    "footprint": _NUMBER,  # bytes of lines, of all layers
     **dict.fromkeys(("max_abs_err", "huge", "skew", "disturbed"), _NUMBER),  # huge, disturbed: shares
     "error": _TEXT,
 }

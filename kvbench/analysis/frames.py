@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.bound import bound
+from kvbench.analysis.above import Held, above
+from kvbench.analysis.bound import bound, evidence
 from kvbench.analysis.ceilings import ceilings as ceilings_of
 from kvbench.analysis.ceilings import huge_share
 from kvbench.analysis.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
@@ -87,8 +88,9 @@ def _row(point: Point, records: Sequence[Record], roofs: Roofs) -> dict[str, Any
     row |= {"layers": good[0].layers, "slice_bytes": good[0].slice_bytes, "footprint": footprint}
     witnesses = _witnesses(point, found)
     row |= witnesses | _against(point, found, footprint, roofs)
-    row["bound"] = bound(witnesses.get("efficiency"), witnesses.get("core_fraction"), row["skew"])
-    return row
+    numbers = (witnesses.get("efficiency"), witnesses.get("core_fraction"), row["skew"])
+    row |= {"bound": bound(*numbers), "bound_reason": evidence(witnesses.get("witness"), *numbers)}
+    return row | _above(point, found, good, footprint, roofs)
 
 
 def _rates(found: Measured, traffic: Traffic) -> dict[str, Any]:
@@ -98,10 +100,15 @@ def _rates(found: Measured, traffic: Traffic) -> dict[str, Any]:
         **_enclosed("seconds", seconds),
         "spread": seconds.spread,
         "confidence": seconds.confidence,
+        "unstable": seconds.unstable,
+        "outliers": seconds.outliers,
         **_enclosed("gbps", found.rates["point"]),
         "gflops": traffic.flops / seconds.median / GB if traffic.flops else None,
         "ai": traffic.ai if traffic.flops else None,
+        "ai_issued": traffic.flops / traffic.issued if traffic.flops and traffic.issued else None,
         "compulsory_bytes": traffic.compulsory,
+        "issued_bytes": traffic.issued,
+        "line_bytes": traffic.line,
     }
 
 
@@ -124,15 +131,20 @@ def _visits(records: Sequence[Record], threads: int) -> dict[str, Any]:
 def _witnesses(point: Point, found: Measured) -> dict[str, Any]:
     """The point beside what was measured in the same rounds: a witness counts with the better of its two forms."""
     row: dict[str, Any] = {}
-    rate, forms = _TWIN if point.op == "decode" else _COPY
+    rate, forms = _beside(point)
     if witness := found.better(forms):
         row |= {"witness": witness, rate: found.rates[witness].median}
         row |= _enclosed("efficiency", found.shares[witness])
+        row["efficiency_spread"] = found.shares[witness].spread
     if "copy_gbps" in row:
         row["copy_fraction"] = row["efficiency"]
     if "core" in found.shares:
         row |= {"core_gbps": found.rates["core"].median, "core_fraction": found.shares["core"].median}
     return row
+
+
+def _beside(point: Point) -> tuple[str, tuple[str, str]]:
+    return _TWIN if point.op == "decode" else _COPY
 
 
 def _against(point: Point, found: Measured, footprint: float, roofs: Roofs) -> dict[str, Any]:
@@ -147,6 +159,7 @@ def _against(point: Point, found: Measured, footprint: float, roofs: Roofs) -> d
     }
     if ceiling:
         row |= {"ceiling_op": ceiling.probe.op, "ceiling_gbps": ceiling.median}
+        row |= {"ceiling_low": ceiling.low, "ceiling_high": ceiling.high}
         row["ceiling_fraction"] = found.rates["point"].median / ceiling.median
     dram, lacking = roofs.dram(point)
     if dram:
@@ -154,6 +167,25 @@ def _against(point: Point, found: Measured, footprint: float, roofs: Roofs) -> d
     if fma := roofs.fma(point):
         row["fma_gflops"] = fma.median
     if decodes:
-        said = claim(found, regime, dram, lacking)
+        said = claim(found, regime, dram, lacking, ceiling)
         row |= {"l3": said.word, "l3_reason": said.reason}
     return row
+
+
+def _above(point: Point, found: Measured, records: Sequence[Record], footprint: float, roofs: Roofs) -> dict[str, str]:
+    """The roof that the point exceeds, if it does."""
+    regime, decodes = roofs.regime(point, footprint), point.op == "decode"
+    held = Held(
+        found=found,
+        traffic=records[0].traffic,
+        stores=not decodes,
+        witness=found.better(_beside(point)[1]),
+        regime=regime,
+        footprint=footprint,
+        ceiling=roofs.ceiling(READ if decodes else COPY, point, regime.word, footprint)[0],
+        fma=roofs.fma(point),
+        peak=roofs.peak,
+        huge=huge_share(records),
+    )
+    said = above(held)
+    return {"above": said.roof, "above_reason": said.reason}

@@ -7,6 +7,7 @@ from kvbench.analysis.interval import held
 from kvbench.analysis.launches import COVERAGE, Measured
 from kvbench.model import Ceiling
 from kvbench.regime import Regime
+from kvbench.units import size
 
 CONFIRMED, REFUTED, CORE, PRIVATE = "confirmed", "refuted", "core-bound", "private-cache"
 NOT_TESTABLE, UNSTABLE = "not testable", "unstable"
@@ -20,8 +21,8 @@ class Claim:
     reason: str
 
 
-def claim(found: Measured, regime: Regime, dram: Ceiling | None, lacking: str) -> Claim:
-    """`dram`: the read ceiling of the same threads; without it, `lacking` says why."""
+def claim(found: Measured, regime: Regime, dram: Ceiling | None, lacking: str, reads: Ceiling | None = None) -> Claim:
+    """`dram`: the read ceiling of the same threads; without it, `lacking` says why. `reads`: that of the footprint."""
     if regime.word in ("L1", "L2"):
         return Claim(PRIVATE, regime.reason)
     if regime.word == "unknown":
@@ -35,7 +36,26 @@ def claim(found: Measured, regime: Regime, dram: Ceiling | None, lacking: str) -
     for what, launches in (("the point", found.rates["point"].launches), ("the DRAM read ceiling", len(dram.samples))):
         if held(launches, COVERAGE) < COVERAGE:
             return Claim(NOT_TESTABLE, f"{what} has {launches} launches, too few for a {COVERAGE:.0%} interval")
+    if reads and _from_memory(reads, dram):
+        return Claim(NOT_TESTABLE, _lying(reads, dram, regime))
     return _compared(found, dram)
+
+
+def _from_memory(reads: Ceiling, dram: Ceiling) -> bool:
+    """Whether plain reads of the footprint tell nothing of a cache: neither lies clear of the other's interval.
+
+    Reads that are clearly slower are no such case: some memory is faster than the cache before it.
+    """
+    if held(len(reads.samples), COVERAGE) < COVERAGE or reads.high < dram.low:
+        return False
+    return reads.median <= dram.high and reads.low <= dram.median
+
+
+def _lying(reads: Ceiling, dram: Ceiling, regime: Regime) -> str:
+    return (
+        f"reads of {size(reads.probe.bytes)} ({_rate(reads)}) run no faster than from DRAM ({_rate(dram)}): "
+        f"the L3 serves less than it declares, or strangers share it ({regime.reason})"
+    )
 
 
 def _compared(found: Measured, dram: Ceiling) -> Claim:
@@ -47,3 +67,7 @@ def _compared(found: Measured, dram: Ceiling) -> Claim:
     if core <= dram.high or found.shares["core"].median >= CLOSE:
         return Claim(CORE, f"{against}; the core alone allows {core:.3g} GB/s")
     return Claim(REFUTED if rate.high < dram.low else UNSTABLE, against)
+
+
+def _rate(ceiling: Ceiling) -> str:
+    return f"{ceiling.median:.3g} GB/s, {ceiling.low:.3g}..{ceiling.high:.3g}"

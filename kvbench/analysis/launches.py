@@ -6,7 +6,8 @@ from statistics import median
 from typing import Self
 
 from kvbench.analysis.interval import held, interval
-from kvbench.model import Record, Sample
+from kvbench.analysis.scatter import outliers, steady
+from kvbench.model import Point, Record, Sample
 from kvbench.units import GB
 
 COVERAGE = 0.95  # of the intervals
@@ -21,11 +22,15 @@ class Estimate:
     median: float
     low: float
     high: float
-    launches: int
+    values: tuple[float, ...]
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Self:
-        return cls(median(values), *interval(values, COVERAGE), len(values))
+        return cls(median(values), *interval(values, COVERAGE), tuple(values))
+
+    @property
+    def launches(self) -> int:
+        return len(self.values)
 
     @property
     def spread(self) -> float | None:
@@ -33,13 +38,29 @@ class Estimate:
         return (self.high - self.low) / self.median if self.launches > 1 else None
 
     @property
+    def unstable(self) -> bool | None:
+        """Whether even the middle half of the launches lies far apart; None of a single launch."""
+        return not steady(self.values) if self.launches > 1 else None
+
+    @property
+    def outliers(self) -> int | None:
+        """Launches far outside the others; None of a single launch."""
+        return outliers(self.values) if self.launches > 1 else None
+
+    @property
     def confidence(self) -> float:
         """The probability with which the interval holds the true median."""
         return held(self.launches, COVERAGE)
 
+    @property
+    def enough(self) -> bool:
+        """Whether there are launches enough for an interval of COVERAGE."""
+        return self.confidence >= COVERAGE
+
     def of_bytes(self, count: float) -> Self:
         """Of seconds, the GB/s of `count` bytes."""
-        return type(self)(*(count / GB / seconds for seconds in (self.median, self.high, self.low)), self.launches)
+        rates = [count / GB / seconds for seconds in (self.median, self.high, self.low)]
+        return type(self)(*rates, tuple(count / GB / seconds for seconds in self.values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +117,13 @@ def _medians(launches: Iterable[list[_Visit]], values: Callable[[_Visit], list[f
     """One of each launch that has any."""
     found = ([value for visit in visits for value in values(visit)] for visits in launches)
     return [median(each) for each in found if each]
+
+
+def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
+    """By the name of a point and the launch, the seconds of a pass: the medians that measured() takes its own of."""
+    points: dict[Point, dict[int, list[float]]] = {}
+    for record in records:
+        if isinstance(record.point, Point) and complete(record):
+            own = points.setdefault(record.point, {}).setdefault(record.launch, [])
+            own += [s.seconds / s.passes for s in record.samples if s.program == "point"]
+    return {point.name: {launch: median(own) for launch, own in each.items()} for point, each in points.items()}

@@ -1,5 +1,6 @@
-"""Names of points for people: only what varies between the points of a run."""
+"""Names of points for people: what varies between the points of a run, and of shapes what is not the usual one."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -32,7 +33,9 @@ _WORDS = {
     "threads": "{}",
     "cpus": "CPUs {}",
 }
+_UNUSUAL = ("variant", "batch", "q_heads", "kv_heads", "head_dim")  # said where it is not that of most points
 _ALWAYS = ("layout", "dtype")  # so that no name is empty
+_MOST = 0.5  # of the points of an op
 _UNSAID = {"window": 0, "layers_asked": 0, "distance": 0, "deterministic": False}  # the usual
 
 # What means something only beside equals in these columns. All else is compared with the points of the same op.
@@ -51,6 +54,13 @@ def short_names(points: pd.DataFrame) -> list[str]:
     return [_name(row, [name for name in _WORDS if shown[name][place]]) for place, row in enumerate(facts)]
 
 
+def names_without(points: pd.DataFrame, columns: Iterable[str]) -> list[str]:
+    """As short_names, but silent about these columns: points that differ in nothing else have one name."""
+    if points.empty:
+        return []
+    return short_names(points.assign(**{name: points[name].iloc[0] for name in columns}))
+
+
 def _varies(points: pd.DataFrame, name: str) -> list[bool]:
     """Whether each row has others beside it that differ in this."""
     if name in _ALWAYS:
@@ -58,7 +68,11 @@ def _varies(points: pd.DataFrame, name: str) -> list[bool]:
     if name == "op":
         return [points["op"].nunique() > 1] * len(points)
     values = points.groupby(list(_BESIDE.get(name, ("op",))))[name]
-    return list(values.transform("nunique", dropna=False) > 1)
+    varies = values.transform("nunique", dropna=False) > 1
+    if name in _UNUSUAL:
+        most = values.transform(lambda own: own.map(own.value_counts(normalize=True)) > _MOST)
+        varies &= ~most.astype(bool)
+    return list(varies)
 
 
 def _name(row: dict[str, Any], shown: list[str]) -> str:

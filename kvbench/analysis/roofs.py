@@ -5,7 +5,7 @@ from functools import cache
 
 from kvbench.analysis.ceilings import ceiling_for
 from kvbench.errors import NotComparable
-from kvbench.model import Ceiling, Machine, Point
+from kvbench.model import Ceiling, Fact, Machine, Point
 from kvbench.regime import Measured, Regime, classify
 
 READ, COPY = ("read",), ("copy", "copy_nt")  # ops that a decode and a store are held against
@@ -31,6 +31,11 @@ class Roofs:
 
     def fma(self, point: Point) -> Ceiling | None:
         return self._ceiling(("flops",), point.isa, point.cpus, point.pages, None, None)[0]
+
+    @property
+    def peak(self) -> Fact | None:
+        """GB/s that the machine's DRAM allows in theory."""
+        return self._machine.facts.get("dram_peak")
 
     def _regime_of(self, cpus: tuple[int, ...], footprint: float, evicted: bool) -> Regime:
         return classify(self._machine, cpus, footprint, evicted=evicted, measured=self._measured)

@@ -1,4 +1,4 @@
-"""What a run says in short: its extremes, the verdicts so far, and how large the noise was."""
+"""What a run says in short: its extremes, its diagnosis, and how large the noise was."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -6,12 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.names import short_names
-from kvbench.analysis.verdicts import verdicts
-from kvbench.model import Machine
+from kvbench.analysis.diagnosis import Sentence
+from kvbench.analysis.findings import Findings
+from kvbench.analysis.noise import Noise, known, noise
 
 _FEW = 2  # errors that are told in full
-_MOST = 0.9  # of the points
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +27,11 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
-    """Widths of the points' intervals over the launches, against their medians: half of the points, and nine of ten,
-    are no wider. None where there is but one launch. `disturbed`: share of the samples."""
-
-    gbps: float | None
-    gbps_most: float | None
-    efficiency: float | None
-    efficiency_most: float | None
-    disturbed: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Summary:
-    """`failed`: points that lack a launch or more; `errors`: of the first of them, under their short names."""
+    """`failed`: points that lack a launch or more; `errors`: of the first of them, under their short names.
+
+    `verdicts` are the texts of the diagnosis.
+    """
 
     run: str
     points: int
@@ -50,22 +40,23 @@ class Summary:
     errors: tuple[str, ...]
     places: tuple[Place, ...]
     verdicts: tuple[str, ...]
+    diagnosis: tuple[Sentence, ...]
     noise: Noise
 
 
-def summary(points: pd.DataFrame, machine: Machine, run: str, launches: int) -> Summary:
-    """`points`: the table of that name, of `launches` launches."""
-    points = points.assign(short=short_names(points))
+def summary(found: Findings) -> Summary:
+    points = found.points
     failed = points[points["error"] != ""]
     return Summary(
-        run=run,
+        run=found.run,
         points=len(points),
-        launches=launches,
+        launches=found.launches,
         failed=len(failed),
         errors=tuple(f"{row.short}: {row.error}" for row in failed.head(_FEW).itertuples()),
         places=tuple(_places(points)),
-        verdicts=tuple(verdicts(points, machine)),
-        noise=_noise(points),
+        verdicts=tuple(sentence.text for sentence in found.diagnosis),
+        diagnosis=found.diagnosis,
+        noise=noise(points),
     )
 
 
@@ -90,20 +81,4 @@ def _places(points: pd.DataFrame) -> Iterator[Place]:
 
 
 def _place(kind: str, rank: str, row: pd.Series) -> Place:
-    return Place(kind, rank, row["name"], row["short"], float(row["gbps"]), _known(row["efficiency"]), row["witness"])
-
-
-def _noise(points: pd.DataFrame) -> Noise:
-    several = points[points["launches"] > 1]
-    efficiency = (several["efficiency_high"] - several["efficiency_low"]) / several["efficiency"]
-    return Noise(
-        gbps=_known(several["spread"].median()),
-        gbps_most=_known(several["spread"].quantile(_MOST)),
-        efficiency=_known(efficiency.median()),
-        efficiency_most=_known(efficiency.quantile(_MOST)),
-        disturbed=_known(points["disturbed"].mean()),
-    )
-
-
-def _known(value: float) -> float | None:
-    return None if pd.isna(value) else float(value)
+    return Place(kind, rank, row["name"], row["short"], float(row["gbps"]), known(row["efficiency"]), row["witness"])

@@ -3,25 +3,40 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from kvbench.analysis.diagnosis import Sentence
 from kvbench.analysis.summary import Place, Summary
 from kvbench.units import counted
 
 _WIDTH = 120
+_LINES = 40  # of the whole summary
 _LEGEND = {
     "twin": "twin: the same reads and nothing else",
     "copy": "copy, copy_nt: as many bytes moved by ordinary and by non-temporal stores",
 }
+# Where there is no room for all: the first of these are left to the report.
+_LEFT_OUT = ("overhead", "stores", "tokens", "bound", "threads", "fit", "suspect", "dtype", "layout", "l3", "bandwidth")
 
 
 def text(summary: Summary) -> list[str]:
-    parts = (_heading(summary), _table(summary.places), _wrapped(summary.verdicts), _wrapped(_noise(summary)))
-    found = [lines for part in parts if (lines := list(part))]
-    return [line for lines in found for line in ("", *lines)][1:]
+    """No more than a page: what does not fit is counted."""
+    head = [list(part) for part in (_heading(summary), _table(summary.places))]
+    kept, taken = list(summary.diagnosis), sum(len(part) + 1 for part in head if part)
+    for topic in _LEFT_OUT:
+        if taken + len(_sentences(kept, summary)) > _LINES:
+            kept = [sentence for sentence in kept if sentence.topic != topic]
+    found = [part for part in (*head, _sentences(kept, summary)) if part]
+    return [line for part in found for line in ("", *part)][1:]
+
+
+def _sentences(kept: Sequence[Sentence], summary: Summary) -> list[str]:
+    lines = list(_wrapped(sentence.text for sentence in kept))
+    left = len(summary.diagnosis) - len(kept)
+    return [*lines, f"  and {counted(left, 'sentence')} more: kvbench report"] if left else lines
 
 
 def _heading(summary: Summary) -> Iterator[str]:
     failed = f"; {summary.failed} with errors" if summary.failed else ""
-    yield f"{counted(summary.points, 'point')}, {_launches(summary.launches)}{failed}"
+    yield f"{counted(summary.points, 'point')}, {counted(summary.launches, 'launch')}{failed}"
     for error in summary.errors:
         yield f"  {_cut(error)}"
     if summary.failed > len(summary.errors):
@@ -31,10 +46,6 @@ def _heading(summary: Summary) -> Iterator[str]:
 def _cut(line: str) -> str:
     line = " ".join(line.splitlines())
     return line if len(line) <= _WIDTH - 2 else f"{line[: _WIDTH - 3]}…"
-
-
-def _launches(count: int) -> str:
-    return f"{count} launch{'' if count == 1 else 'es'}"
 
 
 def _table(places: Sequence[Place]) -> Iterator[str]:
@@ -64,17 +75,3 @@ def _labels(places: Sequence[Place]) -> dict[str, str]:
 def _wrapped(sentences: Iterable[str]) -> Iterator[str]:
     for sentence in sentences:
         yield from textwrap.wrap(sentence, _WIDTH, initial_indent="  ", subsequent_indent="    ")
-
-
-def _noise(summary: Summary) -> Iterator[str]:
-    """How wide the intervals over the launches are, for half of the points and for nine of ten."""
-    noise = summary.noise
-    if noise.gbps is None:
-        yield "Noise: unknown, no point has more than one launch"
-    else:
-        widths = f"GB/s of half of the points spread by up to {noise.gbps:.1%}, of nine in ten by {noise.gbps_most:.1%}"
-        if noise.efficiency is not None:
-            widths += f"; efficiency by {noise.efficiency:.1%} and {noise.efficiency_most:.1%}"
-        yield f"Noise between launches: {widths}"
-    if noise.disturbed is not None:
-        yield f"{noise.disturbed:.1%} of the samples were disturbed: steal, other threads, page faults, throttling"

@@ -1,0 +1,201 @@
+"""Points side by side that differ in one thing alone: how much faster the one is than the other."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import combinations
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from kvbench.analysis.columns import POINT, table
+from kvbench.analysis.interval import held
+from kvbench.analysis.launches import COVERAGE, Estimate, by_launch
+from kvbench.model import Record
+from kvbench.units import counted
+
+FASTER, SLOWER, SAME, UNKNOWN = "faster", "slower", "same within noise", "unknown"
+DEPENDS = "depends"  # of several pairs: some are faster and some slower
+
+# `ratio`: seconds of the base over those of the other, so that above 1 the other is faster; low and high enclose it.
+RATIO = dict.fromkeys(("ratio", "ratio_low", "ratio_high"), "float64")
+CONTRAST = {
+    **dict.fromkeys(("factor", "base", "other", "base_name", "other_name"), "str"),
+    **{name: POINT[name] for name in ("op", "dtype", "layout", "variant")},  # of the base
+    **{name: POINT[name] for name in ("context", "batch", "threads", "residency")},
+    "regime": "str",  # both where the two differ
+    **RATIO,
+    "launches": "Int64",  # that measured both
+    "confidence": "float64",  # with which low and high enclose the true ratio
+    "word": "str",
+}
+OVERALL = {
+    **dict.fromkeys(("factor", "base", "other", "op", "regime"), "str"),
+    "pairs": "Int64",
+    **RATIO,  # the median of the pairs
+    **dict.fromkeys(("faster", "slower", "same", "unknown"), "Int64"),  # pairs, by their own words
+    "word": "str",
+    "method": "str",  # of the interval
+}
+
+# What depends on each factor, and so differs with it.
+_WITH = {
+    "layout": frozenset({"inner", "block_tokens", "shuffle"}),
+    "dtype": frozenset({"scale"}),
+    "variant": frozenset(),
+}
+_ALIKE = 1.01  # bytes that differ by less, such as those of a page table, are as many
+_NEAR = 1.004  # contexts that differ by less are one: sized by a cache, each layout's own padding shifts them a little
+_MANY = 0.1  # of the pairs: fewer say faster, or slower, by chance
+_RESAMPLES, _SEED = 1999, 1
+_AT_ONCE = 1_000_000  # numbers drawn, so that memory stays small
+
+
+def contrasts(records: Sequence[Record], points: pd.DataFrame, factor: str) -> pd.DataFrame:
+    """A row for each two `points` that are equal but for the factor (layout, dtype or variant) and what depends on it.
+
+    A ratio is formed within a launch; the interval is that of launches.COVERAGE over the launches. The base moves more
+    compulsory bytes than the other, in all pairs together; where they are alike it is the first by its name.
+    """
+    seconds = by_launch(records)
+    pairs = list(_pairs(points, factor))
+    bases = _bases(pairs, factor)
+    rows = (_row(factor, *_ordered(pair, factor, bases), seconds) for pair in pairs)
+    return table((row for row in rows if row), CONTRAST)
+
+
+def overall(contrasts: pd.DataFrame) -> pd.DataFrame:
+    """A row for each factor, base, other, op and regime: what all their pairs say together."""
+    keys = list(OVERALL)[:5]
+    return table((dict(zip(keys, key, strict=True)) | _together(own) for key, own in contrasts.groupby(keys)), OVERALL)
+
+
+# ---- pairs -----------------------------------------------------------------------------------------------------------
+
+_Row = dict[str, Any]
+_Pair = tuple[_Row, _Row]
+
+
+def _pairs(points: pd.DataFrame, factor: str) -> Iterator[_Pair]:
+    """Of points that have a number. Of contexts that are one only nearly, those without an equal."""
+    own = {"name", "kernel", "context", "capacity", factor} | _WITH[factor]
+    alike = [name for name in POINT if name not in own]
+    named = list(dict.fromkeys(("name", factor, "regime", "compulsory_bytes", *(n for n in CONTRAST if n in POINT))))
+    measured = points[points["seconds"].notna()]
+    facts = measured[named].to_dict("records")
+    groups: dict[Hashable, list[_Row]] = defaultdict(list)
+    for *key, row in zip(_keys(measured[alike]), _rooms(measured), facts, strict=True):
+        groups[tuple(key)].append(row)
+    for group in groups.values():
+        there = {(row[factor], row["context"]) for row in group}
+        for a, b in combinations(group, 2):
+            crossed = {(a[factor], b["context"]), (b[factor], a["context"])}
+            if a[factor] != b[factor] and (a["context"] == b["context"] or not crossed & there):
+                yield a, b
+
+
+def _rooms(points: pd.DataFrame) -> list[tuple[int, int]]:
+    """Of each point the context, as the smallest that is nearly the same, and the capacity beyond it, 0 for none."""
+    first: dict[int, int] = {}
+    last = 0
+    for context in sorted(points["context"].unique()):
+        first[context] = first[last] if last and context < _NEAR * last else context
+        last = context
+    rooms = zip(points["context"], points["capacity"], strict=True)
+    return [(first[context], 0 if capacity == context else capacity) for context, capacity in rooms]
+
+
+def _keys(points: pd.DataFrame) -> list[tuple[Hashable, ...]]:
+    """What is unknown (NA) equals what is unknown."""
+    return list(points.astype(object).where(points.notna(), None).itertuples(index=False, name=None))
+
+
+def _bases(pairs: Iterable[_Pair], factor: str) -> dict[frozenset[str], str]:
+    """Of each two values of the factor, which is the base."""
+    moved: dict[frozenset[str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for pair in pairs:
+        for row in pair:
+            moved[frozenset(each[factor] for each in pair)][row[factor]] += row["compulsory_bytes"]
+    found = {}
+    for values, counts in moved.items():
+        less, more = sorted(counts, key=lambda value: counts[value])
+        found[values] = more if counts[more] > _ALIKE * counts[less] else min(values)
+    return found
+
+
+def _ordered(pair: _Pair, factor: str, bases: dict[frozenset[str], str]) -> _Pair:
+    a, b = pair
+    return (a, b) if bases[frozenset((a[factor], b[factor]))] == a[factor] else (b, a)
+
+
+def _row(factor: str, base: _Row, other: _Row, seconds: dict[str, dict[int, float]]) -> _Row | None:
+    """None where no launch measured both."""
+    of_base, of_other = seconds.get(base["name"], {}), seconds.get(other["name"], {})
+    both = [of_base[launch] / of_other[launch] for launch in of_base if launch in of_other]
+    if not both:
+        return None
+    found = Estimate.of(both)
+    facts = {name: base[name] for name in CONTRAST if name in POINT}
+    regimes = dict.fromkeys((base["regime"], other["regime"]))
+    return facts | {
+        "factor": factor,
+        "base": base[factor],
+        "other": other[factor],
+        "base_name": base["name"],
+        "other_name": other["name"],
+        "regime": " and ".join(regimes),
+        "ratio": found.median,
+        "ratio_low": found.low,
+        "ratio_high": found.high,
+        "launches": found.launches,
+        "confidence": found.confidence,
+        "word": _word(found.low, found.high) if found.enough else UNKNOWN,
+    }
+
+
+def _word(low: float, high: float) -> str:
+    return FASTER if low > 1 else SLOWER if high < 1 else SAME
+
+
+# ---- all pairs together ----------------------------------------------------------------------------------------------
+
+
+def _together(pairs: pd.DataFrame) -> _Row:
+    counts = pairs["word"].value_counts()
+    words = {name: int(counts.get(word, 0)) for name, word in _COUNTED.items()}
+    low, high, method = _enclosed(pairs)
+    found = {"pairs": len(pairs), "ratio": median(pairs["ratio"]), "ratio_low": low, "ratio_high": high}
+    return found | words | {"method": method, "word": _agreed(words, low, high)}
+
+
+_COUNTED = {"faster": FASTER, "slower": SLOWER, "same": SAME, "unknown": UNKNOWN}
+
+
+def _enclosed(pairs: pd.DataFrame) -> tuple[float, float, str]:
+    """Around the median of the pairs: of many from how these differ, of few from how their launches do."""
+    if held(len(pairs), COVERAGE) < COVERAGE:
+        low, high = pairs["ratio_low"].median(), pairs["ratio_high"].median()
+        return low, high, f"median ends of the intervals over launches of {counted(len(pairs), 'pair')}"
+    from scipy.stats import bootstrap  # slow to load, and not every run has pairs
+
+    found = bootstrap(
+        (pairs["ratio"].to_numpy(),),
+        np.median,
+        confidence_level=COVERAGE,
+        n_resamples=_RESAMPLES,
+        batch=max(1, _AT_ONCE // len(pairs)),
+        method="percentile",
+        random_state=np.random.default_rng(_SEED),
+    ).confidence_interval
+    method = f"{COVERAGE:.0%} bootstrap interval of the median of {len(pairs)} pairs"
+    return float(found.low), float(found.high), f"{method}: percentiles of {_RESAMPLES} resamples, seed {_SEED}"
+
+
+def _agreed(words: dict[str, int], low: float, high: float) -> str:
+    pairs, word = sum(words.values()), _word(low, high)
+    if words["unknown"] > pairs / 2:
+        return UNKNOWN
+    if word == SAME and min(words["faster"], words["slower"]) > _MANY * pairs:
+        return DEPENDS
+    return word

@@ -1,0 +1,57 @@
+"""What a run says of its machine, in sentences that need no other page: each says what it does not know, too."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from kvbench.analysis.diagnosis.bandwidth import l3, memory
+from kvbench.analysis.diagnosis.choices import dtype, layout, threads
+from kvbench.analysis.diagnosis.doubt import measured, surroundings, suspect
+from kvbench.analysis.diagnosis.limits import bound, fit, overhead
+from kvbench.analysis.diagnosis.limits import tokens as tokens_text
+from kvbench.analysis.diagnosis.stores import stores
+from kvbench.model import Check, Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """topic: a word to find it by; two sentences may share one."""
+
+    topic: str
+    text: str
+
+
+def diagnosis(
+    points: pd.DataFrame,
+    machine: Machine,
+    checks: Sequence[Check],
+    *,
+    scaling: pd.DataFrame,
+    overall: pd.DataFrame,
+    saturation: pd.DataFrame,
+    tokens: pd.DataFrame,
+    fits: pd.DataFrame,
+    breakeven: pd.DataFrame,
+) -> tuple[Sentence, ...]:
+    """From the tables of these names.
+
+    A run that has nothing to say on a topic leaves it out; but that memory or L3 was not tested is said.
+    """
+    factor = overall["factor"]
+    found = (
+        ("bandwidth", memory(points)),
+        ("l3", l3(points, machine)),
+        ("layout", layout(overall[factor == "layout"])),
+        ("dtype", dtype(overall[factor == "dtype"])),
+        ("fit", fit(fits)),
+        ("threads", threads(saturation, points)),
+        ("bound", bound(points)),
+        ("tokens", tokens_text(tokens)),
+        ("overhead", overhead(scaling)),
+        ("stores", stores(points, breakeven)),
+        ("suspect", suspect(points)),
+        ("doubt", measured(points)),
+        ("doubt", surroundings(checks)),
+    )
+    return tuple(Sentence(topic, text) for topic, text in found if text)

@@ -1,0 +1,94 @@
+"""How much of the memory's bandwidth a decode gets, and whether L3 gives it more."""
+
+import pandas as pd
+
+from kvbench.analysis.diagnosis.phrases import number, times
+from kvbench.analysis.l3 import CONFIRMED, CORE, NOT_TESTABLE, PRIVATE, REFUTED, UNSTABLE
+from kvbench.analysis.models import clearest
+from kvbench.model import Machine
+from kvbench.regime import suggestion
+from kvbench.units import counted
+
+_NO_CACHES = "no cache size of this machine is known"
+_PLAIN = {
+    CONFIRMED: "yes",
+    REFUTED: "no",
+    CORE: "not shown, for the cores are the limit before L3 is",
+    UNSTABLE: "undecided, for the measurements overlap",
+    NOT_TESTABLE: "cannot be told",
+}
+_SHORT = {CONFIRMED: "yes", REFUTED: "no", CORE: "limited by the cores", UNSTABLE: "undecided", NOT_TESTABLE: "untold"}
+
+
+def memory(points: pd.DataFrame) -> str:
+    decodes = _decodes(points)
+    far = decodes[decodes["regime"] == "DRAM"]
+    if far.empty:
+        return (
+            f"Memory bandwidth of decode attention: not tested: {_why_not(decodes, 'none leaves the caches behind')}."
+        )
+    held = far[far["dram_gbps"].notna()]
+    row = _fastest(far if held.empty else held)
+    best = f"Decode attention reads up to {number(row['gbps'])} GB/s from memory"
+    if held.empty:
+        return f"{best} ({row['short']}); what share of the bandwidth that is, is unknown: {row['ceiling_note']}."
+    suspect = ", more than there should be: suspect" if row["gbps_low"] > row["dram_high"] else ""
+    share, team = row["gbps"] / row["dram_gbps"], _same(row["threads"])
+    text = f"{best}, {share:.0%} of the {number(row['dram_gbps'])} GB/s that plain reads by {team} get{suspect}"
+    if len(held) == 1:
+        return f"{text} ({row['short']})."
+    half = (held["gbps"] / held["dram_gbps"]).median()
+    return f"{text} ({row['short']}); half of the {len(held)} points get {half:.0%} of such plain reads or more."
+
+
+def l3(points: pd.DataFrame, machine: Machine) -> str:
+    """What most of the points in L3 say, and the clearest of these."""
+    question = "Is a layer's slice that fits the L3 cache read faster than memory?"
+    decodes = _decodes(points)
+    inside = decodes[(decodes["regime"] == "L3") & ~decodes["l3"].isin(["", PRIVATE])]
+    if inside.empty:
+        closed = suggestion(machine, machine.allowed).removeprefix("not testable: ").replace("not", "it is not", 1)
+        return f"{question} Not tested: {_why_not(decodes, closed or _elsewhere(decodes))}."
+    counts = inside["l3"].value_counts()
+    word = str(counts.index[0])
+    row = clearest(inside[inside["l3"] == word])
+    others = "".join(
+        f", {_SHORT.get(str(other), other)} at {count}" for other, count in counts.items() if other != word
+    )
+    plain = _PLAIN.get(word, word)
+    said = f"{question} {plain[0].upper()}{plain[1:]}, at {counts.iloc[0]} of {counted(len(inside), 'point')}{others}"
+    doubt = "; the size of L3 is in doubt" if (inside["regime_confidence"] != "high").any() else ""
+    return f"{said}; {_example(row, word)}{doubt}."
+
+
+def _elsewhere(decodes: pd.DataFrame) -> str:
+    near = int((decodes["l3"] == PRIVATE).sum())
+    return f"none lies in L3, {near} in caches that a core has to itself" if near else "none lies in L3"
+
+
+def _example(row: pd.Series, word: str) -> str:
+    if word == NOT_TESTABLE or pd.isna(row["dram_gbps"]):
+        return f"such as {row['short']}: {row['l3_reason']}"
+    low, high = row["gbps_low"] / row["dram_high"], row["gbps_high"] / row["dram_low"]
+    ratio = times(row["gbps"] / row["dram_gbps"], low, high)
+    core = f"; the core alone allows {number(row['core_gbps'])}" if word == CORE else ""
+    rates = f"{number(row['gbps'])} GB/s against {number(row['dram_gbps'])} of plain reads from memory"
+    return f"clearest {row['short']}: {rates}, {ratio}{core}"
+
+
+def _decodes(points: pd.DataFrame) -> pd.DataFrame:
+    return points[(points["op"] == "decode") & points["gbps"].notna()]
+
+
+def _why_not(decodes: pd.DataFrame, otherwise: str) -> str:
+    if decodes.empty:
+        return "no decode was measured"
+    return _NO_CACHES if (decodes["regime"] == "unknown").all() else otherwise
+
+
+def _fastest(points: pd.DataFrame) -> pd.Series:
+    return points.loc[points["gbps"].idxmax()]
+
+
+def _same(threads: int) -> str:
+    return "the same thread" if threads == 1 else f"the same {threads} threads"

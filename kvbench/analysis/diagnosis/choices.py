@@ -1,0 +1,131 @@
+"""Which layout, which dtype, how many threads."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from kvbench.analysis.contrasts import DEPENDS, FASTER, SAME, SLOWER, UNKNOWN
+from kvbench.analysis.diagnosis.phrases import listed, number
+from kvbench.units import counted
+
+_RELATIONS = {
+    FASTER: "",
+    SAME: "but not beyond noise",
+    DEPENDS: "faster or slower as the point may be, here",
+    UNKNOWN: "with too few launches to be sure",
+    SLOWER: "but",
+}
+_NONE = {  # where that is all there is to say
+    SAME: "no difference beyond the noise of single points",
+    UNKNOWN: "too few launches to tell",
+    DEPENDS: "which is faster depends on the point",
+}
+_TURNED = {FASTER: SLOWER, SLOWER: FASTER}
+
+
+@dataclass(frozen=True, slots=True)
+class _Duel:
+    """How many times as fast as `other` one is: median and interval over the pairs of points, and what they say."""
+
+    other: str
+    ratio: float
+    low: float
+    high: float
+    pairs: int
+    word: str
+
+    @property
+    def text(self) -> str:
+        over = f", {self.pairs} pairs" if self.pairs > 1 else ""
+        return f"{self.ratio:.2f} times {self.other} ({self.low:.2f}..{self.high:.2f}{over})"
+
+    def turned(self, one: str) -> "_Duel":
+        """From the side of the other."""
+        word = _TURNED.get(self.word, self.word)
+        return _Duel(one, 1 / self.ratio, 1 / self.high, 1 / self.low, self.pairs, word)
+
+
+def layout(overall: pd.DataFrame) -> str:
+    """`overall`: that of the contrasts of layouts."""
+    return _best(overall, "Layout of the cache", "decodes fastest")
+
+
+def dtype(overall: pd.DataFrame) -> str:
+    """`overall`: that of the contrasts of dtypes. A pass decodes as many tokens in each of them."""
+    return _best(overall, "Number format of the cache", "gives most tokens per second")
+
+
+def _best(overall: pd.DataFrame, what: str, does: str) -> str:
+    """What wins the decodes from memory, or where most pairs are if none are from there."""
+    decodes = overall[(overall["op"] == "decode") & (overall["ratio"] > 0)]
+    if decodes.empty:
+        return ""
+    regimes = decodes.groupby("regime")["pairs"].sum()
+    regime = "DRAM" if "DRAM" in regimes.index else str(regimes.idxmax())
+    where = "decoding from memory" if regime == "DRAM" else f"decoding from {regime}"
+    duels = _duels(decodes[decodes["regime"] == regime])
+    winner = max(sorted(duels), key=lambda name: float(np.mean([np.log(duel.ratio) for duel in duels[name]])))
+    told = {word: [duel.text for duel in duels[winner] if duel.word == word] for word in _RELATIONS}
+    if not told[FASTER] and len({duel.word for duel in duels[winner]}) == 1:
+        word = duels[winner][0].word
+        return f"{what}, {where}: {_NONE.get(word, _NONE[DEPENDS])}; {winner} is {listed(told[word])}."
+    head = f"{winner} {does}" if told[FASTER] else f"none is clearly best; {winner} comes nearest"
+    said = (f"{_RELATIONS[word]} {listed(texts)}".strip() for word, texts in told.items() if texts)
+    return f"{what}, {where}: {head}: {'; '.join(said)}."
+
+
+def _duels(rows: pd.DataFrame) -> dict[str, list[_Duel]]:
+    """Each row from either side."""
+    found: dict[str, list[_Duel]] = {}
+    for row in rows.to_dict("records"):
+        duel = _Duel(row["base"], row["ratio"], row["ratio_low"], row["ratio_high"], row["pairs"], row["word"])
+        found.setdefault(row["other"], []).append(duel)
+        found.setdefault(row["base"], []).append(duel.turned(row["other"]))
+    return found
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+def threads(saturation: pd.DataFrame, points: pd.DataFrame) -> str:
+    """The usual one of the series of decodes from memory: that with the median knee."""
+    decodes = set(points["name"][points["op"] == "decode"])
+    series = list(_from_memory(saturation[saturation["name"].isin(decodes)]))
+    if not series:
+        return ""
+    knees = [int(one["threads"][one["knee"]].iloc[0]) for one in series]
+    usual = sorted(range(len(series)), key=lambda place: (knees[place], -series[place]["gbps"].max()))
+    place = usual[(len(usual) - 1) // 2]
+    return _saturates(series[place], knees[place], len(series))
+
+
+def _from_memory(saturation: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    for _, rows in saturation.groupby("series", sort=False):
+        if (rows["regime"] == "DRAM").all():
+            yield rows.sort_values(["threads", "gbps"], ascending=[True, False])
+
+
+def _saturates(rows: pd.DataFrame, knee: int, series: int) -> str:
+    most, best = int(rows["threads"].max()), rows[rows["best"]].iloc[0]
+    which = f"{rows['series'].iloc[0]}{f', the usual of {series} series' if series > 1 else ''}"
+    rate = f"{number(best['gbps'])} GB/s with {counted(int(best['threads']), 'thread')}"
+    if knee == most:
+        fewer = rows[rows["threads"] < most]
+        before = fewer[fewer["threads"] == fewer["threads"].max()].iloc[0]
+        gain = best["gbps"] / before["gbps"]
+        unsure = ", though their intervals overlap" if best["gbps_low"] <= before["gbps_high"] else ""
+        return (
+            f"Threads: more still help up to the {most} that were measured: {rate} are {gain:.2f} times what "
+            f"{_readers(int(before['threads']))} from memory{unsure} ({which})."
+        )
+    reached = rows[rows["knee"]].iloc[0]["fraction_of_best"]
+    text = f"Threads: beyond {knee} of {most} more hardly help: {knee} reach {reached:.0%} of the best rate, {rate}"
+    last = rows[rows["threads"] == most]["fraction_of_best"].max()
+    slower = f"; all {most} reach {last:.0%} of it" if int(best["threads"]) < most else ""
+    return f"{text}{slower} ({which})."
+
+
+def _readers(threads: int) -> str:
+    return "one thread reads" if threads == 1 else f"{threads} threads read"

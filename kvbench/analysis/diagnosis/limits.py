@@ -1,0 +1,102 @@
+"""What fits, what binds, and what follows for published models."""
+
+import pandas as pd
+
+from kvbench.analysis.diagnosis.phrases import between, listed, number
+from kvbench.analysis.l3 import CONFIRMED, CORE, REFUTED, UNSTABLE
+from kvbench.analysis.models import NOT_TESTED
+from kvbench.units import counted, duration
+
+_MODELS = 4  # that a sentence names
+_THERE = {
+    CONFIRMED: "faster than from memory",
+    REFUTED: "no faster than from memory",
+    CORE: "limited by the cores",
+    UNSTABLE: "undecided",
+    NOT_TESTED: "not tested",
+}
+_BINDS = {"memory": "memory", "core": "the core", "scheduling": "threads that wait for each other"}
+
+
+def fit(fits: pd.DataFrame) -> str:
+    """For the dtype with most rows, and the largest number of threads."""
+    if fits.empty:
+        return ""
+    own = fits[fits["dtype"] == fits["dtype"].value_counts().index[0]]
+    own = own[own["threads"] == own["threads"].max()].drop_duplicates("model")
+    setting = f"{own['dtype'].iloc[0]}, {counted(int(own['threads'].iloc[0]), 'thread')}"
+    open_, closed = own[own["l3_high_context"].notna()], own[own["l3_high_context"].isna()]
+    if open_.empty:
+        return f"No context's keys and values of one layer lie in L3 ({setting}): {closed['reason'].iloc[0].removeprefix('not testable: ')}."
+    whole = open_["l3_high_context"] >= open_["max_context"]
+    reach = {
+        f"{'the whole ' if all_ else ''}{context}": listed(names, _MODELS)
+        for (context, all_), names in open_.groupby(["l3_high_context", whole])["model"]
+    }
+    upto = listed((f"{context} for {names}" for context, names in reversed(reach.items())), _MODELS)
+    text = f"Keys and values of one layer ({setting}) fit the L3 cache up to a context of so many tokens: {upto}"
+    return f"{text}; decoding there is {_there(open_)}."
+
+
+def _there(fits: pd.DataFrame) -> str:
+    """The verdicts, those that were tested first."""
+    words = {str(word): listed(names, _MODELS) for word, names in fits.groupby("l3")["model"]}
+    tested = [f"{_THERE.get(word, word)} for {names}" for word, names in words.items() if word != NOT_TESTED]
+    if len(words) == 1:
+        return _THERE.get(*words, *words)
+    return "; ".join([*tested, *(f"{_THERE[NOT_TESTED]} for the others" for _ in range(NOT_TESTED in words))])
+
+
+def bound(points: pd.DataFrame) -> str:
+    """By dtype, of decodes from memory by most threads: what most of the points are bound by, and the medians."""
+    far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & (points["bound"] != "")]
+    far = far[far["threads"] == far["threads"].max()]
+    told = []
+    for dtype, rows in far.groupby("dtype"):
+        twin, core = rows["efficiency"].median(), rows["core_fraction"].median()
+        if pd.isna(twin) or pd.isna(core):
+            continue
+        word = str(rows["bound"].value_counts().index[0])
+        told.append(f"{dtype} {_BINDS.get(word, 'neither alone')}, {twin:.0%} of the reads and {core:.0%} of the core")
+    if not told:
+        return ""
+    what = f"What limits decoding from memory by {counted(int(far['threads'].iloc[0]), 'thread')}"
+    return f"{what}, beside bare reads of the same bytes and what the core alone allows: {'; '.join(told)}."
+
+
+def tokens(tokens: pd.DataFrame) -> str:
+    """The fastest of what was measured, of the smallest batch: at the shortest and the longest context."""
+    known = tokens[tokens["tokens_per_second"].notna()]
+    known = known[known["batch"] == known["batch"].min()]
+    each = known.assign(model=known["model"].str.split(", ")).explode("model")
+    said: dict[str, list[str]] = {}
+    for model, rows in each.groupby("model"):
+        best = rows.groupby("context")["tokens_per_second"].max()
+        ends = dict.fromkeys((best.index.min(), best.index.max()))
+        said.setdefault(" and ".join(f"{number(best[c])} with {c}" for c in ends), []).append(str(model))
+    if not said:
+        return ""
+    told = [f"{listed(names)} {rates}" for rates, names in said.items()]
+    more = [f"{len(told) - _MODELS} more shapes" for _ in told[_MODELS:][:1]]
+    return (
+        f"Tokens per second at most, by reading the cache alone in the fastest format measured: "
+        f"{'; '.join([*told[:_MODELS], *more])} tokens of context."
+    )
+
+
+def overhead(scaling: pd.DataFrame) -> str:
+    """Of the series with most contexts; then of most threads, and the fastest."""
+    known = scaling[scaling["gbps"].notna()]
+    if known.empty:
+        return ""
+    row = known.sort_values(["contexts", "threads", "gbps"]).iloc[-1]
+    setting = f"{row['layout']} {row['dtype']}, {counted(int(row['threads']), 'thread')}"
+    low, high = row["fixed_seconds_low"], row["fixed_seconds_high"]
+    fixed = "no fixed cost that shows above noise"
+    if low > 0:
+        fixed = f"a fixed cost of {duration(row['fixed_seconds'])} ({duration(low)}..{duration(high)})"
+    rate = f"{number(row['gbps'])} GB/s ({between(row['gbps_low'], row['gbps_high'])})"
+    return (
+        f"A pass over one layer ({setting}) has {fixed}; beyond it, tokens are read at {rate}; measured times lie "
+        f"within {row['misfit']:.0%} of the time that this says."
+    )

@@ -1,0 +1,37 @@
+"""What it costs to store tokens, and whether a layout that is dearer to store is worth it."""
+
+import pandas as pd
+
+from kvbench.analysis.breakeven import NEVER, PAYS
+from kvbench.analysis.diagnosis.phrases import between, number
+from kvbench.units import duration
+
+_COPIES = {"copy": "a copy with ordinary stores", "copy_nt": "a copy with non-temporal stores"}
+_WHAT = {"append": "one token at a time", "bulk": "a whole prompt"}
+
+
+def stores(points: pd.DataFrame, breakeven: pd.DataFrame) -> str:
+    good = points[points["gbps"].notna() & (points["op"] != "decode")]
+    told = [_rate(str(op), rows) for op, rows in good.groupby("op")]
+    return f"Storing {'; '.join(told)}{_payback(breakeven)}." if told else ""
+
+
+def _rate(op: str, points: pd.DataFrame) -> str:
+    row = points.loc[points["gbps"].idxmax()]
+    tokens = row["batch"] * (row["context"] if op == "bulk" else 1)
+    rate = f"{number(row['gbps'])} GB/s, {duration(row['seconds'] / tokens)} a token and layer"
+    share = f", {row['efficiency']:.0%} of {_COPIES[row['witness']]}" if row["witness"] else ""
+    return f"{_WHAT.get(op, op)}: {rate}{share} ({row['short']})"
+
+
+def _payback(breakeven: pd.DataFrame) -> str:
+    """At the longest context that says anything beyond noise."""
+    said = breakeven[breakeven["word"].isin([PAYS, NEVER])]
+    if said.empty:
+        return "" if breakeven.empty else "; what a layout costs to store, or saves to read, is lost in noise"
+    row = said.sort_values(["context", "dtype", "dearer", "cheaper"]).iloc[-1]
+    text = f"; {row['dearer']}, dearer to store than {row['cheaper']},"
+    if row["word"] == NEVER:
+        return f"{text} is dearer to read, too"
+    interval = between(row["tokens_low"], row["tokens_high"])
+    return f"{text} pays that back after {number(row['tokens'])} decoded tokens ({interval}) at a context of {row['context']}"

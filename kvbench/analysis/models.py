@@ -1,0 +1,197 @@
+"""What points say of published models: tokens per second at most, and which contexts of a layer fit L3."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from kvbench.analysis.columns import POINT, table
+from kvbench.analysis.l3 import CORE
+from kvbench.model import Machine
+from kvbench.regime import suggestion, windows
+from kvbench.units import cpu_numbers
+
+TOKENS = {
+    "model": "str",  # all of this shape, joined with ", "
+    "layers": "Int64",
+    **dict.fromkeys(("layout", "dtype", "variant"), "str"),
+    **dict.fromkeys(("threads", "batch", "context"), "Int64"),
+    **dict.fromkeys(("residency", "name"), "str"),  # name: of the point whose layers attend to most
+    # Of all sequences of the batch together, were reading the cache all that a step does.
+    **dict.fromkeys(("tokens_per_second", "tokens_per_second_low", "tokens_per_second_high"), "float64"),
+    "note": "str",  # why there is no number
+}
+FITS = {
+    **dict.fromkeys(("model", "dtype", "scale"), "str"),
+    "threads": "Int64",
+    "cpus": "str",
+    "max_context": "Int64",  # of the model
+    "bytes_per_token": "float64",  # of one layer and one sequence
+    **dict.fromkeys(("l3_low_context", "l3_high_context"), "Int64"),  # NA: L3 never feeds a layer of it
+    **dict.fromkeys(("l3", "example", "reason"), "str"),  # the word of most of its points in L3
+}
+NOT_TESTED = "not tested"
+
+_HEADS = ("q_heads", "kv_heads", "head_dim")
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A published model. Of every `window_every` layers the last one attends to everything, the others to `window`
+    tokens; window 0 is no window, window_every 0 no layer that attends to everything."""
+
+    name: str
+    layers: int
+    q_heads: int
+    kv_heads: int
+    head_dim: int
+    max_context: int
+    window: int = 0
+    window_every: int = 0
+
+    def sliding(self, context: int) -> int:
+        """How many of its layers leave some of so many tokens out."""
+        if not 0 < self.window < context:
+            return 0
+        return self.layers - (self.layers // self.window_every if self.window_every else 0)
+
+
+# ---- tokens per second -----------------------------------------------------------------------------------------------
+
+
+def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
+    """A row for each point that a model's layers would be, from memory; those of one shape and depth share it.
+
+    A step of the model walks all its layers, one after another, so that its time is at least the sum of theirs.
+    """
+    return table(_token_rows(points, models), TOKENS)
+
+
+def _token_rows(points: pd.DataFrame, models: Sequence[Geometry]) -> Iterator[dict[str, Any]]:
+    far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & points["seconds"].notna()]
+    alike = [name for name in POINT if name not in ("name", "window")]
+    for _, rows in far.groupby(alike, dropna=False, sort=False):
+        context = int(rows["context"].iloc[0])
+        by_window = {_limit(row["window"], context): row for row in rows.to_dict("records")}
+        any_row = next(iter(by_window.values()))
+        shared: dict[tuple[int, int, int], list[str]] = {}
+        for model in models:
+            if _has_heads(model, any_row) and context <= model.max_context:
+                sliding = model.sliding(context)
+                shared.setdefault((model.layers, sliding, model.window if sliding else 0), []).append(model.name)
+        for (layers, sliding, window), names in shared.items():
+            parts = {0: layers - sliding, window: sliding} if window else {0: layers}
+            parts = {limit: count for limit, count in parts.items() if count}
+            yield _facts(any_row, names, layers) | _rate(by_window, parts, layers)
+
+
+def _limit(window: int, context: int) -> int:
+    """0 where it leaves nothing out."""
+    return int(window) if 0 < window < context else 0
+
+
+def _has_heads(model: Geometry, row: Mapping[str, Any]) -> bool:
+    return all(getattr(model, name) == row[name] for name in _HEADS)
+
+
+def _facts(row: Mapping[str, Any], names: Sequence[str], layers: int) -> dict[str, Any]:
+    told = ("layout", "dtype", "variant", "threads", "batch", "context", "residency", "name")
+    return {"model": ", ".join(sorted(names)), "layers": layers, **{name: row[name] for name in told}}
+
+
+def _rate(by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], layers: int) -> dict[str, Any]:
+    """`parts`: how many layers have which window."""
+    lacking = [limit for limit in parts if limit not in by_window]
+    if lacking:
+        what = f"a window of {lacking[0]} tokens" if lacking[0] else "no window"
+        return {"note": f"no point has {what}, as {parts[lacking[0]]} of its {layers} layers have"}
+    widest = by_window[min(parts)]  # 0, no window, before any window
+    seconds = [
+        sum(count * by_window[limit][name] for limit, count in parts.items())
+        for name in ("seconds", "seconds_high", "seconds_low")
+    ]
+    rates = zip(("", "_low", "_high"), seconds, strict=True)
+    return {"name": widest["name"], **{f"tokens_per_second{end}": widest["batch"] / each for end, each in rates}}
+
+
+# ---- what fits L3 ----------------------------------------------------------------------------------------------------
+
+
+def fits(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry]) -> pd.DataFrame:
+    """A row for each model, dtype and CPU set that has points: which contexts of a layer that attends to everything lie
+    in L3, and what its points in there say."""
+    return table(_fit_rows(points, machine, models), FITS)
+
+
+def _fit_rows(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry]) -> Iterator[dict[str, Any]]:
+    decodes = _with_bytes(points[(points["op"] == "decode") & points["seconds"].notna()])
+    for model in models:
+        own = decodes[(decodes[list(_HEADS)] == [getattr(model, name) for name in _HEADS]).all(axis=1)]
+        for (dtype, scale, threads, cpus), here in own.groupby(["dtype", "scale", "threads", "cpus"]):
+            bytes_per_token = float(here["bytes_per_token"].iloc[0])
+            yield {
+                "model": model.name,
+                "dtype": dtype,
+                "scale": scale,
+                "threads": threads,
+                "cpus": cpus,
+                "max_context": model.max_context,
+                "bytes_per_token": bytes_per_token,
+                **_verdict(here[here["regime"] == "L3"]),
+                **_contexts(machine, cpu_numbers(str(cpus)), bytes_per_token, model.max_context),
+            }
+
+
+def _with_bytes(points: pd.DataFrame) -> pd.DataFrame:
+    """Bytes of a token in one layer, without those of queries and outputs: they are as many whatever the context.
+
+    Two contexts of a shape and dtype tell how many; they grow with the query heads, so that this holds for other shapes,
+    too. Where no shape has two contexts, they stay in.
+    """
+    kinds = [*_HEADS, "dtype", "scale"]
+    context, batch = points["context"].astype(float), points["batch"].astype(float)
+    attended = context.where(points["window"] == 0, points["window"].astype(float).clip(upper=context))
+    lines = points[kinds].assign(attended=attended, held=points["compulsory_bytes"] / batch)
+    ends = lines.sort_values("attended").groupby(kinds)[["attended", "held"]].agg(["first", "last"])
+    long, held = ends["attended", "last"], ends["held", "last"]
+    grown = long - ends["attended", "first"]
+    slope = (held - ends["held", "first"]) / grown.where(grown > 0)
+    slope = slope.where(slope > 0)
+    heads, width = (ends.index.get_level_values(name).astype(float) for name in ("q_heads", "head_dim"))
+    beside = ((held - slope * long) / (heads * width)).median()
+    of_token = (held - (beside if beside > 0 else 0.0) * heads * width) / long
+    return points.join(of_token.rename("bytes_per_token"), on=kinds)
+
+
+def _verdict(inside: pd.DataFrame) -> dict[str, str]:
+    """The word of most of these points, and the clearest of them."""
+    words = inside["l3"][inside["l3"] != ""].value_counts()
+    if words.empty:
+        return {"l3": NOT_TESTED, "reason": "no point of this shape lies in L3"}
+    usual = inside[inside["l3"] == words.index[0]]
+    row = clearest(usual)
+    others = "".join(f"; {count} {word}" for word, count in words.items() if word != words.index[0])
+    return {"l3": words.index[0], "example": row["short"], "reason": f"{row['l3_reason']}{others}"}
+
+
+def clearest(points: pd.DataFrame) -> pd.Series:
+    """Of points with one verdict, the one furthest from what the same threads read from DRAM; where the core is the
+    limit, the one that comes to most of that."""
+    ratios = (points["gbps"] / points["dram_gbps"]).fillna(1.0)
+    apart = ratios if (points["l3"] == CORE).all() else ratios.map(lambda ratio: abs(math.log(ratio)))
+    return points.loc[apart.idxmax()]
+
+
+def _contexts(machine: Machine, cpus: Sequence[int], bytes_per_token: float, most: int) -> dict[str, Any]:
+    """From the windows of the L3 domains, the work being split evenly over the threads."""
+    closed = suggestion(machine, cpus)
+    if closed:
+        return {"reason": closed}
+    found = windows(machine, cpus)
+    low = max(window.low / window.threads for window in found) * len(cpus) / bytes_per_token
+    high = min(window.high / window.threads for window in found) * len(cpus) / bytes_per_token
+    if math.ceil(low) > most:
+        return {"reason": f"even its longest context, {most} tokens, stays in caches before L3"}
+    return {"l3_low_context": math.ceil(low), "l3_high_context": min(math.floor(high), most)}

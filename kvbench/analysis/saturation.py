@@ -1,0 +1,50 @@
+"""What more threads bring: points that differ in nothing but their CPUs, side by side."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from kvbench.analysis.columns import POINT, table
+from kvbench.analysis.names import names_without
+
+COLUMNS = {
+    "series": "str",  # a name for people, without threads and CPUs
+    "name": "str",
+    "threads": "Int64",
+    **dict.fromkeys(("cpus", "regime"), "str"),
+    **dict.fromkeys(("gbps", "gbps_low", "gbps_high", "twin_gbps", "ceiling_gbps"), "float64"),
+    "fraction_of_best": "float64",  # of the rate of the fastest of its series
+    "best": "boolean",
+    "knee": "boolean",  # fewest threads that reach KNEE of the best
+}
+KNEE = 0.90
+
+_VARIED = ("name", "threads", "cpus")
+_TAKEN = ("name", "threads", "cpus", "regime", "gbps", "gbps_low", "gbps_high", "twin_gbps", "ceiling_gbps")
+
+
+def saturation(points: pd.DataFrame) -> pd.DataFrame:
+    """`points`: the table of that name. Series with two numbers of threads or more, each from few threads to many."""
+    return table(_rows(points[points["gbps"].notna()]), COLUMNS)
+
+
+def _rows(points: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    points = points.assign(series=names_without(points, ("threads", "cpus")))
+    alike = [name for name in POINT if name not in _VARIED]
+    for _, series in points.groupby(alike, dropna=False, sort=False):
+        if series["threads"].nunique() > 1:
+            yield from _series(series.sort_values(["threads", "gbps"], ascending=[True, False]))
+
+
+def _series(series: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    fractions = series["gbps"] / series["gbps"].max()
+    best, knee = fractions.idxmax(), (fractions >= KNEE).idxmax()  # the first ones: of the fewest threads
+    for place, row in series.iterrows():
+        yield {
+            "series": row["series"],
+            **{name: row[name] for name in _TAKEN},
+            "fraction_of_best": fractions[place],
+            "best": place == best,
+            "knee": place == knee,
+        }

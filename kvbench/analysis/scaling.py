@@ -1,0 +1,106 @@
+"""Time against context, from memory: what a pass costs before its first token, and what each token adds.
+
+The slope says what a long walk comes to, free of everything that a pass does only once; the intercept is that: starting
+and joining the threads, and the softmax's ends.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from kvbench.analysis.columns import POINT, table
+from kvbench.analysis.launches import Estimate, by_launch
+from kvbench.model import Record
+from kvbench.units import GB
+
+FAR = "DRAM"  # nearer memory has no single speed
+CONTEXTS = 3  # at least, of a line: two fit whatever the truth is
+
+_ALONG = frozenset({"name", "context", "capacity"})  # what varies within a series
+
+SCALING = {
+    **{name: kind for name, kind in POINT.items() if name not in _ALONG},
+    **dict.fromkeys(("contexts", "context_low", "context_high"), "Int64"),  # how many, from where to where
+    **dict.fromkeys(("fixed_seconds", "fixed_seconds_low", "fixed_seconds_high"), "float64"),  # of a pass
+    **dict.fromkeys(("token_seconds", "token_seconds_low", "token_seconds_high"), "float64"),  # more, for each token
+    **dict.fromkeys(("gbps", "gbps_low", "gbps_high"), "float64"),  # compulsory bytes of a token over its seconds
+    "misfit": "float64",  # the most that a median time differs from the line, as a share of that time
+    "launches": "Int64",
+}
+
+
+def scaling(records: Sequence[Record], points: pd.DataFrame) -> pd.DataFrame:
+    """A row for each series of `points` from memory that differ in nothing but the context and the room for it.
+
+    A straight line through the times of each launch, fitted to their ratios so that long contexts do not drown short
+    ones; then the median of the lines, and the interval of launches.COVERAGE over the launches. A rate is NaN where the
+    interval's end has no slope. Series whose bytes do not grow evenly with the context have no row: a window ends the
+    growth, and an append never grows.
+    """
+    seconds = by_launch(records)
+    far = points[(points["regime"] == FAR) & points["seconds"].notna()]
+    alike = [name for name in POINT if name not in _ALONG]
+    series = far.groupby(alike, dropna=False, sort=False) if len(far) else ()
+    rows = (dict(zip(alike, key, strict=True)) | (_line(own, seconds) or {}) for key, own in series)
+    return table((row for row in rows if "launches" in row), SCALING)
+
+
+def _line(series: pd.DataFrame, seconds: dict[str, dict[int, float]]) -> dict[str, Any] | None:
+    """None where there is no line."""
+    contexts = series["context"].to_numpy(float)
+    token_bytes = _token_bytes(contexts, series["compulsory_bytes"].to_numpy(float))
+    lines = _lines(contexts, [seconds.get(name, {}) for name in series["name"]])
+    if token_bytes is None or not lines:
+        return None
+    fixed, token = (Estimate.of(values) for values in zip(*lines, strict=True))
+    times = series["seconds"].to_numpy(float)
+    return {
+        "contexts": len(np.unique(contexts)),
+        "context_low": int(contexts.min()),
+        "context_high": int(contexts.max()),
+        **_enclosed("fixed_seconds", fixed.median, fixed.low, fixed.high),
+        **_enclosed("token_seconds", token.median, token.low, token.high),
+        **_enclosed("gbps", *(_rate(token_bytes, each) for each in (token.median, token.high, token.low))),
+        "misfit": float(np.abs((fixed.median + token.median * contexts) / times - 1).max()),
+        "launches": token.launches,
+    }
+
+
+def _enclosed(name: str, middle: float, low: float, high: float) -> dict[str, float]:
+    return {name: middle, f"{name}_low": low, f"{name}_high": high}
+
+
+def _rate(token_bytes: float, token_seconds: float) -> float:
+    return token_bytes / GB / token_seconds if token_seconds > 0 else float("nan")
+
+
+_UNEVEN = 0.01  # of the bytes, by which they may miss a straight line: page tables come in steps
+
+
+def _token_bytes(contexts: np.ndarray, compulsory: np.ndarray) -> float | None:
+    """Bytes that each token adds; None where there are too few contexts, or they do not grow evenly."""
+    if len(np.unique(contexts)) < CONTEXTS:
+        return None
+    fixed, token = _fit(contexts, compulsory)
+    misses = np.abs((fixed + token * contexts) / compulsory - 1).max()
+    return token if misses <= _UNEVEN and token * contexts.max() > compulsory.max() / 2 else None
+
+
+def _lines(contexts: np.ndarray, seconds: Sequence[dict[int, float]]) -> list[tuple[float, float]]:
+    """Seconds at no token, and for each: of every launch that visited enough contexts."""
+    found = []
+    for launch in sorted(set().union(*seconds)):
+        times = np.array([each.get(launch, np.nan) for each in seconds])
+        there = np.isfinite(times)
+        if len(np.unique(contexts[there])) >= CONTEXTS:
+            found.append(_fit(contexts[there], times[there]))
+    return found
+
+
+def _fit(contexts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+    """Where a straight line begins, and how it rises: least squares of its ratio to the values."""
+    terms = np.column_stack([np.ones_like(contexts), contexts]) / values[:, None]
+    (begins, rises), *_ = np.linalg.lstsq(terms, np.ones_like(values), rcond=None)
+    return float(begins), float(rises)

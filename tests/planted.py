@@ -1,0 +1,252 @@
+"""Whole runs that nobody measured, on hosts whose truth is known: what a verdict must find out is planted here.
+
+A host serves a walk from its caches by a smooth law, cores take their own time, launches differ, neighbours disturb.
+Only what a run directory holds is handed on: records, and a machine as it declares itself. Nothing here knows how those
+are judged, so that a verdict is held against the truth and not against itself.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from kvbench.model import Cpu, DataCache, Machine, Point, Probe, Record, Sample, Shape, Traffic
+
+KIB, MIB, GIGA = 1 << 10, 1 << 20, 10**9
+RUN, ROUNDS, AHEAD, GRAIN = "planted", 3, 2048, 6 * 64
+START = 3e-6  # seconds of a pass that pass before all threads walk
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The truth. Rates are GB/s of one thread from each level alone; `most` of all of them together.
+
+    `serves`: bytes of L3 that the threads really get, where that is not what it declares. `core`: what a decode's own
+    arithmetic allows a thread, by dtype. `walk`: how much of a level's rate a decode's order of addresses gets, beside
+    a plain read. `noise`: of a launch, as the standard deviation of a rate's logarithm. `neighbours` and `luck`: how
+    often, and how many times slower: of a visit, whatever it measures; of a launch's slices, whatever walks them.
+    """
+
+    threads: int = 4
+    l1: int = 32 * KIB
+    l2: int = MIB
+    l3: int = 32 * MIB
+    serves: int | None = None
+    declared: tuple[int, ...] = (1, 2, 3)
+    each: tuple[float, ...] = (90.0, 45.0, 22.0, 9.0)  # L1, L2, L3, DRAM
+    most: tuple[float, ...] = (math.inf, math.inf, 80.0, 25.0)
+    core: dict[str, float] = field(default_factory=lambda: {"f32": 40.0, "i8": 12.0})
+    walk: float = 1.0
+    noise: float = 0.02
+    neighbours: tuple[float, float] = (0.0, 1.0)
+    luck: tuple[float, float] = (0.0, 1.0)
+
+    def read(self, footprint: float) -> float:
+        """GB/s of all threads: bytes that a level holds come from it, the rest from the next one."""
+        share = footprint / self.threads
+        holds = [_held(share, self.l1), _held(share, self.l2), _held(footprint, self.serves or self.l3), 1.0]
+        found, time = 0.0, 0.0
+        for held, each, most in zip(holds, self.each, self.most, strict=True):
+            time += max(0.0, held - found) / _saturated(self.threads * each, most)
+            found = max(found, held)
+        return 1 / time
+
+    def decode(self, dtype: str, footprint: float) -> float:
+        """GB/s: memory and core work side by side, and the slower one counts for most."""
+        return _saturated(self.walk * self.read(footprint), self.threads * self.core[dtype])
+
+
+def _held(footprint: float, capacity: float) -> float:
+    """The share of a cyclic walk that a cache serves: near all of what fits, near nothing of what does not."""
+    return 1 / (1 + (footprint / capacity) ** 8)
+
+
+def _saturated(rate: float, most: float) -> float:
+    return (rate**-6 + most**-6) ** (-1 / 6)
+
+
+def machine(host: Host) -> Machine:
+    cpus = tuple(range(host.threads))
+    caches = [DataCache(1, host.l1, (cpu,)) for cpu in cpus] + [DataCache(2, host.l2, (cpu,)) for cpu in cpus]
+    caches.append(DataCache(3, host.l3, cpus))
+    told = tuple(cache for cache in caches if cache.level in host.declared)
+    return Machine(tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in cpus), cpus, told, (), {}, (), "planted", "planted")
+
+
+# ---- what is measured ------------------------------------------------------------------------------------------------
+
+
+def point(host: Host, footprint: float, dtype: str = "f32", hot: bool = True) -> Point:
+    """A decode of about so many bytes: of one slice, or `hot` False: of several in rotation."""
+    kv_heads, head_dim, layers = 8, 128, 1 if hot else 16
+    row = head_dim * {"f32": 4, "i8": 1}[dtype]
+    context = max(1, round(footprint / layers / (2 * kv_heads * row)))
+    shape = Shape(layers, 1, kv_heads, kv_heads, head_dim, context, context)
+    return Point(
+        op="decode",
+        variant="flash",
+        layout="head",
+        dtype=dtype,
+        isa="scalar",
+        shape=shape,
+        cpus=tuple(range(host.threads)),
+        pages="base",
+        residency="hot" if hot else "rotate",
+        prefetch="off",
+        distance=0,
+        scale="f32",
+        inner="head",
+        block_tokens=16,
+        shuffle=None,
+        pad=None,
+        deterministic=False,
+    )
+
+
+def traffic(of: Point) -> Traffic:
+    """Of one slice's pass."""
+    shape, scaled = of.shape, of.dtype == "i8"
+    rows = 2 * shape.kv_heads * shape.context
+    kv, scales = rows * shape.head_dim * (1 if scaled else 4), rows * 4 * scaled
+    ends, flops = 2 * shape.q_heads * shape.head_dim * 4, 2 * rows * shape.head_dim * shape.group
+    moved = kv + scales + ends
+    return Traffic(flops, moved, issued=moved, line=moved, kv=kv, scales=scales, table=0, ai=flops / moved)
+
+
+def walked(of: Point) -> float:
+    return of.shape.layers * traffic(of).line
+
+
+def probes(host: Host, points: list[Point]) -> list[Probe]:
+    """Reads near each footprint and far from every cache, with and without software prefetch; FMA peak and clock."""
+    far = max(256 * MIB, 4 * host.l3)
+    known = 4 * {3: host.l3, 2: host.threads * host.l2}.get(max(host.declared, default=0), 0)  # beyond: all are alike
+    sizes = {2.0 ** (round(math.log2(walked(of)) * 4) / 4) for of in points if walked(of) < known} | {far}
+    grain, cpus = GRAIN * host.threads, points[0].cpus
+    reads = [
+        Probe("read", "scalar", cpus, "base", int((size if size < far else size + grain - 1) // grain) * grain, ahead)
+        for size in sorted(sizes)
+        for ahead in (0, AHEAD)
+    ]
+    return [*reads, Probe("flops", "scalar", cpus, "base", 0), Probe("clock", "scalar", cpus, "base", 0)]
+
+
+# ---- measuring it ----------------------------------------------------------------------------------------------------
+
+
+def records(host: Host, points: list[Point], launches: int = 10, seed: int = 1) -> list[Record]:
+    """A run: every launch visits all points and probes in an order of its own."""
+    rng = np.random.default_rng(seed)
+    every, found = [*points, *probes(host, points)], []
+    for launch in range(launches):
+        for place in rng.permutation(len(every)):
+            found.append(_visit(host, every[place], launch, rng))
+    return found
+
+
+def _visit(host: Host, of: Point | Probe, launch: int, rng: np.random.Generator) -> Record:
+    """Neighbours and the noise of a launch slow a whole visit, luck what walks slices, and a little is each sample's."""
+    pace = math.exp(rng.normal(0, host.noise)) / (host.neighbours[1] if rng.random() < host.neighbours[0] else 1.0)
+    placed = 1 / host.luck[1] if rng.random() < host.luck[0] else 1.0
+    rates = _probed(host, of) if isinstance(of, Probe) else _decoded(host, of, placed)
+    samples, moved = [], {}
+    for name, (rate, counted) in rates.items():
+        moved[name] = counted
+        layers = 1 if isinstance(of, Probe) else of.shape.layers
+        work = counted.compulsory or counted.flops or GIGA
+        for number in range(ROUNDS):
+            passes = layers * max(1, round(0.03 * rate * GIGA / (work * layers)))
+            each = work / (rate * pace * math.exp(rng.normal(0, 0.005)) * GIGA) + START
+            samples.append(Sample(name, number, passes, each * passes, (), abs(rng.normal(0, 0.01)), 0, 0))
+    facts = {} if isinstance(of, Probe) else {"layers": of.shape.layers, "slice_bytes": int(moved["point"].line)}
+    facts |= {"steps": GIGA} if of.op == "clock" else {}
+    return Record(launch, of, tuple(samples), moved, {}, run=RUN, **facts)
+
+
+def _probed(host: Host, probe: Probe) -> dict[str, tuple[float, Traffic]]:
+    """GFLOP/s and GHz count as GB/s do here."""
+    if probe.op == "flops":
+        return {"point": (30.0 * host.threads, Traffic(1e8, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))}
+    if probe.op == "clock":
+        return {"point": (3.0, Traffic(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))}
+    count = float(probe.bytes)
+    rate = host.read(count) * (0.97 if probe.distance else 1.0)
+    return {"point": (rate, Traffic(0.0, count, count, count, 0.0, 0.0, 0.0, 0.0))}
+
+
+def _decoded(host: Host, of: Point, placed: float) -> dict[str, tuple[float, Traffic]]:
+    moved = traffic(of)
+    rows = replace(moved, flops=0.0, ai=0.0, compulsory=moved.kv + moved.scales)
+    unlucky = replace(host, walk=host.walk * placed)
+    twin = unlucky.walk * host.read(walked(of))
+    return {
+        "point": (unlucky.decode(of.dtype, walked(of)), moved),
+        "twin": (twin, rows),
+        "twin_ahead": (twin * 0.98, rows),
+        "core": (host.threads * host.core[of.dtype], moved),
+    }
+
+
+# ---- what is planted -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """A host, the footprints and dtype of its points, and the word that is true of each.
+
+    `allowed`: other words that are honest, where noise may hide the truth. `never`: the opposite of it.
+    """
+
+    host: Host
+    footprints: tuple[float, ...]
+    word: str
+    dtype: str = "f32"
+    allowed: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+    @property
+    def points(self) -> list[Point]:
+        """The footprints hot, and two in rotation that leave the caches behind."""
+        hot = [point(self.host, footprint, self.dtype) for footprint in self.footprints]
+        return [*hot, *(point(self.host, far, self.dtype, hot=False) for far in (400 * MIB, 600 * MIB))]
+
+    def records(self, seed: int, launches: int = 10) -> list[Record]:
+        return records(self.host, self.points, launches, seed)
+
+    def held(self) -> Iterator[Point]:
+        yield from self.points[: len(self.footprints)]
+
+
+_INSIDE = (10 * MIB, 14 * MIB, 18 * MIB)
+_QUIET, _NEIGHBOURS, _DOUBLE = Host(), Host(neighbours=(0.2, 1.4), noise=0.05), Host(noise=math.log(2) / 2)
+_BAD_WALK = {"walk": 0.11}  # an order of addresses that gets a ninth of any level: as far below DRAM as L3 is above it
+_SLOW_CORE = {"core": {"f32": 40.0, "i8": 4.0}}
+
+PLANTS = {
+    "confirmed": Plant(_QUIET, _INSIDE, "confirmed", never=("refuted",)),
+    "confirmed beside neighbours": Plant(_NEIGHBOURS, _INSIDE, "confirmed", allowed=("unstable",), never=("refuted",)),
+    "confirmed, 2x noise": Plant(_DOUBLE, _INSIDE, "confirmed", allowed=("unstable",), never=("refuted",)),
+    "refuted": Plant(replace(_QUIET, **_BAD_WALK), _INSIDE, "refuted", never=("confirmed",)),
+    "refuted, 2x noise": Plant(
+        replace(_DOUBLE, **_BAD_WALK), _INSIDE, "refuted", allowed=("unstable",), never=("confirmed",)
+    ),
+    "core-bound": Plant(replace(_QUIET, **_SLOW_CORE), _INSIDE, "core-bound", "i8", never=("confirmed", "refuted")),
+    "private cache": Plant(_QUIET, (MIB, 2 * MIB, 3 * MIB), "private-cache", never=("confirmed", "refuted")),
+    "lying L3": Plant(
+        replace(_QUIET, serves=6 * MIB), (14 * MIB, 18 * MIB, 21 * MIB), "not testable", never=("confirmed", "refuted")
+    ),
+    "lying L3, 2x noise": Plant(
+        replace(_DOUBLE, serves=6 * MIB),
+        (14 * MIB, 18 * MIB, 21 * MIB),
+        "not testable",
+        allowed=("unstable",),
+        never=("confirmed", "refuted"),
+    ),
+    "unstable": Plant(replace(_QUIET, luck=(0.5, 4.0)), _INSIDE, "unstable", never=("refuted",)),
+    "private caches hold more than L3": Plant(
+        Host(threads=8, l2=2 * MIB, l3=16 * MIB), (20 * MIB, 24 * MIB), "", never=("confirmed", "refuted")
+    ),
+    "L3 unknown": Plant(Host(declared=(1, 2)), _INSIDE, "", never=("confirmed", "refuted")),
+    "no cache known": Plant(Host(declared=()), _INSIDE, "not testable", never=("confirmed", "refuted")),
+}

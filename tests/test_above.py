@@ -1,0 +1,203 @@
+"""Points above a roof: which one, and what is said of it. Rates are GB/s of six launches unless told otherwise."""
+
+from dataclasses import replace
+
+import pytest
+
+from kvbench.analysis.frames import points
+from kvbench.model import Fact
+from tests.made_run import DECODE, MACHINE, MIB, READ, STORE, probe, visit
+
+FAR = [19.0, 20.0, 20.0, 20.0, 20.0, 21.0]  # read from DRAM
+L2, L3 = {"walked": MIB, "layers": 1}, {"walked": 9 * MIB, "layers": 1}
+FLAT = [1.0] * 6
+
+
+def row_of(
+    rates, ceiling=FAR, of=READ, *, noise=FLAT, point=DECODE, machine=MACHINE, change=lambda record: record, **facts
+):
+    """`rates` by program, times the noise of each launch. A twin moves a tenth less than the point."""
+    visits = [
+        change(visit(n, {name: [rate * times] for name, rate in rates.items()}, point, **facts))
+        for n, times in enumerate(noise)
+    ]
+    (row,) = points([*visits, *(probe(n, rate, of) for n, rate in enumerate(ceiling))], machine).to_dict("records")
+    return row["above"], row["above_reason"]
+
+
+def beside(point, twin=30.0, core=60.0):
+    return {"point": point, "twin": twin, "core": core}
+
+
+@pytest.mark.parametrize(
+    ("rates", "facts"),
+    [
+        (beside(18.0), {}),
+        (beside(20.9), {}),  # over the ceiling's median, within its interval
+        (beside(50.0, 55.0), L3),  # faster than DRAM, as a slice in L3 may be
+        ({"point": 18.0}, {}),
+    ],
+)
+def test_below_all_roofs(rates, facts):
+    assert row_of(rates, **facts) == ("", "")
+
+
+def test_without_ceilings_nothing_is_exceeded():
+    assert row_of(beside(1e6, 2e6, 3e6), ceiling=[]) == ("", "")
+
+
+def test_it_is_the_intervals_that_are_apart():
+    """Of six launches the interval is their range: one slow launch reaches into the ceiling's."""
+    assert row_of(beside(30.0, 60.0), noise=[1, 1, 1, 1, 1, 0.69]) == ("", "")
+    assert row_of(beside(30.0, 60.0), noise=[1, 1, 1, 1, 1, 0.71])[0] == "read ceiling"
+
+
+# ---- the ceiling -----------------------------------------------------------------------------------------------------
+
+
+def test_a_twin_that_is_as_fast_shows_that_the_probe_is_slow():
+    roof, reason = row_of(beside(25.0, 26.0))
+    assert (roof, reason) == (
+        "read ceiling",
+        "its twin, the same reads and nothing else, exceeds it too: the ceiling's probe walks more slowly",
+    )
+
+
+def test_between_levels_a_larger_walk_is_no_roof():
+    roof, reason = row_of(beside(35.0, 36.0), [30.0] * 6, replace(READ, bytes=48 * MIB), walked=40 * MIB)
+    assert roof == "read ceiling" and "40 MiB" in reason and "48 MiB" in reason and "suspect" not in reason
+
+
+def test_memory_on_other_pages_explains_it():
+    def on_huge(record):
+        return replace(record, memory={"huge_bytes": 100, "resident_bytes": 100})
+
+    visits = [on_huge(visit(n, {"point": [25.0]})) for n in range(6)]
+    probes = [replace(probe(n, 20.0), memory={"huge_bytes": 10, "resident_bytes": 100}) for n in range(6)]
+    (row,) = points(visits + probes, MACHINE).to_dict("records")
+    assert row["above_reason"] == "100% of its memory is on huge pages, but 10% of the ceiling's"
+
+
+def test_a_small_footprint_in_dram_is_suspect_even_beside_its_twin():
+    """Caches that are declared too small, or were not swept."""
+    small = {"point": replace(DECODE, residency="evicted"), "walked": MIB, "layers": 1}
+    roof, reason = row_of(beside(25.0, 26.0), **small)
+    assert roof == "read ceiling"
+    assert reason == "suspect: its 1 MiB may lie nearer than DRAM: the ceiling's probe walks 256 MiB"
+
+
+def test_what_has_no_explanation_is_suspect():
+    roof, reason = row_of({"point": 25.0})
+    assert roof == "read ceiling" and reason.startswith("suspect: ") and "256 MiB" in reason
+
+
+def test_a_ceiling_that_wavers_is_named():
+    assert row_of({"point": 25.0}, [8.0, 9.0, 15.0, 16.0, 20.0, 21.0]) == (
+        "read ceiling",
+        "suspect: the launches of the ceiling itself disagree",
+    )
+
+
+# ---- twin, copies, core ----------------------------------------------------------------------------------------------
+
+
+def test_above_the_twin_and_the_ceiling():
+    roof, reason = row_of(beside(25.0, 20.0))
+    assert (roof, reason) == ("twin", "suspect: its reads alone are slower; also above its read ceiling")
+
+
+def test_a_slow_twin_below_the_ceiling():
+    roof, reason = row_of(beside(15.0, 12.0))
+    assert roof == "twin" and reason.startswith("the read ceiling of its footprint allows it")
+
+
+def test_queries_and_outputs_are_no_part_of_the_twin():
+    """A twentieth faster, and a tenth of the bytes are not read by the twin."""
+    assert row_of(beside(10.5, 10.0), ceiling=[]) == (
+        "twin",
+        "10% of its bytes are queries and outputs, which its twin leaves out",
+    )
+
+
+def test_level_with_the_twin():
+    said = "less than 2% over the roof: level with it, as chance has it among many points"
+    assert row_of(beside(10.1, 10.0), ceiling=[]) == row_of(beside(10.1, 10.0)) == ("twin", said)
+
+
+def test_in_a_private_cache_point_and_core_roof_are_the_same_walk():
+    roof, reason = row_of(beside(50.0, 60.0, 40.0), **L2)
+    assert roof == "core roof" and reason.startswith("its data lies in L2, as near as")
+
+
+@pytest.mark.parametrize(
+    ("core", "launches", "said"),
+    [
+        (9.0, 6, "suspect: the same kernel walks a window in a private cache more slowly"),
+        (9.9, 6, "less than 2% over the roof: level with it, as chance has it among many points"),
+        (9.0, 5, "too few launches (5) to tell it from chance"),
+        (7.0, 1, "suspect: the same kernel walks a window in a private cache more slowly"),  # by more than a third
+    ],
+)
+def test_above_the_core_roof(core, launches, said):
+    assert row_of(beside(10.0, 12.0, core), noise=FLAT[:launches]) == ("core roof", said)
+
+
+COPIES = {"point": 16.0, "copy": 8.0, "copy_nt": 12.0}
+
+
+def test_a_store_above_its_copies():
+    assert row_of(COPIES, [], point=STORE) == ("copy", "suspect: copies alone are slower")
+    of = replace(READ, op="copy_nt")
+    roof, reason = row_of(COPIES, [20.0] * 6, of, point=STORE)
+    assert roof == "copy" and reason.startswith("the copy_nt ceiling of its footprint allows it: its copy")
+
+
+def test_a_store_of_a_narrow_dtype_reads_more_than_it_stores():
+    """4 bytes read for each 2 stored."""
+
+    def narrow(record):
+        own = record.traffic["point"]
+        return replace(record, traffic=record.traffic | {"point": replace(own, kv=own.compulsory / 3)})
+
+    said = "33% of its bytes are stores, but 50% of a copy's: stores are dearer"
+    assert row_of(COPIES, [], point=STORE, change=narrow) == ("copy", said)
+    of = replace(READ, op="copy_nt")
+    both = row_of(COPIES, [14.0] * 6, of, point=STORE, change=narrow)
+    assert both == ("copy", f"{said}; also above its copy_nt ceiling")
+
+
+# ---- peaks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("trust", "reads", "word"),
+    [
+        ("high", [15.0] * 6, "suspect: caches hold more of its 256 MiB"),
+        ("low", [15.0] * 6, "the peak is in doubt: declared by the firmware"),
+        ("high", [19.0] * 6, "reads of 256 MiB exceed it too"),
+    ],
+)
+def test_above_the_theoretical_peak(trust, reads, word):
+    machine = replace(MACHINE, facts={"dram_peak": Fact(18.0, "modules", trust, "declared by the firmware")})
+    roof, reason = row_of(beside(20.0, 21.0), reads, machine=machine)
+    assert roof == "theoretical DRAM peak" and reason.startswith(word)
+    assert row_of(beside(17.0, 21.0), [], machine=machine) == ("", "")
+    assert row_of(beside(50.0, 55.0), [], machine=machine, **L3) == ("", "")
+
+
+def test_an_unknown_peak_is_no_roof():
+    machine = replace(MACHINE, facts={"dram_peak": Fact(None, "modules", "none", "only root may read them")})
+    assert row_of(beside(1e6, 2e6, 3e6), [], machine=machine) == ("", "")
+
+
+def test_more_flops_than_multiply_adds_alone():
+    """16 MiB a pass at 16.777216 GB/s is a millisecond: 200 MFLOP in it are 200 GFLOP/s."""
+    rates, peak = beside(16.777216), replace(READ, op="flops", bytes=0)
+    assert row_of(rates, [100.0] * 6, peak, flops=2e8) == ("FMA peak", "suspect: multiply-adds alone are slower")
+    assert row_of(rates, [250.0] * 6, peak, flops=2e8) == ("", "")
+
+
+def test_the_hardest_to_explain_is_named_first():
+    """Far above its core roof without reason; above the read ceiling as its twin is."""
+    roof, reason = row_of(beside(25.0, 26.0, 20.0))
+    assert roof == "core roof" and reason.startswith("suspect: ") and reason.endswith("; also above its read ceiling")

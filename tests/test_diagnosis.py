@@ -1,0 +1,384 @@
+"""What a run is said to say: planted numbers, and the sentences that follow."""
+
+from dataclasses import replace
+
+import pytest
+
+from kvbench.analysis.diagnosis import Sentence
+from kvbench.analysis.diagnosis.bandwidth import l3
+from kvbench.analysis.findings import findings
+from kvbench.analysis.frames import points
+from kvbench.analysis.models import Geometry
+from kvbench.analysis.names import short_names
+from kvbench.model import Check
+from tests import planted
+from tests.made_run import DECODE, MACHINE, MIB, RUN, STORE, failed, probe, visit
+from tests.planted import PLANTS
+
+CALM = (0.99, 1.0, 1.0, 1.0, 1.0, 1.01)  # by launch
+MODEL = Geometry("small", 24, 8, 2, 64, 65536)
+
+
+def said(records, machine=MACHINE, models=(MODEL,), checks=()):
+    found = findings(RUN, records, machine, checks, models).diagnosis
+    topics: dict[str, str] = {}
+    for sentence in found:
+        topics[sentence.topic] = (
+            f"{topics[sentence.topic]} {sentence.text}" if sentence.topic in topics else sentence.text
+        )
+    return topics
+
+
+def at(context, **changes):
+    return replace(DECODE, shape=replace(DECODE.shape, context=context, capacity=context), **changes)
+
+
+def rated(rate, point=DECODE, noise=CALM, *, twin=None, core=80.0, **facts):
+    """All launches of a decode; its twin reads at `twin` GB/s, a fourth faster unless told."""
+    each = {"twin": twin or rate * 1.25, "core": core}
+    return [
+        visit(n, {"point": [rate * times], **{name: [other * times] for name, other in each.items()}}, point, **facts)
+        for n, times in enumerate(noise)
+    ]
+
+
+def reads(rate=20.0, noise=(0.95, 1.0, 1.0, 1.0, 1.0, 1.05)):
+    return [probe(n, rate * times) for n, times in enumerate(noise)]
+
+
+# ---- memory and L3 ---------------------------------------------------------------------------------------------------
+
+
+def test_bandwidth_is_told_beside_reads_of_the_same_threads():
+    found = said(rated(15.0) + rated(10.0, at(2048)) + rated(8.0, at(4096)) + reads())
+    assert found["bandwidth"] == (
+        "Decode attention reads up to 15 GB/s from memory, 75% of the 20 GB/s that plain reads by the same 2 threads get "
+        "(head f16 t=1024); half of the 3 points get 50% of such plain reads or more."
+    )
+
+
+def test_one_point_has_no_usual_one():
+    assert said(rated(15.0) + reads())["bandwidth"].endswith("by the same 2 threads get (head f16).")
+
+
+def test_without_a_ceiling_the_share_is_unknown():
+    assert said(rated(15.0))["bandwidth"] == (
+        "Decode attention reads up to 15 GB/s from memory (head f16); what share of the bandwidth that is, is unknown: "
+        "there is no read ceiling."
+    )
+
+
+def test_a_rate_above_the_ceiling_is_suspect():
+    assert (
+        "125% of the 20 GB/s that plain reads by the same 2 threads get, more than"
+        in (said(rated(25.0) + reads())["bandwidth"])
+    )
+
+
+INSIDE = {"walked": 9 * MIB, "layers": 1}  # of 32 MiB, and more than both threads' L2
+HOT = replace(DECODE, residency="hot")
+QUESTION = "Is a layer's slice that fits the L3 cache read faster than memory?"
+
+
+@pytest.mark.parametrize(
+    ("rate", "noise", "core", "answer"),
+    [
+        (50.0, CALM, 80.0, "Yes, at 1 of 1 point; clearest"),
+        (10.0, CALM, 80.0, "No, at 1 of 1 point; clearest"),
+        (19.5, CALM, 80.0, "Undecided, for the measurements overlap, at 1 of 1 point; clearest"),
+        (10.0, CALM, 10.2, "Not shown, for the cores are the limit before L3 is, at 1 of 1 point; clearest"),
+        (50.0, CALM[:3], 80.0, "Cannot be told, at 1 of 1 point; such as head f16: the point has 3 launches"),
+    ],
+)
+def test_l3_in_plain_words(rate, noise, core, answer):
+    found = said(rated(rate, HOT, noise, core=core, **INSIDE) + reads())["l3"]
+    assert found.startswith(f"{QUESTION} {answer}")
+
+
+def test_l3_has_its_ratio_and_interval():
+    """49.5 to 50.5 against 19 to 21 GB/s."""
+    found = said(rated(50.0, HOT, **INSIDE) + reads())["l3"]
+    assert found.endswith("head f16: 50 GB/s against 20 of plain reads from memory, 2.50 times (2.36..2.66).")
+    found = said(rated(10.0, HOT, core=10.2, **INSIDE) + reads())["l3"]
+    assert found.endswith("0.50 times (0.47..0.53); the core alone allows 10.2.")
+
+
+def test_points_that_disagree_are_counted():
+    records = rated(60.0, at(512, residency="hot"), **INSIDE) + reads()
+    for context, rate in ((1024, 10.0), (2048, 5.0)):
+        records += rated(rate, at(context, residency="hot"), **INSIDE)
+    found = said(records)["l3"]
+    assert found.startswith(f"{QUESTION} No, at 2 of 3 points, yes at 1; clearest head f16 t=2048: 5 GB/s")
+
+
+def test_of_points_that_the_core_limits_the_best_is_told():
+    records = rated(16.0, at(512, residency="hot"), core=16.1, **INSIDE) + reads()
+    records += rated(5.0, at(1024, residency="hot"), core=5.1, **INSIDE)
+    assert "clearest head f16 t=512: 16 GB/s" in said(records)["l3"]
+
+
+def test_what_was_not_tested_is_said():
+    found = said([])
+    assert found == {
+        "bandwidth": "Memory bandwidth of decode attention: not tested: no decode was measured.",
+        "l3": f"{QUESTION} Not tested: no decode was measured.",
+    }
+    assert said(rated(15.0))["l3"] == f"{QUESTION} Not tested: none lies in L3."
+    found = said(rated(50.0, HOT, **INSIDE))
+    assert found["bandwidth"].endswith("not tested: none leaves the caches behind.")
+    found = said(rated(15.0) + reads(), replace(MACHINE, caches=()))
+    assert found["bandwidth"].endswith("not tested: no cache size of this machine is known.")
+    assert found["l3"].endswith("Not tested: no cache size of this machine is known.")
+
+
+def test_where_l3_is_closed_another_number_of_threads_is_named():
+    """2 x 12 MiB of L2 before 32 MiB of L3: 1.5 x 12 MiB of one thread are within 0.7 x 32 MiB, of two not."""
+    large = tuple(replace(cache, size=12 * MIB) if cache.level == 2 else cache for cache in MACHINE.caches)
+    found = said(rated(15.0), replace(MACHINE, caches=large, allowed=(0, 1)))
+    assert found["l3"].endswith("Not tested: it is not testable at 2 threads; try --threads 1.")
+
+
+ANSWERS = {
+    "confirmed": "Yes, at ",
+    "refuted": "No, at ",
+    "core-bound": "Not shown, for the cores are the limit before L3 is, at ",
+    "private-cache": "Not tested: none lies in L3, 3 in caches that a core has to itself",
+    "not testable": "Cannot be told, at ",
+    "unstable": "Undecided, for the measurements overlap, at ",
+    "": "Not tested: ",
+}
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_the_sentence_on_l3_is_that_of_the_planted_truth(name):
+    """Of a host without known caches no point lies in L3, whatever the word of its points is."""
+    plant = PLANTS[name]
+    words = ("",) if not plant.host.declared else (plant.word, *plant.allowed)
+    right = 0
+    for seed in range(5):
+        told = points(plant.records(seed), planted.machine(plant.host))
+        answer = l3(told.assign(short=short_names(told)), planted.machine(plant.host)).removeprefix(f"{QUESTION} ")
+        right += any(answer.startswith(ANSWERS[word]) for word in words)
+        assert not any(answer.startswith(ANSWERS[word]) for word in plant.never)
+    assert right >= 4
+
+
+# ---- layouts, dtypes, threads ----------------------------------------------------------------------------------------
+
+
+def layouts(rates, contexts=(1024, 2048, 4096)):
+    """`rates`: by layout, of every context."""
+    return [
+        record
+        for layout, rate in rates.items()
+        for context in contexts
+        for record in rated(rate, at(context, layout=layout))
+    ]
+
+
+def test_the_best_layout_is_named_with_its_lead():
+    """12 GB/s against 10 and 8, in each of three contexts: as many bytes, so 1.2 and 1.5 times."""
+    found = said(layouts({"a": 10.0, "b": 12.0, "c": 8.0}) + reads())["layout"]
+    assert found == (
+        "Layout of the cache, decoding from memory: b decodes fastest: 1.20 times a (1.20..1.20, 3 pairs) and "
+        "1.50 times c (1.50..1.50, 3 pairs)."
+    )
+
+
+def test_no_difference_is_said():
+    wide = (0.8, 1.0, 1.0, 1.0, 1.0, 1.2)
+    records = rated(12.0, at(1024, layout="a"), wide) + rated(12.1, at(1024, layout="b"), tuple(reversed(wide)))
+    found = said(records)["layout"]
+    assert found.startswith(
+        "Layout of the cache, decoding from memory: no difference beyond the noise of single points; b is 1.01 times a ("
+    )
+
+
+def test_few_launches_tell_nothing():
+    records = rated(12.0, at(1024, layout="a"), (1.0,)) + rated(6.0, at(1024, layout="b"), (1.0,))
+    assert "too few launches to tell; a is 2.00 times b" in said(records)["layout"]
+
+
+def test_one_that_is_best_but_for_noise():
+    records = layouts({"a": 10.0, "b": 12.0}, (1024,))
+    records += rated(11.9, at(1024, layout="c"), (0.8, 1.0, 1.0, 1.0, 1.0, 1.2))
+    found = said(records)["layout"]
+    assert "b decodes fastest: 1.20 times a (1.20..1.20); but not beyond noise 1.01 times c (" in found
+
+
+def test_layouts_in_caches_are_told_where_none_is_from_memory():
+    records = rated(40.0, replace(HOT, layout="a"), **INSIDE) + rated(50.0, replace(HOT, layout="b"), **INSIDE)
+    assert "decoding from L3: b decodes fastest: 1.25 times a" in said(records)["layout"]
+
+
+def test_the_dtype_of_most_tokens_is_named():
+    """Both read 12 GB/s, but i8 half the bytes: twice the tokens."""
+    records = rated(12.0, at(1024)) + rated(12.0, at(1024, dtype="i8"), walked=128 * MIB)
+    assert said(records)["dtype"] == (
+        "Number format of the cache, decoding from memory: i8 gives most tokens per second: 2.00 times f16 (2.00..2.00)."
+    )
+
+
+def teams(rates):
+    """`rates`: GB/s by number of threads."""
+    return [record for count, rate in rates.items() for record in rated(rate, at(1024, cpus=tuple(range(count))))]
+
+
+def test_threads_that_still_help():
+    found = said(teams({1: 8.0, 2: 15.0}))["threads"]
+    assert found == (
+        "Threads: more still help up to the 2 that were measured: 15 GB/s with 2 threads are 1.88 times what one thread "
+        "reads from memory (head f16)."
+    )
+
+
+def test_threads_that_no_longer_help():
+    """19 of 20 GB/s with two; four are slower than three."""
+    found = said(teams({1: 8.0, 2: 19.0, 3: 20.0, 4: 18.0}))["threads"]
+    assert found == (
+        "Threads: beyond 2 of 4 more hardly help: 2 reach 95% of the best rate, 20 GB/s with 3 threads; all 4 reach 90% "
+        "of it (head f16)."
+    )
+
+
+def test_a_gain_within_noise_is_doubted():
+    wide = (0.7, 1.0, 1.0, 1.0, 1.0, 1.3)
+    records = rated(8.0, at(1024, cpus=(0,)), wide) + rated(10.0, at(1024, cpus=(0, 1)), wide)
+    assert "1.25 times what one thread reads from memory, though their intervals overlap" in said(records)["threads"]
+
+
+# ---- what binds, what follows ----------------------------------------------------------------------------------------
+
+
+def test_what_binds_each_dtype():
+    records = rated(19.0, twin=20.0) + rated(9.5, at(1024, dtype="i8"), twin=19.0, core=10.0)
+    assert said(records)["bound"] == (
+        "What limits decoding from memory by 2 threads, beside bare reads of the same bytes and what the core alone "
+        "allows: "
+        "f16 memory, 95% of the reads and 24% of the core; i8 the core, 50% of the reads and 95% of the core."
+    )
+
+
+def test_tokens_at_the_shortest_and_the_longest_context():
+    """16 MiB a layer at 16.777216 GB/s are 1 ms, 24 layers 24 ms; the slower layout does not count."""
+    rate = 16 * MIB / 1e6
+    records = rated(rate, at(1024)) + rated(rate / 4, at(4096)) + rated(rate / 2, at(1024, layout="position"))
+    assert said(records, models=(MODEL, replace(MODEL, name="other")))["tokens"] == (
+        "Tokens per second at most, by reading the cache alone in the fastest format measured: other and small 41.7 "
+        "with 1024 and 10.4 with 4096 tokens of context."
+    )
+    assert "tokens" not in said(records, models=())
+
+
+def test_fit_names_context_and_verdict():
+    """2 threads x 1.5 MiB to 0.7 x 32 MiB, at 9 MiB for 1024 tokens: 2548 of them."""
+    found = said(rated(50.0, HOT, **INSIDE) + reads())["fit"]
+    assert found == (
+        "Keys and values of one layer (f16, 2 threads) fit the L3 cache up to a context of so many tokens: 2548 for "
+        "small; decoding there is faster than from memory."
+    )
+    short = replace(MODEL, name="short", max_context=2000)
+    assert (
+        "2548 for small and the whole 2000 for short" in said(rated(50.0, HOT, **INSIDE), models=(MODEL, short))["fit"]
+    )
+    assert "no L3 is known" in said(rated(15.0), replace(MACHINE, caches=()))["fit"]
+
+
+def test_overhead_is_the_line_through_contexts():
+    """10 µs and 1 µs for every token, of 16 KiB each."""
+    records = []
+    for context in (1024, 2048, 4096, 8192):
+        seconds, moved = 1e-5 + 1e-6 * context, 16384.0 * context
+        records += rated(moved / seconds / 1e9, at(context), (1.0,) * 6, walked=moved * 16)
+    found = said(records)["overhead"]
+    assert found == (
+        "A pass over one layer (head f16, 2 threads) has a fixed cost of 10 µs (10 µs..10 µs); beyond it, tokens are "
+        "read at 16.4 GB/s (16.4..16.4); measured times lie within 0% of the time that this says."
+    )
+
+
+def test_stores_beside_copies():
+    token = 16 * MIB / 6e9 / 1024 * 1e6  # µs
+    records = [visit(n, {"point": [6.0], "copy": [8.0], "copy_nt": [12.0]}, STORE) for n in range(3)]
+    assert said(records)["stores"] == (
+        f"Storing a whole prompt: 6 GB/s, {token:.3g} µs a token and layer, 50% of a copy with non-temporal stores "
+        "(head f16)."
+    )
+
+
+# ---- doubts ----------------------------------------------------------------------------------------------------------
+
+
+def test_noise_and_what_is_missing():
+    """Of the seconds, 1/0.95 - 1/1.05 of the median."""
+    records = rated(15.0, noise=(0.95, 1.0, 1.0, 1.0, 1.0, 1.05)) + [failed(6)]
+    wide = 1 / 0.95 - 1 / 1.05
+    assert said(records)["doubt"] == (
+        f"Noise between launches: half of the points spread by {wide:.1%} of their time or less, nine in ten by "
+        f"{wide:.1%} of it; launches failed at 1 of 1 point."
+    )
+    assert "Noise is unknown, for no point has more than one launch" in said(rated(15.0, noise=(1.0,)))["doubt"]
+
+
+def test_points_with_fewer_launches_are_counted():
+    records = rated(15.0) + rated(10.0, at(2048), CALM[:4]) + rated(10.0, at(4096), CALM[:3]) + [failed(3, at(4096))]
+    assert said(records)["doubt"].endswith("launches failed at 1 of 3 points; launches are missing at 1 of 3 points.")
+
+
+def test_points_that_jump_are_counted():
+    assert "1 of 1 point jump between launches" in said(rated(15.0, noise=(0.5, 0.5, 1.0, 1.0, 2.0, 2.0)))["doubt"]
+
+
+def test_preflight_warnings_are_named():
+    checks = [Check("load", "warn", "1.5", ""), Check("swap", "ok", "none", ""), Check("machine", "warn", "KVM", "")]
+    assert said([], checks=checks)["doubt"] == "Doubts about the machine: load (1.5) and machine (KVM)."
+
+
+def test_points_above_a_roof_are_told():
+    records = rated(40.0, twin=30.0) + reads() + rated(10.0, at(2048))
+    found = said(records)["suspect"]
+    assert found.startswith(
+        "1 of 2 points exceed what should bound them, 1 without an explanation: suspect; such as head"
+    )
+
+
+# ---- all of it -------------------------------------------------------------------------------------------------------
+
+ORDER = ["bandwidth", "l3", "layout", "dtype", "fit", "threads", "bound", "tokens", "overhead", "stores"]
+ORDER += ["suspect", "doubt"]
+
+
+def whole():
+    records = reads() + layouts({"head": 12.0, "position": 10.0}) + rated(8.0, at(1024, dtype="i8"))
+    records += rated(6.0, at(1024, cpus=(0,))) + rated(50.0, HOT, **INSIDE)
+    return records + [visit(n, {"point": [6.0], "copy": [8.0], "copy_nt": [12.0]}, STORE) for n in range(6)]
+
+
+def test_sentences_come_in_order_and_end():
+    found = findings(RUN, whole(), MACHINE, [Check("load", "warn", "1.5", "")], (MODEL,)).diagnosis
+    topics = [sentence.topic for sentence in found]
+    assert topics == sorted(topics, key=ORDER.index) and len(found) <= 14
+    assert {"bandwidth", "l3", "layout", "dtype", "fit", "threads", "bound", "tokens", "stores", "doubt"} <= set(topics)
+    for sentence in found:
+        assert isinstance(sentence, Sentence)
+        assert sentence.text.endswith(".") and "\n" not in sentence.text and len(sentence.text) < 400
+        assert "nan" not in sentence.text and "<NA>" not in sentence.text and "None" not in sentence.text
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [],
+        [probe(0, 20.0)],
+        [failed(0), failed(1)],
+        [visit(0, {"point": [9.0]})],
+        [visit(0, {"point": [9.0]}, STORE)],
+        [visit(0, {"point": [9.0]}, HOT, **INSIDE), probe(0, 20.0)],
+        whole()[:9],
+    ],
+)
+@pytest.mark.parametrize("machine", [MACHINE, replace(MACHINE, caches=())])
+def test_any_part_of_a_run_says_something(records, machine):
+    found = said(records, machine)
+    assert found["bandwidth"] and found["l3"]
+    assert not any("nan" in text or "<NA>" in text or "None" in text for text in found.values())

@@ -1,0 +1,51 @@
+"""A run directory as a run: what it was measured on, what was checked before, what it says."""
+
+import tomllib
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+import kvbench
+from kvbench.analysis.summary import plain
+from kvbench.model import Check
+from kvbench.results import geometries
+from kvbench.store import RunDirectory
+from tests.made_run import DECODE, MACHINE, probe, visit
+from tests.store.made import manifest
+
+MODELS = Path(__file__).resolve().parents[1] / "suites" / "models.toml"
+WARNED = Check("load", "warn", "1.5", "others work", "wait")
+
+
+def written(path, facts):
+    records = [visit(0, {"point": [15.0]}), replace(probe(0, 20.0), steps=1)]
+    points = tuple(record.point for record in records)
+    with RunDirectory.create(path, manifest(points=points, launches=1, run="mine")) as run:
+        run.write_machine({"topology": asdict(MACHINE)} | facts)
+        for record in records:
+            run.append(record)
+    return kvbench.load(path)
+
+
+def test_a_run_says_what_was_measured_and_what_was_checked(tmp_path):
+    run = written(tmp_path / "run", {"preflight": [asdict(WARNED)]})
+    assert run.checks == (WARNED,) and run.machine == MACHINE
+    said = {sentence["topic"]: sentence["text"] for sentence in plain(run.summary())["diagnosis"]}
+    assert said["bandwidth"].startswith("Decode attention reads up to 15 GB/s from memory, 75% of the 20 GB/s")
+    assert said["doubt"] == "Doubts about the machine: load (1.5)."
+    assert list(run.frame("points")["name"]) == [DECODE.name]
+
+
+@pytest.mark.parametrize("lines", [None, [], "none", [None, 3, {"name": "load"}]])
+def test_a_preflight_that_cannot_be_read_is_none(tmp_path, lines):
+    assert written(tmp_path / "run", {"preflight": lines}).checks == ()
+
+
+def test_geometries_are_those_of_the_file():
+    known = tomllib.loads(MODELS.read_text())
+    found = {model.name: model for model in geometries()}
+    assert found.keys() == known.keys()
+    for name, facts in known.items():
+        expected = {"window": 0, "window_every": 0, **facts, "name": name}
+        assert asdict(found[name]) == {key: value for key, value in expected.items() if key != "source"}

@@ -1,0 +1,119 @@
+"""Time against context: planted lines, and numpy's own fit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kvbench.analysis.frames import points
+from kvbench.analysis.scaling import scaling
+from tests.made_run import DECODE, MACHINE, MIB, READ, failed, probe, visit
+
+TOKEN = 4096  # bytes
+CONTEXTS = (512, 1024, 4096, 32768)
+
+
+def at(context, point=DECODE, capacity=None):
+    return replace(point, shape=replace(point.shape, context=context, capacity=capacity or context))
+
+
+def visited(launch, context, seconds, point=DECODE, token=TOKEN, beside=0, far=256 * MIB, capacity=None):
+    """A pass of so many seconds, over `beside` bytes and those of the tokens; slices enough to walk `far`."""
+    moved = beside + token * context
+    layers = -(-far // moved)
+    rates = {"point": [moved / seconds / 1e9]}
+    return visit(launch, rates, at(context, point, capacity), walked=moved * layers, layers=layers)
+
+
+def straight(fixed, slope, launch=0, contexts=CONTEXTS, **facts):
+    return [visited(launch, context, fixed + slope * context, **facts) for context in contexts]
+
+
+def scaling_of(records):
+    return scaling(records, points(records, MACHINE))
+
+
+def row_of(records):
+    (row,) = scaling_of(records).to_dict("records")
+    return row
+
+
+def test_a_straight_line():
+    """20 µs, and 0.4 µs for each token of 4096 bytes: 10.24 GB/s."""
+    row = row_of(straight(20e-6, 0.4e-6))
+    assert row["fixed_seconds"] == row["fixed_seconds_low"] == row["fixed_seconds_high"] == pytest.approx(20e-6)
+    assert row["token_seconds"] == row["token_seconds_high"] == pytest.approx(0.4e-6)
+    assert row["gbps"] == pytest.approx(10.24) and row["misfit"] == pytest.approx(0, abs=1e-9)
+    assert (row["contexts"], row["context_low"], row["context_high"], row["launches"]) == (4, 512, 32768, 1)
+    assert (row["op"], row["layout"], row["kernel"], row["threads"]) == ("decode", "head", DECODE.kernel, 2)
+    assert not {"name", "context", "capacity"} & set(row)
+
+
+def test_bytes_of_queries_are_not_the_tokens():
+    assert row_of(straight(20e-6, 0.4e-6, beside=10000))["gbps"] == pytest.approx(10.24)
+
+
+def test_lines_of_launches():
+    """Nine lines, each exact: medians, and intervals that leave out one at each end; a rate is from the slope."""
+    draw = np.random.default_rng(5)
+    fixed, token = draw.uniform(1e-5, 9e-5, 9), draw.uniform(2e-7, 6e-7, 9)
+    records = [r for n in range(9) for r in straight(fixed[n], token[n], n)]
+    row, fixes, tokens = row_of(records[::-1]), np.sort(fixed), np.sort(token)
+
+    def three(name):
+        return row[name], row[f"{name}_low"], row[f"{name}_high"]
+
+    assert three("fixed_seconds") == pytest.approx((fixes[4], fixes[1], fixes[7]))
+    assert three("token_seconds") == pytest.approx((tokens[4], tokens[1], tokens[7]))
+    assert three("gbps") == pytest.approx(tuple(TOKEN / 1e9 / tokens[[4, 7, 1]]))
+    times = np.array([np.median(fixed + token * context) for context in CONTEXTS])
+    line = fixes[4] + tokens[4] * np.array(CONTEXTS)
+    assert row["misfit"] == pytest.approx(np.abs(line / times - 1).max())
+    assert row["launches"] == 9
+
+
+def test_long_contexts_do_not_drown_short_ones():
+    """As numpy fits them where each residual is divided by its time."""
+    times = np.array([30e-6, 61e-6, 190e-6, 1.6e-3])
+    row = row_of([visited(0, context, seconds) for context, seconds in zip(CONTEXTS, times, strict=True)])
+    slope, intercept = np.polyfit(CONTEXTS, times, 1, w=1 / times)
+    assert (row["token_seconds"], row["fixed_seconds"]) == pytest.approx((slope, intercept))
+    assert row["misfit"] == pytest.approx(np.abs((intercept + slope * np.array(CONTEXTS)) / times - 1).max())
+
+
+def test_series_differ_in_anything_but_the_context():
+    others = [replace(DECODE, cpus=(0,)), replace(DECODE, layout="position"), replace(DECODE, residency="evicted")]
+    records = [r for n, point in enumerate((DECODE, *others)) for r in straight(n * 1e-6, 1e-7, point=point)]
+    assert sorted(scaling_of(records)["fixed_seconds"]) == pytest.approx([0, 1e-6, 2e-6, 3e-6], abs=1e-12)
+    roomy = straight(20e-6, 0.4e-6, contexts=(512, 1024)) + straight(20e-6, 0.4e-6, contexts=(2048,), capacity=65536)
+    assert row_of(roomy)["contexts"] == 3
+
+
+def test_a_launch_that_lacks_contexts():
+    """With three of them it still has a line, with two it has not."""
+    records = [*straight(1e-5, 1e-7, 0), *straight(2e-5, 2e-7, 1, CONTEXTS[1:]), *straight(9e-5, 9e-7, 2, CONTEXTS[2:])]
+    row = row_of([*records, failed(2, at(512))])
+    assert (row["launches"], row["fixed_seconds"], row["contexts"]) == (2, pytest.approx(1.5e-5), 4)
+
+
+def test_time_that_does_not_grow_has_no_rate():
+    row = row_of(straight(5e-3, -1e-9))
+    assert row["token_seconds"] == pytest.approx(-1e-9)
+    assert np.isnan([row["gbps"], row["gbps_low"], row["gbps_high"]]).all()
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [],
+        [probe(0, 20.0, READ)],
+        [failed(0)],
+        straight(1e-5, 1e-7, contexts=CONTEXTS[:2]),
+        straight(1e-5, 1e-7, far=MIB),  # the short ones lie in caches
+        straight(1e-5, 1e-7, token=0, beside=16384),  # an append
+        [visited(0, c, 1e-4, token=0, beside=TOKEN * min(c, 1024)) for c in CONTEXTS],  # a window
+    ],
+)
+def test_what_has_no_line(records):
+    found = scaling_of(records)
+    assert found.empty and {"fixed_seconds", "gbps", "kernel", "misfit"} <= set(found.columns)
