@@ -122,9 +122,9 @@ def _home() -> Path:
 
 def _draw(found: Any, path: Path | None) -> None:
     if path:
-        from kvbench.report.staircase import draw
+        from kvbench.report.figures.reads import save
 
-        draw(found, path)
+        save(found, path)
         click.echo(f"plot: {path}", err=True)
 
 

@@ -1,0 +1,46 @@
+"""Which points a figure shows where a run has more kinds of them than one picture can hold."""
+
+from collections.abc import Collection
+
+import pandas as pd
+
+# What makes two shapes or settings another experiment; layout, dtype, context, threads and residency are what is compared.
+_SETTING = ("variant", "isa", "batch", "q_heads", "kv_heads", "head_dim", "window", "pages", "prefetch", "distance")
+_SETTING += ("scale", "inner", "block_tokens", "shuffle", "pad", "deterministic")
+_FREE = {"scale": "dtype", "inner": "layout", "block_tokens": "layout", "shuffle": "layout"}  # may differ between these
+
+
+def decodes(points: pd.DataFrame) -> pd.DataFrame:
+    """Those with a rate; their row numbers are those of `points`."""
+    return points[(points["op"] == "decode") & points["gbps"].notna()]
+
+
+def usual(points: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
+    """The points of the setting that most have: what is left differs in what figures compare, and in nothing else.
+
+    `free`: columns of the setting that may differ all the same.
+    """
+    for name in (name for name in _SETTING if name not in free):
+        if points.empty:
+            break
+        beside = points[_FREE[name]] if name in _FREE else pd.Series("", points.index)
+        values = points[name].astype(object).where(points[name].notna(), None).map(repr)
+        most = values.groupby(beside).agg(lambda each: each.value_counts().index[0])
+        points = points[values == beside.map(most)]
+    return points
+
+
+def left_out(shown: int, points: pd.DataFrame) -> str:
+    """A sentence; empty where all are shown."""
+    return "" if shown == len(points) else f"{shown} of {len(points)} points are of this kind; the table has all."
+
+
+def setting(points: pd.DataFrame) -> str:
+    """What the points have in common, for people: "32 query heads on 8 KV heads of 128, flash, avx2"."""
+    if points.empty:
+        return ""
+    row = points.iloc[0]
+    words = [f"{row['q_heads']} query heads on {row['kv_heads']} KV heads of {row['head_dim']}", row["variant"]]
+    words += [f"batch {row['batch']}"] if row["batch"] > 1 else []
+    words += [f"window {row['window']}"] if row["window"] else []
+    return ", ".join([*words, row["isa"], f"{row['pages']} pages"])

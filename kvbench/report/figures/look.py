@@ -1,0 +1,159 @@
+"""What all figures have in common: colours, marks, axes, and how a mark tells which point it is."""
+
+import io
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+
+import matplotlib
+
+matplotlib.use("Agg")
+import pandas as pd
+from matplotlib import pyplot as plt
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from kvbench.units import size
+
+# A page that is shown dark replaces exactly these colours: use no others, nor transparency in place of them.
+INK, FAINT, GRID, PAPER = "#1f2328", "#6a717b", "#d8dbe0", "#ffffff"
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # told apart by the colour-blind
+SHADES = ("#f1f4f8", "#e4eaf2")  # of neighbouring areas behind the marks
+MARKS = "os^DvPX<"
+_HOT = "hot"
+WIDTH = 9.0  # inches; a page shows them from 600 to 1100 pixels wide
+
+_STYLE = {
+    "svg.fonttype": "none",  # words stay words, to be searched and restyled
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": "none",
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor"), INK),
+}
+
+
+def styled(**more: object) -> AbstractContextManager[None]:
+    """Where figures are drawn."""
+    return matplotlib.rc_context(_STYLE | more)
+
+
+def canvas(rows: int = 1, columns: int = 1, height: float = 4.2, **more: object) -> tuple[Canvas, list[Axes]]:
+    """Axes in reading order, each row `height` inches high. Close the figure when it is written."""
+    size_ = (WIDTH, height * rows)
+    figure, axes = plt.subplots(rows, columns, figsize=size_, layout="constrained", squeeze=False, **more)
+    return figure, list(axes.flat)
+
+
+class Look:
+    """The same colour for a dtype and the same mark for a layout, in every figure of a run."""
+
+    def __init__(self, points: pd.DataFrame) -> None:
+        elements = points[["context", "batch", "kv_heads", "head_dim"]].astype(float).prod(axis=1)
+        wide = points.assign(each=points["compulsory_bytes"] / elements).groupby("dtype")["each"].median()
+        self._colours = _cycle(sorted(wide.index, key=lambda dtype: (-wide[dtype], dtype)), COLOURS)
+        self._marks = _cycle(sorted(points["layout"]), MARKS)
+
+    def colour(self, dtype: str) -> str:
+        return self._colours.get(dtype, FAINT)
+
+    def mark(self, layout: str) -> str:
+        return self._marks.get(layout, MARKS[-1])
+
+    def fill(self, dtype: str, residency: str) -> str:
+        """A mark is hollow where every pass finds the caches cold."""
+        return self.colour(dtype) if residency == _HOT else PAPER
+
+    def legend(self, points: pd.DataFrame) -> list[Artist]:
+        """What the marks of these points mean."""
+        dtypes, layouts, words = (set(points[name]) for name in ("dtype", "layout", "residency"))
+        found: list[Artist] = [Patch(color=c, label=dtype) for dtype, c in self._colours.items() if dtype in dtypes]
+        found += [_dot(mark, INK, layout) for layout, mark in self._marks.items() if layout in layouts]
+        return found + [_dot("o", INK if word == _HOT else PAPER, word) for word in sorted(words)]
+
+
+def _dot(mark: str, fill: str, label: str) -> Line2D:
+    return Line2D([], [], color=INK, ls="", marker=mark, ms=6, mfc=fill, label=label)
+
+
+def _cycle(words: Iterable[str], looks: Iterable[str]) -> dict[str, str]:
+    return dict(zip(dict.fromkeys(words), itertools.cycle(looks), strict=False))
+
+
+# ---- axes ------------------------------------------------------------------------------------------------------------
+
+
+def bytes_axis(axes: Axes, label: str) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel(label)
+    axes.xaxis.set_major_locator(LogLocator(base=2, subs=(1.0,), numticks=9))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: size(count)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def rate_axis(axes: Axes, label: str, log: bool = False) -> None:
+    """Of rates that begin at zero; or, `log`, span decades."""
+    axes.set_ylabel(label)
+    if log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(bottom=0)
+
+
+def legend_below(axes: Axes | Canvas, columns: int = 3, **more: object) -> None:
+    """Outside of the data, where it hides none."""
+    figure = axes if isinstance(axes, Canvas) else axes.figure
+    handles = more.pop("handles", None) or list(_handles(figure))
+    if handles:
+        figure.legend(handles=handles, loc="outside lower left", ncols=columns, frameon=False, fontsize=9, **more)
+
+
+def _handles(figure: Canvas) -> Iterator[Artist]:
+    seen = set()
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            if label not in seen:
+                seen.add(label)
+                yield handle
+
+
+# ---- marks that know their point -------------------------------------------------------------------------------------
+
+_count = itertools.count()
+_TAGGED = re.compile(r'id="point-(\d+)-\d+"')
+_ANONYMOUS = re.compile(r' id="(?:figure|axes|patch|line2d|text|matplotlib\.axis|xtick|ytick|legend|[A-Za-z]*Collection|'
+                        r'Quad[A-Za-z]*|FillBetween[A-Za-z]*)_\d+"')  # fmt: skip
+
+
+def tag(artist: Artist, row: int) -> Artist:
+    """The artist shows the point in this row of the points' table: a page shows the row beside it."""
+    artist.set_gid(f"point-{row}-{next(_count)}")
+    return artist
+
+
+def svg(figure: Canvas, name: str) -> str:
+    """An <svg> element to stand among others on a page; a mark's element has its point's row as `data-point`."""
+    text = io.StringIO()
+    with styled(**{"svg.hashsalt": name}):
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    found = text.getvalue()
+    found = found[found.index("<svg") :]
+    return _TAGGED.sub(r'data-point="\1"', _ANONYMOUS.sub("", found))

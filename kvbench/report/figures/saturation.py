@@ -1,0 +1,137 @@
+"""What more threads bring, and how many are enough."""
+
+import math
+import textwrap
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from kvbench.analysis.columns import POINT
+from kvbench.analysis.findings import Findings
+from kvbench.analysis.saturation import KNEE
+from kvbench.report.figures.figure import Figure
+from kvbench.report.figures.look import FAINT, INK, Look, canvas, legend_below, rate_axis, tag
+
+MOST = 6  # panels, one series each
+_LINEAR = 16  # threads up to which their axis is linear
+_FAR = 1.6  # ceilings so many times above all else leave the picture
+_LETTERS = 48  # that fit above half the width
+
+# Of the points, beside what is found of each series: what its marks look like, and what panels are to differ in.
+_FACTS = ("op", "layout", "dtype", "residency", "context")
+
+
+def saturation(found: Findings, look: Look) -> Figure:
+    facts = found.points[["name", *_FACTS]].assign(row=found.points.index)
+    every = found.saturation.merge(facts, on="name").astype({"row": "Int64", "context": POINT["context"]})
+    chosen = _chosen(every)
+    rows = every[every["series"].isin(chosen)].sort_values("series", key=lambda each: each.map(chosen.index))
+    about = (
+        "GB/s of compulsory bytes by number of threads; bars are intervals over launches. Grey: the twin, the same "
+        "reads and nothing else. Dashed: the read ceiling (of stores, the copy ceiling) of such a footprint on the "
+        "same threads; where it is far above all else it leaves the picture. Ring: the fewest threads that reach "
+        f"{KNEE:.0%} of the best rate of the series; star: the best. "
+        f"{_left_out(chosen, every)}"
+    )
+    missing = "" if len(rows) else "No point was measured with several numbers of threads: run kvbench sweep threads."
+    title = "Bandwidth by number of threads"
+    return Figure("saturation", title, about, rows.reset_index(drop=True), lambda t: _draw(t, look), missing)
+
+
+def _chosen(every: pd.DataFrame) -> list[str]:
+    """The series with most thread counts; and of equals, each time the one that differs most from all chosen so far."""
+    if every.empty:
+        return []
+    last = every.drop_duplicates("series", keep="last").set_index("series")[["regime", *_FACTS]].astype(str)
+    counts = every.groupby("series")["threads"].nunique()
+    left, chosen = list(last.index), []
+    while left and len(chosen) < MOST:
+        beside = last.loc[chosen]
+        best = max(
+            left, key=lambda name: (int(counts[name]), *_news(last.loc[name], beside), int(last["context"][name]))
+        )
+        left.remove(best)
+        chosen.append(best)
+    return chosen
+
+
+def _news(facts: pd.Series, beside: pd.DataFrame) -> tuple[int, bool, int]:
+    """How rare its regime is among those beside it, memory first; in how many facts it differs from the most alike."""
+    alike = int((beside["regime"] == facts["regime"]).sum())
+    return -alike, facts["regime"] == "DRAM", int((beside != facts).sum(axis=1).min()) if len(beside) else 0
+
+
+def _left_out(chosen: list[str], every: pd.DataFrame) -> str:
+    series = every["series"].nunique()
+    if len(chosen) == series:
+        return ""
+    return f"{len(chosen)} of {series} series are shown, those with most thread counts; the table of points has all."
+
+
+# ---- how it is drawn -------------------------------------------------------------------------------------------------
+
+
+def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
+    panels = [own for _, own in rows.groupby("series", sort=False)]
+    columns = 1 if len(panels) == 1 else 2
+    figure, every = canvas(math.ceil(len(panels) / columns), columns, height=2.7)
+    for axes in every[len(panels) :]:
+        axes.set_visible(False)
+    for place, (axes, own) in enumerate(zip(every, panels, strict=False)):
+        _panel(axes, own.sort_values("threads", kind="stable"), look)
+        axes.set_title(textwrap.fill(own["series"].iloc[0], _LETTERS * 2 // columns), fontsize=9.5)
+        rate_axis(axes, "GB/s" if place % columns == 0 else "")
+        _threads_axis(axes, own["threads"], place >= len(panels) - columns)
+    legend_below(figure, columns=3, handles=_legend())
+    return figure
+
+
+def _panel(axes: Axes, own: pd.DataFrame, look: Look) -> None:
+    """The lines join the fastest placement of each number of threads; the marks of slower ones stand below."""
+    fastest = own.loc[own.groupby("threads")["gbps"].idxmax()]
+    axes.plot(_x(fastest), fastest["ceiling_gbps"], color=FAINT, lw=1, ls=(0, (5, 3)), marker="_", ms=9, zorder=2)
+    axes.plot(_x(fastest), fastest["twin_gbps"], color=FAINT, lw=1, marker=".", ms=5, zorder=2)
+    colour, mark = look.colour(own["dtype"].iloc[0]), look.mark(own["layout"].iloc[0])
+    axes.plot(_x(fastest), fastest["gbps"], color=colour, lw=1.4, zorder=3)
+    ends = (own["gbps"] - own["gbps_low"]).clip(lower=0), (own["gbps_high"] - own["gbps"]).clip(lower=0)
+    axes.errorbar(_x(own), own["gbps"], ends, fmt="none", color=colour, elinewidth=1, capsize=2.5, zorder=3)
+    knee = own[own["knee"].fillna(False).astype(bool)]
+    axes.plot(_x(knee), knee["gbps"], "o", ms=13, color=INK, mfc="none", mew=1, zorder=3.5)
+    for point in own[own["best"].fillna(False).astype(bool)].itertuples():
+        above = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center", "va": "bottom"}
+        axes.annotate("★", (point.threads, point.gbps_high), color=INK, fontsize=11, zorder=5, **above)
+    for point in own.itertuples():
+        (drawn,) = axes.plot(point.threads, point.gbps, mark, color=colour, ms=5, zorder=4)
+        tag(drawn, int(point.row))
+    axes.margins(x=0.08)
+    most = own[["gbps_high", "twin_gbps"]].max(axis=None)
+    ceiling = min(own["ceiling_gbps"].max(), _FAR * most) if own["ceiling_gbps"].notna().any() else 0.0
+    axes.set_ylim(top=1.18 * max(most, ceiling))
+
+
+def _x(rows: pd.DataFrame) -> pd.Series:
+    return rows["threads"].astype(float)
+
+
+def _threads_axis(axes: Axes, threads: pd.Series, named: bool) -> None:
+    if threads.max() > _LINEAR:
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_locator(LogLocator(base=2, subs=(1.0,), numticks=10))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:g}"))
+    axes.set_xlabel("threads" if named else "")
+
+
+def _legend() -> list[Line2D]:
+    return [
+        Line2D([], [], color=INK, lw=1.4, marker="o", ms=6, label="kernel, in the colour of its dtype"),
+        Line2D([], [], color=FAINT, lw=1, marker=".", ms=5, label="twin"),
+        Line2D([], [], color=FAINT, lw=1, ls=(0, (5, 3)), marker="_", ms=9, label="ceiling"),
+        Line2D([], [], color=INK, ls="", marker="o", ms=12, mfc="none", label=f"knee: {KNEE:.0%} of the best rate"),
+        Line2D([], [], color=INK, ls="", marker="*", ms=9, label="best"),
+    ]

@@ -1,0 +1,252 @@
+"""Bandwidth against footprint: which level feeds a slice, and how close the kernel comes to what it gives."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+
+from kvbench.analysis.findings import Findings
+from kvbench.model import Ceiling, Machine
+from kvbench.regime import classify, levels
+from kvbench.report.figures.choice import decodes, left_out, setting, usual
+from kvbench.report.figures.figure import Figure
+from kvbench.report.figures.look import (
+    FAINT,
+    INK,
+    SHADES,
+    Look,
+    bytes_axis,
+    canvas,
+    legend_below,
+    rate_axis,
+    tag,
+)
+from kvbench.units import counted, cpu_numbers, cpu_text
+
+MOST_PANELS = 4  # thread counts: the fewest, the most, and some between
+STEPS = 400  # of the footprint axis, to find where regimes begin and end
+SPAN = 4.0  # a series climbs stairs where its footprints differ by more than this
+
+COLUMNS = ("kind", "row", "label", "threads", "cpus", "series", "layout", "dtype", "residency", "context", "regime")
+COLUMNS += ("bytes", "bytes_end", "gbps", "gbps_low", "gbps_high", "twin_gbps")
+
+
+def staircase(found: Findings, look: Look) -> Figure:
+    every = decodes(found.points)
+    shown = _stairs(usual(every))
+    sets = _some(sorted(set(shown["cpus"]), key=lambda cpus: (_threads(shown, cpus), cpus)))
+    shown = shown[shown["cpus"].isin(sets)]
+    panels = {cpus: shown[shown["cpus"] == cpus] for cpus in sets}
+    reads = {cpus: _reads(found.ceilings, points.iloc[0]) for cpus, points in panels.items()}
+    sizes = [*shown["footprint"], *(c.probe.bytes for own in reads.values() for c in own)]
+    ends = (min(sizes) / 1.5, max(sizes) * 1.5) if sizes else (0.0, 0.0)
+    rows = [row for cpus in sets for row in _panel(found.machine, panels[cpus], reads[cpus], ends)]
+    about = (
+        "Filled marks walk one layer's slice again and again, hollow ones all layers in turn, as a decoder does. Bars "
+        "are intervals over launches. Grey lines: the twin, the same reads and nothing else. Black: the read ceiling, "
+        "the run's own plain or prefetching reads of such a footprint by the same threads; dashed: that of DRAM. "
+        f"Vertical lines: what the caches of these threads declare. {setting(shown)}. {left_out(len(shown), every)}"
+    )
+    missing = "" if rows else "No decode point has a rate: run kvbench sweep quick."
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    return Figure("staircase", "Bandwidth against footprint", about, table, lambda t: _draw(t, look), missing)
+
+
+def _stairs(points: pd.DataFrame) -> pd.DataFrame:
+    """Points of the layouts and dtypes that were taken to several levels; all points where none was."""
+    far = points.groupby(["layout", "dtype"])["footprint"].agg(lambda each: each.max() > SPAN * each.min())
+    tall = points[[bool(far[key]) for key in zip(points["layout"], points["dtype"], strict=True)]]
+    return points if tall.empty else tall
+
+
+def _some(sets: list[str]) -> list[str]:
+    """Evenly chosen, with the first and the last."""
+    if len(sets) <= MOST_PANELS:
+        return sets
+    return [sets[round(place)] for place in np.linspace(0, len(sets) - 1, MOST_PANELS)]
+
+
+def _threads(points: pd.DataFrame, cpus: str) -> int:
+    return int(points.loc[points["cpus"] == cpus, "threads"].iloc[0])
+
+
+# ---- what is drawn ---------------------------------------------------------------------------------------------------
+
+
+def _panel(
+    machine: Machine, points: pd.DataFrame, reads: Sequence[Ceiling], ends: tuple[float, float]
+) -> Iterator[dict[str, Any]]:
+    """Rows of the table for one CPU set, whose ceilings are `reads`."""
+    first = points.iloc[0]
+    common = {"threads": int(first["threads"]), "cpus": first["cpus"]}
+    cpus = reads[0].probe.cpus if reads else cpu_numbers(first["cpus"])
+    for kind, rows in (
+        ("regime", _regimes(machine, cpus, *ends)),
+        ("capacity", _capacities(machine, cpus)),
+        ("ceiling", _ceilings(reads)),
+        ("point", _points(points)),
+    ):
+        yield from ({"kind": kind} | common | row for row in rows)
+
+
+def _reads(ceilings: Iterable[Ceiling], point: pd.Series) -> list[Ceiling]:
+    """The read ceilings of the point's threads, tier and pages: the better form of each footprint."""
+    best: dict[int, Ceiling] = {}
+    for found in ceilings:
+        probe = found.probe
+        same = (cpu_text(probe.cpus), probe.isa, probe.pages) == (point["cpus"], point["isa"], point["pages"])
+        if probe.op == "read" and same and len(probe.cpus) == point["threads"]:
+            best[probe.bytes] = max(best.get(probe.bytes, found), found, key=lambda c: c.median)
+    return [best[count] for count in sorted(best)]
+
+
+def _regimes(machine: Machine, cpus: tuple[int, ...], low: float, high: float) -> Iterator[dict[str, Any]]:
+    """Where each begins and ends between two footprints."""
+    sizes = np.geomspace(low, high, STEPS)
+    words = [classify(machine, cpus, size).word for size in sizes]
+    start = 0
+    for place in range(1, STEPS + 1):
+        if place == STEPS or words[place] != words[start]:
+            yield {"label": words[start], "bytes": sizes[start], "bytes_end": sizes[min(place, STEPS - 1)]}
+            start = place
+
+
+def _capacities(machine: Machine, cpus: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    for level, caches in levels(machine, cpus).items():
+        yield {"label": f"L{level}", "bytes": sum(cache.size for cache in caches)}
+
+
+def _ceilings(reads: Iterable[Ceiling]) -> Iterator[dict[str, Any]]:
+    for found in reads:
+        rates = {"gbps": found.median, "gbps_low": found.low, "gbps_high": found.high}
+        yield {"label": "read ceiling", "regime": found.level, "bytes": found.probe.bytes} | rates
+
+
+def _points(points: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    same = ("layout", "dtype", "residency", "context", "regime", "gbps", "gbps_low", "gbps_high", "twin_gbps")
+    for row, facts in zip(points.index, points.to_dict("records"), strict=True):
+        series = f"{facts['layout']} {facts['dtype']} {facts['residency']}"
+        yield {name: facts[name] for name in same} | {
+            "row": row,
+            "label": facts["short"],
+            "series": series,
+            "bytes": facts["footprint"],
+        }
+
+
+# ---- how it is drawn -------------------------------------------------------------------------------------------------
+
+
+def _draw(table: pd.DataFrame, look: Look) -> Canvas:
+    panels = [own for _, own in table.groupby(["threads", "cpus"], sort=False)]
+    figure, every = canvas(len(panels), sharex=True)
+    for axes, own in zip(every, panels, strict=True):
+        _background(axes, own)
+        _ceiling_line(axes, own[own["kind"] == "ceiling"])
+        points = own[own["kind"] == "point"]
+        for _, series in points.groupby("series", sort=True):
+            _series(axes, series.sort_values("bytes"), look)
+        rate_axis(axes, "GB/s")
+        axes.set_ylim(top=_top(own))
+        threads = int(own["threads"].iloc[0])
+        axes.set_title(f"{counted(threads, 'thread')} on CPU{'s' * (threads > 1)} {own['cpus'].iloc[0]}")
+    bytes_axis(every[-1], "footprint: compulsory bytes that all threads walk before they begin anew, in whole lines")
+    _contexts(every[0], table[table["kind"] == "point"])
+    legend_below(figure, columns=4, handles=_legend(table[table["kind"] == "point"], look))
+    return figure
+
+
+def _top(own: pd.DataFrame) -> float:
+    """Room for the names of the regimes. Ceilings far above all points (those of L1) may leave the picture."""
+    points = own[own["kind"] == "point"]
+    most = np.nanmax([points["gbps_high"].max(), points["twin_gbps"].max()])
+    ceiling = own.loc[own["kind"] == "ceiling", "gbps"].max()
+    return 1.18 * (most if math.isnan(ceiling) else max(most, min(ceiling, 1.6 * most)))
+
+
+def _background(axes: Axes, own: pd.DataFrame) -> None:
+    """Regimes as areas with their names, declared capacities as lines."""
+    areas = own[own["kind"] == "regime"]
+    axes.set_xlim(areas["bytes"].min(), areas["bytes_end"].max())
+    for place, area in enumerate(areas.itertuples()):
+        axes.axvspan(area.bytes, area.bytes_end, color=SHADES[place % 2], lw=0, zorder=0)
+        wide = math.log2(area.bytes_end / area.bytes) > 0.05 * math.log2(
+            areas["bytes_end"].max() / areas["bytes"].min()
+        )
+        if wide:
+            middle = math.sqrt(area.bytes * area.bytes_end)
+            at = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top"}
+            axes.text(middle, 0.985, area.label, fontsize=9, color=FAINT, **at)
+    for capacity in own[own["kind"] == "capacity"].itertuples():
+        if areas["bytes"].min() < capacity.bytes < areas["bytes_end"].max():
+            axes.axvline(capacity.bytes, color=FAINT, lw=1)
+            at = {"transform": axes.get_xaxis_transform(), "ha": "left", "va": "top"}
+            axes.text(capacity.bytes, 0.9, f" {capacity.label} ends", fontsize=8, color=FAINT, **at)
+
+
+def _ceiling_line(axes: Axes, ceilings: pd.DataFrame) -> None:
+    if ceilings.empty:
+        return
+    axes.errorbar(
+        ceilings["bytes"],
+        ceilings["gbps"],
+        _bars(ceilings),
+        color=INK,
+        lw=1,
+        marker="_",
+        ms=8,
+        mew=1.6,
+        elinewidth=0.8,
+        zorder=2,
+    )
+    far = ceilings[ceilings["regime"] == "DRAM"]
+    if len(far):
+        rate = far["gbps"].max()
+        axes.axhline(rate, color=INK, lw=0.9, ls=(0, (5, 4)), zorder=1)
+        at = {"transform": axes.get_yaxis_transform(), "ha": "left", "va": "bottom", "fontsize": 8.5, "color": INK}
+        axes.text(0.008, rate, f"DRAM read ceiling {rate:.3g} GB/s", **at)
+
+
+def _series(axes: Axes, series: pd.DataFrame, look: Look) -> None:
+    first = series.iloc[0]
+    colour, mark = look.colour(first["dtype"]), look.mark(first["layout"])
+    fill = look.fill(first["dtype"], first["residency"])
+    axes.plot(series["bytes"], series["twin_gbps"], color=FAINT, lw=0.7, marker=".", ms=2.5, zorder=2)
+    if fill == colour:
+        axes.plot(series["bytes"], series["gbps"], color=colour, lw=1.2, zorder=3)
+    axes.errorbar(series["bytes"], series["gbps"], _bars(series), fmt="none", color=colour, elinewidth=0.8, zorder=3)
+    for point in series.itertuples():
+        (drawn,) = axes.plot(point.bytes, point.gbps, mark, ms=6, color=colour, mfc=fill, zorder=4)
+        tag(drawn, int(point.row))
+
+
+def _bars(rows: pd.DataFrame) -> np.ndarray:
+    """Down and up from the median."""
+    return np.abs(np.array([rows["gbps"] - rows["gbps_low"], rows["gbps_high"] - rows["gbps"]], dtype=float))
+
+
+def _contexts(axes: Axes, points: pd.DataFrame) -> None:
+    """A second axis: the context whose slice is as large, of the dtype that most hot points have."""
+    hot = points[points["residency"] == "hot"]
+    if hot.empty:
+        return
+    dtype = hot["dtype"].value_counts().index[0]
+    own = hot[hot["dtype"] == dtype]
+    each = float((own["bytes"] / own["context"].astype(float)).median())
+    upper = axes.secondary_xaxis("top", functions=(lambda x: x / each, lambda x: x * each))
+    upper.set_xscale("log", base=2)
+    bytes_axis(upper, "")
+    upper.xaxis.set_major_formatter(lambda count, _: f"{count / 1024:g}k" if count >= 1024 else f"{count:g}")
+    upper.set_xlabel(f"context, in tokens of {dtype}, whose slice of one layer is as large", fontsize=9)
+    axes.set_title(axes.get_title(loc="left"), pad=10)
+
+
+def _legend(points: pd.DataFrame, look: Look) -> list[Artist]:
+    twin = Line2D([], [], color=FAINT, lw=0.7, marker=".", ms=3, label="twin")
+    return [*look.legend(points), twin, Line2D([], [], color=INK, lw=1.2, marker="_", label="read ceiling")]

@@ -1,0 +1,148 @@
+"""What storing costs: one token at a time, and a whole prompt beside a copy of as many bytes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+
+from kvbench.analysis.breakeven import PAYS
+from kvbench.analysis.columns import table
+from kvbench.analysis.findings import Findings
+from kvbench.report.figures.figure import Figure
+from kvbench.report.figures.look import INK, PAPER, Look, canvas, legend_below, tag
+from kvbench.units import counted, duration
+
+MOST = 20  # bars of a panel
+_BAR, _FRAME = 0.3, 0.75  # inches: of a bar with its gap, and of a panel's title and axis
+_NS, _WHAT = 1e9, "a token of all KV heads in one layer"
+_PAIR, _SENTENCES = ("dearer", "cheaper", "dtype", "threads"), 4  # what break-even is told of, and how often
+
+COLUMNS = {
+    "op": "str",
+    "row": "Int64",  # of the points' table
+    **dict.fromkeys(("name", "label", "layout", "variant", "dtype", "residency", "regime"), "str"),
+    **dict.fromkeys(("batch", "context", "threads"), "Int64"),
+    **dict.fromkeys(("token_ns", "token_ns_low", "token_ns_high"), "float64"),  # a token of all KV heads of one layer
+    **dict.fromkeys(("gbps", "gbps_low", "gbps_high"), "float64"),  # of compulsory bytes
+    **dict.fromkeys(("copy_gbps", "copy_nt_gbps"), "float64"),  # of as many bytes, in the same rounds
+}
+_SAME = ("op", "name", "layout", "variant", "dtype", "residency", "regime", "batch", "context", "threads")
+_SAME += ("gbps", "gbps_low", "gbps_high")
+
+
+def stores(found: Findings, look: Look) -> Figure:
+    every = found.points[found.points["gbps"].notna()]
+    rows, left = [], []
+    for op in ("append", "bulk"):
+        own = every[every["op"] == op]
+        shown = _some(own, found.points["dtype"].value_counts())
+        copies = _copies(shown, found.samples)
+        rows += [_row(place, point, copies) for place, point in shown.iterrows()]
+        left += [f"{len(shown)} of {len(own)} points of {op} are shown"] if len(shown) < len(own) else []
+    about = (
+        "Append: the time to store one token's K and V of all KV heads in one layer, less is better. Bulk: GB/s of "
+        "compulsory bytes, read and written, beside copies of as many bytes by ordinary (copy) and non-temporal "
+        f"(copy_nt) stores in the same rounds. Bars are intervals over launches. {_even(found.breakeven)}"
+        f"{'; '.join(left) + '; the table of points has all.' if left else ''}"
+    )
+    missing = "" if rows else "No append or bulk store has a rate: run kvbench sweep stores."
+    title = "Stores: a token at a time, and a whole prompt"
+    return Figure("stores", title, about, table(rows, COLUMNS), lambda t: _draw(t, look), missing)
+
+
+def _some(points: pd.DataFrame, usual: pd.Series) -> pd.DataFrame:
+    """All where they fit; else of most threads, the commonest of what else may differ, and dtypes by how `usual`."""
+    for name in ("threads", "isa", "residency", "batch", "context", "pages", "q_heads", "kv_heads", "head_dim"):
+        if len(points) > MOST:
+            values = points[name]
+            points = points[values == (values.max() if name == "threads" else values.mode().iloc[0])]
+    for dtype in reversed(usual.index):
+        if len(points) > MOST and (points["dtype"] != dtype).any():
+            points = points[points["dtype"] != dtype]
+    return points.sort_values(["dtype", "layout", "variant"], kind="stable").head(MOST)
+
+
+def _copies(points: pd.DataFrame, samples: pd.DataFrame) -> dict[tuple[str, str], float]:
+    """By name and program: GB/s, from the median of the launches' median times."""
+    own = samples[samples["name"].isin(points["name"]) & samples["program"].isin(("copy", "copy_nt"))]
+    times = (1 / own["gbps"]).groupby([own["name"], own["program"], own["launch"]]).median()
+    return (1 / times.groupby(level=[0, 1]).median()).to_dict() if len(times) else {}
+
+
+def _row(row: Any, point: pd.Series, copies: dict[tuple[str, str], float]) -> dict[str, Any]:
+    tokens = point["batch"] * (point["context"] if point["op"] == "bulk" else 1)
+    times = {"token_ns": "seconds", "token_ns_low": "seconds_low", "token_ns_high": "seconds_high"}
+    found = {name: point[name] for name in _SAME} | {"row": row}
+    found |= {name: point[seconds] / tokens * _NS for name, seconds in times.items()}
+    found |= {f"{form}_gbps": copies.get((point["name"], form)) for form in ("copy", "copy_nt")}
+    return found | {"label": point["short"].removeprefix(f"{point['op']} ")}
+
+
+def _even(pairs: pd.DataFrame) -> str:
+    """Where one layout's dearer store is paid back by its reads, each at the longest context; the first few."""
+    said = []
+    for pair in pairs.sort_values("context", kind="stable").drop_duplicates(list(_PAIR), keep="last").itertuples():
+        where = f"{pair.dtype}, {pair.context} tokens, {counted(pair.threads, 'thread')}"
+        if pair.word != PAYS:
+            said.append(f"Storing as {pair.dearer} and not as {pair.cheaper} ({where}): {pair.word}. ")
+            continue
+        steps = f"{pair.tokens:.3g} ({pair.tokens_low:.3g} to {pair.tokens_high:.3g}) decoded tokens"
+        said.append(
+            f"A prompt stored as {pair.dearer}, dearer than {pair.cheaper}, pays back after {steps} ({where}). "
+        )
+    return "".join(said[:_SENTENCES])
+
+
+# ---- how it is drawn -------------------------------------------------------------------------------------------------
+
+
+def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
+    panels = [own for _, own in rows.groupby("op", sort=True)]
+    heights = [_FRAME + _BAR * len(own) for own in panels]
+    figure, every = canvas(len(panels), height=sum(heights) / len(panels) + 0.3, height_ratios=heights)
+    for axes, own in zip(every, panels, strict=True):
+        one = own["op"].iloc[0] == "append"
+        _bars(axes, own, "token_ns" if one else "gbps", look)
+        axes.set_title("Append of one token" if one else "Bulk store of a prompt")
+        axes.set_xlabel(f"{_WHAT}: less is better" if one else "GB/s: more is better")
+        if one:
+            axes.xaxis.set_major_formatter(lambda time, _: duration(time / _NS) if time else "0")
+        if not one:
+            _witnesses(axes, own)
+        axes.set_xlim(left=0)
+    legend_below(figure, handles=_legend(rows))
+    return figure
+
+
+def _bars(axes: Axes, own: pd.DataFrame, value: str, look: Look) -> None:
+    at = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 9}
+    for place, (row, label, dtype, middle) in enumerate(_each(own, "row", "label", "dtype", value)):
+        (drawn,) = axes.barh(place, middle, height=0.66, color=look.colour(dtype))
+        tag(drawn, int(row))
+        axes.text(1.02, place, duration(middle / _NS) if value == "token_ns" else f"{middle:.3g} GB/s", **at)
+    ends = (own[value] - own[f"{value}_low"]).clip(lower=0), (own[f"{value}_high"] - own[value]).clip(lower=0)
+    axes.errorbar(own[value], range(len(own)), xerr=ends, fmt="none", color=INK, elinewidth=1, capsize=2.5)
+    axes.set_yticks(range(len(own)), own["label"])
+    axes.set_ylim(len(own) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+
+
+def _each(own: pd.DataFrame, *names: str) -> Iterator[tuple]:
+    return zip(*(own[name] for name in names), strict=True)
+
+
+def _witnesses(axes: Axes, own: pd.DataFrame) -> None:
+    places = range(len(own))
+    axes.plot(own["copy_gbps"], places, "D", ms=6, color=INK, mfc=PAPER, zorder=4)
+    axes.plot(own["copy_nt_gbps"], places, "D", ms=6, color=INK, zorder=4)
+
+
+def _legend(rows: pd.DataFrame) -> list[Line2D]:
+    if rows[["copy_gbps", "copy_nt_gbps"]].isna().all(axis=None):
+        return []
+    marks = {"copy by ordinary stores": PAPER, "copy by non-temporal stores": INK}
+    return [Line2D([], [], color=INK, ls="", marker="D", ms=6, mfc=fill, label=label) for label, fill in marks.items()]

@@ -1,0 +1,21 @@
+"""What a report is of."""
+
+from kvbench.analysis.findings import Findings
+from kvbench.model import Machine
+from kvbench.store import Manifest
+from kvbench.units import counted
+
+
+def machine_name(machine: Machine) -> str:
+    fact = machine.facts.get("brand")
+    return str(fact.value) if fact and fact.value else "a machine without a name"
+
+
+def title(machine: Machine) -> str:
+    return f"Decode attention on {machine_name(machine)}"
+
+
+def subtitle(found: Findings, manifest: Manifest) -> str:
+    launches = counted(int(found.samples["launch"].nunique()), "launch")
+    made = f"{counted(len(found.points), 'point')} in {launches}"
+    return f"{manifest.suite}: {manifest.question} {made}; run {found.run}, {manifest.created}."

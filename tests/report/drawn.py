@@ -1,0 +1,73 @@
+"""Figures of made-up runs, drawn as they are for a page, and what all of them must keep to."""
+
+import math
+import re
+from dataclasses import replace
+from functools import cache
+
+import pandas as pd
+from matplotlib import pyplot as plt
+
+from kvbench.analysis.findings import Findings, findings
+from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES, Look, styled, svg
+from tests.made_run import DECODE, MACHINE, RUN, STORE, failed, probe, visit
+
+RATES = {"point": [8.0, 8.0], "twin": [10.0, 10.0], "twin_ahead": [9.0, 9.0], "core": [16.0, 16.0]}
+STORES = {"point": [8.0, 8.0], "copy": [10.0, 10.0], "copy_nt": [16.0, 16.0]}
+APPEND = replace(STORE, op="append")
+
+# Runs that have little to show.
+BARE = {
+    "no record": [],
+    "probes alone": [probe(0, 20.0)],
+    "all failed": [failed(0), failed(1), failed(0, STORE)],
+    "one point, one launch": [visit(0, {"point": [8.0]})],
+    "one store, one launch": [visit(0, {"point": [8.0]}, STORE)],
+    "one append, one launch": [visit(0, {"point": [8.0]}, APPEND)],
+    "one of two failed": [visit(0, RATES), failed(0, replace(DECODE, layout="paged")), probe(0, 20.0)],
+    "two launches": [visit(n, RATES) for n in range(2)] + [probe(n, 20.0) for n in range(2)],
+}
+
+
+@cache
+def bare(name: str) -> Findings:
+    return found_in(BARE[name])
+
+
+def unknown(found: Findings) -> Findings:
+    """The same points, of which no number is known."""
+    points = found.points
+    numbers = points.select_dtypes("float64").columns
+    return replace(found, points=points.assign(**dict.fromkeys(numbers, math.nan), unstable=pd.NA, outliers=pd.NA))
+
+
+def found_in(records, machine=MACHINE) -> Findings:
+    return findings(RUN, records, machine)
+
+
+def drawn(make, found):
+    """The figure that `make` makes of what was found, and its text as SVG: "" where it says why there is nothing."""
+    figure = make(found, Look(found.points))
+    assert figure.table.empty is False or figure.missing
+    assert not re.search(r"\b(nan|None|NA)\b", f"{figure.title} {figure.about} {figure.missing}")
+    if figure.missing:
+        assert re.search(r"[Nn]o .*: run kvbench sweep \w+", figure.missing)
+        return figure, ""
+    with styled():
+        canvas = figure.draw(figure.table)
+        text = svg(canvas, figure.name)
+    plt.close(canvas)
+    for words in re.findall(r"<text[^>]*>([^<]*)</text>", text):
+        assert not re.search(r"\b(nan|None|NA|inf)\b", words), words
+    return figure, text
+
+
+def tagged(text):
+    """Rows of the points' table that some mark shows."""
+    return {int(row) for row in re.findall(r'data-point="(\d+)"', text)}
+
+
+def strange_colours(text):
+    """Those that a dark page would not replace."""
+    known = {INK, FAINT, GRID, PAPER, *COLOURS, *SHADES}
+    return {colour for colour in re.findall(r"#[0-9a-f]{6}\b", text)} - known

@@ -1,0 +1,60 @@
+"""What more threads bring: the series that are shown, their knee and their best."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from kvbench.report.figures.saturation import MOST, saturation
+from tests.made_run import DECODE, READ, probe, visit
+from tests.report.drawn import BARE, bare, drawn, found_in, strange_colours, tagged, unknown
+
+
+def series(rates, point=DECODE):
+    """One launch: a rate for each number of threads from one on."""
+    for threads, rate in enumerate(rates, start=1):
+        cpus = tuple(range(threads))
+        yield visit(0, {"point": [rate], "twin": [rate + 1]}, replace(point, cpus=cpus))
+        yield probe(0, rate + 2, replace(READ, cpus=cpus))
+
+
+def test_the_knee_and_the_best():
+    figure, text = drawn(saturation, found_in([*series([5.0, 9.2, 10.0, 8.0])]))
+    rows = figure.table
+    assert list(rows["threads"]) == [1, 2, 3, 4]
+    assert list(rows["gbps"]) == pytest.approx([5.0, 9.2, 10.0, 8.0])
+    assert list(rows["twin_gbps"]) == pytest.approx([6.0, 10.2, 11.0, 9.0])
+    assert list(rows["ceiling_gbps"]) == pytest.approx([7.0, 11.2, 12.0, 10.0])
+    assert list(rows["knee"]) == [False, True, False, False] and list(rows["best"]) == [False, False, True, False]
+    assert tagged(text) == set(rows["row"]) and not strange_colours(text)
+    assert text.count("★") == 1
+    ticks = [int(words) for words in re.findall(r"<text[^>]*>(\d+)</text>", text)]
+    assert {1, 2, 3, 4} <= set(ticks)
+
+
+def test_rows_are_those_of_the_points():
+    found = found_in([*series([5.0, 9.2])])
+    for row in drawn(saturation, found)[0].table.itertuples():
+        assert found.points.loc[row.row, "name"] == row.name
+
+
+def test_series_of_most_thread_counts_and_of_every_kind_are_shown():
+    many = [replace(DECODE, layout=f"layout{i}") for i in range(MOST + 3)]
+    other, long = replace(DECODE, dtype="f32"), replace(DECODE, layout="long")
+    records = [record for point in [*many, other] for record in series([5.0, 8.0], point)]
+    figure, _ = drawn(saturation, found_in([*records, *series([5.0, 8.0, 9.0], long)]))
+    assert figure.table["series"].nunique() == MOST
+    assert "long" in set(figure.table["layout"]) and "f32" in set(figure.table["dtype"])
+    assert f"{MOST} of {MOST + 5} series are shown" in figure.about
+
+
+def test_two_placements_of_as_many_threads_are_two_marks():
+    records = [*series([5.0, 9.0]), visit(0, {"point": [7.0]}, replace(DECODE, cpus=(0, 2)))]
+    figure, text = drawn(saturation, found_in(records))
+    assert list(figure.table["threads"]) == [1, 2, 2] and len(tagged(text)) == 3
+
+
+@pytest.mark.parametrize("name", BARE)
+def test_little_to_show(name):
+    drawn(saturation, bare(name))
+    drawn(saturation, unknown(bare(name)))
