@@ -117,6 +117,17 @@ def test_of_points_that_the_core_limits_the_best_is_told():
     assert "clearest head f16 t=512: 16 GB/s" in said(records)["l3"]
 
 
+def test_points_that_the_core_limits_do_not_hide_what_others_settle():
+    """One point alone may look otherwise by chance."""
+    limited = [rated(10.0, at(64 << n, residency="hot"), core=10.2, **INSIDE) for n in range(4)]
+    records = reads() + sum(limited, []) + rated(50.0, HOT, **INSIDE)
+    assert said(records)["l3"].startswith(f"{QUESTION} Not shown, for the cores are the limit before L3 is, at 4 of 5 ")
+    records += rated(60.0, at(1024, residency="hot", dtype="f32"), **INSIDE)
+    found = said(records)["l3"]
+    assert found.startswith(f"{QUESTION} Yes, where the cores allow it, at 2 of 6 points, limited by the cores at 4; ")
+    assert "60 GB/s against 20 of plain reads from memory" in found
+
+
 def test_what_was_not_tested_is_said():
     found = said([])
     assert found == {

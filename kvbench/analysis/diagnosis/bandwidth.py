@@ -9,6 +9,7 @@ from kvbench.model import Machine
 from kvbench.regime import suggestion
 from kvbench.units import counted
 
+_SEVERAL = 2  # points: of many that the core limits, one may look otherwise by chance
 _NO_CACHES = "no cache size of this machine is known"
 _PLAIN = {
     CONFIRMED: "yes",
@@ -42,7 +43,7 @@ def memory(points: pd.DataFrame) -> str:
 
 
 def l3(points: pd.DataFrame, machine: Machine) -> str:
-    """What most of the points in L3 say, and the clearest of these."""
+    """What the points in L3 say, and the clearest of those that say so."""
     question = "Is a layer's slice that fits the L3 cache read faster than memory?"
     decodes = _decodes(points)
     inside = decodes[(decodes["regime"] == "L3") & ~decodes["l3"].isin(["", PRIVATE])]
@@ -50,15 +51,21 @@ def l3(points: pd.DataFrame, machine: Machine) -> str:
         closed = suggestion(machine, machine.allowed).removeprefix("not testable: ").replace("not", "it is not", 1)
         return f"{question} Not tested: {_why_not(decodes, closed or _elsewhere(decodes))}."
     counts = inside["l3"].value_counts()
-    word = str(counts.index[0])
+    word = _leading(counts)
     row = clearest(inside[inside["l3"] == word])
     others = "".join(
         f", {_SHORT.get(str(other), other)} at {count}" for other, count in counts.items() if other != word
     )
-    plain = _PLAIN.get(word, word)
-    said = f"{question} {plain[0].upper()}{plain[1:]}, at {counts.iloc[0]} of {counted(len(inside), 'point')}{others}"
+    plain = _PLAIN.get(word, word) + (", where the cores allow it" if word == CONFIRMED and CORE in counts else "")
+    said = f"{question} {plain[0].upper()}{plain[1:]}, at {counts[word]} of {counted(len(inside), 'point')}{others}"
     doubt = "; the size of L3 is in doubt" if (inside["regime_confidence"] != "high").any() else ""
     return f"{said}; {_example(row, word)}{doubt}."
+
+
+def _leading(counts: pd.Series) -> str:
+    """The word of most points; but those that the core limits say nothing against what several others settle."""
+    settled = counts[counts.index.isin([CONFIRMED, REFUTED])]
+    return str((settled if len(settled) and settled.iloc[0] >= _SEVERAL else counts).index[0])
 
 
 def _elsewhere(decodes: pd.DataFrame) -> str:
