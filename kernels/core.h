@@ -197,10 +197,10 @@ int32_t kvb_check_probe(const kvb_probe *args, int32_t threads);
 int32_t kvb_check_isa(int32_t isa);
 int32_t kvb_check_threads(int32_t threads);
 
-/* traffic.c */
-void kvb_traffic_decode(const kvb_decode *args, kvb_traffic *traffic);
-void kvb_traffic_twin(const kvb_decode *args, kvb_traffic *traffic);
-void kvb_traffic_store(const kvb_store *args, kvb_traffic *traffic);
+/* traffic.c: a code where memory to count with is lacking */
+int32_t kvb_traffic_decode(const kvb_decode *args, kvb_traffic *traffic);
+int32_t kvb_traffic_twin(const kvb_decode *args, kvb_traffic *traffic);
+int32_t kvb_traffic_store(const kvb_store *args, kvb_traffic *traffic);
 void kvb_traffic_probe(const kvb_probe *args, kvb_traffic *traffic);
 
 #pragma GCC visibility pop

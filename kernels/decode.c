@@ -250,11 +250,11 @@ int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **out)
     task->task.dispose = dispose;
     task->task.stages = args->stages && args->variant != VARIANT_PERHEAD;
     code = prepare(task);
+    code = code ? code : kvb_traffic_decode(&task->args, &task->task.traffic);
     if (code) {
         kvb_task_free(&task->task);
         return code;
     }
-    kvb_traffic_decode(&task->args, &task->task.traffic);
     *out = &task->task;
     return KVB_OK;
 }

@@ -125,7 +125,11 @@ int32_t kvb_task_bulk(const kvb_store *args, int32_t threads, kvb_task **out)
     task->task.ready = ready;
     task->task.work = work;
     task->task.finish = args->advance ? advance : NULL;
-    kvb_traffic_store(args, &task->task.traffic);
+    code = kvb_traffic_store(args, &task->task.traffic);
+    if (code) {
+        kvb_task_free(&task->task);
+        return code;
+    }
     *out = &task->task;
     return KVB_OK;
 }

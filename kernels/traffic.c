@@ -1,21 +1,34 @@
-/* Bytes and FLOPs, each counted once and here. */
+/* Bytes and FLOPs, each counted once and here. Buffers count as if each began on a line. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "core.h"
 
-/* Lines that `count` consecutive objects of `bytes` touch when they lie `stride` apart from a line's start. */
-static double lines_of(int64_t count, int64_t bytes, int64_t stride)
+/* What one pass touches of a cache: the rows of a decode, or those of a store. */
+typedef struct touched {
+    const kvb_cache *cache;
+    const kvb_decode *decode; /* one of the two is null */
+    const kvb_store *store;
+} touched;
+
+/* Tokens of a sequence, from `first` to before `end`. A ring keeps the last ones that it is given. */
+static void tokens_of(const touched *t, int64_t seq, int64_t *first, int64_t *end)
 {
-    if (stride >= LINE)
-        return (double)count * (double)(round_up(bytes, LINE) / LINE);
-    return (double)((count * stride + LINE - 1) / LINE);
+    if (t->decode) {
+        kvb_attended(t->decode, seq, first, end);
+        return;
+    }
+    *end = t->cache->lengths[seq] + t->store->tokens;
+    *first = *end - (t->cache->ring ? at_most(t->store->tokens, t->cache->capacity) : t->store->tokens);
 }
 
-/* Tokens that all sequences of a decode attend to, together. */
-static double attended(const kvb_decode *a)
+/* Tokens of all sequences together. */
+static double attended(const touched *t)
 {
     double tokens = 0.0;
-    for (int64_t b = 0; b < a->cache->batch; b++) {
+    for (int64_t b = 0; b < t->cache->batch; b++) {
         int64_t first, end;
-        kvb_attended(a, b, &first, &end);
+        tokens_of(t, b, &first, &end);
         tokens += (double)(end - first);
     }
     return tokens;
@@ -25,18 +38,89 @@ static double scale_bytes(const kvb_cache *c) { return kvb_formats[c->dtype].sca
 
 static double payload(const kvb_cache *c) { return (double)(c->head_dim * kvb_formats[c->dtype].element_bytes); }
 
-static double table_bytes(const kvb_decode *a)
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
+
+/* Lines of bytes from .. to that no earlier call has counted. Calls go upwards; `next` starts as 0. */
+static double lines_on(int64_t from, int64_t to, int64_t *next)
 {
-    const kvb_cache *c = a->cache;
-    double entries = 0.0;
+    int64_t first = at_least(*next, from / LINE), end = (to + LINE - 1) / LINE;
+    if (from >= to || end <= first)
+        return 0.0;
+    *next = end;
+    return (double)(end - first);
+}
+
+/* Lines of a buffer that is walked as a whole. */
+static double lines_in(double bytes) { return (double)(((int64_t)bytes + LINE - 1) / LINE); }
+
+/* Mark the lines of a scale plane that one sequence and KV head touches. */
+static void mark(const touched *t, int64_t seq, int64_t head, uint8_t *marks)
+{
+    int64_t first, end, rows[TILE], scales[TILE];
+    tokens_of(t, seq, &first, &end);
+    for (int64_t at = first; at < end; at += TILE) {
+        int64_t count = at_most(TILE, end - at);
+        kvb_offsets(t->cache, seq, head, at, count, rows, scales);
+        for (int64_t i = 0; i < count; i++)
+            if (rows[i] >= 0)
+                marks[scales[i] / LINE] = 1;
+    }
+}
+
+/* Lines of one scale plane. Neighbours share them, whichever head, block or sequence they are of, and blocks lie in any
+ * order: so each is marked. */
+static int32_t scale_lines(const touched *t, double *lines)
+{
+    const kvb_cache *c = t->cache;
+    *lines = 0.0;
+    if (!kvb_formats[c->dtype].scaled)
+        return KVB_OK;
+    int64_t all = round_up(c->scale_plane_bytes, LINE) / LINE;
+    uint8_t *marks = calloc((size_t)all, 1);
+    if (!marks)
+        return kvb_fail(KVB_NO_MEMORY, "no memory to count the lines of scales");
+    for (int64_t b = 0; b < c->batch; b++)
+        for (int64_t h = 0; h < c->kv_heads; h++)
+            mark(t, b, h, marks);
+    for (int64_t i = 0; i < all; i++)
+        *lines += marks[i];
+    free(marks);
+    return KVB_OK;
+}
+
+/* ---- the page table --------------------------------------------------------------------------------------------- */
+
+/* Entries of slots first .. end of one sequence, and their lines. */
+static double entries(const kvb_cache *c, int64_t seq, int64_t first, int64_t end, int64_t *next, double *lines)
+{
+    if (end <= first)
+        return 0.0;
+    int64_t from = seq * c->table_stride + first / c->block_tokens;
+    int64_t to = seq * c->table_stride + (end - 1) / c->block_tokens + 1;
+    *lines += lines_on(from * (int64_t)sizeof *c->table, to * (int64_t)sizeof *c->table, next);
+    return (double)(to - from);
+}
+
+/* Bytes of the entries that a decode needs, and the lines they lie in. */
+static double table_bytes(const touched *t, double *lines)
+{
+    const kvb_cache *c = t->cache;
+    double count = 0.0;
+    int64_t next = 0;
+    *lines = 0.0;
     for (int64_t b = 0; kvb_layouts[c->layout].paged && b < c->batch; b++) {
         int64_t first, end;
-        kvb_attended(a, b, &first, &end);
-        if (end > first)
-            entries += (double)((end - 1) / c->block_tokens - first / c->block_tokens + 1);
+        tokens_of(t, b, &first, &end);
+        int64_t slot = c->ring ? first % c->capacity : first, last = slot + end - first;
+        int64_t wrapped = at_least(0, last - c->capacity); /* slots at the front of a ring */
+        int64_t joint = wrapped && (wrapped - 1) / c->block_tokens == slot / c->block_tokens;
+        count += entries(c, b, 0, wrapped, &next, lines) - (double)joint;
+        count += entries(c, b, slot, at_most(last, c->capacity), &next, lines);
     }
-    return entries * sizeof(int32_t);
+    return count * sizeof *c->table;
 }
+
+/* ---- decode and its twin ---------------------------------------------------------------------------------------- */
 
 /* Times that a K or V row is loaded: once per pass over the group's heads; a converted row is loaded once. */
 static double walks(const kvb_decode *a)
@@ -49,58 +133,102 @@ static double walks(const kvb_decode *a)
     return (double)((group + pass - 1) / pass);
 }
 
-static void count_rows(const kvb_decode *a, kvb_traffic *t)
+/* Times that a scale is loaded: with each tile, for all heads of the group. */
+static double scale_walks(const kvb_decode *a)
 {
-    const kvb_cache *c = a->cache;
-    double rows = attended(a) * (double)c->kv_heads;
-    double scale_lines = 0.0;
-    for (int64_t b = 0; kvb_formats[c->dtype].scaled && b < c->batch; b++) {
-        int64_t first, end;
-        kvb_attended(a, b, &first, &end);
-        int64_t run = kvb_heads_inner(c) ? (end - first) * c->kv_heads : end - first;
-        scale_lines += lines_of(run, kvb_scale_bytes[c->scale], kvb_scale_bytes[c->scale]) *
-                       (double)(kvb_heads_inner(c) ? 1 : c->kv_heads);
-    }
-    t->kv = 2.0 * rows * payload(c);
-    t->scales = 2.0 * rows * scale_bytes(c);
-    t->table = table_bytes(a);
-    t->line = 2.0 * LINE * (rows * (double)(c->row_bytes / LINE) + scale_lines) + t->table;
+    if (a->variant == VARIANT_PERHEAD)
+        return (double)(a->q_heads / a->cache->kv_heads);
+    return a->variant == VARIANT_TWOPASS ? 3.0 : 1.0; /* twopass: scores, softmax, sums */
 }
 
-void kvb_traffic_twin(const kvb_decode *a, kvb_traffic *t)
+static int32_t count_rows(const kvb_decode *a, kvb_traffic *t)
 {
-    *t = (kvb_traffic){0};
-    count_rows(a, t);
+    const kvb_cache *c = a->cache;
+    const touched all = {.cache = c, .decode = a};
+    double rows = attended(&all) * (double)c->kv_heads, of_scales, of_table;
+    int32_t code = scale_lines(&all, &of_scales);
+    *t = (kvb_traffic){.kv = 2.0 * rows * payload(c), .scales = 2.0 * rows * scale_bytes(c)};
+    t->table = table_bytes(&all, &of_table);
+    t->line = LINE * (2.0 * (rows * (double)(c->row_bytes / LINE) + of_scales) + of_table);
+    return code;
+}
+
+int32_t kvb_traffic_twin(const kvb_decode *a, kvb_traffic *t)
+{
+    int32_t code = count_rows(a, t);
     t->compulsory = t->kv + t->scales + t->table;
     t->issued = t->compulsory;
+    return code;
 }
 
-void kvb_traffic_decode(const kvb_decode *a, kvb_traffic *t)
+int32_t kvb_traffic_decode(const kvb_decode *a, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;
-    double ends = 2.0 * (double)(c->batch * a->q_heads * c->head_dim) * sizeof(float); /* q and out */
-    *t = (kvb_traffic){0};
-    count_rows(a, t);
-    t->flops = 4.0 * attended(a) * (double)(a->q_heads * c->head_dim);
-    t->compulsory = t->kv + t->scales + t->table + ends;
-    t->issued = (t->kv + t->scales) * walks(a) + t->table + ends;
-    t->line += ends;
+    double vector = (double)(c->batch * a->q_heads * c->head_dim); /* elements of q, and of out */
+    int32_t code = count_rows(a, t);
+    t->flops = 4.0 * attended(&(touched){.cache = c, .decode = a}) * (double)(a->q_heads * c->head_dim);
+    t->compulsory = t->kv + t->scales + t->table + 2.0 * vector * sizeof *a->q;
+    t->issued = t->kv * walks(a) + t->scales * scale_walks(a) + t->table + 2.0 * vector * sizeof *a->q;
+    t->line += 2.0 * LINE * lines_in(vector * sizeof *a->q);
     t->ai = t->compulsory > 0.0 ? t->flops / t->compulsory : 0.0;
+    return code;
 }
 
-/* Stores count what they are given and what they keep; padding is in `line` only. */
-void kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
+/* ---- stores ----------------------------------------------------------------------------------------------------- */
+
+/* How many of a sequence's tokens first .. end are kept, which the table may leave out; kept[i]: whether first + i is. */
+static int64_t kept_tokens(const kvb_cache *c, int64_t seq, int64_t first, int64_t end, uint8_t *kept)
+{
+    int64_t row, count = 0;
+    for (int64_t i = 0; i < end - first; i++) {
+        kvb_offsets(c, seq, 0, first + i, 1, &row, NULL);
+        kept[i] = row >= 0;
+        count += kept[i];
+    }
+    return count;
+}
+
+/* Lines of the source rows of the last `count` tokens of one sequence, in the order in which they lie. */
+static double source_lines(const kvb_store *a, int64_t seq, const uint8_t *kept, int64_t count, int64_t *next)
+{
+    int64_t turns = a->head_major ? a->cache->kv_heads : 1;
+    int64_t bytes = a->cache->kv_heads / turns * a->cache->head_dim * (int64_t)sizeof *a->k;
+    double lines = 0.0;
+    for (int64_t turn = 0; turn < turns; turn++)
+        for (int64_t i = 0; i < count; i++) {
+            int64_t at = (seq * turns + turn + 1) * a->tokens - count + i;
+            if (kept[i])
+                lines += lines_on(at * bytes, (at + 1) * bytes, next);
+        }
+    return lines;
+}
+
+/* Stores count the rows that they keep, and what those are made from; padding is in `issued` and `line`. */
+int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;
-    double rows = (double)(c->batch * a->tokens * c->kv_heads), source = rows * (double)c->head_dim * sizeof(float);
-    *t = (kvb_traffic){0};
-    t->kv = 2.0 * rows * payload(c);
-    t->scales = 2.0 * rows * scale_bytes(c);
-    t->compulsory = t->kv + t->scales + 2.0 * source;
-    t->issued = 2.0 * rows * (double)c->row_bytes + t->scales + 2.0 * source;
-    t->line = 2.0 * rows * (double)c->row_bytes + 2.0 * source +
-              2.0 * LINE * (kvb_formats[c->dtype].scaled ? rows : 0.0);
+    const touched all = {.cache = c, .store = a};
+    double rows = 0.0, of_source = 0.0, of_scales, reads = kvb_formats[c->dtype].scaled ? 2.0 : 1.0; /* scale, codes */
+    int64_t next = 0;
+    uint8_t *kept = malloc((size_t)at_most(a->tokens, c->capacity));
+    if (!kept)
+        return kvb_fail(KVB_NO_MEMORY, "no memory to count %lld tokens", (long long)a->tokens);
+    for (int64_t b = 0, first, end; b < c->batch; b++) {
+        tokens_of(&all, b, &first, &end);
+        rows += (double)(kept_tokens(c, b, first, end, kept) * c->kv_heads);
+        of_source += source_lines(a, b, kept, end - first, &next);
+    }
+    free(kept);
+    int32_t code = scale_lines(&all, &of_scales);
+    double source = 2.0 * rows * (double)c->head_dim * sizeof *a->k;
+    *t = (kvb_traffic){.kv = 2.0 * rows * payload(c), .scales = 2.0 * rows * scale_bytes(c)};
+    t->compulsory = t->kv + t->scales + source;
+    t->issued = 2.0 * rows * (double)c->row_bytes + t->scales + reads * source;
+    t->line = 2.0 * (rows * (double)c->row_bytes + LINE * (of_scales + of_source));
+    return code;
 }
+
+/* ---- probes ----------------------------------------------------------------------------------------------------- */
 
 void kvb_traffic_probe(const kvb_probe *a, kvb_traffic *t)
 {

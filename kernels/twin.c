@@ -117,6 +117,7 @@ static int32_t make(const kvb_decode *args, int32_t threads, int64_t scratch_byt
     task->task.dispose = dispose;
     task->task.scratch_bytes = scratch_bytes;
     int32_t code = kvb_plan_make(&task->args, threads, &task->plan);
+    code = code ? code : kvb_traffic_twin(&task->args, &task->task.traffic);
     if (code) {
         kvb_task_free(&task->task);
         return code;
@@ -135,7 +136,6 @@ int32_t kvb_task_twin(const kvb_decode *args, int32_t threads, kvb_task **out)
     if (code)
         return code;
     task->task.work = read_rows;
-    kvb_traffic_twin(args, &task->task.traffic);
     *out = &task->task;
     return KVB_OK;
 }
@@ -153,7 +153,6 @@ int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kv
         return code;
     task->seed = seed;
     task->task.work = fill_rows;
-    kvb_traffic_twin(&flash, &task->task.traffic);
     *out = &task->task;
     return KVB_OK;
 }

@@ -7,6 +7,9 @@ from functools import cache
 import pytest
 
 from kvbench.analysis import frames
+from kvbench.analysis.diagnosis.bandwidth import l3
+from kvbench.analysis.findings import findings
+from kvbench.analysis.names import short_names
 from tests.planted import KIB, MIB, PLANTS, machine
 
 SEEDS = range(20)
@@ -37,6 +40,43 @@ def test_words(name):
     honest = sum(found[word] for word in (plant.word, *plant.allowed))
     assert honest >= RIGHT * found.total(), found
     assert found[plant.word] >= (0.5 if plant.allowed else RIGHT) * found.total(), found
+
+
+ANSWERS = {
+    "confirmed": "Yes, at ",
+    "refuted": "No, at ",
+    "core-bound": "Not shown, for the cores are the limit",
+    "private-cache": "Not tested: none lies in L3",
+    "not testable": "Cannot be told, at ",
+    "unstable": "Undecided, ",
+}
+UNTESTED = {
+    "private caches hold more than L3": "Not tested: it is not testable at 8 threads; try --threads 3",
+    "L3 unknown": "Not tested: no L3 is known",
+    "no cache known": "Not tested: no cache size of this machine is known",
+}
+QUESTION = "Is a layer's slice that fits the L3 cache read faster than memory? "
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_sentences(name):
+    """The answer of each run, over all seeds: never the opposite, in 95 % the right one or an honest doubt."""
+    plant, host = PLANTS[name], machine(PLANTS[name].host)
+    tables = [points(name, seed) for seed in SEEDS]
+    told = [l3(table.assign(short=short_names(table)), host) for table in tables]
+    assert all(sentence.startswith(QUESTION) for sentence in told)
+    answers = [sentence.removeprefix(QUESTION) for sentence in told]
+    assert not [answer for answer in answers for word in plant.never if ANSWERS[word] in answer]
+    honest = (UNTESTED.get(name) or ANSWERS[plant.word], *(ANSWERS[word] for word in plant.allowed))
+    assert sum(answer.startswith(honest) for answer in answers) >= RIGHT * len(answers), answers
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_the_diagnosis_has_that_sentence(name):
+    plant = PLANTS[name]
+    found = findings("planted", plant.records(1), machine(plant.host)).diagnosis
+    (sentence,) = [sentence.text for sentence in found if sentence.topic == "l3"]
+    assert (UNTESTED.get(name) or ANSWERS[plant.word]) in sentence or plant.allowed
 
 
 @pytest.mark.parametrize("name", PLANTS)

@@ -1,0 +1,93 @@
+/* lines LAYOUT DTYPE KV_HEADS GROUP HEAD_DIM CONTEXT RUNS: for a simulator of caches to count.
+ *
+ * One cache of CONTEXT tokens is filled, then thrown out of every cache, then decoded RUNS times (0 or 1) by the scalar
+ * tier. What 1 run misses beyond what 0 runs do are the lines that a decode touches. Prints how many it should be. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kvbench.h"
+
+enum { SWEEP = 4 << 20 }; /* bytes: several times the simulated last level */
+
+static int32_t word(const char *list, const char *wanted)
+{
+    for (int32_t i = 0; kvb_word(list, i); i++)
+        if (!strcmp(kvb_word(list, i), wanted))
+            return i;
+    fprintf(stderr, "lines: no %s is called %s\n", list, wanted);
+    exit(2);
+}
+
+static void must(int32_t code)
+{
+    if (code) {
+        fprintf(stderr, "lines: %s\n", kvb_message());
+        exit(2);
+    }
+}
+
+static void *need(size_t bytes)
+{
+    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!memory)
+        exit(2);
+    memset(memory, 1, (bytes + 63) / 64 * 64);
+    return memory;
+}
+
+/* Plan and bind a cache over memory of its own: every token stored, and where there is a table, blocks from the last
+ * one back. */
+static kvb_cache planned(char **argv)
+{
+    kvb_cache c = {.layout = word("layout", argv[1]), .dtype = word("dtype", argv[2]), .batch = 1,
+                   .kv_heads = atoi(argv[3]), .head_dim = atoi(argv[5]), .capacity = atoi(argv[6]),
+                   .block_tokens = 16, .blocks = (atoi(argv[6]) + 15) / 16};
+    must(kvb_cache_plan(&c));
+    must(kvb_cache_bind(&c, need((size_t)c.bytes)));
+    int32_t *table = need((size_t)c.blocks * sizeof *table);
+    for (int64_t i = 0; i < c.blocks; i++)
+        table[i] = (int32_t)(c.blocks - 1 - i);
+    c.table = table;
+    c.lengths = need(sizeof *c.lengths);
+    c.lengths[0] = c.capacity;
+    return c;
+}
+
+static void run(kvb_team *team, kvb_task *task)
+{
+    kvb_run_times times = {0};
+    must(kvb_run(team, &task, 1, 1, NULL, &times));
+}
+
+static void sweep(const volatile char *buffer)
+{
+    for (size_t at = 0; at < SWEEP; at += 64)
+        (void)buffer[at];
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 8)
+        return 2;
+    kvb_cache cache = planned(argv);
+    int64_t q_heads = cache.kv_heads * atoi(argv[4]);
+    size_t vector = (size_t)(q_heads * cache.head_dim) * sizeof(float);
+    kvb_decode args = {.cache = &cache, .q = need(vector), .out = need(vector), .q_heads = q_heads,
+                       .variant = word("variant", "flash"), .isa = word("isa", "scalar"),
+                       .prefetch = word("prefetch", "off")};
+    kvb_team *team;
+    kvb_task *fill, *decode;
+    kvb_traffic traffic;
+    must(kvb_team_open(NULL, 1, &team));
+    must(kvb_task_fill(&args, 1, 1, &fill));
+    must(kvb_task_decode(&args, 1, &decode));
+    must(kvb_task_traffic(decode, &traffic));
+    char *buffer = need(SWEEP);
+    run(team, fill);
+    sweep(buffer);
+    for (int i = 0; i < atoi(argv[7]); i++)
+        run(team, decode);
+    printf("%.0f\n", traffic.line / 64);
+    return 0;
+}

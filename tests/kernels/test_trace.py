@@ -1,0 +1,115 @@
+"""Bytes, lines and FLOPs of random shapes, against a trace of every address that a pass touches.
+
+compulsory   different bytes: K and V rows and scales that are attended to, page table entries, q and out.
+             A store: rows that are kept without their padding, their scales, and the float32 rows they are made from.
+issued       bytes that loads and stores ask for: rows and scales once for each time that the variant walks them (beyond
+             it a tile or vector is rounded up, which is not counted), the rest as in compulsory. A store writes whole
+             rows, and reads what it takes scales of twice.
+line         different 64-byte lines of all that, times 64.
+flops        a multiply and an add of every element of every row, for QK and again for PV, for each query head.
+"""
+
+import numpy as np
+import pytest
+
+from tests import trace
+from tests.cases import Words, between, chance, draw_lengths, draw_table, pick
+from tests.kernels.test_traffic import traffic
+from tests.oracle import Shape
+from tests.raw import Bound, decode_args, store_args
+
+SHAPES, SEED = 200, 5
+BUDGET = 20_000  # elements of K, about: each is listed by itself
+HEADS = 8  # query heads that the scalar tier serves with one load of a row
+CACHED = ("k", "v", "k_scale", "v_scale")
+
+
+def draw_shape(rng, words: Words) -> tuple[Shape, int]:
+    """And the most tokens that a sequence holds."""
+    ring, block, batch = chance(rng, 0.2), pick(rng, (1, 3, 8, 16, 24, 33)), pick(rng, (1, 1, 2, 3, 4))
+    kv_heads = pick(rng, (1, 2, 3, 4, 5))
+    head_dim = pick(rng, (16, 32, 64, 80, 128, between(rng, 1, 150)))
+    tokens = min(between(rng, 1, 90), max(9, BUDGET // (batch * kv_heads * head_dim)))
+    capacity = max(1, int(tokens * rng.uniform(0.3, 1.2))) if ring else tokens + pick(rng, (0, 0, 1, 5, 40))
+    shape = Shape(
+        layout=pick(rng, words.layout), inner=pick(rng, words.inner), dtype=pick(rng, words.dtype),
+        scale=pick(rng, words.scale), batch=batch, kv_heads=kv_heads, capacity=capacity, ring=ring,
+        head_dim=head_dim, block_tokens=block,
+        blocks=batch * -(-capacity // block) + between(rng, 0, 3), pad=64 * pick(rng, (0, 0, 1, 5)),
+    )  # fmt: skip
+    return shape, tokens
+
+
+def schedule(variant: str, dtype: str, group: int) -> tuple[int, int]:
+    """How a variant walks: query heads that share a load of a row, and loads of a scale."""
+    if variant == "perhead":
+        return 1, group
+    converted = variant == "flash" and dtype != "f32" and group > HEADS  # once, for all of the group
+    return group if converted else HEADS, 3 if variant == "twopass" else 1
+
+
+def check(found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int) -> None:
+    assert found.compulsory == compulsory
+    assert found.issued == traced.issued
+    assert found.line == trace.LINE * traced.lines_in(*regions)
+    assert found.flops == traced.flops
+    assert found.ai == traced.flops / compulsory
+
+
+@pytest.mark.parametrize("index", range(SHAPES))
+def test_decode_and_twin(raw, index):
+    rng, words = np.random.default_rng([SEED, index]), Words.of(raw)
+    shape, tokens = draw_shape(rng, words)
+    group, variant = between(rng, 1, 16), pick(rng, words.variant)
+    lengths = draw_lengths(rng, shape.batch, tokens)
+    window = between(rng, 1, shape.capacity) if shape.ring or chance(rng, 0.4) else 0
+    table = draw_table(rng, shape) if shape.layout == "paged" else None
+    q = np.zeros((shape.batch, shape.kv_heads * group, shape.head_dim), np.float32)
+    with Bound(raw, shape, lengths, table) as bound:
+        args = decode_args(raw, bound, q, q.copy(), "scalar", variant, window=window)
+        found, twin = traffic(raw, "decode", args), traffic(raw, "twin", args)
+    walk = schedule(variant, shape.dtype, group)
+    traced = trace.decode(shape, table, lengths.tolist(), q.shape[1], window, *walk)
+    check(found, traced, (*CACHED, "table", "q", "out"), traced.bytes_in(*CACHED, "table", "q", "out"))
+    assert found.kv == traced.bytes_in("k", "v") and found.scales == traced.bytes_in("k_scale", "v_scale")
+    assert found.table == traced.bytes_in("table")
+    assert twin.compulsory == twin.issued == traced.bytes_in(*CACHED, "table")
+    assert twin.line == trace.LINE * traced.lines_in(*CACHED, "table")
+    assert twin.flops == 0
+
+
+@pytest.mark.parametrize("index", range(SHAPES))
+def test_stores(raw, index):
+    rng = np.random.default_rng([SEED, 1, index])
+    shape, most = draw_shape(rng, Words.of(raw))
+    op = pick(rng, ("append", "bulk"))
+    tokens = 1 if op == "append" else between(rng, 1, most if shape.ring else shape.capacity)
+    top = 3 * shape.capacity if shape.ring else shape.capacity - tokens
+    lengths = np.array([between(rng, 0, top) for _ in range(shape.batch)])
+    head_major = op == "bulk" and chance(rng, 0.5)
+    table = None
+    if shape.layout == "paged":
+        table = draw_table(rng, shape)
+        table[rng.random(table.shape) < pick(rng, (0, 0, 0.3))] = -1
+    source = np.zeros((shape.batch, tokens, shape.kv_heads, shape.head_dim), np.float32)
+    with Bound(raw, shape, lengths, table) as bound:
+        args = store_args(raw, bound, source, source, tokens, "scalar", head_major=int(head_major))
+        found = traffic(raw, op, args)
+    traced = trace.store(shape, table, lengths.tolist(), tokens, head_major)
+    scales, sources = traced.bytes_in("k_scale", "v_scale"), traced.bytes_in("k_source", "v_source")
+    kept = trace.payload(traced, shape)
+    assert (found.kv, found.scales, found.table) == (kept, scales, 0)
+    assert found.compulsory == kept + scales + sources
+    assert found.issued == traced.issued
+    assert found.line == trace.LINE * traced.lines_in(*CACHED, "k_source", "v_source")
+    assert found.flops == 0
+
+
+def test_the_trace_itself():
+    """Two tokens of one head, D = 3 of float16, worked out by hand: rows of one line, 6 bytes of it used."""
+    shape = Shape("head", "f16", batch=1, kv_heads=1, head_dim=3, capacity=2)
+    traced = trace.decode(shape, None, [2], q_heads=2, window=0, shared=2, scale_reads=1)
+    assert traced.flops == 2 * 2 * (3 + 3) * 2  # 2 query heads, 2 tokens, QK and PV, multiply and add
+    assert traced.bytes_in("k") == traced.bytes_in("v") == 2 * 6
+    assert traced.lines_in("k") == 2 and traced.lines_in("q", "out") == 2
+    assert traced.issued == 4 * 6 + 2 * 2 * 3 * 4
