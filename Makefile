@@ -8,7 +8,7 @@ COMMA := ,
 .PHONY: sweep test test-full bundle clean prerequisites check-sanitize check-neon check-emulated
 
 sweep: $(VENV)/installed
-	$(BIN)/kvbench sweep
+	$(BIN)/kvbench sweep --report
 
 test: $(VENV)/tested
 	$(BIN)/python -m pytest

@@ -49,7 +49,7 @@ def test_make_target(target):
 
 
 def test_make_sweep_runs_the_command_that_is_shown():
-    assert COMMANDS[0] == "kvbench sweep" and "$(BIN)/kvbench sweep\n" in (ROOT / "Makefile").read_text()
+    assert COMMANDS[0] == "kvbench sweep --report" and "$(BIN)/kvbench sweep --report\n" in (ROOT / "Makefile").read_text()
 
 
 @pytest.mark.parametrize("program", PYTHON)

@@ -2,6 +2,7 @@
 
 import math
 import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -59,9 +60,12 @@ class _Share(click.ParamType):
 )
 @click.option("--out", type=click.Path(path_type=Path), help="The run directory. [default: a new one below runs/]")
 @click.option("--resume", is_flag=True, help="Finish the run in --out.")
+@click.option("--report", is_flag=True, help="Write the report too, as kvbench report does.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as a JSON object.")
 @click.pass_context
-def command(ctx: click.Context, suite: str | None, out: Path | None, resume: bool, as_json: bool, **asked: Any) -> int:
+def command(
+    ctx: click.Context, suite: str | None, out: Path | None, resume: bool, report: bool, as_json: bool, **asked: Any
+) -> int:
     """Measure SUITE (default: quick) on this machine, into a run directory.
 
     SUITE is one of kvbench suites, or a path that ends in .toml. Every launch is a fresh process that visits all points
@@ -77,7 +81,7 @@ def command(ctx: click.Context, suite: str | None, out: Path | None, resume: boo
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     said = shlex.join(["kvbench", *sys.argv[1:]])
     with Session.resume(out, given) if resume else Session.begin(Options(**given), out, said) as session:
-        return _measure(session, as_json)
+        return _measure(session, as_json, report)
 
 
 def _given(ctx: click.Context, name: str) -> bool:
@@ -86,7 +90,7 @@ def _given(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
-def _measure(session: Any, as_json: bool) -> int:
+def _measure(session: Any, as_json: bool, report: bool) -> int:
     from kvbench.cli._progress import follow
 
     click.echo("\n".join(_heading(session)), err=True)
@@ -97,7 +101,7 @@ def _measure(session: Any, as_json: bool) -> int:
     except KeyboardInterrupt:
         interrupted = True
     session.finish()
-    _report(session, as_json)
+    _summarise(session, as_json, report)
     path = session.directory.path
     if interrupted:
         click.echo(f"kvbench: interrupted; to go on: kvbench sweep --out {path} --resume", err=True)
@@ -169,20 +173,34 @@ def _about() -> Callable[[Any], str]:
     return about
 
 
-def _report(session: Any, as_json: bool) -> None:
+def _summarise(session: Any, as_json: bool, report: bool) -> None:
     """What there is so far; nothing can be said of a run without records."""
     import json
 
-    from kvbench.analysis.summary import plain
+    from kvbench.analysis.summary import plain, summary
     from kvbench.report.sweep import text
     from kvbench.results import load
 
-    found = load(session.directory.path)
-    summary = found.summary()
+    run = load(session.directory.path)
+    found = run.findings()
+    page = _page(run, found) if report else ""
+    said = summary(found)
     if as_json:
-        click.echo(json.dumps(plain(summary) | {"path": str(found.path)}))
+        click.echo(json.dumps(plain(said) | {"path": str(run.path), "report": page}))
         return
-    click.echo("\n".join([*text(summary), "", *_ending(session)]))
+    last = f"report: {page}" if report else f"next: {_program()} report {shlex.quote(str(run.path))}"
+    click.echo("\n".join([*text(said), "", *_ending(session), last]))
+
+
+def _page(run: Any, found: Any) -> str:
+    from kvbench.report.write import BESIDE, write
+
+    return str(write(run.path / BESIDE, [(found, run.manifest)]))
+
+
+def _program() -> str:
+    """How to call this kvbench again from where it was called."""
+    return "kvbench" if shutil.which("kvbench") else f"{shlex.quote(sys.executable)} -m kvbench.cli"
 
 
 def _ending(session: Any) -> list[str]:
@@ -200,6 +218,4 @@ def _ending(session: Any) -> list[str]:
         *short,
         f"memory: {size(peak)} at most, {size(forecast)} forecast",
         f"run directory: {path}",
-        f"next: {shlex.quote(sys.executable)} -c "
-        f"\"import kvbench; kvbench.load({path!r}).frame('points').to_csv('points.csv')\"",
     ]
