@@ -71,6 +71,9 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
 
 def _token_rows(points: pd.DataFrame, models: Sequence[Geometry]) -> Iterator[dict[str, Any]]:
     far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & points["seconds"].notna()]
+    heads = {tuple(getattr(model, name) for name in _HEADS) for model in models}
+    known = [each in heads for each in far[list(_HEADS)].itertuples(index=False, name=None)]
+    far = far.loc[known, [*POINT, *(f"seconds{end}" for end in ("", "_low", "_high"))]]
     alike = [name for name in POINT if name not in ("name", "window")]
     for _, rows in far.groupby(alike, dropna=False, sort=False):
         context = int(rows["context"].iloc[0])

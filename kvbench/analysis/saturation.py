@@ -21,7 +21,8 @@ COLUMNS = {
 KNEE = 0.90
 
 _VARIED = ("name", "threads", "cpus")
-_TAKEN = ("name", "threads", "cpus", "regime", "gbps", "gbps_low", "gbps_high", "twin_gbps", "ceiling_gbps")
+_RATES = ("regime", "gbps", "gbps_low", "gbps_high", "twin_gbps", "ceiling_gbps")
+_TAKEN = (*_VARIED, *_RATES)
 
 
 def saturation(points: pd.DataFrame) -> pd.DataFrame:
@@ -30,7 +31,7 @@ def saturation(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(points: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    points = points.assign(series=names_without(points, ("threads", "cpus")))
+    points = points.assign(series=names_without(points, ("threads", "cpus")))[["series", *POINT, *_RATES]]
     alike = [name for name in POINT if name not in _VARIED]
     for _, series in points.groupby(alike, dropna=False, sort=False):
         if series["threads"].nunique() > 1:
@@ -38,13 +39,10 @@ def _rows(points: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _series(series: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    fractions = series["gbps"] / series["gbps"].max()
-    best, knee = fractions.idxmax(), (fractions >= KNEE).idxmax()  # the first ones: of the fewest threads
-    for place, row in series.iterrows():
-        yield {
-            "series": row["series"],
-            **{name: row[name] for name in _TAKEN},
-            "fraction_of_best": fractions[place],
-            "best": place == best,
-            "knee": place == knee,
-        }
+    rows = series[["series", *_TAKEN]].to_dict("records")
+    most = max(row["gbps"] for row in rows)
+    fractions = [row["gbps"] / most for row in rows]
+    best = fractions.index(1.0)  # the first ones: of the fewest threads
+    knee = next(place for place, fraction in enumerate(fractions) if fraction >= KNEE)
+    for place, row in enumerate(rows):
+        yield row | {"fraction_of_best": fractions[place], "best": place == best, "knee": place == knee}

@@ -33,13 +33,14 @@ def _fact(name: str, fact: Fact) -> str:
         return f"unknown: {fact.note}"
     doubt = f", {fact.confidence} confidence" if fact.confidence != "high" else ""
     note = f": {fact.note}" if fact.note else ""
-    return f"{_value(name, fact.value)}  ({fact.source}{doubt}{note})"
+    return f"{said(name, fact.value)}  ({fact.source}{doubt}{note})"
 
 
 _BYTES = frozenset({"l1d", "l2", "l3", "memory", "memory_limit", "page_bytes"})
 
 
-def _value(name: str, value: object) -> str:
+def said(name: str, value: object) -> str:
+    """The value of a fact."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float) and name in _BYTES:

@@ -1,8 +1,8 @@
 """Values as JSON, files that are whole or not there, and the directory that holds a run."""
 
-from kvbench.store.files import write_json
+from kvbench.store.files import write_json, write_text
 from kvbench.store.manifest import Manifest
 from kvbench.store.run import RunDirectory
 from kvbench.store.values import job, machine, plain, point, record
 
-__all__ = ["Manifest", "RunDirectory", "job", "machine", "plain", "point", "record", "write_json"]
+__all__ = ["Manifest", "RunDirectory", "job", "machine", "plain", "point", "record", "write_json", "write_text"]

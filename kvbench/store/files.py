@@ -15,10 +15,14 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=1))
+
+
+def write_text(path: Path, text: str) -> None:
     """Replace a file in one step; its folder is made where it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write(json.dumps(value, indent=1).encode())
+        file.write(text.encode())
 
 
 def read_json(path: Path) -> Any:

@@ -35,7 +35,7 @@ def core_clock(scene: Scene) -> Finding:
     swing = max(1 - median(column) / max(column) for column in zip(*scene.loaded.clock, strict=True))
     low, high = min(best), max(best)
     value = f"{low:.2f} GHz" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f} GHz"
-    value += f" under load on {len(best)} thread{'s' * (len(best) > 1)}, {swing:.0%} swing"
+    value += f" under load on {len(best)} thread{'s' * (len(best) > 1)}, {swing:.0%} of it swing"
     declared = _declared(scene)
     value += "".join(f"; {name} {ghz:.2f}" for name, ghz in declared.items())
     nominal = declared.get("nominal")

@@ -18,7 +18,7 @@ def load(scene: Scene) -> Finding:
 @check("other tasks", "tasks on any core share the memory controllers and the last-level cache with the measurement")
 def other_tasks(scene: Scene) -> Finding:
     span = scene.quiet
-    value = f"{max(0.0, span.runnable):.1f} runnable, these CPUs {span.busy:.0%} busy"
+    value = f"{max(0.0, span.runnable):.1f} runnable, these CPUs busy {span.busy:.0%} of the time"
     quiet = span.runnable <= OTHER_TASKS and span.busy <= BUSY_SHARE
     return ok(value) if quiet else warn(value, _WAIT)
 
@@ -30,7 +30,7 @@ def steal(scene: Scene) -> Finding:
         raise LookupError("/proc/stat is missing or stands still")
     if span.steal is None:
         raise LookupError("this kernel does not count steal")
-    value = f"{span.steal:.1%} now, {scene.since_boot.steal:.1%} since boot"
+    value = f"{span.steal:.1%} of the time now, {scene.since_boot.steal:.1%} of it since boot"
     if span.steal <= STEAL_SHARE:
         return ok(value)
     return warn(value, "take an instance with CPUs of its own, or measure again when the neighbours are quiet")

@@ -83,7 +83,7 @@ def placement(scene: Scene) -> Finding:
     readers = Counter(homes[cpu] for cpu in scene.cpus)
     share = {node: pages[node] / pages.total() for node in pages}
     stray = sum(max(0.0, part - readers[node] / readers.total()) for node, part in share.items())
-    value = ", ".join(f"{part:.0%} on node {node}" for node, part in sorted(share.items()))
+    value = ", ".join(f"{part:.0%} of the pages on node {node}" for node, part in sorted(share.items()))
     value += "" if words[1] == "default" else f", policy {words[1]}"
     if stray <= STRAY_SHARE:
         return ok(value)

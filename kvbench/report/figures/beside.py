@@ -17,8 +17,7 @@ _MOST = 30  # points: those of the most different rates
 def beside(studies: Sequence[Findings], names: Sequence[str]) -> Figure:
     """`names`: what the machines are called, in the order of the runs."""
     every = common(studies)
-    known = dict(zip((found.run for found in studies), names, strict=True))
-    table = _clearest(every.assign(machine=every["run"].map(known)))
+    table = _clearest(every.assign(machine=every["study"].map(dict(enumerate(names)))))
     shown, all_ = table["place"].nunique(), every["place"].nunique()
     about = (
         f"Points that every run has: {shown} of {all_}, those whose rates differ most, of the machine's most or fewest "
@@ -39,11 +38,11 @@ def _draw(table: pd.DataFrame) -> Canvas:
     order = table.groupby("place")["gbps"].max().sort_values().index
     places = {place: number for number, place in enumerate(order)}
     figure, (rates, shares) = canvas(1, 2, height=1.6 + 0.24 * len(order), sharey=True)
-    for number, (machine, own) in enumerate(table.groupby("machine", sort=False)):
+    for number, own in table.groupby("study"):
         where = own["place"].map(places).astype(float)
         look = {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)], "ls": "", "ms": 5}
         bars = [(own["gbps"] - own["gbps_low"]).abs(), (own["gbps_high"] - own["gbps"]).abs()]
-        rates.errorbar(own["gbps"], where, xerr=bars, elinewidth=0.7, label=machine, **look)
+        rates.errorbar(own["gbps"], where, xerr=bars, elinewidth=0.7, label=own["machine"].iloc[0], **look)
         shares.plot(100 * own["ceiling_fraction"], where, **look)
     first = table.drop_duplicates("place").set_index("place")
     labels = [f"{first.at[place, 'point']}, {first.at[place, 'role']}" for place in order]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -18,6 +19,7 @@ from kvbench.report.figures.look import FAINT, GRID, INK, PAPER, Look, canvas, l
 from kvbench.units import counted, cpu_text
 
 _LEVELS = ("L1", "L2", "L3", "DRAM")  # other regimes are no level of the machine
+_CLOSE, _ASIDE = 1.25, 2.0  # lines nearer than that have their labels so far apart
 _JOINED = 1.02  # issued bytes that are so much more than the compulsory ones are worth a line
 
 COLUMNS = ("kind", "row", "label", "layout", "dtype", "group", "residency", "context", "footprint", "regime", "above")
@@ -111,8 +113,8 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     axes.set_xscale("log", base=2)
     rate_axis(axes, "GFLOP/s", log=True)
     low, high = _limits(axes, points, reads, peak)
-    for roof in reads.itertuples():
-        _slope(axes, roof, low, high, peak)
+    for roof, place in zip(reads.itertuples(), _places(reads["gbps"].tolist()), strict=True):
+        _slope(axes, roof, (low, high), peak, place)
     for roof in table[table["kind"] == "FMA peak"].itertuples():
         axes.axhline(roof.gflops, color=INK, lw=1.4)
         axes.text(high, roof.gflops, f"{roof.label} {roof.gflops:.3g} GFLOP/s ", ha="right", va="bottom", fontsize=9)
@@ -140,11 +142,21 @@ def _limits(axes: Axes, points: pd.DataFrame, reads: pd.DataFrame, peak: float) 
     return low, high
 
 
-def _slope(axes: Axes, roof: Any, low: float, high: float, peak: float) -> None:
+def _places(rates: list[float]) -> list[int]:
+    """Which of several places along its line each label takes: lines that lie close together take turns."""
+    order = sorted(range(len(rates)), key=lambda number: rates[number])
+    places = [0] * len(rates)
+    for before, number in pairwise(order):
+        places[number] = places[before] + 1 if rates[number] < _CLOSE * rates[before] else 0
+    return places
+
+
+def _slope(axes: Axes, roof: Any, ends: tuple[float, float], peak: float, place: int) -> None:
     """It stops where the core stops it."""
+    low, high = ends
     end = min(high, peak / roof.gbps) if not math.isnan(peak) else high
     axes.plot([low, end], [low * roof.gbps, end * roof.gbps], color=INK, lw=1, ls="-" if roof.label == "DRAM" else "--")
-    where = low * 1.06
+    where = low * 1.06 * _ASIDE**place
     text = f"{roof.label} read {roof.gbps:.3g} GB/s"
     turned = {"rotation": math.degrees(math.atan(roof.gbps)), "rotation_mode": "anchor", "transform_rotates_text": True}
     axes.text(where, where * roof.gbps, text, ha="left", va="bottom", fontsize=8.5, **turned)

@@ -46,22 +46,26 @@ def _chosen(every: pd.DataFrame) -> list[str]:
     if every.empty:
         return []
     last = every.drop_duplicates("series", keep="last").set_index("series")[["regime", *_FACTS]].astype(str)
-    counts = every.groupby("series")["threads"].nunique()
-    left, chosen = list(last.index), []
+    facts = dict(zip(last.index, last.itertuples(index=False, name=None), strict=True))
+    contexts = last["context"].astype(int).to_dict()
+    counts = every.groupby("series")["threads"].nunique().to_dict()
+    left, chosen = list(facts), []
     while left and len(chosen) < MOST:
-        beside = last.loc[chosen]
-        best = max(
-            left, key=lambda name: (int(counts[name]), *_news(last.loc[name], beside), int(last["context"][name]))
-        )
+        beside = [facts[name] for name in chosen]
+        best = max(left, key=lambda name: (counts[name], *_news(facts[name], beside), contexts[name]))
         left.remove(best)
         chosen.append(best)
     return chosen
 
 
-def _news(facts: pd.Series, beside: pd.DataFrame) -> tuple[int, bool, int]:
-    """How rare its regime is among those beside it, memory first; in how many facts it differs from the most alike."""
-    alike = int((beside["regime"] == facts["regime"]).sum())
-    return -alike, facts["regime"] == "DRAM", int((beside != facts).sum(axis=1).min()) if len(beside) else 0
+def _news(facts: tuple[str, ...], beside: list[tuple[str, ...]]) -> tuple[int, bool, int]:
+    """Regimes come first among facts.
+
+    How rare its regime is among those beside it, memory first; in how many facts it differs from the most alike.
+    """
+    alike = sum(other[0] == facts[0] for other in beside)
+    differ = (sum(a != b for a, b in zip(facts, other, strict=True)) for other in beside)
+    return -alike, facts[0] == "DRAM", min(differ, default=0)
 
 
 def _left_out(chosen: list[str], every: pd.DataFrame) -> str:

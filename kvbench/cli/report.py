@@ -1,0 +1,92 @@
+"""kvbench report"""
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kvbench.errors import BadArgument
+
+_TEXTS = ("md", "json", "csv")
+_WIDTH = 120
+
+
+@click.command("report")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="html: a folder [default: report in RUN]; else a file."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["html", *_TEXTS]),
+    default="html",
+    show_default=True,
+    help="md: for a pull request; json: all that was found out; csv: the points. To standard output without --out.",
+)
+@click.option("--redact", "hide", is_flag=True, help="Leave out host names, the CPU's name and paths.")
+def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> None:
+    """Say what the RUNs found, and draw it: one page that needs no network, every figure with its numbers as CSV.
+
+    A RUN is a folder that kvbench sweep has written, finished or not. Of several, a page compares the machines, and
+    each has a page of its own, with its own ceilings.
+    """
+    if form == "html" and out is None and len(runs) > 1:
+        raise BadArgument("--out: several runs need a folder for their pages", "name one: -o report")
+    studies = [_study(path, hide) for path in runs]
+    if form in _TEXTS:
+        _tell(_text(studies, form), out)
+    else:
+        from kvbench.report.write import BESIDE
+
+        _draw(studies, out or runs[0] / BESIDE)
+
+
+def _study(path: Path, hide: bool) -> tuple[Any, Any]:
+    from kvbench.analysis.findings import findings
+    from kvbench.report.redact import redact
+    from kvbench.results import geometries, load
+
+    run = load(path)
+    parts = (run.manifest, run.machine, run.checks, run.records)
+    manifest, machine, checks, records = redact(*parts) if hide else parts
+    return findings(run.manifest.run, records, machine, checks, geometries()), manifest
+
+
+def _text(studies: list[Any], form: str) -> str:
+    import json
+
+    from kvbench.report.data import plain, points
+    from kvbench.report.markdown import markdown
+
+    if form == "md":
+        return "\n".join(markdown(found, manifest) for found, manifest in studies)
+    if form == "csv":
+        return points([found for found, _ in studies])
+    facts = [plain(found, manifest) for found, manifest in studies]
+    return json.dumps(facts[0] if len(facts) == 1 else {"version": 1, "runs": facts}) + "\n"
+
+
+def _tell(text: str, out: Path | None) -> None:
+    from kvbench.store import write_text
+    from kvbench.store.files import writing
+
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    with writing(out):
+        write_text(out, text)
+    click.echo(f"report: {out}", err=True)
+
+
+def _draw(studies: list[Any], out: Path) -> None:
+    from kvbench.report.gaps import gaps
+    from kvbench.report.write import write
+
+    for found, manifest in studies:
+        click.echo(f"run {found.run}")
+        for sentence in [*gaps(found, manifest), *(each.text for each in found.diagnosis)]:
+            click.echo(textwrap.fill(sentence, _WIDTH, initial_indent="  ", subsequent_indent="    "))
+        click.echo("")
+    click.echo(f"report: {write(out, studies)}")

@@ -1,0 +1,65 @@
+"""What a run lacks, in sentences: a report says it before anything else."""
+
+from collections.abc import Iterator
+from itertools import count
+
+from kvbench.analysis.findings import Findings
+from kvbench.analysis.interval import held
+from kvbench.analysis.launches import COVERAGE
+from kvbench.model import Point, Probe
+from kvbench.store import Manifest
+from kvbench.units import counted
+
+_RESUME = "kvbench sweep --resume goes on with it"
+
+
+def gaps(found: Findings, manifest: Manifest) -> list[str]:
+    return [*_visits(found, manifest), *_failed(found), *_launches(found, manifest), *_ceilings(found, manifest)]
+
+
+def _visits(found: Findings, manifest: Manifest) -> Iterator[str]:
+    """A visit that failed was made."""
+    planned = sum(isinstance(point, Point) for point in manifest.plan.points)
+    every, visited = planned * manifest.plan.launches, len(found.points)
+    made = int((found.points["launches"] + found.points["failed"]).sum())
+    if not planned:
+        yield "The run asked for no points: it has ceilings alone."
+    elif not visited:
+        yield f"Of {counted(planned, 'point')} none was visited: {_RESUME}."
+    elif made < every:
+        never = f", and {counted(planned - visited, 'point')} never" if visited < planned else ""
+        yield f"The run is not finished: of {every} visits of its points {made} were made{never}; {_RESUME}."
+
+
+def _failed(found: Findings) -> Iterator[str]:
+    lost = found.points[found.points["gbps"].isna()]
+    if len(lost):
+        which = "Every point" if len(lost) == len(found.points) else f"{len(lost)} of {len(found.points)} points"
+        yield f"{which} failed in every launch and has no numbers; the first: {lost['error'].iloc[0]}"
+    some = int(((found.points["failed"] > 0) & found.points["gbps"].notna()).sum())
+    if some:
+        yield f"{counted(some, 'point')} failed in some launches: the numbers are those of the others."
+
+
+def _launches(found: Findings, manifest: Manifest) -> Iterator[str]:
+    made = int(found.samples["launch"].nunique())
+    if made < manifest.plan.launches:
+        yield f"Of {counted(manifest.plan.launches, 'planned launch')}, {made or 'none'} gave samples."
+    if made and held(made, COVERAGE) < COVERAGE:
+        enough = next(number for number in count(made) if held(number, COVERAGE) >= COVERAGE)
+        few = f"{made} launches are" if made > 1 else "One launch is"
+        yield (
+            f"{few} too few for intervals that hold with a probability of {COVERAGE:.0%}: {enough} are needed, and no "
+            "claim is settled with fewer."
+        )
+
+
+def _ceilings(found: Findings, manifest: Manifest) -> Iterator[str]:
+    lost = sum(isinstance(point, Probe) for point in manifest.plan.points) - len(found.ceilings)
+    if not found.ceilings:
+        yield "No ceiling was measured: shares of the machine's bandwidth are unknown."
+        return
+    if lost > 0:
+        yield f"{counted(lost, 'ceiling')} of the run gave no number."
+    if not any(c.level == "DRAM" and c.probe.op == "read" for c in found.ceilings):
+        yield "No read ceiling of DRAM was measured: shares of it are unknown."

@@ -1,0 +1,95 @@
+"""A run without what must not leave the house: host names, the CPU's name, and paths."""
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from kvbench.model import Check, Fact, Machine, Record
+from kvbench.store import Manifest
+
+HIDDEN = "(left out)"
+
+_FACTS = frozenset({"brand", "vendor", "microcode", "kernel", "command_line"})  # that name a part, or whose it is
+_VERSIONS = frozenset({"hostname", "platform", "cpu_model_name"})
+_NAMED = frozenset({"--out", "--library"})  # options whose value is a path, whatever it looks like
+_SHORTEST = 2  # letters: a shorter name says nothing, and is a word of its own in many texts
+_FILE = r"[\w.+@~/-]+\.(?:toml|so)(?!\w)"  # relative ones, too
+_SYSTEM = r"(?!/(?:sys|proc)/)"  # the same on every machine
+_PATH = re.compile(rf"{_FILE}|(?<![\w./~-])(?:~|\.{{1,2}})?{_SYSTEM}/[\w.+@~-]+(?:/[\w.+@~-]*)*")
+_SLASHED = re.compile(rf"(?<!\S){_SYSTEM}\S*/\S*")  # in an error, where any such word may be a path
+_OVERRIDE = re.compile(r"(?<=^override: ).*")
+
+
+def redact(
+    manifest: Manifest, machine: Machine, checks: Sequence[Check], records: Iterable[Record]
+) -> tuple[Manifest, Machine, tuple[Check, ...], tuple[Record, ...]]:
+    """The same without them, wherever they stand. What is measured, and how it is called, stays as it is."""
+    names = _names(manifest, machine)
+    return (
+        _manifest(manifest, names),
+        _without(replace(machine, facts={name: _fact(name, fact) for name, fact in machine.facts.items()}), names),
+        _without(tuple(checks), names),
+        tuple(replace(r, error=_without(_SLASHED.sub(HIDDEN, r.error), names)) if r.error else r for r in records),
+    )
+
+
+def _names(manifest: Manifest, machine: Machine) -> list[str]:
+    """As they stand in the run, the longest first; of a host's also its first part."""
+    known = [machine.facts[name].value for name in _FACTS if name in machine.facts]
+    known += [manifest.versions[name] for name in _VERSIONS if name in manifest.versions]
+    texts = {str(name).strip() for name in known if name is not None}
+    texts.add(manifest.versions.get("hostname", "").partition(".")[0])
+    return sorted((text for text in texts if len(text) >= _SHORTEST), key=len, reverse=True)
+
+
+def _manifest(manifest: Manifest, names: Sequence[str]) -> Manifest:
+    """The plan's points have no such names."""
+    asked = str(manifest.options.get("suite", ""))
+    known = replace(
+        manifest,
+        suite=HIDDEN if "/" in asked or asked.endswith(".toml") else manifest.suite,
+        command=_command(manifest.command),
+        versions={name: HIDDEN if name in _VERSIONS else text for name, text in manifest.versions.items()},
+        options={name: HIDDEN if "/" in str(word) else word for name, word in manifest.options.items()},
+        plan=None,
+    )
+    plan = replace(manifest.plan, library=HIDDEN if manifest.plan.library else "")
+    return replace(_without(known, names), plan=plan)
+
+
+def _fact(name: str, fact: Fact) -> Fact:
+    if name in _FACTS:
+        return Fact(None, "", "none", HIDDEN)
+    return replace(fact, source=_OVERRIDE.sub(HIDDEN, fact.source))
+
+
+def _without(value: Any, names: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        for name in names:
+            value = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", HIDDEN, value, flags=re.IGNORECASE)
+        return _PATH.sub(HIDDEN, value)
+    if isinstance(value, dict):
+        return {key: _without(inner, names) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_without(inner, names) for inner in value)
+    if is_dataclass(value):
+        return replace(value, **{field.name: _without(getattr(value, field.name), names) for field in fields(value)})
+    return value
+
+
+def _command(text: str) -> str:
+    """Its words without paths: a relative one may name the part as well."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return HIDDEN
+    return " ".join(_word(word, before) for before, word in zip(["", *words], words, strict=False))
+
+
+def _word(word: str, before: str) -> str:
+    name, equals, _ = word.partition("=")
+    if equals and name in _NAMED:
+        return f"{name}={HIDDEN}"
+    return HIDDEN if "/" in word or before in _NAMED or word.endswith(".toml") else word

@@ -1,0 +1,82 @@
+"""A report as files: its pages, and each figure as .svg, .png and the .csv of what it shows."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure as Canvas
+
+from kvbench.analysis.findings import Findings
+from kvbench.report.figures import every
+from kvbench.report.figures.beside import beside
+from kvbench.report.figures.figure import Figure
+from kvbench.report.figures.look import styled, svg
+from kvbench.report.heading import machine_name
+from kvbench.report.page import Drawn, machines_page, page
+from kvbench.store import Manifest, write_text
+from kvbench.store.files import replacing, writing
+
+PAGE, FIGURES = "index.html", "figures"
+BESIDE = "report"  # the folder in a run directory
+_DPI = 110
+_NO_NAME = re.compile(r"[^\w.-]+")  # what no folder or link should have in it
+
+
+def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
+    """The path of the first page. Of several runs each has a folder of its own beside it."""
+    if len(studies) == 1:
+        return _one(folder, *studies[0])
+    places = [f"{number}-{_NO_NAME.sub('-', found.run)}" for number, (found, _) in enumerate(studies, 1)]
+    names = [f"{number}: {machine_name(found.machine)}" for number, (found, _) in enumerate(studies, 1)]
+    for place, study in zip(places, studies, strict=True):
+        _one(folder / place, *study)
+    with writing(folder):
+        (drawn,) = _drawn(_made(folder), [beside([found for found, _ in studies], names)])
+        write_text(folder / PAGE, machines_page(studies, names, places, drawn))
+    return folder / PAGE
+
+
+def _one(folder: Path, found: Findings, manifest: Manifest) -> Path:
+    with writing(folder):
+        drawn = list(_drawn(_made(folder), every(found)))
+        write_text(folder / PAGE, page(found, manifest, drawn))
+    return folder / PAGE
+
+
+def _made(folder: Path) -> Path:
+    """Where its figures go."""
+    figures = folder / FIGURES
+    figures.mkdir(parents=True, exist_ok=True)
+    return figures
+
+
+def _drawn(folder: Path, figures: Sequence[Figure]) -> Iterator[Drawn]:
+    for figure in figures:
+        data, text = figure.table.to_csv(index=False), ""
+        if not figure.missing:
+            write_text(folder / f"{figure.name}.csv", data)
+            text = _pictures(folder, figure)
+        yield Drawn(figure.name, figure.title, figure.about, text, data, figure.missing)
+
+
+def _pictures(folder: Path, figure: Figure) -> str:
+    """The .svg, whose text this is, and the .png."""
+    canvas = figure.canvas()
+    try:
+        _arrange(canvas)
+        text = svg(canvas, figure.name)
+        write_text(folder / f"{figure.name}.svg", text)
+        with replacing(folder / f"{figure.name}.png") as file, styled():
+            canvas.savefig(file, format="png", dpi=_DPI)
+    finally:
+        plt.close(canvas)
+    return text
+
+
+def _arrange(canvas: Canvas) -> None:
+    """Once, for it takes as long as drawing does, and each form would do it again. Letters are as wide as on a page."""
+    with styled(**{"text.hinting": "no_hinting"}):
+        if engine := canvas.get_layout_engine():
+            engine.execute(canvas)
+            canvas.set_layout_engine("none")

@@ -1,0 +1,141 @@
+"""Run directories of made-up runs that have something for every part of a report, and of such as lack most of it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from zlib import crc32
+
+from kvbench.analysis.machine import plain, profile
+from kvbench.model import Check, Fact, Machine, Point, Probe, Record
+from kvbench.store import RunDirectory
+from tests.made_run import DECODE, KIB, MACHINE, MIB, RUN, failed, probe, visit
+from tests.store.made import manifest
+
+# What must not leave the house is easily found: all of it has this word.
+SECRET = "zorglub"
+NAMED = replace(
+    MACHINE,
+    facts={
+        "brand": Fact(f"{SECRET} 9000 64-Core", "/proc/cpuinfo", "high"),
+        "vendor": Fact(f"Genuine{SECRET}", "/proc/cpuinfo", "high"),
+        "microcode": Fact(f"0x{SECRET}", "/proc/cpuinfo", "high"),
+        "kernel": Fact(f"6.1-{SECRET}", "/proc/sys/kernel/osrelease", "high"),
+        "command_line": Fact(f"quiet root=/dev/{SECRET}", "/proc/cmdline", "high"),
+        "sockets": Fact(1, f"override: {SECRET}", "high"),
+        "l3": Fact(32 * MIB, f"override: parts/{SECRET}.toml", "high", f"not as {SECRET} 9000 64-core says"),
+        "dram_peak": Fact(None, "dmidecode", "none", f"no permission for /opt/{SECRET}/dmi, nor ../{SECRET}"),
+    },
+    warnings=(f"the clock of a {SECRET} 9000 64-Core is in doubt, see ~/{SECRET}.txt",),
+    fingerprint="f00d",
+    environment="cafe",
+)
+CHECKS = (
+    Check("load", "warn", f"1.5 by /home/{SECRET}/job on {SECRET}-7", "it takes bandwidth", "stop it"),
+    Check("other tasks", "ok", "these CPUs busy 2% of the time", "they share the caches"),
+    Check("steal", "ok", "0.1% of the time now", "a thread stands still"),
+)
+SECRETS = {
+    "command": f"/home/me/{SECRET}/kvbench sweep {SECRET}.toml --out {SECRET} --library=x/{SECRET}.so",
+    "options": {"suite": f"/home/me/{SECRET}.toml", "library": f"lib/{SECRET}.so", "seed": 7},
+    "suite": SECRET,
+    "versions": {"kvbench": "0.1", "hostname": f"{SECRET}-7.example", "platform": f"Linux-{SECRET}", "cpu_model_name": SECRET},
+}  # fmt: skip
+
+LEAK = f"cannot open /opt/{SECRET}/x.so: lib/{SECRET}/core.c:12 said\nno, ./{SECRET}; on {SECRET}-7.example"
+
+WIDE = {"f32": 4, "f16": 2, "i8": 1}  # bytes of an element
+LAYOUTS, CONTEXTS, CPUS = ("head", "paged"), (1024, 16384, 65536), ((0,), (0, 1, 2, 3))
+FASTER = 4.0  # times as fast from L3
+CHEAT = replace(DECODE, layout="paged", dtype="f32", cpus=CPUS[-1])  # it is faster than all that should bound it
+READS = [Probe("read", "scalar", cpus, "thp", count, ahead) for cpus in CPUS for count in (512 * KIB, 8 * MIB, 256 * MIB) for ahead in (0, 2048)]  # fmt: skip
+PROBES = [
+    *READS,
+    *(Probe(op, "scalar", cpus, "thp", 256 * MIB) for op in ("copy", "copy_nt") for cpus in CPUS),
+    *(Probe("flops", "scalar", cpus, "thp", 0) for cpus in CPUS),
+]
+
+
+def decodes(contexts: Sequence[int] = CONTEXTS, variants: Sequence[str] = ("flash",)) -> list[Point]:
+    return [
+        replace(DECODE, layout=layout, dtype=dtype, cpus=cpus, residency=residency, variant=variant,
+                shape=replace(DECODE.shape, context=context, capacity=context))
+        for layout in LAYOUTS for dtype in WIDE for context in contexts for cpus in CPUS
+        for residency in ("rotate", "hot") for variant in variants
+    ]  # fmt: skip
+
+
+def stores() -> list[Point]:
+    return [
+        replace(DECODE, op=op, variant=variant, layout=layout, cpus=CPUS[1])
+        for layout in LAYOUTS
+        for op, variant in (("append", "-"), ("bulk", "plain"), ("bulk", "nt"))
+    ]
+
+
+def measured(launch: int, of: Point | Probe, rounds: int = 3) -> Record:
+    """Threads add up to a limit; launches differ by a few percent, and by far for some points."""
+    threads = len(of.cpus)
+    chance = crc32(f"{of.name}{launch}".encode())
+    luck = (0.5 if chance % 97 == 0 else 1.0) * (1 + 0.04 * math.sin(chance))
+    if isinstance(of, Probe):
+        near = 2 * FASTER if of.bytes < MIB else FASTER if of.bytes < 16 * MIB else 1.0
+        rate = luck * (400.0 * threads if of.op == "flops" else near * min(20.0, 8.0 * threads))
+        return replace(probe(launch, rate, of), steps=1)
+    shape = of.shape
+    each = 2 * shape.kv_heads * shape.head_dim * shape.context * WIDE[of.dtype]
+    layers = 1 if of.residency == "hot" else max(2, math.ceil(256 * MIB / each))
+    far = layers * each > 16 * MIB
+    reads = luck * min(20.0, 8.0 * threads) * (1.0 if far else FASTER)
+    if of.op == "decode":
+        core = luck * WIDE[of.dtype] * 5.0 * threads
+        rate = 40.0 if of == CHEAT else (reads**-4 + core**-4) ** -0.25
+        rates = {"point": rate, "twin": reads, "twin_ahead": 0.95 * reads, "core": core}
+    else:
+        rates = {"point": 0.7 * reads, "copy": reads, "copy_nt": 1.2 * reads}
+    flops = 4.0 * shape.q_heads * shape.head_dim * shape.context if of.op == "decode" else 0.0
+    wobbling = {name: [rate * (1 + 0.01 * number) for number in range(rounds)] for name, rate in rates.items()}
+    found = visit(launch, wobbling, of, walked=layers * each, layers=layers, flops=flops)
+    moved = {name: replace(traffic, issued=traffic.compulsory) for name, traffic in found.traffic.items()}
+    return replace(found, traffic=moved)
+
+
+def whole(points: Sequence[Point | Probe], launches: int = 7) -> list[Record]:
+    return [measured(launch, point) for launch in range(launches) for point in points]
+
+
+RICH = [*decodes(), *stores(), *PROBES]
+
+# Runs that have little to show, each with what its report must say is missing.
+ONE = [DECODE]
+BARE: dict[str, tuple[list[Record], list[Point | Probe], int, tuple[str, ...]]] = {
+    "nothing visited": ([], [*ONE, *PROBES], 3, ("Of 1 point none was visited", "kvbench sweep --resume")),
+    "one launch of three": (whole([*ONE, *PROBES], 1), [*ONE, *PROBES], 3, ("Of 3 planned launches, 1 gave", "One launch is too few")),
+    "cut within a launch": (whole([*decodes()[:4], *PROBES], 3)[:-20], [*decodes()[:4], *PROBES], 3, ("of 12 visits of its points 10 were made",)),
+    "a point never visited": (whole([*ONE, *PROBES], 1), [*decodes()[:2], *ONE, *PROBES], 1, ("and 2 points never",)),
+    "one point": (whole(ONE), ONE, 7, ("No ceiling was measured",)),
+    "all failed": ([failed(n, point) for n in range(2) for point in ONE], ONE, 2, ("Every point failed in every launch", "signal 11")),
+    "everything failed": ([failed(n, point) for n in range(2) for point in (*ONE, READS[-1])], [*ONE, READS[-1]], 2, ("Every point failed", "No ceiling was measured")),
+    "probes alone": (whole(PROBES), list(PROBES), 7, ("asked for no points",)),
+    "no ceilings": (whole([*decodes()[:2], *stores()[:1]]), [*decodes()[:2], *stores()[:1]], 7, ("No ceiling was measured",)),
+    "near ceilings alone": (whole([*ONE, *READS[:4]]), [*ONE, *READS[:4]], 7, ("No read ceiling of DRAM",)),
+    "a launch failed": ([*whole([*ONE, *READS], 6), failed(6)], [*ONE, *READS], 7, ("1 point failed in some launches", "Of 7 planned launches, 6 gave")),
+}  # fmt: skip
+
+
+def directory(
+    path: Path,
+    records: Sequence[Record],
+    points: Sequence[Point | Probe],
+    launches: int = 7,
+    machine: Machine = NAMED,
+    checks: Sequence[Check] = CHECKS,
+    **facts: object,
+) -> Path:
+    """Such a run, as it stands on the disk."""
+    facts = {"run": RUN, "created": "2026-01-02T03:04:05+00:00", "skips": ()} | facts
+    with RunDirectory.create(path, manifest(points, launches, **facts)) as run:
+        run.write_machine(plain(profile(machine, checks)))
+        for record in records:
+            run.append(replace(record, run=run.manifest.run))
+    return path

@@ -1,0 +1,281 @@
+"""The page in a real browser, from the disk and without a network: what it shows, and what its scripts add."""
+
+import re
+from contextlib import contextmanager
+from itertools import pairwise
+
+import pytest
+
+from tests.report.made import CHEAT, CONTEXTS
+
+ROWS = "#points tbody tr"
+MARK = "svg [data-point]"
+TOLERATED = 2  # pixels by which boxes may touch
+
+# Of every text of a figure its box as four corners, for a text may be turned; of letters, not of the line that has them.
+BOXES = """svg => [...svg.querySelectorAll("text")].filter(t => t.textContent.trim()).map(t => {
+  const box = t.getBBox(), to = t.getScreenCTM(), cut = box.height * 0.18;
+  return {text: t.textContent.trim(), corners: [
+    [box.x, box.y + cut], [box.x + box.width, box.y + cut],
+    [box.x + box.width, box.y + box.height - cut], [box.x, box.y + box.height - cut],
+  ].map(([x, y]) => [to.a * x + to.c * y + to.e, to.b * x + to.d * y + to.f])};
+})"""
+
+
+@contextmanager
+def opened(browser, folder, width=1400, height=900, fragment="", **context):
+    """The page, and what went wrong in it. Nothing but the file itself may be asked for."""
+    seen, wrong = browser.new_context(viewport={"width": width, "height": height}, **context), []
+    seen.set_offline(True)
+    page, path = seen.new_page(), (folder / "index.html").as_uri()
+    page.on("request", lambda request: wrong.append(request.url) if request.url.split("#")[0] != path else None)
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(path + fragment)
+    try:
+        yield page
+        assert wrong == []
+    finally:
+        seen.close()
+
+
+@pytest.fixture
+def page(browser, report):
+    with opened(browser, report) as found:
+        yield found
+
+
+def row(page, number):
+    """Its cells by their heads."""
+    heads = page.locator("#points thead th").all_inner_texts()
+    cells = page.locator(f"#point-{number} td").all_inner_texts()
+    return dict(zip(heads, cells, strict=True))
+
+
+def mark(page):
+    """The number of a point, and where a mark of it lies on top of others."""
+    page.locator("#staircase svg").scroll_into_view_if_needed()
+    found = page.locator(f"#staircase {MARK}").evaluate_all("""marks => marks.map(mark => {
+      const box = mark.getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
+      const top = document.elementFromPoint(x, y)?.closest("[data-point]");
+      return top === mark ? [mark.dataset.point, {x, y}] : null; })""")
+    return next(filter(None, found))
+
+
+def column(page, head, table="points"):
+    place = page.locator(f"#{table} thead th").all_inner_texts().index(head)
+    return page.locator(f"#{table} tbody tr td:nth-child({place + 1})").all_inner_texts()
+
+
+# ---- what is there ---------------------------------------------------------------------------------------------------
+
+
+def test_it_is_small_and_whole(page, report):
+    assert (report / "index.html").stat().st_size <= 5 * 2**20
+    assert "Decode attention on" in page.title()
+    names = {path.stem for path in (report / "figures").glob("*.svg")}
+    assert len(names) >= 9
+    assert page.locator("figure svg").count() == len(names)
+    for name in names:
+        assert (report / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (report / "figures" / f"{name}.csv").read_text().count("\n") > 1
+    asked = page.locator("nav a").evaluate_all("links => links.map(link => link.hash.slice(1))")
+    assert asked == page.evaluate("names => names.filter(name => document.getElementById(name))", asked)
+
+
+@pytest.mark.parametrize("width", [1400, 700])
+@pytest.mark.parametrize("folder", ["report", "both"])
+def test_nothing_overflows_overlaps_or_is_cut(browser, folder, width, request):
+    with opened(browser, request.getfixturevalue(folder), width) as page:
+        page.evaluate("document.body.classList.remove('scripted')")  # every sheet of a group
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        out = """els => els.filter(e => !e.closest("svg, .scroll, #card") && e.getBoundingClientRect().width)
+                          .filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 90))"""
+        assert page.locator("body *").evaluate_all(out) == []
+        for figure in page.locator("figure").all():
+            svg = figure.locator("svg")
+            frame, name = svg.bounding_box(), figure.get_attribute("aria-label")
+            boxes = svg.evaluate(BOXES)
+            assert boxes, name
+            assert [box["text"] for box in boxes if cut(box["corners"], frame)] == [], name
+            assert overlaps(boxes) == [], name
+
+
+def cut(corners, frame):
+    left, top, right, bottom = bounds(corners)
+    return (
+        left < frame["x"] - TOLERATED
+        or top < frame["y"] - TOLERATED
+        or right > frame["x"] + frame["width"] + TOLERATED
+        or bottom > frame["y"] + frame["height"] + TOLERATED
+    )
+
+
+def bounds(corners):
+    xs, ys = zip(*corners, strict=True)
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def overlaps(boxes):
+    return [
+        (a["text"], b["text"])
+        for place, a in enumerate(boxes)
+        for b in boxes[place + 1 :]
+        if not apart(a["corners"], b["corners"])
+    ]
+
+
+def apart(a, b):
+    """Two boxes are, where a line along a side of one of them has all of both on different sides."""
+    for corners in (a, b):
+        for (x, y), (x2, y2) in pairwise(corners):
+            length = ((x2 - x) ** 2 + (y2 - y) ** 2) ** 0.5 or 1.0
+            along = [[(px * (x2 - x) + py * (y2 - y)) / length for px, py in each] for each in (a, b)]
+            if max(along[0]) <= min(along[1]) + TOLERATED or max(along[1]) <= min(along[0]) + TOLERATED:
+                return True
+    return False
+
+
+def test_boxes_that_overlap_are_seen():
+    def square(x, y, side=10.0):
+        return [[x, y], [x + side, y], [x + side, y + side], [x, y + side]]
+
+    turned = [[0.0, 5.0], [5.0, 0.0], [10.0, 5.0], [5.0, 10.0]]
+    assert not apart(square(0, 0), square(5, 5)) and not apart(square(0, 0), square(2, 2, 1))
+    assert apart(square(0, 0), square(10, 0)) and apart(square(0, 0), square(0, 9))
+    assert apart(turned, square(8.5, 8.5)) and not apart(turned, square(4, 4))
+    assert cut(square(-3, 0), {"x": 0, "y": 0, "width": 20, "height": 20})
+    assert not cut(square(10, 10), {"x": 0, "y": 0, "width": 20, "height": 20})
+
+
+def test_without_scripts(browser, report):
+    """All figures, tables and sheets; no tool that would do nothing."""
+    with opened(browser, report, java_script_enabled=False) as page:
+        for shown in (page.locator("figure svg"), page.locator("table"), page.locator(".sheet")):
+            assert shown.count() > 1 and all(each.is_visible() for each in shown.all())
+        assert page.locator(ROWS).count() > 50
+        for hidden in ("#tools", ".sheets", "#card", "#theme"):
+            assert not any(each.is_visible() for each in page.locator(hidden).all())
+
+
+def test_it_prints(browser, report, tmp_path):
+    """On paper it is light, and whole."""
+    with opened(browser, report, color_scheme="dark") as page:
+        printed = page.pdf(format="A4", path=tmp_path / "page.pdf")
+        assert printed.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", printed)) >= 3
+        page.emulate_media(media="print")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert all(sheet.is_visible() for sheet in page.locator(".sheet, table").all())
+        assert not page.locator("#tools").is_visible()
+        clipped = "all => all.filter(e => e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY != 'visible').length"
+        assert page.locator(".scroll").evaluate_all(clipped) == 0
+
+
+# ---- what scripts add ------------------------------------------------------------------------------------------------
+
+
+def test_a_mark_shows_the_numbers_of_its_point(page):
+    number, place = mark(page)
+    assert not page.locator("#card").is_visible()
+    page.mouse.move(**place)
+    known = row(page, number)
+    card = page.locator("#card")
+    assert card.is_visible() and card.locator("strong").inner_text() == known["point"]
+    told = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(), strict=True))
+    assert told == {head: cell.strip() for head, cell in known.items() if head != "point" and cell.strip()}
+    assert float(told["GB/s"]) > 0 and told["% of ceiling"].endswith("%")
+    page.mouse.move(1, 1)
+    assert not card.is_visible()
+
+
+def test_filters(page):
+    every = page.locator(ROWS).count()
+    assert page.locator("#count").inner_text() == f"{every} of {every} points"
+    page.select_option("select[name=dtype]", "i8")
+    page.select_option("select[name=threads]", "4")
+    shown = page.locator(f"{ROWS}:visible")
+    assert shown.count() == len(CONTEXTS) * 2 * 2  # layouts, residencies
+    assert set(shown.evaluate_all("rows => rows.map(row => row.dataset.dtype + row.dataset.threads)")) == {"i84"}
+    assert page.locator("#count").inner_text() == f"{shown.count()} of {every} points"
+    numbers = set(shown.evaluate_all("rows => rows.map(row => row.dataset.point)"))
+    off = page.locator(f"{MARK}.off").evaluate_all("marks => marks.map(mark => mark.dataset.point)")
+    on = page.locator(f"{MARK}:not(.off)").evaluate_all("marks => marks.map(mark => mark.dataset.point)")
+    assert off and on and set(on) <= numbers and not set(off) & numbers
+    page.fill("#search", "paged t=1024 hot")
+    assert page.locator(f"{ROWS}:visible").count() == 1
+    page.fill("#search", "")
+    page.select_option("select[name=dtype]", "")
+    page.select_option("select[name=threads]", "")
+    assert page.locator(f"{ROWS}:visible").count() == every and page.locator(f"{MARK}.off").count() == 0
+
+
+def test_sorting_is_by_number(page):
+    head = page.locator("#points thead th", has_text=re.compile("^GB/s"))
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    rates = [float(text) for text in column(page, "GB/s") if text]
+    assert rates == sorted(rates) and len({len(f"{rate:g}") for rate in rates}) > 1
+    head.locator("button").click()
+    rates = [float(text) for text in column(page, "GB/s") if text]
+    assert rates == sorted(rates, reverse=True) and page.locator("#points th[aria-sort]").count() == 1
+    footprint = page.locator("#ceilings thead th", has_text="footprint")
+    footprint.locator("button").click()
+    sizes = column(page, "footprint", "ceilings")
+    assert sizes[-1] == "" and sizes.index("512 KiB") < sizes.index("8 MiB") < sizes.index("256 MiB")
+
+
+def test_a_click_highlights_and_can_be_linked_to(page, browser, report):
+    number, place = mark(page)
+    page.mouse.click(**place)
+    assert page.evaluate("location.hash") == f"#point-{number}"
+    lit = page.locator(".on")
+    assert set(lit.evaluate_all("all => all.map(each => each.dataset.point)")) == {number} and lit.count() > 1
+    assert "on" in page.locator(f"#point-{number}").get_attribute("class")
+    page.locator(f"#point-{number} td").first.click()
+    assert lit.count() == 0 and page.evaluate("location.href").endswith("index.html")
+    with opened(browser, report, fragment=f"#point-{number}") as linked:
+        assert "on" in linked.locator(f"#point-{number}").get_attribute("class")
+        assert linked.locator(f"#point-{number}").is_visible()
+
+
+def test_light_and_dark(browser, report):
+    colours = """() => ["body", "#verdict dd", "figure svg text"].map(name => {
+      const style = getComputedStyle(document.querySelector(name));
+      return name.endsWith("text") ? style.fill : name == "body" ? style.backgroundColor : style.color; })"""
+    with opened(browser, report, color_scheme="dark") as page:
+        dark = page.evaluate(colours)
+        page.click("#theme")
+        light = page.evaluate(colours)
+        assert all(a != b for a, b in zip(dark, light, strict=True))
+        assert [brightness(colour) > 128 for colour in light] == [True, False, False]
+        assert [brightness(colour) > 128 for colour in dark] == [False, True, True]
+        page.click("#theme")
+        assert page.evaluate(colours) == dark
+
+
+def brightness(colour):
+    return sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
+
+
+def test_links_between_the_pages_of_two_runs(browser, both):
+    with opened(browser, both) as page:
+        links = page.locator("#verdict h3 a").evaluate_all("links => links.map(link => link.href)")
+        assert len(links) == 2 and page.locator("figure svg").count() == 1
+    for link in links:
+        with opened(browser, both / link.split("/")[-2]) as page:
+            assert page.locator("#points").count() == 1
+
+
+def test_one_sheet_of_a_group_at_a_time(page):
+    group = page.locator("#roofline .group")
+    assert [sheet.is_visible() for sheet in group.locator(".sheet").all()] == [True, False]
+    group.locator(".sheets button").nth(1).click()
+    assert [sheet.is_visible() for sheet in group.locator(".sheet").all()] == [False, True]
+
+
+def test_a_point_above_its_roofs_is_crossed_out_and_suspect(page):
+    number = page.locator(ROWS, has_text=f"paged {CHEAT.dtype} t={CHEAT.shape.context} rotate 4 threads").get_attribute(
+        "data-point"
+    )
+    assert "suspect" in row(page, number)["notes"]
+    assert page.locator("#roofline svg text", has_text="above a roof").count() >= 1

@@ -1,0 +1,121 @@
+"""A report for pipelines and pull requests: Markdown that GitHub shows as meant, valid JSON, CSV that reads back."""
+
+import io
+import json
+
+import pandas as pd
+import pytest
+from markdown_it import MarkdownIt
+
+import kvbench
+from kvbench.report.markdown import _plain
+from tests.report.texts import markdown_tables
+from tests.test_cli import call
+
+
+def told(capsys, *arguments):
+    assert call("report", *map(str, arguments)) == 0
+    return capsys.readouterr().out
+
+
+# ---- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def strict(text):
+    """JSON has no NaN, whatever Python reads."""
+
+    def refuse(word):
+        raise AssertionError(word)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_json(rich, capsys):
+    found = strict(told(capsys, rich, "--format", "json"))
+    assert found["version"] == 1 and found["run"] == "mine" and found["seed"] == 7
+    expected = {
+        "missing",
+        "diagnosis",
+        "fingerprint",
+        "environment",
+        "topology",
+        "preflight",
+        "ceilings",
+        "points",
+        "skips",
+    }
+    expected |= {
+        "scaling",
+        "contrasts",
+        "overall",
+        "saturation",
+        "tokens",
+        "fits",
+        "breakeven",
+        "identity",
+        "versions",
+        "command",
+    }
+    assert expected <= set(found)
+    points = kvbench.load(rich).frame("points")
+    assert [point["name"] for point in found["points"]] == list(points["name"])
+    assert [point["gbps"] for point in found["points"]] == pytest.approx(list(points["gbps"]))
+    assert {sentence["topic"] for sentence in found["diagnosis"]} >= {"bandwidth", "l3", "layout", "dtype"}
+    assert found["ceilings"] and found["topology"]["facts"]["brand"]["value"].endswith("64-Core")
+
+
+def test_json_of_failures_has_no_nan(small, capsys):
+    found = strict(told(capsys, small, "--format", "json"))
+    assert any(point["error"] for point in found["points"])
+
+
+def test_json_of_several(small, capsys):
+    found = strict(told(capsys, small, small, "--format", "json"))
+    assert found["version"] == 1 and len(found["runs"]) == 2 and found["runs"][0]["points"]
+
+
+# ---- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def test_csv_reads_back(rich, capsys):
+    points = kvbench.load(rich).frame("points")
+    texts = [name for name in points if pd.api.types.is_string_dtype(points[name])]
+    asked = io.StringIO(told(capsys, rich, "--format", "csv"))
+    read = pd.read_csv(asked, keep_default_na=False, na_values={name: [""] for name in points if name not in texts})
+    assert (read["run"] == "mine").all() and read["short"].is_unique
+    read[texts] = read[texts].astype(str)
+    pd.testing.assert_frame_equal(read[list(points)].astype(points.dtypes), points, check_exact=True)
+
+
+def test_csv_of_several(small, capsys):
+    read = pd.read_csv(io.StringIO(told(capsys, small, small, "--format", "csv")))
+    assert len(read) == 2 * len(kvbench.load(small).frame("points"))
+
+
+# ---- Markdown --------------------------------------------------------------------------------------------------------
+
+
+def test_markdown(rich, capsys):
+    text = told(capsys, rich, "--format", "md")
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
+    kinds = [token.type for token in tokens]
+    assert kinds.count("heading_open") == 1 and kinds.count("bullet_list_open") == 1
+    assert kinds.count("table_open") == text.count("<summary>") == text.count("</details>") > 3
+    for heads, rows in markdown_tables(text):
+        assert rows and all(len(row) == len(heads) for row in rows)
+    count = len(kvbench.load(rich).frame("points"))
+    assert count > 60 and f"{count - 60} more rows are in the other forms of this report." in text
+    html = [token.content for token in tokens if token.type == "html_block"]
+    assert all(block.startswith(("<details>", "</details>")) for block in html)
+
+
+@pytest.mark.parametrize(
+    "text", ["a|b", "*bold* _it_ __x__ ~~s~~", "`code`", "<script>x</script>", "[a](b) ![c](d)", "&amp; a & b", "# 1 #12 @you", "$x$", "a\\|b", "two\nlines", "**x**"]
+)  # fmt: skip
+def test_no_text_means_anything_to_markdown(text):
+    reader = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    tokens = reader.parse(f"| head |\n| --- |\n| {_plain(text)} |\n")
+    (cell,) = [token for place, token in enumerate(tokens) if tokens[place - 1].type == "td_open"]
+    assert {child.type for child in cell.children} <= {"text", "text_special"}
+    assert "".join(child.content for child in cell.children) == " ".join(text.split())
+    assert all(f"\\{sign}" in _plain(text) for sign in "@#$" if sign in text)

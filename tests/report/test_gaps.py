@@ -1,0 +1,56 @@
+"""Runs that lack most of what a report tells of: each says so in words, and has a report in every form."""
+
+import json
+
+import pytest
+
+import kvbench
+from kvbench.analysis.findings import findings
+from kvbench.report.gaps import gaps
+from tests.report import made
+from tests.report.texts import plain_text
+from tests.test_cli import call
+
+DRAWN = ("nothing visited", "one launch of three", "cut within a launch", "one point", "all failed", "probes alone")
+
+
+@pytest.mark.parametrize("name", made.BARE)
+def test_what_is_missing_is_said(name, tmp_path, capsys):
+    records, points, launches, words = made.BARE[name]
+    run = made.directory(tmp_path / "run", records, points, launches)
+    forms = {}
+    for form in ("md", "json", "csv"):
+        assert call("report", str(run), "--format", form) == 0
+        forms[form] = capsys.readouterr().out
+    said = json.loads(forms["json"])["missing"]
+    assert forms["csv"].startswith("run,name,")
+    for word in words:
+        assert any(word in sentence for sentence in said), said
+        assert word in forms["md"].replace("\\", "")
+    if name not in DRAWN:
+        return
+    assert call("report", str(run)) == 0
+    assert all(word in " ".join(capsys.readouterr().out.split()) for word in words[:1])
+    text = plain_text((run / "report" / "index.html").read_text())
+    assert all(sentence in text for sentence in said)
+
+
+def test_a_whole_run_lacks_nothing(rich):
+    run = kvbench.load(rich)
+    assert gaps(findings("mine", run.records, run.machine, run.checks), run.manifest) == []
+
+
+def test_a_journal_that_was_cut_short(tmp_path, capsys):
+    """Within a line: what the process that was killed has left."""
+    points = [*made.decodes()[:3], *made.READS]
+    run = made.directory(tmp_path / "run", made.whole(points, 6), points, 6)
+    journal = run / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-700])
+    assert call("report", str(run), "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)["points"]
+    journal.write_bytes(b"\n".join(journal.read_bytes().splitlines()[:3]) + b"\n")
+    assert call("report", str(run), "--format", "json") == 0
+    assert any(
+        "is not finished" in line or "none was visited" in line
+        for line in json.loads(capsys.readouterr().out)["missing"]
+    )

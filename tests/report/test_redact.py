@@ -1,0 +1,82 @@
+"""What must not leave the house is in no file of a redacted report, and is in that of another."""
+
+from dataclasses import replace
+
+import pytest
+
+import kvbench
+from kvbench.model import Fact
+from kvbench.report.redact import HIDDEN, redact
+from tests.report import made
+from tests.report.texts import plain_text
+from tests.test_cli import call
+
+SECRET = made.SECRET
+
+
+def told(folder):
+    """All files that hold the secret, whatever they are."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 5
+    return [path.name for path in files if SECRET.encode() in path.read_bytes().lower() + path.name.lower().encode()]
+
+
+def test_no_file_tells(small, tmp_path, capsys):
+    assert call("report", str(small), "--redact", "-o", str(tmp_path / "out")) == 0
+    assert told(tmp_path / "out") == []
+    assert SECRET not in capsys.readouterr().out
+    text = plain_text((tmp_path / "out" / "index.html").read_text())
+    assert HIDDEN in text and "Decode attention reads up to" in text and "DRAM" in text
+
+
+@pytest.mark.parametrize("form", ["md", "json", "csv"])
+def test_no_form_tells(small, form, tmp_path, capsys):
+    assert call("report", str(small), "--redact", "--format", form) == 0
+    assert SECRET not in capsys.readouterr().out.lower()
+    assert call("report", str(small), "--format", form) == 0
+    assert SECRET in capsys.readouterr().out.lower()
+
+
+def test_the_others_do_tell(small, capsys):
+    assert call("report", str(small)) == 0
+    assert told(small / "report") == ["index.html"]
+    text = plain_text((small / "report" / "index.html").read_text())
+    for word in (
+        f"{SECRET} 9000 64-Core",
+        f"{SECRET}-7.example",
+        f"6.1-{SECRET}",
+        f"--library=x/{SECRET}.so",
+        f"lib/{SECRET}/core.c",
+    ):
+        assert word in text, word
+
+
+def test_two_runs(both):
+    assert told(both) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("see /home/me/x.txt for it", f"see {HIDDEN} for it"),
+        ("see ~/x and ../y, or ./z/a", f"see {HIDDEN} and {HIDDEN}, or {HIDDEN}"),
+        ("from parts/new.toml, and mine.so", f"from {HIDDEN}, and {HIDDEN}"),
+        ("/sys/devices/system and /proc/cpuinfo", "/sys/devices/system and /proc/cpuinfo"),
+        ("20 GB/s and 4 FLOP/byte, and/or 1/3", "20 GB/s and 4 FLOP/byte, and/or 1/3"),
+        ("on host-7, not on host-77", f"on {HIDDEN}, not on host-77"),
+        ("on HOST-7.example.org", f"on {HIDDEN}"),
+    ],
+)
+def test_words(text, left, rich):
+    run = kvbench.load(rich)
+    manifest = replace(run.manifest, versions={"hostname": "host-7.example.org"})
+    machine = replace(run.machine, facts={"sockets": Fact(1, "here", "high", text)}, warnings=())
+    assert redact(manifest, machine, (), ())[1].facts["sockets"].note == left
+
+
+def test_what_is_measured_stays(small):
+    run = kvbench.load(small)
+    manifest, machine, _, records = redact(run.manifest, run.machine, run.checks, run.records)
+    assert manifest.plan.points == run.manifest.plan.points and machine.caches == run.machine.caches
+    assert [replace(record, error="") for record in records] == [replace(record, error="") for record in run.records]
+    assert manifest.command == f"{HIDDEN} sweep {HIDDEN} --out {HIDDEN} --library={HIDDEN}"
