@@ -1,0 +1,80 @@
+"""JUnit XML: a test case for the verdict of the whole, for each family and for each point.
+
+A slowdown that was found is a failure; what could not be said is skipped, with the reason. What the whole comes to is a
+case of its own, so that a comparison in which nothing could be judged is not read as a success."""
+
+from collections.abc import Iterable, Sequence
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from kvbench.exports.sound import moment
+from kvbench.exports.wording import counts, sentence, sides
+from kvbench.model import Comparison, Judged
+from kvbench.model.verdict import CONTAMINATED, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
+
+_OUTCOMES = {REGRESSION: "failure", CONTAMINATED: "skipped", INCONCLUSIVE: "skipped", NOT_COMPARABLE: "skipped"}
+_COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+
+
+def junit(comparison: Comparison) -> str:
+    suites = [
+        _suite(comparison, "comparison", [_whole(comparison)]),
+        _suite(comparison, "families", [_case(one, "families") for one in comparison.families]),
+        _suite(comparison, "points", [_case(one, one.family) for one in comparison.points]),
+        _suite(comparison, "missing", [_missing(reason) for reason in comparison.missing]),
+    ]
+    root = Element("testsuites", name=f"kvbench {comparison.command}", tests=_total(suites, "tests"))
+    for name in ("failures", "errors"):
+        root.set(name, _total(suites, name))
+    root.extend(suites)
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _total(suites: Iterable[Element], name: str) -> str:
+    return str(sum(int(suite.get(name, "0")) for suite in suites))
+
+
+def _suite(comparison: Comparison, name: str, cases: Sequence[Element]) -> Element:
+    suite = Element("testsuite", name=f"kvbench {comparison.command}: {name}", tests=str(len(cases)))
+    for attribute, outcome in _COUNTED.items():
+        suite.set(attribute, str(sum(case.find(outcome) is not None for case in cases)))
+    suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.9f}")
+    if time := moment(comparison.created):
+        suite.set("timestamp", time.replace(tzinfo=None).isoformat(timespec="seconds"))
+    suite.set("hostname", comparison.machine)
+    properties = SubElement(suite, "properties")
+    for key in ("base", "head", "machine", "verdict"):
+        SubElement(properties, "property", name=key, value=getattr(comparison, key))
+    suite.extend(cases)
+    return suite
+
+
+def _whole(comparison: Comparison) -> Element:
+    case = Element("testcase", classname="comparison", name="verdict")
+    outcome = "error" if comparison.verdict == NOT_COMPARABLE else _OUTCOMES.get(comparison.verdict, "")
+    numbers = [counts(comparison.families, "families"), counts(comparison.points, "points")]
+    _say(case, outcome, comparison.verdict, "; ".join(numbers), [sides(comparison), *comparison.notes])
+    return case
+
+
+def _case(judged: Judged, group: str) -> Element:
+    """The time is that of a step, as measured: of head."""
+    case = Element("testcase", classname=group, name=judged.name)
+    if judged.head_seconds is not None:
+        case.set("time", f"{max(judged.head_seconds, 0):.9f}")
+    _say(case, _OUTCOMES.get(judged.verdict, ""), judged.verdict, sentence(judged), [])
+    return case
+
+
+def _missing(reason: str) -> Element:
+    case = Element("testcase", classname="missing", name=reason)
+    _say(case, "skipped", NOT_COMPARABLE, reason, [])
+    return case
+
+
+def _say(case: Element, outcome: str, word: str, text: str, more: Sequence[str]) -> None:
+    """Some readers keep the message of an outcome and some its text."""
+    said = f"{word}: {text}"
+    place = SubElement(case, outcome, type=word, message=said) if outcome else SubElement(case, "system-out")
+    place.text = "\n".join([said, *more])

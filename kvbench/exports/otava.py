@@ -1,0 +1,73 @@
+"""For Apache Otava, which finds change points in a series of runs: a row of its CSV, and the configuration to it.
+
+It takes no empty cell and wants the rows in the order of time, so a table over several runs keeps the metrics that all
+of them have."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kvbench.exports.sound import moment
+from kvbench.model import Comparison
+from kvbench.units import GB
+
+FILE = "kvbench-otava.csv"  # as the configuration names it
+
+
+class _Metric(NamedTuple):
+    column: str
+    direction: int  # 1: bigger is better
+    value: float
+
+
+def row(comparison: Comparison) -> str:
+    """The head line and one row: that of head."""
+    metrics = list(_metrics(comparison))
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(["time", *_attributes(comparison), *(metric.column for metric in metrics)])
+    values = (repr(metric.value) for metric in metrics)
+    lines.writerow([_time(comparison), *_attributes(comparison).values(), *values])
+    return text.getvalue()
+
+
+def config(comparison: Comparison) -> str:
+    lines = [
+        "tests:",
+        f"  {_quoted(f'kvbench on {comparison.machine}')}:",
+        "    type: csv",
+        f"    file: {FILE}",
+        "    time_column: time",
+        f"    attributes: [{', '.join(_attributes(comparison))}]",
+        "    metrics:" if any(True for _ in _metrics(comparison)) else "    metrics: {}",
+    ]
+    for metric in _metrics(comparison):
+        name = _quoted(metric.column)
+        lines += [f"      {name}:", f"        column: {name}", f"        direction: {metric.direction}"]
+    return "\n".join(lines) + "\n"
+
+
+def _metrics(comparison: Comparison) -> Iterator[_Metric]:
+    for one in sorted(comparison.points, key=lambda point: point.name):  # the same columns whatever was worst
+        if one.head_gbps is not None:
+            yield _Metric(f"{one.name} bytes_per_second", 1, one.head_gbps * GB)
+        if one.head_seconds is not None:
+            yield _Metric(f"{one.name} seconds", -1, one.head_seconds)
+
+
+def _attributes(comparison: Comparison) -> dict[str, str]:
+    """A gate's head is a revision, that of other comparisons a run."""
+    head = "commit" if comparison.command == "gate" else "run_id"
+    return {head: comparison.head, "base": comparison.base, "verdict": comparison.verdict}
+
+
+def _time(comparison: Comparison) -> str:
+    time = moment(comparison.created)
+    return time.isoformat(timespec="seconds") if time else comparison.created
+
+
+def _quoted(text: str) -> str:
+    """Printable text as JSON is YAML too."""
+    return json.dumps(text, ensure_ascii=False)

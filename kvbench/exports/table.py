@@ -1,0 +1,47 @@
+"""All of a comparison as CSV: a row for each family and point, and for each that is missing."""
+
+import csv
+import io
+from collections.abc import Sequence
+
+from kvbench.model import Comparison, Judged
+from kvbench.units import GB
+
+# An effect is a share of base's time by which head takes longer: 0.08 is 8 % of it. An unknown number is an empty cell.
+_WHOLE = ("command", "base", "head", "machine", "created")
+_ONE = ("level", "name", "family", "verdict", "note")
+_SHARES = ("effect", "low", "high", "detectable")
+_COLUMNS = (
+    *_WHOLE,
+    "comparison_verdict",
+    *_ONE,
+    *(f"{share}_of_base_seconds" for share in _SHARES),
+    *("p", "q", "base_seconds", "head_seconds", "base_bytes_per_second", "head_bytes_per_second"),
+    *("base_launches", "head_launches"),
+)
+
+
+def table(comparison: Comparison) -> str:
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(_COLUMNS)
+    whole = [*(getattr(comparison, name) for name in _WHOLE), comparison.verdict]
+    for level, judged in (("family", comparison.families), ("point", comparison.points)):
+        lines.writerows([*whole, level, *_cells(one)] for one in judged)
+    lines.writerows([*_padded([*whole, "missing", "", "", "", reason])] for reason in comparison.missing)
+    return text.getvalue()
+
+
+def _cells(judged: Judged) -> list[str | float | int | None]:
+    rates = (judged.base_gbps, judged.head_gbps)
+    return [
+        *(getattr(judged, name) for name in _ONE[1:]),
+        *(getattr(judged, name) for name in _SHARES),
+        *(judged.p, judged.q, judged.base_seconds, judged.head_seconds),
+        *(None if rate is None else rate * GB for rate in rates),
+        *judged.launches,
+    ]
+
+
+def _padded(cells: Sequence[str]) -> list[str]:
+    return [*cells, *[""] * (len(_COLUMNS) - len(cells))]

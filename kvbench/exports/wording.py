@@ -1,0 +1,80 @@
+"""What is said of a verdict, the same in every form that people read."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from kvbench.model import Comparison, Judged
+from kvbench.model.verdict import EQUIVALENT, INCONCLUSIVE, WORDS
+from kvbench.units import counted, duration
+
+UNKNOWN = "?"
+
+
+def title(comparison: Comparison) -> str:
+    return f"kvbench {comparison.command}: {comparison.verdict}"
+
+
+def sides(comparison: Comparison) -> str:
+    return f"head {comparison.head} against base {comparison.base}, on {comparison.machine}, {comparison.created}"
+
+
+def counts(judged: Sequence[Judged], noun: str) -> str:
+    """ "600 points: 3 REGRESSION, 597 EQUIVALENT"."""
+    words = by_verdict(judged)
+    each = ", ".join(f"{number} {word}" for word, number in words.items() if number)
+    total = f"{len(judged)} {noun}"
+    return f"{total}: {each}" if each else total
+
+
+def by_verdict(judged: Sequence[Judged]) -> dict[str, int]:
+    """How many have each of the words, those that nobody has included."""
+    found = Counter(one.verdict for one in judged)
+    return {word: found[word] for word in (*WORDS, *sorted(set(found) - set(WORDS)))}
+
+
+def change(judged: Judged) -> str:
+    """ "+8.0 [+6.9, +9.1]": % of base's time by which head takes longer, which the caller has to say."""
+    if judged.effect is None:
+        return UNKNOWN
+    known = judged.low is not None and judged.high is not None
+    return percent(judged.effect) + (f" [{percent(judged.low)}, {percent(judged.high)}]" if known else "")
+
+
+def percent(share: float) -> str:
+    rounded = round(100 * share, 1) + 0.0  # which has no sign where it is nothing
+    return f"{rounded:+.1f}" if abs(share) < 100 else f"{rounded:+.2g}"
+
+
+def rates(judged: Judged) -> str:
+    """ "38.4 → 36.1": GB/s of base and of head, which the caller has to say; "" where neither is known."""
+    both = (judged.base_gbps, judged.head_gbps)
+    return "" if both == (None, None) else " → ".join(UNKNOWN if rate is None else f"{rate:.4g}" for rate in both)
+
+
+def probability(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.2g}"
+
+
+def detectable(judged: Judged) -> str:
+    """Of those of whom nothing was found; of the others it does not matter."""
+    if judged.detectable is None or judged.verdict not in (INCONCLUSIVE, EQUIVALENT):
+        return ""
+    return f"a slowdown of {percent(judged.detectable).lstrip('+')} % of base's time would have been seen"
+
+
+def sentence(judged: Judged) -> str:
+    """All of it but the name and the verdict."""
+    return "; ".join(_parts(judged))
+
+
+def _parts(judged: Judged) -> Iterator[str]:
+    yield f"change of time [95 % interval], in % of base's time: {change(judged)}"
+    if speed := rates(judged):
+        yield f"{speed} GB/s"
+    if judged.base_seconds is not None and judged.head_seconds is not None:
+        yield f"{duration(judged.base_seconds)} → {duration(judged.head_seconds)} per step"
+    if judged.q is not None:
+        yield f"q {probability(judged.q)}"
+    base, head = judged.launches
+    yield f"{counted(base, 'launch')} of base, {head} of head"
+    yield from filter(None, (detectable(judged), judged.note))

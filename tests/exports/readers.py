@@ -1,0 +1,184 @@
+"""Readers of every export, as strict as the tools that the exports are for. Each gives back what it has understood."""
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+from xml.etree import ElementTree
+
+import pandas as pd
+import xmlschema
+import yaml
+from junitparser import JUnitXml
+from markdown_it import MarkdownIt
+from prometheus_client.parser import text_string_to_metric_families
+
+# What the JUnit readers of Jenkins, of GitLab and of others agree on.
+_OUTCOME = '<xs:complexType mixed="true"><xs:attribute name="type"/><xs:attribute name="message"/></xs:complexType>'
+_SCHEMA = xmlschema.XMLSchema(f"""
+<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">
+  <xs:element name="testsuites"><xs:complexType>
+    <xs:sequence><xs:element name="testsuite" maxOccurs="unbounded"><xs:complexType>
+      <xs:sequence>
+        <xs:element name="properties"><xs:complexType><xs:sequence>
+          <xs:element name="property" maxOccurs="unbounded"><xs:complexType>
+            <xs:attribute name="name" type="xs:token" use="required"/><xs:attribute name="value" use="required"/>
+          </xs:complexType></xs:element>
+        </xs:sequence></xs:complexType></xs:element>
+        <xs:element name="testcase" minOccurs="0" maxOccurs="unbounded"><xs:complexType>
+          <xs:sequence>
+            <xs:choice minOccurs="0">
+              <xs:element name="failure">{_OUTCOME}</xs:element>
+              <xs:element name="error">{_OUTCOME}</xs:element>
+              <xs:element name="skipped">{_OUTCOME}</xs:element>
+            </xs:choice>
+            <xs:element name="system-out" type="xs:string" minOccurs="0"/>
+          </xs:sequence>
+          <xs:attribute name="name" type="xs:string" use="required"/>
+          <xs:attribute name="classname" type="xs:string" use="required"/>
+          <xs:attribute name="time" type="xs:decimal"/>
+        </xs:complexType></xs:element>
+      </xs:sequence>
+      <xs:attribute name="name" type="xs:token" use="required"/>
+      <xs:attribute name="tests" type="xs:nonNegativeInteger" use="required"/>
+      <xs:attribute name="failures" type="xs:nonNegativeInteger" use="required"/>
+      <xs:attribute name="errors" type="xs:nonNegativeInteger" use="required"/>
+      <xs:attribute name="skipped" type="xs:nonNegativeInteger"/>
+      <xs:attribute name="time" type="xs:decimal" use="required"/>
+      <xs:attribute name="timestamp" type="xs:dateTime"/>
+      <xs:attribute name="hostname" type="xs:string"/>
+    </xs:complexType></xs:element></xs:sequence>
+    <xs:attribute name="name"/>
+    <xs:attribute name="tests" type="xs:nonNegativeInteger"/>
+    <xs:attribute name="failures" type="xs:nonNegativeInteger"/>
+    <xs:attribute name="errors" type="xs:nonNegativeInteger"/>
+  </xs:complexType></xs:element>
+</xs:schema>""")
+_COMMAND = re.compile(r"::(error|warning|notice) title=([^:,\r\n]+)::([^\r\n]+)")
+
+
+def read(kind: str, text: str) -> Any:
+    text.encode()  # no halves of characters
+    return _READERS[kind](text)
+
+
+def _junit(text: str) -> JUnitXml:
+    _SCHEMA.validate(ElementTree.fromstring(text.encode()))
+    found = JUnitXml.fromstring(text.encode())
+    told = [(suite.tests, suite.failures, suite.errors, suite.skipped) for suite in found]
+    found.update_statistics()
+    assert told == [(suite.tests, suite.failures, suite.errors, suite.skipped) for suite in found]
+    return found
+
+
+def _annotations(text: str) -> list[tuple[str, str, str]]:
+    """As the runner of GitHub's actions reads them: level, title, message."""
+    assert text.endswith("\n")
+    parts = [_COMMAND.fullmatch(line).groups() for line in text.splitlines()]
+    assert len(parts) < 10
+    return [(level, _decoded(title), _decoded(message)) for level, title, message in parts]
+
+
+def _decoded(text: str) -> str:
+    assert not re.search(r"%(?!25|0A|0D|3A|2C)", text)
+    for code, sign in (("%3A", ":"), ("%2C", ","), ("%0D", "\r"), ("%0A", "\n"), ("%25", "%")):
+        text = text.replace(code, sign)
+    return text
+
+
+def _github(text: str) -> list[dict[str, Any]]:
+    entries = _json(text)
+    for entry in entries:
+        assert set(entry) == {"name", "unit", "value", "extra"}
+        assert entry["name"]
+        assert math.isfinite(entry["value"])
+    assert len({entry["name"] for entry in entries}) == len(entries)
+    return entries
+
+
+def _bencher(text: str) -> dict[str, dict[str, float]]:
+    results = _json(text)
+    for name, measures in results.items():
+        assert 0 < len(name) <= 1024
+        assert set(measures) <= {"latency", "bandwidth"}
+        assert measures
+        assert all(set(measure) == {"value"} and math.isfinite(measure["value"]) for measure in measures.values())
+    return {name: {slug: measure["value"] for slug, measure in measures.items()} for name, measures in results.items()}
+
+
+def _json(text: str) -> Any:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        assert len(dict(pairs)) == len(pairs), "a key comes twice"
+        return dict(pairs)
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    return json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+
+
+def _otava_csv(text: str) -> tuple[dict[str, str], dict[str, float]]:
+    """The attributes and the metrics, none of which may be empty."""
+    heads, row = csv.reader(io.StringIO(text, newline=""))
+    assert len(heads) == len(row) == len(set(heads))
+    assert heads[0] == "time"
+    return dict(zip(heads[:4], row[:4], strict=True)), dict(zip(heads[4:], map(float, row[4:]), strict=True))
+
+
+def _otava_yaml(text: str) -> dict[str, Any]:
+    (test,) = yaml.safe_load(text)["tests"].values()
+    assert set(test) == {"type", "file", "time_column", "attributes", "metrics"}
+    for name, metric in test["metrics"].items():
+        assert metric["column"] == name
+        assert metric["direction"] in (1, -1)
+    return test
+
+
+def _prometheus(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+    assert text.endswith("\n")
+    found = list(text_string_to_metric_families(text))
+    samples = [sample for family in found for sample in family.samples]
+    assert all(family.type == "gauge" and family.documentation for family in found)
+    assert len(found) == text.count("\n# TYPE ") + text.startswith("# TYPE ") == len({one.name for one in found})
+    assert all(sample.timestamp is None and math.isfinite(sample.value) for sample in samples)
+    assert len({(sample.name, *sorted(sample.labels.items())) for sample in samples}) == len(samples) <= 500
+    return {family.name: [(sample.labels, sample.value) for sample in family.samples] for family in found}
+
+
+def _csv(text: str) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(text), keep_default_na=False)
+
+
+def _markdown(text: str) -> list[list[str]]:
+    """The cells of all rows as people see them; and every table has the columns that its head has."""
+    assert text.startswith("<!-- kvbench ")
+    assert text.count("<details>") == text.count("</details>") == text.count("<summary>") == text.count("</summary>")
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
+    rows: list[list[str]] = []
+    for token, inner in pairwise(tokens):
+        if token.type == "tr_open":
+            rows.append([])
+        elif token.type in ("td_open", "th_open"):
+            rows[-1].append("".join(child.content for child in inner.children if child.type != "html_inline"))
+    lines = [line for line in text.splitlines() if line.startswith("|") and "| --- |" not in line]
+    assert len(rows) == len(lines)
+    return rows
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "markdown": _markdown,
+    "comment": _markdown,
+    "junit": _junit,
+    "annotations": _annotations,
+    "github-bigger": _github,
+    "github-smaller": _github,
+    "bencher": _bencher,
+    "otava-csv": _otava_csv,
+    "otava-yaml": _otava_yaml,
+    "prometheus": _prometheus,
+    "csv": _csv,
+}

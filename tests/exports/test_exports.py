@@ -1,0 +1,210 @@
+"""Every form against its golden file, and against a reader of its own; whatever the names and numbers are."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvbench.errors import BadArgument, Unwritable
+from kvbench.exports import kinds, write
+from kvbench.model import Comparison, Judged
+from kvbench.model.verdict import EQUIVALENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION, WORDS
+from tests.exports.made import FAMILY, GOLDEN, ODD, SAME, SLOWER, made
+from tests.exports.readers import read
+
+EMPTY = replace(made(0), verdict=NOT_COMPARABLE, families=(), missing=(), notes=())
+LIMITS = {"markdown": 1 << 20, "comment": 1 << 16}
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_golden(kind):
+    assert write(made(), kind) == (GOLDEN / kind).read_text()
+
+
+@pytest.mark.parametrize("kind", kinds())
+@pytest.mark.parametrize("comparison", [EMPTY, made(1), made(600)], ids=["none", "1", "600"])
+def test_readers_take_it(kind, comparison):
+    text = write(comparison, kind)
+    read(kind, text)
+    assert not re.search(r"\b(nan|inf|infinity|none)\b", text, re.IGNORECASE)
+
+
+def test_a_table_has_every_point():
+    found = read("csv", write(made(600), "csv"))
+    assert Counter(found.level) == {"point": 600, "family": 2, "missing": 2}
+    points = found[found.level == "point"].set_index("name")
+    slower = points.loc[SLOWER.name]
+    assert float(slower.effect_of_base_seconds) == 0.0637
+    assert float(slower.head_bytes_per_second) == 36.1e9
+    assert (float(slower.base_launches), float(slower.head_launches)) == (10, 10)
+    assert points.loc["hogged"].effect_of_base_seconds == ""
+    assert {"the same", "the same (2)", "(no name)", "two lines and\\x00nothing"} <= set(points.index)
+    whole = [name for name in ODD if name.isprintable() and name]
+    assert set(whole) <= set(points.index)
+
+
+def test_junit_fails_for_slowdowns_alone():
+    found = read("junit", write(made(600), "junit"))
+    cases = [case for suite in found for case in suite]
+    outcomes = {(case.classname, case.name): [type(one).__name__ for one in case.result] for case in cases}
+    assert outcomes["comparison", "verdict"] == ["Failure"]
+    assert outcomes[SLOWER.family, SLOWER.name] == ["Failure"]
+    assert outcomes[SLOWER.family, "unclear"] == ["Skipped"]
+    assert outcomes["families", "copy f32"] == []
+    assert (found.tests, found.failures, found.errors) == (1 + 2 + 600 + 2, 1 + 1 + 1, 0)
+    (case,) = [case for case in cases if case.name == SLOWER.name]
+    assert (
+        "change of time [95 % interval], in % of base's time: +6.4 [+5.5, +7.2]; 38.4 → 36.1 GB/s"
+        in case.result[0].message
+    )
+    assert case.time == pytest.approx(0.00093074)
+
+
+def test_nothing_measured_is_no_success():
+    found = read("junit", write(EMPTY, "junit"))
+    assert (found.tests, found.errors) == (1, 1)
+    assert [level for level, *_ in read("annotations", write(EMPTY, "annotations"))] == ["error"]
+
+
+def test_annotations_are_few():
+    found = read("annotations", write(made(600), "annotations"))
+    assert [level for level, *_ in found] == ["error"] + ["notice"] * 4
+    _, title, message = found[0]
+    assert title == "kvbench compare: REGRESSION"
+    assert SLOWER.name in message
+    assert "2 points could not be compared" in message
+    many = replace(EMPTY, verdict=REGRESSION, points=tuple(replace(SLOWER, name=f"p{n}") for n in range(40)))
+    ((_, _, message),) = read("annotations", write(many, "annotations"))
+    assert message.endswith("\n25 more")
+
+
+def test_a_whole_without_news_is_one_notice():
+    calm = replace(EMPTY, verdict=EQUIVALENT, points=(SAME,))
+    assert [level for level, *_ in read("annotations", write(calm, "annotations"))] == ["notice"]
+    unclear = replace(EMPTY, verdict=INCONCLUSIVE)
+    assert [level for level, *_ in read("annotations", write(unclear, "annotations"))] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit", "value"), [("github-bigger", "GB/s", 36.1), ("github-smaller", "ns", 930740.0)]
+)
+def test_github_entries(kind, unit, value):
+    found = {entry["name"]: entry for entry in read(kind, write(made(600), kind))}
+    assert len(found) == 599  # one was never measured on head
+    assert found[SLOWER.name]["unit"] == unit
+    assert found[SLOWER.name]["value"] == pytest.approx(value)
+
+
+def test_bencher_measures():
+    found = read("bencher", write(made(600), "bencher"))
+    assert found[SLOWER.name] == {"latency": pytest.approx(930740.0), "bandwidth": pytest.approx(36.1e9)}
+    assert "hogged-bencher-ignore" in found
+    long = replace(EMPTY, points=tuple(replace(SAME, name="x" * 2000 + ending) for ending in "ab"))
+    assert len(read("bencher", write(long, "bencher"))) == 2
+
+
+def test_otava_has_a_column_for_each_metric():
+    attributes, metrics = read("otava-csv", write(made(600), "otava-csv"))
+    assert attributes["time"] == "2026-11-21T11:30:00+00:00"
+    test = read("otava-yaml", write(made(600), "otava-yaml"))
+    assert test["attributes"] == list(attributes)[1:] == ["run_id", "base", "verdict"]
+    assert list(test["metrics"]) == list(metrics)
+    assert metrics[f"{SLOWER.name} seconds"] == 0.00093074
+    assert test["metrics"][f"{SLOWER.name} seconds"]["direction"] == -1
+    assert test["metrics"][f"{SLOWER.name} bytes_per_second"]["direction"] == 1
+
+
+def test_prometheus_has_the_worst_points():
+    found = read("prometheus", write(made(600), "prometheus"))
+    slowdowns = {labels["point"]: value for labels, value in found["kvbench_slowdown_ratio"]}
+    assert slowdowns[SLOWER.name] == 0.0637
+    assert "hogged" not in slowdowns
+    assert ({"verdict": REGRESSION}.items() <= found["kvbench_comparison_verdict"][0][0].items()) is True
+    ((_, left_out),) = found["kvbench_comparison_points_left_out"]
+    assert left_out + len(found["kvbench_pass_seconds"]) + 1 == 600
+    ((_, time),) = found["kvbench_comparison_timestamp_seconds"]
+    assert time == 1795260600.0  # date --date 2026-11-21T12:30:00+01:00 +%s
+
+
+def test_markdown_shows_names_as_they_are():
+    rows = read("markdown", write(made(600), "markdown"))
+    names = {row[1] for row in rows}
+    assert {name for name in ODD if name.isprintable() and 0 < len(name) < 200} <= names
+    assert len(rows) == 602 + 3  # two open tables and a folded one, each with a head; families are too few to fold
+    assert f"{'x' * 199}…" in names
+
+
+@pytest.mark.parametrize("kind", ["markdown", "comment", "prometheus", "annotations"])
+@pytest.mark.parametrize("text", ["short", "&" * 300, "🚀" * 300], ids=["short", "escaped", "wide"])
+def test_limits_hold(kind, text):
+    """Those of bytes here; those of series and of annotations in the readers."""
+    points = tuple(replace(SLOWER, name=f"{number} {text}", note=text) for number in range(5000))
+    many = replace(made(0), points=points, missing=(text,) * 5000, notes=(text,) * 5000, base=text, machine=text)
+    found = write(many, kind)
+    read(kind, found)
+    assert len(found.encode()) <= LIMITS.get(kind, 1 << 30)
+
+
+def test_what_does_not_fit_is_said():
+    rows = read("comment", text := write(made(5000), "comment"))
+    assert 15 < len(rows) < 5000
+    (said,) = [line for line in text.splitlines() if "more lines do not fit here" in line]
+    assert int(said.split()[0]) == 5002 - (len(rows) - 3)
+
+
+def test_a_comment_is_found_again():
+    first, second = (write(replace(made(3), created=time), "comment").splitlines()[0] for time in ("now", "later"))
+    assert first == second == "<!-- kvbench compare Some-CPU-2.00GHz-more-2-cores -->"
+
+
+def test_a_file_is_replaced(tmp_path):
+    path = tmp_path / "new" / "kvbench.prom"
+    for points in (3, 2):
+        assert write(made(points), "prometheus", path) == path.read_text()
+    assert [one.name for one in path.parent.iterdir()] == ["kvbench.prom"]
+
+
+def test_mistakes_are_named(tmp_path):
+    with pytest.raises(BadArgument, match="junit"):
+        write(made(1), "unit", tmp_path / "a")
+    with pytest.raises(Unwritable, match="cannot write"):
+        write(made(1), "junit", tmp_path)
+
+
+NUMBERS = st.none() | st.floats()
+TEXTS = st.text(max_size=40)
+JUDGED = st.builds(
+    Judged,
+    name=TEXTS,
+    family=TEXTS,
+    verdict=st.sampled_from(WORDS),
+    note=TEXTS,
+    launches=st.tuples(st.integers(0, 99), st.integers(0, 99)),
+    **dict.fromkeys(("effect", "low", "high", "p", "q", "detectable"), NUMBERS),
+    **dict.fromkeys(("base_gbps", "head_gbps", "base_seconds", "head_seconds"), NUMBERS),
+)
+COMPARISONS = st.builds(
+    Comparison,
+    command=st.sampled_from(("compare", "gate")),
+    verdict=st.sampled_from(WORDS),
+    created=TEXTS | st.datetimes().map(str),
+    points=st.lists(JUDGED, max_size=20).map(tuple),
+    families=st.lists(JUDGED, max_size=20).map(tuple),
+    missing=st.lists(TEXTS, max_size=3).map(tuple),
+    notes=st.lists(TEXTS, max_size=3).map(tuple),
+    **dict.fromkeys(("base", "head", "machine"), TEXTS),
+)
+
+
+@pytest.mark.parametrize("kind", kinds())
+@settings(max_examples=30, deadline=None)
+@given(comparison=COMPARISONS)
+def test_anything_is_readable(kind, comparison):
+    read(kind, write(comparison, kind))
+
+
+def test_a_family_has_no_rates():
+    assert "GB/s" not in write(replace(EMPTY, families=(FAMILY,), verdict=REGRESSION), "annotations")
