@@ -1,5 +1,6 @@
 """The README's commands work as written, and its two make targets are there."""
 
+import html
 import re
 import shlex
 import subprocess
@@ -40,6 +41,18 @@ def test_command(command, capsys, monkeypatch, place):
         main(arguments)
     assert caught.value.code == 0
     assert capsys.readouterr().out
+
+
+def test_claims_are_the_report_s():
+    """What README says of the example stands in the report that it links, and in the same words."""
+    (page,) = re.findall(r"\((results/[^)]*/index\.html)\)", README)
+    report = html.unescape(" ".join(re.sub(r"<[^>]+>", " ", (ROOT / page).read_text()).split()))
+    claims = README[README.index(page) : README.index("![", README.index(page))].split("\n- ")[1:]
+    assert len(claims) >= 5
+    for claim in claims:
+        assert " ".join(claim.split()) in report, claim
+    for picture in re.findall(r"!\[[^]]*\]\(([^)]*)\)", README):
+        assert (ROOT / picture).is_file() and Path(picture).parent.parent == Path(page).parent
 
 
 @pytest.mark.parametrize("target", TARGETS)

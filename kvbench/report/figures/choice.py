@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import pandas as pd
 
-# What makes two shapes or settings another experiment; layout, dtype, context, threads and residency are what is compared.
+# What makes two shapes or settings another experiment; layout, dtype, context, threads and residency are compared.
 _SETTING = ("variant", "isa", "batch", "q_heads", "kv_heads", "head_dim", "window", "pages", "prefetch", "distance")
 _SETTING += ("scale", "inner", "block_tokens", "shuffle", "pad", "deterministic")
 _FREE = {"scale": "dtype", "inner": "layout", "block_tokens": "layout", "shuffle": "layout"}  # may differ between these
@@ -40,7 +40,8 @@ def setting(points: pd.DataFrame) -> str:
     if points.empty:
         return ""
     row = points.iloc[0]
-    words = [f"{row['q_heads']} query heads on {row['kv_heads']} KV heads of {row['head_dim']}", row["variant"]]
+    heads = points[["q_heads", "kv_heads", "head_dim"]].drop_duplicates().itertuples(index=False, name=None)
+    words = [" and ".join(f"{q} query heads on {kv} KV heads of {d}" for q, kv, d in heads), row["variant"]]
     words += [f"batch {row['batch']}"] if row["batch"] > 1 else []
     words += [f"window {row['window']}"] if row["window"] else []
     return ", ".join([*words, row["isa"], f"{row['pages']} pages"])

@@ -25,7 +25,7 @@ INK, FAINT, GRID, PAPER = "#1f2328", "#6a717b", "#d8dbe0", "#ffffff"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # told apart by the colour-blind
 SHADES = ("#f1f4f8", "#e4eaf2")  # of neighbouring areas behind the marks
 MARKS = "os^DvPX<"
-_HOT = "hot"
+HOT = "hot"  # the residency that finds its caches warm
 WIDTH = 9.0  # inches; a page shows them from 600 to 1100 pixels wide
 
 _STYLE = {
@@ -77,14 +77,14 @@ class Look:
 
     def fill(self, dtype: str, residency: str) -> str:
         """A mark is hollow where every pass finds the caches cold."""
-        return self.colour(dtype) if residency == _HOT else PAPER
+        return self.colour(dtype) if residency == HOT else PAPER
 
     def legend(self, points: pd.DataFrame) -> list[Artist]:
         """What the marks of these points mean."""
         dtypes, layouts, words = (set(points[name]) for name in ("dtype", "layout", "residency"))
         found: list[Artist] = [Patch(color=c, label=dtype) for dtype, c in self._colours.items() if dtype in dtypes]
         found += [_dot(mark, INK, layout) for layout, mark in self._marks.items() if layout in layouts]
-        return found + [_dot("o", INK if word == _HOT else PAPER, word) for word in sorted(words)]
+        return found + [_dot("o", INK if word == HOT else PAPER, word) for word in sorted(words)]
 
 
 def _dot(mark: str, fill: str, label: str) -> Line2D:

@@ -18,6 +18,7 @@ from kvbench.report.figures.choice import decodes, left_out, setting, usual
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import (
     FAINT,
+    HOT,
     INK,
     SHADES,
     Look,
@@ -33,13 +34,15 @@ MOST_PANELS = 4  # thread counts: the fewest, the most, and some between
 STEPS = 400  # of the footprint axis, to find where regimes begin and end
 SPAN = 4.0  # a series climbs stairs where its footprints differ by more than this
 
-COLUMNS = ("kind", "row", "label", "threads", "cpus", "series", "layout", "dtype", "residency", "context", "regime")
-COLUMNS += ("bytes", "bytes_end", "gbps", "gbps_low", "gbps_high", "twin_gbps")
+_HEADS = ("q_heads", "kv_heads", "head_dim")
+
+COLUMNS = ("kind", "row", "label", "threads", "cpus", "series", "layout", "dtype", "group", "residency", "context")
+COLUMNS += ("regime", "bytes", "bytes_end", "gbps", "gbps_low", "gbps_high", "twin_gbps")
 
 
 def staircase(found: Findings, look: Look) -> Figure:
     every = decodes(found.points)
-    shown = _stairs(usual(every))
+    shown = _stairs(every)
     sets = _some(sorted(set(shown["cpus"]), key=lambda cpus: (_threads(shown, cpus), cpus)))
     shown = shown[shown["cpus"].isin(sets)]
     panels = {cpus: shown[shown["cpus"] == cpus] for cpus in sets}
@@ -51,18 +54,25 @@ def staircase(found: Findings, look: Look) -> Figure:
         "Filled marks walk one layer's slice again and again, hollow ones all layers in turn, as a decoder does. Bars "
         "are intervals over launches. Grey lines: the twin, the same reads and nothing else. Black: the read ceiling, "
         "the run's own plain or prefetching reads of such a footprint by the same threads; dashed: that of DRAM. "
-        f"Vertical lines: what the caches of these threads declare. {setting(shown)}. {left_out(len(shown), every)}"
+        f"Vertical lines: what the caches of these threads declare. G: query heads on each KV head. {setting(shown)}. "
+        f"{left_out(len(shown), every)}"
     )
     missing = "" if rows else "No decode point has a rate: run kvbench sweep quick."
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     return Figure("staircase", "Bandwidth against footprint", about, table, lambda t: _draw(t, look), missing)
 
 
-def _stairs(points: pd.DataFrame) -> pd.DataFrame:
-    """Points of the layouts and dtypes that were taken to several levels; all points where none was."""
-    far = points.groupby(["layout", "dtype"])["footprint"].agg(lambda each: each.max() > SPAN * each.min())
-    tall = points[[bool(far[key]) for key in zip(points["layout"], points["dtype"], strict=True)]]
-    return points if tall.empty else tall
+def _stairs(every: pd.DataFrame) -> pd.DataFrame:
+    """Points of the layouts, dtypes and heads that were taken to several levels: of the heads that most points have, and
+    of those with fewest query heads on a KV head, where the core is least in the way. Without any, all of the usual."""
+    points = usual(every, _HEADS)
+    alike = ["layout", "dtype", *_HEADS]
+    far = points.groupby(alike)["footprint"].agg(lambda each: each.max() > SPAN * each.min())
+    tall = points[[bool(far[key]) for key in points[alike].itertuples(index=False, name=None)]]
+    if tall.empty:
+        return usual(every)
+    fewest = tall[tall["group"] == tall["group"].min()]
+    return tall.loc[sorted({*usual(tall).index, *usual(fewest).index})]
 
 
 def _some(sets: list[str]) -> list[str]:
@@ -129,9 +139,9 @@ def _ceilings(reads: Iterable[Ceiling]) -> Iterator[dict[str, Any]]:
 
 
 def _points(points: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    same = ("layout", "dtype", "residency", "context", "regime", "gbps", "gbps_low", "gbps_high", "twin_gbps")
+    same = ("layout", "dtype", "group", "residency", "context", "regime", "gbps", "gbps_low", "gbps_high", "twin_gbps")
     for row, facts in zip(points.index, points.to_dict("records"), strict=True):
-        series = f"{facts['layout']} {facts['dtype']} {facts['residency']}"
+        series = " ".join(str(facts[name]) for name in ("layout", "dtype", "residency", *_HEADS))
         yield {name: facts[name] for name in same} | {
             "row": row,
             "label": facts["short"],
@@ -150,6 +160,8 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
         _background(axes, own)
         _ceiling_line(axes, own[own["kind"] == "ceiling"])
         points = own[own["kind"] == "point"]
+        if points["group"].nunique() > 1:
+            _groups(axes, points)
         for _, series in points.groupby("series", sort=True):
             _series(axes, series.sort_values("bytes"), look)
         rate_axis(axes, "GB/s")
@@ -226,6 +238,14 @@ def _series(axes: Axes, series: pd.DataFrame, look: Look) -> None:
         tag(drawn, int(point.row))
 
 
+def _groups(axes: Axes, points: pd.DataFrame) -> None:
+    """How many query heads each KV head has, where the hot points of each dtype and group begin."""
+    for _, own in points[points["residency"] == HOT].groupby(["dtype", "group"]):
+        first = own.sort_values(["bytes", "gbps"]).iloc[0]
+        at = {"xytext": (-7, 0), "textcoords": "offset points", "ha": "right", "va": "center", "fontsize": 8.5}
+        axes.annotate(f"G={first['group']:g}", (first["bytes"], first["gbps"]), **at)
+
+
 def _bars(rows: pd.DataFrame) -> np.ndarray:
     """Down and up from the median."""
     return np.abs(np.array([rows["gbps"] - rows["gbps_low"], rows["gbps_high"] - rows["gbps"]], dtype=float))
@@ -233,17 +253,19 @@ def _bars(rows: pd.DataFrame) -> np.ndarray:
 
 def _contexts(axes: Axes, points: pd.DataFrame) -> None:
     """A second axis: the context whose slice is as large, of the dtype that most hot points have."""
-    hot = points[points["residency"] == "hot"]
+    hot = points[points["residency"] == HOT]
     if hot.empty:
         return
-    dtype = hot["dtype"].value_counts().index[0]
-    own = hot[hot["dtype"] == dtype]
+    dtype, group = hot[["dtype", "group"]].value_counts().index[0]
+    own = hot[(hot["dtype"] == dtype) & (hot["group"] == group)]
     each = float((own["bytes"] / own["context"].astype(float)).median())
     upper = axes.secondary_xaxis("top", functions=(lambda x: x / each, lambda x: x * each))
     upper.set_xscale("log", base=2)
     bytes_axis(upper, "")
     upper.xaxis.set_major_formatter(lambda count, _: f"{count / 1024:g}k" if count >= 1024 else f"{count:g}")
-    upper.set_xlabel(f"context, in tokens of {dtype}, whose slice of one layer is as large", fontsize=9)
+    upper.set_xlabel(
+        f"context, in tokens of {dtype} with G={group:g}, whose slice of one layer is as large", fontsize=9
+    )
     axes.set_title(axes.get_title(loc="left"), pad=10)
 
 
