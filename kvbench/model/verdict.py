@@ -29,7 +29,9 @@ class Judged:
     high: float | None
     p: float | None  # one-sided, in the direction of the effect, before any correction
     q: float | None  # p after Benjamini–Hochberg over the tests of its level
-    detectable: float | None  # smallest slowdown, as a share of base's time, that would have been seen nine times in ten
+    detectable: (
+        float | None
+    )  # smallest slowdown, as a share of base's time, that would have been seen nine times in ten
     base_gbps: float | None  # GB/s of compulsory bytes, the median of the launches; None for a family
     head_gbps: float | None
     base_seconds: float | None  # seconds per step, the median of the launches; None for a family
