@@ -11,7 +11,7 @@ sweep: $(VENV)/installed
 	$(BIN)/kvbench sweep --report
 
 test: $(VENV)/tested
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-full: $(VENV)/tested check-sanitize check-neon check-emulated
 	$(BIN)/python -m pytest -m "full or not full"

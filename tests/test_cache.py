@@ -256,7 +256,7 @@ def test_wrong_bulks(cache):
     assert cache.length == 5
 
 
-@pytest.mark.parametrize("value", ["abc", None, [["x"]], np.ones((2, 2, 16), dtype=complex), object()], ids=str)
+@pytest.mark.parametrize("value", ["abc", None, [["x"]], np.ones((2, 2, 16), dtype=complex), object()], ids=["text", "none", "texts", "complex", "object"])
 def test_things_that_are_no_numbers(cache, value):
     for call in (lambda: cache.append(value, value), lambda: cache.decode(value)):
         with pytest.raises(BadArgument):
