@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from kvbench.cli import ERRORS, INTERRUPTED
+from kvbench.cli._share import Share
 from kvbench.errors import BadArgument
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -29,16 +30,6 @@ class _Seconds(click.ParamType):
             self.fail(f"{value!r} is no time; write 90, 90s, 10m or 2h")
 
 
-class _Share(click.ParamType):
-    name = "PERCENT"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        try:
-            return float(str(value).strip().removesuffix("%")) / 100
-        except ValueError:
-            self.fail(f"{value!r} is no share; write 1% or 0.5%")
-
-
 @click.command("sweep")
 @click.argument("suite", metavar="[SUITE]", required=False)
 @click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values.")
@@ -53,7 +44,7 @@ class _Share(click.ParamType):
 @click.option(
     "--library", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Another build of the kernels."
 )
-@click.option("--target-ci", type=_Share(), help="Add launches until all points are as sure as that. With --budget.")
+@click.option("--target-ci", type=Share(), help="Add launches until all points are as sure as that. With --budget.")
 @click.option("--budget", type=_Seconds(), help="Begin no launch that would not end in time: 90s, 10m, 2h.")
 @click.option(
     "--patience", type=_Seconds(), help="Without a sign of life for so long a visit hangs. [default: forecast]"

@@ -1,0 +1,10 @@
+"""Two runs of one machine, held against each other.
+
+sides → common points → views of each (by launch) → shifts → corrected chances → verdicts → the whole
+"""
+
+from kvbench.analysis.compare.limits import Floor
+from kvbench.analysis.compare.side import Side, short
+from kvbench.analysis.compare.whole import compare, learn
+
+__all__ = ["Floor", "Side", "compare", "learn", "short"]

@@ -1,0 +1,120 @@
+"""kvbench compare"""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kvbench.cli._share import Share
+from kvbench.errors import BadArgument
+
+REGRESSED, UNCLEAR, NOTHING = 1, 3, 6  # exit codes of a gate
+
+
+@click.command("compare")
+@click.argument("base", type=click.Path(path_type=Path))
+@click.argument("head", type=click.Path(path_type=Path))
+@click.option("--gate", is_flag=True, help="Say the verdict by exit code: 0 fine, 1 regression, 3 not clear.")
+@click.option(
+    "--min-effect",
+    "smallest",
+    type=Share(),
+    help="Smallest effect that is called a change, as a share of base's time. [default: 5% of a point, 3% of a family]",
+)
+@click.option(
+    "--noise",
+    "others",
+    multiple=True,
+    metavar="RUN",
+    type=click.Path(path_type=Path),
+    help="Another run of base's build; what it seems to differ by is noise, and no such effect is called a change.",
+)
+@click.option(
+    "--export", "exports", multiple=True, metavar="KIND=FILE", help="Write it as junit, markdown, ... too; - is stdout."
+)
+@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+def command(
+    base: Path,
+    head: Path,
+    gate: bool,
+    smallest: float | None,
+    others: tuple[Path, ...],
+    exports: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Whether HEAD is slower or faster than BASE: two folders that kvbench sweep has written on one machine.
+
+    Each point is held against what was measured beside it in the same rounds, and launch against launch. Without
+    --gate the exit code is 0 wherever the two can be compared.
+    """
+    from kvbench.report.compare import plain, text
+
+    asked = [_export(word, as_json) for word in exports]
+    found, names = _found(base, head, smallest, others)
+    shown = [_exported(found, kind, path) for kind, path in asked]
+    if as_json:
+        click.echo(json.dumps(plain(found)))
+    elif None in (path for _, path in asked):
+        click.echo("".join(filter(None, shown)), nl=False)
+    else:
+        click.echo("\n".join(text(found, names)))
+    return exit_code(found.verdict) if gate else 0
+
+
+def exit_code(verdict: str) -> int:
+    from kvbench.model.verdict import EQUIVALENT, IMPROVEMENT, NOT_COMPARABLE, REGRESSION
+
+    fine = dict.fromkeys((EQUIVALENT, IMPROVEMENT), 0)
+    return (fine | {REGRESSION: REGRESSED, NOT_COMPARABLE: NOTHING}).get(verdict, UNCLEAR)
+
+
+def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, ...]) -> tuple[Any, dict[str, str]]:
+    """The comparison, and short names of its points."""
+    from kvbench.analysis.compare import compare, learn, short
+
+    sides = [_side(path) for path in (base, head, *others)]
+    seen = [side.run for side in sides[2:]]
+    if taken := {run for run in seen if run in (sides[0].run, sides[1].run) or seen.count(run) > 1}:
+        raise BadArgument(
+            f"--noise: run {min(taken)} is there twice", "name runs that are neither base nor head, once each"
+        )
+    learned = learn([sides[0], *sides[2:]]) if others else None
+    created = datetime.now().astimezone().isoformat(timespec="seconds")
+    return compare(sides[0], sides[1], created, smallest, learned), short(sides[0], sides[1])
+
+
+def _side(path: Path) -> Any:
+    from kvbench.analysis.compare import Side
+    from kvbench.model import Point
+    from kvbench.results import load
+
+    run = load(path)
+    points = tuple(point for point in run.manifest.plan.points if isinstance(point, Point))
+    return Side(run.manifest.run, run.manifest.identity, run.machine, points, run.records)
+
+
+def _export(word: str, as_json: bool) -> tuple[str, Path | None]:
+    from kvbench.errors import unknown_word
+    from kvbench.exports import kinds
+
+    kind, given, path = word.partition("=")
+    if kind not in kinds():
+        raise unknown_word("--export", kind, kinds())
+    if not given or not path:
+        raise BadArgument(f"--export {word}: there is no file", f"write --export {kind}=FILE, or {kind}=- for stdout")
+    if path == "-" and as_json:
+        raise BadArgument(f"--export {word}: --json is on standard output", "name a file")
+    return kind, None if path == "-" else Path(path)
+
+
+def _exported(found: Any, kind: str, path: Path | None) -> str | None:
+    """What goes to standard output."""
+    from kvbench.exports import write
+
+    text = write(found, kind, path)
+    if path is None:
+        return text
+    click.echo(f"{kind}: {path}", err=True)
+    return None
