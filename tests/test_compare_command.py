@@ -115,7 +115,7 @@ def test_exit_codes(runs, capsys, base, head, word, gate):
         (["{base}", "{again}", "--noise", "{slow}"], 6, ["two builds"]),
         (["{base}"], 2, ["HEAD"]),
         (["{base}", "/nowhere"], 2, ["/nowhere", "no run directory"]),
-        (["{base}", "{again}", "--min-effect", "much"], 2, ["much", "3%"]),
+        (["{base}", "{again}", "--min-effect", "much"], 2, ["much", "1%"]),
         (["{base}", "{again}", "--min-effect", "-1%"], 2, ["-1%"]),
         (["{base}", "{again}", "--min-effect", "nan"], 2, ["nan"]),
         (["{base}", "{again}", "--noise", "{base}"], 2, ["--noise", "run-base"]),
@@ -226,3 +226,37 @@ def test_exports_go_to_files_and_one_to_standard_output(runs, tmp_path, capsys):
     assert names <= {row["name"] for row in rows}
     assert call("compare", base, head, "--json", "--export", f"junit={files['junit']}") == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "REGRESSION"
+
+
+# ---- blessing --------------------------------------------------------------------------------------------------------
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_bless_makes_the_first_baseline(runs, tmp_path, capsys):
+    place = tmp_path / "results" / "here"
+    assert call("compare", str(place), str(runs["base"]), "--bless") == 0
+    assert files(place) == files(runs["base"]) and "baseline" in capsys.readouterr().err
+    assert [path.name for path in place.parent.iterdir()] == ["here"]
+
+
+def test_bless_takes_the_place_of_the_one_before_after_comparing(runs, tmp_path, capsys):
+    place = tmp_path / "here"
+    assert call("compare", str(place), str(runs["base"]), "--bless") == 0
+    assert call("compare", str(place), str(runs["slow"]), "--bless", "--gate") == 1
+    assert "REGRESSION" in capsys.readouterr().out and files(place) == files(runs["slow"])
+
+
+def test_bless_refuses_what_cannot_be_a_baseline(runs, tmp_path, capsys):
+    place = tmp_path / "here"
+    assert call("compare", str(place), str(runs["wrong"]), "--bless") == 2 and not place.exists()
+    assert "a wrong answer" in capsys.readouterr().err
+    assert call("compare", str(runs["base"]), str(runs["elsewhere"]), "--bless") == 6
+    before = files(runs["base"])
+    assert call("compare", str(runs["base"]), str(tmp_path / "none"), "--bless") == 2 and files(runs["base"]) == before
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "letter.txt").write_text("keep me")
+    assert call("compare", str(mine), str(runs["base"]), "--bless") == 2 and (mine / "letter.txt").exists()

@@ -15,5 +15,5 @@ class Share(click.ParamType):
         except ValueError:
             share = math.nan
         if not 0 <= share < math.inf:
-            self.fail(f"{value!r} is no share; write 3% or 0.5%")
+            self.fail(f"{value!r} is no share; write 1% or 0.5%")
         return share

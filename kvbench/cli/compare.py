@@ -34,6 +34,7 @@ REGRESSED, UNCLEAR, NOTHING = 1, 3, 6  # exit codes of a gate
 @click.option(
     "--export", "exports", multiple=True, metavar="KIND=FILE", help="Write it as junit, markdown, ... too; - is stdout."
 )
+@click.option("--bless", is_flag=True, help="Afterwards HEAD takes the place of BASE, which may be missing at first.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
 def command(
     base: Path,
@@ -42,6 +43,7 @@ def command(
     smallest: float | None,
     others: tuple[Path, ...],
     exports: tuple[str, ...],
+    bless: bool,
     as_json: bool,
 ) -> int:
     """Whether HEAD is slower or faster than BASE: two folders that kvbench sweep has written on one machine.
@@ -51,6 +53,8 @@ def command(
     """
     from kvbench.report.compare import plain, text
 
+    if bless and not base.exists():
+        return _bless(base, head)
     asked = [_export(word, as_json) for word in exports]
     found, names = _found(base, head, smallest, others)
     shown = [_exported(found, kind, path) for kind, path in asked]
@@ -60,7 +64,22 @@ def command(
         click.echo("".join(filter(None, shown)), nl=False)
     else:
         click.echo("\n".join(text(found, names)))
+    if bless:
+        _bless(base, head)
     return exit_code(found.verdict) if gate else 0
+
+
+def _bless(base: Path, head: Path) -> int:
+    """A run with errors is nothing to be held against."""
+    from kvbench.results import load
+    from kvbench.store import keep
+
+    if failed := [record for record in load(head).records if record.error]:
+        hint = "finish or repeat the run first"
+        raise BadArgument(f"--bless: {head} has {len(failed)} visits that failed: {failed[0].error}", hint)
+    keep(head, base)
+    click.echo(f"baseline: {base}", err=True)
+    return 0
 
 
 def exit_code(verdict: str) -> int:

@@ -29,6 +29,7 @@ from kvbench.store.typed import as_object, read
 from kvbench.store.values import as_json, line, parsed, record
 
 _MANIFEST, _JOURNAL, _MACHINE, _EXPORT = "manifest.json", "journal.jsonl", "machine.json", "run.json.gz"
+FILES = (_MANIFEST, _JOURNAL, _MACHINE, _EXPORT)
 
 
 class RunDirectory:
