@@ -75,7 +75,7 @@ def _tell(text: str, out: Path | None) -> None:
     if out is None:
         click.echo(text, nl=False)
         return
-    with writing(out):
+    with writing(out, "then call kvbench report again"):
         write_text(out, text)
     click.echo(f"report: {out}", err=True)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-REGRESSION = "REGRESSION"  # head takes longer: significant beside all other tests, and by more than the smallest effect of interest
+REGRESSION = "REGRESSION"  # head takes longer: significant beside all other tests, and by more than the smallest effect
 IMPROVEMENT = "IMPROVEMENT"  # head takes less time, by the same rule
 EQUIVALENT = "EQUIVALENT"  # the whole interval of the effect lies within the bounds that count as the same
 INCONCLUSIVE = "INCONCLUSIVE"  # none of these: `detectable` says what would have been seen

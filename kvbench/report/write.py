@@ -20,6 +20,7 @@ from kvbench.store.files import replacing, writing
 PAGE, FIGURES = "index.html", "figures"
 BESIDE = "report"  # the folder in a run directory
 _DPI = 110
+_AGAIN = "then call kvbench report again"
 _NO_NAME = re.compile(r"[^\w.-]+")  # what no folder or link should have in it
 
 
@@ -31,14 +32,14 @@ def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
     names = [f"{number}: {machine_name(found.machine)}" for number, (found, _) in enumerate(studies, 1)]
     for place, study in zip(places, studies, strict=True):
         _one(folder / place, *study)
-    with writing(folder):
+    with writing(folder, _AGAIN):
         (drawn,) = _drawn(_made(folder), [beside([found for found, _ in studies], names)])
         write_text(folder / PAGE, machines_page(studies, names, places, drawn))
     return folder / PAGE
 
 
 def _one(folder: Path, found: Findings, manifest: Manifest) -> Path:
-    with writing(folder):
+    with writing(folder, _AGAIN):
         drawn = list(_drawn(_made(folder), every(found)))
         write_text(folder / PAGE, page(found, manifest, drawn))
     return folder / PAGE

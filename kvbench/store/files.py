@@ -86,13 +86,12 @@ def reading(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """What cannot be written as Unwritable."""
+def writing(path: Path, then: str = "what was written is whole, and --resume goes on from there") -> Iterator[None]:
+    """What cannot be written as Unwritable. `then`: what to do when there is room."""
     try:
         yield
     except OSError as error:
-        full = "make room; what was written is whole, and --resume goes on from there"
-        hint = full if error.errno in _NO_ROOM else "name another --out"
+        hint = f"make room; {then}" if error.errno in _NO_ROOM else "name another --out"
         raise Unwritable(f"cannot write {path}: {error.strerror}", hint) from None
 
 

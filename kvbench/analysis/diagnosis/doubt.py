@@ -22,7 +22,8 @@ def suspect(points: pd.DataFrame) -> str:
     count = f"{len(above)} of {counted(len(points), 'point')} exceed what should bound them"
     if unexplained.empty:
         row = above.iloc[0]
-        return f"{count}, all with an explanation; such as {row['short']}, above its {row['above']}: {row['above_reason']}."
+        example = f"{row['short']}, above its {row['above']}: {row['above_reason']}"
+        return f"{count}, all with an explanation; such as {example}."
     row = unexplained.iloc[0]
     why = row["above_reason"].removeprefix(SUSPECT)
     said = f"{count}, {len(unexplained)} without an explanation: suspect"
@@ -38,8 +39,8 @@ def measured(points: pd.DataFrame) -> str:
         told.append("Noise is unknown, for no point has more than one launch")
     else:
         told.append(
-            f"Noise between launches: half of the points spread by {found.gbps:.1%} of their time or less, nine in ten by "
-            f"{found.gbps_most:.1%} of it"
+            f"Noise between launches: half of the points spread by {found.gbps:.1%} of their time or less, nine in ten "
+            f"by {found.gbps_most:.1%} of it"
         )
     unstable = int(points["unstable"].fillna(False).sum())
     if unstable:

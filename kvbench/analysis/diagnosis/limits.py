@@ -27,7 +27,8 @@ def fit(fits: pd.DataFrame) -> str:
     setting = f"{own['dtype'].iloc[0]}, {counted(int(own['threads'].iloc[0]), 'thread')}"
     open_, closed = own[own["l3_high_context"].notna()], own[own["l3_high_context"].isna()]
     if open_.empty:
-        return f"No context's keys and values of one layer lie in L3 ({setting}): {closed['reason'].iloc[0].removeprefix('not testable: ')}."
+        why = closed["reason"].iloc[0].removeprefix("not testable: ")
+        return f"No context's keys and values of one layer lie in L3 ({setting}): {why}."
     whole = open_["l3_high_context"] >= open_["max_context"]
     reach = {
         f"{'the whole ' if all_ else ''}{context}": listed(names, _MODELS)

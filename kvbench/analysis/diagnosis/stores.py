@@ -34,4 +34,5 @@ def _payback(breakeven: pd.DataFrame) -> str:
     if row["word"] == NEVER:
         return f"{text} is dearer to read, too"
     interval = between(row["tokens_low"], row["tokens_high"])
-    return f"{text} pays that back after {number(row['tokens'])} decoded tokens ({interval}) at a context of {row['context']}"
+    tokens = f"{number(row['tokens'])} decoded tokens ({interval})"
+    return f"{text} pays that back after {tokens} at a context of {row['context']}"

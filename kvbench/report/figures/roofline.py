@@ -47,8 +47,8 @@ def _figure(name: str, whose: str, rows: Sequence[dict[str, Any]], look: Look, m
         "Horizontal: FLOP per compulsory byte; a thin line leads to the FLOP per byte that the core loads, where that "
         "is more. Vertical: FLOP/s. Slanted: the read ceilings of the run's own probes on the same threads, by level; "
         "level: FMA peak, measured too; short bars: the core roof, the same kernel on data that never leave a private "
-        "cache, the highest of its dtype and G. Filled marks: one slice again and again (hot); hollow: all layers in turn. A "
-        "cross marks a point above a roof, explained in the table."
+        "cache, the highest of its dtype and G. Filled marks: one slice again and again (hot); hollow: all layers in turn. "
+        "A cross marks a point above a roof, explained in the table."
     )
     title = f"Roofline: {whose}" if whose else "Roofline"
     table = pd.DataFrame(rows, columns=list(COLUMNS))

@@ -52,8 +52,8 @@ def staircase(found: Findings, look: Look) -> Figure:
     rows = [row for cpus in sets for row in _panel(found.machine, panels[cpus], reads[cpus], ends)]
     about = (
         "Filled marks walk one layer's slice again and again, hollow ones all layers in turn, as a decoder does. Bars "
-        "are intervals over launches. Grey lines: the twin, the same reads and nothing else. Line with ticks: the read ceiling, "
-        "the run's own plain or prefetching reads of such a footprint by the same threads; dashed: that of DRAM. "
+        "are intervals over launches. Grey lines: the twin, the same reads and nothing else. Line with ticks: the read "
+        "ceiling, the run's own plain or prefetching reads of such a footprint by the same threads; dashed: DRAM's. "
         f"Vertical lines: what the caches of these threads declare. G: query heads on each KV head. {setting(shown)}. "
         f"{left_out(len(shown), every)}"
     )
