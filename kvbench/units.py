@@ -7,6 +7,8 @@ KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
 
+_HIGHEST_CPU = 1 << 16  # far beyond any kernel's
+
 
 def gbps(count: float, seconds: float) -> float:
     """Bytes in a time, as GB/s."""
@@ -30,10 +32,16 @@ def cpu_text(cpus: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def cpu_numbers(text: str) -> tuple[int, ...]:
-    """What cpu_text() has written: "0-2,5" as (0, 1, 2, 5)."""
-    ends = (run.partition("-") for run in text.split(",") if run)
-    return tuple(cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1))
+def cpu_list(text: str) -> frozenset[int]:
+    """ "0-2,5" as {0, 1, 2, 5}. ValueError for what is no such list."""
+    cpus: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, dash, last = part.partition("-")
+        ends = int(first), int(last if dash else first)
+        if not ends[0] <= ends[1] <= _HIGHEST_CPU:
+            raise ValueError(f"{part!r} is no range of CPUs")
+        cpus.update(range(ends[0], ends[1] + 1))
+    return frozenset(cpus)
 
 
 def size(count: float) -> str:

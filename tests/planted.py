@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kvbench.model import Cpu, DataCache, Machine, Point, Probe, Record, Sample, Shape, Traffic
+from tests.made_run import DECODE
 
 KIB, MIB, GIGA = 1 << 10, 1 << 20, 10**9
 RUN, ROUNDS, AHEAD, GRAIN = "planted", 3, 2048, 6 * 64
@@ -83,25 +84,8 @@ def point(host: Host, footprint: float, dtype: str = "f32", hot: bool = True) ->
     row = head_dim * {"f32": 4, "i8": 1}[dtype]
     context = max(1, round(footprint / layers / (2 * kv_heads * row)))
     shape = Shape(layers, 1, kv_heads, kv_heads, head_dim, context, context)
-    return Point(
-        op="decode",
-        variant="flash",
-        layout="head",
-        dtype=dtype,
-        isa="scalar",
-        shape=shape,
-        cpus=tuple(range(host.threads)),
-        pages="base",
-        residency="hot" if hot else "rotate",
-        prefetch="off",
-        distance=0,
-        scale="f32",
-        inner="head",
-        block_tokens=16,
-        shuffle=None,
-        pad=None,
-        deterministic=False,
-    )
+    cpus, residency = tuple(range(host.threads)), "hot" if hot else "rotate"
+    return replace(DECODE, dtype=dtype, shape=shape, cpus=cpus, pages="base", residency=residency)
 
 
 def traffic(of: Point) -> Traffic:

@@ -1,6 +1,6 @@
 import pytest
 
-from kvbench.units import GB, GIB, KIB, MIB, counted, cpu_numbers, cpu_text, duration, gbps, size
+from kvbench.units import GB, GIB, KIB, MIB, counted, cpu_list, cpu_text, duration, gbps, size
 
 
 def test_rates_are_decimal_and_capacities_binary():
@@ -26,7 +26,7 @@ def test_duration(seconds, text):
 
 @pytest.mark.parametrize(("cpus", "text"), [((), ""), ((3,), "3"), ((0, 1, 2, 5), "0-2,5"), ((0, 2, 8, 9), "0,2,8-9")])
 def test_cpu_lists(cpus, text):
-    assert cpu_text(cpus) == text and cpu_numbers(text) == cpus
+    assert cpu_text(cpus) == text and cpu_list(text) == set(cpus)
 
 
 def test_counted():

@@ -11,7 +11,7 @@ from kvbench.analysis.columns import POINT, table
 from kvbench.analysis.l3 import CORE
 from kvbench.model import Machine
 from kvbench.regime import suggestion, windows
-from kvbench.units import cpu_numbers
+from kvbench.units import cpu_list
 
 TOKENS = {
     "model": "str",  # all of this shape, joined with ", "
@@ -143,7 +143,7 @@ def _fit_rows(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry]
                 "max_context": model.max_context,
                 "bytes_per_token": bytes_per_token,
                 **_verdict(here[here["regime"] == "L3"]),
-                **_contexts(machine, cpu_numbers(str(cpus)), bytes_per_token, model.max_context),
+                **_contexts(machine, tuple(sorted(cpu_list(str(cpus)))), bytes_per_token, model.max_context),
             }
 
 

@@ -1,10 +1,11 @@
-"""Names of points for people: what varies between the points of a run, and of shapes what is not the usual one."""
+"""Names for people. Of points: what varies between those of a run, and of shapes what is not the usual one."""
 
 from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
 
+from kvbench.model import Machine
 from kvbench.units import counted
 
 # In the order of a name, with how a value is written where it does not speak for itself.
@@ -45,6 +46,11 @@ _BESIDE = {
     "distance": ("op", "prefetch"),
     "cpus": ("op", "threads"),
 }
+
+
+def machine_name(machine: Machine) -> str:
+    fact = machine.facts.get("brand")
+    return str(fact.value) if fact and fact.value else "a machine without a name"
 
 
 def short_names(points: pd.DataFrame) -> list[str]:

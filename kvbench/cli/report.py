@@ -1,6 +1,5 @@
 """kvbench report"""
 
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import click
 from kvbench.errors import BadArgument
 
 _TEXTS = ("md", "json", "csv")
-_WIDTH = 120
 
 
 @click.command("report")
@@ -82,11 +80,11 @@ def _tell(text: str, out: Path | None) -> None:
 
 def _draw(studies: list[Any], out: Path) -> None:
     from kvbench.report.gaps import gaps
+    from kvbench.report.lines import wrapped
     from kvbench.report.write import write
 
     for found, manifest in studies:
         click.echo(f"run {found.run}")
-        for sentence in [*gaps(found, manifest), *(each.text for each in found.diagnosis)]:
-            click.echo(textwrap.fill(sentence, _WIDTH, initial_indent="  ", subsequent_indent="    "))
-        click.echo("")
+        said = [*gaps(found, manifest), *(each.text for each in found.diagnosis)]
+        click.echo("\n".join([*wrapped(said), ""]))
     click.echo(f"report: {write(out, studies)}")

@@ -1,6 +1,5 @@
 """A comparison in the forms that other tools read. Each is one function from a Comparison to text."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from kvbench.errors import Unwritable, unknown_word
 from kvbench.exports import annotations, bencher, github, junit, markdown, otava, prometheus, table
 from kvbench.exports.sound import sound
 from kvbench.model import Comparison
+from kvbench.store import write_text
 
 _FORMS: dict[str, Callable[[Comparison], str]] = {
     "markdown": markdown.summary,
@@ -34,27 +34,16 @@ def write(comparison: Comparison, kind: str, path: Path | str | None = None) -> 
         raise unknown_word("export", kind, kinds())
     text = _FORMS[kind](sound(comparison))
     if path is not None:
-        _put(Path(path), text.encode())
+        _put(Path(path), text)
     return text
 
 
-def _put(path: Path, content: bytes) -> None:
+def _put(path: Path, text: str) -> None:
     try:
         path = path.resolve()  # the file behind a link, not the link, is replaced
-        path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file():  # a pipe or a device
-            path.write_bytes(content)
+            path.write_bytes(text.encode())
         else:
-            _replace(path, content)
+            write_text(path, text)
     except OSError as error:
         raise Unwritable(f"cannot write {path}: {error.strerror}", "name another file, or make room") from None
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Its name while it is written ends so that no collector of .prom files takes it for whole."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

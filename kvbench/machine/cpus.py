@@ -5,21 +5,9 @@ import os
 from kvbench.machine.files import Files
 from kvbench.machine.processors import processors
 from kvbench.model import Cpu
+from kvbench.units import cpu_list
 
 _SYSFS = "/sys/devices/system/cpu"
-_HIGHEST = 1 << 16  # far beyond any kernel's
-
-
-def cpu_list(text: str) -> frozenset[int]:
-    """ "0-2,5" as {0, 1, 2, 5}. ValueError for what is no such list."""
-    cpus: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, dash, last = part.partition("-")
-        ends = int(first), int(last if dash else first)
-        if not ends[0] <= ends[1] <= _HIGHEST:
-            raise ValueError(f"{part!r} is no range of CPUs")
-        cpus.update(range(ends[0], ends[1] + 1))
-    return frozenset(cpus)
 
 
 def read_list(files: Files, path: str) -> frozenset[int]:

@@ -26,10 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from kvbench.errors import BadArgument
-from kvbench.machine.cpus import cpu_list
 from kvbench.machine.dram import channels_peak
 from kvbench.model import Cpu, DataCache, Fact
-from kvbench.units import cpu_text
+from kvbench.units import cpu_list, cpu_text
 
 _KEYS = {
     "facts": {

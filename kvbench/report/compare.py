@@ -7,9 +7,9 @@ from typing import Any
 
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import WORDS
+from kvbench.report.lines import WIDTH, wrapped
 from kvbench.units import counted
 
-_WIDTH = 120
 _NAME = 46  # characters of a name, at most
 _MISSING = 5  # that are told
 
@@ -18,11 +18,11 @@ def text(found: Comparison, names: Mapping[str, str]) -> list[str]:
     """`names`: short ones of points, by their own."""
     heading = f"{found.verdict}: head {found.head} against base {found.base}, on {found.machine}"
     parts = [
-        list(_wrapped([heading], "")),
+        list(wrapped([heading], "")),
         list(_table("family", found.families, {})),
         list(_table("point", found.points, names)),
-        list(_wrapped(_lost(found, names))),
-        list(_wrapped(found.notes)),
+        list(wrapped(_lost(found, names))),
+        list(wrapped(found.notes)),
     ]
     return [line for part in parts if part for line in ("", *part)][1:]
 
@@ -62,7 +62,7 @@ def _table(level: str, rows: Sequence[Judged], names: Mapping[str, str]) -> Iter
         rate = f"  {_rates(row):>16}" if level == "point" else ""
         yield f"{cells}{rate}  {_effect(row):<24}  {_chance(row.q):>6}".rstrip()
         if row.note and row.effect is not None:
-            yield from textwrap.wrap(row.note, _WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+            yield from textwrap.wrap(row.note, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
     yield f"  {counted(len(rows), level) if level == 'point' else _families(len(rows))}: {_counts(rows)}"
 
 
@@ -109,8 +109,3 @@ def _lost(found: Comparison, names: Mapping[str, str]) -> Iterator[str]:
         yield f"{names.get(name, name)}: {why}"
     if len(found.missing) > _MISSING:
         yield f"and {len(found.missing) - _MISSING} more: --json"
-
-
-def _wrapped(sentences: Sequence[str] | Iterator[str], indent: str = "  ") -> Iterator[str]:
-    for sentence in sentences:
-        yield from textwrap.wrap(sentence, _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ")

@@ -1,14 +1,10 @@
 """What a report is of."""
 
 from kvbench.analysis.findings import Findings
+from kvbench.analysis.names import machine_name
 from kvbench.model import Machine
 from kvbench.store import Manifest
 from kvbench.units import counted
-
-
-def machine_name(machine: Machine) -> str:
-    fact = machine.facts.get("brand")
-    return str(fact.value) if fact and fact.value else "a machine without a name"
 
 
 def title(machine: Machine) -> str:

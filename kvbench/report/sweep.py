@@ -1,13 +1,12 @@
 """The summary of a sweep as lines of text."""
 
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.diagnosis import Sentence
 from kvbench.analysis.summary import Place, Summary
+from kvbench.report.lines import WIDTH, wrapped
 from kvbench.units import counted
 
-_WIDTH = 120
 _LINES = 40  # of the whole summary
 _LEGEND = {
     "twin": "twin: the same reads and nothing else",
@@ -29,7 +28,7 @@ def text(summary: Summary) -> list[str]:
 
 
 def _sentences(kept: Sequence[Sentence], summary: Summary) -> list[str]:
-    lines = list(_wrapped(sentence.text for sentence in kept))
+    lines = list(wrapped(sentence.text for sentence in kept))
     left = len(summary.diagnosis) - len(kept)
     return [*lines, f"  and {counted(left, 'sentence')} more: kvbench report"] if left else lines
 
@@ -45,7 +44,7 @@ def _heading(summary: Summary) -> Iterator[str]:
 
 def _cut(line: str) -> str:
     line = " ".join(line.splitlines())
-    return line if len(line) <= _WIDTH - 2 else f"{line[: _WIDTH - 3]}…"
+    return line if len(line) <= WIDTH - 2 else f"{line[: WIDTH - 3]}…"
 
 
 def _table(places: Sequence[Place]) -> Iterator[str]:
@@ -70,8 +69,3 @@ def _labels(places: Sequence[Place]) -> dict[str, str]:
     for place in places:
         found[place.name] = f"{found.get(place.name, place.kind)}, {place.rank}"
     return found
-
-
-def _wrapped(sentences: Iterable[str]) -> Iterator[str]:
-    for sentence in sentences:
-        yield from textwrap.wrap(sentence, _WIDTH, initial_indent="  ", subsequent_indent="    ")

@@ -8,11 +8,11 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure as Canvas
 
 from kvbench.analysis.findings import Findings
+from kvbench.analysis.names import machine_name
 from kvbench.report.figures import every
 from kvbench.report.figures.beside import beside
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import styled, svg
-from kvbench.report.heading import machine_name
 from kvbench.report.page import Drawn, machines_page, page
 from kvbench.store import Manifest, write_text
 from kvbench.store.files import replacing, writing

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from kvbench.machine.cpus import allowed_cpus, cpu_list, online_cpus
-from kvbench.units import cpu_text
+from kvbench.machine.cpus import allowed_cpus, online_cpus
+from kvbench.units import cpu_list, cpu_text
 from tests.machine.trees import CPU, grow, put
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kvbench.analysis.columns import POINT, facts, table
 from kvbench.analysis.launches import complete
-from kvbench.analysis.names import short_names
+from kvbench.analysis.names import machine_name, short_names
 from kvbench.errors import NotComparable
 from kvbench.model import Machine, Point, Record
 
@@ -26,9 +26,7 @@ class Side:
     @property
     def named(self) -> str:
         """The machine, as a line says it."""
-        brand = self.machine.facts.get("brand")
-        name = str(brand.value) if brand and brand.value else "a machine without a name"
-        return f"{name} (fingerprint {self.identity.get('machine') or 'unknown'})"
+        return f"{machine_name(self.machine)} (fingerprint {self.identity.get('machine') or 'unknown'})"
 
     def visits(self) -> dict[str, list[Record]]:
         """By the point's name."""

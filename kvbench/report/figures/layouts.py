@@ -15,7 +15,7 @@ from kvbench.analysis.columns import table
 from kvbench.analysis.contrasts import FASTER, SAME, SLOWER, UNKNOWN
 from kvbench.analysis.findings import Findings
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import INK, MARKS, PAPER, SHADES, Look, canvas, legend_below, tag
+from kvbench.report.figures.look import INK, MARKS, PAPER, SHADES, Look, legend_below, panels, tag
 from kvbench.units import counted
 
 _TAGS = 400  # marks that can each know their point
@@ -132,14 +132,11 @@ def _counts(rows: pd.DataFrame) -> str:
 
 
 def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
-    panels = [own for _, own in rows.groupby("layout", sort=True)]
-    columns = min(2, len(panels))
-    figure, every = canvas(math.ceil(len(panels) / columns), columns, height=3.7)
-    for axes in every[len(panels) :]:
-        axes.set_visible(False)
+    others = [own for _, own in rows.groupby("layout", sort=True)]
+    figure, every, columns = panels(len(others), 3.7)
     dtypes = sorted(set(rows["dtype"]))
     marks = {dtype: MARKS[place % len(MARKS)] for place, dtype in enumerate(dtypes)}
-    for place, (axes, own) in enumerate(zip(every, panels, strict=False)):
+    for place, (axes, own) in enumerate(zip(every, others, strict=True)):
         _areas(axes, own)
         _points(axes, own, marks, look, tagged=len(rows) <= _TAGS)
         _ratio_axis(axes, rows, "times as fast" if place % columns == 0 else "")

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -58,6 +59,15 @@ def canvas(rows: int = 1, columns: int = 1, height: float = 4.2, **more: object)
     size_ = (WIDTH, height * rows)
     figure, axes = plt.subplots(rows, columns, figsize=size_, layout="constrained", squeeze=False, **more)
     return figure, list(axes.flat)
+
+
+def panels(count: int, height: float) -> tuple[Canvas, list[Axes], int]:
+    """So many axes, two beside each other where there are several; and how many stand beside each other."""
+    columns = 1 if count == 1 else 2
+    figure, every = canvas(math.ceil(count / columns), columns, height)
+    for axes in every[count:]:
+        axes.set_visible(False)
+    return figure, every[:count], columns
 
 
 class Look:
@@ -118,9 +128,8 @@ def rate_axis(axes: Axes, label: str, log: bool = False) -> None:
         axes.set_ylim(bottom=0)
 
 
-def legend_below(axes: Axes | Canvas, columns: int = 3, **more: object) -> None:
+def legend_below(figure: Canvas, columns: int = 3, **more: object) -> None:
     """Outside of the data, where it hides none."""
-    figure = axes if isinstance(axes, Canvas) else axes.figure
     handles = more.pop("handles", None) or list(_handles(figure))
     if handles:
         figure.legend(handles=handles, loc="outside lower left", ncols=columns, frameon=False, fontsize=9, **more)

@@ -14,7 +14,7 @@ from kvbench.analysis.columns import table
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.scatter import FAR_OUT, SPREAD
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import FAINT, INK, SHADES, Look, canvas, legend_below, rate_axis, tag
+from kvbench.report.figures.look import FAINT, INK, SHADES, Look, legend_below, panels, rate_axis, tag
 from kvbench.units import counted
 
 MOST = 6  # strips
@@ -42,7 +42,9 @@ def noise(found: Findings, look: Look) -> Figure:
         "measured in the same rounds, scaled to the same median: where both move together, the machine did it. "
         f"{_counts(found.points, flagged)}"
     )
-    return Figure("noise", "Samples of the least certain points", about, table(rows, COLUMNS), _drawn(look), missing)
+    return Figure(
+        "noise", "Samples of the least certain points", about, table(rows, COLUMNS), lambda t: _draw(t, look), missing
+    )
 
 
 def _flagged(points: pd.DataFrame) -> pd.DataFrame:
@@ -103,17 +105,10 @@ def _strip(row: Any, point: pd.Series, samples: pd.DataFrame) -> Iterator[dict[s
 # ---- how it is drawn -------------------------------------------------------------------------------------------------
 
 
-def _drawn(look: Look) -> Any:
-    return lambda rows: _draw(rows, look)
-
-
 def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
     strips = [own for _, own in rows.groupby("row", sort=False)]
-    columns = 1 if len(strips) == 1 else 2
-    figure, every = canvas(math.ceil(len(strips) / columns), columns, height=2.5)
-    for axes in every[len(strips) :]:
-        axes.set_visible(False)
-    for place, (axes, own) in enumerate(zip(every, strips, strict=False)):
+    figure, every, columns = panels(len(strips), 2.5)
+    for place, (axes, own) in enumerate(zip(every, strips, strict=True)):
         _launch_areas(axes, own)
         _marks(axes, own, look)
         name = textwrap.shorten(own["short"].iloc[0], _LETTERS * 2 // columns, placeholder=" …")

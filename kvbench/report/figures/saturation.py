@@ -1,6 +1,5 @@
 """What more threads bring, and how many are enough."""
 
-import math
 import textwrap
 
 import pandas as pd
@@ -13,7 +12,7 @@ from kvbench.analysis.columns import POINT
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.saturation import KNEE
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import FAINT, INK, Look, canvas, legend_below, rate_axis, tag
+from kvbench.report.figures.look import FAINT, INK, Look, legend_below, panels, rate_axis, tag
 
 MOST = 6  # panels, one series each
 _LINEAR = 16  # threads up to which their axis is linear
@@ -79,16 +78,13 @@ def _left_out(chosen: list[str], every: pd.DataFrame) -> str:
 
 
 def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
-    panels = [own for _, own in rows.groupby("series", sort=False)]
-    columns = 1 if len(panels) == 1 else 2
-    figure, every = canvas(math.ceil(len(panels) / columns), columns, height=2.7)
-    for axes in every[len(panels) :]:
-        axes.set_visible(False)
-    for place, (axes, own) in enumerate(zip(every, panels, strict=False)):
+    series = [own for _, own in rows.groupby("series", sort=False)]
+    figure, every, columns = panels(len(series), 2.7)
+    for place, (axes, own) in enumerate(zip(every, series, strict=True)):
         _panel(axes, own.sort_values("threads", kind="stable"), look)
         axes.set_title(textwrap.fill(own["series"].iloc[0], _LETTERS * 2 // columns), fontsize=9.5)
         rate_axis(axes, "GB/s" if place % columns == 0 else "")
-        _threads_axis(axes, own["threads"], place >= len(panels) - columns)
+        _threads_axis(axes, own["threads"], place >= len(series) - columns)
     legend_below(figure, columns=3, handles=_legend())
     return figure
 

@@ -28,7 +28,7 @@ from kvbench.report.figures.look import (
     rate_axis,
     tag,
 )
-from kvbench.units import counted, cpu_numbers, cpu_text
+from kvbench.units import counted, cpu_list, cpu_text
 
 MOST_PANELS = 4  # thread counts: the fewest, the most, and some between
 STEPS = 400  # of the footprint axis, to find where regimes begin and end
@@ -95,7 +95,7 @@ def _panel(
     """Rows of the table for one CPU set, whose ceilings are `reads`."""
     first = points.iloc[0]
     common = {"threads": int(first["threads"]), "cpus": first["cpus"]}
-    cpus = reads[0].probe.cpus if reads else cpu_numbers(first["cpus"])
+    cpus = reads[0].probe.cpus if reads else tuple(sorted(cpu_list(first["cpus"])))
     for kind, rows in (
         ("regime", _regimes(machine, cpus, *ends)),
         ("capacity", _capacities(machine, cpus)),
