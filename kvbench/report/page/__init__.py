@@ -78,9 +78,10 @@ def machines_page(
         | {"diagnosis": study[0].diagnosis}
         for study, name, place in zip(studies, names, places, strict=True)
     ]
+    different = {found.machine.fingerprint for found, _ in studies}
     return _rendered(
         "machines.html",
-        title=f"Decode attention on {counted(len(runs), 'machine')}",
+        title=f"Decode attention on {counted(len(different), 'machine')}, {counted(len(runs), 'run')}",
         subtitle="Each beside its own ceilings.",
         runs=runs,
         table=tables.machines([found for found, _ in studies], names),
