@@ -22,6 +22,8 @@ const char *kvb_message(void);
  * or null past its end. */
 const char *kvb_word(const char *list, int32_t index);
 
+typedef struct kvb_work kvb_work; /* see "a kernel of your own" */
+
 /* One kernel of the registry: op.variant.layout.dtype.isa. A word that does not apply is "-". */
 typedef struct kvb_kernel {
     const char *op;
@@ -31,6 +33,7 @@ typedef struct kvb_kernel {
     const char *isa;
     const char *about;
     int32_t runnable; /* this CPU has what the tier needs */
+    void (*run)(const kvb_work *work); /* a plug-in's kernel; null for the library's own, which are tasks */
 } kvb_kernel;
 
 /* The index-th kernel, or null past the end. */
@@ -121,6 +124,9 @@ typedef struct kvb_decode {
     int64_t wrap;          /* 0, or: walk a window of `wrap` tokens of the first head again and again (core roof) */
     int32_t deterministic; /* split by shape only, never by the number of threads */
     int32_t stages;        /* 1: time QK, softmax and PV apart (costs a few clock reads per tile) */
+    void (*run)(const kvb_work *work); /* null, or: a plug-in's kernel in place of the variant, which must be flash (its
+                                        * units are cut alike). Prefetch and stages do not concern it; with `wrap` it is
+                                        * called anew for every window */
 } kvb_decode;
 
 int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **task);
@@ -128,6 +134,36 @@ int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **task
 int32_t kvb_task_twin(const kvb_decode *args, int32_t threads, kvb_task **task);
 /* Pseudo-random rows of unit variance, written by the thread that the decode task will read them with. */
 int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kvb_task **task);
+
+/* ---- a kernel of your own --------------------------------------------------------------------------------------- */
+
+/* A plug-in is a shared object that exports
+ *     const int32_t kvb_plugin = KVB_PLUGIN;
+ *     const kvb_kernel *kvb_kernels(int32_t index);
+ * The kernels it lists have the op "decode", a variant that only it has ([a-z0-9_]+), our words of layout, dtype and
+ * isa (the tier whose instructions it needs), and `run`. It is linked to no library of ours: see example/plugin.c. */
+enum { KVB_PLUGIN = 1 }; /* version: another one when kvb_kernel, kvb_cache or kvb_work change */
+
+/* What `run` is called for: tokens first .. first + count of one sequence, for the query heads of some KV heads. Our
+ * threads call it for different units at once, in no order; it keeps nothing between calls and may use the stack.
+ * Rows lie as kvb_cache says, each at a multiple of 64 bytes; a row of i8 is multiplied by its scale. What lies behind
+ * a sequence's last token, or a row's last element, is not to be trusted. Writes nothing but max, sum and acc. */
+struct kvb_work {
+    const kvb_cache *cache; /* of the kernel's layout and dtype; cache->scale is 0 for f32, 1 for f16 */
+    int64_t seq;
+    int64_t head;   /* the first KV head, */
+    int64_t heads;  /* and how many: 1, or all of them where the heads of a token lie side by side */
+    int64_t group;  /* query heads of each KV head */
+    int64_t first;  /* token */
+    int64_t count;  /* tokens, at least one */
+    const float *q; /* [heads][group][head_dim], unscaled */
+    float scale;    /* score = scale * q . k */
+    float *max;     /* [heads][group], out: the largest score, */
+    float *sum;     /* [heads][group]: the sum of exp(score - max), */
+    float *acc;     /* [heads][group][head_dim]: and of exp(score - max) * v. They come with any content */
+};
+
+/* ---- stores, moves, probes -------------------------------------------------------------------------------------- */
 
 /* Stores into a cache. */
 typedef struct kvb_store {
@@ -180,7 +216,7 @@ int32_t kvb_chain(void *buffer, int64_t bytes, uint64_t seed);
 typedef struct kvb_traffic {
     double flops;
     double compulsory; /* K and V once per KV head, scales, q, out, page table; stores: payload and source */
-    double issued;     /* bytes that load and store instructions ask for */
+    double issued;     /* bytes that load and store instructions ask for; a plug-in's are unknown: the compulsory ones */
     double line;       /* 64-byte lines touched, times 64 */
     double kv;         /* rows of K and V alone */
     double scales;

@@ -7,8 +7,6 @@
 
 enum { NEAR = 2048 }; /* bytes ahead for the scheme "near" when none are given */
 
-static const float log2_e = 1.44269504f;
-
 /* ---- scratch --------------------------------------------------------------------------------------------------- */
 
 /* Take `bytes` from *at, on a line of its own; with a null base this only counts. */
@@ -69,7 +67,7 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
 {
     const kvb_decode *a = &task->args;
     int64_t dim = a->cache->head_dim;
-    float scale = a->scale * log2_e;
+    float scale = a->scale * kvb_log2_e;
     for (int64_t i = 0; i < unit->heads * task->parts; i++) {
         kvb_group *g = &state->groups[i];
         float *q = (float *)(uintptr_t)g->q;
@@ -103,27 +101,32 @@ static float *partial_of(const kvb_decode_task *task, int64_t index)
     return task->partials + index * (LANES + task->dim_pad);
 }
 
-void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
+void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max, float sum,
+                  const float *acc)
 {
     const kvb_decode *a = &task->args;
     int64_t dim = a->cache->head_dim;
+    float factor = 1.0f, *to;
+    if (unit->partial < 0) {
+        to = a->out + (unit->seq * a->q_heads + query) * dim;
+        factor = inverse(sum);
+    } else {
+        to = partial_of(task, unit->partial + query - unit->query);
+        to[0] = max;
+        to[1] = sum;
+        to += LANES;
+    }
+    for (int64_t d = 0; d < dim; d++)
+        to[d] = acc[d] * factor;
+}
+
+void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
+{
     for (int64_t i = 0; i < unit->heads * task->parts; i++) {
         const kvb_group *g = &state->groups[i];
         int64_t query = query_of(task, unit, i);
-        for (int64_t h = 0; h < g->heads; h++) {
-            float sum = total(g->sum + h * LANES), factor = inverse(sum), *to;
-            if (unit->partial < 0) {
-                to = a->out + (unit->seq * a->q_heads + query + h) * dim;
-            } else {
-                to = partial_of(task, unit->partial + query + h - unit->query);
-                to[0] = g->max[h];
-                to[1] = sum;
-                to += LANES;
-                factor = 1.0f;
-            }
-            for (int64_t d = 0; d < dim; d++)
-                to[d] = g->acc[h * task->dim_pad + d] * factor;
-        }
+        for (int64_t h = 0; h < g->heads; h++)
+            kvb_head_end(task, unit, query + h, g->max[h], total(g->sum + h * LANES), g->acc + h * task->dim_pad);
     }
 }
 
@@ -144,6 +147,9 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
         }
     kvb_walk_start(&walk, &task->args, unit, end);
     variants[task->args.variant](task, state, &walk, task->args.stages ? scratch : NULL);
+#ifdef KVB_SLOW
+    kvb_slow(task, state, unit, end);
+#endif
 }
 
 /* ---- merge ----------------------------------------------------------------------------------------------------- */
@@ -223,7 +229,7 @@ static int32_t prepare(kvb_decode_task *task)
     task->heads = !alone && kvb_heads_inner(a->cache) ? a->cache->kv_heads : 1;
     task->dim_pad = round_up(a->cache->head_dim, LANES);
     task->blocks = a->variant == VARIANT_TWOPASS ? most_blocks(task) : 1;
-    task->task.scratch_bytes = carve(task, NULL, NULL);
+    task->task.scratch_bytes = a->run ? kvb_foreign_scratch(task) : carve(task, NULL, NULL);
     if (task->plan.partials) {
         size_t bytes = (size_t)(task->plan.partials * floats(LANES + task->dim_pad));
         task->partials = aligned_alloc(LINE, (size_t)round_up((int64_t)bytes, LINE));
@@ -246,9 +252,9 @@ int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **out)
     task->args.scale = args->scale > 0.0f ? args->scale : 1.0f / sqrtf((float)args->cache->head_dim);
     task->args.distance = args->distance ? args->distance : NEAR;
     task->task.ready = ready;
-    task->task.work = work;
+    task->task.work = args->run ? kvb_foreign : work;
     task->task.dispose = dispose;
-    task->task.stages = args->stages && args->variant != VARIANT_PERHEAD;
+    task->task.stages = args->stages && args->variant != VARIANT_PERHEAD && !args->run;
     code = prepare(task);
     code = code ? code : kvb_traffic_decode(&task->args, &task->task.traffic);
     if (code) {

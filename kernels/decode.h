@@ -35,11 +35,23 @@ static inline int kvb_class(int64_t heads) { return heads > 4 ? 3 : heads > 2 ? 
 
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
+/* One query head of a unit: its output where the unit is the whole row, else a partial state. `max` in units of log2. */
+void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max, float sum,
+                  const float *acc);
+
+static const float kvb_log2_e = 1.44269504f;
+
+/* slow.c: reads rows of these units once more, in a library that is slowed on purpose */
+void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit, const kvb_unit *end);
 
 /* All units of a thread, by variant. `ticks` is null unless stages are timed. */
 void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_twopass(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
+
+/* foreign.c: a plug-in's kernel, called for all units of a thread; and the bytes of scratch that it takes. */
+void kvb_foreign(kvb_task *base, int32_t thread, void *scratch);
+int64_t kvb_foreign_scratch(const kvb_decode_task *task);
 
 #pragma GCC visibility pop
 

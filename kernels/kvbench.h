@@ -10,6 +10,8 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 #include "abi.h"
+/* A plug-in's: the version of the interface that it was written for. */
+extern const int32_t kvb_plugin;
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -169,6 +169,8 @@ int32_t kvb_traffic_decode(const kvb_decode *a, kvb_traffic *t)
     t->flops = 4.0 * attended(&(touched){.cache = c, .decode = a}) * (double)(a->q_heads * c->head_dim);
     t->compulsory = t->kv + t->scales + t->table + 2.0 * vector * sizeof *a->q;
     t->issued = t->kv * walks(a) + t->scales * scale_walks(a) + t->table + 2.0 * vector * sizeof *a->q;
+    if (a->run) /* nobody knows what a plug-in loads */
+        t->issued = t->compulsory;
     t->line += 2.0 * LINE * lines_in(vector * sizeof *a->q);
     t->ai = t->compulsory > 0.0 ? t->flops / t->compulsory : 0.0;
     return code;

@@ -81,10 +81,10 @@ def test_usage_errors_take_one_line(capsys, arguments):
     ids=["argument", "memory", "interrupt"],
 )
 def test_errors_take_one_line(capsys, monkeypatch, error, code):
-    def fail():
+    def fail(*_):
         raise error
 
-    monkeypatch.setattr("kvbench.native.default_library", fail)
+    monkeypatch.setattr("kvbench.native.library_of", fail)
     assert call("kernels") == code
     out, err = capsys.readouterr()
     assert not out

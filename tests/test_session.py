@@ -131,7 +131,7 @@ def test_a_run_is_resumed_as_it_was_begun(tmp_path, asked, said):
     ("name", "said"),
     [
         ("machine", "the machine changed"),
-        ("build", "kvbench or its library"),
+        ("build", "kvbench, its library or its plug-in"),
         ("suite", "the suite"),
         ("environment", "set-up"),
     ],

@@ -44,14 +44,13 @@ def point_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def point_of(op: str, model: str | None, **asked: Any) -> tuple[Point, str]:
-    """The point, and what to call its geometry."""
+def point_of(op: str, library: Any, model: str | None, **asked: Any) -> tuple[Point, str]:
+    """The point, of one of the library's kernels, and what to call its geometry."""
     from kvbench.machine import describe
     from kvbench.machine.placement import place
-    from kvbench.native import Cache, default_library
+    from kvbench.native import Cache
     from kvbench.suite.axes import OPS, RESIDENCIES
 
-    library = default_library()
     if op not in OPS:
         raise unknown_word("OP", op, OPS)
     if asked["residency"] not in RESIDENCIES:
@@ -61,12 +60,15 @@ def point_of(op: str, model: str | None, **asked: Any) -> tuple[Point, str]:
     prefetch, distance = _prefetch(asked["prefetch"], library.words("prefetch"))
     layout = asked["layout"]
     paged = Cache.is_paged(layout)
+    variant, isa = _variant(op, asked["variant"], library), library.isa(asked["isa"])
+    if op == "decode":
+        library.way(variant, layout, asked["dtype"], isa)  # it refuses what a plug-in lacks
     point = Point(
         op=op,
-        variant=_variant(op, asked["variant"], library),
+        variant=variant,
         layout=layout,
         dtype=asked["dtype"],
-        isa=library.isa(asked["isa"]),
+        isa=isa,
         shape=_shape(model, asked),
         cpus=place(describe(), asked["cpus"], asked["threads"]),
         pages=asked["pages"],

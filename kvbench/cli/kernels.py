@@ -4,16 +4,19 @@ import json
 
 import click
 
+from kvbench.cli._plugin import plugin_option
+
 
 @click.command("kernels")
+@plugin_option
 @click.option("--json", "as_json", is_flag=True, help="A JSON object instead of lines.")
-def command(as_json: bool) -> None:
+def command(plugin: str | None, as_json: bool) -> None:
     """List the kernels and what this CPU can run."""
     from dataclasses import asdict
 
-    from kvbench.native import default_library
+    from kvbench.native import library_of
 
-    library = default_library()
+    library = library_of(None, plugin)
     kernels = library.kernels()
     if as_json:
         click.echo(json.dumps({"version": 1, "kernels": [asdict(kernel) for kernel in kernels]}))

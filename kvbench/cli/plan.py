@@ -6,23 +6,29 @@ from typing import Any
 
 import click
 
+from kvbench.cli._plugin import plugin_option
+
 
 @click.command("plan")
 @click.argument("suite", metavar="SUITE")
 @click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values.")
+@plugin_option
 @click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
-def command(suite: str, axes: tuple[str, ...], as_json: bool) -> None:
+def command(suite: str, axes: tuple[str, ...], plugin: str | None, as_json: bool) -> None:
     """What a sweep of SUITE would measure here, and nothing is measured: points, time, memory, what is left out.
 
     SUITE is one of kvbench suites, or a path that ends in .toml. An axis is set as a suite sets it: --axis
     context=1k,8k --axis dtype=f16.
     """
-    from kvbench.plan import forecast, refuse_too_large
+    from kvbench.native import library_of
+    from kvbench.plan import expand, forecast, refuse_too_large, refuse_without_plugin
     from kvbench.suite import find
     from kvbench.suite.override import from_options
 
-    asked = find(suite)
-    sweep = expanded(asked.with_axes(from_options(axes)) if axes else asked)
+    library = library_of(None, plugin)
+    asked, here = find(suite, library), site(library)
+    sweep = expand(asked.with_axes(from_options(axes, library)) if axes else asked, here)
+    refuse_without_plugin(sweep, here)
     seen = forecast(sweep)
     refuse_too_large(sweep)
     if as_json:
@@ -31,18 +37,12 @@ def command(suite: str, axes: tuple[str, ...], as_json: bool) -> None:
         click.echo("\n".join([*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)]))
 
 
-def expanded(suite: Any) -> Any:
-    """The suite on this machine, now."""
-    from kvbench.plan import expand
-
-    return expand(suite, site())
-
-
-def site() -> Any:
+def site(library: Any = None) -> Any:
+    """This machine, now."""
     from kvbench.machine import available_memory, describe
     from kvbench.plan import Site
 
-    return Site(describe(), available_memory())
+    return Site(describe(), available_memory(), library=library)
 
 
 def _facts(sweep: Any, seen: Any) -> dict[str, Any]:

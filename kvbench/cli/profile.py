@@ -5,16 +5,18 @@ from typing import Any
 
 import click
 
+from kvbench.cli._plugin import plugin_option
 from kvbench.cli._point import point_options
 
 
 @click.command("profile")
 @click.argument("op", metavar="OP")
 @point_options
+@plugin_option
 @click.option("--samples", type=click.IntRange(1), default=12, show_default=True, help="Rounds of samples.")
 @click.option("--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object instead of a table.")
-def command(op: str, samples: int, sample_time: float, as_json: bool, **asked: Any) -> None:
+def command(op: str, plugin: str | None, samples: int, sample_time: float, as_json: bool, **asked: Any) -> None:
     """Measure one point in depth: OP is decode, append or bulk.
 
     The point is timed in turn with its witnesses: its twin (the same reads and nothing else), the core roof (the same
@@ -22,10 +24,12 @@ def command(op: str, samples: int, sample_time: float, as_json: bool, **asked: A
     """
     from kvbench.analysis.profile import profile
     from kvbench.cli._point import point_of
+    from kvbench.native import library_of
     from kvbench.worker import visit
 
-    point, name = point_of(op, **asked)
-    facts = profile(visit(point, samples, sample_time))
+    library = library_of(None, plugin)
+    point, name = point_of(op, library, **asked)
+    facts = profile(visit(point, samples, sample_time, library=library))
     if as_json:
         click.echo(json.dumps(facts))
     else:

@@ -5,28 +5,30 @@ from typing import Any
 
 import click
 
-FAILED = 1  # exit code
+from kvbench.cli._plugin import plugin_option
+from kvbench.errors import Exit
 
 
 @click.command("verify")
 @click.option("--quick", is_flag=True, help="Fewer situations, and faults under the best tier alone.")
 @click.option("--isa", envvar="KVBENCH_ISA", metavar="TIER", help="One tier instead of all that run here.")
+@plugin_option
 @click.option("--json", "as_json", is_flag=True, help="A JSON object instead of tables.")
-def command(quick: bool, isa: str | None, as_json: bool) -> int:
+def command(quick: bool, isa: str | None, plugin: str | None, as_json: bool) -> int:
     """Check every kernel that runs here against float64, and that planted faults are noticed."""
-    from kvbench.native import default_library
+    from kvbench.native import library_of
     from kvbench.verify import check, plant
 
-    library = default_library()
+    library = library_of(None, plugin)
     isa = library.isa(isa) if isa else None
     results, faults = list(check(library, isa, quick)), list(plant(library, isa, quick))
     wrong = sum(not r.passed for r in results) + sum(f.caught < f.planted for f in faults)
     if as_json:
         click.echo(json.dumps({"version": 1, "passed": not wrong} | _facts(results, faults)))
     else:
-        click.echo("\n".join([*_kernels(results), "", *_faults(faults)]))
+        click.echo("\n".join([*_kernels(results, library.foreign_variants), "", *_faults(faults)]))
         click.echo(f"{len(results)} kernels, {len(faults)} faults: " + (f"{wrong} failed" if wrong else "all well"))
-    return FAILED if wrong else 0
+    return Exit.FAILED if wrong else Exit.FINE
 
 
 def _facts(results: list[Any], faults: list[Any]) -> dict[str, Any]:
@@ -44,15 +46,17 @@ def _facts(results: list[Any], faults: list[Any]) -> dict[str, Any]:
     }
 
 
-def _kernels(results: list[Any]) -> list[str]:
-    """One line for each op and tier, and one for each kernel that failed."""
+def _kernels(results: list[Any], foreign: tuple[str, ...]) -> list[str]:
+    """One line for each op and tier, of a plug-in also for each variant; and one for each kernel that failed."""
     rows: dict[tuple[str, str], list[Any]] = {}
     for result in results:
-        rows.setdefault((result.kernel.op, result.kernel.isa), []).append(result)
-    lines = [f"{'op':<10} {'tier':<8} {'right':>9}   worst error / allowed"]
+        op, variant = result.kernel.op, result.kernel.variant
+        rows.setdefault((f"{op} {variant}" if variant in foreign else op, result.kernel.isa), []).append(result)
+    width = max([10, *(len(op) for op, _ in rows)])
+    lines = [f"{'op':<{width}} {'tier':<8} {'right':>9}   worst error / allowed"]
     for (op, isa), group in rows.items():
         right, worst = sum(r.passed for r in group), max(r.error for r in group)
-        lines.append(f"{op:<10} {isa:<8} {right:>4} of {len(group):>2}   {worst:.2f}")
+        lines.append(f"{op:<{width}} {isa:<8} {right:>4} of {len(group):>2}   {worst:.2f}")
         lines += [_complaint(r) for r in group if not r.passed]
     return lines
 

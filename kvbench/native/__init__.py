@@ -4,6 +4,7 @@ from kvbench.native.arena import Arena, Part, pages_given
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library, default_library, library_of, library_path
 from kvbench.native.ops import AHEAD, decode_task, probe_task, store_task
+from kvbench.native.plugin import is_plugin
 from kvbench.native.task import Task
 from kvbench.native.team import Team
 
@@ -17,6 +18,7 @@ __all__ = [
     "Team",
     "decode_task",
     "default_library",
+    "is_plugin",
     "library_of",
     "library_path",
     "pages_given",

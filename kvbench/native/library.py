@@ -11,6 +11,7 @@ import cffi
 import kvbench
 from kvbench.errors import BadArgument, BadLibrary, KvbenchError, OutOfMemory, Refused, Unsupported, unknown_word
 from kvbench.model import Kernel
+from kvbench.native.plugin import Plugin
 
 _LIBRARY = "libkvbench.so"
 _INTERFACE = "abi.h"
@@ -29,18 +30,18 @@ def library_path() -> Path:
 
 
 class Library:
-    """`path` is a shared object; abi.h, from the same build, lies beside it (or at `interface`).
+    """`path` is a shared object; abi.h, from the same build, lies beside it (or at `interface`). `plugin`: one that adds
+    kernels of somebody else.
 
-    `ffi` and `lib` are cffi's: everything in kvbench.native is written with them. Nothing is shared between two
-    libraries, not even their types.
+    `ffi` and `lib` are cffi's: everything in kvbench.native is written with them. Two libraries share nothing, but for
+    the types of an interface that both have.
     """
 
-    def __init__(self, path: Path | str, interface: Path | str | None = None) -> None:
+    def __init__(self, path: Path | str, interface: Path | str | None = None, plugin: Path | str | None = None) -> None:
         self.path = Path(path)
         interface = Path(interface) if interface else self.path.with_name(_INTERFACE)
-        self.ffi = cffi.FFI()
         try:
-            self.ffi.cdef(interface.read_text())
+            self.ffi = _interface(interface.read_text())
         except OSError as error:
             raise BadLibrary(f"cannot read {interface}: {error.strerror}", "it belongs beside the library") from None
         except (cffi.CDefError, cffi.FFIError) as error:
@@ -51,9 +52,11 @@ class Library:
             why = str(error).partition(".  Additionally")[0]  # cffi goes on about names that are no paths
             raise BadLibrary(why, "it is no library for this machine: install kvbench again") from None
         self._refuse_another_interface()
+        self.plugin = Plugin(plugin, self) if plugin else None
 
     def __repr__(self) -> str:
-        return f"Library({str(self.path)!r})"
+        beside = f", plugin={str(self.plugin.path)!r}" if self.plugin else ""
+        return f"Library({str(self.path)!r}{beside})"
 
     # ---- the interface -------------------------------------------------------------------------------------------
 
@@ -138,7 +141,7 @@ class Library:
         """The number of a word in C."""
         words = self.words(kind)
         if word not in words:
-            raise unknown_word(kind, word, words)
+            raise unknown_word(kind, word, (*words, *self.foreign_variants) if kind == "variant" else words)
         return words.index(word)
 
     def isas(self) -> tuple[str, ...]:
@@ -158,11 +161,39 @@ class Library:
         return forced
 
     def kernels(self) -> list[Kernel]:
+        """The library's own, then those of the plug-in."""
+        return [*self._own_kernels(), *(self.plugin.kernels if self.plugin else ())]
+
+    def _own_kernels(self) -> list[Kernel]:
         words = ("op", "variant", "layout", "dtype", "isa", "about")
         return [
             Kernel(**{word: self._text(getattr(row, word)) for word in words}, runnable=bool(row.runnable))
             for row in self._rows(self.lib.kvb_kernels)
         ]
+
+    @cached_property
+    def own_variants(self) -> tuple[str, ...]:
+        """Of all ops, without a plug-in's."""
+        return tuple(dict.fromkeys(kernel.variant for kernel in self._own_kernels()))
+
+    @property
+    def foreign_variants(self) -> tuple[str, ...]:
+        """The plug-in's."""
+        return self.plugin.variants if self.plugin else ()
+
+    def way(self, variant: str, layout: str, dtype: str, isa: str) -> dict[str, Any]:
+        """How a kvb_decode is told its variant: by its number, or by the function of a plug-in's."""
+        if variant in self.foreign_variants:
+            return {"run": self.plugin.run(variant, layout, dtype, isa)}
+        return {"variant": self.number("variant", variant)}
+
+
+@cache
+def _interface(text: str) -> cffi.FFI:
+    """Read once: that takes a tenth of a second."""
+    ffi = cffi.FFI()
+    ffi.cdef(text)
+    return ffi
 
 
 @cache
@@ -171,6 +202,7 @@ def default_library() -> Library:
     return Library(library_path())
 
 
-def library_of(path: str | None) -> Library:
-    """The one at `path`; the default one where none is named."""
-    return Library(path) if path else default_library()
+@cache
+def library_of(path: str | None, plugin: str | None = None) -> Library:
+    """The one at `path`; the default one where none is named. With the kernels of a `plugin` where one is."""
+    return Library(path or library_path(), plugin=plugin) if path or plugin else default_library()

@@ -36,8 +36,10 @@ def decode_task(
     args.cache = cache.struct
     args.q, args.out = pointer(library, q), pointer(library, out)
     args.q_heads, args.window = q.shape[1], cache.window or 0
-    for kind, word in {"variant": variant, "isa": isa, "prefetch": prefetch}.items():
+    for kind, word in {"isa": isa, "prefetch": prefetch}.items():
         setattr(args, kind, library.number(kind, word))
+    for field, value in library.way(variant, cache.layout, cache.dtype, isa).items():
+        setattr(args, field, value)
     args.distance, args.wrap = distance, wrap
     args.deterministic, args.stages = deterministic, stages
     make = getattr(library.lib, f"kvb_task_{op}")

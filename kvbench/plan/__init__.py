@@ -4,7 +4,7 @@ from kvbench.plan.ceilings import Scope, ceilings, cpu_sets
 from kvbench.plan.forecast import Forecast, forecast, refuse_too_large, visits
 from kvbench.plan.needs import needs_here
 from kvbench.plan.site import Site
-from kvbench.plan.sweep import Sweep, expand
+from kvbench.plan.sweep import Sweep, expand, refuse_without_plugin
 
 __all__ = [
     "Forecast",
@@ -17,5 +17,6 @@ __all__ = [
     "forecast",
     "needs_here",
     "refuse_too_large",
+    "refuse_without_plugin",
     "visits",
 ]

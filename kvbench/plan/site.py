@@ -45,8 +45,14 @@ class Site:
         return self._kernels.get(words)
 
     def _words_of(self, op: str, axis: str) -> tuple[str, ...]:
-        """What an op's kernels have of an axis, in the registry's order."""
-        return tuple(dict.fromkeys(getattr(kernel, axis) for kernel in self._kernels.values() if kernel.op == op))
+        """What an op's kernels have of an axis, in the registry's order. A plug-in adds its variants, and no tier or
+        format that the library's own kernels are not for."""
+        kernels = (
+            kernel
+            for kernel in self._kernels.values()
+            if kernel.op == op and (axis == "variant" or kernel.variant not in self.library.foreign_variants)
+        )
+        return tuple(dict.fromkeys(getattr(kernel, axis) for kernel in kernels))
 
     def _cpus(self, cpus: str | None, threads: int | str) -> tuple[int, ...]:
         """One CPU for each thread, sorted: the same ones are one point. A sweep does not put two threads on one CPU."""

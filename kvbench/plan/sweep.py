@@ -13,7 +13,8 @@ from itertools import product
 from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError
-from kvbench.model import Plan, Point, Shape, Skip
+from kvbench.model import Kernel, Plan, Point, Shape, Skip
+from kvbench.model.kernel import kernel_id
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
 from kvbench.plan.site import L3_SHARE, Site
 from kvbench.plan.witnesses import witnesses
@@ -23,6 +24,7 @@ from kvbench.suite.values import ALL, HEADS, Axes, Table
 from kvbench.units import size
 
 _Facts = dict[str, Any]  # one value of each axis
+_KERNEL = ("op", *BY_KERNEL)  # the axes that name one
 
 NO_KERNEL, NO_TIER, NO_PAGES = "no such kernel", "tier not on this CPU", "pages not given here"
 INVALID, CPUS, UNKNOWN = "invalid combination", "not so many CPUs", "cache size unknown"
@@ -81,26 +83,44 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
     return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)
 
 
+def refuse_without_plugin(sweep: Sweep, site: Site) -> None:
+    """A plug-in none of whose kernels is among the points was not meant to be there."""
+    plugin = site.library.plugin
+    if plugin and not any(point.variant in plugin.variants for point in sweep.points):
+        offered = ", ".join(kernel.id for kernel in plugin.kernels[:8])
+        raise BadArgument(
+            f"no kernel of {plugin.path.name} is among the points of {sweep.suite.source}",
+            f"it has {offered}: choose layout, dtype and isa by --axis",
+        )
+
+
 # ---- the product of the axes -----------------------------------------------------------------------------------------
 
 
 def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
     """Refused, before any is made, where they are too many."""
-    grids = [_resolved(grid.axes, op, site) for grid in suite.grids for op in _ops(grid)]
+    grids = [(_resolved(grid.axes, op, site), _unasked(grid, site)) for grid in suite.grids for op in _ops(grid)]
     for grid in suite.grids:
         lacking = [] if "model" in grid.axes else [name for name in HEADS if name not in grid.axes]
         if lacking:
             raise BadArgument(
                 f"{suite.source}:{grid.line}: the geometry lacks {', '.join(lacking)}", "give them, or a model"
             )
-    total = sum(math.prod(len(values) for values in axes.values()) for axes in grids)
+    total = sum(math.prod(len(values) for values in axes.values()) for axes, _ in grids)
     if total > MOST:
         raise BadArgument(
             f"{suite.source}: {total if total < 1 << 63 else 'far too many'} points", f"at most {MOST}: fewer values"
         )
-    for axes in grids:
+    for axes, unasked in grids:
         for values in product(*axes.values()):
-            yield dict(zip(axes, values, strict=True))
+            facts = dict(zip(axes, values, strict=True))
+            if facts["variant"] not in unasked or _kernel(facts, site):
+                yield facts
+
+
+def _unasked(grid: Table, site: Site) -> set[str]:
+    """Variants of a plug-in that the grid does not name: they join where they have a kernel, and are not missed."""
+    return set(site.library.foreign_variants) - set(grid.axes.get("variant", ()))
 
 
 def _ops(grid: Table) -> tuple[str, ...]:
@@ -115,7 +135,8 @@ def _resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
         if axis not in ("threads", "op") and ALL in values:
             found[axis] = site.words_of(op, axis) if axis in BY_KERNEL else words(axis)
     if found["variant"] == (None,):
-        found["variant"] = site.words_of(op, "variant")[:1]
+        first, *others = site.words_of(op, "variant")
+        found["variant"] = (first, *(word for word in others if word in site.library.foreign_variants))
     found["isa"] = _tiers(found["isa"], site)
     return found
 
@@ -138,7 +159,8 @@ def _point(facts: _Facts, site: Site) -> Point:
     _refuse_kernel(facts, site)
     paged, decodes = site.paged(facts["layout"]), facts["op"] == "decode"
     scale = facts["scale"] if site.scaled(facts["dtype"]) else DEFAULTS["scale"]
-    prefetch = facts["prefetch"] if decodes else DEFAULTS["prefetch"]
+    foreign = facts["variant"] in site.library.foreign_variants  # they prefetch as they like
+    prefetch = DEFAULTS["prefetch"] if foreign or not decodes else facts["prefetch"]
     point_facts = {
         **{name: facts[name] for name in ("op", "variant", "layout", "dtype", "isa", "pages", "residency", "pad")},
         "scale": scale,
@@ -153,11 +175,14 @@ def _point(facts: _Facts, site: Site) -> Point:
     return Point(shape=_shape(facts, point_facts, cpus, site), cpus=cpus, **point_facts)
 
 
+def _kernel(facts: _Facts, site: Site) -> Kernel | None:
+    return site.kernel(*(facts[axis] for axis in _KERNEL))
+
+
 def _refuse_kernel(facts: _Facts, site: Site) -> None:
-    axes = ("op", *BY_KERNEL)
-    kernel = site.kernel(*(facts[axis] for axis in axes))
+    kernel = _kernel(facts, site)
     if kernel is None:
-        raise _Left(NO_KERNEL, ".".join(facts[axis] for axis in axes))
+        raise _Left(NO_KERNEL, kernel_id(*(facts[axis] for axis in _KERNEL)))
     if not kernel.runnable:
         raise _Left(NO_TIER, f"{facts['isa']}; this CPU runs: {', '.join(site.library.isas())}")
     if facts["pages"] not in site.pages:

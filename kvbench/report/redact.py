@@ -12,8 +12,9 @@ from kvbench.store import Manifest
 HIDDEN = "(left out)"
 
 _FACTS = frozenset({"brand", "vendor", "microcode", "kernel", "command_line"})  # that name a part, or whose it is
+_PATHS = ("library", "plugin", "against", "against_plugin")  # of a plan
 _VERSIONS = frozenset({"hostname", "platform", "cpu_model_name"})
-_NAMED = frozenset({"--out", "--library"})  # options whose value is a path, whatever it looks like
+_NAMED = frozenset({"--out", "--library", "--plugin"})  # options whose value is a path, whatever it looks like
 _SHORTEST = 2  # letters: a shorter name says nothing, and is a word of its own in many texts
 _FILE = r"[\w.+@~/-]+\.(?:toml|so)(?!\w)"  # relative ones, too
 _SYSTEM = r"(?!/(?:sys|proc)/)"  # the same on every machine
@@ -55,8 +56,8 @@ def _manifest(manifest: Manifest, names: Sequence[str]) -> Manifest:
         options={name: HIDDEN if "/" in str(word) else word for name, word in manifest.options.items()},
         plan=None,
     )
-    plan = replace(manifest.plan, library=HIDDEN if manifest.plan.library else "")
-    return replace(_without(known, names), plan=plan)
+    paths = {name: HIDDEN for name in _PATHS if getattr(manifest.plan, name)}
+    return replace(_without(known, names), plan=replace(manifest.plan, **paths))
 
 
 def _fact(name: str, fact: Fact) -> Fact:

@@ -16,7 +16,7 @@ from kvbench.suite import Suite
 _MEASURING = ("machine", "model", "native", "oracle.py", "plan", "regime.py", "worker")  # these say what a number means
 _NAMES = {
     "suite": "the suite",
-    "build": "kvbench or its library",
+    "build": "kvbench, its library or its plug-in",
     "machine": "the machine",
     "environment": "the machine's set-up (kernel, microcode, quota, allowed CPUs, ...)",
 }
@@ -27,7 +27,7 @@ def identity(suite: Suite, library: Library, machine: Machine) -> dict[str, str]
     tables = [[(name, str(values)) for name, values in table.axes.items()] for table in (*suite.grids, *suite.skips)]
     return {
         "suite": _digest(repr((suite.question, tables, suite.launches, suite.samples, suite.seconds)).encode()),
-        "build": _build(library.path),
+        "build": _build(library.path, library.plugin.path if library.plugin else None),
         "machine": machine.fingerprint,
         "environment": machine.environment,
     }
@@ -44,6 +44,7 @@ def versions(library: Library, machine: Machine) -> dict[str, str]:
     return {
         "kvbench": kvbench.__version__,
         "library": library.build,
+        **_plugin(library),
         "python_version": sys.version.split()[0],
         "hostname": host.nodename,
         "platform": f"{host.sysname}-{host.release}-{host.machine}",
@@ -51,11 +52,20 @@ def versions(library: Library, machine: Machine) -> dict[str, str]:
     }
 
 
+def _plugin(library: Library) -> dict[str, str]:
+    """Its file and what it brings, where there is one."""
+    if library.plugin is None:
+        return {}
+    name, content = library.plugin.path.name, library.plugin.path.read_bytes()
+    return {"plugin": f"{name} ({_digest(content)}): {', '.join(kernel.id for kernel in library.plugin.kernels)}"}
+
+
 @cache
-def _build(library: Path) -> str:
+def _build(library: Path, plugin: Path | None) -> str:
     parts = [Path(folder, part) for folder in kvbench.__path__ for part in _MEASURING]
     sources = {file for part in parts for file in ([part] if part.is_file() else part.rglob("*.py"))}
-    return _digest(library.read_bytes(), *(file.read_bytes() for file in sorted(sources)))
+    kernels = [path.read_bytes() for path in (library, plugin) if path]
+    return _digest(*kernels, *(file.read_bytes() for file in sorted(sources)))
 
 
 def _digest(*parts: bytes) -> str:

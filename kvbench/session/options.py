@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from kvbench.errors import BadArgument, BadRun
+from kvbench.native import Library, library_of
 from kvbench.store.typed import read
 from kvbench.suite import Suite, find
 from kvbench.suite.override import from_options
@@ -42,6 +43,7 @@ class Options:
     isa: str | None = None
     pages: str | None = None
     library: str | None = None
+    plugin: str | None = None
     budget: float | None = None
     target_ci: float | None = None
     patience: float | None = None
@@ -53,6 +55,8 @@ class Options:
             path = getattr(self, name) or ""
             if path.endswith((".toml", ".so")):
                 object.__setattr__(self, name, str(Path(path).absolute()))
+        if self.plugin:
+            object.__setattr__(self, "plugin", str(Path(self.plugin).absolute()))
         for name, (least, most) in _LIMITS.items():
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
@@ -70,11 +74,18 @@ class Options:
         return (*self.axes, *own)
 
     @property
+    def kernels(self) -> Library:
+        """The library to be measured, with the plug-in."""
+        return library_of(self.library, self.plugin)
+
+    @property
     def asked_suite(self) -> Suite:
         """With all that replaces what its file says."""
         asked = {"launches": self.launches, "samples": self.samples, "seconds": self.sample_time}
-        found = replace(find(self.suite), **{name: value for name, value in asked.items() if value is not None})
-        return found.with_axes(from_options(self.all_axes)) if self.all_axes else found
+        found = replace(
+            find(self.suite, self.kernels), **{name: value for name, value in asked.items() if value is not None}
+        )
+        return found.with_axes(from_options(self.all_axes, self.kernels)) if self.all_axes else found
 
     @classmethod
     def kept(cls, facts: Mapping[str, Any], source: str) -> Self:

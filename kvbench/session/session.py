@@ -25,8 +25,18 @@ from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files
 from kvbench.machine.preflight import preflight
 from kvbench.model import Check, Machine, Point, Probe, Record
-from kvbench.native import Library, library_of
-from kvbench.plan import Forecast, Site, Sweep, expand, forecast, needs_here, refuse_too_large, visits
+from kvbench.native import Library
+from kvbench.plan import (
+    Forecast,
+    Site,
+    Sweep,
+    expand,
+    forecast,
+    needs_here,
+    refuse_too_large,
+    refuse_without_plugin,
+    visits,
+)
 from kvbench.results import Run, load
 from kvbench.runner import Execute, new_run, run
 from kvbench.session.identity import identity, refuse_changed, versions
@@ -55,9 +65,10 @@ class Session:
         execute: Execute | None = None,
     ) -> Self:
         """Without `out`, a folder of its own below runs/. `command`: how the run came about."""
-        library = library_of(options.library)
+        library = options.kernels
         sweep, seen, machine = planned(options, library)
         facts = {"patience": options.patience or seen.patience, "library": options.library or ""}
+        facts |= {"plugin": options.plugin or ""}
         plan = replace(sweep.plan, run=new_run(), **facts)
         manifest = Manifest(
             run=plan.run,
@@ -82,7 +93,7 @@ class Session:
         try:
             source, machine = str(directory.path), describe()
             options = Options.kept(directory.manifest.options, source).resumed(asked or {}, source)
-            now = identity(options.asked_suite, library_of(options.library), machine)
+            now = identity(options.asked_suite, options.kernels, machine)
             refuse_changed(directory.manifest.identity, now, source)
             return cls._opened(directory, options, machine, execute)
         except BaseException:
@@ -195,4 +206,5 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
         reasons = Counter(skip.reason for skip in found.skips).most_common(3)
         why = "".join(f"; {count} left out: {reason}" for reason, count in reasons)
         raise BadArgument(f"{found.suite.source} has no points here{why}", "see what kvbench plan says of it")
+    refuse_without_plugin(found, site)
     return found, seen, machine

@@ -8,10 +8,11 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from kvbench.errors import BadArgument
-from kvbench.native import default_library
+from kvbench.native import Library, default_library
 from kvbench.suite.models import models
 from kvbench.suite.values import ALL, Relative
 from kvbench.units import KIB, MIB
@@ -93,26 +94,27 @@ _FORMS = {
 }
 
 
-def read_axis(where: str, name: str, value: Any) -> tuple[Any, ...]:
-    """The values of an axis, each once. `where` is what a message begins with."""
+def read_axis(where: str, name: str, value: Any, library: Library | None = None) -> tuple[Any, ...]:
+    """The values of an axis, each once. `where` is what a message begins with; the words of kernels are `library`'s."""
     values = value if isinstance(value, list) else [value]
     if not values:
-        raise BadArgument(f"{where} is an empty list", form(name))
-    found = dict.fromkeys(one for item in values for one in _READERS[AXES[name]](where, name, item))
+        raise BadArgument(f"{where} is an empty list", form(name, library))
+    reader = partial(_word, library=library) if AXES[name] == "word" else _READERS[AXES[name]]
+    found = dict.fromkeys(one for item in values for one in reader(where, name, item))
     if len(found) > MOST:
         raise BadArgument(f"{where} has {len(found)} values", f"at most {MOST}")
     return tuple(found)
 
 
-def form(name: str) -> str:
+def form(name: str, library: Library | None = None) -> str:
     """How a value of an axis is written."""
     kind = AXES[name]
-    return f"one of: {', '.join(words(name))}" if kind == "word" else _FORMS[kind]
+    return f"one of: {', '.join(words(name, library))}" if kind == "word" else _FORMS[kind]
 
 
-def words(name: str) -> tuple[str, ...]:
+def words(name: str, library: Library | None = None) -> tuple[str, ...]:
     """All words of an axis. Those of kernels are the library's."""
-    library = default_library()
+    library = library or default_library()
     own = {"op": OPS, "residency": RESIDENCIES, "order": ORDERS}
     if name in own:
         return own[name]
@@ -146,8 +148,8 @@ def _huge(value: Any) -> bool:
 # ---- one value of each kind ------------------------------------------------------------------------------------------
 
 
-def _word(where: str, name: str, value: Any) -> Iterator[str]:
-    allowed = words(name)
+def _word(where: str, name: str, value: Any, library: Library | None = None) -> Iterator[str]:
+    allowed = words(name, library)
     if not isinstance(value, str) or value not in (*allowed, ALL):
         raise unknown(f"{where}: {shown(value)}", value, (*allowed, ALL))
     yield value
@@ -239,7 +241,6 @@ def _wrong(where: str, name: str, value: Any) -> BadArgument:
 
 
 _READERS: dict[str, Callable[..., Iterator[Any]]] = {
-    "word": _word,
     "count": _count,
     "count from 0": _from_zero,
     "context": _context,

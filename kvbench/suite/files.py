@@ -24,6 +24,7 @@ from typing import Any
 
 import kvbench
 from kvbench.errors import BadArgument
+from kvbench.native import Library
 from kvbench.suite.axes import AXES, read_axis, shown, unknown
 from kvbench.suite.values import Axes, Suite, Table
 
@@ -45,22 +46,22 @@ def shipped() -> dict[str, Path]:
     return found
 
 
-def find(name: str) -> Suite:
-    """A shipped suite by its name, or any other by a path that ends in .toml."""
+def find(name: str, library: Library | None = None) -> Suite:
+    """A shipped suite by its name, or any other by a path that ends in .toml. `library`: whose words it may use."""
     if name.endswith(".toml"):
-        return load(Path(name))
+        return load(Path(name), library=library)
     known = shipped()
     if name not in known:
         error = unknown(f"suite: {shown(name)}", name, sorted(known))
         raise BadArgument(error.args[0], f"{error.hint}; or a path that ends in .toml")
-    return load(known[name], f"{_FOLDER}/{name}.toml")
+    return load(known[name], f"{_FOLDER}/{name}.toml", library)
 
 
-def load(path: Path, source: str = "") -> Suite:
+def load(path: Path, source: str = "", library: Library | None = None) -> Suite:
     """`source` is what messages call the file."""
     source = source or str(path)
     text = _text(path, source)
-    return _Reader(source, text, _parsed(source, text)).suite(path.stem)
+    return _Reader(source, text, _parsed(source, text), library).suite(path.stem)
 
 
 def _text(path: Path, source: str) -> str:
@@ -102,8 +103,8 @@ def _parsed(source: str, text: str) -> dict[str, Any]:
 class _Reader:
     """Reads one file's tables. Every complaint names the line."""
 
-    def __init__(self, source: str, text: str, content: dict[str, Any]) -> None:
-        self._source, self._lines, self._content = source, text.splitlines(), content
+    def __init__(self, source: str, text: str, content: dict[str, Any], library: Library | None) -> None:
+        self._source, self._lines, self._content, self._library = source, text.splitlines(), content, library
 
     def suite(self, name: str) -> Suite:
         for key in self._content:
@@ -153,7 +154,9 @@ class _Reader:
         for axis in table:
             if axis not in AXES:
                 raise unknown(self._at(key, index, axis), axis, AXES, "is not an axis")
-        return {axis: read_axis(self._at(key, index, axis), axis, value) for axis, value in table.items()}
+        return {
+            axis: read_axis(self._at(key, index, axis), axis, value, self._library) for axis, value in table.items()
+        }
 
     def _at(self, table: str, index: int, key: str) -> str:
         name = ".".join(filter(None, (table, shown(key).strip("'\""))))

@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from kvbench.errors import BadArgument
+from kvbench.native import Library
 from kvbench.suite.axes import AXES, read_axis, shown, unknown
 
 _FLAGS = {"true": True, "false": False}
 
 
-def from_options(options: Iterable[str]) -> dict[str, tuple[Any, ...]]:
-    """ "context=1k,8k" as values by axis; an axis given twice has the values of both."""
+def from_options(options: Iterable[str], library: Library | None = None) -> dict[str, tuple[Any, ...]]:
+    """ "context=1k,8k" as values by axis; an axis given twice has the values of both. `library`: whose words they are."""
     found: dict[str, list[Any]] = {}
     for option in options:
         name, given, text = option.partition("=")
@@ -20,7 +21,7 @@ def from_options(options: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         if name not in AXES:
             raise unknown(f"--axis {shown(name)}", name, AXES, "is not an axis")
         found.setdefault(name, []).extend(_items(name, text))
-    return {name: read_axis(f"--axis {name}", name, values) for name, values in found.items()}
+    return {name: read_axis(f"--axis {name}", name, values, library) for name, values in found.items()}
 
 
 def _items(name: str, text: str) -> list[Any]:

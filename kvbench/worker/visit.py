@@ -55,8 +55,10 @@ def more(bench: Bench) -> Iterator[Program]:
 
 
 def _stages(bench: Bench) -> tuple[float, ...]:
-    """Shares of QK, softmax and PV from a run of its own: reading the clock between them costs a little."""
-    if bench.stores or bench.point.variant == "perhead":
+    """Shares of QK, softmax and PV from a run of its own: reading the clock between them costs a little. None where the
+    kernel does not tell them apart."""
+    if bench.stores:
         return ()
     tasks = bench.staged().tasks
-    return bench.team.run(*tasks, passes=len(tasks)).stage_share
+    shares = bench.team.run(*tasks, passes=len(tasks)).stage_share
+    return shares if any(shares) else ()

@@ -101,6 +101,7 @@ int main(int argc, char **argv)
     check_codes();
     check_guards();
     check_threads();
+    check_foreign();
     for (int i = first; i < argc; i++)
         check_replay(argv[i]);
     teams_close();

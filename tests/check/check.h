@@ -50,5 +50,6 @@ void check_codes(void);
 void check_arguments(void);
 void check_guards(void);
 void check_threads(void);
+void check_foreign(void);
 
 #endif

@@ -1,4 +1,4 @@
-"""A library some of whose kernels crash, hang or lie."""
+"""Libraries and plug-ins that crash, hang or lie."""
 
 import shutil
 import subprocess
@@ -7,6 +7,7 @@ from pathlib import Path
 from kvbench.native import library_path
 
 _SOURCE = Path(__file__).with_name("faulty.c")
+_PLUGIN = Path(__file__).with_name("plugin.c")
 _KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 
 
@@ -19,3 +20,10 @@ def build(folder: Path) -> Path:
         ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{_KERNELS}", "-o", made, _SOURCE, *link], check=True
     )
     return made
+
+
+def build_plugin(path: Path, *options: str) -> Path:
+    """The documented plug-in and its wrong relatives; `options` are the compiler's."""
+    command = ["cc", "-O1", "-march=native", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{_KERNELS}", *options]
+    subprocess.run([*command, "-o", path, _PLUGIN, "-lm"], check=True)
+    return path

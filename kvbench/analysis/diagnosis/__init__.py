@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from kvbench.analysis.diagnosis.bandwidth import l3, memory
-from kvbench.analysis.diagnosis.choices import dtype, layout, threads
+from kvbench.analysis.diagnosis.choices import dtype, layout, threads, variant
 from kvbench.analysis.diagnosis.doubt import measured, surroundings, suspect
 from kvbench.analysis.diagnosis.limits import bound, fit, overhead
 from kvbench.analysis.diagnosis.limits import tokens as tokens_text
@@ -44,6 +44,7 @@ def diagnosis(
         ("l3", l3(points, machine)),
         ("layout", layout(overall[factor == "layout"])),
         ("dtype", dtype(overall[factor == "dtype"])),
+        ("variant", variant(overall[factor == "variant"])),
         ("fit", fit(fits)),
         ("threads", threads(saturation, points)),
         ("bound", bound(points)),

@@ -1,4 +1,4 @@
-"""Which layout, which dtype, how many threads."""
+"""Which layout, which dtype, which variant, how many threads."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,6 +55,11 @@ def layout(overall: pd.DataFrame) -> str:
 def dtype(overall: pd.DataFrame) -> str:
     """`overall`: that of the contrasts of dtypes. A pass decodes as many tokens in each of them."""
     return _best(overall, "Number format of the cache", "gives most tokens per second")
+
+
+def variant(overall: pd.DataFrame) -> str:
+    """`overall`: that of the contrasts of variants, such as a plug-in's beside ours."""
+    return _best(overall, "Variant of the kernel", "decodes fastest")
 
 
 def _best(overall: pd.DataFrame, what: str, does: str) -> str:

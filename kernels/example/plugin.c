@@ -1,0 +1,65 @@
+/* A kernel of your own: attention as a textbook has it, over float32 rows in any layout.
+ *
+ *     cc -O3 -march=native -shared -fPIC -I kernels -o my.so kernels/example/plugin.c -lm
+ *     kvbench verify --plugin my.so
+ *     kvbench sweep --plugin my.so --axis dtype=f32
+ *
+ * abi.h says at kvb_work what a kernel is called for, and at kvb_cache where rows lie.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kvbench.h"
+
+#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define ISA "avx512"
+#elif defined(__AVX2__) && defined(__FMA__)
+#define ISA "avx2"
+#elif defined(__aarch64__)
+#define ISA "neon"
+#else
+#define ISA "scalar"
+#endif
+
+static const float *row(const kvb_cache *c, const uint8_t *plane, int64_t seq, int64_t head, int64_t token)
+{
+    int64_t slot = c->ring ? token % c->capacity : token, place = seq;
+    if (c->table_stride) { /* paged: the table knows the block */
+        place = c->table[seq * c->table_stride + slot / c->block_tokens];
+        slot %= c->block_tokens;
+    }
+    return (const float *)(const void *)(plane + place * c->seq_stride + head * c->head_stride + slot * c->token_stride);
+}
+
+/* An online softmax: where a score tops the maximum so far, what was summed so far shrinks. */
+static void textbook(const kvb_work *w)
+{
+    const kvb_cache *c = w->cache;
+    for (int64_t i = 0; i < w->heads * w->group; i++) {
+        const float *q = w->q + i * c->head_dim;
+        float max = -INFINITY, sum = 0.0f, *acc = w->acc + i * c->head_dim;
+        memset(acc, 0, (size_t)c->head_dim * sizeof *acc);
+        for (int64_t t = w->first; t < w->first + w->count; t++) {
+            const float *k = row(c, c->k, w->seq, w->head + i / w->group, t);
+            const float *v = row(c, c->v, w->seq, w->head + i / w->group, t);
+            float score = 0.0f;
+            for (int64_t d = 0; d < c->head_dim; d++)
+                score += q[d] * k[d];
+            score *= w->scale;
+            float top = fmaxf(max, score), shrink = expf(max - top), p = expf(score - top);
+            for (int64_t d = 0; d < c->head_dim; d++)
+                acc[d] = acc[d] * shrink + p * v[d];
+            sum = sum * shrink + p;
+            max = top;
+        }
+        w->max[i] = max;
+        w->sum[i] = sum;
+    }
+}
+
+#define KERNEL(layout) {"decode", "textbook", layout, "f32", ISA, "one query head after another", 1, textbook}
+static const kvb_kernel kernels[] = {KERNEL("head"), KERNEL("position"), KERNEL("paged")};
+
+const kvb_kernel *kvb_kernels(int32_t index) { return index >= 0 && index < 3 ? &kernels[index] : NULL; }
+
+const int32_t kvb_plugin = KVB_PLUGIN;

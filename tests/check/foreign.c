@@ -1,0 +1,94 @@
+/* The documented plug-in, called for our units: every layout, window, ring and thread count gives what our plain C does. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { Q_HEADS = 6, KV_HEADS = 2, DIM = 37, BATCH = 2, CAPACITY = 1400, COUNT = BATCH * Q_HEADS * DIM };
+
+const kvb_kernel *plugin_kernels(int32_t index); /* example/plugin.c */
+
+/* No NaN passes. */
+static double apart(const float *a, const float *b)
+{
+    double worst = 0;
+    for (int64_t i = 0; i < COUNT; i++) {
+        double error = fabs((double)a[i] - (double)b[i]);
+        worst = error <= worst ? worst : error;
+    }
+    return worst;
+}
+
+static void check_answers(kvb_decode args, const char *layout)
+{
+    float right[COUNT], out[COUNT], first[COUNT];
+    kvb_decode plain = args;
+    args.out = out, plain.out = right, plain.run = NULL, plain.isa = word_of("isa", "scalar");
+    expect(!run_decode(&plain, 1), "decode: %s", kvb_message());
+    for (args.deterministic = 0; args.deterministic < 2; args.deterministic++)
+        for (int32_t threads = 1; threads <= 16; threads += 5) {
+            memset(out, 0xff, sizeof out);
+            expect(!run_decode(&args, threads), "plug-in: %s", kvb_message());
+            expect(apart(out, right) <= 2e-6 * 1.75, "plug-in %s on %d threads: error %.3g", layout, threads,
+                   apart(out, right));
+            if (threads == 1)
+                memcpy(first, out, sizeof out);
+            expect(!args.deterministic || !memcmp(first, out, sizeof out), "plug-in %s: %d threads give other bits than 1",
+                   layout, threads);
+            expect(!run_twin(&args, threads), "twin of a plug-in: %s", kvb_message());
+        }
+    for (args.wrap = 1; args.wrap < 100; args.wrap += 32)
+        expect(!run_decode(&args, 2) && isfinite(out[0]), "plug-in, wrapped: %s", kvb_message());
+}
+
+static void check_refusals(kvb_decode args)
+{
+    kvb_task *task = NULL;
+    args.variant = word_of("variant", "perhead");
+    expect(kvb_task_decode(&args, 1, &task) == KVB_BAD_ARGUMENT && strstr(kvb_message(), "variant"),
+           "a plug-in's units are cut as perhead's: %s", kvb_message());
+    args.variant = 0, args.stages = 1;
+    float out[COUNT];
+    args.out = out;
+    expect(!run_decode(&args, 2), "stages of a plug-in: %s", kvb_message());
+}
+
+static void check_layout(const kvb_kernel *kernel, const float *source, const float *q)
+{
+    static const int64_t lengths[][BATCH] = {{1400, 700}, {1, 0}, {2000, 1399}}; /* the last one in a ring */
+    for (int i = 0; i < 3; i++) {
+        rig r;
+        kvb_cache shape = {.layout = word_of("layout", kernel->layout), .dtype = word_of("dtype", kernel->dtype),
+                           .ring = i == 2, .batch = BATCH, .kv_heads = KV_HEADS, .head_dim = DIM, .inner = i & 1,
+                           .capacity = CAPACITY, .block_tokens = 100, .blocks = BATCH * 14, .pad = kvb_cache_pad()};
+        if (!rig_open(&r, shape, 1 + i % 2))
+            return;
+        kvb_store put = {.cache = &r.cache, .k = source, .v = source + DIM, .tokens = CAPACITY, .isa = tiers[0]};
+        expect(!run_bulk(&put, 3), "bulk: %s", kvb_message());
+        memcpy(r.lengths, lengths[i], sizeof lengths[i]);
+        kvb_decode args = {.cache = &r.cache, .q = q, .q_heads = Q_HEADS, .window = i == 2 ? 1111 : 0, .isa = tiers[0],
+                           .run = kernel->run};
+        float none[COUNT];
+        args.out = none;
+        if (i == 0)
+            check_refusals(args);
+        if (r.lengths[0] >= 100)
+            check_answers(args, kernel->layout);
+        else
+            expect(!run_decode(&args, 3) && none[COUNT - 1] == 0.0f, "a sequence without tokens: %g", (double)none[0]);
+        rig_close(&r);
+    }
+}
+
+void check_foreign(void)
+{
+    int64_t floats = (int64_t)BATCH * CAPACITY * KV_HEADS * DIM + DIM;
+    float *source = need((size_t)floats * sizeof *source), q[COUNT];
+    noise(source, floats, 21);
+    noise(q, COUNT, 22);
+    expect(kvb_plugin == KVB_PLUGIN && plugin_kernels(0) && !plugin_kernels(-1), "the plug-in exports no registry");
+    for (int32_t i = 0; plugin_kernels(i); i++)
+        check_layout(plugin_kernels(i), source, q);
+    free(source);
+}
