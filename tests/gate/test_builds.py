@@ -1,0 +1,194 @@
+"""Builds of small projects of the same form as ours: revisions, the working tree, libraries, and what can go wrong."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kvbench.errors import BadArgument, BadLibrary, Refused
+from kvbench.gate import builds
+from kvbench.gate.builds import build
+from kvbench.native import library_path
+
+CMAKE = """\
+cmake_minimum_required(VERSION 3.18)
+file(STRINGS ../pyproject.toml version REGEX "^version = ")
+set(CMAKE_C_COMPILER_WORKS TRUE) # no trial of it: that takes longer than all the rest
+set(CMAKE_C_ABI_COMPILED TRUE)
+project(small C)
+set(ANSWER "" CACHE STRING "another answer")
+add_library(kvbench SHARED answer.c)
+if(ANSWER)
+  target_compile_definitions(kvbench PRIVATE ANSWER=${ANSWER})
+endif()
+"""
+SOURCE = "#ifndef ANSWER\n#define ANSWER 1\n#endif\nint answer(void) { return ANSWER; }\n"
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", "-C", folder, *who, *arguments], check=True, capture_output=True)
+
+
+def answer(made: builds.Build) -> int:
+    return ctypes.CDLL(str(made.library)).answer()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "kvbench" / "builds"
+
+
+@pytest.fixture
+def tree(tmp_path, cache):
+    """One commit, tagged v1, whose answer is 1."""
+    tree = tmp_path / "project"
+    (tree / "kernels").mkdir(parents=True)
+    (tree / "kernels" / "CMakeLists.txt").write_text(CMAKE)
+    (tree / "kernels" / "answer.c").write_text(SOURCE)
+    (tree / "kernels" / "abi.h").write_text("int answer(void); /* first */\n")
+    (tree / "pyproject.toml").write_text('[project]\nversion = "1.0"\n')
+    git(tree, "init")
+    git(tree, "add", ".")
+    git(tree, "commit", "-m", "one")
+    git(tree, "tag", "v1")
+    return tree
+
+
+def test_revisions_and_the_working_tree(tree, cache):
+    (tree / "kernels" / "answer.c").write_text(SOURCE.replace("1", "2"))
+    (tree / "kernels" / "abi.h").write_text("int answer(void); /* second */\n")
+    said = []
+    old, new = (build(asked, tree / "kernels", report=said.append) for asked in ("v1", "."))
+    assert (answer(old), answer(new)) == (1, 2)
+    assert old.interface.read_text().endswith("first */\n") and new.interface.read_text().endswith("second */\n")
+    assert old.text.startswith("v1 (") and new.text == "working tree"
+    assert said == [f"building {old.text}", "building working tree"]
+    assert old.digest != new.digest
+    assert not any(path.name.startswith(".") for path in cache.iterdir())
+
+
+def test_what_was_built_is_kept_by_content(tree, cache):
+    first = build("v1", tree)
+    git(tree, "commit", "--allow-empty", "-m", "two")
+    (tree / "README.md").write_text("no part of the library")
+    said = []
+    assert [build(asked, tree, report=said.append).library for asked in ("HEAD", ".", "v1")] == [first.library] * 3
+    assert said == []
+    (tree / "kernels" / "more.c").write_text("")  # git does not know it yet
+    assert build(".", tree).library != first.library
+
+
+def test_options_make_another_build(tree):
+    one, other = build("v1", tree), build("v1", tree, ["ANSWER=5"])
+    assert (answer(one), answer(other)) == (1, 5)
+    assert other.text.endswith(", ANSWER=5")
+    with pytest.raises(BadArgument, match="do not know COLOUR"):
+        build("v1", tree, ["COLOUR=blue"])
+
+
+def test_the_compiler_is_part_of_the_key(tree, monkeypatch):
+    plain = build("v1", tree)
+    monkeypatch.setenv("CFLAGS", "-DANSWER=3")
+    assert answer(build("v1", tree)) == 3
+    assert answer(plain) == 1
+
+
+def test_a_tree_without_git(tree, tmp_path):
+    shutil.copytree(tree, tmp_path / "plain", ignore=shutil.ignore_patterns(".git"))
+    assert answer(build(".", tmp_path / "plain")) == 1
+    with pytest.raises(BadArgument, match="no git repository"):
+        build("v1", tmp_path / "plain")
+
+
+def test_relocations_are_kept(tree):
+    from elftools.elf.elffile import ELFFile
+
+    with build("v1", tree).library.open("rb") as file:
+        assert ELFFile(file).get_section_by_name(".symtab").get_symbol_by_name("answer")
+        file.seek(0)
+        assert any(name.startswith(".rela.") for name in names_kept(ELFFile(file)))
+
+
+def names_kept(elf) -> list[str]:
+    """Of relocations that only a linker reads."""
+    return [
+        section.name for section in elf.iter_sections() if section["sh_type"] == "SHT_RELA" and not section["sh_addr"]
+    ]
+
+
+def test_two_at_once(tree):
+    code = f"from pathlib import Path; from kvbench.gate.builds import build; print(build('v1', Path({str(tree)!r})).library)"
+    running = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = {process.communicate()[0] for process in running}
+    assert [process.returncode for process in running] == [0, 0]
+    assert len(said) == 1 and Path(said.pop().strip()).is_file()
+
+
+def test_a_library_is_taken_as_it_is(tree, tmp_path):
+    made = build(str(library_path()))
+    assert (made.library, made.interface) == (library_path(), library_path().with_name("abi.h"))
+    alone = shutil.copy(library_path(), tmp_path / "other.so")
+    assert build(str(alone)).interface == library_path().with_name("abi.h")
+    beside = tmp_path / "abi.h"
+    beside.write_text("")
+    assert build(str(alone)).interface == beside
+    assert build(str(alone)).digest == made.digest and made.digest[:8] in made.text
+    with pytest.raises(BadArgument, match="no options"):
+        build(str(alone), options=["ANSWER=1"])
+
+
+def test_no_library(tmp_path):
+    (tmp_path / "words.so").write_text("words")
+    with pytest.raises(BadLibrary, match="is no library"):
+        build(str(tmp_path / "words.so"))
+    with pytest.raises(BadLibrary, match="cannot read .*missing.so"):
+        build(str(tmp_path / "missing.so"))
+    other = bytearray(Path(sys.executable).resolve().read_bytes()[:64])
+    other[18] ^= 0xFF
+    (tmp_path / "other.so").write_bytes(other)
+    with pytest.raises(BadLibrary, match="another machine"):
+        build(str(tmp_path / "other.so"))
+
+
+def test_no_revision(tree, tmp_path, cache):
+    for asked in ("never", "--help", "v1:kernels"):
+        with pytest.raises(BadArgument, match="neither a revision") as caught:
+            build(asked, tree)
+        assert "fetch-depth: 0" in caught.value.hint
+    with pytest.raises(BadArgument, match="no source tree"):
+        build("v1", tmp_path)
+    git(tree, "rm", "-r", "--cached", "kernels")
+    git(tree, "commit", "-m", "without")
+    with pytest.raises(BadArgument, match="has no kernels"):
+        build("HEAD", tree)
+
+
+def test_a_failed_build_says_why(tree, cache):
+    (tree / "kernels" / "answer.c").write_text("int answer(void) { return nothing; }\n")
+    with pytest.raises(BadLibrary) as caught:
+        build(".", tree)
+    assert "kernels/answer.c:1:" in str(caught.value) and "nothing" in str(caught.value)
+    (log,) = cache.glob("*.log")
+    assert str(log) in caught.value.hint and "answer.c" in log.read_text()
+    (tree / "kernels" / "CMakeLists.txt").write_text('message(FATAL_ERROR "no luck today")\n')
+    with pytest.raises(BadLibrary, match="no luck today"):
+        build(".", tree)
+
+
+@pytest.mark.parametrize("missing", ["git", "cmake", "make", "cc"])
+def test_missing_tools(tree, tmp_path, monkeypatch, missing):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in {"git", "cmake", "make", "cc"} - {missing}:
+        os.symlink(shutil.which(name, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"), tools / name)
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(sys, "executable", str(tools / "python"))  # tools may lie beside it
+    with pytest.raises(Refused, match=f"{missing} is missing"):
+        build("v1", tree)

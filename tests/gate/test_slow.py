@@ -1,0 +1,96 @@
+"""The slowdown that a library can be built with reads the rows that it says, and no others."""
+
+import subprocess
+from pathlib import Path
+
+import cffi
+import numpy as np
+import pytest
+
+from tests.oracle import Shape
+from tests.raw import ROOT, Bound, Raw, decode_args
+
+HEADS, DIM, CAPACITY = 4, 32, 400
+
+
+@pytest.fixture(scope="module")
+def raw():
+    return Raw()
+
+
+@pytest.fixture(scope="module")
+def slowed(tmp_path_factory):
+    """By compile definitions: reads again what `units` of a cache say."""
+    made: dict[tuple[str, ...], Slowed] = {}
+
+    def of(*definitions: str) -> Slowed:
+        if definitions not in made:
+            made[definitions] = Slowed(tmp_path_factory.mktemp("slow") / "slow.so", definitions)
+        return made[definitions]
+
+    return of
+
+
+class Slowed:
+    def __init__(self, path: Path, definitions: tuple[str, ...]) -> None:
+        kernels = ROOT / "kernels"
+        sources = [Path(__file__).with_name("slow.c"), *(kernels / f"{name}.c" for name in ("slow", "walk", "layouts", "formats"))]  # fmt: skip
+        flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}", *(f"-D{name}" for name in definitions)]
+        subprocess.run(["cc", *flags, "-o", path, *sources], check=True)
+        self.ffi = cffi.FFI()
+        self.ffi.cdef("int64_t reread(const void *args, const int64_t *units, int64_t count, uintptr_t *rows);")
+        self.lib = self.ffi.dlopen(str(path))
+
+    def rows(self, raw: Raw, bound: Bound, units: list[list[int]], variant: str = "flash") -> list[int]:
+        """Addresses, each K row followed by its V row."""
+        q = np.zeros((1, HEADS, DIM), np.float32)
+        args = decode_args(raw, bound, q, q.copy(), "scalar", variant)
+        found = self.ffi.new("uintptr_t[]", 4 * HEADS * CAPACITY)
+        flat = self.ffi.new("int64_t[]", [number for unit in units for number in unit])
+        return list(found[0 : self.lib.reread(self.ffi.cast("void *", args), flat, len(units), found)])
+
+
+def shape(layout: str, dtype: str = "f16") -> Shape:
+    return Shape(layout, dtype, batch=1, kv_heads=HEADS, head_dim=DIM, capacity=CAPACITY)
+
+
+def unit(head: int, heads: int, first: int, count: int) -> list[int]:
+    """seq, head, heads, query, queries, first, count, partial"""
+    return [0, head, heads, head, 1, first, count, -1]
+
+
+@pytest.mark.parametrize(("share", "tokens"), [("0.05", 25), ("0.10", 50), ("0.5", 250), ("1", 500)])
+def test_the_first_rows_of_a_threads_units(raw, slowed, share, tokens):
+    """Head by head, an empty unit between them: the rows of a plane lie one after another."""
+    with Bound(raw, shape("head"), [CAPACITY]) as bound:
+        c = bound.cache
+        units = [unit(1, 1, 50, 350), unit(2, 1, 0, 0), unit(2, 1, 0, 150)]
+        found = slowed(f"KVB_SLOW={share}").rows(raw, bound, units)
+        order = [(1, token) for token in range(50, 400)] + [(2, token) for token in range(150)]
+        places = [head * c.head_stride + token * c.token_stride for head, token in order[:tokens]]
+        planes = [int(raw.ffi.cast("uintptr_t", plane)) for plane in (c.k, c.v)]
+        assert found == [plane + place for place in places for plane in planes]
+
+
+def test_all_heads_of_a_token(raw, slowed):
+    """Where heads lie side by side a unit has all of them: a tenth of its rows, none twice, from its first tokens."""
+    with Bound(raw, shape("position"), [CAPACITY]) as bound:
+        found = slowed("KVB_SLOW=0.1").rows(raw, bound, [unit(0, HEADS, 100, 200)])
+        start = int(raw.ffi.cast("uintptr_t", bound.cache.k))
+        tokens = [(place - start) / bound.cache.token_stride for place in found[::2]]
+        assert len(found) == len(set(found)) == 2 * 80  # K and V of 200 tokens x 4 heads, a tenth of them
+        assert min(tokens) == 100 and max(tokens) < 132  # within the first tile
+
+
+def test_of_some_kernels_alone(raw, slowed):
+    one = slowed("KVB_SLOW=0.1", "KVB_SLOW_LAYOUT=LAYOUT_HEAD", "KVB_SLOW_DTYPE=DTYPE_F16", "KVB_SLOW_VARIANT=VARIANT_FLASH")  # fmt: skip
+    family = slowed("KVB_SLOW=0.1", "KVB_SLOW_LAYOUT=LAYOUT_HEAD", "KVB_SLOW_DTYPE=DTYPE_F16")
+    found = {}
+    for layout, dtype in (("head", "f16"), ("head", "bf16"), ("position", "f16")):
+        with Bound(raw, shape(layout, dtype), [CAPACITY]) as bound:
+            for variant in ("flash", "perhead"):
+                rows = [len(each.rows(raw, bound, [unit(0, 1, 0, 100)], variant)) for each in (one, family)]
+                found[variant, layout, dtype] = rows
+    assert found.pop(("flash", "head", "f16")) == [20, 20]
+    assert found.pop(("perhead", "head", "f16")) == [0, 20]
+    assert set(map(tuple, found.values())) == {(0, 0)}
