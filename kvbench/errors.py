@@ -1,12 +1,34 @@
 """Every error that kvbench raises: a line that says what is wrong, a hint, and the exit code that it ends in."""
 
 from collections.abc import Iterable
+from enum import IntEnum
+from typing import Self
+
+
+class Exit(IntEnum):
+    """How a command ends. `about` is what kvbench --help says of it."""
+
+    about: str
+
+    def __new__(cls, code: int, about: str) -> Self:
+        found = int.__new__(cls, code)
+        found._value_, found.about = code, about
+        return found
+
+    FINE = 0, "fine"
+    FAILED = 1, "a confirmed regression, or kvbench verify failed"
+    USAGE = 2, "usage, bad input, or output that cannot be written"
+    UNCLEAR = 3, "inconclusive, or contaminated by other work"
+    ERRORS = 4, "finished, but some of what was to be measured failed"
+    REFUSED = 5, "the environment does not allow it"
+    NOTHING = 6, "nothing is comparable"
+    INTERRUPTED = 130, "interrupted; kvbench sweep --resume finishes a sweep"
 
 
 class KvbenchError(Exception):
     """`hint` says what to do next; it is never empty."""
 
-    exit_code = 2
+    exit_code = Exit.USAGE
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -27,7 +49,7 @@ class Unsupported(KvbenchError):
 class Refused(KvbenchError):
     """The environment does not allow it."""
 
-    exit_code = 5
+    exit_code = Exit.REFUSED
 
 
 class OutOfMemory(Refused, MemoryError):
@@ -41,7 +63,7 @@ class BadLibrary(Refused):
 class WrongAnswer(KvbenchError):
     """A kernel's result failed its check; no time may be reported for it."""
 
-    exit_code = 4
+    exit_code = Exit.ERRORS
 
 
 class BadRun(KvbenchError):
@@ -55,7 +77,7 @@ class Unwritable(KvbenchError):
 class NotComparable(KvbenchError):
     """Two numbers do not belong together; the message names what differs."""
 
-    exit_code = 6
+    exit_code = Exit.NOTHING
 
 
 def unknown_word(argument: str, word: object, allowed: Iterable[str]) -> BadArgument:

@@ -7,9 +7,11 @@ from pkgutil import iter_modules
 
 import click
 
-from kvbench.errors import KvbenchError
+from kvbench.errors import Exit, KvbenchError
 
-USAGE, ERRORS, INTERRUPTED = 2, 4, 130  # exit codes that no error class carries; ERRORS: some points failed
+_CODES = "\n".join(
+    ["\b", "Exit codes:", *(f"{code:>5}  {code.about}" for code in Exit)]
+)  # click wraps nothing behind \b
 
 
 class Commands(click.Group):
@@ -33,7 +35,12 @@ class Commands(click.Group):
             return 0
 
 
-@click.command(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_CODES,
+)
 @click.version_option(package_name="kvbench", message="%(package)s %(version)s")
 @click.pass_context
 def kvbench(ctx: click.Context) -> None:
@@ -64,15 +71,15 @@ def _run(arguments: list[str] | None) -> int:
         path = error.ctx.command_path if error.ctx else "kvbench"
         return _fail(error.format_message(), f"see {path} --help", error.exit_code)
     except click.ClickException as error:
-        return _fail(error.format_message(), "see kvbench --help", USAGE)
+        return _fail(error.format_message(), "see kvbench --help", Exit.USAGE)
     except (click.Abort, KeyboardInterrupt):
-        return _fail("interrupted", "run the command again", INTERRUPTED)
+        return _fail("interrupted", "run the command again", Exit.INTERRUPTED)
     except BrokenPipeError:
         _drop_output()
         return 0
     except OSError as error:
         _drop_output()
-        return _fail(str(error), "see whether the path can be written and has space left", USAGE)
+        return _fail(str(error), "see whether the path can be written and has space left", Exit.USAGE)
 
 
 def main(arguments: list[str] | None = None) -> None:

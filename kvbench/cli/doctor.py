@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-UNFIT = 5  # exit code
+from kvbench.errors import Exit
+
 _COLOURS = {"ok": "green", "warn": "yellow", "unknown": "cyan"}
 
 
@@ -16,7 +17,7 @@ _COLOURS = {"ok": "green", "warn": "yellow", "unknown": "cyan"}
 @click.option("--threads", default="all", show_default=True, help="Threads that would run: a number, or all.")
 @click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket. [default: compact]")
 @click.option("--override", type=click.Path(path_type=Path), help="A TOML file that corrects what the system says.")
-@click.option("--strict", is_flag=True, help=f"Exit with {UNFIT} when a warning stands.")
+@click.option("--strict", is_flag=True, help=f"Exit with {Exit.REFUSED} when a warning stands.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object instead of a table.")
 def command(threads: str, cpus: str | None, override: Path | None, strict: bool, as_json: bool) -> int:
     """Say whether this machine is fit to be measured now, and what to do where it is not.
@@ -36,7 +37,7 @@ def command(threads: str, cpus: str | None, override: Path | None, strict: bool,
     else:
         click.echo("\n".join(_lines(checks)))
         click.echo(_summary(checks), err=True)
-    return UNFIT if strict and any(check.status == "warn" for check in checks) else 0
+    return Exit.REFUSED if strict and any(check.status == "warn" for check in checks) else Exit.FINE
 
 
 def _facts(machine: Any, checks: tuple[Any, ...]) -> dict[str, Any]:

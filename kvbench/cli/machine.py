@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli import ERRORS
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, Exit
 
 _DRAWN = (".png", ".svg")
 
@@ -85,7 +84,7 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
     plan = ceilings(machine, Scope(cpus, tiers, memory, pages, asked["quick"], asked["seed"]))
     plan = replace(plan, run=new_run())
     click.echo(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
-    return list(follow(run(plan), len(plan.points) * plan.launches, lambda record: 1.0, describe_record))
+    return list(follow(run(plan), lambda: len(plan.points) * plan.launches, lambda record: 1.0, describe_record))
 
 
 def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:
@@ -142,4 +141,4 @@ def _complain(records: list[Any]) -> int:
             f"kvbench: {len(failed)} of {len(records)} visits failed, first {first.point.kernel}: {first.error}",
             err=True,
         )
-    return ERRORS if failed else 0
+    return Exit.ERRORS if failed else Exit.FINE
