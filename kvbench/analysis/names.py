@@ -5,7 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.model import Machine
+from kvbench.analysis.columns import POINT, facts, table
+from kvbench.model import Machine, Point
 from kvbench.units import counted
 
 # In the order of a name, with how a value is written where it does not speak for itself.
@@ -51,6 +52,12 @@ _BESIDE = {
 def machine_name(machine: Machine) -> str:
     fact = machine.facts.get("brand")
     return str(fact.value) if fact and fact.value else "a machine without a name"
+
+
+def names(points: Iterable[Point]) -> dict[str, str]:
+    """Short ones, by the points' own."""
+    found = table(map(facts, points), POINT)
+    return dict(zip(found["name"], short_names(found), strict=True)) if len(found) else {}
 
 
 def short_names(points: pd.DataFrame) -> list[str]:

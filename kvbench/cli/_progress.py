@@ -3,22 +3,24 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import click
 
-from kvbench.model import Record
 from kvbench.units import span
 
+Done = Any  # a record, or whatever else is passed on
 _QUIET_SECONDS = 10.0  # between two lines
 
 
 def follow(
-    records: Iterable[Record],
-    total: float,
-    weight: Callable[[Record], float],
-    about: Callable[[Record], str],
-) -> Iterator[Record]:
-    """Pass the records on, and say how far it is. `weight`: a record's part of the `total` work, in any unit.
+    records: Iterable[Done],
+    total: Callable[[], float],
+    weight: Callable[[Done], float],
+    about: Callable[[Done], str],
+) -> Iterator[Done]:
+    """Pass the records on, and say how far it is. `weight`: a record's part of the `total` work, which may
+    grow, in any unit.
 
     `about`: a few words on the newest one. Nothing wakes up between two records: a sample may be running.
     """
@@ -26,8 +28,8 @@ def follow(
 
 
 def _bar(
-    records: Iterable[Record], total: float, weight: Callable[[Record], float], about: Callable[[Record], str]
-) -> Iterator[Record]:
+    records: Iterable[Done], total: Callable[[], float], weight: Callable[[Done], float], about: Callable[[Done], str]
+) -> Iterator[Done]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -38,15 +40,15 @@ def _bar(
         TextColumn("{task.description}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
-        task = progress.add_task("starting", total=total)
+        task = progress.add_task("starting", total=total())
         for record in records:
-            progress.update(task, advance=weight(record), description=about(record), refresh=True)
+            progress.update(task, advance=weight(record), total=total(), description=about(record), refresh=True)
             yield record
 
 
 def _lines(
-    records: Iterable[Record], total: float, weight: Callable[[Record], float], about: Callable[[Record], str]
-) -> Iterator[Record]:
+    records: Iterable[Done], total: Callable[[], float], weight: Callable[[Done], float], about: Callable[[Done], str]
+) -> Iterator[Done]:
     start = said = time.monotonic()
     done = 0.0
     for record in records:
@@ -54,6 +56,7 @@ def _lines(
         text, now = about(record), time.monotonic()
         if now - said > _QUIET_SECONDS:
             said = now
-            left = (now - start) / done * max(0.0, total - done)
-            click.echo(f"{min(done / max(total, done), 1):.0%} done, {span(left)} left: {text}", err=True)
+            whole = max(total(), done)
+            left = (now - start) / done * (whole - done)
+            click.echo(f"{done / whole:.0%} done, {span(left)} left: {text}", err=True)
         yield record

@@ -1,16 +1,14 @@
 """kvbench compare"""
 
-import json
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
+from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._share import Share
-from kvbench.errors import BadArgument
-
-REGRESSED, UNCLEAR, NOTHING = 1, 3, 6  # exit codes of a gate
+from kvbench.errors import BadArgument, Exit
 
 
 @click.command("compare")
@@ -31,9 +29,7 @@ REGRESSED, UNCLEAR, NOTHING = 1, 3, 6  # exit codes of a gate
     type=click.Path(path_type=Path),
     help="Another run of base's build; what it seems to differ by is noise, and no such effect is called a change.",
 )
-@click.option(
-    "--export", "exports", multiple=True, metavar="KIND=FILE", help="Write it as junit, markdown, ... too; - is stdout."
-)
+@export_option
 @click.option("--bless", is_flag=True, help="Afterwards HEAD takes the place of BASE, which may be missing at first.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
 def command(
@@ -51,22 +47,14 @@ def command(
     Each point is held against what was measured beside it in the same rounds, and launch against launch. Without
     --gate the exit code is 0 wherever the two can be compared.
     """
-    from kvbench.report.compare import plain, text
-
     if bless and not base.exists():
         return _bless(base, head)
-    asked = [_export(word, as_json) for word in exports]
+    asked = wanted(exports, as_json)
     found, names = _found(base, head, smallest, others)
-    shown = [_exported(found, kind, path) for kind, path in asked]
-    if as_json:
-        click.echo(json.dumps(plain(found)))
-    elif None in (path for _, path in asked):
-        click.echo("".join(filter(None, shown)), nl=False)
-    else:
-        click.echo("\n".join(text(found, names)))
+    tell(found, names, asked, as_json)
     if bless:
         _bless(base, head)
-    return exit_code(found.verdict) if gate else 0
+    return exit_code(found.verdict) if gate else Exit.FINE
 
 
 def _bless(base: Path, head: Path) -> int:
@@ -80,13 +68,6 @@ def _bless(base: Path, head: Path) -> int:
     keep(head, base)
     click.echo(f"baseline: {base}", err=True)
     return 0
-
-
-def exit_code(verdict: str) -> int:
-    from kvbench.model.verdict import EQUIVALENT, IMPROVEMENT, NOT_COMPARABLE, REGRESSION
-
-    fine = dict.fromkeys((EQUIVALENT, IMPROVEMENT), 0)
-    return (fine | {REGRESSION: REGRESSED, NOT_COMPARABLE: NOTHING}).get(verdict, UNCLEAR)
 
 
 def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, ...]) -> tuple[Any, dict[str, str]]:
@@ -112,28 +93,3 @@ def _side(path: Path) -> Any:
     run = load(path)
     points = tuple(point for point in run.manifest.plan.points if isinstance(point, Point))
     return Side(run.manifest.run, run.manifest.identity, run.machine, points, run.records)
-
-
-def _export(word: str, as_json: bool) -> tuple[str, Path | None]:
-    from kvbench.errors import unknown_word
-    from kvbench.exports import kinds
-
-    kind, given, path = word.partition("=")
-    if kind not in kinds():
-        raise unknown_word("--export", kind, kinds())
-    if not given or not path:
-        raise BadArgument(f"--export {word}: there is no file", f"write --export {kind}=FILE, or {kind}=- for stdout")
-    if path == "-" and as_json:
-        raise BadArgument(f"--export {word}: --json is on standard output", "name a file")
-    return kind, None if path == "-" else Path(path)
-
-
-def _exported(found: Any, kind: str, path: Path | None) -> str | None:
-    """What goes to standard output."""
-    from kvbench.exports import write
-
-    text = write(found, kind, path)
-    if path is None:
-        return text
-    click.echo(f"{kind}: {path}", err=True)
-    return None

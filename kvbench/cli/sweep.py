@@ -11,23 +11,10 @@ from typing import Any
 
 import click
 
-from kvbench.cli import ERRORS, INTERRUPTED
+from kvbench.cli._plugin import plugin_option
+from kvbench.cli._seconds import Seconds
 from kvbench.cli._share import Share
-from kvbench.errors import BadArgument
-
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-class _Seconds(click.ParamType):
-    name = "TIME"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        text = str(value).strip()
-        unit = text[-1:] if text[-1:].isalpha() else ""
-        try:
-            return float(text.removesuffix(unit)) * _UNITS[unit]
-        except (ValueError, KeyError):
-            self.fail(f"{value!r} is no time; write 90, 90s, 10m or 2h")
+from kvbench.errors import BadArgument, Exit
 
 
 @click.command("sweep")
@@ -44,10 +31,11 @@ class _Seconds(click.ParamType):
 @click.option(
     "--library", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Another build of the kernels."
 )
+@plugin_option
 @click.option("--target-ci", type=Share(), help="Add launches until all points are as sure as that. With --budget.")
-@click.option("--budget", type=_Seconds(), help="Begin no launch that would not end in time: 90s, 10m, 2h.")
+@click.option("--budget", type=Seconds(), help="Begin no launch that would not end in time: 90s, 10m, 2h.")
 @click.option(
-    "--patience", type=_Seconds(), help="Without a sign of life for so long a visit hangs. [default: forecast]"
+    "--patience", type=Seconds(), help="Without a sign of life for so long a visit hangs. [default: forecast]"
 )
 @click.option("--out", type=click.Path(path_type=Path), help="The run directory. [default: a new one below runs/]")
 @click.option("--resume", is_flag=True, help="Finish the run in --out.")
@@ -96,8 +84,8 @@ def _measure(session: Any, as_json: bool, report: bool) -> int:
     path = session.directory.path
     if interrupted:
         click.echo(f"kvbench: interrupted; to go on: kvbench sweep --out {path} --resume", err=True)
-        return INTERRUPTED
-    return ERRORS if any(record.error for record in session.directory.records) else 0
+        return Exit.INTERRUPTED
+    return Exit.ERRORS if any(record.error for record in session.directory.records) else Exit.FINE
 
 
 def _heading(session: Any) -> list[str]:
@@ -124,7 +112,7 @@ def _heading(session: Any) -> list[str]:
     return lines
 
 
-def _work(session: Any) -> tuple[float, Callable[[Any], float]]:
+def _work(session: Any) -> tuple[Callable[[], float], Callable[[Any], float]]:
     """Seconds that are left by the forecast, and those of a record."""
     plan = session.directory.manifest.plan
     known = {(record.launch, record.point.name) for record in session.done}
@@ -135,7 +123,7 @@ def _work(session: Any) -> tuple[float, Callable[[Any], float]]:
         for point in plan.points
         if (number, point.name) not in known
     )
-    return left, lambda record: weights[record.point.name]
+    return lambda: left, lambda record: weights[record.point.name]
 
 
 def _about() -> Callable[[Any], str]:

@@ -3,10 +3,11 @@
 from kvbench.model.kernel import Kernel, Times, Traffic
 from kvbench.model.machine import Check, Cpu, DataCache, Fact, Machine, Node
 from kvbench.model.point import Point, Probe, Shape, Skip
-from kvbench.model.record import Ceiling, Job, Plan, Record, Sample, Visit
+from kvbench.model.record import SIDES, Ceiling, Job, Plan, Record, Sample, Visit
 from kvbench.model.verdict import Comparison, Judged
 
 __all__ = [
+    "SIDES",
     "Ceiling",
     "Check",
     "Comparison",

@@ -53,6 +53,9 @@ class Plan:
     run: str = ""  # which run it is; its records bear the name, and are compared with no other run's
     patience: float = 300.0  # seconds without a sign of life after which a visit has hung
     library: str = ""  # path of the kernels' library; the installed one where none is named
+    plugin: str = ""  # path of a plug-in, whose kernels stand beside that library's
+    against: str = ""  # path of a second library: then every visit is a duel of the two
+    against_plugin: str = ""  # and of the plug-in beside that
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,17 @@ class Job:
     references: str  # a folder where the run's processes leave each other what answers are checked against
 
 
+SIDES = ("base", "head")  # of a duel
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One visit of a point in a launch: all samples, or what went wrong.
 
     The point's program is "point", beside its witnesses: "twin" and "twin_ahead" (its prefetching form) and "core" of a
-    decode, "copy" and "copy_nt" of a store; probes have none.
+    decode, "copy" and "copy_nt" of a store; probes have none. In a duel it is "base" and "head", and a witness of the
+    installed library's is timed after each, "beside_base" and "beside_head"; and the one value in a sample's `pass_seconds`
+    is their lower quartile.
     """
 
     launch: int

@@ -23,7 +23,8 @@ def serve(asked: TextIO, answers: TextIO) -> None:
     facts = json.loads(asked.readline())
     _end_with(facts.pop("parent"))
     todo = job(facts)
-    for found in launch(library_of(todo.plan.library), todo):
+    duel = bool(todo.plan.against)
+    for found in launch(library_of("" if duel else todo.plan.library, "" if duel else todo.plan.plugin), todo):
         ended = isinstance(found, Record)
         answers.write(json.dumps({"record": plain(found)} if ended else {"visiting": found.name}) + "\n")
         answers.flush()

@@ -21,7 +21,8 @@ _HINT = "run kvbench verify, and report what it says"
 
 
 class Bench(Owner):
-    """`programs`: the point, and what every sample of it is held against. They live as long as the bench."""
+    """`own`: the point as a program; `witnesses`: what every sample of it is held against. Each is made when it is first
+    asked for, and lives as long as the bench."""
 
     def __init__(self, point: Point, room: Room, answers: Answers) -> None:
         self.point, self.room, self._answers = point, room, answers
@@ -43,27 +44,40 @@ class Bench(Owner):
         self._warm = self.between is None and self.room.needs.footprint < (
             dram_bytes(machine, self.point.cpus) or self.far_bytes
         )
-        self.programs = self._store_programs() if self.stores else self._decode_programs()
 
     # ---- programs ------------------------------------------------------------------------------------------------
 
-    def _decode_programs(self) -> list[Program]:
-        wrapped = self._decode("decode", 0, **self._walk(), wrap=self._wrap())
-        alike = {"deterministic": self.point.deterministic}
-        return [
-            self._program("point", *self._over_layers("decode", **self._walk())),
-            self._program("twin", *self._over_layers("twin", **alike, prefetch="off")),
-            self._program("twin_ahead", *self._over_layers("twin", **alike, prefetch="cross")),
-            Program("core", (wrapped,)),
-        ]
+    @property
+    def programs(self) -> list[Program]:
+        return [self.own, *self.witnesses]
 
-    def _store_programs(self) -> list[Program]:
-        """Beside copies within as much of the slices as a pass over all of them stores, its sources included."""
-        point = self._program("point", *self.stored(self.point.variant == "nt"))
+    @cached_property
+    def own(self) -> Program:
+        if self.stores:
+            return self._program("point", *self.stored(self.point.variant == "nt"))
+        return self._program("point", *self._over_layers("decode", **self._walk()))
+
+    @cached_property
+    def witnesses(self) -> list[Program]:
+        if self.stores:
+            return [self.plainest, self._copy("copy_nt")]
+        wrapped = self._decode("decode", 0, **self._walk(), wrap=self._wrap())
+        return [self.plainest, self._twin("twin_ahead", "cross"), Program("core", (wrapped,))]
+
+    @cached_property
+    def plainest(self) -> Program:
+        """Of the witnesses."""
+        return self._copy("copy") if self.stores else self._twin("twin", "off")
+
+    def _twin(self, name: str, prefetch: str) -> Program:
+        facts = {"deterministic": self.point.deterministic, "prefetch": prefetch}
+        return self._program(name, *self._over_layers("twin", **facts))
+
+    def _copy(self, op: str) -> Program:
+        """Within as much of the slices as a pass over all of them stores, its sources included."""
         size = min(self.room.slices.size, self.room.needs.footprint) // 128 * 64
         to, source = self.room.arena.part(0, size), self.room.arena.part(size, size)
-        copies = (self._program(op, self.probe(op, to=to, source=source, size=size)) for op in ("copy", "copy_nt"))
-        return [point, *copies]
+        return self._program(op, self.probe(op, to=to, source=source, size=size))
 
     def _program(self, name: str, *tasks: Task) -> Program:
         return Program(name, tasks, self.between, self._warm)
@@ -140,7 +154,7 @@ class Bench(Owner):
         answer = self._answers.of(self.point, self.room.caches[0], self.q)
         out = self.out[layer]
         out[:] = np.nan
-        self.team.run(self.programs[0].tasks[layer])
+        self.team.run(self.own.tasks[layer])
         error = float(np.abs(out - answer.out).max())
         if not error <= answer.limit:
             raise WrongAnswer(f"{self.point.kernel} is off by {error:.3g}", _HINT)
@@ -149,7 +163,7 @@ class Bench(Owner):
     def _verify_store(self, layer: int) -> float:
         """What was stored reads back as the source, up to the format's own rounding."""
         cache, source = self.room.caches[layer], self.room.sources[layer]
-        self.team.run(self.programs[0].tasks[layer])
+        self.team.run(self.own.tasks[layer])
         first, count = int(cache.lengths[0]), source.shape[2]
         cache.lengths[:] = first + count
         k, v = cache.rows(first, count, cache.library.isas()[0], self.team.threads)

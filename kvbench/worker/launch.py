@@ -24,12 +24,16 @@ from kvbench.plan import needs_here
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
+from kvbench.worker.duel import Rivals
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import rounds
 
 
 def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
-    """Each point when its visit begins, then its record; an error stands for samples where it cannot be measured."""
+    """Each point when its visit begins, then its record; an error stands for samples where it cannot be measured.
+
+    `library`: the plan's own; or in a duel the installed one, which is on neither side.
+    """
     visitor = _Visitor(library, job)
     with visitor:
         for group in visitor.groups():
@@ -58,6 +62,7 @@ class _Visitor:
             most[point.pages] = max(most.get(point.pages, 0), size)
         self._ground = Ground(library, self._machine, rooms, far)
         self._room: room.Room | probing.Buffers | None = None
+        self._rivals = Rivals(job, self._random) if job.plan.against else None
 
     def __enter__(self) -> Self:
         return self
@@ -91,6 +96,8 @@ class _Visitor:
             self._room = self._room or self._group.enter_context(probing.Buffers(point, self._ground))
             return self._room.record(point, self._job, seed, watch)
         self._room = self._room or self._group.enter_context(room.Room(point, self._ground))
+        if self._rivals:
+            return self._rivals.visit(point, self._room, self._answers, watch)
         with Bench(point, self._room, self._answers) as bench:
             error = bench.verify()
             plan, passes = self._job.plan, self._job.passes.get(point.name)

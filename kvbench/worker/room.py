@@ -10,7 +10,7 @@ import numpy as np
 from kvbench.errors import Refused
 from kvbench.machine import available_memory
 from kvbench.model import Point
-from kvbench.native import Arena, Cache, Part, Team, decode_task
+from kvbench.native import Arena, Cache, Library, Part, Team, decode_task
 from kvbench.plan import needs
 from kvbench.regime import far_bytes
 from kvbench.units import size
@@ -26,8 +26,8 @@ class Room(Owner):
     Stores have `sources`, [layers][K, V][batch][tokens][kv_heads][head_dim], behind the slices.
     """
 
-    def __init__(self, point: Point, ground: Ground) -> None:
-        self.point, self.ground, self.library = point, ground, ground.library
+    def __init__(self, point: Point, ground: Ground, library: Library | None = None) -> None:
+        self.point, self.ground, self.library = point, ground, library or ground.library
         self.needs = needs.needs(point, far_bytes(ground.machine, point.cpus))
         super().__init__()
 

@@ -47,7 +47,15 @@ def shift(base: np.ndarray, head: np.ndarray) -> Shift:
     apart = _apart(base, head)
     chances = _chances(*launches)
     slower, faster = chances[(apart > 0).sum(-1)], chances[(apart < 0).sum(-1)]  # a tie speaks for neither
-    return Shift(np.median(apart, axis=-1), *_ends(apart, launches), slower, faster, launches)
+    return Shift(np.median(apart, axis=-1), *around(apart, _outside(launches)), slower, faster, launches)
+
+
+def around(estimates: np.ndarray, outside: int) -> tuple[np.ndarray, np.ndarray]:
+    """What a test does not reject of sorted estimates: `outside`, as many as it takes to reject, are left out at each
+    end. NaN where none are so many."""
+    if not outside:
+        return (nothing := np.full(estimates.shape[:-1], math.nan)), nothing
+    return estimates[..., outside - 1], estimates[..., -outside]
 
 
 def _apart(base: np.ndarray, head: np.ndarray) -> np.ndarray:
@@ -56,12 +64,8 @@ def _apart(base: np.ndarray, head: np.ndarray) -> np.ndarray:
     return np.sort(apart.reshape(*apart.shape[:-2], -1), axis=-1)
 
 
-def _ends(apart: np.ndarray, launches: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """What the test does not reject: as many differences are left out at each end as it takes to reject by them."""
-    outside = int((_chances(*launches) <= (1 - COVERAGE) / 2).sum())
-    if not outside:
-        return (nothing := np.full(apart.shape[:-1], math.nan)), nothing
-    return apart[..., outside - 1], apart[..., -outside]
+def _outside(launches: tuple[int, int]) -> int:
+    return int((_chances(*launches) <= (1 - COVERAGE) / 2).sum())
 
 
 @cache
@@ -75,7 +79,7 @@ def _needed(base: int, head: int, chance: float, power: float) -> float:
     draws = min(_DRAWS, _AT_ONCE // (base * head))
     rng = np.random.default_rng(_SEED)
     apart = _apart(rng.normal(size=(draws, head)), rng.normal(size=(draws, base)))
-    low, high = _ends(apart, (base, head))
+    low, high = around(apart, _outside((base, head)))
     if not len(enough) or np.isnan(low).any():
         return math.nan
     return float(np.quantile(apart[:, enough[0] - 1], power) / np.median(high - low))

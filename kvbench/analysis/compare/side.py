@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kvbench.analysis.columns import POINT, facts, table
 from kvbench.analysis.launches import complete
-from kvbench.analysis.names import machine_name, short_names
+from kvbench.analysis.names import machine_name, names
 from kvbench.errors import NotComparable
 from kvbench.model import Machine, Point, Record
 
@@ -92,6 +91,4 @@ def _other_work(base: Record, head: Record) -> str:
 
 def short(base: Side, head: Side) -> dict[str, str]:
     """Names for people, by the names of all points of both."""
-    points = list({point.name: point for side in (base, head) for point in side.planned}.values())
-    found = table(map(facts, points), POINT)
-    return dict(zip(found["name"], short_names(found), strict=True)) if points else {}
+    return names({point.name: point for side in (base, head) for point in side.planned}.values())

@@ -71,8 +71,8 @@ def compare(
         machine=base.named,
         created=created,
         verdict=verdict(points, families),
-        points=_sorted(points),
-        families=_sorted(families),
+        points=worst_first(points),
+        families=worst_first(families),
         missing=(*missing(base, head), *(f"{each.name}: {each.note}" for each in lost)),
         notes=tuple(notes(base, head, [each.views for each in seen], points, families, enough)),
     )
@@ -175,6 +175,6 @@ def _tested(seen: _Seen, around: Views, smallest: float) -> Tested:
     return tested(seen.point.name, seen.family, seen.views | around, smallest, gbps=rates, seconds=seconds)
 
 
-def _sorted(rows: Sequence[Judged]) -> tuple[Judged, ...]:
+def worst_first(rows: Sequence[Judged]) -> tuple[Judged, ...]:
     """Worst first."""
     return tuple(sorted(rows, key=lambda row: (WORDS.index(row.verdict), -(row.effect or 0.0), row.name)))

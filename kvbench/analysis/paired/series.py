@@ -1,0 +1,126 @@
+"""From the records of duels to one value for each launch of a point.
+
+A pair is base and head in turn, and beside each the witness of a third library. Whether a pair counts is decided without
+a look at which side was slower: by what the system says of all of it.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from kvbench.analysis.paired.limits import LIMITS
+from kvbench.model import SIDES, Point, Record, Sample
+
+_Pair = dict[str, Sample]  # by program
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """A point in one stage. By launch, logarithms of head's time over base's, and of those beside: medians of pairs.
+
+    `seconds` of a pass, of base and head: medians of launches. `compulsory` bytes, and the `footprint` of all slices in
+    lines. `noise`: standard deviation of a pair, as half of them lie. `dropped`: share of the pairs that were disturbed.
+    `fault`: what failed, and `few`: why nothing is clear though nothing failed; "" where something can be said of it.
+    """
+
+    point: Point
+    values: dict[int, float]
+    beside: dict[int, float]
+    seconds: tuple[float, float]
+    compulsory: float
+    footprint: float
+    noise: float
+    dropped: float
+    fault: str = ""
+    few: str = ""
+
+
+def duels(records: Iterable[Record]) -> list[Duel]:
+    """Of one stage."""
+    points: dict[Point, list[Record]] = {}
+    for record in records:
+        points.setdefault(record.point, []).append(record)
+    usual = _usual(record for own in points.values() for record in own)
+    return [_duel(point, own, usual) for point, own in points.items()]
+
+
+def _usual(records: Iterable[Record]) -> float:
+    """Involuntary switches of a pair, the median of all."""
+    counts = [_switches(pair) for record in records for pair in _pairs(record)]
+    return median(counts) if counts else 0
+
+
+def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
+    if fault := _fault(records):
+        return Duel(point, {}, {}, (math.nan, math.nan), 0.0, 0.0, math.nan, 0.0, fault=fault)
+    kept = {record.launch: [p for p in _pairs(record) if _undisturbed(p, usual)] for record in records}
+    planned = {record.launch: sum(1 for _ in _pairs(record)) for record in records}
+    counted = {n: own for n, own in kept.items() if own and len(own) >= LIMITS.least_pairs * planned[n]}
+    dropped = 1 - sum(map(len, kept.values())) / sum(planned.values())
+    values = {n: [_over(pair, *SIDES) for pair in own] for n, own in counted.items()}
+    return Duel(
+        point=point,
+        values={n: median(own) for n, own in values.items()},
+        beside={n: median(_over(pair, *_BESIDE) for pair in own) for n, own in counted.items()},
+        seconds=tuple(_seconds(counted.values(), side) for side in SIDES),
+        compulsory=records[0].traffic["base"].compulsory,
+        footprint=records[0].layers * records[0].traffic["base"].line,
+        noise=_noise(values.values()),
+        dropped=dropped,
+        few=_few(len(counted), len(records), dropped),
+    )
+
+
+_BESIDE = tuple(f"beside_{side}" for side in SIDES)
+
+
+def _pairs(record: Record) -> Iterator[_Pair]:
+    rounds: dict[int, _Pair] = {}
+    for sample in record.samples:
+        rounds.setdefault(sample.round, {})[sample.program] = sample
+    return (pair for pair in rounds.values() if pair.keys() >= {*SIDES, *_BESIDE})
+
+
+def _switches(pair: _Pair) -> int:
+    return sum(sample.switches for sample in pair.values())
+
+
+def _undisturbed(pair: _Pair, usual: float) -> bool:
+    stopped = any(sample.steal or sample.throttled for sample in pair.values())
+    return not stopped and _switches(pair) <= usual
+
+
+def _time(sample: Sample) -> float:
+    """Of a pass, as a quarter of them are faster: what stalls a few of a sample is no part of it."""
+    return sample.pass_seconds[0]
+
+
+def _over(pair: _Pair, base: str, head: str) -> float:
+    return math.log(_time(pair[head]) / _time(pair[base]))
+
+
+def _seconds(launches: Iterable[Sequence[_Pair]], side: str) -> float:
+    found = [median(_time(pair[side]) for pair in own) for own in launches]
+    return median(found) if found else math.nan
+
+
+def _noise(launches: Iterable[Sequence[float]]) -> float:
+    """As the middle half of the pairs lie about the median of their launch."""
+    apart = [value - median(own) for own in launches for value in own]
+    return float(np.subtract(*np.quantile(apart, (0.75, 0.25))) / 1.349) if apart else math.nan
+
+
+def _fault(records: Sequence[Record]) -> str:
+    if bad := [record for record in records if record.error or not any(_pairs(record))]:
+        return f"failed in {len(bad)} of {len(records)} launches: {bad[0].error or 'no pair was taken'}"
+    base, head = (records[0].traffic[side].compulsory for side in SIDES)
+    return f"a pass moves {base:.0f} compulsory bytes in base and {head:.0f} in head" if base != head else ""
+
+
+def _few(counted: int, launches: int, dropped: float) -> str:
+    if counted >= LIMITS.least_launches * launches:
+        return ""
+    return f"{dropped:.0%} of its pairs were disturbed, which leaves {counted} of {launches} launches"

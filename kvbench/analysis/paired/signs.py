@@ -1,0 +1,71 @@
+"""How far launches lie from nothing: the exact test of signed ranks by Wilcoxon, and the middle of Hodges and Lehmann.
+
+Each value is one launch's, and a coin decided there which side came first in everything: so if both sides are alike a
+value is as likely to stand with either sign, whatever the noise. That is all that the test rests on.
+"""
+
+import math
+from functools import cache
+
+import numpy as np
+
+from kvbench.analysis.compare.ranks import COVERAGE, Shift, around
+
+_DRAWS, _SEED = 20_000, 1
+
+
+class Middle(Shift):
+    """Of values of launches that hold both sides."""
+
+    def detectable(self, chance: float, power: float) -> float:
+        return (self.high - self.low) * _needed(self.launches[0], chance, power)
+
+    def mirrored(self) -> "Middle":
+        return Middle(*super().mirrored())
+
+
+def middle(values: np.ndarray) -> Middle:
+    """Launches on the last axis, one or more; axes before it are points of their own."""
+    count = values.shape[-1]
+    means = _means(values)
+    chances = _chances(count)
+    slower, faster = chances[(means > 0).sum(-1)], chances[(means < 0).sum(-1)]  # a tie speaks for neither
+    ends = around(means, int((chances <= (1 - COVERAGE) / 2).sum()))
+    return Middle(np.median(means, axis=-1), *ends, slower, faster, (count, count))
+
+
+def _means(values: np.ndarray) -> np.ndarray:
+    """Of every two values, and of each with itself, sorted. As many are positive as the positive ranks sum to."""
+    one, other = np.triu_indices(values.shape[-1])
+    return np.sort((values[..., one] + values[..., other]) / 2, axis=-1)
+
+
+@cache
+def _chances(count: int) -> np.ndarray:
+    """By w, the chance that the ranks of positive values sum to w or more, if every sign is a coin's.
+
+    scipy has it for samples, so there is one made up for each w: the largest ranks that fit into it are positive.
+    """
+    from scipy.stats import wilcoxon  # slow to load
+
+    sums = np.arange(count * (count + 1) // 2 + 1)
+    left, samples = sums.copy(), np.empty((len(sums), count))
+    for rank in range(count, 0, -1):
+        positive = left >= rank
+        samples[:, rank - 1] = np.where(positive, rank, -rank)
+        left -= rank * positive
+    return np.array([wilcoxon(each, alternative="greater", method="exact").pvalue for each in samples])
+
+
+@cache
+def _needed(count: int, chance: float, power: float) -> float:
+    """The shift that is seen with this power, against the usual width of the interval, of launches that are normal.
+
+    By drawing them: a draw is seen once its shift has carried so many means above nothing that the test says so.
+    """
+    enough = np.flatnonzero(_chances(count) <= chance)
+    means = _means(np.random.default_rng(_SEED).normal(size=(_DRAWS, count)))
+    low, high = around(means, int((_chances(count) <= (1 - COVERAGE) / 2).sum()))
+    if not len(enough) or np.isnan(low).any():
+        return math.nan
+    return float(np.quantile(-means[:, -enough[0]], power) / np.median(high - low))

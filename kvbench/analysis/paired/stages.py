@@ -1,0 +1,148 @@
+"""What the launches of a stage say: who is a candidate for a change, and whether fresh launches confirm it."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from kvbench.analysis.compare.whole import family
+from kvbench.analysis.paired.limits import LIMITS
+from kvbench.analysis.paired.series import Duel
+from kvbench.analysis.paired.signs import Middle, middle
+from kvbench.model import Machine
+from kvbench.regime import classify
+
+SLOWER, FASTER = "slower", "faster"
+_Series = Mapping[int, float]  # by launch
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A point or a family in one stage. `beside`: the same of the witnesses that no build has touched.
+
+    q: of the two ways, after Benjamini and Hochberg over the rows of the level. `smallest`: effect that is a change.
+    """
+
+    name: str
+    family: str
+    members: tuple[Duel, ...]
+    found: Middle
+    beside: Middle
+    smallest: float
+    q: dict[str, float]
+
+    @property
+    def candidate(self) -> str:
+        """Which way it seems to have changed; "" if none."""
+        for way, side in ((SLOWER, self.found), (FASTER, self.found.mirrored())):
+            if self.q[way] <= LIMITS.screen and math.expm1(side.estimate) >= self.smallest:
+                return way
+        return ""
+
+    @property
+    def same(self) -> bool:
+        low, high = math.expm1(self.found.low), math.expm1(self.found.high)
+        return bool(-LIMITS.same < low and high < LIMITS.same)
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """All points and families of a stage that something can be said of, and the points of which nothing can: `lost`."""
+
+    points: tuple[Row, ...]
+    families: tuple[Row, ...]
+    lost: tuple[Duel, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return (*self.points, *self.families)
+
+    @property
+    def candidates(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.candidate)
+
+    @property
+    def unclear(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if not row.candidate and not row.same)
+
+
+def screened(found: Iterable[Duel], machine: Machine) -> Screened:
+    duels = tuple(found)
+    sound = [duel for duel in duels if not (duel.fault or duel.few)]
+    members: dict[str, list[Duel]] = {}
+    for duel in sound:
+        members.setdefault(_family(duel, machine), []).append(duel)
+    points = _rows([(duel.point.name, _family(duel, machine), (duel,)) for duel in sound])
+    families = _rows([(name, name, tuple(own)) for name, own in members.items()])
+    return Screened(points, families, tuple(duel for duel in duels if duel.fault or duel.few))
+
+
+def _family(duel: Duel, machine: Machine) -> str:
+    point = duel.point
+    return family(point, classify(machine, point.cpus, duel.footprint, evicted=point.residency == "evicted").word)
+
+
+def confirmed(candidates: Sequence[Row], fresh: Screened) -> dict[str, bool]:
+    """By name, of candidates of all levels together. What the fresh launches could not measure is not confirmed."""
+    again = {(row.name, len(row.members)): row for row in fresh.rows}
+    sides = []
+    for row in candidates:
+        other = again.get((row.name, len(row.members)))
+        sides.append(other and (other.found if row.candidate == SLOWER else other.found.mirrored()))
+    chances = _hochberg([float(side.slower) if side else 1.0 for side in sides])
+    shown = [side and math.expm1(side.estimate) >= LIMITS.again * row.smallest for side, row in zip(sides, candidates)]
+    return {row.name: bool(p <= LIMITS.confirm and s) for row, p, s in zip(candidates, chances, shown, strict=True)}
+
+
+def of_family(members: Sequence[_Series]) -> dict[int, float]:
+    """Of each launch the median over members, where most of them have it."""
+    launches: dict[int, list[float]] = {}
+    for series in members:
+        for launch, value in series.items():
+            launches.setdefault(launch, []).append(value)
+    return {launch: median(values) for launch, values in launches.items() if 2 * len(values) > len(members)}
+
+
+def _rows(named: Sequence[tuple[str, str, tuple[Duel, ...]]]) -> tuple[Row, ...]:
+    found, beside = (
+        _middles([of_family([getattr(duel, what) for duel in own]) for *_, own in named])
+        for what in ("values", "beside")
+    )
+    q = {way: _corrected([float(getattr(each, way)) for each in found]) for way in (SLOWER, FASTER)}
+    return tuple(
+        Row(*each, found[place], beside[place], _smallest(each[-1]), {way: own[place] for way, own in q.items()})
+        for place, each in enumerate(named)
+    )
+
+
+def _middles(series: Sequence[_Series]) -> list[Middle]:
+    """Those of equally many launches at once."""
+    found: dict[int, Middle] = {}
+    for count in {len(each) for each in series}:
+        places = [place for place, each in enumerate(series) if len(each) == count]
+        alike = middle(np.array([list(series[place].values()) for place in places]))
+        for row, place in enumerate(places):
+            found[place] = Middle(*(float(values[row]) for values in alike[:-1]), alike.launches)
+    return [found[place] for place in range(len(series))]
+
+
+def _smallest(members: Sequence[Duel]) -> float:
+    return LIMITS.family if len(members) > 1 else LIMITS.point
+
+
+def _corrected(chances: Sequence[float]) -> list[float]:
+    from scipy.stats import false_discovery_control  # slow to load
+
+    return [float(chance) for chance in false_discovery_control(chances)] if chances else []
+
+
+def _hochberg(chances: Sequence[float]) -> list[float]:
+    """Each times the number of those that are no smaller, and none above one behind it: as Benjamini and Hochberg's it
+    holds where the tests lean the same way. (Holm's would confirm nothing of 42 candidates that 12 launches all show.)"""
+    adjusted, least = [1.0] * len(chances), 1.0
+    for passed, place in enumerate(sorted(range(len(chances)), key=chances.__getitem__, reverse=True)):
+        least = min(least, chances[place] * (passed + 1))
+        adjusted[place] = least
+    return adjusted

@@ -1,0 +1,64 @@
+"""What compare and gate have in common: how a judgement is told, and the exit code that it ends in."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kvbench.errors import BadArgument, Exit
+
+export_option = click.option(
+    "--export", "exports", multiple=True, metavar="KIND=FILE", help="Write it as junit, markdown, ... too; - is stdout."
+)
+Wanted = tuple[str, Path | None]  # a kind of export and its file, None for standard output
+
+
+def wanted(words: Sequence[str], as_json: bool) -> list[Wanted]:
+    return [_wanted(word, as_json) for word in words]
+
+
+def tell(found: Any, names: Mapping[str, str], exports: Sequence[Wanted], as_json: bool) -> None:
+    """`found`: a Comparison. `names`: short ones of points, by their own."""
+    from kvbench.report.compare import plain, text
+
+    shown = [_exported(found, kind, path) for kind, path in exports]
+    if as_json:
+        click.echo(json.dumps(plain(found)))
+    elif None in (path for _, path in exports):
+        click.echo("".join(filter(None, shown)), nl=False)
+    else:
+        click.echo("\n".join(text(found, names)))
+
+
+def exit_code(verdict: str) -> Exit:
+    from kvbench.model.verdict import EQUIVALENT, IMPROVEMENT, NOT_COMPARABLE, REGRESSION
+
+    fine = dict.fromkeys((EQUIVALENT, IMPROVEMENT), Exit.FINE)
+    return (fine | {REGRESSION: Exit.FAILED, NOT_COMPARABLE: Exit.NOTHING}).get(verdict, Exit.UNCLEAR)
+
+
+def _wanted(word: str, as_json: bool) -> Wanted:
+    from kvbench.errors import unknown_word
+    from kvbench.exports import kinds
+
+    kind, given, path = word.partition("=")
+    if kind not in kinds():
+        raise unknown_word("--export", kind, kinds())
+    if not given or not path:
+        raise BadArgument(f"--export {word}: there is no file", f"write --export {kind}=FILE, or {kind}=- for stdout")
+    if path == "-" and as_json:
+        raise BadArgument(f"--export {word}: --json is on standard output", "name a file")
+    return kind, None if path == "-" else Path(path)
+
+
+def _exported(found: Any, kind: str, path: Path | None) -> str | None:
+    """What goes to standard output."""
+    from kvbench.exports import write
+
+    text = write(found, kind, path)
+    if path is None:
+        return text
+    click.echo(f"{kind}: {path}", err=True)
+    return None

@@ -1,0 +1,63 @@
+"""kvbench gate"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kvbench.cli._judgement import exit_code, export_option, tell, wanted
+from kvbench.cli._plugin import plugin_option
+from kvbench.cli._seconds import Seconds
+
+
+@click.command("gate")
+@click.option("--base", default="HEAD", show_default=True, metavar="REV|LIB", help="A git revision, or a library.")
+@click.option(
+    "--head", default=".", show_default=True, metavar="REV|LIB|.", help="The same; . is the sources as they are."
+)
+@click.option("--suite", default="gate", show_default=True, help="One of kvbench suites, or a path that ends in .toml.")
+@click.option("--only", multiple=True, metavar="PATTERN", help="Points whose name matches, such as 'decode.*.i8.*'.")
+@click.option(
+    "--budget", type=Seconds(), default="4m", show_default=True, help="Time for it; confirming may need more."
+)
+@click.option("--seed", type=click.IntRange(0), help="Of the coins that decide which side is first. [default: drawn]")
+@click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
+@plugin_option
+@click.option("--every", is_flag=True, help="Measure and judge also what is the same machine code on both sides.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="A folder for every pair that is taken.")
+@export_option
+@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+def command(
+    base: str,
+    head: str,
+    budget: float,
+    out: Path | None,
+    exports: tuple[str, ...],
+    as_json: bool,
+    plugin: str | None,
+    **asked: Any,
+) -> int:
+    """Whether the kernels of HEAD are slower or faster than those of BASE, both measured in turn in the same processes.
+
+    Kernels whose machine code is the same are not measured. A change is called one once fresh launches have confirmed
+    it. The exit code says the verdict: 0 fine, 1 regression, 3 not clear.
+    """
+    from kvbench.gate import Asked, build, gate
+
+    exported = wanted(exports, as_json)
+    sides = [build(side, report=lambda line: click.echo(line, err=True)) for side in (base, head)]
+    found, names = gate(*sides, Asked(**asked, plugin=plugin or ""), budget, out, _followed)
+    tell(found, names, exported, as_json)
+    return exit_code(found.verdict)
+
+
+def _followed(stages: Any) -> Iterator[tuple[str, Any]]:
+    from kvbench.cli._progress import follow
+
+    return follow(stages.measure(), lambda: stages.visits, lambda done: 1.0, _about)
+
+
+def _about(done: tuple[str, Any]) -> str:
+    stage, record = done
+    return f"{stage}: {record.point.kernel}, context {record.point.shape.context}"

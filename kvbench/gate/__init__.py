@@ -1,0 +1,10 @@
+"""Two builds compared in one process, on the same memory: is head slower than base?
+
+builds → rivals (what both can measure) → stages of duels → verdicts
+"""
+
+from kvbench.gate.builds import Build, build
+from kvbench.gate.gate import gate
+from kvbench.gate.rivals import Asked
+
+__all__ = ["Asked", "Build", "build", "gate"]

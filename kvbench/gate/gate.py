@@ -1,0 +1,48 @@
+"""A gate from its builds to its verdict."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from kvbench.analysis.names import machine_name, names
+from kvbench.analysis.paired import whole
+from kvbench.gate.builds import Build
+from kvbench.gate.pairs import Pairs
+from kvbench.gate.rivals import Asked, rivals
+from kvbench.gate.stages import Stages
+from kvbench.model import Comparison, Record
+from kvbench.runner import Execute
+
+BUDGET = 240.0  # seconds
+Follow = Callable[[Stages], Iterator[tuple[str, Record]]]
+
+
+def gate(
+    base: Build,
+    head: Build,
+    asked: Asked,
+    budget: float = BUDGET,
+    out: Path | None = None,
+    follow: Follow = Stages.measure,
+    execute: Execute | None = None,
+) -> tuple[Comparison, dict[str, str]]:
+    """And short names of its points. `out`: a folder that gets every pair as soon as it is taken, and the verdict.
+
+    `follow` measures the stages, and may say how far it is.
+    """
+    with tempfile.TemporaryDirectory(prefix="kvbench-gate-") as folder, Pairs(out) as kept:
+        found = rivals(base, head, asked, Path(folder))
+        stages = Stages(found.plan, found.same, found.machine, budget, execute)
+        for stage, record in follow(stages) if found.plan.points else ():
+            kept.add(stage, record)
+        judged = whole(
+            stages.course(found.unmeasured),
+            base.text,
+            head.text,
+            f"{machine_name(found.machine)} (fingerprint {found.machine.fingerprint})",
+            datetime.now().astimezone().isoformat(timespec="seconds"),
+            found.missing,
+            stages.notes(),
+        )
+        return judged, names(found.plan.points)

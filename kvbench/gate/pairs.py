@@ -1,0 +1,59 @@
+"""Every pair of a gate as a line of a table, so that its verdicts can be judged again by anybody."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from kvbench.errors import Unwritable
+from kvbench.model import Record, Sample
+
+_PROGRAMS = ("base", "head", "beside_base", "beside_head")
+_HEADING = (
+    "stage",
+    "launch",
+    "point",
+    "pair",
+    *(f"{name}_s" for name in _PROGRAMS),
+    "switches",
+    "steal_s",
+    "throttled",
+)
+
+
+class Pairs:
+    """pairs.csv in `folder`; without one, nothing is kept. Seconds are those of a pass."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._file = None
+        if folder is None:
+            return
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = (folder / "pairs.csv").open("w", newline="")
+        except OSError as error:
+            raise Unwritable(f"cannot write {folder}: {error.strerror}", "name another --out") from None
+        self._rows = csv.writer(self._file)
+        self._rows.writerow(_HEADING)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def add(self, stage: str, record: Record) -> None:
+        if not self._file:
+            return
+        pairs: dict[int, dict[str, Sample]] = {}
+        for sample in record.samples:
+            pairs.setdefault(sample.round, {})[sample.program] = sample
+        for number, pair in pairs.items():
+            self._rows.writerow((stage, record.launch, record.point.name, number, *_facts(pair)))
+        self._file.flush()
+
+
+def _facts(pair: Mapping[str, Sample]) -> tuple[float, ...]:
+    times = (pair[name].pass_seconds[0] for name in _PROGRAMS)
+    return (*times, *(sum(getattr(s, what) for s in pair.values()) for what in ("switches", "steal", "throttled")))

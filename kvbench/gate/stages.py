@@ -1,0 +1,125 @@
+"""The course of a gate.
+
+screen:   every point, in as many launches as its suite has
+extend:   the same again for what is not clear yet, where there is time
+confirm:  the same again for candidates alone, with some controls: what these launches do not show is no change
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from kvbench.analysis.paired import Course, Screened, confirmed, duels, screened
+from kvbench.analysis.paired.stages import Row
+from kvbench.model import Machine, Plan, Point, Record
+from kvbench.runner import Execute, run
+from kvbench.units import counted
+
+SCREEN, EXTEND, CONFIRM = "screen", "extend", "confirm"
+_SHARES = {
+    SCREEN: 0.65,
+    EXTEND: 0.75,
+}  # of the budget: no launch begins that would end later. What must be confirmed is
+_LEAST_LAUNCHES = 8
+_PAIRS = (4, 16)  # of a visit: the fewest that a median helps with, and as many as pay
+_START, _VISIT = 1.2, 0.09  # seconds of a launch, and of a visit, beside its pairs
+_PAIR = 6.5  # times a sample's seconds: two sides, two witnesses of half that time, and what is untimed before each
+
+
+class Stages:
+    """Measures `plan`. `controls`: names of points that run the same code on both sides. `records`: so far, by stage."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        controls: Sequence[str],
+        machine: Machine,
+        budget: float,
+        execute: Execute | None = None,
+    ) -> None:
+        self._plan = replace(plan, samples=pairs(plan, budget))
+        self._controls, self._machine, self._budget, self._execute = tuple(controls), machine, budget, execute
+        self._start = time.monotonic()
+        self._begun = [len(plan.points)]
+        self.records: dict[str, list[Record]] = {}
+
+    @property
+    def visits(self) -> int:
+        """Of all stages that have begun, as planned."""
+        return sum(points * self._plan.launches for points in self._begun)
+
+    @property
+    def done(self) -> int:
+        return sum(map(len, self.records.values()))
+
+    def measure(self) -> Iterator[tuple[str, Record]]:
+        """Each record with its stage."""
+        yield from self._stage(SCREEN, self._plan.points)
+        unclear = _points(self._screened().unclear)
+        if unclear and self._left(EXTEND) > self._forecast(len(unclear)):
+            yield from self._stage(EXTEND, unclear)
+        if candidates := _points(self._screened().candidates):
+            controls = [p for p in self._plan.points if p.name in self._controls and p not in candidates]
+            yield from self._stage(CONFIRM, (*candidates, *controls))
+
+    def course(self, unmeasured: Sequence[str] = ()) -> Course:
+        """What was found, so far."""
+        screen, fresh = self._screened(), None
+        if CONFIRM in self.records:
+            fresh = screened(duels(self.records[CONFIRM]), self._machine)
+        sure = confirmed(screen.candidates, fresh) if fresh else {}
+        return Course(screen, fresh, sure, frozenset(self._controls), tuple(unmeasured))
+
+    def notes(self) -> Iterator[str]:
+        for stage, own in self.records.items():
+            launches = len({record.launch for record in own})
+            points = len({record.point for record in own})
+            yield (
+                f"{stage}: {counted(points, 'point')} in {counted(launches, 'launch')}, "
+                f"{counted(self._plan.samples, 'pair')} each"
+            )
+        yield f"seed {self._plan.seed}: its coins decide which side comes first, in every launch and pair"
+
+    def _screened(self) -> Screened:
+        found = [record for stage in (SCREEN, EXTEND) for record in self.records.get(stage, ())]
+        return screened(duels(found), self._machine)
+
+    def _stage(self, stage: str, points: Sequence[Point]) -> Iterator[tuple[str, Record]]:
+        """Its launches are numbered on from the stage before it, and have coins of their own."""
+        first = 1 + max((record.launch for own in self.records.values() for record in own), default=-1)
+        plan = replace(self._plan, points=tuple(points), seed=self._plan.seed + first)
+        own = self.records.setdefault(stage, [])
+        if stage != SCREEN:
+            self._begun.append(len(points))
+        begun = time.monotonic()
+
+        def more(made: int) -> bool:
+            if made < _LEAST_LAUNCHES or stage not in _SHARES:
+                return made < plan.launches
+            return made < plan.launches and self._left(stage) >= (time.monotonic() - begun) / made
+
+        for record in run(plan, self._execute, more=more):
+            own.append(replace(record, launch=first + record.launch))
+            yield stage, own[-1]
+
+    def _left(self, stage: str) -> float:
+        return _SHARES[stage] * self._budget - (time.monotonic() - self._start)
+
+    def _forecast(self, points: int) -> float:
+        """As the screening took."""
+        spent = time.monotonic() - self._start
+        return spent * points / len(self._plan.points)
+
+
+def pairs(plan: Plan, budget: float) -> int:
+    """Of a visit, so that the screening keeps to its share."""
+    if not plan.points:
+        return plan.samples
+    launch = _SHARES[SCREEN] * budget / plan.launches
+    left = launch - _START - len(plan.points) * _VISIT
+    least, most = _PAIRS
+    return max(least, min(most, plan.samples, int(left / (len(plan.points) * _PAIR * plan.seconds))))
+
+
+def _points(rows: Sequence[Row]) -> list[Point]:
+    return list(dict.fromkeys(duel.point for row in rows for duel in row.members))

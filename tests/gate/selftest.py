@@ -1,0 +1,252 @@
+"""Does the gate tell the truth on this machine? Runs gates whose right answer is known, and keeps a table of what they said.
+
+    python -m tests.gate.selftest results/<machine>/gate [--minutes 60]
+
+same         base and head are one build: nothing may be found
+rebuild      the same code linked in another order: where it lies must not count
+slow         head reads a share of the rows of some kernels once more: that must be found
+contaminated one build beside another program that reads memory, on and off at random: nothing may be found
+
+Every run is one line of runs.csv in that folder. Runs that are there are not repeated, so that the exercises can be
+spread over as many evenings as they need; the next one is of the exercise that lacks most.
+"""
+
+import argparse
+import csv
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kvbench.gate import build
+from kvbench.native import Arena, Team, default_library, probe_task
+
+BUDGET = "60s"
+HOG_BYTES = 256 << 20
+COLUMNS = (
+    "exercise", "case", "number", "seed", "date", "verdict", "regressions", "improvements", "contaminated", "inconclusive",
+    "equivalent", "largest", "median_detectable", "noise", "disturbed", "launches", "confirmed_launches", "seconds",
+    "injected_found", "others_found",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """`wanted` runs; `options` of head's build, in which {} is the run's number. `only`: points that are made slower."""
+
+    name: str
+    case: str
+    wanted: int
+    options: tuple[str, ...] = ()
+    only: str = ""
+    hog: str = ""
+
+
+EXERCISES = (
+    Exercise("same", "-", 60),
+    Exercise("rebuild", "-", 20, ("KVB_SHUFFLE={}",)),
+    Exercise(
+        "slow", "kernel 10%", 10, ("KVB_SLOW=0.10", "KVB_SLOW_ONLY=flash.head.f32"), r"decode\.flash\.head\.f32\."
+    ),
+    Exercise("slow", "family 10%", 10, ("KVB_SLOW=0.10", "KVB_SLOW_ONLY=head.f16"), r"decode\.\w+\.head\.f16\."),
+    Exercise("slow", "all 10%", 10, ("KVB_SLOW=0.10",), r"decode\."),
+    Exercise("slow", "kernel 5%", 10, ("KVB_SLOW=0.05", "KVB_SLOW_ONLY=flash.head.f32"), r"decode\.flash\.head\.f32\."),
+    Exercise("slow", "family 5%", 10, ("KVB_SLOW=0.05", "KVB_SLOW_ONLY=head.f16"), r"decode\.\w+\.head\.f16\."),
+    Exercise("slow", "all 5%", 10, ("KVB_SLOW=0.05",), r"decode\."),
+    Exercise("contaminated", "at random", 10, hog="random"),
+    Exercise("contaminated", "whole launches", 10, hog="launches"),
+)
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("folder", type=Path)
+    asked.add_argument("--minutes", type=float, default=60.0, help="begin no run after so long")
+    asked.add_argument("--exercise", action="append", help="these alone")
+    asked = asked.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    table = asked.folder / "runs.csv"
+    end = time.monotonic() + 60 * asked.minutes
+    while time.monotonic() < end and (todo := _next(_read(table), asked.exercise)):
+        row = _run(*todo)
+        _append(table, row)
+        print(
+            ", ".join(f"{name} {row[name]}" for name in ("exercise", "case", "number", "verdict", "seconds")),
+            flush=True,
+        )
+    print("\n".join(summary(_read(table))))
+
+
+def summary(rows: list[dict[str, str]]) -> Iterator[str]:
+    """What the runs prove, a line for each exercise and case."""
+    for exercise in EXERCISES:
+        own = [row for row in rows if (row["exercise"], row["case"]) == (exercise.name, exercise.case)]
+        if not own:
+            continue
+        red = sum(row["verdict"] == "REGRESSION" for row in own)
+        said = f"{exercise.name} {exercise.case}: {red} REGRESSION in {len(own)} of {exercise.wanted} runs"
+        if exercise.name != "slow":
+            said += f"; with 95 % confidence fewer than {_bound(red, len(own)):.1%} of such runs"
+        yield said
+
+
+def _bound(seen: int, runs: int) -> float:
+    """Clopper and Pearson's upper one."""
+    from scipy.stats import beta
+
+    return float(beta.ppf(0.95, seen + 1, runs - seen)) if seen < runs else 1.0
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def _read(table: Path) -> list[dict[str, str]]:
+    if not table.exists():
+        return []
+    with table.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _append(table: Path, row: dict[str, object]) -> None:
+    fresh = not table.exists()
+    with table.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        if fresh:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def _next(rows: list[dict[str, str]], names: list[str] | None) -> tuple[Exercise, int] | None:
+    """The exercise of which the largest share is missing, and the number of its next run."""
+    made = {each: sum((row["exercise"], row["case"]) == (each.name, each.case) for row in rows) for each in EXERCISES}
+    left = [each for each in EXERCISES if made[each] < each.wanted and (not names or each.name in names)]
+    least = min(left, key=lambda each: made[each] / each.wanted, default=None)
+    return least and (least, made[least])
+
+
+# ---- one run ---------------------------------------------------------------------------------------------------------
+
+
+def _run(exercise: Exercise, number: int) -> dict[str, object]:
+    """Seeds are the run's own, so that no two share their coins; and known, so that one can be repeated."""
+    seed = int.from_bytes(random.Random(f"{exercise}{number}").randbytes(3), "big")
+    base = build(".")
+    head = build(".", options=[option.format(number + 1) for option in exercise.options])
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, _hog(exercise.hog, seed):
+        command = [
+            sys.executable,
+            "-m",
+            "kvbench.cli",
+            "gate",
+            "--base",
+            str(base.library),
+            "--head",
+            str(head.library),
+        ]
+        command += ["--every", "--budget", BUDGET, "--seed", str(seed), "--out", folder, "--json"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
+        if not done.stdout:
+            raise SystemExit(f"the gate ended with {done.returncode} and said nothing: {' '.join(command)}")
+        pairs = _pairs(Path(folder, "pairs.csv"))
+    return _row(exercise, number, seed, json.loads(done.stdout), pairs, time.monotonic() - start)
+
+
+def _row(exercise, number, seed, said, pairs, seconds) -> dict[str, object]:
+    points = said["points"]
+    words = [row["verdict"] for row in points]
+    found = [row for row in points + said["families"] if row["verdict"] in ("REGRESSION", "IMPROVEMENT")]
+    names = [row.get("point") or row["family"] for row in found]
+    injected = [name for name in names if exercise.only and re.match(exercise.only, name)]
+    effects = [abs(row["effect"]) for row in points if row["effect"] is not None]
+    seen = [row["detectable"] for row in points if row["detectable"] is not None]
+    counts = {word.lower(): words.count(word) for word in ("CONTAMINATED", "INCONCLUSIVE", "EQUIVALENT")}
+    return counts | {
+        "exercise": exercise.name,
+        "case": exercise.case,
+        "number": number,
+        "seed": seed,
+        "date": said["created"],
+        "verdict": said["verdict"],
+        "regressions": words.count("REGRESSION"),
+        "improvements": words.count("IMPROVEMENT"),
+        "largest": f"{max(effects, default=0):.4f}",
+        "median_detectable": f"{np.median(seen):.4f}" if seen else "",
+        "noise": f"{pairs['noise']:.4f}",
+        "disturbed": f"{pairs['disturbed']:.3f}",
+        "launches": pairs["launches"],
+        "confirmed_launches": pairs["confirm"],
+        "seconds": round(seconds),
+        "injected_found": len(injected),
+        "others_found": len(names) - len(injected),
+    }
+
+
+def _pairs(path: Path) -> dict[str, float]:
+    """Of the screening, the noise of a pair (as half of them lie about the median of their launch) and the share that
+    the system disturbed; and how many launches there were."""
+    import pandas as pd
+
+    pairs = pd.read_csv(path)
+    screen = pairs[pairs.stage == "screen"]
+    effect = np.log(screen.head_s / screen.base_s)
+    apart = effect - effect.groupby([screen.launch, screen.point]).transform("median")
+    noise = apart.groupby(screen.point).apply(lambda own: np.subtract(*np.quantile(own, (0.75, 0.25))) / 1.349)
+    return {
+        "noise": float(noise.median()),
+        "disturbed": float(((screen.switches > 0) | (screen.steal_s > 0)).mean()),
+        "launches": screen.launch.nunique(),
+        "confirm": pairs[pairs.stage == "confirm"].launch.nunique(),
+    }
+
+
+# ---- contamination ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _hog(kind: str, seed: int) -> Iterator[None]:
+    """Another program of the machine, as far as the gate knows: it reads memory on all CPUs, on and off by dice."""
+    if not kind:
+        with nullcontext():
+            yield
+        return
+    over = threading.Event()
+    code = f"from tests.gate.selftest import hog; hog({kind!r}, {seed})"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        yield
+    finally:
+        over.set()
+        process.kill()
+        process.wait()
+
+
+def hog(kind: str, seed: int) -> None:
+    """`random`: for tenths of a second to some seconds; `launches`: for about as long as launches take."""
+    import os
+
+    dice, library = random.Random(seed), default_library()
+    shortest, longest = (0.1, 3.0) if kind == "random" else (4.0, 12.0)
+    threads = len(os.sched_getaffinity(0))
+    with Arena(HOG_BYTES, library=library) as arena, Team(threads, library=library) as team:
+        arena.view()[:] = 1
+        task = probe_task(library, "read", threads, isa=library.isa(), to=arena, size=arena.size)
+        while True:
+            end = time.monotonic() + dice.uniform(shortest, longest)
+            while time.monotonic() < end:
+                team.run(task)
+            time.sleep(dice.uniform(shortest, longest))
+
+
+if __name__ == "__main__":
+    main()

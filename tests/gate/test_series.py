@@ -1,0 +1,85 @@
+"""From pairs to launches: which pairs count, and what a launch is worth."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from kvbench.analysis.paired import LIMITS, duels
+from tests.made_duels import DECODE, STORE, duel
+
+
+def only(records):
+    (found,) = duels(records)
+    return found
+
+
+def test_a_launch_is_worth_the_median_of_its_pairs():
+    records = [duel(0, [(1e-3, 2e-3), (1e-3, 4e-3), (2e-3, 2e-3)]), duel(1, [(4e-3, 1e-3)] * 3)]
+    found = only(records)
+    assert found.values == pytest.approx({0: math.log(2), 1: math.log(1 / 4)})
+    assert found.beside == pytest.approx({0: 0.0, 1: 0.0})
+    assert found.seconds == pytest.approx((2.5e-3, 1.5e-3))
+    assert found.dropped == 0
+
+
+def test_witnesses_have_a_value_of_their_own():
+    pair = {"base": 1e-3, "head": 1e-3, "beside_base": 1e-3, "beside_head": 3e-3}
+    assert only([duel(0, [pair])]).beside == pytest.approx({0: math.log(3)})
+
+
+@pytest.mark.parametrize("how", ["switches", "steal"])
+def test_disturbed_pairs_do_not_count(how):
+    pairs = [(1e-3, 1e-3)] * 3 + [(1e-3, 9e-3)] * 2
+    found = only([duel(0, pairs, **{how: (3, 4)})])
+    assert found.values == {0: 0.0}
+    assert found.dropped == pytest.approx(2 / 5)
+
+
+def test_what_every_pair_suffers_is_usual():
+    pairs = [(1e-3, 2e-3)] * 4
+    assert only([duel(0, pairs, switches=range(4))]).values == pytest.approx({0: math.log(2)})
+
+
+def test_which_side_was_slower_has_no_part_in_it():
+    """The same pairs with the names of the sides exchanged: the same pairs are left, and all values change their sign."""
+    pairs = [(1e-3, 1.1e-3), (1e-3, 5e-3), (2e-3, 1e-3), (1e-3, 0.9e-3)]
+    one = only([duel(n, pairs, switches=(1,)) for n in range(3)])
+    other = only([duel(n, [(b, a) for a, b in pairs], switches=(1,)) for n in range(3)])
+    assert other.values == pytest.approx({launch: -value for launch, value in one.values.items()})
+    assert (one.dropped, one.noise) == pytest.approx((other.dropped, other.noise))
+
+
+def test_a_launch_with_few_pairs_left_does_not_count():
+    calm, stormy = [(1e-3, 1e-3)] * 4, [(1e-3, 2e-3)] * 4
+    found = only([*(duel(n, calm) for n in range(6)), duel(6, stormy, switches=(0, 1, 2))])
+    assert sorted(found.values) == list(range(6))
+    assert not found.few
+    many = [duel(n, stormy, switches=(0, 1, 2) if n < 3 else ()) for n in range(6)]
+    assert "3 of 6 launches" in only(many).few
+    assert 3 / 6 < LIMITS.least_launches <= 6 / 7
+
+
+def test_failures_are_told():
+    broken = replace(duel(1, []), error="decode.flash is off by 7")
+    found = only([duel(0, [(1e-3, 1e-3)]), broken])
+    assert found.fault == "failed in 1 of 2 launches: decode.flash is off by 7"
+    assert "no pair" in only([duel(0, [])]).fault
+
+
+def test_other_work_is_no_comparison():
+    record = duel(0, [(1e-3, 1e-3)])
+    less = {**record.traffic, "head": replace(record.traffic["head"], compulsory=4096.0)}
+    assert "4096 in head" in only([replace(record, traffic=less)]).fault
+
+
+def test_points_are_apart():
+    found = duels([duel(0, [(1e-3, 2e-3)]), duel(0, [(1e-3, 1e-3)], STORE)])
+    assert [each.point for each in found] == [DECODE, STORE]
+    assert [each.values[0] for each in found] == pytest.approx([math.log(2), 0.0])
+
+
+def test_noise_is_that_of_half_of_the_pairs():
+    """0, ±1 % and two far out: half of the pairs lie within 1 % of the median."""
+    pairs = [(1e-3, 1e-3 * math.exp(x)) for x in (-3.0, -0.01, -0.01, 0.0, 0.0, 0.01, 0.01, 3.0)]
+    assert only([duel(0, pairs)]).noise == pytest.approx(0.02 / 1.349, rel=0.05)
