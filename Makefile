@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CASES ?= 400
 COMMA := ,
 
-.PHONY: sweep test test-full bundle clean prerequisites check-sanitize check-neon check-emulated
+.PHONY: sweep test test-full gate-selftest bundle clean prerequisites check-sanitize check-neon check-emulated
 
 sweep: $(VENV)/installed
 	$(BIN)/kvbench sweep --report
@@ -15,6 +15,12 @@ test: $(VENV)/tested
 
 test-full: $(VENV)/tested check-sanitize check-neon check-emulated
 	$(BIN)/python -m pytest -m "full or not full"
+
+# Gates whose right answer is known, one after another; every one is kept as a line, and none is made twice.
+GATE ?= results/$(shell uname -n)/gate
+MINUTES ?= 60
+gate-selftest: $(VENV)/tested
+	$(BIN)/python -m tests.gate.selftest $(GATE) --minutes $(MINUTES)
 
 # One line for what is missing, before anything else happens.
 prerequisites:

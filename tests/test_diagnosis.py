@@ -230,6 +230,10 @@ def test_the_dtype_of_most_tokens_is_named():
     )
 
 
+def test_a_variant_is_held_against_the_others():
+    assert "flash decodes fastest: 1.50 times" in said(rated(12.0) + rated(8.0, at(1024, variant="mine")))["variant"]
+
+
 def teams(rates):
     """`rates`: GB/s by number of threads."""
     return [record for count, rate in rates.items() for record in rated(rate, at(1024, cpus=tuple(range(count))))]

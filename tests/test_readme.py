@@ -23,8 +23,12 @@ def test_there_is_something_to_run():
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """One folder for all commands: some go on where others have stopped."""
-    return tmp_path_factory.mktemp("readme")
+    """One folder for all commands: some go on where others have stopped. With what they are given to work on."""
+    folder = tmp_path_factory.mktemp("readme")
+    line = re.search(r"^    (cc .*)$", README, re.MULTILINE)[1]
+    subprocess.run([str(folder / word) if word == "my.so" else word for word in shlex.split(line)], cwd=ROOT, check=True)
+    (folder / "results").symlink_to(ROOT / "results")
+    return folder
 
 
 @pytest.mark.parametrize("command", COMMANDS)

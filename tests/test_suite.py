@@ -155,7 +155,7 @@ def test_counts_as_suites_write_them():
 # ---- shipped ---------------------------------------------------------------------------------------------------------
 
 WANTED = {"smoke", "quick", "standard", "full", "l3fit", "layouts", "dtypes", "gqa", "paged"}
-WANTED |= {"threads", "stores", "window", "batch", "residency", "prefetch"}
+WANTED |= {"threads", "stores", "window", "batch", "residency", "prefetch", "gate"}
 
 
 def test_all_suites_are_shipped():

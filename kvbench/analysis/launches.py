@@ -1,6 +1,6 @@
 """What the launches of a run say of one point: a median of each launch, and an interval over them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Self
@@ -11,8 +11,9 @@ from kvbench.model import Point, Record, Sample
 from kvbench.units import GB
 
 COVERAGE = 0.95  # of the intervals
+_KERNELS = ("point", "core")  # programs that run the point's own kernel, and so are no witness of it
 
-_Visit = dict[str, dict[int, float]]  # seconds of a pass, by program and round
+Visit = dict[str, dict[int, float]]  # seconds of a pass, by program and round
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,11 @@ class Measured:
         """The fastest of these that were measured beside the point, over all launches."""
         return max((name for name in programs if name in self.shares), key=lambda n: self.rates[n].median, default=None)
 
+    @property
+    def witness(self) -> str | None:
+        """What efficiency is a share of: the faster form of the reads, or of the copies, beside the point."""
+        return self.better(name for name in self.shares if name not in _KERNELS)
+
 
 def complete(record: Record) -> bool:
     return not record.error and any(sample.program == "point" for sample in record.samples)
@@ -86,9 +92,14 @@ def complete(record: Record) -> bool:
 def measured(records: Sequence[Record]) -> Measured:
     """`records`: those of one point that are complete, at least one."""
     bytes_of = {name: traffic.compulsory for name, traffic in records[0].traffic.items()}
-    launches: dict[int, list[_Visit]] = {}
-    for record in records:
-        launches.setdefault(record.launch, []).append(_visit(record.samples))
+    return of_visits(bytes_of, ((record.launch, _visit(record.samples)) for record in records))
+
+
+def of_visits(bytes_of: Mapping[str, float], found: Iterable[tuple[int, Visit]]) -> Measured:
+    """`bytes_of`: of a pass, by program. `found`: visits of one point, each with its launch."""
+    launches: dict[int, list[Visit]] = {}
+    for launch, visit in found:
+        launches.setdefault(launch, []).append(visit)
     visits = list(launches.values())
     seconds, shares = {}, {}
     for name, count in bytes_of.items():
@@ -100,20 +111,20 @@ def measured(records: Sequence[Record]) -> Measured:
     return Measured(seconds, rates, shares)
 
 
-def _visit(samples: Iterable[Sample]) -> _Visit:
-    found: _Visit = {}
+def _visit(samples: Iterable[Sample]) -> Visit:
+    found: Visit = {}
     for sample in samples:
         found.setdefault(sample.program, {})[sample.round] = sample.seconds / sample.passes
     return found
 
 
-def _times_slower(visit: _Visit, name: str) -> list[float]:
+def _times_slower(visit: Visit, name: str) -> list[float]:
     """Of each round, how many passes of the point take as long as one of the program."""
     point = visit["point"]
     return [seconds / point[number] for number, seconds in visit.get(name, {}).items() if number in point]
 
 
-def _medians(launches: Iterable[list[_Visit]], values: Callable[[_Visit], list[float]]) -> list[float]:
+def _medians(launches: Iterable[list[Visit]], values: Callable[[Visit], list[float]]) -> list[float]:
     """One of each launch that has any."""
     found = ([value for visit in visits for value in values(visit)] for visits in launches)
     return [median(each) for each in found if each]

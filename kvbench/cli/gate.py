@@ -19,7 +19,7 @@ from kvbench.cli._seconds import Seconds
 @click.option("--suite", default="gate", show_default=True, help="One of kvbench suites, or a path that ends in .toml.")
 @click.option("--only", multiple=True, metavar="PATTERN", help="Points whose name matches, such as 'decode.*.i8.*'.")
 @click.option(
-    "--budget", type=Seconds(), default="4m", show_default=True, help="Time for it; confirming may need more."
+    "--budget", type=Seconds(), default="4m", show_default=True, help="About what it takes; confirming a change takes longer."
 )
 @click.option("--seed", type=click.IntRange(0), help="Of the coins that decide which side is first. [default: drawn]")
 @click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")

@@ -16,14 +16,10 @@ from kvbench.runner import Execute, run
 from kvbench.units import counted
 
 SCREEN, EXTEND, CONFIRM = "screen", "extend", "confirm"
-_SHARES = {
-    SCREEN: 0.65,
-    EXTEND: 0.75,
-}  # of the budget: no launch begins that would end later. What must be confirmed is
-_LEAST_LAUNCHES = 8
-_PAIRS = (4, 16)  # of a visit: the fewest that a median helps with, and as many as pay
-_START, _VISIT = 1.2, 0.09  # seconds of a launch, and of a visit, beside its pairs
-_PAIR = 6.5  # times a sample's seconds: two sides, two witnesses of half that time, and what is untimed before each
+_SCREEN = 0.9  # of the budget is for the screening
+_PAIRS = (6, 16)  # of a visit: the fewest that a median helps with, and as many as pay
+_START, _VISIT = 1.0, 0.055  # seconds of a launch, and of a visit, beside its pairs
+_PAIR = 5.5  # times a sample's seconds: two sides, two witnesses of half that time, and what is untimed before each
 
 
 class Stages:
@@ -48,15 +44,11 @@ class Stages:
         """Of all stages that have begun, as planned."""
         return sum(points * self._plan.launches for points in self._begun)
 
-    @property
-    def done(self) -> int:
-        return sum(map(len, self.records.values()))
-
     def measure(self) -> Iterator[tuple[str, Record]]:
         """Each record with its stage."""
         yield from self._stage(SCREEN, self._plan.points)
         unclear = _points(self._screened().unclear)
-        if unclear and self._left(EXTEND) > self._forecast(len(unclear)):
+        if unclear and self._time_for(len(unclear)):
             yield from self._stage(EXTEND, unclear)
         if candidates := _points(self._screened().candidates):
             controls = [p for p in self._plan.points if p.name in self._controls and p not in candidates]
@@ -91,31 +83,21 @@ class Stages:
         own = self.records.setdefault(stage, [])
         if stage != SCREEN:
             self._begun.append(len(points))
-        begun = time.monotonic()
-
-        def more(made: int) -> bool:
-            if made < _LEAST_LAUNCHES or stage not in _SHARES:
-                return made < plan.launches
-            return made < plan.launches and self._left(stage) >= (time.monotonic() - begun) / made
-
-        for record in run(plan, self._execute, more=more):
+        for record in run(plan, self._execute):
             own.append(replace(record, launch=first + record.launch))
             yield stage, own[-1]
 
-    def _left(self, stage: str) -> float:
-        return _SHARES[stage] * self._budget - (time.monotonic() - self._start)
-
-    def _forecast(self, points: int) -> float:
-        """As the screening took."""
+    def _time_for(self, points: int) -> bool:
+        """Within the budget, going by what the screening took."""
         spent = time.monotonic() - self._start
-        return spent * points / len(self._plan.points)
+        return spent * (1 + points / len(self._plan.points)) <= self._budget
 
 
 def pairs(plan: Plan, budget: float) -> int:
     """Of a visit, so that the screening keeps to its share."""
     if not plan.points:
         return plan.samples
-    launch = _SHARES[SCREEN] * budget / plan.launches
+    launch = _SCREEN * budget / plan.launches
     left = launch - _START - len(plan.points) * _VISIT
     least, most = _PAIRS
     return max(least, min(most, plan.samples, int(left / (len(plan.points) * _PAIR * plan.seconds))))

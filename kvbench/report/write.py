@@ -9,11 +9,13 @@ from matplotlib.figure import Figure as Canvas
 
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.names import machine_name
+from kvbench.analysis.trend import Past
 from kvbench.report.figures import every
 from kvbench.report.figures.beside import beside
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import styled, svg
-from kvbench.report.page import Drawn, machines_page, page
+from kvbench.report.figures.trend import trend
+from kvbench.report.page import Drawn, history_page, machines_page, page
 from kvbench.store import Manifest, write_text
 from kvbench.store.files import replacing, writing
 
@@ -35,6 +37,19 @@ def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
     with writing(folder, _AGAIN):
         (drawn,) = _drawn(_made(folder), [beside([found for found, _ in studies], names)])
         write_text(folder / PAGE, machines_page(studies, names, places, drawn))
+    return folder / PAGE
+
+
+def write_history(folder: Path, pasts: Sequence[Past], notes: Sequence[str]) -> Path:
+    """The path of the page. Each machine has a figure."""
+    figures, first = [], 0
+    for number, past in enumerate(pasts, 1):
+        rows = range(first, first := first + len(past.trends))
+        name, title = ("trend", "Trends") if len(pasts) == 1 else (f"trend-{number}", f"Trends: {past.machine}")
+        figures.append(trend(past, rows, name, title))
+    with writing(folder, "then call kvbench history show again"):
+        drawn = list(_drawn(_made(folder), figures))
+        write_text(folder / PAGE, history_page(pasts, notes, drawn))
     return folder / PAGE
 
 

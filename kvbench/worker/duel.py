@@ -23,7 +23,7 @@ from kvbench.model import SIDES, Job, Point, Record, Sample, Traffic
 from kvbench.native import Arena, Library, Team, library_of
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
-from kvbench.worker.loop import Program, Stopwatch, passes_for
+from kvbench.worker.loop import Program, passes_for
 from kvbench.worker.room import Room
 
 _STRIDES = ("row_bytes", "token_stride", "head_stride", "seq_stride", "plane_bytes", "scale_plane_bytes", "bytes")
@@ -86,19 +86,21 @@ class Rivals:
 
     def _pairs(self, benches: Mapping[str, Bench], third: Bench, watch: Callable[[], Disturbed]) -> Iterator[Sample]:
         """Both sides do as many passes as base needs for the time of a sample."""
-        plan, stopwatch = self._job.plan, Stopwatch(watch)
+        plan, seen, at = self._job.plan, watch(), 0
         known = self._job.passes.get(third.point.name, {})
         turns = {side: _Turns(bench.team, bench.own) for side, bench in benches.items()}
         watcher = _Turns(third.team, third.plainest)
         passes = known.get("base") or turns["base"].passes(plan.seconds)
         watched = known.get("beside_base") or watcher.passes(plan.seconds / 2)
-        at = 0
         for number in range(plan.samples):
+            taken = []
             for side in self._coin.sample(SIDES, 2):
-                yield turns[side].sample(stopwatch, side, at, passes, number)
-                at += passes
-                yield watcher.sample(stopwatch, f"beside_{side}", at, watched, number)
+                taken.append(turns[side].sample(side, number, at, passes))
+                taken.append(watcher.sample(f"beside_{side}", number, at := at + passes, watched))
                 at += watched
+            then, seen = seen, watch()
+            disturbed = seen.since(then)
+            yield from (replace(each, steal=disturbed.steal, throttled=disturbed.throttled) for each in taken)
 
 
 class _Turns:
@@ -116,13 +118,22 @@ class _Turns:
         taken = min(self._team.run(*self._program.tasks, passes=slices).seconds for _ in range(_TRIES))
         return max(1, round(seconds / taken * slices))
 
-    def sample(self, stopwatch: Stopwatch, name: str, at: int, passes: int, number: int) -> Sample:
-        """From slice `at` on; the untimed pass walks the one before it."""
+    def sample(self, name: str, number: int, at: int, passes: int) -> Sample:
+        """From slice `at` on. What wakes the threads is the pass over the slice before it, which does not count."""
         tasks = self._program.tasks
-        order = tuple(tasks[(at + turn) % len(tasks)] for turn in range(min(passes, len(tasks))))
-        program = replace(self._program, name=name, tasks=order)
-        found = stopwatch.sample(self._team, program, passes, number, tasks[(at - 1) % len(tasks)])
-        return replace(found, pass_seconds=(float(np.quantile(found.pass_seconds, QUIET)),))
+        order = (tasks[(at + turn) % len(tasks)] for turn in range(-1, min(passes, len(tasks) - 1)))
+        times = self._team.run(*order, passes=passes + 1, between=self._program.between)
+        counted = sorted(times.pass_seconds[1:])
+        return Sample(
+            program=name,
+            round=number,
+            passes=passes,
+            seconds=sum(counted),
+            pass_seconds=(counted[int(QUIET * passes)],),
+            skew=max(times.thread_seconds) * len(times.thread_seconds) / sum(times.thread_seconds) - 1.0,
+            switches=times.switches,
+            faults=times.faults,
+        )
 
 
 def _known(point: Point, library: Library) -> Point:

@@ -47,33 +47,6 @@ def passes_for(team: Team, program: Program, seconds: float) -> int:
         passes *= max(2, min(16, int(seconds / 2 / max(taken, 1e-9))))
 
 
-class Stopwatch:
-    """Takes one sample after another. `watch` tells what has disturbed the team so far."""
-
-    def __init__(self, watch: Callable[[], Disturbed]) -> None:
-        self._watch, self._seen = watch, watch()
-
-    def sample(self, team: Team, program: Program, passes: int, number: int, before: Task | None) -> Sample:
-        """`before` is done untimed."""
-        if before:
-            team.run(before)
-        times = team.run(*program.tasks, passes=passes, between=program.between)
-        then, self._seen = self._seen, self._watch()
-        disturbed = self._seen.since(then)
-        return Sample(
-            program=program.name,
-            round=number,
-            passes=passes,
-            seconds=times.seconds,
-            pass_seconds=times.pass_seconds,
-            skew=max(times.thread_seconds) * len(times.thread_seconds) / sum(times.thread_seconds) - 1.0,
-            switches=times.switches,
-            faults=times.faults,
-            steal=disturbed.steal,
-            throttled=disturbed.throttled,
-        )
-
-
 def rounds(
     team: Team,
     programs: Sequence[Program],
@@ -83,10 +56,30 @@ def rounds(
     passes: Mapping[str, int] | None = None,
     watch: Callable[[], Disturbed] = lambda: Disturbed(0.0, 0),
 ) -> Iterator[Sample]:
-    """`samples` rounds over all programs, about `seconds` for each sample, or `passes` where they are known already."""
-    shuffled, known, stopwatch = random.Random(seed), passes or {}, Stopwatch(watch)
+    """`samples` rounds over all programs, about `seconds` for each sample, or `passes` where they are known already.
+
+    `watch` tells what has disturbed the team so far.
+    """
+    shuffled = random.Random(seed)
+    known = passes or {}
     counts = {p.name: known.get(p.name) or passes_for(team, p, seconds) for p in programs}
+    now = watch()
     for number in range(samples):
         for program in shuffled.sample(programs, len(programs)):
-            before = program.tasks[-1] if program.warm else None
-            yield stopwatch.sample(team, program, counts[program.name], number, before)
+            if program.warm:
+                team.run(program.tasks[-1])
+            times = team.run(*program.tasks, passes=counts[program.name], between=program.between)
+            before, now = now, watch()
+            disturbed = now.since(before)
+            yield Sample(
+                program=program.name,
+                round=number,
+                passes=counts[program.name],
+                seconds=times.seconds,
+                pass_seconds=times.pass_seconds,
+                skew=max(times.thread_seconds) * len(times.thread_seconds) / sum(times.thread_seconds) - 1.0,
+                switches=times.switches,
+                faults=times.faults,
+                steal=disturbed.steal,
+                throttled=disturbed.throttled,
+            )

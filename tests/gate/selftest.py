@@ -8,7 +8,8 @@ slow         head reads a share of the rows of some kernels once more: that must
 contaminated one build beside another program that reads memory, on and off at random: nothing may be found
 
 Every run is one line of runs.csv in that folder. Runs that are there are not repeated, so that the exercises can be
-spread over as many evenings as they need; the next one is of the exercise that lacks most.
+spread over as many evenings as they need; the next one is of the exercise that lacks most. With --truth, truth.csv says
+how much slower each slowdown makes the points that it hits.
 """
 
 import argparse
@@ -19,19 +20,20 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from kvbench.gate import build
+from kvbench.gate import Asked, build, gate
 from kvbench.native import Arena, Team, default_library, probe_task
+from kvbench.report.compare import plain
 
 BUDGET = "60s"
+TRUE_GATES = 2  # of each slowdown, to learn how large it is
 HOG_BYTES = 256 << 20
 COLUMNS = (
     "exercise", "case", "number", "seed", "date", "verdict", "regressions", "improvements", "contaminated", "inconclusive",
@@ -56,12 +58,12 @@ EXERCISES = (
     Exercise("same", "-", 60),
     Exercise("rebuild", "-", 20, ("KVB_SHUFFLE={}",)),
     Exercise(
-        "slow", "kernel 10%", 10, ("KVB_SLOW=0.10", "KVB_SLOW_ONLY=flash.head.f32"), r"decode\.flash\.head\.f32\."
+        "slow", "kernel 10%", 10, ("KVB_SLOW=0.10", "KVB_SLOW_ONLY=flash.head.f32"), r"decode\.flash\.head\.f32\b"
     ),
-    Exercise("slow", "family 10%", 10, ("KVB_SLOW=0.10", "KVB_SLOW_ONLY=head.f16"), r"decode\.\w+\.head\.f16\."),
+    Exercise("slow", "family 10%", 10, ("KVB_SLOW=0.10", "KVB_SLOW_ONLY=head.f16"), r"decode\.\w+\.head\.f16\b"),
     Exercise("slow", "all 10%", 10, ("KVB_SLOW=0.10",), r"decode\."),
-    Exercise("slow", "kernel 5%", 10, ("KVB_SLOW=0.05", "KVB_SLOW_ONLY=flash.head.f32"), r"decode\.flash\.head\.f32\."),
-    Exercise("slow", "family 5%", 10, ("KVB_SLOW=0.05", "KVB_SLOW_ONLY=head.f16"), r"decode\.\w+\.head\.f16\."),
+    Exercise("slow", "kernel 5%", 10, ("KVB_SLOW=0.05", "KVB_SLOW_ONLY=flash.head.f32"), r"decode\.flash\.head\.f32\b"),
+    Exercise("slow", "family 5%", 10, ("KVB_SLOW=0.05", "KVB_SLOW_ONLY=head.f16"), r"decode\.\w+\.head\.f16\b"),
     Exercise("slow", "all 5%", 10, ("KVB_SLOW=0.05",), r"decode\."),
     Exercise("contaminated", "at random", 10, hog="random"),
     Exercise("contaminated", "whole launches", 10, hog="launches"),
@@ -73,8 +75,12 @@ def main() -> None:
     asked.add_argument("folder", type=Path)
     asked.add_argument("--minutes", type=float, default=60.0, help="begin no run after so long")
     asked.add_argument("--exercise", action="append", help="these alone")
+    asked.add_argument("--truth", action="store_true", help="measure how slow the injected slowdowns are, and end")
     asked = asked.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
+    if asked.truth:
+        truth(asked.folder)
+        return
     table = asked.folder / "runs.csv"
     end = time.monotonic() + 60 * asked.minutes
     while time.monotonic() < end and (todo := _next(_read(table), asked.exercise)):
@@ -85,6 +91,28 @@ def main() -> None:
             flush=True,
         )
     print("\n".join(summary(_read(table))))
+
+
+def truth(folder: Path) -> None:
+    """How much slower the injected points really are, in launches of their own: truth.csv, a line for each point."""
+    with (folder / "truth.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("case", "gate", "point", "effect", "low", "high"))
+        for exercise in EXERCISES:
+            if exercise.name == "slow":
+                for row in _true(exercise):
+                    writer.writerow(
+                        (exercise.case, *(row[name] for name in ("gate", "point", "effect", "low", "high")))
+                    )
+                file.flush()
+
+
+def _true(exercise: Exercise) -> Iterator[dict[str, object]]:
+    """By as many launches again as a gate takes, and as many pairs as pay."""
+    base, head = build("."), build(".", options=exercise.options)
+    for seed in range(TRUE_GATES):
+        found, _ = gate(base, head, Asked(only=("decode.*",), seed=seed, every=True), budget=240.0)
+        yield from ({"gate": seed} | row for row in plain(found)["points"] if re.match(exercise.only, row["point"]))
 
 
 def summary(rows: list[dict[str, str]]) -> Iterator[str]:
@@ -155,7 +183,7 @@ def _run(exercise: Exercise, number: int) -> dict[str, object]:
             str(head.library),
         ]
         command += ["--every", "--budget", BUDGET, "--seed", str(seed), "--out", folder, "--json"]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
+        done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
         if not done.stdout:
             raise SystemExit(f"the gate ended with {done.returncode} and said nothing: {' '.join(command)}")
         pairs = _pairs(Path(folder, "pairs.csv"))
@@ -217,16 +245,13 @@ def _pairs(path: Path) -> dict[str, float]:
 def _hog(kind: str, seed: int) -> Iterator[None]:
     """Another program of the machine, as far as the gate knows: it reads memory on all CPUs, on and off by dice."""
     if not kind:
-        with nullcontext():
-            yield
+        yield
         return
-    over = threading.Event()
     code = f"from tests.gate.selftest import hog; hog({kind!r}, {seed})"
     process = subprocess.Popen([sys.executable, "-c", code])
     try:
         yield
     finally:
-        over.set()
         process.kill()
         process.wait()
 

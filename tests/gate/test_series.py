@@ -31,9 +31,10 @@ def test_witnesses_have_a_value_of_their_own():
 @pytest.mark.parametrize("how", ["switches", "steal"])
 def test_disturbed_pairs_do_not_count(how):
     pairs = [(1e-3, 1e-3)] * 3 + [(1e-3, 9e-3)] * 2
-    found = only([duel(0, pairs, **{how: (3, 4)})])
-    assert found.values == {0: 0.0}
-    assert found.dropped == pytest.approx(2 / 5)
+    calm = [duel(n, [(1e-3, 1e-3)] * 5) for n in range(1, 5)]
+    found = only([duel(0, pairs, **{how: (3, 4)}), *calm])
+    assert found.values == dict.fromkeys(range(5), 0.0)
+    assert found.dropped == pytest.approx(2 / 25)
 
 
 def test_what_every_pair_suffers_is_usual():
@@ -44,18 +45,18 @@ def test_what_every_pair_suffers_is_usual():
 def test_which_side_was_slower_has_no_part_in_it():
     """The same pairs with the names of the sides exchanged: the same pairs are left, and all values change their sign."""
     pairs = [(1e-3, 1.1e-3), (1e-3, 5e-3), (2e-3, 1e-3), (1e-3, 0.9e-3)]
-    one = only([duel(n, pairs, switches=(1,)) for n in range(3)])
-    other = only([duel(n, [(b, a) for a, b in pairs], switches=(1,)) for n in range(3)])
+    one = only([duel(n, pairs, steal=(1,)) for n in range(3)])
+    other = only([duel(n, [(b, a) for a, b in pairs], steal=(1,)) for n in range(3)])
     assert other.values == pytest.approx({launch: -value for launch, value in one.values.items()})
     assert (one.dropped, one.noise) == pytest.approx((other.dropped, other.noise))
 
 
 def test_a_launch_with_few_pairs_left_does_not_count():
     calm, stormy = [(1e-3, 1e-3)] * 4, [(1e-3, 2e-3)] * 4
-    found = only([*(duel(n, calm) for n in range(6)), duel(6, stormy, switches=(0, 1, 2))])
+    found = only([*(duel(n, calm) for n in range(6)), duel(6, stormy, steal=(0, 1, 2))])
     assert sorted(found.values) == list(range(6))
     assert not found.few
-    many = [duel(n, stormy, switches=(0, 1, 2) if n < 3 else ()) for n in range(6)]
+    many = [duel(n, stormy, steal=(0, 1, 2) if n < 3 else ()) for n in range(6)]
     assert "3 of 6 launches" in only(many).few
     assert 3 / 6 < LIMITS.least_launches <= 6 / 7
 

@@ -165,7 +165,7 @@ def test_what_fresh_launches_do_not_show_is_no_change():
     found = gated(first[0], again[0])
     (row,) = [row for row in found.points if row.name == POINTS[3].name]
     assert found.verdict == INCONCLUSIVE and row.verdict == INCONCLUSIVE
-    assert "slower at first" in row.note and "12 fresh launches" in row.note
+    assert "slower at first; not confirmed" in row.note and "12 fresh launches" in row.note
 
 
 def test_a_change_that_its_witness_shares_is_the_machines():

@@ -19,12 +19,12 @@ RANKS = {
     3: {"machine", "peers"},
     4: {"suite", "plan", "worker", "runner", "analysis"},
     5: {"report", "gate", "lab", "exports", "verify", "results"},
-    6: {"session"},
+    6: {"session", "history"},
     7: {"cli"},
 }
 CHAIN = ["suite", "plan", "worker", "runner"]  # within rank 4 the measuring half is itself a line
 RANK = {module: rank for rank, modules in RANKS.items() for module in modules}
-HOMES = {"cffi": "native", "pyperf": "store", "matplotlib": "report", "click": "cli"}
+HOMES = {"cffi": "native", "pyperf": "store", "matplotlib": "report", "ruptures": "analysis", "click": "cli"}
 
 
 def module_of(path: Path) -> str:

@@ -91,7 +91,7 @@ def _judged(row: Row, course: Course, tests: int) -> Judged:
 def _word(row: Row, course: Course) -> tuple[str, str]:
     if row.candidate:
         if not course.confirmed.get(row.name):
-            return INCONCLUSIVE, f"{row.candidate} at first, which {_again(row, course)} did not confirm"
+            return INCONCLUSIVE, f"{row.candidate} at first; not confirmed by {_again(row, course)}"
         if all(duel.point.name in course.controls for duel in row.members):
             return CONTAMINATED, "its machine code is the same on both sides"
         if share := _moved(row):
@@ -110,7 +110,7 @@ def _again(row: Row, course: Course) -> str:
         return "fresh launches"
     low, high = (_share(each) for each in (found.found.low, found.found.high))
     around = "" if low is None or high is None else f" ({low:+.1%} to {high:+.1%})"
-    return f"{found.found.launches[0]} fresh launches, {_share(found.found.estimate):+.1%}{around} of base's time,"
+    return f"{found.found.launches[0]} fresh launches: {_share(found.found.estimate):+.1%}{around} of base's time"
 
 
 def _moved(row: Row) -> float:

@@ -12,7 +12,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from kvbench.analysis.findings import Findings
-from kvbench.report import tables
+from kvbench.analysis.trend import Past
+from kvbench.report import history, tables
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES
 from kvbench.report.gaps import gaps
 from kvbench.report.heading import subtitle, title
@@ -86,6 +87,27 @@ def machines_page(
         runs=runs,
         table=tables.machines([found for found, _ in studies], names),
         figure=_inline(drawn),
+    )
+
+
+def history_page(pasts: Sequence[Past], notes: Sequence[str], drawn: Sequence[Drawn]) -> str:
+    """`drawn`: a figure for each machine."""
+    points = history.points(pasts)
+    words = {
+        name: sorted({facts[name] for facts in points.facts}) for name in (points.facts[0] if points.facts else ())
+    }
+    return _rendered(
+        "history.html",
+        title="Decode attention over time",
+        subtitle="; ".join(f"{past.machine}: {counted(len(past.runs), 'run')}" for past in pasts),
+        pasts=[{"machine": p.machine, "fingerprint": p.fingerprint, "summary": history.summary(p)} for p in pasts],
+        notes=history.few(notes),
+        filters={name: each for name, each in words.items() if len(each) > 1},
+        figures=[_inline(each) for each in drawn],
+        steps=history.steps(pasts),
+        points=points,
+        runs=history.runs(pasts),
+        accepted=history.accepted(pasts),
     )
 
 

@@ -1,0 +1,295 @@
+"""A point over many runs: where its efficiency changed for good, and what the latest run is held against.
+
+Where a series of runs may break is ruptures' answer. Each such place must then prove itself:
+  1. by the exact test of Mann and Whitney between the runs before it and those after it, up to LIMITS.window on each
+     side and no further than the next step; its chance is multiplied by the number of runs, for any of them could have
+     been the place; and no smaller chance than that is had by runs that are each somewhat like the one before, which
+     that test does not know of;
+  2. at a false-discovery rate of LIMITS.rate (Benjamini and Hochberg) over all places of all points, a point without
+     any being a test that found nothing;
+  3. by LIMITS.effect or more of the efficiency.
+A place that fails is forgotten, the least certain first, and its neighbours are judged again by the longer stretches
+that they then have. An accepted step needs no proof: it is an end of what is searched on both of its sides.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from statistics import NormalDist
+
+import numpy as np
+
+from kvbench.analysis.compare.limits import LIMITS as COMPARED
+from kvbench.analysis.compare.ranks import shift
+from kvbench.errors import Unsupported
+
+OPEN, ACCEPTED = "open", "accepted"  # states of a step
+_SMOOTH = 7  # runs whose median says what is ordinary there
+_CLIP = 2.0  # deviations from it that are left of one run far out, so that it is no step of its own
+_STILL = 1e-4  # of the efficiency: no series is steadier
+_MAD = NormalDist().inv_cdf(0.75)  # the median distance from the middle, in standard deviations
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """They are judgement."""
+
+    least: int = 3  # runs on each side of a step
+    window: int = 30  # and the most of them that it is judged by: a machine drifts
+    effect: float = COMPARED.beyond  # of the efficiency: a change that counts between two runs counts here
+    rate: float = COMPARED.rate  # of the steps that are reported, how many may be none
+    penalty: float = 3.0  # of a further break, in variances times the logarithm of the number of runs
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run in a history. `environment` and `build` are digests: of what may have changed between two runs."""
+
+    run: str
+    created: str  # ISO, with its zone
+    suite: str
+    build: str
+    environment: str
+    path: str = ""  # below the root of the history
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What somebody said: from `run` on, what these points do is what they are held against."""
+
+    run: str
+    points: tuple[str, ...]
+    reason: str
+    who: str
+    when: str  # ISO
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One point on one machine, in the order of time: the runs that have it, as places in `runs` of its machine, and
+    its efficiency in each. `accepted`: the first runs after steps that somebody has accepted, as places likewise."""
+
+    point: str
+    runs: tuple[int, ...]
+    efficiency: tuple[float, ...]
+    accepted: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`run`: the first one after it. Effects are shares of the efficiency before: −0.05 is 5 % less.
+
+    `low` and `high`: a 95 % interval, None where the runs are too few. `q`: None of an accepted step.
+    """
+
+    run: int  # as in Series
+    effect: float
+    low: float | None
+    high: float | None
+    q: float | None
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """`baseline`: the first and last of the runs that the latest is held against, as in Series. It begins with the
+    latest accepted step, or with the first run, and ends before the first open step after that: who does not accept a
+    step is still told how far it leads."""
+
+    series: Series
+    steps: tuple[Step, ...]
+    baseline: tuple[int, int]
+    level: float  # median efficiency of the baseline
+    few: bool  # since the last accepted step: too few runs for a further one to be seen, however large
+
+    @property
+    def latest(self) -> float:
+        return self.series.efficiency[-1]
+
+    @property
+    def change(self) -> float:
+        """Of the latest run, as a share of the baseline's level."""
+        return self.latest / self.level - 1
+
+    def open(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.state == OPEN)
+
+    def worst(self) -> float:
+        """The effect of the open step that leads down most; 0 where none does."""
+        return min([0.0, *(step.effect for step in self.open())])
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The history of one machine. `names`: short ones of points, by their own."""
+
+    fingerprint: str
+    machine: str
+    runs: tuple[Ran, ...]  # in the order of time
+    trends: tuple[Trend, ...]
+    names: dict[str, str]
+    accepted: tuple[Accepted, ...] = ()
+
+    def beside(self, trend: Trend, step: Step) -> tuple[str, ...]:
+        """What else changed between the run before the step and the one after it."""
+        place = trend.series.runs.index(step.run)
+        if not place:
+            return ()
+        before, after = self.runs[trend.series.runs[place - 1]], self.runs[step.run]
+        return tuple(what for what in ("build", "environment") if getattr(before, what) != getattr(after, what))
+
+
+def trends(series: Sequence[Series]) -> list[Trend]:
+    """All points of a history at once, for each is judged beside the others."""
+    found = [_Search(each) for each in series]
+    chances = [place.chance for search in found for place in search.places] + [1.0 for s in found if not s.places]
+    corrected = iter(_corrected(chances))
+    return [search.trend([next(corrected) for _ in search.places], len(series)) for search in found]
+
+
+def _corrected(chances: Sequence[float]) -> list[float]:
+    from scipy.stats import false_discovery_control  # slow to load
+
+    return list(map(float, false_discovery_control(chances))) if chances else []
+
+
+# ---- one series ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a series may step: the index of the first value after it."""
+
+    at: int
+    runs: tuple[int, int]  # that it is judged by, before and after
+    effect: float
+    low: float
+    high: float
+    chance: float  # of such a difference at any place of the series, were there no step
+
+    @property
+    def weak(self) -> bool:
+        return self.chance > LIMITS.rate or abs(self.effect) < LIMITS.effect
+
+
+class _Search:
+    """`places`: what may be steps, beside the accepted ones."""
+
+    def __init__(self, series: Series) -> None:
+        self._series = series
+        self._logs = np.log(np.array(series.efficiency, dtype=float))
+        self._calm = _calmed(self._logs)
+        self._judge = cache(self._judged)  # the same stretches come again while others are forgotten
+        accepted = (place for place, run in enumerate(series.runs) if place and run in series.accepted)
+        self._ends = [0, *accepted, len(self._logs)]
+        found = [place for ends in pairwise(self._ends) for place in self._within(*ends)]
+        wander = _wander(self._logs, [*self._ends, *_ats(found)])
+        surer = (replace(place, chance=max(place.chance, self._strayed(place, wander))) for place in found)
+        self.places = [place for place in surer if not place.weak]
+
+    def _within(self, first: int, end: int) -> list[_Place]:
+        """Between two ends that stand fast."""
+        if end - first < 2 * LIMITS.least:
+            return []
+        noise = max(_noise(self._calm[first:end]), _STILL)
+        price = LIMITS.penalty * noise**2 * math.log(end - first)
+        places = self._strong([first, *(first + at for at in _breaks(self._calm[first:end], pen=price)), end])
+        moved = [a + _breaks(self._calm[a:c], n_bkps=1)[0] for a, _, c in _threes([first, *_ats(places), end])]
+        return self._strong([first, *sorted(set(moved)), end])
+
+    def _strong(self, ends: list[int]) -> list[_Place]:
+        """Without those that prove nothing: the least certain goes first, and what stood beside it is judged anew."""
+        while weak := [place for place in (self._judge(*three) for three in _threes(ends)) if place.weak]:
+            ends.remove(max(weak, key=lambda place: (place.chance, -abs(place.effect))).at)
+        return [self._judge(*three) for three in _threes(ends)]
+
+    def _judged(self, before: int, at: int, after: int) -> _Place:
+        """By the runs next to it."""
+        sides = self._logs[max(before, at - LIMITS.window) : at], self._logs[at : min(after, at + LIMITS.window)]
+        found = shift(*sides)
+        chance = min(1.0, 2 * float(min(found.slower, found.faster)) * len(self._logs))
+        return _Place(
+            at, found.launches, *(math.expm1(float(each)) for each in (found.estimate, found.low, found.high)), chance
+        )
+
+    def _strayed(self, place: _Place, wander: float) -> float:
+        """The chance of such a difference, at any place, were it but runs that are each like the one before."""
+        reach = abs(math.log1p(place.effect)) / (wander * math.sqrt(sum(1 / runs for runs in place.runs)))
+        return min(1.0, 2 * NormalDist().cdf(-reach) * len(self._logs))
+
+    def trend(self, corrected: Sequence[float], points: int) -> Trend:
+        """`corrected`: the chances of the places, among those of all `points`."""
+        open_ = [(place, q) for place, q in zip(self.places, corrected, strict=True) if q <= LIMITS.rate]
+        ends = sorted({*self._ends, *(place.at for place, _ in open_)})
+        accepted = [self._judge(*three) for three in _threes(ends) if three[1] in self._ends]
+        steps = [*(self._step(place, q, OPEN) for place, q in open_)]
+        steps += [self._step(place, None, ACCEPTED) for place in accepted]
+        first = self._ends[-2]
+        last = min((place.at for place, _ in open_ if place.at > first), default=len(self._logs)) - 1
+        runs = self._series.runs
+        return Trend(
+            self._series,
+            tuple(sorted(steps, key=lambda step: step.run)),
+            (runs[first], runs[last]),
+            float(np.exp(np.median(self._logs[first : last + 1]))),
+            self._least_chance(first) * points > LIMITS.rate,
+        )
+
+    def _least_chance(self, first: int) -> float:
+        """Of the runs from there on: that of a step in their middle which lies clear of all noise."""
+        half = min((len(self._logs) - first) // 2, LIMITS.window)
+        return 2 * len(self._logs) / math.comb(2 * half, half)
+
+    def _step(self, place: _Place, q: float | None, state: str) -> Step:
+        low, high = (None if math.isnan(end) else end for end in (place.low, place.high))
+        return Step(self._series.runs[place.at], place.effect, low, high, q, state)
+
+
+def _threes(ends: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Each place with those beside it."""
+    return list(zip(ends, ends[1:], ends[2:], strict=False))
+
+
+def _ats(places: Sequence[_Place]) -> list[int]:
+    return [place.at for place in places]
+
+
+def _calmed(logs: np.ndarray) -> np.ndarray:
+    """With runs far out brought near what is ordinary there."""
+    from scipy.ndimage import median_filter  # slow to load
+
+    ordinary = median_filter(logs, _SMOOTH, mode="nearest")
+    reach = _CLIP * max(_noise(logs), _STILL)
+    return np.clip(logs, ordinary - reach, ordinary + reach)
+
+
+def _noise(logs: np.ndarray) -> float:
+    """The standard deviation, from the differences of neighbours: of which few see a step."""
+    return float(np.median(np.abs(np.diff(logs)))) / (_MAD * math.sqrt(2)) if len(logs) > 1 else 0.0
+
+
+def _wander(logs: np.ndarray, ends: Sequence[int]) -> float:
+    """How far a mean of n runs strays, as a deviation times the root of n, where each run is somewhat like the one
+    before it. Taken about the medians of all stretches."""
+    rest = np.concatenate([logs[a:b] - np.median(logs[a:b]) for a, b in pairwise(sorted(ends))])
+    deviation = max(float(np.median(np.abs(rest))) / _MAD, _STILL)
+    rest = np.clip(rest, -_CLIP * deviation, _CLIP * deviation)
+    follows = float(np.dot(rest[:-1], rest[1:])) / max(float(np.dot(rest, rest)), _STILL**2)
+    follows = min(0.9, max(0.0, follows + len(ends) / len(rest)))  # each median that was taken off hides as much of it
+    return deviation * math.sqrt((1 + follows) / (1 - follows))
+
+
+def _breaks(logs: np.ndarray, **wanted: float) -> list[int]:
+    """Where ruptures breaks a series. `pen`: the price of a further break; `n_bkps`: so many breaks."""
+    try:
+        from ruptures import KernelCPD  # slow to load, and not always there
+    except ImportError:
+        hint = "pip install 'kvbench[history]', or pip install ruptures"
+        raise Unsupported("ruptures, which finds the steps of a history, is not installed", hint) from None
+    fitted = KernelCPD(kernel="linear", min_size=LIMITS.least).fit(logs.reshape(-1, 1))
+    return list(map(int, fitted.predict(**wanted)))[:-1]

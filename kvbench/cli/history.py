@@ -1,0 +1,145 @@
+"""kvbench history"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kvbench.errors import BadArgument, Exit
+
+_FORMS = ("csv", "otava-csv", "otava-yaml")
+
+_root = click.option(
+    "--root",
+    type=click.Path(path_type=Path),
+    default="runs",
+    show_default=True,
+    help="The folder that holds the runs, at any depth.",
+)
+_machine = click.option(
+    "--machine", metavar="FINGERPRINT", help="Only runs of this machine; its first letters will do."
+)
+_point = click.option("--point", "pattern", metavar="PATTERN", help="Points by name, such as 'decode.*.i8.*'.")
+
+
+@click.group("history", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """What the runs below a folder say over time: a trend for each point, and the steps in it.
+
+    The runs are the truth, and accepted.json beside them; history.sqlite is made of them, and may be deleted.
+    """
+
+
+@command.command("add")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@_root
+def add(runs: tuple[Path, ...], root: Path) -> None:
+    """Copy RUNs below the root, where they are not there yet."""
+    from kvbench.history import place
+
+    for run in runs:
+        to, name = place(root, run, _tell)
+        click.echo(f"{name}: {to}")
+
+
+@command.command("show")
+@_root
+@_machine
+@_point
+@click.option("--report", "folder", metavar="DIR", type=click.Path(path_type=Path), help="Also write a page into DIR.")
+@click.option("--gate", is_flag=True, help="Exit with 1 where an open step leads down.")
+@click.option("--rebuild", is_flag=True, help="Read all runs again.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of a table.")
+def show(
+    root: Path,
+    machine: str | None,
+    pattern: str | None,
+    folder: Path | None,
+    gate: bool,
+    rebuild: bool,
+    as_json: bool,
+) -> int:
+    """For each point: its runs, the latest against its baseline, and where its efficiency changed for good."""
+    from kvbench.report.history import plain, text
+
+    found = _history(root, rebuild).only(pattern, machine)
+    if as_json:
+        click.echo(json.dumps(plain(str(root), found.pasts, found.notes)))
+    else:
+        click.echo("\n".join(text(found.pasts, found.notes)))
+    if folder:
+        from kvbench.report.write import write_history
+
+        click.echo(f"report: {write_history(folder, found.pasts, found.notes)}", err=as_json)
+    worst = min((trend.worst() for past in found.pasts for trend in past.trends), default=0.0)
+    return Exit.FAILED if gate and worst < 0 else Exit.FINE
+
+
+@command.command("accept")
+@click.argument("point", metavar="POINT")
+@click.option("--run", required=True, help="The first run after the step, by its name or that of its folder.")
+@click.option("--reason", required=True, help="Why it is right as it is.")
+@click.option("--who", help="Who says so. [default: you, as this system names you]")
+@_root
+def accept(point: str, run: str, reason: str, who: str | None, root: Path) -> None:
+    """Accept the step of POINT at a run: from there on, it is held against what follows.
+
+    POINT is a name, or a pattern for several, such as 'decode.*.i8.*'.
+    """
+    from kvbench.exports.sound import printable
+    from kvbench.history import accept as say
+
+    if not reason.strip():
+        raise BadArgument("--reason is empty", "say in a few words why the step is right")
+    for each in say(_history(root), point, run, printable(reason), printable(who or _user())):
+        click.echo("\n".join(f"accepted from run {each.run} on: {name}" for name in each.points))
+
+
+@command.command("export")
+@_root
+@_machine
+@_point
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMS),
+    default="csv",
+    show_default=True,
+    help="csv: a row for each point of each run; otava: of one machine, a row for each run, and its configuration.",
+)
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="A file. [default: standard output]")
+def export(root: Path, machine: str | None, pattern: str | None, form: str, out: Path | None) -> None:
+    """All results as one table, for other tools."""
+    from kvbench.history import exported
+    from kvbench.store import write_text
+    from kvbench.store.files import writing
+
+    text, note = exported(_history(root).only(pattern, machine), form)
+    if note:
+        click.echo(note, err=True)
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    with writing(out, "then export again"):
+        write_text(out, text)
+    click.echo(f"{form}: {out}", err=True)
+
+
+def _history(root: Path, rebuild: bool = False) -> Any:
+    from kvbench.history import load
+
+    return load(root, rebuild, _tell)
+
+
+def _tell(said: str) -> None:
+    click.echo(said, err=True)
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may have no name for its user
+        return "unknown"

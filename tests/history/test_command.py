@@ -1,0 +1,282 @@
+"""kvbench history as it is called: what it prints, writes and refuses, and its exit codes."""
+
+import csv
+import io
+import json
+import shutil
+import tomllib
+from datetime import datetime
+
+import numpy as np
+import pytest
+import yaml
+
+from tests.history import made
+from tests.test_cli import call
+
+RUNS, POINTS, AT, FELL, ROSE = 30, 10, 20, 6, 2  # the places of points that step at run AT
+STEPPED = f"run-{AT:04}"
+
+
+def efficiency():
+    found = made.flat(RUNS, POINTS)
+    found[AT:, FELL] *= 0.9
+    found[AT:, ROSE] *= 1.1
+    return found
+
+
+@pytest.fixture(scope="module")
+def steady(tmp_path_factory):
+    """A folder of runs with a step down and one up; the build changed with them, and the environment later."""
+    root = tmp_path_factory.mktemp("history") / "runs"
+    build, environment = ["b1"] * AT + ["b2"] * (RUNS - AT), ["e1"] * 25 + ["e2"] * (RUNS - 25)
+    made.write(root, efficiency(), build=build, environment=environment)
+    return root
+
+
+@pytest.fixture
+def root(steady, tmp_path):
+    """One that may be changed."""
+    shutil.copytree(steady, tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+def shown(capsys, root, *more):
+    capsys.readouterr()
+    assert call("history", "show", "--json", "--root", str(root), *more) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def steps(facts):
+    """By the place of the point."""
+    places = {point.name: place for place, point in enumerate(made.points(POINTS))}
+    return {
+        places[point["point"]]: [(step["run"], step["state"]) for step in point["steps"]]
+        for machine in facts["machines"]
+        for point in machine["points"]
+        if point["steps"]
+    }
+
+
+def refused(capsys, *arguments, words=()):
+    capsys.readouterr()
+    assert call("history", *arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and err.startswith("kvbench: ")
+    for word in words:
+        assert word in err
+    return err
+
+
+# ---- show ------------------------------------------------------------------------------------------------------------
+
+
+def test_show_json(capsys, steady):
+    facts = shown(capsys, steady)
+    (machine,) = facts["machines"]
+    assert facts["version"] == 1 and facts["notes"] == [] and machine["fingerprint"] == "f00dcafe"
+    assert [run["run"] for run in machine["runs"]] == [f"run-{number:04}" for number in range(RUNS)]
+    assert steps(facts) == {FELL: [(STEPPED, "open")], ROSE: [(STEPPED, "open")]}
+    worst = machine["points"][0]
+    assert worst["point"] == made.points(POINTS)[FELL].name and worst["runs"] == RUNS
+    assert worst["baseline"] == pytest.approx(0.7, rel=0.02) and worst["latest"] == pytest.approx(0.63, rel=0.06)
+    (step,) = worst["steps"]
+    assert step["low"] <= step["effect"] <= step["high"] and step["effect"] == pytest.approx(-0.1, abs=0.02)
+    assert step["q"] <= 0.01 and step["changed"] == ["build"] and step["created"].startswith("2026-01-21")
+
+
+def test_show_text(capsys, steady):
+    assert call("history", "show", "--root", str(steady)) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert "30 runs of 10 points, 2026-01-01 to 2026-01-30: 2 open steps, 1 of them down" in lines[0]
+    down = next(place for place, line in enumerate(lines) if "open -" in line)
+    assert STEPPED in lines[down] and "2026-01-21" in lines[down] and "the build changed" in lines[down]
+    assert lines[down - 1].split()[-4:-2] == ["30", lines[down - 1].split()[-3]] and "witness" in out
+
+
+def test_gate(capsys, root):
+    assert call("history", "show", "--root", str(root), "--gate") == 1
+    rose = made.points(POINTS)[ROSE].name
+    assert call("history", "show", "--root", str(root), "--gate", "--point", rose) == 0
+    fell = made.points(POINTS)[FELL].name
+    assert call("history", "accept", fell, "--run", STEPPED, "--reason", "meant", "--root", str(root)) == 0
+    assert call("history", "show", "--root", str(root), "--gate") == 0
+
+
+def test_a_choice_of_points_changes_nothing_that_is_said(capsys, steady):
+    every = {point["point"]: point for point in shown(capsys, steady)["machines"][0]["points"]}
+    some = shown(capsys, steady, "--point", "*.f16.*")["machines"][0]["points"]
+    assert 0 < len(some) < POINTS and all(point == every[point["point"]] for point in some)
+    refused(capsys, "show", "--root", str(steady), "--point", "none*", words=["--point", "none*", "patterns"])
+
+
+def test_two_machines_are_two_histories(capsys, root):
+    made.write(root / "other", made.flat(3, 2), first=100, machine=["beef"] * 3, environment=["e9"] * 3)
+    facts = shown(capsys, root)
+    assert [(each["fingerprint"], len(each["runs"])) for each in facts["machines"]] == [("f00dcafe", RUNS), ("beef", 3)]
+    assert all(point["few"] and not point["steps"] for point in facts["machines"][1]["points"])
+    assert steps(facts).keys() == {FELL, ROSE}
+    assert [each["fingerprint"] for each in shown(capsys, root, "--machine", "be")["machines"]] == ["beef"]
+    refused(capsys, "show", "--root", str(root), "--machine", "x", words=["--machine", "beef", "f00dcafe"])
+
+
+def test_a_point_in_some_runs_only(capsys, root):
+    for number in range(0, RUNS, 5):
+        journal = root / f"run-{number:04}" / "journal.jsonl"
+        name = made.points(POINTS)[FELL].name
+        journal.write_text("".join(line for line in journal.open() if name not in line))
+    facts = shown(capsys, root)
+    assert facts["machines"][0]["points"][0]["runs"] == 24
+    assert steps(facts)[FELL] == [("run-0021", "open")]  # the first that has it
+
+
+def test_no_run_and_one_run(capsys, tmp_path):
+    assert call("history", "show", "--root", str(tmp_path)) == 0
+    assert "No run yet" in capsys.readouterr().out
+    made.write(tmp_path, made.flat(1, 2))
+    assert call("history", "show", "--root", str(tmp_path)) == 0
+    assert capsys.readouterr().out.count("too few runs") == 2
+
+
+def test_broken_runs_are_told(capsys, root):
+    for number in range(8):
+        (root / f"run-{number:04}" / "manifest.json").write_text("{")
+    assert call("history", "show", "--root", str(root)) == 0
+    out = capsys.readouterr().out
+    assert out.count("left out") == 5 and "and 3 more" in out and "22 runs" in out
+
+
+def test_bad_roots(capsys, tmp_path):
+    refused(capsys, "show", "--root", str(tmp_path / "none"), words=["--root", "none"])
+    (tmp_path / "accepted.json").write_text("[]")
+    refused(capsys, "show", "--root", str(tmp_path), words=["accepted.json", "correct it"])
+    (tmp_path / "accepted.json").write_text('{"format": 1, "accepted": [{"run": 7}]}')
+    refused(capsys, "show", "--root", str(tmp_path), words=["accepted.json"])
+
+
+# ---- accept ----------------------------------------------------------------------------------------------------------
+
+
+def accepting(root, point, run, *more):
+    return call("history", "accept", point, "--run", run, "--reason", "a new layout", "--root", str(root), *more)
+
+
+def test_accept_resets_the_baseline(capsys, root):
+    assert accepting(root, "*", f"run-{AT + 1:04}", "--who", "Ada") == 0  # also beside the step
+    facts = shown(capsys, root)
+    assert steps(facts) == {FELL: [(STEPPED, "accepted")], ROSE: [(STEPPED, "accepted")]}
+    found = next(p for p in facts["machines"][0]["points"] if p["point"] == made.points(POINTS)[FELL].name)
+    assert found["baseline_from"] == STEPPED and found["baseline"] == pytest.approx(0.63, rel=0.03)
+    (kept,) = json.loads((root / "accepted.json").read_text())["accepted"]
+    assert (kept["run"], kept["reason"], kept["who"]) == (STEPPED, "a new layout", "Ada") and len(kept["points"]) == 2
+    assert datetime.fromisoformat(kept["when"]).tzinfo
+
+
+def test_what_was_accepted_outlives_the_index(capsys, root):
+    assert accepting(root, made.points(POINTS)[FELL].name, str(root / STEPPED)) == 0  # a folder's name is as good
+    (root / "history.sqlite").unlink()
+    assert steps(shown(capsys, root)) == {FELL: [(STEPPED, "accepted")], ROSE: [(STEPPED, "open")]}
+
+
+def test_accept_refuses_what_is_not_there(capsys, root):
+    fell = made.points(POINTS)[FELL].name
+    common = ("--reason", "so", "--root", str(root))
+    refused(capsys, "accept", fell, "--run", "run-9999", *common, words=["--run", "run-9999", "run-0029"])
+    refused(capsys, "accept", "none", "--run", STEPPED, *common, words=["'none'", "patterns"])
+    refused(capsys, "accept", fell, "--run", "run-0010", *common, words=["no point", STEPPED])
+    refused(capsys, "accept", made.points(1)[0].name, "--run", STEPPED, *common, words=["they have no open step"])
+    refused(capsys, "accept", fell, "--run", STEPPED, "--reason", " ", "--root", str(root), words=["--reason"])
+    assert not (root / "accepted.json").exists()
+
+
+# ---- add -------------------------------------------------------------------------------------------------------------
+
+
+def test_add_copies_what_is_not_there(capsys, tmp_path):
+    paths = made.write(tmp_path / "from", made.flat(3, 2))
+    root = tmp_path / "runs"
+    assert call("history", "add", *map(str, paths), "--root", str(root)) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{path.name}: {root / path.name}" for path in paths]
+    for path in paths:
+        assert (root / path.name / "journal.jsonl").read_bytes() == (path / "journal.jsonl").read_bytes()
+    assert len(shown(capsys, root)["machines"][0]["runs"]) == 3
+
+
+def test_add_replaces_a_copy_of_the_same_run(capsys, tmp_path):
+    """A run that went on since; also where its folder has another name."""
+    (path,) = made.write(tmp_path / "from", made.flat(1, 4))
+    whole = (path / "journal.jsonl").read_text()
+    (path / "journal.jsonl").write_text("".join(whole.splitlines(keepends=True)[:2]))
+    root = tmp_path / "runs"
+    assert call("history", "add", str(path), "--root", str(root)) == 0
+    (root / path.name).rename(root / "renamed")
+    (path / "journal.jsonl").write_text(whole)
+    assert call("history", "add", str(path), "--root", str(root)) == 0
+    assert (root / "renamed" / "journal.jsonl").read_text() == whole and not (root / path.name).exists()
+    assert len(shown(capsys, root)["machines"][0]["points"]) == 4
+
+
+def test_add_refuses(capsys, tmp_path, root):
+    refused(capsys, "add", str(tmp_path), "--root", str(root), words=["no run directory"])
+    (other,) = made.write(tmp_path / "from", made.flat(1, 1), first=500)
+    other = other.rename(other.with_name("run-0000"))
+    refused(capsys, "add", str(other), "--root", str(root), words=["run-0000", "rename"])
+
+
+# ---- export ----------------------------------------------------------------------------------------------------------
+
+
+def table(capsys, root, *more):
+    capsys.readouterr()
+    assert call("history", "export", "--root", str(root), *more) == 0
+    return list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+
+
+def test_export_csv(capsys, tmp_path):
+    shares = made.flat(3, 2) * np.array([[1.0], [0.9], [1.1]]) * [[1.0, 0.5]]
+    made.write(tmp_path, shares, noise=0)
+    rows = table(capsys, tmp_path)
+    names = [point.name for point in made.points(2)]
+    assert [(row["run"], row["point"]) for row in rows] == [
+        (f"run-{n:04}", name) for n in range(3) for name in sorted(names)
+    ]
+    for row in rows:
+        share = shares[int(row["run"][-1]), names.index(row["point"])]
+        assert float(row["efficiency"]) == pytest.approx(share) == pytest.approx(float(row["low"]))
+        assert float(row["bytes_per_second"]) == pytest.approx(share * made.TWIN * 1e9)
+        assert row["launches"] == "3" and row["machine"] == "f00dcafe" and row["witness"] == "twin"
+
+
+def test_export_otava(capsys, root, tmp_path):
+    """Every cell of a metric is a number; the configuration names the columns that are there."""
+    journal = root / "run-0003" / "journal.jsonl"
+    lost = made.points(POINTS)[0].name
+    journal.write_text("".join(line for line in journal.open() if lost not in line))
+    rows = table(capsys, root, "--format", "otava-csv")
+    times = [datetime.fromisoformat(row["time"]) for row in rows]
+    metrics = [column for column in rows[0] if column.endswith(" efficiency")]
+    assert len(rows) == RUNS and times == sorted(times) and len(metrics) == POINTS - 1
+    assert all(0 < float(row[column]) < 2 for row in rows for column in metrics)
+    assert call("history", "export", "--root", str(root), "--format", "otava-yaml", "-o", str(tmp_path / "o.yaml")) == 0
+    (test,) = yaml.safe_load((tmp_path / "o.yaml").read_text())["tests"].values()
+    assert {each["column"] for each in test["metrics"].values()} == set(metrics)
+    assert {test["time_column"], *test["attributes"]} <= rows[0].keys()
+    assert "1 of 10 points" in capsys.readouterr().err
+
+
+def test_export_refuses(capsys, root):
+    made.write(root / "other", made.flat(3, 2), first=100, machine=["beef"] * 3)
+    refused(capsys, "export", "--root", str(root), "--format", "otava-csv", words=["--machine", "beef"])
+    assert len(table(capsys, root, "--format", "otava-csv", "--machine", "beef")) == 3
+    for number in (100, 101, 102):
+        journal = root / "other" / f"run-{number:04}" / "journal.jsonl"
+        journal.write_text("".join(line for at, line in enumerate(journal.open()) if at % 2 == number % 2))
+    assert call("history", "export", "--root", str(root), "--format", "otava-csv", "--machine", "beef") == 6
+
+
+def test_the_extra_is_named_in_the_project():
+    from pathlib import Path
+
+    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())
+    assert any(each.startswith("ruptures") for each in project["project"]["optional-dependencies"]["history"])

@@ -1,0 +1,109 @@
+"""The page of a history: what stands in it and what its figure shows, read back from its files."""
+
+import csv
+import math
+import re
+
+import numpy as np
+import pytest
+
+from tests.history import made
+from tests.test_cli import call
+
+RUNS, POINTS = 40, 14
+STEPS = {3: (15, 0.9), 8: (25, 1.1)}  # by the place of the point: the first run after it, and times as efficient
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    root = tmp_path_factory.mktemp("history") / "runs"
+    shares = made.flat(RUNS, POINTS)
+    for point, (at, factor) in STEPS.items():
+        shares[at:, point] *= factor
+    made.write(root, shares, environment=["e1"] * 30 + ["e2"] * 10)
+    up = made.points(POINTS)[8].name
+    assert call("history", "show", "--root", str(root)) == 0
+    assert call("history", "accept", up, "--run", "run-0025", "--reason", "<meant>", "--root", str(root)) == 0
+    assert call("history", "show", "--root", str(root), "--report", str(root / "page")) == 0
+    return root / "page"
+
+
+@pytest.fixture(scope="module")
+def text(page):
+    return (page / "index.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def drawn(page):
+    with (page / "figures" / "trend.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def section(text, name):
+    return text[text.index(f'<section id="{name}">') :].partition("</section>")[0]
+
+
+def cells(text, name):
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", section(text, name), re.DOTALL)[1:]
+    return [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows]
+
+
+def test_it_needs_nothing_else(text):
+    assert "default-src 'none'" in text and not re.search(r'(?:src|href)="(?!#|data:|figures/trend.csv")', text)
+
+
+def test_steps_stand_in_a_table(text):
+    down, up = cells(text, "steps")
+    assert down[0] == "open" and down[1].startswith("-") and down[4:6] == ["2026-01-16", "run-0015"]
+    assert up[0] == "accepted" and up[1].startswith("+") and up[4:6] == ["2026-01-26", "run-0025"]
+    assert "1 open step, 1 of them down, 1 accepted" in section(text, "verdict")
+    assert "&lt;meant&gt;" in section(text, "accepted") and "<meant>" not in text
+
+
+def test_every_point_and_run_is_in_a_table(text):
+    assert len(cells(text, "points")) == POINTS and len(cells(text, "runs")) == RUNS
+    assert "as a percentage of its witness" in section(text, "points")
+
+
+def test_points_with_steps_are_drawn_first_and_the_rest_is_counted(text, drawn):
+    names = [point.name for point in made.points(POINTS)]
+    order = [names.index(name) for name in dict.fromkeys(row["name"] for row in drawn)]
+    assert order[:2] == [3, 8] and len(order) == 6
+    assert "2 points with steps, and 4 without" in text and f"Not drawn: {POINTS - 6} points" in text
+
+
+def test_the_figure_has_every_run_and_level(drawn):
+    own = [row for row in drawn if row["name"] == made.points(POINTS)[3].name]
+    assert [int(row["place"]) for row in own] == list(range(RUNS))
+    assert [row["run"] for row in own if row["step"]] == ["run-0015"]
+    values = np.array([float(row["efficiency"]) for row in own])
+    levels = [float(row["level"]) for row in own]
+    for part in (slice(0, 15), slice(15, None)):
+        assert levels[part] == pytest.approx([np.median(values[part])] * len(levels[part]))
+
+
+def test_marks_belong_to_rows(text, drawn):
+    """A mark in the figure and its row in the table have one number."""
+    rows = dict(re.findall(r'<tr id="point-(\d+)"[^>]*><td[^>]*>(.*?)</td>', text))
+    assert {row["row"]: row["short"] for row in drawn}.items() <= rows.items()
+    marks = set(re.findall(r'<g data-point="(\d+)"', text))
+    assert marks == {row["row"] for row in drawn}
+
+
+def test_words_stand_beside_colours(text):
+    svg = section(text, "trend")
+    assert re.search(r"open -1\d\.\d%|open -9\.\d%", svg) and re.search(r"accepted \+\d", svg)
+    assert "another environment" in svg
+
+
+def test_a_page_of_no_run(tmp_path):
+    (tmp_path / "runs").mkdir()
+    assert call("history", "show", "--root", str(tmp_path / "runs"), "--report", str(tmp_path / "page")) == 0
+    assert "What these runs say" in (tmp_path / "page" / "index.html").read_text()
+
+
+def test_one_run_is_drawn(tmp_path):
+    made.write(tmp_path, made.flat(1, 2))
+    assert call("history", "show", "--root", str(tmp_path), "--report", str(tmp_path / "page")) == 0
+    assert (tmp_path / "page" / "figures" / "trend.png").stat().st_size > 1000
+    assert not math.isnan(float(next(csv.DictReader((tmp_path / "page" / "figures" / "trend.csv").open()))["level"]))
