@@ -18,6 +18,7 @@ from tests import test_compare_command as compared
 from tests.history import made as history
 from tests.machine.healthy import Still
 from tests.machine.trees import grow
+from tests.made_duels import player
 from tests.made_run import DECODE
 from tests.report import made
 from tests.test_cli import call
@@ -79,6 +80,32 @@ def another_build(patch, folder):
     facts = json.loads(path.read_text())
     facts["identity"]["build"] = "another"
     path.write_text(json.dumps(facts))
+
+
+def _gates(patch, execute):
+    """Visits of two builds, played; which of their kernels are the same code is not looked at."""
+    patch.setattr("kvbench.runner.launch", execute)
+    patch.setattr("kvbench.gate.rivals.digests", lambda *_: None)
+
+
+def alike(patch, folder):
+    """Two builds, neither of them slower."""
+    _gates(patch, player())
+
+
+def slowed(patch, folder):
+    """Two builds, of which head is slower."""
+    _gates(patch, player(lambda point, side: 1 + 0.1 * (side == "head")))
+
+
+def stormy(patch, folder):
+    """Two builds on a machine that tells nothing."""
+    _gates(patch, player(noise=0.5))
+
+
+def broken(patch, folder):
+    """Two builds whose kernels crash."""
+    _gates(patch, lambda job: (_failed(job, point) for point in job.points))
 
 
 def wrong(patch, folder):
@@ -146,6 +173,9 @@ TABLE = [
     (FINE, here, "history show --root {past}"),  # a step down, and nobody asked
     (FINE, here, "history show --root {tmp}"),
     (FINE, here, "history export --root {past}"),
+    (FINE, alike, "gate --base {one} --head {other}"),
+    (FINE, here, "gate --base {one} --head {one}"),  # nothing to measure
+    (FAILED, slowed, "gate --base {one} --head {other}"),
     (FAILED, here, "compare {base} {slow} --gate"),
     (FAILED, here, "history show --root {past} --gate"),
     (FAILED, wrong, "verify --quick --isa scalar"),
@@ -177,8 +207,11 @@ TABLE = [
     (USAGE, here, "history export --root {past} --out /proc/kvbench/x.csv"),
     (USAGE, here, "gate --base nosuchrevision"),
     (USAGE, here, "gate --export pdf=x"),
+    (USAGE, here, "gate --base {one} --head {other} --out /proc/kvbench"),
     (UNCLEAR, here, "compare {base} {few} --gate"),  # inconclusive
     (UNCLEAR, here, "compare {base} {contaminated} --gate"),
+    (UNCLEAR, stormy, "gate --base {one} --head {other}"),
+    (ERRORS, broken, "gate --base {one} --head {other}"),
     (ERRORS, failing, "machine --quick --out {tmp}/machine.json"),
     (ERRORS, failing, f"sweep {TINY} --out {{tmp}}/run"),
     (ERRORS, wrong, f"profile decode {POINT} {BRIEF}"),
@@ -191,6 +224,8 @@ TABLE = [
     (REFUSED, here, "sweep quick --axis context=400m --out {tmp}/run"),
     (REFUSED, here, "sweep smoke --library {base}/manifest.json --out {tmp}/run"),
     (NOTHING, another_build, "sweep --out {tmp}/run --resume"),
+    (NOTHING, here, "gate --base {one} --head {odd}"),  # another interface
+    (NOTHING, here, "gate --base {one} --head {other} --only nothing.*"),
     (NOTHING, here, "compare {base} {elsewhere}"),  # with or without --gate
     (NOTHING, here, "compare {base} {elsewhere} --gate"),
     (NOTHING, here, "compare {base} {base} --gate"),
@@ -205,6 +240,7 @@ TABLE = [
     (INTERRUPTED, interrupted, "report {base}"),
     (INTERRUPTED, interrupted, f"sweep {TINY} --out {{tmp}}/run"),
     (INTERRUPTED, interrupted, "compare {base} {again}"),
+    (INTERRUPTED, interrupted, "gate --base {one} --head {other}"),
 ]
 
 
@@ -226,11 +262,22 @@ def runs(tmp_path_factory):
     shares = history.flat(16, 1)
     shares[8:] *= 0.8
     history.write(folder / "past", shares)
-    return {"past": folder / "past"} | {
+    libraries = {name: _library(folder / f"lib-{name}", name) for name in ("one", "other", "odd")}
+    return {"past": folder / "past"} | libraries | {
         name: made.directory(folder / name, own, points if name != "failed" else [DECODE], compared.LAUNCHES,
                              run=f"run-{name}", identity=compared.IDENTITY | facts)
         for name, (own, facts) in kinds.items()
     }  # fmt: skip
+
+
+def _library(folder, name):
+    """The installed one, in a file like no other; an odd one has an interface that kvbench does not know."""
+    folder.mkdir()
+    text = library.library_path().with_name("abi.h").read_text()
+    (folder / "abi.h").write_text(text.replace("head_major", "by_head") if name == "odd" else text)
+    made = folder / "libkvbench.so"
+    made.write_bytes(library.library_path().read_bytes() + name.encode())
+    return made
 
 
 @pytest.mark.parametrize(

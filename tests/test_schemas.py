@@ -14,15 +14,16 @@ import kvbench.runner
 from kvbench.analysis.machine import UNITS
 from kvbench.cli import kvbench as program
 from kvbench.cli.schema import names, schema
+from kvbench.gate import Asked, Build, gate
 from kvbench.model import Skip
 from kvbench.model.verdict import WORDS
+from kvbench.native import library_path
 from kvbench.report.compare import plain
 from tests import test_compare_command as compared
 from tests.history import made as history
 from tests.machine.healthy import Still
 from tests.machine.trees import grow
-from tests.made_sides import compared as judged
-from tests.made_sides import measured
+from tests.made_duels import player
 from tests.report import made
 from tests.test_cli import call
 from tests.test_machine_command import answers
@@ -101,8 +102,9 @@ CALLS = {
 @pytest.fixture(scope="module")
 def printed(folder):
     """By command: what it printed, call by call; asked for once."""
-    gate = replace(judged(measured(), measured(rate=7.0)), command="gate", missing=("a: lost",))
-    found = {"gate": [json.loads(json.dumps(plain(gate)))]}
+    sides = [Build(name, library_path(), library_path().with_name("abi.h"), name) for name in "ab"]
+    gated = gate(*sides, Asked(seed=1), 240.0, execute=player(lambda point, side: 1 + 0.1 * (side == "head")))[0]
+    found = {"gate": [json.loads(json.dumps(plain(replace(gated, missing=("a: lost",)))))]}
 
     def of(name, capsys, monkeypatch):
         if name not in found:

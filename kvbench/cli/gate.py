@@ -1,5 +1,6 @@
 """kvbench gate"""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import click
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._plugin import plugin_option
 from kvbench.cli._seconds import Seconds
+from kvbench.errors import Exit
 
 
 @click.command("gate")
@@ -19,7 +21,11 @@ from kvbench.cli._seconds import Seconds
 @click.option("--suite", default="gate", show_default=True, help="One of kvbench suites, or a path that ends in .toml.")
 @click.option("--only", multiple=True, metavar="PATTERN", help="Points whose name matches, such as 'decode.*.i8.*'.")
 @click.option(
-    "--budget", type=Seconds(), default="4m", show_default=True, help="About what it takes; confirming a change takes longer."
+    "--budget",
+    type=Seconds(),
+    default="4m",
+    show_default=True,
+    help="About what it takes; confirming a change takes longer.",
 )
 @click.option("--seed", type=click.IntRange(0), help="Of the coins that decide which side is first. [default: drawn]")
 @click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
@@ -41,15 +47,19 @@ def command(
     """Whether the kernels of HEAD are slower or faster than those of BASE, both measured in turn in the same processes.
 
     Kernels whose machine code is the same are not measured. A change is called one once fresh launches have confirmed
-    it. The exit code says the verdict: 0 fine, 1 regression, 3 not clear.
+    it. The exit code says the verdict: 0 fine, 1 regression, 3 not clear, 4 if a kernel
+    crashed or answered wrongly.
     """
     from kvbench.gate import Asked, build, gate
+    from kvbench.model.verdict import NOT_COMPARABLE
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     exported = wanted(exports, as_json)
     sides = [build(side, report=lambda line: click.echo(line, err=True)) for side in (base, head)]
     found, names = gate(*sides, Asked(**asked, plugin=plugin or ""), budget, out, _followed)
     tell(found, names, exported, as_json)
-    return exit_code(found.verdict)
+    code = exit_code(found.verdict)
+    return Exit.ERRORS if code != Exit.FAILED and any(row.verdict == NOT_COMPARABLE for row in found.points) else code
 
 
 def _followed(stages: Any) -> Iterator[tuple[str, Any]]:

@@ -27,7 +27,7 @@ def gate(
     follow: Follow = Stages.measure,
     execute: Execute | None = None,
 ) -> tuple[Comparison, dict[str, str]]:
-    """And short names of its points. `out`: a folder that gets every pair as soon as it is taken, and the verdict.
+    """And short names of its points. `out`: a folder that gets every pair as soon as it is taken.
 
     `follow` measures the stages, and may say how far it is.
     """

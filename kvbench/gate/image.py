@@ -9,8 +9,10 @@ from typing import Any
 
 from kvbench.gate.relocations import KINDS, Kind
 
-_SECTION_PER_FUNCTION = b"-ffunction-sections"  # kvb_build() names the flags; without it, calls inside a file are bare
+# Flags, as kvb_build() names them. Without the first, calls inside a file are bare.
+_SECTION_PER_FUNCTION, _ALIGNED = b"-ffunction-sections", b"-falign-functions=64"
 _LOADED, _CODE, _OF_THREAD = 0x2, 0x4, 0x400  # flags of a section
+_LINE = 64  # bytes that are fetched together
 _NOTHING = (0, 256)  # R_X86_64_NONE and R_AARCH64_NONE
 _IMMEDIATE = bytes((0x69, 0x81, 0xC7, 0xF7))  # x86 opcodes behind whose address four more bytes may stand
 
@@ -34,13 +36,16 @@ class Part:
     end: int
     code: bool
     content: bytearray  # addresses in it are zero
+    aligned: bool  # whether all functions of the library begin a line
     uses: list[Use] = field(default_factory=list)
 
     @property
     def label(self) -> str:
-        """The same in every library that has the part, wherever it lies. Static functions may share a name."""
+        """The same in every library that has the part, wherever it lies; but where a function begins within a line
+        makes its loops faster or slower, unless all begin one. Static functions may share a name."""
         content = self.content if self.name else self.content.rstrip(b"\0")  # behind a constant may be a gap
-        return f"{self.name}#{hashlib.sha256(content).hexdigest()[:16]}"
+        line = f"+{self.start % _LINE}" if self.code and not self.aligned else ""
+        return f"{self.name}{line}#{hashlib.sha256(content).hexdigest()[:16]}"
 
 
 def image_of(library: Path) -> "Image | None":
@@ -79,6 +84,7 @@ class Image:
 
     def __init__(self, elf: Any, known: dict[int, Kind]) -> None:
         self._known, self._sections = known, dict(_sections(elf))
+        self._aligned = any(_ALIGNED in section.content for section in self.constants)
         symbols = list(elf.get_section_by_name(".symtab").iter_symbols())
         relocations = [
             (section["sh_info"], relocation, symbols[relocation["r_info_sym"]])
@@ -113,7 +119,7 @@ class Image:
         for symbol in symbols:
             section = self._sections.get(symbol["st_shndx"])
             if section and symbol["st_size"] and _type(symbol) in ("STT_FUNC", "STT_OBJECT"):
-                yield _part(section, symbol.name, symbol["st_value"], symbol["st_value"] + symbol["st_size"])
+                yield self._part(section, symbol.name, symbol["st_value"], symbol["st_value"] + symbol["st_size"])
 
     def _constants(self, relocations: Iterable[tuple[int, Any, Any]]) -> Iterator[Part]:
         """What is used and has no size: from where it begins to where something else does."""
@@ -126,7 +132,11 @@ class Image:
         edges = {edge for part in self._parts.values() for edge in (part.start, part.end)} | used.keys()
         order = sorted(edges | {section.end for section in self._sections.values()})
         for place, section in used.items():
-            yield _part(section, "", place, order[bisect.bisect_right(order, place)])
+            yield self._part(section, "", place, order[bisect.bisect_right(order, place)])
+
+    def _part(self, section: _Section, name: str, start: int, end: int) -> Part:
+        content = section.content[start - section.start : end - section.start]
+        return Part(name, start, end, section.code, bytearray(content), self._aligned)
 
     # ---- uses ----------------------------------------------------------------------------------------------------
 
@@ -162,11 +172,6 @@ class Image:
         part.uses += [Use(at, name, target, offset) for target, offset in found.items()]
         if not found:
             part.uses.append(Use(at, name, f"at {first:#x}", 0))
-
-
-def _part(section: _Section, name: str, start: int, end: int) -> Part:
-    content = section.content[start - section.start : end - section.start]
-    return Part(name, start, end, section.code, bytearray(content))
 
 
 def _sections(elf: Any) -> Iterator[tuple[int, _Section]]:

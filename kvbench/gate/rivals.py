@@ -50,13 +50,11 @@ class Rivals:
 def rivals(base: Build, head: Build, asked: Asked, folder: Path) -> Rivals:
     """Both are copied into `folder`, where they must stay: one file would be one library, though it is opened twice."""
     paths = {side: _copied(build, folder / side, asked) for side, build in zip(SIDES, (base, head), strict=True)}
-    opened = {side: library_of(*map(str, files)) for side, files in paths.items()}
-    for side, library in opened.items():
-        _refuse_undriven(library, side)
+    opened = {side: _driven(side, *map(str, files)) for side, files in paths.items()}
     machine = describe()
-    found = expand(
-        find(asked.suite), Site(machine, available_memory(), asked.isa, library=opened["base"]), 0, asked.only
-    )
+    suite = find(asked.suite, opened["base"])
+    site = Site(machine, available_memory(), asked.isa, library=opened["base"])
+    found = expand(suite, site, only=asked.only)
     refuse_too_large(found)
     points, missing = _common(found.points, opened)
     if not points:
@@ -94,17 +92,20 @@ def _copied(build: Build, to: Path, asked: Asked) -> tuple[Path, str]:
     return to / _LIBRARY, str(shutil.copy(plugin, to / _PLUGIN)) if plugin else ""
 
 
-def _refuse_undriven(library: Library, side: str) -> None:
+def _driven(side: str, path: str, plugin: str) -> Library:
     """A build of another interface may lack what is asked of it here, or mean something else by it."""
     ones = np.ones((1, 1, 1, 16), dtype=np.float32)
     try:
+        library = library_of(path, plugin)
         with Cache(1, 16, 1, library=library) as cache:
             cache.bulk(ones, ones)
             right = np.allclose(cache.decode(ones[0]), 1.0)
     except (KvbenchError, AttributeError, TypeError) as error:  # the latter two are cffi's
-        raise NotComparable(f"{side} has another interface than this kvbench: {error}", _OLD) from None
+        why = error.args[0] if error.args else type(error).__name__
+        raise NotComparable(f"{side} has another interface than this kvbench: {why}", _OLD) from None
     if not right:
         raise NotComparable(f"{side} does not answer as its interface says", _OLD)
+    return library
 
 
 _OLD = "compare builds of a nearer version; or let each measure itself, and use kvbench compare"

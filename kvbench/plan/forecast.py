@@ -73,11 +73,11 @@ def refuse_too_large(sweep: Sweep) -> None:
 def _samples(point: Point | Probe, needs: Needs | None, seconds: float) -> float:
     """One of each program: the point, its twin in two forms and its core roof; or a store and two copies; or a probe.
 
-    A sample is one round over all slices at least.
+    A sample is one pass at least.
     """
     if needs is None:
         return seconds
-    walk = max(seconds, needs.footprint / READ)
+    walk = max(seconds, needs.walked / READ)
     return 3 * walk if stores(point) else 3 * walk + seconds
 
 

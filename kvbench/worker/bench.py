@@ -10,6 +10,7 @@ from kvbench.model import Point
 from kvbench.native import AHEAD, Part, Task, decode_task, probe_task, store_task
 from kvbench.plan import needs
 from kvbench.regime import dram_bytes, far_bytes, levels
+from kvbench.units import MIB
 from kvbench.worker.answers import Answers
 from kvbench.worker.loop import Program
 from kvbench.worker.owner import Owner
@@ -74,10 +75,14 @@ class Bench(Owner):
         return self._program(name, *self._over_layers("twin", **facts))
 
     def _copy(self, op: str) -> Program:
-        """Within as much of the slices as a pass over all of them stores, its sources included."""
-        size = min(self.room.slices.size, self.room.needs.footprint) // 128 * 64
-        to, source = self.room.arena.part(0, size), self.room.arena.part(size, size)
-        return self._program(op, self.probe(op, to=to, source=source, size=size))
+        """Within as much of the slices as a pass over each of them stores, its sources included; in pieces, as the
+        slices are, but of no less than a MiB: so that what threads lose by meeting is no part of it."""
+        half = min(self.room.slices.size, self.room.needs.footprint) // 2
+        pieces = max(1, min(self.room.layers, half // MIB))
+        size = half // pieces // 64 * 64
+        parts = [self.room.arena.part(place * size, size) for place in range(2 * pieces)]
+        pairs = zip(parts[:pieces], parts[pieces:], strict=True)
+        return self._program(op, *(self.probe(op, to=to, source=source, size=size) for to, source in pairs))
 
     def _program(self, name: str, *tasks: Task) -> Program:
         return Program(name, tasks, self.between, self._warm)

@@ -11,23 +11,25 @@ that where things come to lie in memory favours neither.
 """
 
 import random
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from kvbench.errors import NotComparable
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import SIDES, Job, Point, Record, Sample, Traffic
-from kvbench.native import Arena, Library, Team, library_of
+from kvbench.native import Arena, Library, Team
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
-from kvbench.worker.loop import Program, passes_for
+from kvbench.worker.loop import Program, Walk, passes_for
 from kvbench.worker.room import Room
 
 _STRIDES = ("row_bytes", "token_stride", "head_stride", "seq_stride", "plane_bytes", "scale_plane_bytes", "bytes")
-_TRIES = 3
 QUIET = 0.25  # of a sample's passes are faster than the one that is told: what stalls a few of them is no part of it
 
 
@@ -55,13 +57,17 @@ class Guest(Room):
 
 
 class Rivals:
-    """Both libraries, opened in an order that a coin decides."""
+    """Both libraries, made and opened in an order that a coin decides.
+
+    Each is opened from a copy of its own: a file lies at the same physical addresses in all processes, and what these do
+    to a side would be the same in all launches, as if it were the code's doing.
+    """
 
     def __init__(self, job: Job, coin: random.Random) -> None:
-        plan = job.plan
-        paths = {"base": (plan.library, plan.plugin), "head": (plan.against, plan.against_plugin)}
-        self._libraries = {side: library_of(*paths[side]) for side in coin.sample(SIDES, 2)}
         self._coin, self._job = coin, job
+        files = {"base": (job.plan.library, job.plan.plugin), "head": (job.plan.against, job.plan.against_plugin)}
+        with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:  # what is open stays, though its name goes
+            self._libraries = {side: _opened(Path(folder, side), *files[side]) for side in coin.sample(SIDES, 2)}
 
     def visit(self, point: Point, host: Room, answers: Answers, watch: Callable[[], Disturbed]) -> Record:
         with ExitStack() as owned:
@@ -86,54 +92,44 @@ class Rivals:
 
     def _pairs(self, benches: Mapping[str, Bench], third: Bench, watch: Callable[[], Disturbed]) -> Iterator[Sample]:
         """Both sides do as many passes as base needs for the time of a sample."""
-        plan, seen, at = self._job.plan, watch(), 0
+        plan, seen, walk = self._job.plan, watch(), Walk()
         known = self._job.passes.get(third.point.name, {})
-        turns = {side: _Turns(bench.team, bench.own) for side, bench in benches.items()}
-        watcher = _Turns(third.team, third.plainest)
-        passes = known.get("base") or turns["base"].passes(plan.seconds)
-        watched = known.get("beside_base") or watcher.passes(plan.seconds / 2)
+        own = known.get("base") or passes_for(benches["base"].team, benches["base"].own, plan.seconds)
+        watched = known.get("beside_base") or passes_for(third.team, third.plainest, plan.seconds / 2)
         for number in range(plan.samples):
             taken = []
             for side in self._coin.sample(SIDES, 2):
-                taken.append(turns[side].sample(side, number, at, passes))
-                taken.append(watcher.sample(f"beside_{side}", number, at := at + passes, watched))
-                at += watched
+                bench = benches[side]
+                taken.append(_sample(bench.team, replace(bench.own, name=side), walk, number, own))
+                beside = replace(third.plainest, name=f"beside_{side}")
+                taken.append(_sample(third.team, beside, walk, number, watched))
             then, seen = seen, watch()
             disturbed = seen.since(then)
             yield from (replace(each, steal=disturbed.steal, throttled=disturbed.throttled) for each in taken)
 
 
-class _Turns:
-    """A program in short samples, each of which goes on where the one before it ended, whoever took that: so the next
-    slice is always the one that was walked longest ago."""
+def _opened(folder: Path, library: str, plugin: str) -> Library:
+    folder.mkdir()
+    copies = [shutil.copy(path, folder) for path in (library, Path(library).with_name("abi.h"), plugin) if path]
+    return Library(copies[0], plugin=copies[2] if plugin else None)
 
-    def __init__(self, team: Team, program: Program) -> None:
-        self._team, self._program = team, program
 
-    def passes(self, seconds: float) -> int:
-        """All launches will do so many: what stalled one try must not decide it."""
-        most = max(passes_for(self._team, self._program, seconds) for _ in range(_TRIES))
-        if (slices := len(self._program.tasks)) == 1:
-            return most
-        taken = min(self._team.run(*self._program.tasks, passes=slices).seconds for _ in range(_TRIES))
-        return max(1, round(seconds / taken * slices))
-
-    def sample(self, name: str, number: int, at: int, passes: int) -> Sample:
-        """From slice `at` on. What wakes the threads is the pass over the slice before it, which does not count."""
-        tasks = self._program.tasks
-        order = (tasks[(at + turn) % len(tasks)] for turn in range(-1, min(passes, len(tasks) - 1)))
-        times = self._team.run(*order, passes=passes + 1, between=self._program.between)
-        counted = sorted(times.pass_seconds[1:])
-        return Sample(
-            program=name,
-            round=number,
-            passes=passes,
-            seconds=sum(counted),
-            pass_seconds=(counted[int(QUIET * passes)],),
-            skew=max(times.thread_seconds) * len(times.thread_seconds) / sum(times.thread_seconds) - 1.0,
-            switches=times.switches,
-            faults=times.faults,
-        )
+def _sample(team: Team, program: Program, walk: Walk, number: int, passes: int) -> Sample:
+    """What wakes the threads is a pass over the slice before, which does not count."""
+    before, tasks = walk.on(program, passes)
+    order = tasks if len(program.tasks) == 1 else (before, *tasks)[: len(program.tasks)]
+    times = team.run(*order, passes=passes + 1, between=program.between)
+    counted = sorted(times.pass_seconds[1:])
+    return Sample(
+        program=program.name,
+        round=number,
+        passes=passes,
+        seconds=sum(counted),
+        pass_seconds=(counted[int(QUIET * passes)],),
+        skew=max(times.thread_seconds) * len(times.thread_seconds) / sum(times.thread_seconds) - 1.0,
+        switches=times.switches,
+        faults=times.faults,
+    )
 
 
 def _known(point: Point, library: Library) -> Point:

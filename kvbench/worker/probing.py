@@ -13,7 +13,7 @@ from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program, rounds
 from kvbench.worker.owner import Owner
 
-PASS_BYTES = 64 * MIB  # of each thread, so that meeting at the end of a pass costs next to nothing
+PASS_BYTES = 16 * MIB  # of each thread, so that meeting at the end of a pass costs next to nothing
 LOADS = 1 << 18  # of a pass of latency
 ROUNDS = 100_000  # of a pass of flops
 ADDITIONS = 1 << 20  # of a pass of clock

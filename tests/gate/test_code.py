@@ -156,7 +156,7 @@ TASK = """\
 extern void kvb_flash(float *), kvb_twopass(float *);
 static void (*const variants[])(float *) = {kvb_flash, kvb_twopass};
 static int calls;
-const char *kvb_build(void) { return "-ffunction-sections"; }
+const char *kvb_build(void) { return "-ffunction-sections -falign-functions=64"; }
 void kvb_task_decode(int variant, float *to) { calls++; variants[variant](to); }
 """
 FLASH = """\
@@ -252,6 +252,13 @@ def test_places_do_not_count(small):
     plain = small.link()
     for order in ("choose tier twopass flash task", "tier task choose flash twopass"):
         assert changed(plain, small.link(order)) == set()
+
+
+def test_places_within_a_line_do(small):
+    """Where a library does not say that its functions are aligned: what the linker moves may not be as fast."""
+    loose = {"task": (" -falign-functions=64", "")}
+    plain, other = small.link(**loose), small.link("choose tier twopass flash task", **loose)
+    assert changed(plain, other)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_efficiency_is_as_made(tmp_path):
         ('{"launch":[],"point":"POINT","samples":[]}', "line 2"),
         ('{"launch":5,"point":"POINT"}', "samples"),
         ('{"launch":5,"point":"POINT","samples":[{"program":"point"}]}', "seconds"),
-        ('{"launch":5,"point":"POINT","samples":[{"program":"point","round":0,"seconds":NaN,"passes":1}]}', "nan"),
+        ('{"launch":5,"point":"POINT","samples":[{"program":"point","round":0,"seconds":NaN,"passes":1}]}', "line 2"),
         ('{"launch":5,"point":"POINT","samples":[{"program":"point","round":0,"seconds":1.0,"passes":0}]}', "0 passes"),
         ('{"launch":5,"point":"POINT","samples":[{"program":"point","round":0,"seconds":1.0,"passes":1}]}', "traffic"),
     ],

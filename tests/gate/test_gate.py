@@ -1,0 +1,249 @@
+"""A gate from two libraries to its verdict; most of them played, so that nothing is really measured."""
+
+import csv
+import json
+import shutil
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from kvbench.errors import Exit, NotComparable, Unwritable
+from kvbench.gate import Asked, Build, gate
+from kvbench.gate.stages import Stages, pairs
+from kvbench.model import Record
+from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
+from kvbench.native import library_path
+from tests.faulty import build_plugin
+from tests.made_duels import MACHINE, POINTS, player
+from tests.test_cli import call
+
+INSTALLED = library_path()
+SIDES = [Build(f"build {name}", INSTALLED, INSTALLED.with_name("abi.h"), name) for name in "ab"]
+SLOW = "decode.flash.head.i8"
+
+
+def slower(share, pattern=SLOW):
+    return lambda point, side: 1 + share if side == "head" and point.name.startswith(pattern) else 1.0
+
+
+SAME = slower(0.0)
+
+
+def played(ratio=SAME, seed=1, out=None, budget=240.0, sides=SIDES, execute=None, **asked):
+    execute = execute or player(ratio)
+    return gate(*sides, Asked(seed=seed, **asked), budget, out, execute=execute)[0]
+
+
+def words(found, pattern=""):
+    return {row.verdict for row in found.points if row.name.startswith(pattern)}
+
+
+def test_one_build_against_itself_is_the_same():
+    found = played()
+    assert found.verdict == EQUIVALENT and words(found) == {EQUIVALENT}
+    assert (found.base, found.head, found.command) == ("build a", "build b", "gate")
+    assert not found.missing
+    notes = " ".join(found.notes)
+    assert "seed 1" in notes and "confirm" not in notes.replace("confirmed", "")
+
+
+def test_a_slower_kernel_is_a_regression_and_no_other_is():
+    found = played(slower(0.1))
+    assert found.verdict == REGRESSION
+    assert words(found, SLOW) == {REGRESSION}
+    assert {row.verdict for row in found.points if not row.name.startswith(SLOW)} == {EQUIVALENT}
+    (row, *_) = found.points
+    assert row.effect == pytest.approx(0.1, abs=0.01) and 0.09 < row.low < row.effect < row.high < 0.11
+    assert row.head_gbps < row.base_gbps and "12 fresh launches" in row.note
+
+
+def test_a_faster_kernel_is_an_improvement():
+    found = played(slower(-0.1, "decode."))
+    assert found.verdict == IMPROVEMENT and words(found, "decode.") == {IMPROVEMENT}
+
+
+def test_what_hits_the_witness_too_is_the_machine_s():
+    found = played(execute=player(slower(0.1), beside=slower(0.1)))
+    assert found.verdict == CONTAMINATED and words(found, SLOW) == {CONTAMINATED}
+
+
+def test_short_names_are_given(tmp_path):
+    found, names = gate(*SIDES, Asked(seed=1), 240.0, None, execute=player())
+    assert names.keys() == {row.name for row in found.points}
+    assert max(map(len, names.values())) < 46
+
+
+def test_the_same_file_is_not_measured():
+    def refuse(job):
+        raise AssertionError("there is nothing to measure")
+
+    one = [replace(side, digest="one") for side in SIDES]
+    found = played(sides=one, execute=refuse)
+    assert found.verdict == EQUIVALENT and not found.points
+    assert "not measured" in " ".join(found.notes)
+    assert played(sides=one, every=True).points
+
+
+def test_kernels_of_the_same_code_are_controls(monkeypatch):
+    """All but the flash kernels of i8 are known to be the same: three of them are measured all the same."""
+    alike = {False: "one", True: "other"}
+    monkeypatch.setattr(
+        "kvbench.gate.rivals.digests",
+        lambda path, kernels, sides=[]: (
+            sides.append(1),
+            {k.id: alike[len(sides) % 2 == 1 and k.id.startswith("decode.flash") and k.dtype == "i8"] for k in kernels},
+        )[1],
+    )
+    found = played(slower(0.1))
+    assert found.verdict == REGRESSION
+    others = {row.name for row in found.points if not row.name.startswith("decode.flash")} | {
+        row.name for row in found.points if ".i8." not in row.name
+    }
+    assert len(others) == 3 and "not measured" in " ".join(found.notes)
+    drifting = played(slower(0.1, ""))  # all of it, the controls too
+    assert drifting.verdict == CONTAMINATED and "controls alarmed" in " ".join(drifting.notes)
+
+
+def test_what_fails_is_told():
+    def execute(job):
+        for record in player()(job):
+            broken = record.point.name.startswith(SLOW)
+            yield replace(record, samples=(), error="decode.flash is off by 7") if broken else record
+
+    found = played(execute=execute)
+    assert words(found, SLOW) == {NOT_COMPARABLE} and found.verdict == INCONCLUSIVE
+    assert found.missing and all("is off by 7" in line for line in found.missing)
+
+
+def test_every_pair_is_kept(tmp_path):
+    played(slower(0.1), out=tmp_path / "new")
+    with (tmp_path / "new" / "pairs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["stage"] for row in rows} == {"screen", "confirm"}
+    assert {int(row["launch"]) for row in rows if row["stage"] == "confirm"} == set(range(12, 24))
+    slow = [float(row["head_s"]) / float(row["base_s"]) for row in rows if row["point"].startswith(SLOW)]
+    assert sum(slow) / len(slow) == pytest.approx(1.1, abs=0.01)
+
+
+def test_pairs_need_a_place(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unwritable, match="cannot write"):
+        played(out=tmp_path / "file")
+
+
+def test_more_time_is_more_pairs():
+    plan = replace(_plan(), launches=12, samples=16, seconds=0.002)
+    few, many = pairs(plan, 60.0), pairs(plan, 240.0)
+    assert 6 <= few < many == 16
+    assert pairs(plan, 1.0) == 6
+    assert pairs(replace(plan, points=()), 60.0) == 16
+
+
+def _plan():
+    from kvbench.model import Plan
+
+    return Plan(POINTS, 12, 16, 0.002, 1)
+
+
+def test_what_is_not_clear_is_measured_again_while_there_is_time():
+    calm, stormy = player(noise=0.001), player(noise=0.3)
+
+    def execute(job):
+        noisy = {point.name for point in POINTS[:3]}
+        by_name = {r.point.name: r for r in calm(job)} | {r.point.name: r for r in stormy(job) if r.point.name in noisy}
+        return iter(by_name.values())
+
+    for budget, stages in ((240.0, ["screen", "extend"]), (0.001, ["screen"])):
+        measured = Stages(_plan(), (), MACHINE, budget, execute)
+        seen = list(measured.measure())
+        assert list(dict.fromkeys(stage for stage, _ in seen)) == stages
+        assert measured.visits == len(seen)
+    again = {record.point.name for stage, record in seen if stage == "extend"}
+    assert not again or again >= {point.name for point in POINTS[:3]}
+
+
+def test_launches_are_numbered_on_and_have_coins_of_their_own():
+    jobs = []
+
+    def execute(job):
+        jobs.append(job)
+        return player(slower(0.2, POINTS[0].name))(job)
+
+    measured = Stages(_plan(), (), MACHINE, 240.0, execute)
+    launches = [record.launch for stage, record in measured.measure() if stage == "confirm"]
+    assert set(launches) == set(range(12, 24))
+    coins = {(job.plan.seed, job.launch) for job in jobs}
+    assert len(coins) == len(jobs)
+
+
+def test_another_interface_is_no_comparison(tmp_path):
+    """A library that knows nothing of one of the fields that are set."""
+    header = INSTALLED.with_name("abi.h").read_text()
+    (tmp_path / "abi.h").write_text(header.replace("int32_t head_major;", "int32_t by_head;"))
+    odd = replace(SIDES[1], interface=tmp_path / "abi.h")
+    with pytest.raises(NotComparable, match="built from another abi.h"):
+        played(sides=[SIDES[0], odd])
+
+
+def test_a_plug_in_can_be_a_side(tmp_path):
+    """Two builds of the documented one: the installed library's own kernels are the same under both."""
+    one = '-DLISTED={"decode", "right", "head", "f32", ISA, "for tests", 1, right}'
+    paths = [build_plugin(tmp_path / f"{name}.so", one) for name in "ab"]
+    sides = [replace(side, library=path) for side, path in zip(SIDES, paths, strict=True)]
+    found = played(slower(0.1, "decode.right"), sides=sides)
+    assert words(found, "decode.right") == {REGRESSION}
+    assert found.verdict == REGRESSION and len(words(found, "decode.flash")) == 1
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sides(tmp_path):
+    """Options that name two files that differ, of one library."""
+    paths = []
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        shutil.copy(INSTALLED.with_name("abi.h"), tmp_path / name)
+        paths.append(shutil.copy(INSTALLED, tmp_path / name / "libkvbench.so"))
+        paths[-1].open("ab").write(name.encode())
+    return ["--base", str(paths[0]), "--head", str(paths[1]), "--seed", "1"]
+
+
+@pytest.mark.parametrize(
+    ("execute", "code", "word"),
+    [
+        (player(), Exit.FINE, EQUIVALENT),
+        (player(slower(-0.1, "")), Exit.FINE, IMPROVEMENT),
+        (player(slower(0.1)), Exit.FAILED, REGRESSION),
+        (player(noise=0.5), Exit.UNCLEAR, INCONCLUSIVE),
+    ],
+)
+def test_the_exit_code_says_the_verdict(monkeypatch, capsys, sides, execute, code, word):
+    monkeypatch.setattr("kvbench.runner.launch", execute)
+    assert call("gate", *sides, "--json") == code
+    assert json.loads(capsys.readouterr().out)["verdict"] == word
+
+
+def test_text_says_what_would_have_been_seen(monkeypatch, capsys, sides):
+    monkeypatch.setattr("kvbench.runner.launch", player(noise=0.5))
+    assert call("gate", *sides) == Exit.UNCLEAR
+    said = capsys.readouterr().out
+    assert said.startswith(INCONCLUSIVE) and "would have been seen" in said
+
+
+def test_errors_are_an_exit_code_of_their_own(monkeypatch, capsys, sides):
+    def execute(job):
+        yield from (Record(job.launch, point, (), {}, {}, error="off by 7") for point in job.points)
+
+    monkeypatch.setattr("kvbench.runner.launch", execute)
+    assert call("gate", *sides) == Exit.ERRORS
+    assert "off by 7" in capsys.readouterr().out
+
+
+def test_exports_are_those_of_compare(monkeypatch, sides, tmp_path):
+    monkeypatch.setattr("kvbench.runner.launch", player(slower(0.1)))
+    assert call("gate", *sides, "--export", f"junit={tmp_path}/gate.xml") == Exit.FAILED
+    cases = {case.get("name"): case for case in ElementTree.parse(tmp_path / "gate.xml").iter("testcase")}
+    assert {name.startswith(SLOW) for name, case in cases.items() if case.find("failure") is not None} >= {True}

@@ -1,0 +1,189 @@
+"""Visits by two libraries: both walk the same memory, in an order that coins decide, and both must be right."""
+
+import os
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from kvbench.machine import describe
+from kvbench.model import SIDES, Job, Record, Times
+from kvbench.native import default_library, library_path
+from kvbench.plan import Site, expand
+from kvbench.suite import load
+from kvbench.worker import duel, loop
+from kvbench.worker.launch import launch
+from tests.faulty import build
+
+CPU = min(os.sched_getaffinity(0))
+PAIRS = 12
+SUITE = f"""
+question = "Which is faster?"
+sample_time = 0.0001
+[axes]
+q_heads = 4
+kv_heads = 2
+head_dim = 24
+context = 96
+threads = 1
+cpus = "{CPU}"
+pages = "base"
+dtype = ["f16", "i8"]
+
+[[grid]]
+layout = "all"
+residency = "hot"
+
+[[grid]]
+variant = ["flash", "twopass"]
+layers = 5
+
+[[grid]]
+residency = "evicted"
+dtype = "f16"
+
+[[grid]]
+op = ["append", "bulk"]
+layers = 3
+"""
+PROGRAMS = {*SIDES, *(f"beside_{side}" for side in SIDES)}
+
+
+def copy(folder):
+    """A library of its own: one file is one library, however often it is opened."""
+    folder.mkdir()
+    shutil.copy(library_path().with_name("abi.h"), folder)
+    return shutil.copy(library_path(), folder)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("duel")
+    (folder / "x.toml").write_text(SUITE)
+    sweep = expand(load(folder / "x.toml"), Site(describe(), 1 << 40))
+    paths = [str(copy(folder / side)) for side in SIDES]
+    plan = replace(sweep.plan, points=sweep.points, samples=PAIRS, library=paths[0], against=paths[1])
+    return folder, plan
+
+
+def records(plan, folder, number=0, passes=None):
+    job = Job(plan, number, 0, plan.points, passes or {}, str(folder))
+    return [found for found in launch(default_library(), job) if isinstance(found, Record)]
+
+
+@pytest.fixture(scope="module")
+def fought(place):
+    folder, plan = place
+    return records(plan, folder)
+
+
+def order(record):
+    """Which side came first, pair by pair."""
+    first = {}
+    for sample in record.samples:
+        first.setdefault(sample.round, sample.program)
+    return [first[number] for number in range(PAIRS)]
+
+
+def test_both_sides_are_right_and_have_witnesses(fought, place):
+    assert {record.point for record in fought} == set(place[1].points)
+    for record in fought:
+        assert not record.error, record.error
+        assert {sample.program for sample in record.samples} == PROGRAMS == record.traffic.keys()
+        assert len(record.samples) == 4 * PAIRS
+        assert record.traffic["base"] == record.traffic["head"]
+
+
+def test_a_witness_follows_the_side_that_it_is_beside(fought):
+    for record in fought:
+        names = [sample.program for sample in record.samples]
+        assert names[1::2] == [f"beside_{name}" for name in names[::2]]
+
+
+def test_coins_decide_who_is_first(fought, place):
+    firsts = [side for record in fought for side in order(record)]
+    assert 0.3 < firsts.count("base") / len(firsts) < 0.7
+    folder, plan = place
+    one = replace(plan, points=plan.points[:2])
+    again, same, other = (records(replace(one, seed=seed), folder, number) for seed, number in ((1, 0), (1, 0), (1, 1)))
+    assert [order(r) for r in again] == [order(r) for r in same] != [order(r) for r in other]
+
+
+def test_both_sides_do_as_much(fought):
+    for record in fought:
+        passes = {name: {s.passes for s in record.samples if s.program == name} for name in PROGRAMS}
+        assert passes["base"] == passes["head"] and len(passes["base"]) == 1
+        assert passes["beside_base"] == passes["beside_head"]
+
+
+def test_a_sample_is_worth_its_lower_quartile():
+    """A quarter of the passes is faster, and the first does not count."""
+
+    class Team:
+        def run(self, *tasks, passes, between):
+            return Times(19.0, (9.0, 4.0, 1.0, 3.0, 2.0), (1.0, 3.0), (), 7, 0)
+
+    found = duel._sample(Team(), loop.Program("head", ("x",)), loop.Walk(), 5, 4)
+    assert (found.program, found.round, found.passes, found.seconds) == ("head", 5, 4, 10.0)
+    assert found.pass_seconds == (2.0,) and found.switches == 7 and found.skew == pytest.approx(0.5)
+
+
+def test_passes_that_are_known_are_taken_over(place):
+    folder, plan = place
+    point = plan.points[0]
+    (record,) = records(replace(plan, points=(point,)), folder, passes={point.name: {"base": 7, "beside_base": 3}})
+    counts = {sample.program: sample.passes for sample in record.samples}
+    assert counts == {"base": 7, "head": 7, "beside_base": 3, "beside_head": 3}
+
+
+def test_samples_walk_the_slices_on():
+    """Slice by slice, whoever walks; the pass that does not count is over the one before."""
+    walked = []
+
+    class Team:
+        def run(self, *tasks, passes, between):
+            walked.append([tasks[number % len(tasks)] for number in range(passes)])
+            times = (0.5, *([1.0] * (passes - 1)))
+            return Times(sum(times), times, (1.0,), (), 0, 0)
+
+    walk, five, one = loop.Walk(), loop.Program("point", tuple("abcde")), loop.Program("point", ("x",))
+    assert duel._sample(Team(), five, walk, 0, 2).pass_seconds == (1.0,)
+    duel._sample(Team(), five, walk, 0, 2)
+    duel._sample(Team(), five, walk, 1, 7)
+    duel._sample(Team(), one, walk, 1, 3)
+    duel._sample(Team(), five, walk, 2, 1)
+    assert walked == [list("eab"), list("bcd"), list("deabcdea"), list("xxxx"), list("ab")]
+
+
+@pytest.fixture(scope="module")
+def lying(place):
+    folder = place[0] / "lying"
+    folder.mkdir()
+    return str(build(folder))
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_side_that_answers_wrongly_is_an_error(place, lying, side):
+    """The faulty library's i8 is off by one."""
+    folder, plan = place
+    points = tuple(
+        point for point in plan.points if (point.op, point.variant, point.dtype) == ("decode", "flash", "i8")
+    )
+    which = {"base": "library", "head": "against"}[side]
+    found = records(replace(plan, points=points[:1], **{which: lying}), folder)
+    assert "is off by 1" in found[0].error and not found[0].samples
+
+
+def test_memory_that_head_sees_otherwise_is_no_comparison(place, monkeypatch):
+    folder, plan = place
+    real = duel.Guest._cache_facts
+    monkeypatch.setattr(duel.Guest, "_cache_facts", lambda self: real(self) | {"scale": "f16"})
+    point = next(p for p in plan.points if (p.op, p.dtype, p.residency) == ("decode", "i8", "hot"))
+    (record,) = records(replace(plan, points=(point,)), folder)
+    assert "lays a" in record.error and "scale_plane_bytes" in record.error
+
+
+def test_a_variant_that_the_installed_library_lacks_has_a_witness_too(place):
+    point = next(p for p in place[1].points if p.op == "decode")
+    assert duel._known(replace(point, variant="unheard_of"), default_library()).variant == "flash"
+    assert duel._known(point, default_library()) is point
