@@ -150,8 +150,9 @@ def _notes(course: Course, alarms: Sequence[str], points: Sequence[Judged]) -> I
     own = [row.members[0] for row in course.screen.points]
     yield (
         "the effect is the share of base's time by which head takes longer, both measured in turn in one process on the "
-        f"same memory; half of the pairs of a launch lie as {median(duel.noise for duel in own):.1%} of noise makes them "
-        f"(median of points), {sum(duel.dropped for duel in own) / len(own):.0%} of the pairs were disturbed and left out"
+        f"same memory; a pair's noise is {median(duel.noise for duel in own):.1%} (standard deviation, from the middle half "
+        f"of a launch's pairs; median of points); {sum(duel.dropped for duel in own) / len(own):.0%} of the pairs were "
+        "disturbed and are left out"
     )
     yield (
         f"tested by launches: exact signed ranks; candidates by Benjamini-Hochberg (q) at {LIMITS.screen:.0%}, confirmed "
