@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from kvbench.analysis.paired.series import pairs
 from kvbench.errors import Unwritable
 from kvbench.model import Record, Sample
 
@@ -46,11 +47,8 @@ class Pairs:
     def add(self, stage: str, record: Record) -> None:
         if not self._file:
             return
-        pairs: dict[int, dict[str, Sample]] = {}
-        for sample in record.samples:
-            pairs.setdefault(sample.round, {})[sample.program] = sample
-        for number, pair in pairs.items():
-            self._rows.writerow((stage, record.launch, record.point.name, number, *_facts(pair)))
+        for pair in pairs(record):
+            self._rows.writerow((stage, record.launch, record.point.name, pair["base"].round, *_facts(pair)))
         self._file.flush()
 
 

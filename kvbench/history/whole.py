@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from kvbench.analysis.columns import POINT, facts, table
-from kvbench.analysis.names import short_names
+from kvbench.analysis.names import names as short_names
 from kvbench.analysis.trend import Accepted, Past, Ran, Series, Trend, trends
 from kvbench.errors import BadArgument
 from kvbench.history.accepted import accepted
@@ -87,8 +86,7 @@ def _ran(row: RunRow) -> Ran:
 
 
 def _short(index: Index, names: Iterable[str]) -> dict[str, str]:
-    known = table((facts(point(each)) for each in index.points(names).values()), POINT)
-    return dict(zip(known["name"], short_names(known), strict=True)) if len(known) else {}
+    return short_names(point(each) for each in index.points(names).values())
 
 
 def place(root: Path, run: Path, tell: _Tell) -> tuple[Path, str]:

@@ -14,7 +14,7 @@ import numpy as np
 from kvbench.analysis.paired.limits import LIMITS
 from kvbench.model import SIDES, Point, Record, Sample
 
-_Pair = dict[str, Sample]  # by program
+Pair = dict[str, Sample]  # by program
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,15 @@ def duels(records: Iterable[Record]) -> list[Duel]:
 
 def _usual(records: Iterable[Record]) -> float:
     """Involuntary switches of a pair, as most of a run have them: waking threads cost some on any machine."""
-    counts = [_switches(pair) for record in records for pair in _pairs(record)]
+    counts = [_switches(pair) for record in records for pair in pairs(record)]
     return float(np.quantile(counts, LIMITS.usual)) if counts else 0.0
 
 
 def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
     if fault := _fault(records):
         return Duel(point, {}, {}, (math.nan, math.nan), 0.0, 0.0, math.nan, 0.0, fault=fault)
-    kept = {record.launch: [p for p in _pairs(record) if _undisturbed(p, usual)] for record in records}
-    planned = {record.launch: sum(1 for _ in _pairs(record)) for record in records}
+    kept = {record.launch: [p for p in pairs(record) if _undisturbed(p, usual)] for record in records}
+    planned = {record.launch: sum(1 for _ in pairs(record)) for record in records}
     counted = {n: own for n, own in kept.items() if own and len(own) >= LIMITS.least_pairs * planned[n]}
     dropped = 1 - sum(map(len, kept.values())) / sum(planned.values())
     values = {n: [_over(pair, *SIDES) for pair in own] for n, own in counted.items()}
@@ -77,18 +77,19 @@ def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
 _BESIDE = tuple(f"beside_{side}" for side in SIDES)
 
 
-def _pairs(record: Record) -> Iterator[_Pair]:
-    rounds: dict[int, _Pair] = {}
+def pairs(record: Record) -> Iterator[Pair]:
+    """Those that are whole, in the order in which they were taken."""
+    rounds: dict[int, Pair] = {}
     for sample in record.samples:
         rounds.setdefault(sample.round, {})[sample.program] = sample
     return (pair for pair in rounds.values() if pair.keys() >= {*SIDES, *_BESIDE})
 
 
-def _switches(pair: _Pair) -> int:
+def _switches(pair: Pair) -> int:
     return sum(sample.switches for sample in pair.values())
 
 
-def _undisturbed(pair: _Pair, usual: float) -> bool:
+def _undisturbed(pair: Pair, usual: float) -> bool:
     stopped = any(sample.steal or sample.throttled for sample in pair.values())
     return not stopped and _switches(pair) <= usual
 
@@ -98,11 +99,11 @@ def _time(sample: Sample) -> float:
     return sample.pass_seconds[0]
 
 
-def _over(pair: _Pair, base: str, head: str) -> float:
+def _over(pair: Pair, base: str, head: str) -> float:
     return math.log(_time(pair[head]) / _time(pair[base]))
 
 
-def _seconds(launches: Iterable[Sequence[_Pair]], side: str) -> float:
+def _seconds(launches: Iterable[Sequence[Pair]], side: str) -> float:
     found = [median(_time(pair[side]) for pair in own) for own in launches]
     return median(found) if found else math.nan
 
@@ -114,7 +115,7 @@ def _noise(launches: Iterable[Sequence[float]]) -> float:
 
 
 def _fault(records: Sequence[Record]) -> str:
-    if bad := [record for record in records if record.error or not any(_pairs(record))]:
+    if bad := [record for record in records if record.error or not any(pairs(record))]:
         return f"failed in {len(bad)} of {len(records)} launches: {bad[0].error or 'no pair was taken'}"
     base, head = (records[0].traffic[side].compulsory for side in SIDES)
     return f"a pass moves {base:.0f} compulsory bytes in base and {head:.0f} in head" if base != head else ""
