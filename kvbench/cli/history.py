@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._put import put
 from kvbench.errors import BadArgument, Exit
 
 _FORMS = ("csv", "otava-csv", "otava-yaml")
@@ -112,18 +113,11 @@ def accept(point: str, run: str, reason: str, who: str | None, root: Path) -> No
 def export(root: Path, machine: str | None, pattern: str | None, form: str, out: Path | None) -> None:
     """All results as one table, for other tools."""
     from kvbench.history import exported
-    from kvbench.store import write_text
-    from kvbench.store.files import writing
 
     text, note = exported(_history(root).only(pattern, machine), form)
     if note:
         click.echo(note, err=True)
-    if out is None:
-        click.echo(text, nl=False)
-        return
-    with writing(out, "then export again"):
-        write_text(out, text)
-    click.echo(f"{form}: {out}", err=True)
+    put(text, out, form, "then export again")
 
 
 def _history(root: Path, rebuild: bool = False) -> Any:

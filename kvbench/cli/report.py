@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._put import put
 from kvbench.errors import BadArgument
 
 _TEXTS = ("md", "json", "csv")
@@ -34,7 +35,7 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
         raise BadArgument("--out: several runs need a folder for their pages", "name one: -o report")
     studies = [_study(path, hide) for path in runs]
     if form in _TEXTS:
-        _tell(_text(studies, form), out)
+        put(_text(studies, form), out, "report", "then call kvbench report again")
     else:
         from kvbench.report.write import BESIDE
 
@@ -64,18 +65,6 @@ def _text(studies: list[Any], form: str) -> str:
         return points([found for found, _ in studies])
     facts = [plain(found, manifest) for found, manifest in studies]
     return json.dumps(facts[0] if len(facts) == 1 else {"version": 1, "runs": facts}) + "\n"
-
-
-def _tell(text: str, out: Path | None) -> None:
-    from kvbench.store import write_text
-    from kvbench.store.files import writing
-
-    if out is None:
-        click.echo(text, nl=False)
-        return
-    with writing(out, "then call kvbench report again"):
-        write_text(out, text)
-    click.echo(f"report: {out}", err=True)
 
 
 def _draw(studies: list[Any], out: Path) -> None:
