@@ -9,7 +9,7 @@ contaminated one build beside another program that reads memory, on and off at r
 
 Every run is one line of runs.csv in that folder. Runs that are there are not repeated, so that the exercises can be
 spread over as many evenings as they need; the next one is of the exercise that lacks most. With --truth, truth.csv says
-how much slower each slowdown makes the points that it hits.
+how much slower each slowdown makes the points that it hits, and slowed.csv what each run said of these.
 """
 
 import argparse
@@ -40,6 +40,8 @@ COLUMNS = (
     "equivalent", "largest", "median_detectable", "noise", "disturbed", "launches", "confirmed_launches", "seconds",
     "injected_found", "others_found",
 )  # fmt: skip
+SLOWED = ("case", "number", "point", "verdict", "of_family", "effect", "low", "high", "detectable")
+SIZES = ((0.08, 1.0), (0.04, 0.08), (0.02, 0.04))  # of true slowdowns, to say how many of them are found
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +99,18 @@ def main() -> None:
     table = asked.folder / "runs.csv"
     end = time.monotonic() + 60 * asked.minutes
     while time.monotonic() < end and (todo := _next(_read(table), asked.exercise)):
-        row = _run(*todo)
-        _append(table, row)
+        row, slowed = _run(*todo)
+        _append(asked.folder / "slowed.csv", SLOWED, *slowed)
+        _append(table, COLUMNS, row)
         print(
             ", ".join(f"{name} {row[name]}" for name in ("exercise", "case", "number", "verdict", "seconds")),
             flush=True,
         )
-    print("\n".join(summary(_read(table))))
+    print(
+        "\n".join(
+            (*summary(_read(table)), *power(*(_read(asked.folder / f"{name}.csv") for name in ("slowed", "truth"))))
+        )
+    )
 
 
 def truth(folder: Path) -> None:
@@ -141,6 +148,28 @@ def summary(rows: list[dict[str, str]]) -> Iterator[str]:
         yield said
 
 
+def power(slowed: list[dict[str, str]], truth: list[dict[str, str]]) -> Iterator[str]:
+    """Of points that are slower by so much, by what was measured of them apart, how many were found: as points, or as one
+    of a family."""
+    own: dict[tuple[str, str], list[float]] = {}
+    for row in truth:
+        own.setdefault((row["case"], row["point"]), []).append(float(row["effect"]))
+    effects = {name: float(np.median(found)) for name, found in own.items()}
+    for least, most in SIZES:
+        hit = [row for row in slowed if least <= effects.get((row["case"], row["point"]), 0.0) < most]
+        if not hit:
+            continue
+        found = sum("REGRESSION" in (row["verdict"], row["of_family"]) for row in hit)
+        alone = sum(row["verdict"] == "REGRESSION" for row in hit)
+        cases = {(row["case"], row["number"]) for row in hit}
+        red = {(row["case"], row["number"]) for row in hit if "REGRESSION" in (row["verdict"], row["of_family"])}
+        seen = np.median([float(row["detectable"]) for row in hit if row["detectable"]])
+        yield (
+            f"points slower by {least:.0%} to {most:.0%}: {found} of {len(hit)} found, {alone} by themselves; something in "
+            f"{len(red)} of {len(cases)} runs; detectable, as it said: {seen:.1%}"
+        )
+
+
 def _bound(seen: int, runs: int) -> float:
     """Clopper and Pearson's upper one."""
     from scipy.stats import beta
@@ -158,13 +187,13 @@ def _read(table: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _append(table: Path, row: dict[str, object]) -> None:
+def _append(table: Path, columns: tuple[str, ...], *rows: dict[str, object]) -> None:
     fresh = not table.exists()
     with table.open("a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, columns)
         if fresh:
             writer.writeheader()
-        writer.writerow(row)
+        writer.writerows(rows)
 
 
 def _next(rows: list[dict[str, str]], names: list[str] | None) -> tuple[Exercise, int] | None:
@@ -178,8 +207,10 @@ def _next(rows: list[dict[str, str]], names: list[str] | None) -> tuple[Exercise
 # ---- one run ---------------------------------------------------------------------------------------------------------
 
 
-def _run(exercise: Exercise, number: int) -> dict[str, object]:
-    """Seeds are the run's own, so that no two share their coins; and known, so that one can be repeated."""
+def _run(exercise: Exercise, number: int) -> tuple[dict[str, object], list[dict[str, object]]]:
+    """The line of runs.csv, and those of slowed.csv.
+
+    Seeds are the run's own, so that no two share their coins; and known, so that one can be repeated."""
     seed = int.from_bytes(random.Random(f"{exercise}{number}").randbytes(3), "big")
     base = build(".")
     head = build(".", options=[option.format(number + 1) for option in exercise.options])
@@ -200,7 +231,8 @@ def _run(exercise: Exercise, number: int) -> dict[str, object]:
         if not done.stdout:
             raise SystemExit(f"the gate ended with {done.returncode} and said nothing: {' '.join(command)}")
         pairs = _pairs(Path(folder, "pairs.csv"))
-    return _row(exercise, number, seed, json.loads(done.stdout), pairs, time.monotonic() - start)
+    said = json.loads(done.stdout)
+    return _row(exercise, number, seed, said, pairs, time.monotonic() - start), _slowed(exercise, number, said)
 
 
 def _row(exercise, number, seed, said, pairs, seconds) -> dict[str, object]:
@@ -231,6 +263,16 @@ def _row(exercise, number, seed, said, pairs, seconds) -> dict[str, object]:
         "injected_found": len(injected),
         "others_found": len(names) - len(injected),
     }
+
+
+def _slowed(exercise: Exercise, number: int, said: dict[str, list[dict[str, object]]]) -> list[dict[str, object]]:
+    families = {row["family"]: row["verdict"] for row in said["families"]}
+    own = {"case": exercise.case, "number": number}
+    return [
+        own | {"of_family": families.get(row["family"], "")} | {name: row[name] for name in SLOWED if name in row}
+        for row in said["points"]
+        if fnmatchcase(row["point"], exercise.only)
+    ]
 
 
 def _pairs(path: Path) -> dict[str, float]:
