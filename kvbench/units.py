@@ -1,6 +1,7 @@
 """Numbers as people read them. GB is 10^9 bytes, for rates; KiB, MiB and GiB are for capacities; the two never mix."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 GB = 1_000_000_000
 KIB = 1 << 10
@@ -66,3 +67,8 @@ def span(seconds: float) -> str:
     if minutes < 2:
         return f"{seconds:.0f} s"
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 120 else f"{minutes} min"
+
+
+def now() -> str:
+    """The time as files have it: to the second, with its zone."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")

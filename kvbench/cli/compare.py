@@ -1,6 +1,5 @@
 """kvbench compare"""
 
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +72,7 @@ def _bless(base: Path, head: Path) -> int:
 def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, ...]) -> tuple[Any, dict[str, str]]:
     """The comparison, and short names of its points."""
     from kvbench.analysis.compare import compare, learn, short
+    from kvbench.units import now
 
     sides = [_side(path) for path in (base, head, *others)]
     seen = [side.run for side in sides[2:]]
@@ -81,8 +81,7 @@ def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, .
             f"--noise: run {min(taken)} is there twice", "name runs that are neither base nor head, once each"
         )
     learned = learn([sides[0], *sides[2:]]) if others else None
-    created = datetime.now().astimezone().isoformat(timespec="seconds")
-    return compare(sides[0], sides[1], created, smallest, learned), short(sides[0], sides[1])
+    return compare(sides[0], sides[1], now(), smallest, learned), short(sides[0], sides[1])
 
 
 def _side(path: Path) -> Any:

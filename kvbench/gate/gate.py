@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from pathlib import Path
 
 from kvbench.analysis.names import machine_name, names
@@ -13,6 +12,7 @@ from kvbench.gate.rivals import Asked, rivals
 from kvbench.gate.stages import Stages
 from kvbench.model import Comparison, Record
 from kvbench.runner import Execute
+from kvbench.units import now
 
 BUDGET = 240.0  # seconds
 Follow = Callable[[Stages], Iterator[tuple[str, Record]]]
@@ -41,7 +41,7 @@ def gate(
             base.text,
             head.text,
             f"{machine_name(found.machine)} (fingerprint {found.machine.fingerprint})",
-            datetime.now().astimezone().isoformat(timespec="seconds"),
+            now(),
             found.missing,
             stages.notes(),
         )

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 from kvbench.analysis.trend import Accepted, Past, Step, Trend
 from kvbench.errors import BadArgument
 from kvbench.history.accepted import add
 from kvbench.history.whole import History, named
+from kvbench.units import now
 
 _NEAR = 1  # runs by which the step's own may differ: noise leaves that open
 _TOLD = 4  # steps that a hint names
@@ -27,7 +27,7 @@ def accept(history: History, pattern: str, run: str, reason: str, who: str) -> t
             points.setdefault(step.run, []).append(trend.series.point)
     if not points:
         raise BadArgument(f"no point named {pattern!r} has an open step at run {run}", _others(past, trends))
-    when = datetime.now().astimezone().isoformat(timespec="seconds")
+    when = now()
     found = tuple(Accepted(past.runs[at].run, tuple(own), reason, who, when) for at, own in sorted(points.items()))
     add(history.root, found)
     return found

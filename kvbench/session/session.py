@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
-from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Any, Self
@@ -42,6 +41,7 @@ from kvbench.runner import Execute, new_run, run
 from kvbench.session.identity import identity, refuse_changed, versions
 from kvbench.session.options import Options
 from kvbench.store import Manifest, RunDirectory
+from kvbench.units import now
 
 MOST_LAUNCHES = 100  # that --target-ci adds up to
 
@@ -72,7 +72,7 @@ class Session:
         plan = replace(sweep.plan, run=new_run(), **facts)
         manifest = Manifest(
             run=plan.run,
-            created=datetime.now().astimezone().isoformat(timespec="seconds"),
+            created=now(),
             suite=sweep.suite.name,
             question=sweep.suite.question,
             plan=plan,
@@ -93,8 +93,8 @@ class Session:
         try:
             source, machine = str(directory.path), describe()
             options = Options.kept(directory.manifest.options, source).resumed(asked or {}, source)
-            now = identity(options.asked_suite, options.kernels, machine)
-            refuse_changed(directory.manifest.identity, now, source)
+            found = identity(options.asked_suite, options.kernels, machine)
+            refuse_changed(directory.manifest.identity, found, source)
             return cls._opened(directory, options, machine, execute)
         except BaseException:
             directory.close()
