@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-_HOMES = {"Cache": "kvbench.native", "load": "kvbench.results", "sweep": "kvbench.session"}
+_HOMES = {"Cache": "kvbench.native", "Pool": "kvbench.native", "load": "kvbench.results", "sweep": "kvbench.session"}
 
 
 def __getattr__(name: str) -> object:

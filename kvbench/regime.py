@@ -127,6 +127,19 @@ def levels(machine: Machine, cpus: Sequence[int], measured: Measured | None = No
     return {level: tuple(found[level]) for level in sorted(found)}
 
 
+def holds(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> dict[int, float]:
+    """The largest footprint, split evenly over all threads, that the caches of each level hold. Empty where a CPU has
+    no known cache."""
+    shares: dict[int, list[float]] = {}
+    domains = _domains(_hierarchies(machine, cpus, measured))
+    for domain in domains:
+        for level, (least, _) in domain.private.items():
+            shares.setdefault(level, []).append((LIMITS.l1 if level == 1 else LIMITS.private) * least)
+        if domain.last:
+            shares.setdefault(domain.last.level, []).append(LIMITS.last * domain.last.size / domain.threads)
+    return {level: min(shares[level]) * len(cpus) for level in sorted(shares)}
+
+
 def windows(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> tuple[Window, ...]:
     """One window for each L3 domain that has a thread. Empty where the CPUs have no L3."""
     found = []

@@ -7,6 +7,7 @@ GB = 1_000_000_000
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
+TIB = 1 << 40
 
 _HIGHEST_CPU = 1 << 16  # far beyond any kernel's
 
@@ -47,7 +48,7 @@ def cpu_list(text: str) -> frozenset[int]:
 
 def size(count: float) -> str:
     """A capacity in bytes: "512 B", "1.5 MiB"."""
-    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+    for unit, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if count >= unit:
             return f"{count / unit:.4g} {name}"
     return f"{count:.4g} B"

@@ -16,6 +16,7 @@ from kvbench.model import Record
 from kvbench.native import library
 from tests import test_compare_command as compared
 from tests.history import made as history
+from tests.lab.test_lab_command import outcome
 from tests.machine.healthy import Still
 from tests.machine.trees import grow
 from tests.made_duels import player
@@ -114,6 +115,11 @@ def wrong(patch, folder):
         patch.setattr(f"{module}.attention", lambda q, *_: q.astype(float) + 1)
 
 
+def explained(patch, folder):
+    """An experiment that is over at once."""
+    patch.setattr("kvbench.lab.experiments.gqa.experiment", outcome)
+
+
 def unfit(patch, folder):
     """A machine that never gives huge pages."""
     unwatched(patch, folder)
@@ -158,6 +164,7 @@ TABLE = [
     (FINE, here, "schema"),
     (FINE, here, "schema sweep"),
     (FINE, here, "plan smoke"),
+    (FINE, here, "size llama-3-8b --json"),
     (FINE, unfit, "doctor"),
     (FINE, here, "machine --identify"),
     (FINE, played, "machine --quick --out {tmp}/machine.json"),
@@ -174,6 +181,8 @@ TABLE = [
     (FINE, here, "history show --root {tmp}"),
     (FINE, here, "history export --root {past}"),
     (FINE, alike, "gate --base {one} --head {other}"),
+    (FINE, here, "lab"),
+    (FINE, explained, "lab gqa --out {tmp}/lab"),
     (FINE, here, "gate --base {one} --head {one}"),  # nothing to measure
     (FAILED, slowed, "gate --base {one} --head {other}"),
     (FAILED, here, "compare {base} {slow} --gate"),
@@ -186,6 +195,13 @@ TABLE = [
     (USAGE, here, "schema nonsense"),
     (USAGE, here, "plan nonsense"),
     (USAGE, here, "plan smoke --axis dtype=f17"),
+    (USAGE, here, "size"),
+    (USAGE, here, "size nonsense"),
+    (USAGE, here, "size llama-3-8b --head-dim 0"),
+    (USAGE, here, "size llama-3-8b --kv-heads 64"),
+    (USAGE, here, "size llama-3-8b --layers -1"),
+    (USAGE, here, "size llama-3-8b --budget 1B"),
+    (USAGE, here, "size llama-3-8b --machine {tmp}/none"),
     (USAGE, here, "doctor --threads 0"),
     (USAGE, here, "machine --threads 0"),
     (USAGE, here, "machine --plot /nowhere/stairs.png"),
@@ -205,6 +221,11 @@ TABLE = [
     (USAGE, here, "history show --root {past} --point nothing"),
     (USAGE, here, "history add --root {tmp} {tmp}/none"),
     (USAGE, here, "history export --root {past} --out /proc/kvbench/x.csv"),
+    (USAGE, here, "lab nonsense"),
+    (USAGE, here, "lab gqa --layout head"),
+    (USAGE, here, "lab quant --layout nonsense"),
+    (USAGE, here, "lab window --context 100 --out {tmp}/lab"),
+    (USAGE, here, "lab gqa --out /proc/kvbench"),
     (USAGE, here, "gate --base nosuchrevision"),
     (USAGE, here, "gate --export pdf=x"),
     (USAGE, here, "gate --base {one} --head {other} --out /proc/kvbench"),
@@ -215,12 +236,15 @@ TABLE = [
     (ERRORS, failing, "machine --quick --out {tmp}/machine.json"),
     (ERRORS, failing, f"sweep {TINY} --out {{tmp}}/run"),
     (ERRORS, wrong, f"profile decode {POINT} {BRIEF}"),
+    (ERRORS, wrong, "lab gqa --model gpt-2 --out {tmp}/lab"),
     (REFUSED, unfit, "doctor --strict"),
     (REFUSED, no_library, "kernels"),
     (REFUSED, here, "kernels --plugin {base}/manifest.json"),
     (REFUSED, here, "gate --base {base}/manifest.json"),
     (REFUSED, here, "plan quick --axis context=400m"),
     (REFUSED, here, "profile decode --model llama-3-8b --context 1000000000"),
+    (REFUSED, here, "lab quant --context 400000000 --out {tmp}/lab"),
+    (REFUSED, here, "lab users --context 400000000 --out {tmp}/lab"),
     (REFUSED, here, "sweep quick --axis context=400m --out {tmp}/run"),
     (REFUSED, here, "sweep smoke --library {base}/manifest.json --out {tmp}/run"),
     (NOTHING, another_build, "sweep --out {tmp}/run --resume"),
@@ -236,6 +260,7 @@ TABLE = [
     (INTERRUPTED, interrupted, "doctor"),
     (INTERRUPTED, interrupted, "machine"),
     (INTERRUPTED, interrupted, "profile decode --model gpt-2"),
+    (INTERRUPTED, interrupted, "lab gqa --out {tmp}/lab"),
     (INTERRUPTED, interrupted, "verify --quick"),
     (INTERRUPTED, interrupted, "report {base}"),
     (INTERRUPTED, interrupted, f"sweep {TINY} --out {{tmp}}/run"),

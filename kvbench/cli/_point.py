@@ -8,25 +8,32 @@ import click
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.model import Point, Shape
 
-_OPTIONS = (
-    click.option("--model", help="Geometry of a model of suites/models.toml; the options below override it."),
-    click.option("--context", type=int, default=4096, show_default=True, help="Tokens that every sequence holds."),
+HEADS = (
     click.option("--q-heads", type=int, help="Query heads."),
     click.option("--kv-heads", type=int, help="KV heads."),
     click.option("--head-dim", type=int, help="Elements of a row."),
-    click.option("--batch", type=int, default=1, show_default=True, help="Sequences."),
-    click.option("--window", type=int, default=0, help="Attend to the last so many tokens. [default: all]"),
-    click.option("--capacity", type=int, help="Tokens that there is room for. [default: the context]"),
-    click.option(
-        "--layers", type=int, help="Slices to rotate over. [default: more than caches hold; 1 if hot or evicted]"
-    ),
+)
+BATCH = click.option("--batch", type=int, default=1, show_default=True, help="Sequences.")
+FORM = (
     click.option("--dtype", default="f16", show_default=True),
     click.option("--scale", default="f32", show_default=True, help="Dtype of the scales, where there are any."),
     click.option("--layout", default="head", show_default=True),
     click.option("--inner", default="head", show_default=True, help="Order inside a block of a paged cache."),
     click.option("--block-tokens", type=int, default=16, show_default=True, help="Tokens of a block, paged."),
-    click.option("--sequential", is_flag=True, help="Blocks in order, paged. [default: shuffled]"),
     click.option("--pad", type=int, help="Bytes behind each head's plane. [default: an odd number of lines]"),
+)
+_OPTIONS = (
+    click.option("--model", help="Geometry of a model of suites/models.toml; the options below override it."),
+    click.option("--context", type=int, default=4096, show_default=True, help="Tokens that every sequence holds."),
+    *HEADS,
+    BATCH,
+    click.option("--window", type=int, default=0, help="Attend to the last so many tokens. [default: all]"),
+    click.option("--capacity", type=int, help="Tokens that there is room for. [default: the context]"),
+    click.option(
+        "--layers", type=int, help="Slices to rotate over. [default: more than caches hold; 1 if hot or evicted]"
+    ),
+    *FORM,
+    click.option("--sequential", is_flag=True, help="Blocks in order, paged. [default: shuffled]"),
     click.option("--variant", help="A way of doing the op; see kvbench kernels. [default: the first]"),
     click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]"),
     click.option("--threads", default="all", show_default=True, help="Threads: a number, or all."),
@@ -39,9 +46,18 @@ _OPTIONS = (
 
 
 def point_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(*_OPTIONS)(command)
+
+
+def with_options(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """As decorators that stand below each other in this order."""
+
+    def of(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return of
 
 
 def point_of(op: str, library: Any, model: str | None, **asked: Any) -> tuple[Point, str]:
@@ -108,9 +124,7 @@ def _shape(model: str | None, asked: dict[str, Any]) -> Shape:
     heads = {}
     for name in ("q_heads", "kv_heads", "head_dim"):
         heads[name] = asked[name] if asked[name] is not None else getattr(known, name, None)
-    missing = [f"--{name.replace('_', '-')}" for name, value in heads.items() if value is None]
-    if missing:
-        raise BadArgument(f"the geometry lacks {', '.join(missing)}", "give them, or a --model")
+    refuse_missing(heads, "give them, or a --model")
     if asked["context"] < 1:
         raise BadArgument(f"--context is {asked['context']}", "at least 1 token")
     return Shape(
@@ -121,3 +135,10 @@ def _shape(model: str | None, asked: dict[str, Any]) -> Shape:
         window=asked["window"],
         **heads,
     )
+
+
+def refuse_missing(geometry: dict[str, Any], hint: str) -> None:
+    """What neither an option nor a model gave."""
+    missing = [f"--{name.replace('_', '-')}" for name, value in geometry.items() if value is None]
+    if missing:
+        raise BadArgument(f"the geometry lacks {', '.join(missing)}", hint)

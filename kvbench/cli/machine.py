@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from kvbench.errors import BadArgument, Exit
-
-_DRAWN = (".png", ".svg")
+from kvbench.cli._plot import refuse_plot
+from kvbench.errors import Exit
 
 
 @click.command("machine")
@@ -39,7 +38,7 @@ def command(**asked: Any) -> int:
     from kvbench.machine.preflight import preflight
     from kvbench.report.machine import identity, text
 
-    _refuse_plot(asked["plot"])
+    refuse_plot(asked["plot"])
     files = Files()
     machine = describe(files, asked["override"])
     if asked["identify"]:
@@ -56,14 +55,6 @@ def command(**asked: Any) -> int:
         _keep(found, asked["out"], files.live)
         _draw(found, asked["plot"])
     return _complain(records)
-
-
-def _refuse_plot(path: Path | None) -> None:
-    """Before minutes of measuring, not after them."""
-    if path and path.suffix not in _DRAWN:
-        raise BadArgument(f"--plot is {path}", f"a file that ends in {' or '.join(_DRAWN)}")
-    if path and not path.parent.is_dir():
-        raise BadArgument(f"--plot: there is no folder {path.parent}", "make it first")
 
 
 def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list[Any]:

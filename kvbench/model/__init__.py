@@ -1,5 +1,6 @@
 """The values that pass between the parts: frozen, and without behaviour beyond what they say about themselves."""
 
+from kvbench.model.arena_map import ArenaMap, Buffer
 from kvbench.model.kernel import Kernel, Times, Traffic
 from kvbench.model.machine import Check, Cpu, DataCache, Fact, Machine, Node
 from kvbench.model.point import Point, Probe, Shape, Skip
@@ -8,6 +9,8 @@ from kvbench.model.verdict import Comparison, Judged
 
 __all__ = [
     "SIDES",
+    "ArenaMap",
+    "Buffer",
     "Ceiling",
     "Check",
     "Comparison",

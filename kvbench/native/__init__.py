@@ -5,6 +5,7 @@ from kvbench.native.cache import Cache
 from kvbench.native.library import Library, default_library, library_of, library_path
 from kvbench.native.ops import AHEAD, decode_task, probe_task, store_task
 from kvbench.native.plugin import is_plugin
+from kvbench.native.pool import Pool
 from kvbench.native.task import Task
 from kvbench.native.team import Team
 
@@ -14,6 +15,7 @@ __all__ = [
     "Cache",
     "Library",
     "Part",
+    "Pool",
     "Task",
     "Team",
     "decode_task",

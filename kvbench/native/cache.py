@@ -14,6 +14,7 @@ from kvbench.native.team import Team
 from kvbench.units import size
 
 _INT64_MAX = (1 << 63) - 1
+_LONGEST = (1 << 31) - 1  # tokens that a ring takes: the library's bound
 
 
 class Cache:
@@ -24,7 +25,8 @@ class Cache:
     A paged cache has blocks of `block_tokens`, ordered inside by `inner`; `shuffle`, a seed, scatters its blocks.
     scale: the dtype of the scales, for dtypes that have them. pad: bytes behind each head's plane (None: the
     library's choice). pages and guard: see Arena; or `arena` and a byte `offset` into it, for a cache among
-    others. `table` and `lengths` are what the kernels read, as live arrays.
+    others, which finds there what was there; memory of its own begins as zeros. `table` and `lengths` are what the
+    kernels read, as live arrays.
     """
 
     def __init__(
@@ -60,16 +62,19 @@ class Cache:
     @classmethod
     def size_of(cls, kv_heads: int, head_dim: int, capacity: int, **facts: Any) -> int:
         """Bytes that such a cache takes, without taking them."""
+        return cls.planned(kv_heads, head_dim, capacity, **facts).bytes
+
+    @classmethod
+    def planned(cls, kv_heads: int, head_dim: int, capacity: int, **facts: Any) -> Any:
+        """The `kvb_cache *` of such a cache: its strides and sizes, and no memory."""
         cache = cls.__new__(cls)
         cache._describe(kv_heads, head_dim, capacity, **facts)
-        return cache._struct.bytes
+        return cache._struct
 
     @classmethod
     def is_paged(cls, layout: str, library: Library | None = None) -> bool:
         """Whether a table of blocks stands between tokens and rows."""
-        cache = cls.__new__(cls)
-        cache._describe(1, 1, 1, layout=layout, library=library)
-        return cache._struct.table_stride > 0
+        return cls.planned(1, 1, 1, layout=layout, library=library).table_stride > 0
 
     def _describe(
         self,
@@ -86,6 +91,7 @@ class Cache:
         scale: str = "f32",
         ring: bool | None = None,
         pad: int | None = None,
+        blocks: int | None = None,
         library: Library | None = None,
     ) -> None:
         self.library = library or default_library()
@@ -104,16 +110,16 @@ class Cache:
             setattr(self._struct, name, self.library.number(name, word))
         for name, count in counts.items():
             setattr(self._struct, name, whole(name, count))
-        self._plan(ring)
+        self._plan(ring, blocks)
 
-    def _plan(self, ring: bool | None) -> None:
+    def _plan(self, ring: bool | None, pool: int | None) -> None:
         cache = self._struct
         if self.window is not None and whole("window", self.window) < 1:
             raise BadArgument(f"window is {self.window}", "at least 1, or None for all tokens")
         fits = self.window is not None and self.window <= cache.capacity
         cache.ring = fits if ring is None else bool(ring)
         blocks = cache.batch * -(-cache.capacity // max(cache.block_tokens, 1))
-        cache.blocks = max(0, min(blocks, _INT64_MAX))
+        cache.blocks = max(0, min(blocks, _INT64_MAX)) if pool is None else whole("blocks", pool)
         self.library.check(self.library.lib.kvb_cache_plan(cache))
 
     def _bind(self, offset: int) -> None:
@@ -124,21 +130,30 @@ class Cache:
 
     def _lay_out(self, shuffle: int | None) -> None:
         """The arrays that the library leaves to its caller: lengths, and the table of a paged cache."""
-        cache, ffi = self._struct, self.library.ffi
+        cache = self._struct
         self.lengths = np.zeros(cache.batch, dtype=np.int64)
-        cache.lengths = ffi.from_buffer("int64_t[]", self.lengths)
+        self._reached = np.zeros(cache.batch, dtype=np.int64)  # the longest that each sequence was before a rollback
+        cache.lengths = self.library.ffi.from_buffer("int64_t[]", self.lengths)
         self.table: np.ndarray | None = None
-        if not cache.table_stride:
-            if shuffle is not None:
-                raise BadArgument(f"shuffle: a {self.layout} cache has no blocks", "leave it out")
-            return
-        order = np.arange(cache.blocks, dtype=np.int32)
-        if shuffle is not None:
-            if whole("shuffle", shuffle) < 0:
-                raise BadArgument(f"shuffle is {shuffle}", "a seed is not negative")
-            order = np.random.default_rng(shuffle).permutation(order)
-        self.table = np.ascontiguousarray(order.reshape(cache.batch, cache.table_stride))
-        cache.table = ffi.from_buffer("int32_t[]", self.table)
+        if cache.table_stride:
+            self.table = self._lay_table(self._order(shuffle))
+        elif shuffle is not None:
+            raise BadArgument(f"shuffle: a {self.layout} cache has no blocks", "leave it out")
+
+    def _order(self, shuffle: int | None) -> np.ndarray:
+        """The blocks of every sequence."""
+        order = np.arange(self._struct.blocks, dtype=np.int32)
+        if shuffle is None:
+            return order
+        if whole("shuffle", shuffle) < 0:
+            raise BadArgument(f"shuffle is {shuffle}", "a seed is not negative")
+        return np.random.default_rng(shuffle).permutation(order)
+
+    def _lay_table(self, blocks: np.ndarray) -> np.ndarray:
+        cache = self._struct
+        table = np.ascontiguousarray(blocks.reshape(cache.batch, cache.table_stride))
+        cache.table = self.library.ffi.from_buffer("int32_t[]", table)
+        return table
 
     def __repr__(self) -> str:
         c = self._struct
@@ -164,6 +179,7 @@ class Cache:
     def _refuse_closed(self) -> None:
         if self._arena is None:
             raise BadArgument("the cache is closed", "make another one")
+        self._arena.struct  # noqa: B018  # refuses when the arena itself is closed
 
     @property
     def struct(self) -> Any:
@@ -182,12 +198,20 @@ class Cache:
         """Tokens of the longest sequence, so far."""
         return int(self.lengths.max())
 
+    def place(self, token: int, head: int, sequence: int = 0) -> tuple[int, int]:
+        """Where it lies: bytes into a plane of rows, and into one of scales, as abi.h tells at kvb_cache."""
+        c, plane, slot = self.struct, sequence, token % self.struct.capacity
+        if self.table is not None:
+            plane, slot = int(self.table[sequence, slot // c.block_tokens]), slot % c.block_tokens
+        row = plane * c.seq_stride + head * c.head_stride + slot * c.token_stride
+        return row, plane * c.scale_seq_stride + head * c.scale_head_stride + slot * c.scale_token_stride
+
     # ---- stores --------------------------------------------------------------------------------------------------
 
     def append(self, k: Any, v: Any, isa: str | None = None, threads: int = 1) -> None:
         """One token for every sequence, [batch, kv_heads, head_dim]."""
         c = self.struct
-        self._store("append", k, v, (c.batch, c.kv_heads, c.head_dim), isa, threads)
+        self._store("append", k, v, (c.batch, c.kv_heads, c.head_dim), 1, isa, threads)
 
     def bulk(
         self, k: Any, v: Any, head_major: bool = False, nt: bool = False, isa: str | None = None, threads: int = 1
@@ -198,18 +222,86 @@ class Cache:
         shape = (c.batch, c.kv_heads, "T", c.head_dim) if head_major else (c.batch, "T", c.kv_heads, c.head_dim)
         tokens = floats("k", k, shape).shape[2 if head_major else 1]
         shape = tuple(tokens if size == "T" else size for size in shape)
-        self._store("bulk", k, v, shape, isa, threads, head_major=head_major, nt=nt)
+        self._store("bulk", k, v, shape, tokens, isa, threads, head_major=head_major, nt=nt)
 
     def _store(
-        self, op: str, k: Any, v: Any, shape: tuple[int | str, ...], isa: str | None, threads: int, **facts: bool
+        self, op: str, k: Any, v: Any, shape: tuple[int, ...], tokens: int, isa: str | None, threads: int, **facts: bool
     ) -> None:
         k, v = floats("k", k, shape), floats("v", v, shape)
         threads = whole("threads", threads, 32)
-        self._run(threads, store_task(op, self, k, v, threads, isa=self.library.isa(isa), advance=True, **facts))
+        with store_task(op, self, k, v, threads, isa=self.library.isa(isa), advance=True, **facts) as task:
+            team = self._team(threads)
+            self.reserve(tokens)
+            team.run(task)
+
+    # ---- life ----------------------------------------------------------------------------------------------------
+
+    def would_overflow(self, tokens: int = 1) -> bool:
+        """Whether there is no room for so many more tokens of every sequence."""
+        return self.length + self._tokens(tokens) > (_LONGEST if self.struct.ring else self.struct.capacity)
+
+    def reserve(self, tokens: int) -> None:
+        """See to the room for so many more tokens of every sequence. Only a task of one's own needs it: stores do it."""
+        if Cache.would_overflow(self, tokens):
+            most = f"{self.length} + {tokens} tokens are more than the capacity of {self._struct.capacity}"
+            raise BadArgument(f"tokens: {most}", "roll back, reset, or make a larger cache or a ring")
+
+    def advance(self, tokens: int) -> None:
+        """Count so many more tokens of every sequence: what a task has stored, and not counted itself."""
+        Cache.reserve(self, tokens)
+        self.lengths += tokens
+
+    def rollback(self, tokens: int | None = None, *, to: int | None = None, sequence: int | None = None) -> None:
+        """Forget the last `tokens` of every sequence, or of one; or all but the first `to`. Their bytes stay.
+
+        Not in a ring where decode would then attend to tokens that have been overwritten.
+        """
+        if (tokens is None) == (to is None):
+            raise BadArgument(
+                "rollback takes either a number of tokens or a length", "rollback(3), or rollback(to=100)"
+            )
+        self._refuse_closed()
+        lengths, which = self.lengths.copy(), self._which(sequence)
+        lengths[which] = lengths[which] - self._tokens(tokens) if to is None else self._tokens(to, "to")
+        self._refuse_lost(lengths)
+        self._reached = np.where(lengths > 0, np.maximum(self._reached, self.lengths), 0)
+        self.lengths[:] = lengths
 
     def reset(self) -> None:
         """Forget all tokens; their bytes stay."""
         self.library.check(self.library.lib.kvb_reset(self.struct))
+        self._reached[:] = 0
+
+    def _tokens(self, tokens: Any, name: str = "tokens") -> int:
+        if (count := whole(name, tokens)) < 0:
+            raise BadArgument(f"{name} is {count}", "0 or more")
+        return count
+
+    def _which(self, sequence: int | None) -> slice:
+        if sequence is None:
+            return slice(None)
+        if not 0 <= (number := whole("sequence", sequence)) < len(self.lengths):
+            raise BadArgument(f"sequence is {number}", f"0 to {len(self.lengths) - 1}, or None for all")
+        return slice(number, number + 1)
+
+    def _refuse_lost(self, lengths: np.ndarray) -> None:
+        """A sequence cannot grow by a rollback, nor get back what a ring has overwritten."""
+        first = 0 if self.window is None else np.maximum(lengths - self.window, 0)  # token that decode attends to
+        lost = (lengths > 0) & (lengths < self.lengths) & (first < self._overwritten())
+        for sequence in np.flatnonzero((lengths < 0) | (lengths > self.lengths) | lost):
+            has = f"sequence {sequence} has {self.lengths[sequence]} tokens"
+            if lost[sequence]:
+                raise BadArgument(
+                    f"{has}; of the {lengths[sequence]} that would be left, decode needs some that are overwritten",
+                    f"the ring keeps {self._struct.capacity}; roll back less, or reset",
+                )
+            raise BadArgument(
+                f"{has}; {lengths[sequence]} cannot be left of them", "roll back to a length from 0 to that"
+            )
+
+    def _overwritten(self) -> np.ndarray:
+        """How many of the first tokens of every sequence a ring has overwritten: by tokens since forgotten, too."""
+        return np.maximum(np.maximum(self._reached, self.lengths) - self._struct.capacity, 0)
 
     def clear(self, isa: str | None = None, threads: int = 1) -> None:
         """Zero every byte; the lengths stay."""
@@ -242,12 +334,27 @@ class Cache:
     def numpy(self, isa: str | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """The tokens still held, decoded, the oldest first: K and V as float32 [batch, tokens, kv_heads, head_dim].
 
-        Where a sequence is shorter than the longest, zeros stand behind its end.
+        Where a sequence holds fewer than another, zeros stand behind its end.
         """
-        return self.rows(0, min(self.length, self.struct.capacity), isa, threads)
+        self._refuse_closed()
+        return self.rows(0, int(np.maximum(self.lengths - self._overwritten(), 0).max()), isa, threads)
 
     def rows(self, first: int, count: int, isa: str | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Only `count` of these tokens, from `first` on."""
+        found = self._unpacked(first, count, isa, threads)
+        slots = np.minimum(self.lengths, self._struct.capacity)
+        stale = np.minimum(self._overwritten() - (self.lengths - slots), slots)
+        if not count or not stale.any():
+            return found
+        every = self._unpacked(0, self._struct.capacity, isa, threads)
+        at = np.arange(first, first + count) + stale[:, None]
+        behind = np.zeros((len(stale), int(stale.max()), *every[0].shape[2:]), dtype=np.float32)
+        whole_ = (np.concatenate((rows, behind), axis=1) for rows in every)
+        k, v = (np.take_along_axis(rows, at[:, :, None, None], axis=1) for rows in whole_)
+        return k, v
+
+    def _unpacked(self, first: int, count: int, isa: str | None, threads: int) -> tuple[np.ndarray, np.ndarray]:
+        """As the library has them: with what was stored for tokens since forgotten in the place of a ring's oldest."""
         c = self.struct
         shape = (c.batch, whole("count", count), c.kv_heads, c.head_dim)
         if count < 0:
@@ -270,6 +377,9 @@ class Cache:
 
     def _run(self, threads: int, task: Task) -> None:
         with task:
-            if threads not in self._teams:
-                self._teams[threads] = Team(threads, library=self.library)
-            self._teams[threads].run(task)
+            self._team(threads).run(task)
+
+    def _team(self, threads: int) -> Team:
+        if threads not in self._teams:
+            self._teams[threads] = Team(threads, library=self.library)
+        return self._teams[threads]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure as Canvas
 
@@ -51,6 +52,15 @@ def write_history(folder: Path, pasts: Sequence[Past], notes: Sequence[str]) -> 
         drawn = list(_drawn(_made(folder), figures))
         write_text(folder / PAGE, history_page(pasts, notes, drawn))
     return folder / PAGE
+
+
+def write_figure(folder: Path, figure: Figure, table: pd.DataFrame) -> None:
+    """The table that lies beside it has all that was found, which may be more than the figure shows."""
+    with writing(folder, "then run it again"):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / f"{figure.name}.csv", table.to_csv(index=False))
+        if not figure.missing:
+            _pictures(folder, figure)
 
 
 def _one(folder: Path, found: Findings, manifest: Manifest) -> Path:

@@ -13,7 +13,11 @@ _MODELS = Path("suites", "models.toml")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Geometry of a published model. Of every `window_every` layers the last one attends to everything."""
+    """Geometry of a published model. Of every `window_every` layers the last one attends to everything.
+
+    hidden, intermediate, vocabulary: what a token has beside attention, its feed-forward and its logits; 0 where the
+    list does not say.
+    """
 
     layers: int
     q_heads: int
@@ -23,6 +27,9 @@ class Model:
     source: str
     window: int = 0
     window_every: int = 0
+    hidden: int = 0
+    intermediate: int = 0
+    vocabulary: int = 0
 
 
 @cache

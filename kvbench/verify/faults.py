@@ -36,20 +36,12 @@ class Victim:
     def rows(self, token: int, head: int, seq: int = 0) -> list[np.ndarray]:
         """K and V of one token, and their scales where rows have any: views of the cache's own bytes."""
         c, buffer = self.cache.struct, self.cache.library.ffi.buffer
-        row, scale = self._offsets(token, head, seq)
+        row, scale = self.cache.place(token, head, seq)
         places = [(c.k + row, c.row_bytes), (c.v + row, c.row_bytes)]
         if c.scale_plane_bytes:
             width = min(c.scale_token_stride, c.scale_head_stride)  # scales lie side by side one way or the other
             places += [(c.k_scale + scale, width), (c.v_scale + scale, width)]
         return [np.frombuffer(buffer(*place), dtype=np.uint8) for place in places]
-
-    def _offsets(self, token: int, head: int, seq: int) -> tuple[int, int]:
-        """Bytes into a plane of rows, and of scales, as abi.h tells at kvb_cache."""
-        c, place, slot = self.cache.struct, seq, token
-        if self.cache.table is not None:
-            place, slot = int(self.cache.table[seq, token // c.block_tokens]), token % c.block_tokens
-        row = place * c.seq_stride + head * c.head_stride + slot * c.token_stride
-        return row, place * c.scale_seq_stride + head * c.scale_head_stride + slot * c.scale_token_stride
 
     def copy_token(self, start: int, end: int, seq: int = 0) -> None:
         for head in range(self.cache.struct.kv_heads):

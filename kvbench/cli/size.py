@@ -1,0 +1,133 @@
+"""kvbench size"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kvbench.cli._bytes import Bytes
+from kvbench.cli._plot import refuse_plot
+from kvbench.cli._point import BATCH, FORM, HEADS, refuse_missing, with_options
+
+_GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
+_OF_MODEL = {"context": "max_context"}  # what the option is called there, where that is not the same
+
+
+@click.command("size")
+@click.argument("model", metavar="[MODEL]", required=False)
+@with_options(
+    click.option("--layers", type=int, help="Layers."),
+    *HEADS,
+    click.option("--context", type=int, help="Tokens that every sequence holds. [default: the model's longest]"),
+    BATCH,
+    *FORM,
+    click.option(
+        "--window", type=int, help="Tokens that a sliding layer attends to, 0 for all. [default: the model's]"
+    ),
+    click.option("--window-every", type=int, help="Of so many layers the last slides not. [default: the model's]"),
+    click.option("--ephemeral", type=int, default=0, help="Layers of an encoder, of whose K and V nothing stays."),
+    click.option("--capacity", type=int, help="Tokens with room in every layer. [default: what each attends to]"),
+)
+@click.option("--users", type=click.IntRange(1), help="Sequences of a replica. [default: the batch]")
+@click.option("--replicas", type=click.IntRange(1), default=1, show_default=True, help="Copies of the model.")
+@click.option("--weights", type=Bytes(), help="Bytes of weights that each step reads, such as 16GB.")
+@click.option("--budget", type=Bytes(), help="Memory for caches, such as 40GiB: how much fits?")
+@click.option("--lengths", metavar="KIND", help="How long sequences are: uniform:A-B, fixed:N, or a file of numbers.")
+@click.option(
+    "--machine",
+    type=click.Path(path_type=Path),
+    help="Where it is to run: a run directory, or what kvbench machine --json has printed. [default: this machine]",
+)
+@click.option("--map", "mapped", is_flag=True, help="Also lay out all buffers of a decoder of MODEL, byte by byte.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw size against context, as .png or .svg.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, **asked: Any) -> None:
+    """What the KV cache of MODEL, or of a geometry that you give, costs: the formula with the numbers in it, what is
+    allocated beside what is streamed, many users, what fits a memory and which cache, and tokens per second at most.
+
+    MODEL is one of suites/models.toml; options override what it says. Nothing is measured: rates are those that a
+    machine's own reads reached in an earlier run, named with --machine.
+
+    Three figures that circulate are wrong. Gemma-3-4B (34 layers, 4 KV heads, head_dim 256) takes 544 MiB at 4,096
+    tokens of f16 when no layer is capped at its window, not 896. A model of 4 layers with 4 heads of 16 takes 64 KiB at
+    32 tokens of f32, not 16. And 0.031 FLOP per byte is no arithmetic intensity of decode: that is 2 FLOP for a line of
+    64 bytes. It is 2G/b, with G query heads on each KV head and b bytes per element: 0.5 and more in f32.
+    """
+    from kvbench.report.sizes import size_plain, size_text
+    from kvbench.sizing.known import here, known
+    from kvbench.sizing.size import size_of
+
+    refuse_plot(plot)
+    path, names = asked.pop("machine"), ("users", "replicas", "weights", "budget", "lengths")
+    wanted, decoder = _wanted(**{name: asked.pop(name) for name in names}), _decoder(model, asked)
+    place = known(path) if path else here()
+    found = size_of(decoder, place, wanted, _longest(model))
+    plan = _map(model, decoder) if mapped else None
+    if plot:
+        _draw(found, place, max(decoder.context, _longest(model)), plot)
+    click.echo(json.dumps(size_plain(found) | _as_json(plan)) if as_json else "\n".join(size_text(found) + _text(plan)))
+
+
+def _wanted(lengths: str | None, **facts: Any) -> Any:
+    from kvbench.sizing.lengths import read_lengths
+    from kvbench.sizing.size import Wanted
+
+    return Wanted(**facts, lengths=read_lengths(lengths) if lengths is not None else None)
+
+
+def _decoder(model: str | None, asked: dict[str, Any]) -> Any:
+    from kvbench.model.size import Decoder
+    from kvbench.suite import model as geometry
+
+    known = geometry(model) if model else None
+    for name in (*_GEOMETRY, "window", "window_every"):
+        if asked[name] is None:
+            asked[name] = getattr(known, _OF_MODEL.get(name, name), None if name in _GEOMETRY else 0)
+    refuse_missing({name: asked[name] for name in _GEOMETRY}, "give them, or a MODEL")
+    return Decoder(model=model or "", **asked)
+
+
+def _longest(model: str | None) -> int:
+    from kvbench.suite import model as geometry
+
+    return geometry(model).max_context if model else 0
+
+
+def _map(model: str | None, decoder: Any) -> Any:
+    """Of the model as it is: the plan knows no other geometry than its own."""
+    from dataclasses import replace
+
+    from kvbench.errors import BadArgument
+    from kvbench.sizing.map import arena_map
+    from kvbench.suite import model as geometry
+
+    if not model:
+        raise BadArgument("--map lays out a model's decoder, and there is no MODEL", "name one of suites/models.toml")
+    known = geometry(model)
+    own = {name: getattr(known, name) for name in ("layers", "q_heads", "kv_heads", "head_dim")}
+    if replace(decoder, **own) != decoder or decoder.batch > 1:
+        raise BadArgument("--map lays out the model as it is, for one sequence", "leave out what overrides its shape")
+    return arena_map(model, decoder.context, decoder.dtype)
+
+
+def _as_json(plan: Any) -> dict[str, Any]:
+    from kvbench.report.arena_map import map_plain
+
+    return {} if plan is None else {"map": map_plain(plan)}
+
+
+def _text(plan: Any) -> list[str]:
+    from kvbench.report.arena_map import map_text
+
+    return [] if plan is None else ["", *(f"  {line}".rstrip() for line in map_text(plan))]
+
+
+def _draw(found: Any, place: Any, longest: int, path: Path) -> None:
+    from kvbench.report.figures.sizes import save, sizes
+    from kvbench.sizing.size import sweep
+
+    memory = place.machine.facts.get("memory")
+    table = sweep(found.decoder, longest)
+    save(sizes(table, found.decoder, found.fit, memory.value if memory else None), path)
+    click.echo(f"plot: {path}", err=True)

@@ -1,0 +1,125 @@
+"""A figure of plain panels: lines or bars, of columns of its table."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+
+from kvbench.report.figures.figure import Figure
+from kvbench.report.figures.look import COLOURS, FAINT, INK, MARKS, PAPER, legend_below, panels
+
+_HEIGHT = 3.2  # inches of a panel
+_TICKS = 9  # values that an axis names one by one
+_MARKED = 40  # points of a line that are marked
+_WIDE = 0.8  # of the room that bars beside each other fill
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """`y` over `x`, columns of the table, with a line (or `bars`) for each value of `by`.
+
+    low, high: columns that enclose y. where: the rows that it shows, by a column's value. log: of which axes, such as
+    "xy". text: how a value of x is written. levels: heights that are marked, each with its name.
+    """
+
+    x: str
+    y: str
+    x_label: str
+    y_label: str
+    title: str = ""
+    by: str = ""
+    low: str = ""
+    high: str = ""
+    where: tuple[str, Any] | None = None
+    bars: bool = False
+    log: str = ""
+    text: Callable[[Any], str] = "{}".format
+    levels: tuple[tuple[float, str], ...] = ()
+
+
+def chart(name: str, title: str, about: str, table: pd.DataFrame, shown: Sequence[Panel], missing: str = "") -> Figure:
+    return Figure(name, title, about, table, partial(_draw, shown=tuple(shown)), missing)
+
+
+def _draw(table: pd.DataFrame, shown: tuple[Panel, ...]) -> Canvas:
+    figure, every, _ = panels(len(shown), _HEIGHT)
+    names = {panel.by: list(dict.fromkeys(table[panel.by])) for panel in shown if panel.by}
+    for axes, panel in zip(every, shown, strict=True):
+        own = table if panel.where is None else table[table[panel.where[0]] == panel.where[1]]
+        _panel(axes, panel, own[own[panel.y].notna()], names.get(panel.by, [""]))
+    legend_below(figure, columns=3)
+    return figure
+
+
+def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any]) -> None:
+    places = sorted(set(rows[panel.x])) if _numeric(rows, panel) else list(dict.fromkeys(rows[panel.x]))
+    series = [(name, rows if not panel.by else rows[rows[panel.by] == name]) for name in names]
+    series = [(number, name, own) for number, (name, own) in enumerate(series) if len(own)]
+    for turn, (number, name, own) in enumerate(series):
+        look = {"color": COLOURS[number % len(COLOURS)], "label": str(name) or None}
+        if panel.bars:
+            width = _WIDE / len(series)
+            at = np.array([places.index(x) for x in own[panel.x]]) + (turn + 0.5) * width - _WIDE / 2
+            axes.bar(at, own[panel.y], 0.92 * width, **look)
+            _whiskers(axes, panel, own, at)
+        else:
+            at = own[panel.x].to_numpy() if _numeric(rows, panel) else np.array([places.index(x) for x in own[panel.x]])
+            mark = MARKS[number % len(MARKS)] if len(own) <= _MARKED else None
+            axes.plot(at, own[panel.y], marker=mark, ms=4.5, lw=1.4, **look)
+            _whiskers(axes, panel, own, at)
+    _axes(axes, panel, rows, places)
+
+
+def _numeric(rows: pd.DataFrame, panel: Panel) -> bool:
+    return not panel.bars and pd.api.types.is_numeric_dtype(rows[panel.x])
+
+
+def _whiskers(axes: Axes, panel: Panel, own: pd.DataFrame, at: np.ndarray) -> None:
+    if panel.low:
+        axes.vlines(at, own[panel.low], own[panel.high], color=INK, lw=0.8, zorder=3)
+
+
+def _axes(axes: Axes, panel: Panel, rows: pd.DataFrame, places: list[Any]) -> None:
+    axes.set_xlabel(panel.x_label)
+    axes.set_ylabel(panel.y_label)
+    axes.set_title(panel.title)
+    if "y" in panel.log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        if panel.bars and len(rows):  # they begin below the least of them
+            axes.set_ylim(bottom=10 ** math.floor(math.log10(rows[panel.y].min() / 3)))
+    else:
+        axes.set_ylim(bottom=min(0, rows[panel.y].min()) if len(rows) else 0)
+    if not _numeric(rows, panel):
+        axes.set_xticks(range(len(places)), [panel.text(place) for place in places])
+        axes.grid(axis="x", visible=False)
+    elif "x" in panel.log or len(places) <= _TICKS:
+        if "x" in panel.log:
+            axes.set_xscale("log", base=2)
+        chosen = places[:: -(-len(places) // _TICKS) or 1]
+        axes.set_xticks(chosen, [panel.text(place) for place in chosen])
+        axes.xaxis.set_minor_locator(NullLocator())
+    for height, name in panel.levels:
+        if "y" in panel.log:
+            low, high = axes.get_ylim()
+            axes.set_ylim(min(low, height / 1.5), max(high, height * 2))
+        axes.axhline(height, color=FAINT, lw=1, ls=(0, (5, 3)))
+        at, side = _freer_side(panel, rows, places, height)
+        axes.annotate(name, (at, height), xycoords=("axes fraction", "data"), xytext=(0, 3), fontsize=8.5, color=FAINT,
+                      ha=side, textcoords="offset points", bbox={"fc": PAPER, "ec": "none", "pad": 0.6})  # fmt: skip
+
+
+def _freer_side(panel: Panel, rows: pd.DataFrame, places: list[Any], height: float) -> tuple[float, str]:
+    """Where a name at this height hides less of the data: at the end that lies further from it."""
+    scale = np.log if "y" in panel.log else np.asarray
+    first, last = (rows.loc[rows[panel.x] == place, panel.y] for place in (places[:1] + places[-1:] or (0, 0)))
+    gaps = [np.abs(scale(end) - scale(height)).min() if len(end) else 0.0 for end in (first, last)]
+    return (0.01, "left") if gaps[0] >= gaps[1] else (0.99, "right")

@@ -1,0 +1,73 @@
+"""What the library takes for a cache, byte for byte, and what each byte is there for."""
+
+from collections import Counter
+from typing import Any
+
+from kvbench.model import Machine
+from kvbench.model.size import Allocated, Blocks, Decoder, Layers
+from kvbench.native import Cache
+from kvbench.sizing.decoder import SIDES, parts, row
+
+_BASE = 4096  # where the machine does not say
+_ENTRY = 8  # bytes of an entry of the processor's page tables; a table fills a base page, and maps a huge one
+_SPARED = 32 << 20  # larger huge pages are not filled up for less than one
+_NUMBER = 4  # bytes of a block's number in a page table
+
+
+def allocated(decoder: Decoder, machine: Machine) -> Allocated:
+    """All layers in one block of memory, on transparent huge pages."""
+    found: Counter[str] = Counter()
+    for layers in parts(decoder):
+        for name, count in _of_layer(decoder, layers).items():
+            found[name] += layers.count * count
+    total = found.total()
+    page = _huge_page(machine)
+    mapped = -(-total // page) * page
+    names = ("rows", "scales", "unused", "block_rounding", "row_padding", "head_padding", "line_rounding")
+    return Allocated(*(found[name] for name in names), total, mapped - total, mapped, page)
+
+
+def layer_bytes(decoder: Decoder, layers: Layers) -> int:
+    """As the library says."""
+    return _planned(decoder, layers).bytes
+
+
+def _planned(decoder: Decoder, layers: Layers) -> Any:
+    words = {name: getattr(decoder, name) for name in ("batch", "layout", "dtype", "inner", "scale")}
+    more = {"block_tokens": decoder.block_tokens, "pad": decoder.pad}
+    return Cache.planned(decoder.kv_heads, decoder.head_dim, layers.capacity, **words, **more)
+
+
+def _of_layer(decoder: Decoder, layers: Layers) -> dict[str, int]:
+    """`places`: slots of a sequence, more than its capacity where whole blocks are taken."""
+    cache, each = _planned(decoder, layers), row(decoder)
+    arranged = cache.blocks if cache.table_stride else cache.batch
+    places = cache.table_stride * cache.block_tokens if cache.table_stride else cache.capacity
+    rows, scales = SIDES * arranged * cache.seq_stride, SIDES * arranged * cache.scale_seq_stride
+    slot = SIDES * decoder.batch * decoder.kv_heads
+    return {
+        "rows": slot * layers.held * each.data,
+        "scales": slot * layers.held * each.scale,
+        "unused": slot * (layers.capacity - layers.held) * each.payload,
+        "block_rounding": slot * (places - layers.capacity) * each.payload,
+        "row_padding": slot * places * (each.padded - each.data),
+        "head_padding": rows - slot * places * each.padded,
+        "line_rounding": cache.bytes - rows - scales,
+    }
+
+
+def _huge_page(machine: Machine) -> int:
+    """Bytes to whose multiples the memory grows."""
+    fact = machine.facts.get("page_bytes")
+    base = fact.value if fact and isinstance(fact.value, int) and fact.value > 0 else _BASE
+    huge = base * (base // _ENTRY)
+    return huge if huge <= _SPARED else base
+
+
+def blocks(decoder: Decoder) -> Blocks | None:
+    """None where no table stands between tokens and rows."""
+    if not Cache.is_paged(decoder.layout) or not (found := parts(decoder)):
+        return None
+    cache = _planned(decoder, found[0])
+    each = SIDES * (cache.seq_stride + cache.scale_seq_stride)
+    return Blocks(decoder.block_tokens, each, cache.blocks, decoder.batch * cache.table_stride * _NUMBER)

@@ -1,0 +1,113 @@
+"""What is known of a machine that is to decode: its caches, and what its own reads reached where it was measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from kvbench.analysis.plateaus import Capacity, corrections
+from kvbench.errors import BadRun
+from kvbench.machine import describe
+from kvbench.machine.placement import place
+from kvbench.model import Ceiling, Machine, Probe
+from kvbench.model.size import Bound
+from kvbench.regime import Measured, Regime, classify
+from kvbench.store import machine as read_machine
+from kvbench.store.files import read_json, reading
+from kvbench.store.typed import as_object, read
+from kvbench.units import GB, counted, size
+
+_FILE = "machine.json"  # of a run directory
+_HINT = "name a run directory, or a file that kvbench machine --json has printed"
+_DRAM = "DRAM"
+_NOWHERE = frozenset({"mixed", "unknown"})  # words that are no level: footprints of all kinds bear them
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One thread runs on each of `cpus`. `measured`: as kvbench.regime takes it. `reads`: what these threads reached, on
+    one kind of pages; none where nothing was measured."""
+
+    name: str
+    machine: Machine
+    cpus: tuple[int, ...]
+    measured: Measured
+    reads: tuple[Ceiling, ...] = ()
+
+    def regime(self, footprint: float) -> Regime:
+        return classify(self.machine, self.cpus, footprint, measured=self.measured)
+
+    def read_rate(self, level: str) -> float | None:
+        """GB/s, the best of the level."""
+        return max((ceiling.median for ceiling in self.reads if ceiling.level == level), default=None)
+
+    def bound(self, count: int, sequences: int) -> Bound:
+        """Where every step reads `count` bytes and gives each of the sequences a token."""
+        if not count:
+            return Bound(0, "", reason="nothing is read")
+        level = self.regime(count).word
+        reads = [ceiling for ceiling in self.reads if ceiling.level == level and level not in _NOWHERE]
+        if not reads:  # the next smaller footprint, for reads slow down as it grows
+            smaller = [ceiling for ceiling in self.reads if ceiling.probe.bytes <= count]
+            most = max((ceiling.probe.bytes for ceiling in smaller), default=0)
+            reads = [ceiling for ceiling in smaller if ceiling.probe.bytes == most]
+        if not reads:
+            return Bound(count, level, reason=self._lacking(count))
+        best = max(reads, key=lambda ceiling: ceiling.median)
+        rates = (sequences * rate * GB / count for rate in (best.median, best.low, best.high))
+        return Bound(count, level, best.probe.bytes, best.median, *rates)
+
+    def _lacking(self, count: int) -> str:
+        if not self.reads:
+            return "nothing was measured: name a run with --machine"
+        return f"nothing as small as {size(count)} was read by {counted(len(self.cpus), 'thread')}"
+
+
+def here() -> Known:
+    """This machine, which is not measured now."""
+    machine = describe()
+    return Known("this machine", machine, place(machine, None, "all"), {})
+
+
+def known(path: Path) -> Known:
+    """The threads are those of the most that have read from DRAM."""
+    file = path / _FILE if path.is_dir() else path
+    try:
+        with reading(file):
+            return _known(str(path), as_object(read_json(file)))
+    except BadRun as error:
+        raise BadRun(error.args[0], _HINT) from None
+
+
+def _known(name: str, facts: Mapping[str, Any]) -> Known:
+    """ValueError where it is none."""
+    machine = read_machine(facts.get("topology"))
+    lines = read(tuple[dict[str, Any], ...], facts.get("ceilings", ()))
+    reads = [_ceiling(line) for line in lines if line.get("op") == "read"]
+    measured = corrections(read(tuple[Capacity, ...], facts.get("capacities", ())))
+    far = [ceiling for ceiling in reads if ceiling.level == _DRAM]
+    if not far:
+        return Known(name, machine, _threads(machine), measured)
+    most = max(far, key=lambda ceiling: (len(ceiling.probe.cpus), ceiling.median))
+    return Known(name, machine, most.probe.cpus, measured, tuple(c for c in reads if _alike(c) == _alike(most)))
+
+
+def _ceiling(line: dict[str, Any]) -> Ceiling:
+    probe = {field.name: line.get(field.name) for field in fields(Probe)}
+    own = {field.name: line.get(field.name) for field in fields(Ceiling) if field.name != "probe"}
+    found = read(Ceiling, own | {"probe": probe})
+    if not found.probe.cpus or not 0 < found.low <= found.median <= found.high:
+        raise ValueError("ceilings: one has no CPUs, or no rate")
+    return found
+
+
+def _alike(ceiling: Ceiling) -> tuple[Any, ...]:
+    probe = ceiling.probe
+    return ceiling.run, probe.cpus, probe.isa, probe.pages
+
+
+def _threads(machine: Machine) -> tuple[int, ...]:
+    try:
+        return place(machine, None, "all")
+    except (KeyError, ZeroDivisionError):
+        raise ValueError("topology: it lacks facts, or CPUs") from None

@@ -1,0 +1,69 @@
+"""How long sequences are: all alike, evenly between two lengths, or as a file lists them."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvbench.errors import BadArgument
+
+_FORM = "uniform:A-B, fixed:N, or a file of whole numbers"
+_LARGEST = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """`runs`: first length, last length, sequences of each length between them. Sums are exact."""
+
+    name: str
+    runs: tuple[tuple[int, int, int], ...]
+
+    @property
+    def count(self) -> int:
+        return sum((last - first + 1) * each for first, last, each in self.runs)
+
+    @property
+    def longest(self) -> int:
+        return max(last for _, last, _ in self.runs)
+
+    def tokens(self, window: int = 0, step: int = 1) -> int:
+        """Of all sequences together, of each no more than the last `window` (0: all), rounded up to steps."""
+        each = ((_sum(last, window, step) - _sum(first - 1, window, step), count) for first, last, count in self.runs)
+        return sum(tokens * count for tokens, count in each)
+
+
+def _sum(longest: int, window: int, step: int) -> int:
+    """Of one sequence of each length from 1 on."""
+    beyond = max(0, longest - window) if window else 0
+    full, over = divmod(longest - beyond, step)
+    rising = step * (step * full * (full + 1) // 2 + over * (full + 1))
+    return rising + beyond * -(-window // step) * step
+
+
+def read_lengths(text: str) -> Lengths:
+    if found := re.fullmatch(r"fixed:(\d{1,18})", text):
+        runs = [(int(found[1]), int(found[1]), 1)]
+    elif found := re.fullmatch(r"uniform:(\d{1,18})-(\d{1,18})", text):
+        runs = [(int(found[1]), int(found[2]), 1)]
+    elif text.startswith(("fixed:", "uniform:")):
+        raise BadArgument(f"--lengths: {text[:60]!r} is not understood", _FORM)
+    else:
+        runs = [(length, length, count) for length, count in sorted(_listed(text).items())]
+    for first, last, _ in runs:
+        if not 1 <= first <= last < _LARGEST:
+            raise BadArgument(f"--lengths {text[:60]}: {first} to {last} tokens", f"lengths from 1 to {_LARGEST - 1}")
+    return Lengths(text, tuple(runs))
+
+
+def _listed(path: str) -> Counter[int]:
+    try:
+        words = Path(path).read_text().split()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise BadArgument(f"--lengths: cannot read {path[:60]}: {why}", _FORM) from None
+    for word in words:
+        if not re.fullmatch(r"[0-9]{1,18}", word):
+            raise BadArgument(f"--lengths: {path[:60]} holds {word[:20]!r}", "whole numbers, each a sequence's tokens")
+    if not words:
+        raise BadArgument(f"--lengths: {path[:60]} is empty", "whole numbers, each a sequence's tokens")
+    return Counter(map(int, words))

@@ -1,0 +1,125 @@
+"""All that kvbench size says, from arithmetic and from what a machine's own reads reached; nothing is allocated."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from kvbench.errors import BadArgument
+from kvbench.model.size import Decoder, Ephemeral, Fit, Level, Rates, Size
+from kvbench.native import default_library
+from kvbench.regime import holds, levels
+from kvbench.sizing.allocated import allocated, blocks
+from kvbench.sizing.decoder import (
+    LARGEST,
+    SIDES,
+    cache_bytes,
+    formula,
+    growing_layers,
+    intensity,
+    parts,
+    refuse_nonsense,
+    row,
+    streamed_bytes,
+    token_bytes,
+)
+from kvbench.sizing.fleet import admission, fleet, ladder
+from kvbench.sizing.known import Known
+from kvbench.sizing.lengths import Lengths
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What else is asked of a cache. budget, weights: bytes; weights are those that one step reads."""
+
+    users: int | None = None  # None: the sequences of the batch
+    replicas: int = 1
+    budget: int | None = None
+    weights: int | None = None
+    lengths: Lengths | None = None
+
+
+def size_of(decoder: Decoder, known: Known, wanted: Wanted, max_context: int = 0) -> Size:
+    """`max_context`: of the model; 0 where it is not known."""
+    refuse_nonsense(decoder)
+    found, each, held = parts(decoder), row(decoder), allocated(decoder, known.machine)
+    streamed, together = streamed_bytes(decoder), fleet(decoder, wanted.users, wanted.replicas, wanted.weights)
+    if max(held.mapped, together.bytes) >= LARGEST:
+        raise BadArgument(f"the caches take {LARGEST} bytes or more", "smaller numbers")
+    of_layer = max((layers.bytes for layers in found), default=0)
+    passing = decoder.batch * decoder.context * token_bytes(decoder) if decoder.ephemeral else 0
+    return Size(
+        decoder=decoder,
+        formula=formula(decoder),
+        bytes=cache_bytes(decoder),
+        bytes_per_token=(decoder.layers - decoder.ephemeral) * token_bytes(decoder),
+        bytes_per_next_token=growing_layers(decoder) * token_bytes(decoder),
+        bytes_per_layer=of_layer,
+        bytes_per_layer_side=of_layer // SIDES,
+        streamed=streamed,
+        scale_share=each.scale / each.data,
+        ai=intensity(decoder),
+        layers=found,
+        ephemeral=Ephemeral(decoder.ephemeral, 0, passing),
+        allocated=held,
+        blocks=blocks(decoder),
+        ladder=ladder(decoder),
+        fleet=together,
+        admission=admission(decoder, wanted.budget, wanted.lengths),
+        fit=_fit(decoder, known),
+        tokens_per_second=_rates(decoder, known, streamed, wanted.weights),
+        notes=tuple(_notes(decoder, max_context)),
+    )
+
+
+def _notes(decoder: Decoder, max_context: int) -> Iterator[str]:
+    if 0 < max_context < decoder.context:
+        yield f"{decoder.context:,} tokens are more than the longest context of {decoder.model}, {max_context:,}"
+
+
+# ---- on a machine ----------------------------------------------------------------------------------------------------
+
+
+def _fit(decoder: Decoder, known: Known) -> Fit:
+    """Of a layer that attends to most. Padding of rows lies in the same lines, so that it takes room in a cache too."""
+    each = row(decoder)
+    token = SIDES * decoder.batch * decoder.kv_heads * (each.padded + each.scale)
+    found = parts(decoder)
+    read, window = (found[0].read, found[0].window) if found else (0, 0)
+    regime = known.regime(max(token * read, 1))
+    caches = levels(known.machine, known.cpus, known.measured)
+    rows = tuple(
+        _level(level, sum(cache.size for cache in caches[level]), room, token, read, window, known)
+        for level, room in holds(known.machine, known.cpus, known.measured).items()
+    )
+    return Fit(known.name, known.cpus, token * read, regime.word, regime.reason, rows)
+
+
+def _level(level: int, capacity: int, room: float, token: int, read: int, window: int, known: Known) -> Level:
+    """A layer that forgets what leaves its window never outgrows a cache that holds the window."""
+    most = math.floor(room / token)
+    always = 0 < window <= most or not read
+    rate = known.read_rate(f"L{level}")
+    return Level(level, capacity, math.floor(room), token * read <= room, None if always else most, rate)
+
+
+def _rates(decoder: Decoder, known: Known, streamed: int, weights: int | None) -> Rates:
+    both = None if weights is None else known.bound(streamed + weights, decoder.batch)
+    return Rates(known.bound(streamed, decoder.batch), both)
+
+
+# ---- over contexts ---------------------------------------------------------------------------------------------------
+
+_SHORTEST = 128  # tokens
+
+
+def sweep(decoder: Decoder, longest: int) -> pd.DataFrame:
+    """Bytes of the whole cache by context, in octaves and at `longest`, for every dtype of the library."""
+    contexts = [_SHORTEST << octave for octave in range(max(0, (longest - 1) // _SHORTEST).bit_length())]
+    every = [
+        replace(decoder, context=context, dtype=dtype, capacity=None)
+        for dtype in default_library().words("dtype")
+        for context in (*contexts, longest)
+    ]
+    return pd.DataFrame({"context": e.context, "dtype": e.dtype, "bytes": cache_bytes(e)} for e in every)

@@ -1,0 +1,221 @@
+"""kvbench size as it is called."""
+
+import json
+import xml.etree.ElementTree as Xml
+from pathlib import Path
+
+import pytest
+
+from kvbench.cli._bytes import Bytes
+from kvbench.native import default_library
+from kvbench.report.figures.sizes import sizes
+from kvbench.sizing.size import sweep
+from tests.sizing.calculator import Case
+from tests.sizing.made import GIB, MIB, decoder, of_model, sized
+from tests.test_cli import call
+
+RUN = Path(__file__).resolve().parents[2] / "results" / "zen3-kvm-2" / "quick"
+
+
+def said(capsys, *arguments):
+    assert call("size", *arguments) == 0
+    return capsys.readouterr().out
+
+
+def facts(capsys, *arguments):
+    return json.loads(said(capsys, *arguments, "--json"))
+
+
+def test_text(capsys):
+    text = said(capsys, "qwen3-0.6b", "--context", "1024", "--dtype", "f32", "--users", "64", "--replicas", "2")
+    for part in (
+        "2 (K, V) x 28 layers x 8 KV heads x 1,024 tokens x 128 elements x 4 bytes",
+        "= 234,881,024 bytes (224 MiB): 0.234881 GB, 0.21875 GiB",
+        "229,376 bytes (224 KiB) in all layers",
+        "8,388,608 bytes (8 MiB); its K or its V 4,194,304 bytes (4 MiB)",
+        "2 G / b = 1 FLOP for each byte: G = 2 query heads per KV head, b = 4 bytes per element",
+        "fleet: 64 users x 224 MiB = 15,032,385,536 bytes (14 GiB)",
+        "2 replicas: 30,064,771,072 bytes (28 GiB)",
+        "1 sequence a step: by K and V alone unknown: nothing was measured: name a run with --machine",
+    ):
+        assert part in " ".join(text.split()), text
+    assert max(map(len, text.splitlines())) <= 120
+    marked = [line for line in text.splitlines() if "this model" in line]
+    assert len(marked) == 1 and marked[0].split()[:2] == ["GQA", "8"]
+
+
+def test_text_on_a_measured_machine(capsys):
+    arguments = [
+        "gemma-3-4b",
+        "--context",
+        "16384",
+        "--layout",
+        "paged",
+        "--dtype",
+        "i8",
+        "--scale",
+        "f16",
+        "--ephemeral",
+        "2",
+    ]
+    arguments += ["--machine", str(RUN), "--weights", "3GB", "--budget", "40GiB", "--lengths", "uniform:1-8192"]
+    text = said(capsys, *arguments)
+    reads = [
+        c for c in json.loads((RUN / "machine.json").read_text())["ceilings"] if c["op"] == "read" and c["threads"] == 2
+    ]
+    best = max(c["median"] for c in reads if c["level"] == "DRAM")
+    streamed = 2 * 4 * 258 * (5 * 16384 + 27 * 1024)
+    assert f"by these and the weights {best * 1e9 / (streamed + 3e9):,.4g} (" in text
+    for part in ("scales          +0.78125 % of the rows", "with window", "full windows grow no further",
+                 "ephemeral       0 bytes in 2 layers", "blocks          1,024 in a layer"):  # fmt: skip
+        assert part in text, text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_options_override_the_model(capsys):
+    assert facts(capsys, "llama-3-70b", "--kv-heads", "64", "--context", "8192")["bytes"] == 20 * GIB
+    assert facts(capsys, "gemma-3-4b", "--context", "4096", "--window", "0")["bytes"] == 544 * MIB
+    every = facts(capsys, "gemma-3-4b", "--context", "4096", "--window", "512", "--window-every", "2")
+    assert every["bytes"] == of_model("gemma-3-4b", context=4096, window=512, window_every=2).bytes()
+
+
+def test_the_context_is_the_model_s_longest_by_default(capsys):
+    found = facts(capsys, "llama-3-8b")
+    assert found["decoder"]["context"] == 8192 and found["notes"] == []
+    assert "8,192" in facts(capsys, "llama-3-8b", "--context", "8193")["notes"][0]
+
+
+def test_a_geometry_of_one_s_own(capsys):
+    own = [
+        "--layers",
+        "4",
+        "--q-heads",
+        "4",
+        "--kv-heads",
+        "4",
+        "--head-dim",
+        "16",
+        "--context",
+        "32",
+        "--dtype",
+        "f32",
+    ]
+    assert facts(capsys, *own)["bytes"] == 64 << 10
+
+
+def test_the_map(capsys):
+    arguments = ["qwen3-0.6b", "--context", "1024", "--dtype", "f32", "--map"]
+    assert "kv_cache" in said(capsys, *arguments)
+    found = facts(capsys, *arguments)
+    (cache,) = (each for each in found["map"]["buffers"] if each["name"] == "kv_cache")
+    assert cache["size"] == found["bytes"] == 234_881_024
+    assert "map" not in facts(capsys, *arguments[:-1])
+
+
+@pytest.mark.parametrize("overridden", [["--kv-heads", "16"], ["--layers", "3"], ["--batch", "2"]])
+def test_the_map_is_the_model_s(overridden, capsys):
+    assert call("size", "qwen3-0.6b", "--map", *overridden) == 2
+    assert "--map" in capsys.readouterr().err
+
+
+REFUSED = [
+    ("--head-dim 0", "--head-dim is 0"),
+    ("--kv-heads 64", "more than the 32 query heads"),
+    ("--kv-heads 7", "do not divide"),
+    ("--q-heads 0", "--q-heads is 0"),
+    ("--kv-heads -8", "--kv-heads is -8"),
+    ("--layers -1", "--layers is -1"),
+    ("--layers 0", "--layers is 0"),
+    ("--context 0", "--context is 0"),
+    ("--context -4", "--context is -4"),
+    ("--context 99999999999999999999999999", "--context is"),
+    ("--context 2147483647 --batch 1048576 --head-dim 32768", "head_dim is"),
+    ("--context 2147483647 --batch 1048576", "overflows"),
+    ("--context 2147483647 --batch 9999 --layers 2147483647 --head-dim 512", "the caches take"),
+    ("--users 9999999999999999", "the caches take"),
+    ("--batch 0", "--batch is 0"),
+    ("--window -1", "--window is -1"),
+    ("--window-every -1", "--window-every is -1"),
+    ("--capacity 0", "--capacity is 0"),
+    ("--capacity 4095 --context 4096", "less than the 4096 tokens"),
+    ("--ephemeral 33", "--ephemeral is 33"),
+    ("--block-tokens 0", "--block-tokens is 0"),
+    ("--pad -64", "--pad is -64"),
+    ("--pad 3", "pad is 3"),
+    ("--dtype f17", "'f17'"),
+    ("--layout diagonal", "'diagonal'"),
+    ("--scale f64", "'f64'"),
+    ("--inner out", "'out'"),
+    ("--users 0", "--users"),
+    ("--replicas -1", "--replicas"),
+    ("--weights heavy", "'heavy'"),
+    ("--budget 0", "'0'"),
+    ("--budget 1kB", "--budget is 1000 B"),
+    ("--lengths uniform:9-3", "--lengths"),
+    ("--lengths fixed:9000", "longer than --context"),
+    ("--machine /nowhere", "/nowhere"),
+    ("--plot /nowhere/x.png", "/nowhere"),
+    ("--plot x.pdf", "x.pdf"),
+]
+
+
+@pytest.mark.parametrize(("line", "named"), REFUSED)
+def test_nonsense(line, named, capsys):
+    assert call("size", "llama-3-8b", *line.split()) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.startswith("kvbench: ") and err.count("\n") == 1 and named in err, err
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("4096", 4096), ("1B", 1), ("2kB", 2000), ("1.5KiB", 1536), ("16GB", 16 * 10**9), ("1 TiB", 1 << 40)],
+)
+def test_numbers_of_bytes(text, count):
+    assert Bytes().convert(text, None, None) == count
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["nonsense"], ["--map", "--layers", "2"], ["--layers", "2", "--context", "4"]]
+)
+def test_without_a_geometry(arguments, capsys):
+    assert call("size", *arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_help_corrects_what_circulates(capsys):
+    """And what it says is what the command finds."""
+    text = " ".join(said(capsys, "--help").split())
+    assert "544 MiB" in text and "64 KiB" in text and "2G/b" in text and "2 FLOP for a line" in text
+    assert sized(of_model("gemma-3-4b", context=4096, window=0)).bytes == 544 * MIB
+
+
+# ---- the figure ------------------------------------------------------------------------------------------------------
+
+
+def test_sweep():
+    case = of_model("gemma-3-4b", context=300, batch=2, dtype="f32", scale="f16", capacity=400)
+    table = sweep(decoder(case), 5000)
+    assert set(table["dtype"]) == set(default_library().words("dtype"))
+    assert sorted(set(table["context"])) == [128, 256, 512, 1024, 2048, 4096, 5000]
+    for row in table.itertuples():
+        other = Case(**{**vars(case), "context": row.context, "dtype": row.dtype, "capacity": None})
+        assert row.bytes == other.bytes()
+    assert sorted(set(sweep(decoder(case), 100)["context"])) == [100]
+
+
+def test_dtypes_of_one_size_share_a_line():
+    case = Case(28, 16, 8, 128, 1024)
+    figure = sizes(sweep(decoder(case), 1024), decoder(case), sized(case).fit, 16 * GIB)
+    assert list(figure.table["dtype"].unique()) == ["f32", "f16, bf16", "i8"]
+    assert len(figure.table) == 3 * figure.table["context"].nunique()
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_plot(kind, tmp_path, capsys):
+    path = tmp_path / f"sizes.{kind}"
+    assert "kvbench" not in said(capsys, "qwen3-0.6b", "--machine", str(RUN), "--plot", str(path))
+    if kind == "svg":
+        words = {element.text for element in Xml.parse(path).iter("{http://www.w3.org/2000/svg}text")}
+        assert {"i8", "f32", "L3, 32 MiB", "MiB of K, V and scales"} <= words
+    else:
+        assert path.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,208 @@
+"""The arena map against a plan that was published byte by byte, and against formulas written out here."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from kvbench.errors import BadArgument
+from kvbench.native import Cache, default_library
+from kvbench.report.arena_map import map_plain, map_text
+from kvbench.sizing.expressions import evaluate
+from kvbench.sizing.map import PLAN, arena_map, read
+
+MODEL = "qwen3-0.6b"
+PUBLISHED = """
+text_input 16,384 · token_ids 4,096 · embedded_input 4,194,304 · layer_input 4,194,304 · residual 4,194,304 ·
+kv_cache 234,881,024 · rope_cache 524,288 · q_scratch 8,388,608 · k_scratch 4,194,304 · v_scratch 4,194,304 ·
+attn_q_gate_packed 16,777,216 · attn_gate 8,388,608 · attn_scratch 8,388,608 · mlp_scratch 41,943,040 ·
+layer_output 4,194,304 · logits 622,329,856
+"""
+DTYPES = default_library().words("dtype")
+
+# name, hidden, intermediate, vocabulary, layers, q_heads, kv_heads, head_dim
+LLAMA = ("llama-3-8b", 4096, 14336, 128256, 32, 32, 8, 128)
+
+
+def published():
+    words = [entry.split() for entry in PUBLISHED.replace("\n", " ").split("·")]
+    return [(name, int(count.replace(",", ""))) for name, count in words]
+
+
+def test_the_published_plan_to_the_byte():
+    found = arena_map(MODEL, 1024, "f32")
+    assert [(buffer.name, buffer.size) for buffer in found.buffers] == published()
+    sizes = [count for _, count in published()]
+    assert [buffer.offset for buffer in found.buffers] == [sum(sizes[:n]) for n in range(len(sizes))]
+    cache = found.buffer("kv_cache")
+    assert (cache.offset, cache.end, cache.shape) == (0xC05000, 0xEC05000, (28, 2, 8, 1024, 128))
+    assert found.buffer("logits").shape == (1024, 151936)
+    assert found.total == 966_807_552 and f"{cache.size / found.total:.1%}" == "24.3%"
+    assert not any(buffer.canary for buffer in found.buffers)
+
+
+@pytest.mark.parametrize("context", [1, 7, 100, 8192])
+def test_another_model_by_its_formulas(context):
+    name, hidden, intermediate, vocabulary, layers, q_heads, kv_heads, dim = LLAMA
+    row, queries = 4 * context * hidden, 4 * context * q_heads * dim
+    expected = dict.fromkeys(("embedded_input", "layer_input", "residual", "layer_output"), row)
+    expected |= dict.fromkeys(("q_scratch", "attn_gate", "attn_scratch"), queries)
+    expected |= dict.fromkeys(("k_scratch", "v_scratch"), 4 * context * kv_heads * dim)
+    expected |= {"text_input": 16 * context, "token_ids": 4 * context, "logits": 4 * context * vocabulary}
+    expected |= {"kv_cache": layers * 2 * kv_heads * context * dim * 2, "rope_cache": 4 * context * dim}
+    expected |= {"attn_q_gate_packed": 2 * queries, "mlp_scratch": row + 12 * context * intermediate}
+    found = arena_map(name, context, "f16")
+    assert {buffer.name: buffer.size for buffer in found.buffers} == expected
+    for buffer in found.buffers:  # but for the cache's, elements are of four bytes, or bytes
+        each = {"text_input": 1, "kv_cache": 2}.get(buffer.name, 4)
+        assert math.prod(buffer.shape) * each == buffer.size, buffer.name
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("context", [1, 33, 1000])
+def test_a_cache_of_the_library_fits_each_layer(dtype, context):
+    size = arena_map(MODEL, context, dtype).buffer("kv_cache").size
+    assert size == 28 * Cache.size_of(8, 128, context, dtype=dtype, pad=0)
+
+
+@pytest.mark.parametrize("canaries", [False, True])
+@pytest.mark.parametrize("align", [64, 4096])
+@pytest.mark.parametrize("context", [1, 100, 1023])
+def test_buffers_lie_apart_and_aligned(context, align, canaries):
+    found = arena_map(MODEL, context, "f16", align=align, canaries=canaries)
+    ends = [buffer.offset for buffer in found.buffers[1:]] + [found.total]
+    for buffer, end in zip(found.buffers, ends, strict=True):
+        assert buffer.offset % align == 0
+        gap = end - buffer.end
+        assert buffer.canary == (gap if canaries else 0)
+        assert (64 if canaries else 0) <= gap < (64 if canaries else 0) + align or end == found.total
+
+
+def test_what_is_kept_lies_apart_from_what_is_used_again():
+    kinds = {buffer.name: buffer.kind for buffer in arena_map(MODEL, 1024, "f32").buffers}
+    assert [name for name, kind in kinds.items() if kind == "persistent"] == ["kv_cache", "rope_cache"]
+    assert {kinds[name] for name in kinds if "scratch" in name} == {"scratch"}
+    assert kinds["logits"] == "output" and kinds["token_ids"] == "input"
+
+
+def test_every_size_says_where_it_is_from():
+    about = {each.name: each.about for each in read(PLAN)}
+    assert all(text.endswith(".") for text in about.values())
+    assert "40 MiB" in about["mlp_scratch"] and "our reading" in about["mlp_scratch"]
+
+
+def test_text_and_data_say_the_same():
+    found = arena_map(MODEL, 1024, "f32")
+    lines = map_text(found)
+    (cache,) = (line for line in lines if " kv_cache " in line)
+    assert cache.split()[:5] == ["0xC05000", "0xEC05000", "234,881,024", "kv_cache", "persistent"]
+    assert cache.endswith("[28, 2, 8, 1024, 128]")
+    assert any(line.startswith("966,807,552 B (922 MiB) in all, of which the cache is 24.3%") for line in lines)
+    assert "canary" not in lines[-1] and "canary" in map_text(arena_map(MODEL, 1024, "f32", canaries=True))[-1]
+    plain = json.loads(json.dumps(map_plain(found)))
+    assert plain["total"] == 966_807_552 and sum(kind["bytes"] for kind in plain["kinds"].values()) == plain["total"]
+    assert [(buffer["name"], buffer["size"]) for buffer in plain["buffers"]] == published()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"model": "gpt-2"}, "gpt-2 cannot be mapped"),
+        ({"model": "gpt-9"}, "gpt-9"),
+        ({"context": 0}, "context is 0"),
+        ({"context": -1}, "context is -1"),
+        ({"context": 1 << 60}, "context is"),
+        ({"dtype": "f31"}, "f31"),
+        ({"align": 96}, "align is 96"),
+        ({"align": 8}, "align is 8"),
+    ],
+)
+def test_what_cannot_be_mapped(asked, said):
+    with pytest.raises(BadArgument, match=said) as caught:
+        arena_map(**{"model": MODEL, "context": 16, "dtype": "f32"} | asked)
+    assert "\n" not in str(caught.value) and caught.value.hint
+
+
+GOOD = '[[buffer]]\nname = "one"\nkind = "scratch"\nsize = "4 * context"\nshape = ["context"]\nabout = "A test."\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "plan.toml has no buffers"),
+        ("buffer = 3", "plan.toml has no buffers"),
+        ("[[buffer", "cannot read plan.toml"),
+        (GOOD + GOOD, "buffer 'one' is there twice"),
+        (GOOD.replace('kind = "scratch"\n', ""), "buffer 1 has other keys"),
+        (GOOD.replace('"A test."', "3"), "a value is no text"),
+        (GOOD.replace("scratch", "scrap"), "kind is 'scrap'"),
+        (
+            GOOD.replace("4 * context", "4 * contxt"),
+            r"plan.toml: buffer 'one': size: 'contxt' is not one of: context, ",
+        ),
+        (GOOD.replace("4 * context", "context ** 2"), "size: 'context \\*\\* 2' is more than names"),
+        (GOOD.replace('["context"]', '["context - 16"]'), "shape is 0"),
+        (GOOD.replace("4 * context", "context // 0"), "divides by zero"),
+    ],
+)
+def test_a_plan_that_is_wrong_is_told_in_one_line(tmp_path, text, said):
+    path = tmp_path / "plan.toml"
+    path.write_text(text)
+    with pytest.raises(BadArgument, match=said) as caught:
+        arena_map(MODEL, 16, "f32", plan=path)
+    assert "\n" not in str(caught.value) and "plan.toml" in str(caught.value)
+
+
+def test_a_plan_of_ones_own(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(GOOD)
+    (buffer,) = arena_map(MODEL, 16, "f32", plan=path).buffers
+    assert (buffer.name, buffer.size, buffer.shape, buffer.about) == ("one", 64, (16,), "A test.")
+    with pytest.raises(BadArgument, match="cannot read none.toml"):
+        arena_map(MODEL, 16, "f32", plan=tmp_path / "none.toml")
+
+
+# ---- expressions -----------------------------------------------------------------------------------------------------
+
+
+def written(rng, depth):
+    """A random expression of the allowed kind."""
+    if depth == 0 or rng.random() < 0.2:
+        return str(rng.choice(["a", "b", "c", str(rng.integers(1, 99))]))
+    left, right = written(rng, depth - 1), written(rng, depth - 1)
+    form = rng.choice(["({} + {})", "({} - {})", "{} * {}", "({}) // ({})", "max({}, {})", "min({}, {}, 5)"])
+    return str(form).format(left, right)
+
+
+def test_expressions_are_arithmetic():
+    rng, names = np.random.default_rng(3), {"a": 3, "b": 17, "c": 1 << 40}
+    done = 0
+    while done < 300:
+        text = written(rng, 4)
+        try:
+            expected = eval(text, {"__builtins__": {}, "max": max, "min": min}, dict(names))
+        except ZeroDivisionError:
+            with pytest.raises(ValueError, match="divides by zero"):
+                evaluate(text, names)
+            continue
+        assert evaluate(text, names) == expected, text
+        done += 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a +", "a ** 2", "a / 2", "a % 2", "-a", "1.5", "True", "'a'", "[a]", "a.real", "a[0]", "max()", "max(*a)"]
+    + ["max(a, key=a)", "abs(a)", "a if a else a", "a < 2", "a and 2", "lambda: a", "(x := a)", "d", "max", "a; a"]
+    + [
+        "__import__('os').system('true')",
+        "max.__class__",
+        "9" * 5000,
+        "(" * 300 + "a" + ")" * 300,
+        "a" + " + a" * 9000,
+    ],
+)
+def test_and_nothing_else(text):
+    with pytest.raises(ValueError) as caught:
+        evaluate(text, {"a": 3})
+    assert str(caught.value)

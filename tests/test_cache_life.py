@@ -1,0 +1,447 @@
+"""The life of a cache against a plain model: sequences grow, are cut back and grow again, and no misuse writes a byte.
+
+The model keeps rows in lists, and of a ring which token each slot was last written with.
+"""
+
+import gc
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import kvbench
+from kvbench.errors import BadArgument, KvbenchError, OutOfMemory
+from kvbench.native import Arena, Team, default_library, store_task
+from tests.oracle import STORED, attend, practical, quantise
+
+WORDS = default_library().words
+TRIALS, LIVES = 500, 10  # caches, and how often each of them is reset and lives again: 5000 sequences of operations
+
+
+def rows(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def kept(values, dtype):
+    """float32 rows as a cache of this dtype gives them back."""
+    if dtype == "i8":
+        codes, scale = quantise(values, "f32")
+        return codes * scale[..., None]
+    return values.astype(STORED[dtype]).astype(np.float32)
+
+
+_SHARES = (0.2, 0.3, 0.1, 0.25, 0.02, 0.13)
+
+
+class Model:
+    """K and V of every sequence, [tokens][2, kv_heads, head_dim]."""
+
+    def __init__(self, batch, capacity, window, ring):
+        self.capacity, self.window, self.ring = capacity, window, ring
+        self.rows = [[] for _ in range(batch)]
+        self.written = [{} for _ in range(batch)]  # slot -> token
+
+    def lengths(self):
+        return [len(own) for own in self.rows]
+
+    def store(self, values):
+        """[2, batch, tokens, kv_heads, head_dim]"""
+        for seq, own in enumerate(self.rows):
+            for token in range(values.shape[2]):
+                self.written[seq][len(own) % self.capacity] = len(own)
+                own.append(values[:, seq, token])
+
+    def has(self, seq, token):
+        return self.written[seq].get(token % self.capacity) == token
+
+    def held(self, seq):
+        """Its tokens that are still there: always the newest ones."""
+        return [token for token in range(len(self.rows[seq])) if self.has(seq, token)]
+
+    def may_cut(self, seq, length):
+        if not 0 <= length <= len(self.rows[seq]):
+            return False
+        needed = range(max(0, length - self.window) if self.window else 0, length)
+        return length == len(self.rows[seq]) or all(self.has(seq, token) for token in needed)
+
+    def cut(self, seq, length):
+        del self.rows[seq][length:]
+
+    def overflows(self, tokens):
+        return not self.ring and max(self.lengths()) + tokens > self.capacity
+
+    def blocks(self, block_tokens):
+        """Blocks with a token in them."""
+        slots = [(seq, t % self.capacity // block_tokens) for seq in range(len(self.rows)) for t in self.held(seq)]
+        return len(set(slots))
+
+
+@dataclass
+class Kept:
+    """What a call must leave alone when it fails."""
+
+    arena: np.ndarray
+    lengths: list
+    tables: list
+    free: int
+
+    @staticmethod
+    def of(trial):
+        caches = trial.caches
+        tables = [None if cache.table is None else cache.table.tolist() for cache in caches]
+        free = trial.pool.free if trial.pool else 0
+        return Kept(caches[0].arena.view().copy(), [cache.lengths.tolist() for cache in caches], tables, free)
+
+    def same(self, other):
+        return np.array_equal(self.arena, other.arena) and (self.lengths, self.tables, self.free) == (
+            other.lengths,
+            other.tables,
+            other.free,
+        )
+
+
+class Trial:
+    """A cache, or two that share a pool, beside their models."""
+
+    def __init__(self, seed):
+        self.draw = draw = np.random.default_rng(seed)
+        self.layout, self.dtype = (WORDS(kind)[draw.integers(len(WORDS(kind)))] for kind in ("layout", "dtype"))
+        self.heads, self.dim, self.block = (int(n) for n in draw.integers(1, (3, 20, 6)))
+        self.batch, self.capacity = int(draw.choice((1, 1, 2, 3))), int(draw.integers(4, 13))
+        self.window = (None, self.capacity, self.capacity - 2, self.capacity // 2)[draw.integers(4)]
+        facts = dict(layout=self.layout, dtype=self.dtype, block_tokens=self.block)
+        facts["inner"] = WORDS("inner")[draw.integers(len(WORDS("inner")))]
+        self.ring = self.window is not None
+        self.pool = None
+        if self.layout == "paged" and draw.random() < 0.7:
+            blocks = int(
+                draw.integers(2, 3 + 2 * self.batch * -(-self.capacity // self.block))
+            )  # few, or enough for both
+            self.pool = kvbench.Pool(self.heads, self.dim, blocks, **facts)
+            self.caches = [self.pool.cache(self.capacity, self.batch, self.window) for _ in range(2)]
+        else:
+            self.caches = [kvbench.Cache(self.heads, self.dim, self.capacity, self.batch, window=self.window, **facts)]
+        self.born()
+
+    def born(self):
+        self.models = [Model(self.batch, self.capacity, self.window, self.ring) for _ in self.caches]
+
+    def close(self):
+        for cache in self.caches:
+            cache.close()
+        if self.pool:
+            assert self.pool.free == self.pool.blocks
+            self.pool.close()
+
+    def values(self, tokens):
+        return self.draw.standard_normal((2, self.batch, tokens, self.heads, self.dim), dtype=np.float32)
+
+    # ---- what may be done --------------------------------------------------------------------------------------------
+
+    def step(self, team):
+        which = self.draw.integers(len(self.caches))
+        cache, model = self.caches[which], self.models[which]
+        name = self.draw.choice(("append", "bulk", "task", "rollback", "reset", "wrong"), p=_SHARES)
+        getattr(self, name)(cache, model, team)
+        self.agree(cache, model)
+
+    def room(self, cache, model, tokens):
+        """Whether so many tokens fit; where they do not, nothing may happen."""
+        fits = not model.overflows(tokens)
+        if fits and self.pool:
+            new = {
+                (seq, token % self.capacity // self.block)
+                for seq, length in enumerate(model.lengths())
+                for token in range(length, length + tokens)
+            }
+            fits = sum(cache.table[at] < 0 for at in new) <= self.pool.free
+        assert cache.would_overflow(tokens) is not fits
+        return fits
+
+    def attempt(self, fits, call):
+        if fits:
+            call()
+            return
+        before = Kept.of(self)
+        with pytest.raises(KvbenchError) as caught:
+            call()
+        assert caught.value.hint
+        assert before.same(Kept.of(self)), str(caught.value)
+
+    def append(self, cache, model, team, tokens=1):
+        values = self.values(tokens)
+        fits = self.room(cache, model, tokens)
+        k, v = values
+        if tokens == 1 and self.draw.random() < 0.8:
+            self.attempt(fits, lambda: cache.append(k[:, 0], v[:, 0]))
+        else:
+            turned = bool(self.draw.integers(2))
+            k, v = (x.swapaxes(1, 2) if turned else x for x in (k, v))
+            self.attempt(fits, lambda: cache.bulk(k, v, head_major=turned, nt=bool(self.draw.integers(2))))
+        if fits:
+            model.store(kept(values, self.dtype))
+
+    def bulk(self, cache, model, team):
+        self.append(cache, model, team, int(self.draw.integers(1, self.capacity + 3)))
+
+    def task(self, cache, model, team):
+        """A task stores twice in the same place; then its tokens are counted."""
+        tokens = int(self.draw.integers(1, 4))
+        values = self.values(tokens)
+        fits = self.room(cache, model, tokens)
+        self.attempt(fits, lambda: cache.reserve(tokens))
+        if not fits:
+            self.attempt(False, lambda: cache.advance(tokens))
+            return
+        k, v = np.ascontiguousarray(values)
+        with store_task("bulk", cache, k, v, 1, isa=cache.library.isa()) as made:
+            team.run(made, passes=2)
+        assert cache.lengths.tolist() == model.lengths()
+        cache.advance(tokens)
+        model.store(kept(values, self.dtype))
+
+    def rollback(self, cache, model, team):
+        seq = None if self.draw.random() < 0.5 else int(self.draw.integers(self.batch))
+        which = range(self.batch) if seq is None else [seq]
+        if self.draw.random() < 0.5:
+            longest = max(model.lengths())
+            to = int(self.draw.integers(max(longest - 5, -1), longest + 2))
+            ends, call = dict.fromkeys(which, to), lambda: cache.rollback(to=to, sequence=seq)
+        else:
+            tokens = int(self.draw.integers(-1, 4))
+            ends = {b: model.lengths()[b] - tokens for b in which}
+            call = lambda: cache.rollback(tokens, sequence=seq)
+        fits = all(model.may_cut(b, end) for b, end in ends.items())
+        self.attempt(fits, call)
+        if fits:
+            for b, end in ends.items():
+                model.cut(b, end)
+            if self.pool:
+                assert (cache.table >= 0).sum() == model.blocks(self.block)
+
+    def reset(self, cache, model, team):
+        cache.reset()
+        for b in range(self.batch):
+            model.cut(b, 0)
+
+    def wrong(self, cache, model, team):
+        k, v = self.values(1)[:, :, 0]
+        longest = max(model.lengths())
+        calls = (
+            lambda: cache.append(k[:, :, :-1], v),
+            lambda: cache.append(k, v[:, None]),
+            lambda: cache.append(k, v, isa="mmx"),
+            lambda: cache.append(k, v, threads=0),
+            lambda: cache.bulk(k[:, :0], v[:, :0]),
+            lambda: cache.reserve(-1),
+            lambda: cache.advance(-1),
+            lambda: cache.advance(1.5),
+            lambda: cache.advance(1 << 40),
+            lambda: cache.advance(1 << 70),
+            lambda: cache.would_overflow(-1),
+            lambda: cache.rollback(),
+            lambda: cache.rollback(0, to=0),
+            lambda: cache.rollback(longest + 1),
+            lambda: cache.rollback(to=longest + 1),
+            lambda: cache.rollback("all"),
+            lambda: cache.rollback(0, sequence=self.batch),
+            lambda: cache.rollback(0, sequence=-1),
+            lambda: cache.rows(0, self.capacity + 1),
+            lambda: cache.rows(-1, 1),
+            lambda: cache.decode(k[:, :, : self.dim - 1]),
+            lambda: cache.decode(np.zeros((self.batch + 1, self.heads, self.dim))),
+        )
+        self.attempt(False, calls[self.draw.integers(len(calls))])
+
+    # ---- what must then be true --------------------------------------------------------------------------------------
+
+    def agree(self, cache, model):
+        assert cache.lengths.tolist() == model.lengths()
+        assert cache.length == max(model.lengths())
+        if self.pool:
+            taken = np.concatenate([each.table[each.table >= 0] for each in self.caches]).tolist()
+            assert len(taken) == len(set(taken)) == self.pool.blocks - self.pool.free
+            assert all(block < self.pool.blocks for block in taken)
+
+    def agree_in_full(self, cache, model):
+        want = np.zeros((2, self.batch, max(len(model.held(b)) for b in range(self.batch)), self.heads, self.dim))
+        for b in range(self.batch):
+            for at, token in enumerate(model.held(b)):
+                want[:, b, at] = model.rows[b][token]
+        assert np.array_equal(np.array(cache.numpy()), want)
+        if want.shape[2] > 1 and self.draw.random() < 0.15:
+            first = int(self.draw.integers(want.shape[2]))
+            assert np.array_equal(np.array(cache.rows(first, 1)), want[:, :, first : first + 1])
+        if self.draw.random() < 0.15:
+            self.agree_in_attention(cache, model)
+
+    def agree_in_attention(self, cache, model):
+        q = self.draw.standard_normal((self.batch, 2 * self.heads, self.dim), dtype=np.float32)
+        if not cache.length:
+            self.attempt(False, lambda: cache.decode(q))
+            return
+        out = cache.decode(q)
+        for b, own in enumerate(model.rows):
+            k, v = (
+                np.array(own[-self.window if self.window else 0 :])
+                .reshape(-1, 2, self.heads, self.dim)
+                .transpose(1, 2, 0, 3)
+            )
+            answer, _ = attend(q[b].reshape(self.heads, 2, self.dim), k, v, 1 / np.sqrt(self.dim))
+            assert np.abs(out[b] - answer.reshape(out[b].shape)).max() <= practical(v)
+
+
+@pytest.fixture(scope="module")
+def team():
+    with Team(1) as made:
+        yield made
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_lives(part, team):
+    for seed in range(part, TRIALS, 10):
+        trial = Trial(seed)
+        try:
+            for _ in range(LIVES):
+                for _ in range(trial.draw.integers(2, 7)):
+                    trial.step(team)
+                for cache, model in zip(trial.caches, trial.models, strict=True):
+                    trial.agree_in_full(cache, model)
+                    cache.reset()
+                trial.born()
+        except BaseException as error:
+            error.add_note(f"Trial({seed})")
+            raise
+        trial.close()
+
+
+# ---- one thing at a time ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", WORDS("layout"))
+def test_memory_of_its_own_begins_as_zeros(layout):
+    with kvbench.Cache(2, 8, 16, layout=layout, dtype="i8") as cache:
+        assert not cache.arena.view().any()
+        assert cache.length == 0
+
+
+def test_a_branch_of_a_conversation():
+    k, v = rows(1, 2, 1, 30, 2, 8)
+    with kvbench.Cache(2, 8, 32) as cache:
+        cache.bulk(k[:, :20], v[:, :20])
+        cache.rollback(to=12)
+        cache.bulk(k[:, 20:], v[:, 20:])
+        want = np.concatenate((k[:, :12], k[:, 20:]), axis=1)
+        assert np.array_equal(cache.numpy()[0], want)
+
+
+def test_a_ring_rolled_back_forgets_what_was_overwritten():
+    k, v = rows(2, 2, 1, 20, 1, 4)
+    with kvbench.Cache(1, 4, 8, window=5) as cache:
+        cache.bulk(k, v)
+        cache.rollback(3)
+        assert np.array_equal(cache.numpy()[0], k[:, 12:17])
+        with pytest.raises(BadArgument, match="overwritten") as caught:
+            cache.rollback(1)
+        assert "8" in caught.value.hint
+        cache.append(k[:, 0], v[:, 0])
+        assert np.array_equal(cache.numpy()[1], np.concatenate((v[:, 12:17], v[:, :1]), axis=1))
+        cache.rollback(to=0)
+        cache.bulk(k[:, :3], v[:, :3])
+        assert np.array_equal(cache.numpy()[0], k[:, :3])
+
+
+def test_one_sequence_of_several():
+    k, v = rows(3, 2, 3, 6, 1, 4)
+    with kvbench.Cache(1, 4, 8, batch=3) as cache:
+        cache.bulk(k, v)
+        cache.rollback(4, sequence=1)
+        assert cache.lengths.tolist() == [6, 2, 6]
+        cache.append(k[:, 5], v[:, 5])
+        assert np.array_equal(cache.numpy()[0][1, :3, 0], k[1, [0, 1, 5], 0])
+
+
+def test_a_pool_serves_whoever_grows():
+    k, v = rows(4, 2, 1, 40, 2, 8)
+    with kvbench.Pool(2, 8, 5, block_tokens=8) as pool:
+        one, two = pool.cache(40), pool.cache(40)
+        one.bulk(k[:, :17], v[:, :17])
+        assert pool.free == 2
+        two.bulk(k[:, :16], v[:, :16])
+        assert pool.free == 0
+        two_before = two.numpy()
+        assert two.would_overflow(1)
+        assert not one.would_overflow(7)
+        with pytest.raises(OutOfMemory, match="1 block .* 0 of 5 are free"):
+            two.append(k[:, 16], v[:, 16])
+        one.rollback(to=8)
+        assert pool.free == 2
+        two.append(k[:, 16], v[:, 16])
+        assert np.array_equal(two.numpy()[0][:, :16], two_before[0])
+        assert np.array_equal(one.numpy()[1], v[:, :8])
+        one.close()
+        one.close()
+        assert pool.free == 2
+        assert sorted(two.table[two.table >= 0].tolist()) == sorted(set(range(5)) - set(pool._free))
+    with pytest.raises(BadArgument, match="closed"):
+        two.append(k[:, 0], v[:, 0])
+    with pytest.raises(BadArgument, match="closed"):
+        pool.cache(4)
+
+
+def test_a_forgotten_cache_gives_its_blocks_back():
+    with kvbench.Pool(1, 4, 3, block_tokens=2) as pool:
+        cache = pool.cache(6)
+        cache.bulk(*rows(5, 2, 1, 5, 1, 4))
+        assert pool.free == 0
+        del cache
+        gc.collect()
+        assert pool.free == 3
+
+
+def test_blocks_cannot_be_meddled_with():
+    k, v = rows(6, 2, 1, 4, 1, 4)
+    with kvbench.Pool(1, 4, 4, block_tokens=2) as pool:
+        cache, other = pool.cache(8), pool.cache(8)
+        other.bulk(k, v)
+        with pytest.raises(ValueError, match="read-only"):
+            cache.table[0, 0] = 0
+        with pytest.raises(BadArgument, match="other caches"):
+            cache.clear()
+        with pytest.raises(BadArgument, match="no blocks"):
+            cache.advance(1)
+        cache.reserve(3)
+        assert pool.free == 0
+        cache.advance(3)
+        cache.rollback(3)
+        assert pool.free == 2
+        assert np.array_equal(other.numpy()[0], k)
+
+
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        ({"layout": "head"}, "layout"),
+        ({"layout": "heap"}, "layout"),
+        ({"blocks": 0}, "blocks"),
+        ({"blocks": -3}, "blocks"),
+        ({"blocks": 2.5}, "blocks"),
+        ({"blocks": 1 << 40}, "blocks"),
+        ({"block_tokens": 0}, "block_tokens"),
+        ({"kv_heads": 0}, "kv_heads"),
+        ({"dtype": "f64"}, "dtype"),
+    ],
+    ids=str,
+)
+def test_a_wrong_pool(facts, named):
+    with pytest.raises(BadArgument, match=named) as caught:
+        kvbench.Pool(**{"kv_heads": 1, "head_dim": 8, "blocks": 4} | facts)
+    assert caught.value.hint
+
+
+def test_an_arena_closed_too_early():
+    arena = Arena(1 << 16)
+    cache = kvbench.Cache(1, 8, 8, arena=arena)
+    arena.close()
+    with pytest.raises(BadArgument, match="arena is closed"):
+        cache.append(np.ones((1, 1, 8)), np.ones((1, 1, 8)))
