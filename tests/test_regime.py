@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kvbench.errors import BadArgument
 from kvbench.model import Cpu, DataCache, Fact, Machine
-from kvbench.regime import classify, dram_bytes, far_bytes, levels, suggestion, windows
+from kvbench.regime import classify, dram_bytes, far_bytes, holds, levels, suggestion, windows
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -343,3 +343,22 @@ def test_far_bytes_leave_the_caches_of_every_domain_in_use():
     assert far_bytes(ZEN4, first(ZEN4, 8)) == 256 * MIB
     assert far_bytes(ZEN4_X3D, first(ZEN4_X3D, 8)) == 384 * MIB
     assert far_bytes(NOTHING, first(NOTHING, 4)) == 256 * MIB
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_a_level_holds_is_what_its_word_means(part):
+    """Up to there it, a nearer level, or what lies between two; beyond it never its word again."""
+    for threads in (1, 2, len(PARTS[part].allowed)):
+        cpus = first(PARTS[part], threads)
+        for level, most in holds(PARTS[part], cpus).items():
+            word = classify(PARTS[part], cpus, most * (1 - 1e-9)).word
+            assert word == "mixed" or int(word[1:]) <= level, (part, threads, level)
+            assert classify(PARTS[part], cpus, most * (1 + 1e-6)).word != f"L{level}"
+
+
+def test_what_levels_hold_by_hand():
+    """Of two threads: half of each L1, 0.8 of each L2, 0.7 of the one L3."""
+    expected = {1: 32 * KIB, 2: 1.6 * MIB, 3: 22.4 * MIB}
+    assert holds(ZEN4, first(ZEN4, 2)) == pytest.approx(expected)
+    assert holds(ZEN4, first(ZEN4, 2), {3: 10 * MIB}) == pytest.approx(expected | {3: 7 * MIB})
+    assert holds(NOTHING, first(NOTHING, 2)) == {}

@@ -10,7 +10,14 @@ def test_rates_are_decimal_and_capacities_binary():
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (3 * MIB // 2, "1.5 MiB"), (40 * GIB, "40 GiB")],
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1 KiB"),
+        (3 * MIB // 2, "1.5 MiB"),
+        (40 * GIB, "40 GiB"),
+        (1 << 41, "2 TiB"),
+    ],
 )
 def test_size(count, text):
     assert size(count) == text
