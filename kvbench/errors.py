@@ -34,6 +34,9 @@ class KvbenchError(Exception):
         super().__init__(message)
         self.hint = hint
 
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:  # what a process raises for another
+        return type(self), (self.args[0], self.hint)
+
     def __str__(self) -> str:
         return f"{self.args[0]} ({self.hint})"
 

@@ -439,6 +439,28 @@ def test_a_wrong_pool(facts, named):
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_closed_cache(pooled):
+    with kvbench.Pool(1, 8, 4) as pool:
+        cache = pool.cache(8) if pooled else kvbench.Cache(1, 8, 8)
+        cache.bulk(*rows(7, 2, 1, 3, 1, 8))
+        cache.close()
+        for call in (
+            lambda: cache.advance(1),
+            lambda: cache.reserve(1),
+            lambda: cache.rollback(1),
+            lambda: cache.would_overflow(1),
+            lambda: cache.place(0, 0),
+            cache.reset,
+            cache.clear,
+            cache.numpy,
+        ):
+            with pytest.raises(BadArgument, match="closed"):
+                call()
+        assert cache.lengths.tolist() == [3]
+        assert pool.free == 4
+
+
 def test_an_arena_closed_too_early():
     arena = Arena(1 << 16)
     cache = kvbench.Cache(1, 8, 8, arena=arena)

@@ -349,8 +349,8 @@ class Cache:
         every = self._unpacked(0, self._struct.capacity, isa, threads)
         at = np.arange(first, first + count) + stale[:, None]
         behind = np.zeros((len(stale), int(stale.max()), *every[0].shape[2:]), dtype=np.float32)
-        whole_ = (np.concatenate((rows, behind), axis=1) for rows in every)
-        k, v = (np.take_along_axis(rows, at[:, :, None, None], axis=1) for rows in whole_)
+        longer = (np.concatenate((rows, behind), axis=1) for rows in every)
+        k, v = (np.take_along_axis(rows, at[:, :, None, None], axis=1) for rows in longer)
         return k, v
 
     def _unpacked(self, first: int, count: int, isa: str | None, threads: int) -> tuple[np.ndarray, np.ndarray]:

@@ -64,26 +64,21 @@ def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any]) -> No
     series = [(number, name, own) for number, (name, own) in enumerate(series) if len(own)]
     for turn, (number, name, own) in enumerate(series):
         look = {"color": COLOURS[number % len(COLOURS)], "label": str(name) or None}
+        at = np.array([x if _numeric(rows, panel) else places.index(x) for x in own[panel.x]])
         if panel.bars:
             width = _WIDE / len(series)
-            at = np.array([places.index(x) for x in own[panel.x]]) + (turn + 0.5) * width - _WIDE / 2
+            at = at + (turn + 0.5) * width - _WIDE / 2
             axes.bar(at, own[panel.y], 0.92 * width, **look)
-            _whiskers(axes, panel, own, at)
         else:
-            at = own[panel.x].to_numpy() if _numeric(rows, panel) else np.array([places.index(x) for x in own[panel.x]])
             mark = MARKS[number % len(MARKS)] if len(own) <= _MARKED else None
             axes.plot(at, own[panel.y], marker=mark, ms=4.5, lw=1.4, **look)
-            _whiskers(axes, panel, own, at)
+        if panel.low:
+            axes.vlines(at, own[panel.low], own[panel.high], color=INK, lw=0.8, zorder=3)
     _axes(axes, panel, rows, places)
 
 
 def _numeric(rows: pd.DataFrame, panel: Panel) -> bool:
     return not panel.bars and pd.api.types.is_numeric_dtype(rows[panel.x])
-
-
-def _whiskers(axes: Axes, panel: Panel, own: pd.DataFrame, at: np.ndarray) -> None:
-    if panel.low:
-        axes.vlines(at, own[panel.low], own[panel.high], color=INK, lw=0.8, zorder=3)
 
 
 def _axes(axes: Axes, panel: Panel, rows: pd.DataFrame, places: list[Any]) -> None:

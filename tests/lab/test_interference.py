@@ -1,0 +1,173 @@
+"""Weights between layers: which slices take turns, sentences of planted rates, one small real run."""
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kvbench.errors import BadArgument, Refused
+from kvbench.lab.experiment import Asked
+from kvbench.lab.experiments import interference as lab
+from kvbench.lab.geometry import known, layer_parameters
+from kvbench.model import Cpu, DataCache, Fact, Machine
+from kvbench.native import default_library
+from tests.made_run import MACHINE
+
+KIB, MIB = 1 << 10, 1 << 20
+WEIGHTS = (0, MIB, 4 * MIB, 16 * MIB)
+
+
+def asked(machine, cpus, tmp_path="."):
+    library = default_library()
+    return Asked(machine, library, cpus, library.isa(), 1, tmp_path)
+
+
+def scene(cpus=(0, 1), machine=MACHINE):
+    return lab._scene(asked(machine, cpus), "qwen3-0.6b", "f32")
+
+
+# ---- which slices ----------------------------------------------------------------------------------------------------
+
+
+def test_slices_live_in_l3():
+    """Two threads with 1 MiB of L2 each: a slice is beyond 1.5 times that; all that take turns within 0.7 x 32 MiB."""
+    found = scene()
+    assert 3 * MIB <= found.slice_bytes < 3.1 * MIB
+    assert found.layers == 7 and found.layers * found.slice_bytes <= 0.7 * 32 * MIB
+    assert found.rotations() == {"one": 1, "all": 7, "memory": found.point.shape.layers - 7}
+    assert found.rotations()["memory"] * found.slice_bytes >= 256 * MIB
+    assert found.point.shape.context * 8 * 128 * 4 * 2 <= found.slice_bytes
+
+
+def test_no_slice_from_memory_is_one_that_fits():
+    found = scene((0,))
+    assert found.rotations() == {"one": 1, "some": 3, "all": 14, "memory": found.point.shape.layers - 14}
+    assert set(found.slices("one")) == {0} and len(found.slices("one")) == 14
+    assert found.slices("some") == [0, 1, 2] * 5
+    assert found.slices("all") == list(range(14))
+    assert found.slices("memory") == range(14, found.point.shape.layers)
+
+
+def test_no_more_layers_than_the_model_has():
+    caches = tuple(replace(each, size=400 * MIB) if each.level == 3 else each for each in MACHINE.caches)
+    assert scene(machine=replace(MACHINE, caches=caches)).layers == 28
+
+
+@pytest.mark.parametrize(
+    ("caches", "message"),
+    [
+        ((), "no L3 is known"),
+        (tuple(each for each in MACHINE.caches if each.level < 3), "no L3 is known"),
+        (tuple(replace(each, size=4 * MIB) if each.level == 3 else each for each in MACHINE.caches), "at 2 threads"),
+    ],
+)
+def test_refused_where_no_slice_lives_in_l3(caches, message):
+    with pytest.raises(Refused, match=message) as caught:
+        scene(machine=replace(MACHINE, caches=caches))
+    assert caught.value.hint
+
+
+def test_weights_of_a_layer():
+    """q and out 1024 x 2048, k and v 1024 x 1024, and three matrices of 1024 x 3072."""
+    matrices = [(1024, 2048), (2048, 1024), (1024, 1024), (1024, 1024), *[(1024, 3072)] * 3]
+    assert layer_parameters(known("qwen3-0.6b")) == sum(rows * columns for rows, columns in matrices)
+
+
+# ---- what is said ----------------------------------------------------------------------------------------------------
+
+
+def planted(one, every, memory=20.0, spread=0.01, rounds=17):
+    """`one`, `every`: GB/s by bytes between; the rounds differ by a common factor, and by `spread` among themselves."""
+    draw, rows = np.random.default_rng(1), []
+    for number in range(rounds):
+        for rotation, rates in {"one": one, "all": every, "memory": [memory] * len(WEIGHTS)}.items():
+            for count, rate in zip(WEIGHTS, rates, strict=True):
+                gbps = rate * (1 + number / 10) * (1 + spread * draw.uniform(-1, 1))
+                rows.append(
+                    {"rotation": rotation, "weights": count, "round": number, "gbps": gbps, "weights_gbps": 9.0}
+                )
+    return lab._table(pd.DataFrame(rows), scene())
+
+
+def said(*rates, served=4 * MIB, **more):
+    return lab._sentence(planted(*rates, **more), "qwen3-0.6b", served)
+
+
+def test_rates_are_compared_within_a_round():
+    found = planted([60, 60, 50, 20], [40, 30, 20, 20], spread=0.0).set_index(["rotation", "weights"])
+    assert found.loc[("one", MIB), ["over", "over_low", "over_high"]].tolist() == pytest.approx([3.0] * 3)
+    assert found.loc[("all", 4 * MIB), "over"] == pytest.approx(1.0)
+    assert found.loc[("one", 0), "gbps"] == pytest.approx(60 * 1.8)
+    assert found["over"].isna().sum() == len(WEIGHTS)
+
+
+def test_gone_from_some_weights_on():
+    text = said([60, 60, 50, 20], [40, 30, 20, 19], spread=0.0)
+    assert "weights read between leave 1 slice with 2.50 times memory's rate (2.50..2.50)" in text
+    assert "at 4 MiB of them and with nothing beyond noise from 16 MiB on" in text
+    assert "7 in turn (21" in text and "at 1 MiB of them and with nothing beyond noise from 4 MiB on" in text
+    assert "; the 4 MiB of a layer of qwen3-0.6b leave 7 in turn" in text and "at 1.00 times memory's rate" in text
+
+
+def test_gone_with_the_first_weights():
+    text = said([60, 60, 50, 20], [40, 20, 20, 20])
+    assert "where there are none and with nothing beyond noise from 1 MiB on" in text
+
+
+def test_gone_without_weights():
+    assert "MiB) with nothing beyond noise, even where there are none;" in said([60, 60, 50, 20], [20, 20, 20, 20])
+
+
+def test_slower_than_memory_is_nothing_left():
+    assert "MiB) with nothing beyond noise, even where there are none;" in said([60, 60, 50, 20], [15, 15, 15, 15])
+
+
+def test_never_gone():
+    text = said([60, 60, 50, 40], [40, 40, 40, 30])
+    assert "even at 16 MiB of them, the most that was tried" in text and "nothing" not in text
+
+
+def test_nothing_that_could_go():
+    for rates in ([20, 20, 20, 20], [15, 15, 15, 15]):
+        text = said(rates, rates)
+        assert "no more than noise apart, so that L3 brings nothing" in text
+
+
+def test_noise_is_not_an_advantage():
+    assert "no more than noise apart" in said([20.5] * 4, [20] * 4, spread=0.5)
+
+
+# ---- a real one ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small():
+    """One thread of this machine, with caches that are made up."""
+    cpu = min(os.sched_getaffinity(0))
+    caches = (DataCache(1, 32 * KIB, (cpu,)), DataCache(2, 256 * KIB, (cpu,)), DataCache(3, 8 * MIB, (cpu,)))
+    doubt = {"l3": Fact(8 * MIB, "made up", "low", "nobody knows")}
+    return Machine((Cpu(cpu, cpu, 0, 0, 0),), (cpu,), caches, (), doubt, (), "", "")
+
+
+def test_the_experiment(small, monkeypatch, tmp_path):
+    """A layer's weights of this model are more than the memory that they are read from: it is read twice."""
+    monkeypatch.setattr(lab, "_ROUNDS", 2)
+    monkeypatch.setattr(lab, "_TIMED", 2)
+    monkeypatch.setattr(lab, "_WEIGHTS", (0, MIB))
+    served = 2 * layer_parameters(known("llama-3-8b"))
+    assert served > 256 * MIB
+    found = lab.experiment(asked(small, small.allowed, tmp_path), "llama-3-8b", "f16")
+    table = found.table
+    assert set(table["rotation"]) == {"one", "some", "all", "memory"} and set(table["weights"]) == {0, MIB, served}
+    assert (table["gbps"] > 0).all() and (table.loc[table["weights"] > 0, "weights_gbps"] > 0).all()
+    assert table["over"].notna().sum() == 3 * 3
+    assert any("L3 is in doubt: nobody knows" in note for note in found.notes)
+    assert not any("nan" in text for text in (found.sentence, *found.notes))
+    assert {column.name for column in found.columns} <= set(table)
+
+
+def test_a_model_must_be_known(small):
+    with pytest.raises(BadArgument, match="nope"):
+        lab.experiment(asked(small, small.allowed), "nope")

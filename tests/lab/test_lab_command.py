@@ -1,0 +1,127 @@
+"""kvbench lab as it is called: the list, what it prints and writes, and how it refuses what it cannot do."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from kvbench.lab import Outcome, about, find, names
+from kvbench.report.figures.chart import Panel, chart
+from kvbench.report.ruled import Column
+from tests.test_cli import call
+
+TABLE = pd.DataFrame({"tokens": [1, 2], "gbps": [20.5, float("nan")], "word": ["fast", "fast"], "found": [True, False]})
+
+
+def outcome(asked, model: str = "gpt-2", context: int = 64, cold: float | None = None) -> Outcome:
+    """Stands for an experiment."""
+    figure = chart("gqa", "Made up", "Nothing.", TABLE, (Panel("tokens", "gbps", "tokens", "GB/s"),))
+    columns = (Column("tokens", "tokens"), Column("gbps", "GB/s", "{:.1f}".format), Column("word", "word"))
+    return Outcome(TABLE, columns, figure, f"{model} at {context}: two rows.", ("a note",))
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    monkeypatch.setattr("kvbench.lab.experiments.gqa.experiment", outcome)
+
+
+def test_the_list(capsys):
+    assert call("lab") == 0
+    out = capsys.readouterr().out
+    for name in names():
+        assert f"\n{name}" in f"\n{out}" and about(name) in out
+    assert about("gqa").endswith("?") and "--model llama-3-8b, --context 4096, --dtype f16" in out
+    assert "None" not in out
+
+
+def test_every_experiment_asks_a_question():
+    for name in names():
+        assert about(name).endswith("?") and find(name).__name__ == "experiment"
+
+
+def test_the_list_as_json(capsys):
+    assert call("lab", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in found["experiments"]] == names()
+    (gqa,) = (each for each in found["experiments"] if each["name"] == "gqa")
+    assert gqa["takes"] == {"model": "llama-3-8b", "context": 4096, "dtype": "f16"}
+
+
+def test_what_is_printed_and_written(made_up, tmp_path, capsys):
+    out = tmp_path / "deep" / "lab"
+    assert call("lab", "gqa", "--context", "128", "--out", str(out)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "gqa: Made up" and lines[1].startswith("  model gpt-2, context 128, isa ")
+    assert lines[1].endswith(", seed 1") and "cold" not in lines[1] and lines[-1] == f"{out / 'gqa'}.csv, .svg and .png"
+    assert lines[3:6] == ["  tokens  GB/s  word", "       1  20.5  fast", "       2        fast"]
+    assert lines[7:9] == ["gpt-2 at 128: two rows.", "  a note"]
+    assert sorted(path.name for path in out.iterdir()) == ["gqa.csv", "gqa.png", "gqa.svg"]
+    assert pd.read_csv(out / "gqa.csv").equals(TABLE)
+    assert (out / "gqa.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (out / "gqa.svg").read_text()
+
+
+def test_json(made_up, tmp_path, capsys):
+    assert call("lab", "gqa", "--json", "--out", str(tmp_path)) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["experiment"] == "gqa" and found["version"] == 1 and found["notes"] == ["a note"]
+    assert {"model": "gpt-2", "context": 64, "cold": None, "seed": 1}.items() <= found["asked"].items()
+    assert found["rows"] == [
+        {"tokens": 1, "gbps": 20.5, "word": "fast", "found": True},
+        {"tokens": 2, "gbps": None, "word": "fast", "found": False},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nonsense"], ("NAME: 'nonsense'", "gqa", "paging")),
+        (["gqa", "--layout", "head"], ("lab gqa takes no --layout", "--model, --context, --cold")),
+        (["gqa", "--dtype", "f16"], ("lab gqa takes no --dtype",)),
+        (["quant", "--layout", "diagonal"], ("layout: 'diagonal'", "head")),
+        (["users", "--dtype", "f17"], ("dtype: 'f17'", "f16")),
+        (["quant", "--model", "gpt-9"], ("model: 'gpt-9'", "gpt-2")),
+        (["gqa", "--context", "0"], ("--context",)),
+        (["gqa", "--cold", "much"], ("--cold", "much")),
+        (["gqa", "--threads", "0"], ("--threads",)),
+        (["gqa", "--isa", "mmx"], ("isa: 'mmx'",)),
+        (["quant", "--context", "1"], ("1 token: it takes ", "more --context")),
+        (["users", "--context", "1"], ("1 token: it takes ", "more --context")),
+        (["window", "--window", "3"], ("it takes ", "more --context or --window")),
+        (["window", "--context", "100"], ("--context 100 never leaves a window of 1024",)),
+    ],
+)
+def test_bad_input_is_one_line(made_up, arguments, said, tmp_path, capsys):
+    assert call("lab", *arguments, "--out", str(tmp_path / "lab")) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.count("\n") == 1 and err.startswith("kvbench: ")
+    assert all(words in err for words in said), err
+    assert not (tmp_path / "lab").exists()
+
+
+def test_nobody_waits_for_what_cannot_be_written(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("kvbench.lab.experiments.gqa.experiment", lambda asked, **_: pytest.fail("it was run"))
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "lab", "/proc/kvbench"):
+        assert call("lab", "gqa", "--out", str(path)) == 2
+        out, err = capsys.readouterr()
+        assert not out and err.count("\n") == 1
+
+
+def test_killed_it_leaves_nothing(tmp_path):
+    (tmp_path / "tmp").mkdir()
+    command = [sys.executable, "-m", "kvbench.cli", "lab", "users", "--model", "gpt-2", "--out", "out/lab"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=os.environ | {"TMPDIR": str(tmp_path / "tmp")}, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (tmp_path / "out").exists():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and err.strip().startswith("kvbench: interrupted")
+    assert [path.name for path in tmp_path.iterdir()] == ["tmp"] and not list((tmp_path / "tmp").iterdir())

@@ -1,0 +1,96 @@
+"""kvbench lab quant: errors against an attention and formats of our own, and the sentence whichever way times fall."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from kvbench.lab.experiments.quant import experiment
+from tests.lab.conftest import noisy
+from tests.oracle import quantise
+
+SMALL = {"model": "qwen3-0.6b", "context": 96}
+HEADS, GROUP, DIM = 8, 2, 128
+ROW = {"f32": 4 * DIM, "f16": 2 * DIM, "bf16": 2 * DIM, "i8": DIM + 4}  # bytes, with the scale
+
+
+def rounded(values, dtype):
+    """As a cache would keep them."""
+    if dtype == "i8":
+        codes, scales = quantise(values, "f32")
+        return codes.astype(np.float64) * scales.astype(np.float64)[..., None]
+    return values.astype({"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[dtype]).astype(np.float64)
+
+
+def attention(q, k, v):
+    """q [Hq,D], k and v [T,Hkv,D] -> [Hq,D]"""
+    out = []
+    for head, query in enumerate(q.astype(np.float64)):
+        scores = k[:, head // GROUP].astype(np.float64) @ query / np.sqrt(DIM)
+        weights = np.exp(scores - scores.max())
+        out.append(weights @ v[:, head // GROUP].astype(np.float64) / weights.sum())
+    return np.array(out)
+
+
+def off(values, right, of):
+    return np.sqrt(((values - right) ** 2).mean() / (of**2).mean())
+
+
+def by_bytes(name, cache, moved, number):
+    return moved / 20e9
+
+
+def test_bytes_and_errors(asked, plant):
+    plant(by_bytes)
+    found = experiment(asked, **SMALL).table.set_index("dtype")
+    assert list(found.index) == list(asked.library.words("dtype")) == list(ROW)
+    drawn = np.random.default_rng(asked.seed)
+    k, v = drawn.standard_normal((2, 96, HEADS, DIM), dtype=np.float32)
+    q = drawn.standard_normal((HEADS * GROUP, DIM), dtype=np.float32)
+    exact = attention(q, k, v)
+    for dtype, row in found.iterrows():
+        assert row["token_bytes"] == 2 * HEADS * ROW[dtype]
+        assert row["token_share"] == ROW[dtype] / ROW["f32"]
+        kept = attention(q, rounded(k, dtype), rounded(v, dtype))
+        assert row["format_error"] == pytest.approx(off(kept, exact, exact), rel=1e-6)
+        assert row["format_error_max"] == pytest.approx(np.abs(kept - exact).max(), rel=1e-6)
+        assert 0 < row["kernel_error"] < 1e-5 and row["kernel_error_max"] < 1e-5
+    assert found.loc["f32", "format_error"] == 0
+
+
+def test_what_is_read_in_its_bytes_is_said_to_keep_its_promise(asked, plant):
+    plant(by_bytes)
+    found = experiment(asked, **SMALL)
+    base = found.table.set_index("dtype").loc["i8"]
+    assert base["times"] == pytest.approx(base["token_share"], rel=0.1)
+    assert found.sentence.startswith("i8 decodes fastest, in 0.2") and "the time of f32" in found.sentence
+    assert "formats change the answer by up to" in found.sentence and "(i8), kernels by up to" in found.sentence
+    assert "times less than the finest format that rounds does (f16)." in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("time", "said"),
+    [
+        (lambda number: 0.9, "f16 decodes fastest, in 0.90 times (0.90..0.90 over 24 rounds) the time of f32, though it"),
+        (lambda number: 0.1, "even less than the 0.50 of the bytes that it moves"),
+        (lambda number: 0.5 * noisy(number, 0.1), "within the noise what the 0.50 of the bytes that it moves promise"),
+        (lambda number: 0.5 * noisy(number, 0.1), "f16 decodes fastest, not beyond the noise of bf16 and i8, in"),
+        (lambda number: 1.2, "No number format decodes faster than f32 beyond the noise"),
+        (noisy, "No number format decodes faster than f32 beyond the noise"),
+    ],
+)  # fmt: skip
+def test_the_sentence_goes_by_the_data(asked, plant, time, said):
+    """`time`: over that of f32, in a round; of all but f16, a little more."""
+
+    def seconds(name, cache, moved, number):
+        each = {"f32": 1.0, "f16": time(number)}
+        return 1e-3 * each.get(cache.dtype, 1.01 * time(number))
+
+    plant(seconds)
+    assert said in experiment(asked, **SMALL).sentence
+
+
+def test_a_machine_on_which_nothing_is_like_itself(asked, plant):
+    plant(lambda name, cache, moved, number: 1e-3 if name == "base" else 2e-3)
+    said = experiment(asked, **SMALL).sentence
+    assert said.startswith("Times tell nothing here: f32 beside itself takes 2.00 times (2.00..2.00 over 24 rounds)")
+    assert "formats change the answer" in said

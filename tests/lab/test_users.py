@@ -1,0 +1,75 @@
+"""kvbench lab users: bytes of uneven, even and padded batches against formulas, and what is said of planted times."""
+
+import numpy as np
+import pytest
+
+from kvbench.lab.experiments.users import experiment
+
+SMALL = {"model": "qwen3-0.6b", "context": 128}
+HEADS, GROUP, DIM, SEQUENCES = 8, 2, 128, 8
+
+
+def moved(lengths):
+    return 2 * HEADS * DIM * 2 * sum(lengths) + SEQUENCES * 2 * GROUP * HEADS * DIM * 4
+
+
+def lengths(row):
+    return [int(length) for length in row.lengths.split()]
+
+
+def kind(cache):
+    """Of the batch that a cache holds."""
+    held = np.sort(cache.lengths)
+    return "even" if held[-1] - held[0] == 1 else "one long" if held[-1] == 128 and held[0] == 16 else "other"
+
+
+def by_bytes(name, cache, bytes_, number):
+    return bytes_ / 20e9
+
+
+def test_bytes(asked, plant):
+    plant(by_bytes)
+    found = experiment(asked, **SMALL).table
+    assert list(found["batch"]) == ["uniform", "long-tailed", "one long"]
+    for row in found.itertuples():
+        own = lengths(row)
+        assert len(own) == SEQUENCES and own == sorted(own, reverse=True)
+        assert (row.longest, row.shortest, row.tokens) == (own[0], own[-1], sum(own)) and 1 <= own[-1] <= own[0] <= 128
+        assert row.bytes == moved(own)
+        assert row.padded_bytes == pytest.approx(moved([own[0]] * SEQUENCES) / moved(own))
+        assert row.padded_times == pytest.approx(row.padded_bytes)
+        assert row.efficiency == pytest.approx(1.0), "as many bytes, at one rate"
+        assert row.even_gbps == pytest.approx(20.0) and row.skew == row.even_skew == 0.02
+    assert lengths(found.iloc[2]) == [128, *[16] * 7]
+
+
+@pytest.mark.parametrize(
+    ("slower", "said"),
+    [
+        (lambda number: 1.0, "no batch loses time beyond the noise"),
+        (lambda number: 2.0, "beyond the noise, time is lost by one long (50% to 50% of them);"),
+        (lambda number: 0.8, "no batch loses time beyond the noise"),
+        (
+            lambda number: 0.8 + 0.8 * (number % 2),
+            "no batch loses time beyond the noise, one long (62% to 125% of them) coming nearest",
+        ),
+    ],
+)
+def test_the_sentence_goes_by_the_data(asked, plant, slower, said):
+    def seconds(name, cache, bytes_, number):
+        return bytes_ / 20e9 * (slower(number) if kind(cache) == "one long" else 1.0)
+
+    plant(seconds)
+    found = experiment(asked, **SMALL)
+    assert said in found.sentence
+    assert (
+        f"the batch that suffers most ({found.table.loc[found.table['padded_times'].idxmax(), 'batch']})"
+        in found.sentence
+    )
+
+
+def test_another_layout_has_the_same_batches(asked, plant):
+    plant(by_bytes)
+    found, other = (experiment(asked, **SMALL, layout=layout).table for layout in ("head", "paged"))
+    assert other["efficiency"].to_numpy() == pytest.approx(1.0)
+    assert list(found["lengths"]) == list(other["lengths"])
