@@ -100,8 +100,8 @@ def main() -> None:
     end = time.monotonic() + 60 * asked.minutes
     while time.monotonic() < end and (todo := _next(_read(table), asked.exercise)):
         row, slowed = _run(*todo)
-        _append(asked.folder / "slowed.csv", SLOWED, *slowed)
         _append(table, COLUMNS, row)
+        _append(asked.folder / "slowed.csv", SLOWED, *slowed)
         print(
             ", ".join(f"{name} {row[name]}" for name in ("exercise", "case", "number", "verdict", "seconds")),
             flush=True,
