@@ -34,6 +34,16 @@
 #define SCALED 1
 #include "rows.tmpl.c"
 
+#define DTYPE e4m3
+#define ELEMENT 1
+#define SCALED 0
+#include "rows.tmpl.c"
+
+#define DTYPE e5m2
+#define ELEMENT 1
+#define SCALED 0
+#include "rows.tmpl.c"
+
 #define ROWS_OF(dtype, name, bytes, scaled) [DTYPE_##name] = ROWS(dtype),
 #define TILE_OF(dtype, name, bytes, scaled) [DTYPE_##name] = bytes == 1 ? TILE_BYTE : TILE_FLOAT,
 
