@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dtypes.h"
 #include "kvbench.h"
 
 /* ---- words: the order here is the order of the lists in words.c ------------------------------------------------ */
@@ -16,7 +17,9 @@ enum { OP_DECODE, OP_TWIN, OP_APPEND, OP_BULK, OP_CLEAR, OP_UNPACK, OP_FILL, OP_
 enum { VARIANT_FLASH, VARIANT_TWOPASS, VARIANT_PERHEAD, VARIANTS };
 enum { LAYOUT_HEAD, LAYOUT_POSITION, LAYOUT_PAGED, LAYOUTS };
 enum { INNER_HEAD, INNER_TOKEN, INNERS };
-enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I8, DTYPES };
+#define KVB_DTYPE(word, name, bytes, scaled) DTYPE_##name,
+enum { KVB_DTYPES(KVB_DTYPE) DTYPES };
+#undef KVB_DTYPE
 enum { SCALE_F32, SCALE_F16, SCALES };
 enum { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_NEON, ISAS };
 enum { PAGES_BASE, PAGES_THP, PAGES_HUGE, PAGES };

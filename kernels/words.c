@@ -9,7 +9,8 @@ static const char *const ops[] = {"decode", "twin", "append", "bulk", "clear", "
 static const char *const variants[] = {"flash", "twopass", "perhead"};
 static const char *const layouts[] = {"head", "position", "paged"};
 static const char *const inners[] = {"head", "token"};
-static const char *const dtypes[] = {"f32", "f16", "bf16", "i8"};
+#define WORD(word, name, bytes, scaled) #word,
+static const char *const dtypes[] = {KVB_DTYPES(WORD)};
 static const char *const scales[] = {"f32", "f16"};
 static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};
 static const char *const pages[] = {"base", "thp", "huge"};

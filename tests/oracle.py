@@ -12,8 +12,10 @@ import numpy as np
 LINE = 64
 UNIT = 2.0**-24  # of float32
 EXP_ERROR = 4 * UNIT  # relative, of the kernels' exp2
-STORED = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8}
+STORED = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8,
+          "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}  # fmt: skip
 SCALED = ("i8",)
+MOST = {"e4m3": 448.0, "e5m2": 57344.0}  # what lies beyond is stored as this; the others have an Inf for it
 
 
 def round_up(n: int, to: int) -> int:
@@ -141,6 +143,14 @@ def quantise(values: np.ndarray, scale_dtype: str) -> tuple[np.ndarray, np.ndarr
     return codes, scale
 
 
+def rounded(dtype: str, values: np.ndarray) -> np.ndarray:
+    """float32 as the number format that a dtype without scales keeps."""
+    with np.errstate(all="ignore"):
+        values = np.asarray(values, dtype=np.float32)
+        most = MOST.get(dtype, np.inf)
+        return np.clip(values, -most, most).astype(STORED[dtype])
+
+
 def encode_rows(shape: Shape, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """float32 [..., D] as whole rows of bytes (padding zero) [..., row], and their scales' bytes or None."""
     scale = None
@@ -148,8 +158,7 @@ def encode_rows(shape: Shape, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
         codes, scale = quantise(values, shape.scale)
         scale = np.ascontiguousarray(scale)[..., None].view(np.uint8)
     else:
-        with np.errstate(all="ignore"):
-            codes = np.asarray(values, dtype=np.float32).astype(STORED[shape.dtype])
+        codes = rounded(shape.dtype, values)
     rows = np.zeros((*codes.shape[:-1], shape.row), dtype=np.uint8)
     rows[..., : shape.payload] = np.ascontiguousarray(codes).view(np.uint8)
     return rows, scale

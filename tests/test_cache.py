@@ -8,7 +8,8 @@ from kvbench.errors import BadArgument, KvbenchError, Unsupported
 from kvbench.native import default_library
 
 WORDS = default_library().words
-ROUNDING = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8, "i8": 0.5 / 127}  # of the largest value of a row
+ROUNDING = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8, "i8": 0.5 / 127, "e4m3": 2.0**-4, "e5m2": 2.0**-3}
+# of the largest value of a row
 
 
 def rows(seed, *shape):

@@ -11,7 +11,7 @@ import numpy as np
 from tests.oracle import Shape
 
 LINE, FLOAT, ENTRY = 64, 4, 4
-ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1}
+ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "e4m3": 1, "e5m2": 1}
 SCALE = {"f32": 4, "f16": 2}
 
 

@@ -34,8 +34,21 @@
 #define SCALED 1
 #include "rows.tmpl.c"
 
+#define DTYPE e4m3
+#define ELEMENT 1
+#define SCALED 0
+#include "rows.tmpl.c"
+
+#define DTYPE e5m2
+#define ELEMENT 1
+#define SCALED 0
+#include "rows.tmpl.c"
+
+#define ROWS_OF(dtype, name, bytes, scaled) [DTYPE_##name] = ROWS(dtype),
+#define TILE_OF(dtype, name, bytes, scaled) [DTYPE_##name] = bytes == 1 ? TILE_BYTE : TILE_FLOAT,
+
 const kvb_tier TIER = {
-    .rows = {[DTYPE_F32] = ROWS(f32), [DTYPE_F16] = ROWS(f16), [DTYPE_BF16] = ROWS(bf16), [DTYPE_I8] = ROWS(i8)},
+    .rows = {KVB_DTYPES(ROWS_OF)},
     .peak = peak,
     .weigh = weigh,
     .twin = twin,
@@ -47,5 +60,5 @@ const kvb_tier TIER = {
     .triad = probe_triad,
     .flops = probe_flops,
     .qk_heads = QK_HEADS,
-    .tile = {[DTYPE_F32] = TILE_FLOAT, [DTYPE_F16] = TILE_FLOAT, [DTYPE_BF16] = TILE_FLOAT, [DTYPE_I8] = TILE_BYTE},
+    .tile = {KVB_DTYPES(TILE_OF)},
 };

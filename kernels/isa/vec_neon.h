@@ -89,6 +89,25 @@ static inline vf v_load_i8(const uint8_t *p)
     int16x8_t wide = vmovl_s8(vcreate_s8(four));
     return vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide)));
 }
+static inline uint32x2_t v_load_four(const uint8_t *p)
+{
+    uint32_t four;
+    memcpy(&four, p, sizeof four);
+    return vcreate_u32(four);
+}
+/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
+ * so a NaN becomes one there, too. */
+static inline vf v_load_e4m3(const uint8_t *p)
+{
+    int16x4_t codes = vshl_n_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(v_load_four(p)))), 7);
+    int16x4_t carry = vand_s16(vadd_s16(codes, vdup_n_s16(0x80)), vdup_n_s16(0x4000));
+    return vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_s16(veor_s16(codes, carry))), 256.0f);
+}
+/* The upper byte of an f16. */
+static inline vf v_load_e5m2(const uint8_t *p)
+{
+    return vcvt_f32_f16(vreinterpret_f16_u8(vzip1_u8(vdup_n_u8(0), vreinterpret_u8_u32(v_load_four(p)))));
+}
 static inline void v_store_f32(uint8_t *p, vf a) { vst1q_f32((float *)(void *)p, a); }
 static inline void v_store_f16(uint8_t *p, vf a) { vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32(a))); }
 static inline void v_store_bf16(uint8_t *p, vf a)
@@ -106,6 +125,36 @@ static inline void v_store_i8(uint8_t *p, vf a)
     int16x4_t words = vmovn_s32(vcvtnq_s32_f32(a));
     uint32_t four = vget_lane_u32(vreinterpret_u32_s8(vmovn_s16(vcombine_s16(words, words))), 0);
     memcpy(p, &four, sizeof four);
+}
+/* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it; at most `most`. Adding
+ * 2^23 times as much leaves no smaller bits. A NaN becomes all ones. */
+static inline vf v_round_within(vf a, float steps, float least, float most)
+{
+    vf size = v_min(v_abs(a), v_set1(most));
+    uint32x4_t exponent = vandq_u32(vreinterpretq_u32_f32(size), vdupq_n_u32(0x7f800000));
+    vf power = v_max(vreinterpretq_f32_u32(exponent), v_set1(least));
+    vf far = v_mul(power, v_set1(0x1p23f / steps)), near = v_sub(v_add(size, far), far);
+    uint32x4_t bits = vbslq_u32(vceqq_f32(a, a), vreinterpretq_u32_f32(near), vdupq_n_u32(0x7fffffff));
+    uint32x4_t sign = vandq_u32(vreinterpretq_u32_f32(a), vdupq_n_u32(0x80000000));
+    return vreinterpretq_f32_u32(vorrq_u32(bits, sign));
+}
+static inline void v_store_words(uint8_t *p, uint16x4_t words)
+{
+    uint32_t four = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(words, words))), 0);
+    memcpy(p, &four, sizeof four);
+}
+/* Exact as f16 of 2^-8 the value, which has nothing below the code. */
+static inline void v_store_e4m3(uint8_t *p, vf a)
+{
+    vf near = v_mul(v_round_within(a, 8, 0x1p-6f, 448.0f), v_set1(0x1p-8f));
+    uint16x4_t half = vreinterpret_u16_f16(vcvt_f16_f32(near));
+    uint16x4_t sign = vand_u16(vshr_n_u16(half, 8), vdup_n_u16(0x80));
+    v_store_words(p, vorr_u16(vand_u16(vshr_n_u16(half, 7), vdup_n_u16(0x7f)), sign));
+}
+static inline void v_store_e5m2(uint8_t *p, vf a)
+{
+    uint16x4_t half = vreinterpret_u16_f16(vcvt_f16_f32(v_round_within(a, 4, 0x1p-14f, 57344.0f)));
+    v_store_words(p, vshr_n_u16(half, 8));
 }
 
 /* One 64-byte line past the caches; `to` is aligned. */

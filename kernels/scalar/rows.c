@@ -65,6 +65,42 @@ uint16_t kvb_scalar_bf16(float x)
 
 float kvb_scalar_from_bf16(uint16_t bits) { return float_of((uint32_t)bits << 16); }
 
+/* ---- e4m3, e5m2: 8 bits, 4 or 5 of them exponent ----------------------------------------------------------------
+ *
+ * What lies beyond the largest finite value, Inf included, becomes that value; every NaN becomes 0x7f with its sign.
+ * e4m3 has no Inf, so its exponents go one further: 448. e5m2 is the upper byte of an f16, Inf and NaN included, but a
+ * float32 is rounded to it at once, not by way of f16. */
+
+/* Without the lowest `drop` bits of a float32's fraction; normal from the exponent `least` on, at most `most`. */
+static uint8_t byte_float(float x, uint32_t drop, uint32_t least, float most)
+{
+    uint32_t bits = bits_of(x), sign = bits >> 24 & 0x80, size = bits & 0x7fffffff;
+    if (size > 0x7f800000)
+        return (uint8_t)(sign | 0x7f);
+    size = size < bits_of(most) ? size : bits_of(most);
+    uint32_t exponent = size >> 23, shift = drop + least - exponent;
+    if (exponent >= least)
+        return (uint8_t)(sign | (round_even(size, drop) - ((least - 1) << (23 - drop))));
+    if (shift > 24) /* less than half of the smallest subnormal */
+        return (uint8_t)sign;
+    return (uint8_t)(sign | round_even((size & 0x7fffff) | 0x800000, shift)); /* in units of the smallest subnormal */
+}
+
+static uint8_t e4m3(float x) { return byte_float(x, 20, 121, 448.0f); }
+static uint8_t e5m2(float x) { return byte_float(x, 21, 113, 57344.0f); }
+
+static float from_e4m3(uint8_t code)
+{
+    uint32_t sign = (uint32_t)(code & 0x80) << 24, exponent = code >> 3 & 15, fraction = code & 7;
+    if ((code & 0x7f) == 0x7f)
+        return float_of(sign | 0x7ff00000);
+    if (exponent == 0)
+        return float_of(sign | bits_of((float)fraction * 0x1p-9f));
+    return float_of(sign | (exponent + 120) << 23 | fraction << 20);
+}
+
+static float from_e5m2(uint8_t code) { return kvb_scalar_from_f16((uint16_t)(code << 8)); }
+
 /* ---- i8: x = code * scale, one scale per row --------------------------------------------------------------------
  *
  *   amax    = max |x|, where a NaN counts as 0
@@ -142,6 +178,14 @@ static void encode_row(int32_t dtype, const float *from, int64_t dim, float inve
         for (int64_t d = 0; d < dim; d++)
             to[d] = (uint8_t)i8_code(from[d], inverse);
         break;
+    case DTYPE_E4M3:
+        for (int64_t d = 0; d < dim; d++)
+            to[d] = e4m3(from[d]);
+        break;
+    case DTYPE_E5M2:
+        for (int64_t d = 0; d < dim; d++)
+            to[d] = e5m2(from[d]);
+        break;
     }
 }
 
@@ -185,6 +229,14 @@ void kvb_scalar_decode(int32_t dtype, const uint8_t *row, float scale, int64_t d
     case DTYPE_I8:
         for (int64_t d = 0; d < dim; d++)
             to[d] = (float)(int8_t)row[d] * scale;
+        break;
+    case DTYPE_E4M3:
+        for (int64_t d = 0; d < dim; d++)
+            to[d] = from_e4m3(row[d]);
+        break;
+    case DTYPE_E5M2:
+        for (int64_t d = 0; d < dim; d++)
+            to[d] = from_e5m2(row[d]);
         break;
     }
 }

@@ -1,7 +1,8 @@
 /* The table of the scalar tier. Group classes differ in nothing here: a loop over heads serves all of them. */
 #include "scalar.h"
 
-#define FUNCTIONS(dtype, index)                                                                                       \
+#define FUNCTIONS(dtype, name, bytes, scaled) FUNCTIONS_OF(dtype, DTYPE_##name)
+#define FUNCTIONS_OF(dtype, index)                                                                                    \
     static void qk_##dtype(const kvb_tile *tile, const kvb_group *group, float *scores)                               \
     {                                                                                                                 \
         kvb_scalar_qk(index, tile, group, scores);                                                                    \
@@ -20,20 +21,19 @@
         kvb_scalar_decode(index, row, scale, dim, to);                                                                \
     }
 
-#define ROWS(dtype)                                                                                                   \
-    {                                                                                                                 \
+#define ROWS(dtype, name, bytes, scaled)                                                                              \
+    [DTYPE_##name] = {                                                                                                \
         .qk = {qk_##dtype, qk_##dtype, qk_##dtype, qk_##dtype},                                                       \
         .pv = {pv_##dtype, pv_##dtype, pv_##dtype, pv_##dtype},                                                       \
         .perhead = perhead_##dtype, .encode = encode_##dtype, .decode = decode_##dtype,                               \
-    }
+    },
 
-FUNCTIONS(f32, DTYPE_F32)
-FUNCTIONS(f16, DTYPE_F16)
-FUNCTIONS(bf16, DTYPE_BF16)
-FUNCTIONS(i8, DTYPE_I8)
+#define TILE_OF(dtype, name, bytes, scaled) [DTYPE_##name] = bytes == 1 ? 64 : 32,
+
+KVB_DTYPES(FUNCTIONS)
 
 const kvb_tier kvb_tier_scalar = {
-    .rows = {[DTYPE_F32] = ROWS(f32), [DTYPE_F16] = ROWS(f16), [DTYPE_BF16] = ROWS(bf16), [DTYPE_I8] = ROWS(i8)},
+    .rows = {KVB_DTYPES(ROWS)},
     .peak = kvb_scalar_peak,
     .weigh = kvb_scalar_weigh,
     .twin = kvb_scalar_twin,
@@ -45,5 +45,5 @@ const kvb_tier kvb_tier_scalar = {
     .triad = kvb_scalar_triad,
     .flops = kvb_scalar_flops,
     .qk_heads = HEADS,
-    .tile = {[DTYPE_F32] = 32, [DTYPE_F16] = 32, [DTYPE_BF16] = 32, [DTYPE_I8] = 64},
+    .tile = {KVB_DTYPES(TILE_OF)},
 };

@@ -35,34 +35,46 @@ static bool unpack_all(rig *r, float *k, float *v, int32_t isa)
     return expect(!run_unpack(&r->cache, 0, r->cache.capacity, k, v, isa, 1), "unpack: %s", kvb_message());
 }
 
-/* float32 whose upper half, or whose IEEE half-precision value, is the code: worked out here, not in the library. */
-static float value_of(const char *dtype, uint32_t code)
+/* The formats whose codes are floats: sign, exponent, fraction. Without Inf, only codes of ones alone are no number. */
+typedef struct floats {
+    const char *dtype;
+    int exponent, fraction; /* bits */
+    bool no_inf;
+} floats;
+
+static uint32_t codes_of(const floats *f) { return 2u << (f->exponent + f->fraction); }
+
+/* What a code means: worked out here, not in the library. */
+static float value_of(const floats *f, uint32_t code)
 {
-    if (dtype[0] == 'b')
-        return of_bits(code << 16);
-    uint32_t exponent = code >> 10 & 31, fraction = code & 1023;
-    float size = exponent == 31  ? (fraction ? NAN : INFINITY)
-                 : exponent == 0 ? ldexpf((float)fraction, -24)
-                                 : ldexpf((float)(fraction + 1024), (int)exponent - 25);
-    return code & 0x8000 ? -size : size;
+    uint32_t one = 1u << f->fraction, fraction = code & (one - 1), top = (1u << f->exponent) - 1;
+    uint32_t exponent = code >> f->fraction & top;
+    int unit = 2 - (1 << (f->exponent - 1)) - f->fraction; /* of the smallest subnormal, in powers of two */
+    float size;
+    if (exponent == top && (!f->no_inf || fraction == one - 1))
+        size = f->no_inf || fraction ? NAN : INFINITY;
+    else
+        size = exponent ? ldexpf((float)(fraction + one), (int)exponent - 1 + unit) : ldexpf((float)fraction, unit);
+    return code & codes_of(f) / 2 ? -size : size;
 }
 
-static void check_decode_codes(const char *dtype)
+static void check_decode_codes(const floats *f)
 {
     rig r;
-    int64_t rows = 65536 / DIM;
-    float *k = need(65536 * sizeof *k), *v = need(65536 * sizeof *v);
-    if (!open_rows(&r, dtype, rows, 0))
+    const char *dtype = f->dtype;
+    const uint32_t codes = codes_of(f), last = codes - 1, bytes = codes > 256 ? 2 : 1;
+    float *k = need(codes * sizeof *k), *v = need(codes * sizeof *v);
+    if (!open_rows(&r, dtype, codes / DIM, 0))
         return;
-    for (uint32_t code = 0; code < 65536; code++) {
-        uint16_t low = (uint16_t)code, flipped = (uint16_t)(code ^ 0xffff);
-        memcpy(r.cache.k + code / DIM * (uint32_t)r.cache.token_stride + code % DIM * 2, &low, 2);
-        memcpy(r.cache.v + code / DIM * (uint32_t)r.cache.token_stride + code % DIM * 2, &flipped, 2);
+    for (uint32_t code = 0; code < codes; code++) {
+        uint16_t low = (uint16_t)code, flipped = (uint16_t)(code ^ last);
+        memcpy(r.cache.k + code / DIM * (uint32_t)r.cache.token_stride + code % DIM * bytes, &low, bytes);
+        memcpy(r.cache.v + code / DIM * (uint32_t)r.cache.token_stride + code % DIM * bytes, &flipped, bytes);
     }
     for (int i = 0; tiers[i] >= 0 && unpack_all(&r, k, v, tiers[i]); i++) {
         int64_t wrong = 0, first = 0;
-        for (uint32_t code = 0; code < 65536; code++) {
-            float right[2] = {value_of(dtype, code), value_of(dtype, code ^ 0xffff)}, got[2] = {k[code], v[code]};
+        for (uint32_t code = 0; code < codes; code++) {
+            float right[2] = {value_of(f, code), value_of(f, code ^ last)}, got[2] = {k[code], v[code]};
             for (int p = 0; p < 2; p++)
                 if (isnan(right[p]) ? !isnan(got[p]) : bits_of(right[p]) != bits_of(got[p]))
                     first = wrong++ ? first : (int64_t)code;
@@ -134,12 +146,12 @@ static void same_bytes(const char *dtype, const float *from, int64_t rows, int32
 }
 
 /* Codes n and n+1 as float32, their midpoint, and one step to either side of it: 4 values each. */
-static void check_midpoints(const char *dtype)
+static void check_midpoints(const floats *f)
 {
-    int64_t count = 0, room = 4 * 32768 + DIM;
+    int64_t count = 0, room = 2 * codes_of(f) + DIM;
     float *from = need((size_t)room * sizeof *from);
-    for (uint32_t code = 0; code < 32768; code++) {
-        float low = value_of(dtype, code), high = value_of(dtype, code + 1);
+    for (uint32_t code = 0; code < codes_of(f) / 2; code++) {
+        float low = value_of(f, code), high = value_of(f, code + 1);
         float middle = isfinite(low) && isfinite(high) ? low / 2 + high / 2 : low;
         from[count++] = low;
         from[count++] = middle;
@@ -152,7 +164,7 @@ static void check_midpoints(const char *dtype)
     from[count++] = of_bits(0x7f800001);
     from[count++] = of_bits(0x7f7fffff);
     from[count++] = of_bits(1);
-    same_bytes(dtype, from, count / DIM + 1, 0);
+    same_bytes(f->dtype, from, count / DIM + 1, 0);
     free(from);
 }
 
@@ -176,10 +188,12 @@ static void check_i8_rows(int32_t scale)
 
 void check_codes(void)
 {
-    check_decode_codes("f16");
-    check_decode_codes("bf16");
-    check_midpoints("f16");
-    check_midpoints("bf16");
+    static const floats formats[] = {{"f16", 5, 10, false}, {"bf16", 8, 7, false}, {"e4m3", 4, 3, true},
+                                     {"e5m2", 5, 2, false}};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        check_decode_codes(&formats[i]);
+        check_midpoints(&formats[i]);
+    }
     for (int32_t scale = 0; kvb_word("scale", scale); scale++) {
         check_decode_i8(scale);
         check_i8_rows(scale);

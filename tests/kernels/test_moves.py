@@ -31,7 +31,7 @@ def test_clear_zeroes_every_byte(bench, isa, threads):
         assert not any(plane.any() for plane in bound.planes.all()) and bound.lengths.tolist() == [5, 20]
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8"])
+@pytest.mark.parametrize("dtype", oracle.STORED)
 @pytest.mark.parametrize(("old", "new", "pad"), [(20, 21, 0), (20, 40, 320), (1, 300, 0), (20, 20, 0), (17, 64, 64)])
 def test_repack_grows_in_place(raw, dtype, old, new, pad):
     small, large = shape_of(dtype, capacity=old, pad=pad), shape_of(dtype, capacity=new, pad=pad)
@@ -86,7 +86,7 @@ def test_logits(raw):
 
 
 @pytest.mark.parametrize("layout", ["head", "position", "paged"])
-@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8"])
+@pytest.mark.parametrize("dtype", oracle.STORED)
 def test_fill_is_random_and_the_same_everywhere(bench, isa, layout, dtype):
     shape = shape_of(dtype, layout=layout, capacity=300, blocks=160, head_dim=64)
     table = np.arange(150, dtype=np.int32).reshape(2, 75) if layout == "paged" else None

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests import oracle
 from tests.oracle import Shape, attended
 from tests.raw import Bound, decode_args, store_args
 
@@ -27,7 +28,7 @@ def traffic(raw, maker, args):
 
 
 @pytest.mark.parametrize("layout", ["head", "position", "paged"])
-@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8"])
+@pytest.mark.parametrize("dtype", oracle.STORED)
 @pytest.mark.parametrize("window", [0, 100])
 @pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
 def test_decode(raw, layout, dtype, window, variant):
@@ -79,7 +80,7 @@ def test_twin_reads_what_decode_reads(raw):
     assert twin.compulsory == decode.compulsory - 2 * q.nbytes
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8"])
+@pytest.mark.parametrize("dtype", oracle.STORED)
 def test_stores_count_payload_and_source(raw, dtype):
     shape, tokens = shape_of("head", dtype), 50
     k = np.zeros((3, tokens, 2, 72), np.float32)

@@ -1,16 +1,16 @@
 """kvbench lab quant: errors against an attention and formats of our own, and the sentence whichever way times fall."""
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 from kvbench.lab.experiments.quant import experiment
 from tests.lab.conftest import noisy
-from tests.oracle import quantise
+from tests.oracle import STORED, quantise
 
 SMALL = {"model": "qwen3-0.6b", "context": 96}
 HEADS, GROUP, DIM = 8, 2, 128
-ROW = {"f32": 4 * DIM, "f16": 2 * DIM, "bf16": 2 * DIM, "i8": DIM + 4}  # bytes, with the scale
+# bytes, with the scale
+ROW = {"f32": 4 * DIM, "f16": 2 * DIM, "bf16": 2 * DIM, "i8": DIM + 4, "e4m3": DIM, "e5m2": DIM}
 
 
 def rounded(values, dtype):
@@ -18,7 +18,7 @@ def rounded(values, dtype):
     if dtype == "i8":
         codes, scales = quantise(values, "f32")
         return codes.astype(np.float64) * scales.astype(np.float64)[..., None]
-    return values.astype({"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[dtype]).astype(np.float64)
+    return values.astype(STORED[dtype]).astype(np.float64)
 
 
 def attention(q, k, v):
@@ -60,10 +60,10 @@ def test_bytes_and_errors(asked, plant):
 def test_what_is_read_in_its_bytes_is_said_to_keep_its_promise(asked, plant):
     plant(by_bytes)
     found = experiment(asked, **SMALL)
-    base = found.table.set_index("dtype").loc["i8"]
+    base = found.table.set_index("dtype").loc["e4m3"]
     assert base["times"] == pytest.approx(base["token_share"], rel=0.1)
-    assert found.sentence.startswith("i8 decodes fastest, in 0.2") and "the time of f32" in found.sentence
-    assert "formats change the answer by up to" in found.sentence and "(i8), kernels by up to" in found.sentence
+    assert found.sentence.startswith("e4m3 decodes fastest") and "the time of f32" in found.sentence
+    assert "formats change the answer by up to" in found.sentence and "(e5m2), kernels by up to" in found.sentence
     assert "times less than the finest format that rounds does (f16)." in found.sentence
 
 
@@ -73,7 +73,7 @@ def test_what_is_read_in_its_bytes_is_said_to_keep_its_promise(asked, plant):
         (lambda number: 0.9, "f16 decodes fastest, in 0.90 times (0.90..0.90 over 24 rounds) the time of f32, though it"),
         (lambda number: 0.1, "even less than the 0.50 of the bytes that it moves"),
         (lambda number: 0.5 * noisy(number, 0.1), "within the noise what the 0.50 of the bytes that it moves promise"),
-        (lambda number: 0.5 * noisy(number, 0.1), "f16 decodes fastest, not beyond the noise of bf16 and i8, in"),
+        (lambda number: 0.5 * noisy(number, 0.1), "f16 decodes fastest, not beyond the noise of bf16, i8, e4m3 and e5m2, in"),
         (lambda number: 1.2, "No number format decodes faster than f32 beyond the noise"),
         (noisy, "No number format decodes faster than f32 beyond the noise"),
     ],

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 LINE = 64
-ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1}
+ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "e4m3": 1, "e5m2": 1}
 SCALED = {"i8"}
 PAD = 5 * LINE  # the library's
 
