@@ -44,6 +44,14 @@ typedef struct kvb_format {
 extern const kvb_format kvb_formats[DTYPES];
 extern const int32_t kvb_scale_bytes[SCALES];
 
+/* ---- variants.c: what a variant of decode makes of a cache's rows ---------------------------------------------- */
+
+/* Ways to read a row, as indices of a tier's `rows`: each dtype as it is, then those that are of one variant alone. */
+enum { READS = DTYPES };
+
+/* The way that a variant reads rows of a dtype for which it has a kernel: kvb_reads() is not negative. */
+int32_t kvb_way_of(int32_t variant, int32_t dtype);
+
 /* ---- layouts.c: where a token's row lies ----------------------------------------------------------------------- */
 
 typedef struct kvb_layout {
@@ -115,7 +123,7 @@ typedef struct kvb_rows {
 } kvb_rows;
 
 typedef struct kvb_tier {
-    kvb_rows rows[DTYPES];
+    kvb_rows rows[READS];
     /* scores times k_scale (where scaled), -inf from `count` up to a multiple of LANES; raises max, sets rescale */
     void (*peak)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
     /* scores -> p = exp2(score - max) in place, times v_scale where scaled; sum = sum * rescale + sum of p */

@@ -228,6 +228,7 @@ static int32_t prepare(kvb_decode_task *task)
     task->slots = (task->parts - 1) * HEADS + (1 << kvb_class(task->group - (task->parts - 1) * HEADS));
     task->heads = !alone && kvb_heads_inner(a->cache) ? a->cache->kv_heads : 1;
     task->dim_pad = round_up(a->cache->head_dim, LANES);
+    task->way = kvb_way_of(a->variant, a->cache->dtype);
     task->blocks = a->variant == VARIANT_TWOPASS ? most_blocks(task) : 1;
     task->task.scratch_bytes = a->run ? kvb_foreign_scratch(task) : carve(task, NULL, NULL);
     if (task->plan.partials) {

@@ -11,6 +11,7 @@ typedef struct kvb_decode_task {
     kvb_task task;
     kvb_decode args;
     kvb_plan plan;
+    int32_t way;      /* of reading rows: index into the tier's */
     int64_t group;    /* query heads per KV head, or 1 where every query head walks for itself */
     int64_t parts;    /* groups of at most HEADS that it is served in */
     int64_t slots;    /* states of a part, padded to a class: of all parts of a KV head together */

@@ -60,7 +60,7 @@ def check(found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int)
 def test_decode_and_twin(raw, index):
     rng, words = np.random.default_rng([SEED, index]), Words.of(raw)
     shape, tokens = draw_shape(rng, words)
-    group, variant = between(rng, 1, 16), pick(rng, words.variant)
+    group, variant = between(rng, 1, 16), pick(rng, words.variants(shape.dtype))
     lengths = draw_lengths(rng, shape.batch, tokens)
     window = between(rng, 1, shape.capacity) if shape.ring or chance(rng, 0.4) else 0
     table = draw_table(rng, shape) if shape.layout == "paged" else None
