@@ -133,7 +133,8 @@ void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit 
 static void work(kvb_task *base, int32_t thread, void *scratch)
 {
     static void (*const variants[VARIANTS])(const kvb_decode_task *, kvb_state *, kvb_walk *, double *) = {
-        [VARIANT_FLASH] = kvb_flash, [VARIANT_TWOPASS] = kvb_twopass, [VARIANT_PERHEAD] = kvb_perhead};
+        [VARIANT_FLASH] = kvb_flash, [VARIANT_TWOPASS] = kvb_twopass, [VARIANT_PERHEAD] = kvb_perhead,
+        [VARIANT_ROUND16] = kvb_round16};
     kvb_decode_task *task = (kvb_decode_task *)base;
     kvb_state *state = NULL;
     kvb_walk walk;

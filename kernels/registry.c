@@ -57,6 +57,7 @@ static const char *const decode_about[VARIANTS] = {
     [VARIANT_FLASH] = "one pass over K and V for the whole group of query heads",
     [VARIANT_TWOPASS] = "all scores, then softmax, then the weighted sum of V",
     [VARIANT_PERHEAD] = "every query head walks K and V by itself, token by token",
+    [VARIANT_ROUND16] = "flash whose K and V are rounded to f16 as they are loaded",
 };
 
 enum { MOST = 2048 };

@@ -10,7 +10,7 @@ typedef struct reading {
 } reading;
 
 static const reading readings[VARIANTS] = {
-    [VARIANT_FLASH] = {.apart = false},
+    [VARIANT_ROUND16] = {.apart = true, .dtype = DTYPE_F32, .as = DTYPE_F16, .way = READ_ROUND16},
 };
 
 int32_t kvb_reads(int32_t variant, int32_t dtype)

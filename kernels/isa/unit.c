@@ -34,10 +34,13 @@
 #define SCALED 1
 #include "rows.tmpl.c"
 
+#include "round16.tmpl.c"
+
 const kvb_tier TIER = {
     .rows = {[DTYPE_F32] = ROWS(f32), [DTYPE_F16] = ROWS(f16), [DTYPE_BF16] = ROWS(bf16), [DTYPE_I8] = ROWS(i8)},
     .peak = peak,
     .weigh = weigh,
+    .rows[READ_ROUND16] = ROWS_ROUND16,
     .twin = twin,
     .read = probe_read,
     .write = probe_write,

@@ -44,8 +44,8 @@ def schedule(variant: str, dtype: str, group: int) -> tuple[int, int]:
     """How a variant walks: query heads that share a load of a row, and loads of a scale."""
     if variant == "perhead":
         return 1, group
-    converted = variant == "flash" and dtype != "f32" and group > HEADS  # once, for all of the group
-    return group if converted else HEADS, 3 if variant == "twopass" else 1
+    converted = variant == "round16" or (variant == "flash" and dtype != "f32")  # a row once, for a group of many heads
+    return group if converted and group > HEADS else HEADS, 3 if variant == "twopass" else 1
 
 
 def check(found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int) -> None:
