@@ -39,6 +39,10 @@ typedef struct kvb_kernel {
 /* The index-th kernel, or null past the end. */
 const kvb_kernel *kvb_kernels(int32_t index);
 
+/* The dtype as whose values a variant of decode takes those of a cache: the cache's own, or another one that they are
+ * rounded to while they are read. -1 where the variant has no kernel for the dtype. */
+int32_t kvb_reads(int32_t variant, int32_t dtype);
+
 /* 1 when this CPU runs the tier, 0 when it cannot (or this build lacks it). */
 int32_t kvb_isa_runs(int32_t isa);
 /* The best tier that this CPU runs. */

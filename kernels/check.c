@@ -138,6 +138,9 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
                         (long long)c->kv_heads);
     TRY(check_range("window", a->window, 0, tokens_max));
     TRY(check_word("variant", a->variant, VARIANTS));
+    if (kvb_reads(a->variant, c->dtype) < 0)
+        return kvb_fail(KVB_BAD_ARGUMENT, "variant %s has no kernel for the dtype %s", kvb_word("variant", a->variant),
+                        kvb_word("dtype", c->dtype));
     if (a->run && a->variant != VARIANT_FLASH)
         return kvb_fail(KVB_BAD_ARGUMENT, "variant is %s; with a kernel of your own it must be flash",
                         kvb_word("variant", a->variant));

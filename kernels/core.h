@@ -14,7 +14,7 @@
 enum { OP_DECODE, OP_TWIN, OP_APPEND, OP_BULK, OP_CLEAR, OP_UNPACK, OP_FILL, OP_REPACK, OP_TRANSPOSE, OP_LOGITS,
        OP_RESET, OP_READ, OP_WRITE, OP_WRITE_NT, OP_COPY, OP_COPY_NT, OP_TRIAD, OP_FLOPS, OP_LATENCY,
        OP_CLOCK, OPS };
-enum { VARIANT_FLASH, VARIANT_TWOPASS, VARIANT_PERHEAD, VARIANTS };
+enum { VARIANT_FLASH, VARIANT_TWOPASS, VARIANT_PERHEAD, VARIANT_ROUND16, VARIANTS };
 enum { LAYOUT_HEAD, LAYOUT_POSITION, LAYOUT_PAGED, LAYOUTS };
 enum { INNER_HEAD, INNER_TOKEN, INNERS };
 #define KVB_DTYPE(word, name, bytes, scaled) DTYPE_##name,
@@ -46,6 +46,14 @@ typedef struct kvb_format {
 } kvb_format;
 extern const kvb_format kvb_formats[DTYPES];
 extern const int32_t kvb_scale_bytes[SCALES];
+
+/* ---- variants.c: what a variant of decode makes of a cache's rows ---------------------------------------------- */
+
+/* Ways to read a row, as indices of a tier's `rows`: each dtype as it is, then those that are of one variant alone. */
+enum { READ_ROUND16 = DTYPES, READS };
+
+/* The way that a variant reads rows of a dtype for which it has a kernel: kvb_reads() is not negative. */
+int32_t kvb_way_of(int32_t variant, int32_t dtype);
 
 /* ---- layouts.c: where a token's row lies ----------------------------------------------------------------------- */
 
@@ -118,7 +126,7 @@ typedef struct kvb_rows {
 } kvb_rows;
 
 typedef struct kvb_tier {
-    kvb_rows rows[DTYPES];
+    kvb_rows rows[READS];
     /* scores times k_scale (where scaled), -inf from `count` up to a multiple of LANES; raises max, sets rescale */
     void (*peak)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
     /* scores -> p = exp2(score - max) in place, times v_scale where scaled; sum = sum * rescale + sum of p */

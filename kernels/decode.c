@@ -133,7 +133,8 @@ void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit 
 static void work(kvb_task *base, int32_t thread, void *scratch)
 {
     static void (*const variants[VARIANTS])(const kvb_decode_task *, kvb_state *, kvb_walk *, double *) = {
-        [VARIANT_FLASH] = kvb_flash, [VARIANT_TWOPASS] = kvb_twopass, [VARIANT_PERHEAD] = kvb_perhead};
+        [VARIANT_FLASH] = kvb_flash, [VARIANT_TWOPASS] = kvb_twopass, [VARIANT_PERHEAD] = kvb_perhead,
+        [VARIANT_ROUND16] = kvb_round16};
     kvb_decode_task *task = (kvb_decode_task *)base;
     kvb_state *state = NULL;
     kvb_walk walk;
@@ -228,6 +229,7 @@ static int32_t prepare(kvb_decode_task *task)
     task->slots = (task->parts - 1) * HEADS + (1 << kvb_class(task->group - (task->parts - 1) * HEADS));
     task->heads = !alone && kvb_heads_inner(a->cache) ? a->cache->kv_heads : 1;
     task->dim_pad = round_up(a->cache->head_dim, LANES);
+    task->way = kvb_way_of(a->variant, a->cache->dtype);
     task->blocks = a->variant == VARIANT_TWOPASS ? most_blocks(task) : 1;
     task->task.scratch_bytes = a->run ? kvb_foreign_scratch(task) : carve(task, NULL, NULL);
     if (task->plan.partials) {

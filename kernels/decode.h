@@ -11,6 +11,7 @@ typedef struct kvb_decode_task {
     kvb_task task;
     kvb_decode args;
     kvb_plan plan;
+    int32_t way;      /* of reading rows: index into the tier's */
     int64_t group;    /* query heads per KV head, or 1 where every query head walks for itself */
     int64_t parts;    /* groups of at most HEADS that it is served in */
     int64_t slots;    /* states of a part, padded to a class: of all parts of a KV head together */
@@ -48,6 +49,7 @@ void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *uni
 void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_twopass(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
+void kvb_round16(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 
 /* foreign.c: a plug-in's kernel, called for all units of a thread; and the bytes of scratch that it takes. */
 void kvb_foreign(kvb_task *base, int32_t thread, void *scratch);

@@ -2,12 +2,12 @@
 #include "decode.h"
 
 /* The stages of one tile for one group of heads. Adds the clock ticks of each stage where they are asked for. */
-static void fold(const kvb_decode_task *task, const kvb_tile *tile, int32_t dtype, const kvb_group *group,
-                 float *scores, double *ticks)
+static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_group *group, float *scores,
+                 double *ticks)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
-    const kvb_rows *rows = &tier->rows[dtype];
-    bool scaled = kvb_formats[dtype].scaled;
+    const kvb_rows *rows = &tier->rows[task->way];
+    bool scaled = kvb_formats[task->args.cache->dtype].scaled;
     int class = kvb_class(group->heads);
     if (!ticks) {
         rows->qk[class](tile, group, scores);
@@ -33,7 +33,7 @@ static void widen(const kvb_decode_task *task, const uint8_t *const *rows, const
                   const float *scales, int32_t count, float *to)
 {
     const kvb_cache *c = task->args.cache;
-    void (*decode)(const uint8_t *, float, int64_t, float *) = kvb_tier_of(task->args.isa)->rows[c->dtype].decode;
+    void (*decode)(const uint8_t *, float, int64_t, float *) = kvb_tier_of(task->args.isa)->rows[task->way].decode;
     bool scaled = kvb_formats[c->dtype].scaled;
     for (int32_t t = 0; t < count; t++) {
         for (int64_t b = 0; ahead && b < c->row_bytes; b += LINE)
@@ -75,19 +75,18 @@ static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_
                        double *ticks)
 {
     const kvb_decode *a = &task->args;
-    int32_t dtype = a->cache->dtype;
     for (int64_t h = 0; h < block->unit->heads; h++) {
         kvb_group *groups = state->groups + h * task->parts;
         kvb_tile_rows(a, block, h, &state->tile);
-        if (kvb_formats[dtype].scaled)
+        if (kvb_formats[a->cache->dtype].scaled)
             kvb_tile_scales(a, block, h, &state->tile);
         kvb_tile_ahead(a, block, next, h, &state->tile, &state->ahead);
-        if (task->parts > 1 && dtype != DTYPE_F32) {
+        if (task->parts > 1 && task->way != DTYPE_F32) {
             fold_wide(task, state, groups, ticks);
             continue;
         }
         for (int64_t p = 0; p < task->parts; p++) {
-            fold(task, &state->tile, dtype, &groups[p], state->scores, ticks);
+            fold(task, &state->tile, &groups[p], state->scores, ticks);
             state->tile.k_ahead = state->tile.v_ahead = NULL; /* fetched by the first part */
         }
     }

@@ -57,6 +57,7 @@ static const char *const decode_about[VARIANTS] = {
     [VARIANT_FLASH] = "one pass over K and V for the whole group of query heads",
     [VARIANT_TWOPASS] = "all scores, then softmax, then the weighted sum of V",
     [VARIANT_PERHEAD] = "every query head walks K and V by itself, token by token",
+    [VARIANT_ROUND16] = "flash whose K and V are rounded to f16 as they are loaded",
 };
 
 enum { MOST = 2048 };
@@ -78,13 +79,14 @@ static void add(const op_row *row, const char *variant, const char *about, int32
     };
 }
 
-static void add_combinations(const op_row *row, const char *variant, const char *about)
+/* `way`: the variant's place in its list, or -1 where it is no way to decode. */
+static void add_combinations(const op_row *row, int32_t way, const char *variant, const char *about)
 {
     int32_t dtypes = row->op == OP_FLOPS ? 1 : row->dtypes ? DTYPES : 1;
     for (int32_t layout = 0; layout < (row->layouts ? LAYOUTS : 1); layout++)
         for (int32_t dtype = 0; dtype < dtypes; dtype++)
             for (int32_t isa = 0; isa < (row->isas ? ISAS : 1); isa++)
-                if (kvb_tier_of(isa))
+                if (kvb_tier_of(isa) && (way < 0 || kvb_reads(way, dtype) >= 0))
                     add(row, variant, about, layout, dtype, isa);
 }
 
@@ -92,10 +94,10 @@ static void build(void)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i].variant)
-            add_combinations(&rows[i], rows[i].variant, rows[i].about);
+            add_combinations(&rows[i], -1, rows[i].variant, rows[i].about);
         else
             for (int32_t v = 0; v < VARIANTS; v++)
-                add_combinations(&rows[i], kvb_word("variant", v), decode_about[v]);
+                add_combinations(&rows[i], v, kvb_word("variant", v), decode_about[v]);
     }
 }
 

@@ -45,6 +45,13 @@ def whole(k: np.ndarray, v: np.ndarray) -> Rows:
     return lambda first, count: (k[:, first : first + count], v[:, first : first + count])
 
 
+def rounded(rows: np.ndarray, dtype: str) -> np.ndarray:
+    """float32 rows as a kernel takes them that rounds them to a dtype while it reads: f16 is NumPy's float of 2 bytes.
+    What is beyond its range is infinite."""
+    with np.errstate(over="ignore"):
+        return rows.astype(f"f{int(dtype.removeprefix('f')) // 8}").astype(np.float32)
+
+
 def tolerance(v: float, tokens: int) -> float:
     """The largest error that float32 arithmetic explains on ordinary data; `v`: the largest magnitude of a value."""
     return (2e-6 if tokens <= _LONG else 1e-5) * v

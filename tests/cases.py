@@ -22,10 +22,16 @@ class Words:
     scale: list[str]
     variant: list[str]
     prefetch: list[str]
+    kernels: set[tuple[str, str]]  # variant and dtype of decode
 
     @staticmethod
     def of(raw) -> "Words":
-        return Words(*(raw.words(name) for name in Words.__dataclass_fields__))
+        lists = (raw.words(name) for name in Words.__dataclass_fields__ if name != "kernels")
+        return Words(*lists, {(k["variant"], k["dtype"]) for k in raw.kernels() if k["op"] == "decode"})
+
+    def variants(self, dtype: str) -> list[str]:
+        """Those that have a kernel for it."""
+        return [word for word in self.variant if (word, dtype) in self.kernels]
 
 
 @dataclass
@@ -218,7 +224,7 @@ def make(words: Words, seed: int, index: int) -> Case:
     fill = pick(rng, (0xFF, 0xFF, 0x7F))
     case = Case(
         seed, index, shape, lengths, draw_table(rng, shape) if shape.layout == "paged" else None,
-        q_heads=sizes["kv_heads"] * sizes["group"], window=window, variant=pick(rng, words.variant),
+        q_heads=sizes["kv_heads"] * sizes["group"], window=window, variant=pick(rng, words.variants(shape.dtype)),
         prefetch=pick(rng, words.prefetch), distance=64 * between(rng, 0, 64),
         threads=pick(rng, (1, 1, 1, 1, 2, 2, 3, 4)), deterministic=int(chance(rng, 0.3)), guard=between(rng, 1, 2),
         fill=fill, scale=0.0 if chance(rng, 0.7) else float(np.float32(rng.uniform(0.5, 1.5) / shape.head_dim**0.5)),
@@ -236,7 +242,7 @@ def make(words: Words, seed: int, index: int) -> Case:
 def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """What decode must give, and how far from it a kernel may be."""
     return oracle.decode(case.shape, case.planes, case.table, case.lengths, case.q, case.window, case.scale,
-                         plain=case.kind == "plain")  # fmt: skip
+                         plain=case.kind == "plain", halves=case.variant == "round16")  # fmt: skip
 
 
 def stored(case: Case) -> Planes:

@@ -246,13 +246,24 @@ def practical(v: np.ndarray) -> float:
 
 
 def decode(
-    shape: Shape, planes: Planes, table, lengths, q: np.ndarray, window: int = 0, scale: float = 0.0, plain: bool = True
+    shape: Shape,
+    planes: Planes,
+    table,
+    lengths,
+    q: np.ndarray,
+    window: int = 0,
+    scale: float = 0.0,
+    plain: bool = True,
+    halves: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """q [B, Hq, D] -> out and bound, both float64 [B, Hq, D]. `plain`: data of unit size, held to `practical`."""
+    """q [B, Hq, D] -> out and bound, both float64 [B, Hq, D]. `plain`: data of unit size, held to `practical`.
+    `halves`: of a kernel that rounds K and V to float16 as it loads them."""
     out, bound = np.zeros(q.shape), np.zeros(q.shape)
     scale = scale or 1 / np.sqrt(shape.head_dim)
     for seq, length in enumerate(np.asarray(lengths)):
         k, v = load(shape, planes, table, seq, *attended(int(length), window))
+        if halves:
+            k, v = k.astype(np.float16).astype(np.float64), v.astype(np.float16).astype(np.float64)
         grouped = q[seq].reshape(shape.kv_heads, -1, shape.head_dim)
         answer, limit = attend(grouped, k, v, scale)
         out[seq] = answer.reshape(q.shape[1:])

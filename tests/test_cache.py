@@ -51,11 +51,14 @@ def test_what_goes_in_comes_out(layout, dtype, inner):
 @pytest.mark.parametrize("layout", WORDS("layout"))
 @pytest.mark.parametrize("dtype", WORDS("dtype"))
 def test_decode_is_attention(layout, dtype, variant):
+    if variant == "round16" and dtype != "f32":
+        pytest.skip("it is of f32 alone")
     k, v = rows(2, 2, 2, 300, 2, 64)
     q = rows(3, 2, 6, 64)
     with kvbench.Cache(2, 64, 320, 2, layout, dtype, shuffle=1 if layout == "paged" else None) as cache:
         cache.bulk(k, v, threads=2)
-        want = attention(q, *cache.numpy())
+        halves = variant == "round16"
+        want = attention(q, *(x.astype(np.float16) if halves else x for x in cache.numpy()))
         for isa in default_library().isas():
             for threads in (1, 3):
                 assert close(cache.decode(q, variant, isa, threads), want, v), isa

@@ -209,6 +209,19 @@ def test_no_such_kernel(sweep):
     assert why(found) == (NO_KERNEL, "decode.nt.head.f16.scalar")
 
 
+def test_a_variant_that_has_not_every_dtype(sweep):
+    """Where it is named, what it lacks is; among all of them it stands where it can. A tier that none has is named."""
+    found = sweep('variant = ["flash", "round16"]\ndtype = ["f32", "f16"]')
+    assert [(p.variant, p.dtype) for p in found.points] == [("flash", "f32"), ("flash", "f16"), ("round16", "f32")]
+    assert why(found) == (NO_KERNEL, "decode.round16.head.f16.scalar")
+    found = sweep('variant = "all"\ndtype = ["f16", "f32"]')
+    assert [p.dtype for p in found.points if p.variant == "round16"] == ["f32"] and not found.skips
+    built = {kernel.isa for kernel in default_library().kernels()}
+    absent = next(isa for isa in default_library().words("isa") if isa not in built)
+    found = expand(sweep('variant = "all"').suite.with_axes({"isa": (absent,)}), site())
+    assert not found.points and reasons(found) == {NO_KERNEL}
+
+
 def test_no_such_tier(sweep):
     found = sweep("").suite.with_axes({"isa": default_library().words("isa")})
     found = expand(found, site())

@@ -197,7 +197,7 @@ def test_a_combination_that_it_lacks(library, isa):
         cache.bulk(*np.ones((2, 1, 3, 1, 8)))
         with pytest.raises(BadArgument, match=f"no kernel for head.f16.{isa}.*it has: head.f32.{isa}"):
             cache.decode(np.ones((1, 2, 8)), "textbook", isa)
-        with pytest.raises(BadArgument, match="flash, twopass, perhead, textbook"):
+        with pytest.raises(BadArgument, match="flash, .*, textbook"):
             cache.decode(np.ones((1, 2, 8)), "nonesuch")
 
 
@@ -230,7 +230,8 @@ def test_they_join_where_no_variant_is_named(planned):
 def test_a_suite_that_names_its_variants(planned):
     assert {cell[0] for cell in cells(planned('variant = "twopass"\ndtype = "f32"')[0])} == {"twopass"}
     found, _ = planned('variant = "all"\ndtype = ["f32", "f16"]')
-    assert [cell[0] for cell in cells(found)] == ["flash"] * 2 + ["twopass"] * 2 + ["perhead"] * 2 + ["textbook"]
+    both, one = ("flash", "twopass", "perhead"), ("round16", "textbook")
+    assert [cell[0] for cell in cells(found)] == [*(word for word in both for _ in range(2)), *one]
     assert not found.skips
     found, _ = planned('variant = "textbook"\ndtype = ["f32", "f16"]')
     assert [cell[:3] for cell in cells(found)] == [("textbook", "head", "f32")]

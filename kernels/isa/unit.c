@@ -44,11 +44,14 @@
 #define SCALED 0
 #include "rows.tmpl.c"
 
+#include "round16.tmpl.c"
+
 #define ROWS_OF(dtype, name, bytes, scaled) [DTYPE_##name] = ROWS(dtype),
 #define TILE_OF(dtype, name, bytes, scaled) [DTYPE_##name] = bytes == 1 ? TILE_BYTE : TILE_FLOAT,
 
 const kvb_tier TIER = {
     .rows = {KVB_DTYPES(ROWS_OF)},
+    .rows[READ_ROUND16] = ROWS_ROUND16,
     .peak = peak,
     .weigh = weigh,
     .twin = twin,

@@ -26,6 +26,12 @@ void kvb_scalar_weigh(const kvb_tile *tile, const kvb_group *group, float *score
 void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p);
 void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *group);
 
+/* ---- round16.c -------------------------------------------------------------------------------------------------- */
+
+void kvb_scalar_decode_round16(const uint8_t *row, float scale, int64_t dim, float *to);
+void kvb_scalar_qk_round16(const kvb_tile *tile, const kvb_group *group, float *scores);
+void kvb_scalar_pv_round16(const kvb_tile *tile, const kvb_group *group, const float *p);
+
 /* ---- probe.c --------------------------------------------------------------------------------------------------- */
 
 void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes);

@@ -24,6 +24,7 @@ _CALLERS = {stem: ("decode",) for stem in ("qk", "pv", "peak", "weigh", "perhead
     "encode": ("append", "bulk", "clear", "fill"),
     "decode": ("decode", "twin", "unpack"),  # of a row: of scales, and of rows that are widened or unpacked
 }
+_WALKED = "decode"  # the op whose variants have functions of their own
 _WIDE = "f32"  # rows of any dtype are folded as this, where a group has many heads
 _SCALE = "f16"  # and scales are converted from this
 
@@ -76,12 +77,11 @@ class _Reader:
         return found
 
     def _others(self, kernel: Kernel) -> frozenset[str]:
-        """Words of kernels that are not this one: of another layout, another tier, another variant of the op."""
+        """Words of kernels that are not this one: of another layout, another tier, another variant of the op or of decode."""
         others = {other.isa for other in self.kernels}
         if kernel.layout != "-":
             others |= {other.layout for other in self.kernels}
-        if kernel.variant != "-":
-            others |= {other.variant for other in self.kernels if other.op == kernel.op}
+        others |= {other.variant for other in self.kernels if other.op in (kernel.op, _WALKED)}
         return frozenset(others - {kernel.layout, kernel.isa, kernel.variant, "-"})
 
     @cached_property

@@ -20,7 +20,7 @@ from kvbench.plan import needs_here
 from kvbench.plan.needs import PROCESS
 from kvbench.suite import model as geometry
 from kvbench.units import counted, size
-from kvbench.worker.answers import Answer, Answers
+from kvbench.worker.answers import Answer, Answers, taken
 from kvbench.worker.bench import Bench
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program, rounds
@@ -131,7 +131,7 @@ class Remembered(Answers):
         self._known: dict[object, Answer] = {}
 
     def of(self, point: Point, cache: Cache, q: np.ndarray) -> Answer:
-        asked = (point.dtype, point.scale, replace(point.shape, layers=0, capacity=0))
+        asked = (*taken(point, cache), point.scale, replace(point.shape, layers=0, capacity=0))
         if asked not in self._known:
             self._known[asked] = super().of(point, cache, q)
         return self._known[asked]

@@ -181,11 +181,23 @@ class Library:
         """The plug-in's."""
         return self.plugin.variants if self.plugin else ()
 
+    def reads(self, variant: str, dtype: str) -> str | None:
+        """The dtype as whose values a variant takes a cache's: mostly its own. None: it has no kernel for such a cache."""
+        ask = getattr(self.lib, "kvb_reads", None)  # None: of before there was a variant that has not all dtypes
+        if ask is None or variant not in self.words("variant"):  # but a plug-in's, or a store's
+            return dtype
+        found = ask(self.number("variant", variant), self.number("dtype", dtype))
+        return self.words("dtype")[found] if found >= 0 else None
+
     def way(self, variant: str, layout: str, dtype: str, isa: str) -> dict[str, Any]:
         """How a kvb_decode is told its variant: by its number, or by the function of a plug-in's."""
         if variant in self.foreign_variants:
             return {"run": self.plugin.run(variant, layout, dtype, isa)}
-        return {"variant": self.number("variant", variant)}
+        number = self.number("variant", variant)
+        if self.reads(variant, dtype) is None:
+            offered = ", ".join(word for word in self.words("dtype") if self.reads(variant, word))
+            raise BadArgument(f"variant {variant} has no kernel for the dtype {dtype}", f"it has: {offered}")
+        return {"variant": number}
 
 
 @cache

@@ -99,7 +99,7 @@ def refuse_without_plugin(sweep: Sweep, site: Site) -> None:
 
 def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
     """Refused, before any is made, where they are too many."""
-    grids = [(_resolved(grid.axes, op, site), _unasked(grid, site)) for grid in suite.grids for op in _ops(grid)]
+    grids = [(_resolved(grid.axes, op, site), _unasked(grid, op, site)) for grid in suite.grids for op in _ops(grid)]
     for grid in suite.grids:
         lacking = [] if "model" in grid.axes else [name for name in HEADS if name not in grid.axes]
         if lacking:
@@ -114,13 +114,22 @@ def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
     for axes, unasked in grids:
         for values in product(*axes.values()):
             facts = dict(zip(axes, values, strict=True))
-            if facts["variant"] not in unasked or _kernel(facts, site):
+            if facts["variant"] not in unasked or _kernel(facts, site) or _missed(facts, site):
                 yield facts
 
 
-def _unasked(grid: Table, site: Site) -> set[str]:
-    """Variants of a plug-in that the grid does not name: they join where they have a kernel, and are not missed."""
-    return set(site.library.foreign_variants) - set(grid.axes.get("variant", ()))
+def _unasked(grid: Table, op: str, site: Site) -> set[str]:
+    """Variants that the grid does not name: a plug-in's, and those that "all" stands for. They join where they have a
+    kernel, and are missed only where no variant has."""
+    named = grid.axes.get("variant", ())
+    return {*site.library.foreign_variants, *(site.words_of(op, "variant") if ALL in named else ())} - set(named)
+
+
+def _missed(facts: _Facts, site: Site) -> bool:
+    """Whether a combination of such a variant, which has no kernel, is to be named among what is left out."""
+    if facts["variant"] in site.library.foreign_variants:
+        return False
+    return not any(_kernel(facts | {"variant": other}, site) for other in site.words_of(facts["op"], "variant"))
 
 
 def _ops(grid: Table) -> tuple[str, ...]:

@@ -129,11 +129,12 @@ def plant(library: Library, isa: str | None = None, quick: bool = False) -> Iter
     """Each fault under every decode kernel that runs here; quick: under the best tier's alone."""
     chosen = isa or (library.isa() if quick else None)
     kernels = [k for k in library.kernels() if k.op == "decode" and k.runnable and chosen in (None, k.isa)]
-    cells = sorted({(k.layout, k.dtype) for k in kernels})
-    prepared = {cell: [Prepared(library, _HERE, *cell, seed=seed) for seed in (0, 1)] for cell in cells}
+    cells = {kernel: (kernel.layout, kernel.dtype, library.reads(kernel.variant, kernel.dtype)) for kernel in kernels}
+    kinds = dict.fromkeys(cells.values())
+    prepared = {kind: [Prepared(library, _HERE, *kind, seed=seed) for seed in (0, 1)] for kind in kinds}
     try:
         for fault in FAULTS:
-            errors = [_error(fault, kernel, *prepared[kernel.layout, kernel.dtype]) for kernel in kernels]
+            errors = [_error(fault, kernel, *prepared[cells[kernel]]) for kernel in kernels]
             errors = [error for error in errors if error is not None]
             caught = sum(error > 1 for error in errors)
             yield Fault(fault.__name__.replace("_", " "), len(errors), caught, min(errors, default=np.inf))

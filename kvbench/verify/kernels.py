@@ -35,7 +35,7 @@ class Bench(Moves):
     def __init__(self, library: Library, quick: bool) -> None:
         super().__init__(library)
         self.situations = QUICK if quick else FULL
-        self._prepared: dict[tuple[str, str], list[Prepared]] = {}
+        self._prepared: dict[tuple[str, ...], list[Prepared]] = {}
 
     def close(self) -> None:
         for prepared in self._prepared.values():
@@ -43,21 +43,22 @@ class Bench(Moves):
                 one.close()
         super().close()
 
-    def prepared(self, layout: str, dtype: str) -> list[Prepared]:
-        """Every situation, with every dtype of scales where the dtype has scales."""
-        if (layout, dtype) not in self._prepared:
+    def prepared(self, layout: str, dtype: str, read: str | None = None) -> list[Prepared]:
+        """Every situation, with every dtype of scales where the dtype has scales; for kernels that read it as `read`."""
+        cell = (layout, dtype, read or dtype)
+        if cell not in self._prepared:
             scales = self.library.words("scale")
-            self._prepared[layout, dtype] = [
-                Prepared(self.library, situation, layout, dtype, scale=scales[index % len(scales)])
+            self._prepared[cell] = [
+                Prepared(self.library, situation, *cell, scale=scales[index % len(scales)])
                 for index, situation in enumerate(self.situations)
             ]
-        return self._prepared[layout, dtype]
+        return self._prepared[cell]
 
     # ---- decode and its company: the share of the allowed error, or a complaint ----------------------------------
 
     def check_decode(self, kernel: Kernel) -> float:
-        worst = 0.0
-        for one in self.prepared(kernel.layout, kernel.dtype):
+        worst, read = 0.0, self.library.reads(kernel.variant, kernel.dtype)
+        for one in self.prepared(kernel.layout, kernel.dtype, read):
             for threads in (1, 3):
                 out = one.cache.decode(one.q, kernel.variant, kernel.isa, threads)
                 worst = max(worst, one.error(out) / one.allowed)

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from kvbench.native import Arena, Cache, Library
-from kvbench.oracle import attention, tolerance, whole
+from kvbench.oracle import attention, rounded, tolerance, whole
 
 STALE = 0xFF  # stands wherever nothing was stored: NaN in every float format
 
@@ -40,11 +40,19 @@ FULL = (
 
 
 class Prepared:
-    """A situation stored in one layout and dtype by the plainest tier. right: float64 [B, Hq, D]; allowed: the
-    largest error of a correct kernel. A copy has the same bytes, elsewhere."""
+    """A situation stored in one layout and dtype by the plainest tier. right: float64 [B, Hq, D], of a kernel that takes
+    the values as those of the dtype `read` (None: as they are); allowed: the largest error of a correct one. A copy has
+    the same bytes, elsewhere."""
 
     def __init__(
-        self, library: Library, situation: Situation, layout: str, dtype: str, seed: int = 0, **facts: Any
+        self,
+        library: Library,
+        situation: Situation,
+        layout: str,
+        dtype: str,
+        read: str | None = None,
+        seed: int = 0,
+        **facts: Any,
     ) -> None:
         s, self.library, self.situation = situation, library, situation
         self._kind = {"layout": layout, "dtype": dtype, **dict(s.facts), **facts}
@@ -57,6 +65,8 @@ class Prepared:
         self.q = rng.standard_normal((stored[0], s.kv_heads * s.group, s.head_dim), dtype=np.float32)
         self._store()
         decoded = self.cache.numpy(isa=library.isas()[0])
+        if read not in (None, dtype):
+            decoded = tuple(rounded(rows, read) for rows in decoded)
         held = np.minimum(self.cache.lengths, s.capacity)
         self.right = attention(self.q, whole(*decoded), held, self.cache.window)
         self.allowed = tolerance(float(np.abs(decoded[1]).max(initial=0.0)), max(s.lengths))

@@ -1,6 +1,7 @@
 """What kernels must answer: computed once in a run for each set of data, and left in a folder for later processes.
 
-The answer is that of float64 NumPy on the decoded cache, so it does not depend on layout, tier, variant or threads.
+The answer is that of float64 NumPy on the decoded cache, so it does not depend on layout, tier or threads; and on the
+variant only where that takes values as those of another dtype.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ import numpy as np
 
 from kvbench.model import Point
 from kvbench.native import Cache
-from kvbench.oracle import attention, tolerance
+from kvbench.oracle import attention, rounded, tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +32,20 @@ class Answers:
         self._folder = Path(folder) if folder else None
 
     def of(self, point: Point, cache: Cache, q: np.ndarray) -> Answer:
-        path = self._path(point)
+        path = self._path(point, cache)
         return _kept(path, q.shape) or _computed(path, point, cache, q)
 
-    def _path(self, point: Point) -> Path | None:
+    def _path(self, point: Point, cache: Cache) -> Path | None:
         """Named by all that the data and the question rest on."""
         s = point.shape
         shape = (s.batch, s.q_heads, s.kv_heads, s.head_dim, s.context, s.window)
-        digest = hashlib.sha256(repr((point.dtype, point.scale, shape)).encode()).hexdigest()
+        digest = hashlib.sha256(repr((*taken(point, cache), point.scale, shape)).encode()).hexdigest()
         return self._folder / f"{digest[:32]}.npy" if self._folder else None
+
+
+def taken(point: Point, cache: Cache) -> tuple[str, str | None]:
+    """The dtype of what is stored, and the one as whose values it is taken."""
+    return point.dtype, cache.library.reads(point.variant, point.dtype)
 
 
 def _kept(path: Path | None, shape: tuple[int, ...]) -> Answer | None:
@@ -50,11 +56,13 @@ def _kept(path: Path | None, shape: tuple[int, ...]) -> Answer | None:
 
 
 def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray) -> Answer:
-    largest = 0.0
+    largest, (stored, read) = 0.0, taken(point, cache)
 
     def rows(first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         nonlocal largest
         k, v = cache.rows(first, count, cache.library.isas()[0], len(point.cpus))
+        if read and read != stored:
+            k, v = rounded(k, read), rounded(v, read)
         largest = max(largest, float(v.max()), -float(v.min()))
         return k, v
 

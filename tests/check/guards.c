@@ -39,6 +39,23 @@ static void check_arena(int64_t bytes)
     }
 }
 
+/* Decode and its twin, for a variant that has a kernel for the dtype; one that has none is refused. */
+static void check_variant(kvb_decode args)
+{
+    const char *isa = kvb_word("isa", args.isa), *variant = kvb_word("variant", args.variant);
+    if (kvb_reads(args.variant, args.cache->dtype) < 0) {
+        expect(run_decode(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s", variant,
+               kvb_message());
+        expect(run_twin(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s", variant,
+               kvb_message());
+        return;
+    }
+    expect(!run_decode(&args, 2) && isfinite(args.out[0]), "decode %s: %s", isa, kvb_message());
+    expect(!run_twin(&args, 2), "twin %s: %s", isa, kvb_message());
+    args.wrap = args.cache->capacity / 2 + 1;
+    expect(!run_decode(&args, 2) && isfinite(args.out[0]), "decode %s, wrapped: %s", isa, kvb_message());
+}
+
 /* Store, decode, twin and unpack one shape whose rows fill the arena to its end. */
 static void check_shape(kvb_cache shape, int32_t guard)
 {
@@ -59,14 +76,9 @@ static void check_shape(kvb_cache shape, int32_t guard)
         const char *isa = kvb_word("isa", tiers[i]);
         expect(!run_bulk(&put, 2), "bulk %s: %s", isa, kvb_message());
         for (int32_t variant = 0; kvb_word("variant", variant); variant++)
-            for (int32_t prefetch = 0; kvb_word("prefetch", prefetch); prefetch++) {
-                kvb_decode args = {.cache = c, .q = q, .out = out, .q_heads = 3 * c->kv_heads, .isa = tiers[i],
-                                   .variant = variant, .prefetch = prefetch, .distance = 2048};
-                expect(!run_decode(&args, 2) && isfinite(out[0]), "decode %s: %s", isa, kvb_message());
-                expect(!run_twin(&args, 2), "twin %s: %s", isa, kvb_message());
-                args.wrap = c->capacity / 2 + 1;
-                expect(!run_decode(&args, 2) && isfinite(out[0]), "decode %s, wrapped: %s", isa, kvb_message());
-            }
+            for (int32_t prefetch = 0; kvb_word("prefetch", prefetch); prefetch++)
+                check_variant((kvb_decode){.cache = c, .q = q, .out = out, .q_heads = 3 * c->kv_heads, .isa = tiers[i],
+                                           .variant = variant, .prefetch = prefetch, .distance = 2048});
         expect(!run_unpack(c, 0, c->capacity, k, v, tiers[i], 2), "unpack %s: %s", isa, kvb_message());
     }
     rig_close(&r);

@@ -44,8 +44,8 @@ def schedule(variant: str, dtype: str, group: int) -> tuple[int, int]:
     """How a variant walks: query heads that share a load of a row, and loads of a scale."""
     if variant == "perhead":
         return 1, group
-    converted = variant == "flash" and dtype != "f32" and group > HEADS  # once, for all of the group
-    return group if converted else HEADS, 3 if variant == "twopass" else 1
+    converted = variant == "round16" or (variant == "flash" and dtype != "f32")  # a row once, for a group of many heads
+    return group if converted and group > HEADS else HEADS, 3 if variant == "twopass" else 1
 
 
 def check(found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int) -> None:
@@ -60,7 +60,7 @@ def check(found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int)
 def test_decode_and_twin(raw, index):
     rng, words = np.random.default_rng([SEED, index]), Words.of(raw)
     shape, tokens = draw_shape(rng, words)
-    group, variant = between(rng, 1, 16), pick(rng, words.variant)
+    group, variant = between(rng, 1, 16), pick(rng, words.variants(shape.dtype))
     lengths = draw_lengths(rng, shape.batch, tokens)
     window = between(rng, 1, shape.capacity) if shape.ring or chance(rng, 0.4) else 0
     table = draw_table(rng, shape) if shape.layout == "paged" else None

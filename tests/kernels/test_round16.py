@@ -1,0 +1,133 @@
+"""round16: an f32 cache whose K and V pass through f16 in the loads, held against NumPy's float16."""
+
+import numpy as np
+import pytest
+
+import kvbench
+from kvbench.errors import BadArgument
+from tests import cases
+from tests.kernels.test_decode import case_of, passes, shape_of, table_of
+from tests.oracle import Planes, Shape
+from tests.raw import Bound, Refused, decode_args
+
+
+def rounding(bench, shape, lengths, **more):
+    return case_of(bench, shape, lengths, table_of(shape), variant="round16", **more)
+
+
+def decoded(bench, isa, shape, k, v, q, variant="round16"):
+    """Of rows [B, T, D] of one KV head, all of them attended to."""
+    planes = Planes.filled(shape, 0)
+    for plane, rows in ((planes.k, k), (planes.v, v)):
+        plane.view(np.float32).reshape(shape.batch, shape.capacity, -1)[:, :, : shape.head_dim] = rows
+    out = np.empty_like(q)
+    with Bound(bench.raw, shape, np.full(shape.batch, shape.capacity)) as bound:
+        bound.put(planes)
+        bench.team(2).do("decode", decode_args(bench.raw, bound, q, out, isa, variant))
+    return out
+
+
+@pytest.mark.parametrize("layout", ["head", "position", "paged"])
+def test_every_layout(bench, isa, layout):
+    ragged = shape_of(layout, "f32", batch=5)
+    passes(bench, rounding(bench, ragged, [1, 700, 0, 33, 512]), isa)
+    passes(bench, rounding(bench, ragged, [1, 700, 0, 33, 512], window=99, evicted=True), isa)
+    ring = shape_of(layout, "f32", batch=3, capacity=130, ring=True)
+    passes(bench, rounding(bench, ring, [131, 1000, 77], window=99), isa)
+
+
+@pytest.mark.parametrize("group", [1, 2, 3, 4, 5, 7, 8, 9, 16, 33])
+def test_every_group_size(bench, isa, group):
+    passes(bench, rounding(bench, shape_of(dtype="f32", head_dim=128), [333], q_heads=2 * group), isa)
+
+
+@pytest.mark.parametrize("dim", [1, 3, 15, 16, 17, 63, 64, 65, 127, 255, 256, 320, 1024])
+def test_every_kind_of_dim(bench, isa, dim):
+    passes(bench, rounding(bench, shape_of(dtype="f32", head_dim=dim), [100]), isa)
+
+
+@pytest.mark.parametrize("kind", ["steep", "equal", "single", "skewed", "zero"])
+def test_every_kind_of_rows(bench, isa, kind):
+    passes(bench, rounding(bench, shape_of(dtype="f32"), [700], kind=kind), isa)
+
+
+def corners():
+    """Every finite f16, the middle to its neighbour, one f32 step to either side of it, what overflows or is lost."""
+    codes = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
+    middles = (codes[:-1] + codes[1:]) / 2
+    around = [np.nextafter(middles, np.float32(way)) for way in (np.inf, 0)]
+    ends = np.array([65519.996, 65520, 1e6, 3e38, np.inf, np.nan, 1e-42, 2.0**-25, 2.9802326e-8], np.float32)
+    values = np.concatenate([codes, middles, *around, ends])
+    return np.concatenate([values, -values])
+
+
+@pytest.mark.parametrize("heads", [1, 9])
+def test_every_code_and_midpoint(bench, isa, heads):
+    """One token weighs 1: what comes out is its V, as it was taken."""
+    dim, values = 1024, corners()
+    v = np.resize(values, (-(-len(values) // dim), 1, dim))
+    shape = Shape("head", "f32", len(v), 1, dim, 1)
+    out = decoded(bench, isa, shape, np.ones_like(v), v, np.ones((len(v), heads, dim), np.float32))
+    with np.errstate(over="ignore"):
+        right = np.repeat(v.astype(np.float16).astype(np.float32), heads, axis=1)
+    assert np.isinf(right).any() and np.array_equal(out, right, equal_nan=True)
+
+
+@pytest.mark.parametrize("heads", [2, 8, 24])
+def test_beyond_the_range_of_f16(bench, isa, heads):
+    """Infinite, as after a store to f16: an infinite V wins where it weighs anything, a key of -Inf weighs nothing, and
+    one of +Inf leaves no number. f32 itself would have kept them all."""
+    rng = np.random.default_rng(3)
+    k, v = rng.standard_normal((2, 1, 40, 16), dtype=np.float32)
+    k[0, 20, 0], v[0, 30, 5], v[0, 31, 6] = -1e6, 7e4, -1e9
+    q = rng.standard_normal((1, heads, 16), dtype=np.float32)
+    q[0, :, 0] = np.where(np.arange(heads) % 2, 1, -1)
+    out = decoded(bench, isa, Shape("head", "f32", 1, 1, 16, 40), k, v, q)
+    with np.errstate(over="ignore", invalid="ignore"):
+        keys, values = (rows[0].astype(np.float16).astype(np.float64) for rows in (k, v))
+        scores = q[0] @ keys.T / 4
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = (weights / weights.sum(axis=1, keepdims=True)) @ values
+    assert np.isnan(right[::2]).all() and (right[1::2, 5] == np.inf).all() and (right[1::2, 6] == -np.inf).all()
+    assert np.allclose(out[0], right, rtol=0, atol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize("heads", [3, 12])
+def test_it_is_flash_on_rounded_rows(bench, isa, heads):
+    """To the bit: all but the loads is the same."""
+    rng = np.random.default_rng(8)
+    k, v = rng.standard_normal((2, 2, 700, 80), dtype=np.float32)
+    q = rng.standard_normal((2, heads, 80), dtype=np.float32)
+    halves = (rows.astype(np.float16).astype(np.float32) for rows in (k, v))
+    shape = Shape("head", "f32", 2, 1, 80, 700)
+    right = decoded(bench, isa, shape, *halves, q, "flash")
+    assert np.array_equal(decoded(bench, isa, shape, k, v, q), right)
+    assert not np.array_equal(decoded(bench, isa, shape, k, v, q, "flash"), right)
+
+
+def test_of_f32_alone(raw):
+    kernels = [kernel for kernel in raw.kernels() if kernel["variant"] == "round16"]
+    flash = [kernel | {"variant": "round16"} for kernel in raw.kernels() if kernel["variant"] == "flash"]
+    assert kernels == [kernel for kernel in flash if kernel["dtype"] == "f32"] != []
+    assert cases.Words.of(raw).variants("f16") == [word for word in raw.words("variant") if word != "round16"]
+
+
+def test_another_dtype_is_refused(raw, bench):
+    for dtype in raw.words("dtype"):
+        case = rounding(bench, shape_of(dtype=dtype), [7])
+        with Bound(raw, case.shape, case.lengths) as bound:
+            args = decode_args(raw, bound, case.q, np.empty_like(case.q), "scalar", case.variant)
+            if dtype == "f32":
+                bench.team(1).do("decode", args)
+                continue
+            for op in ("decode", "twin"):
+                with pytest.raises(Refused, match=f"variant round16 has no kernel for the dtype {dtype}"):
+                    bench.team(1).do(op, args)
+
+
+def test_python_names_the_argument():
+    q = np.ones((1, 2, 16), np.float32)
+    with kvbench.Cache(2, 16, 8, dtype="f16") as cache:
+        cache.append(*np.ones((2, 1, 2, 16), np.float32))
+        with pytest.raises(BadArgument, match="variant round16 has no kernel for the dtype f16"):
+            cache.decode(q, "round16")

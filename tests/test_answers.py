@@ -1,0 +1,34 @@
+"""Answers that are kept: one for each set of data, and for each way in which a variant takes it."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from kvbench.model import Shape
+from kvbench.native import Cache
+from kvbench.worker.answers import Answers
+from tests import oracle
+from tests.made_run import DECODE
+
+SHAPE = Shape(layers=1, batch=1, q_heads=6, kv_heads=2, head_dim=16, context=50, capacity=50)
+
+
+def test_a_variant_that_rounds_has_its_own(tmp_path):
+    rng = np.random.default_rng(2)
+    k, v = rng.standard_normal((2, 1, 50, 2, 16), dtype=np.float32)
+    q = rng.standard_normal((1, 6, 16), dtype=np.float32)
+    right = {
+        "flash": (k, v),
+        "twopass": (k, v),
+        "round16": (k.astype(np.float16), v.astype(np.float16)),
+    }
+    with Cache(2, 16, 50) as cache:
+        cache.bulk(k, v)
+        for _ in range(2):  # computed, and then kept
+            for variant, rows in right.items():
+                point = replace(DECODE, variant=variant, dtype="f32", shape=SHAPE)
+                found = Answers(str(tmp_path)).of(point, cache, q)
+                rows = (x[0].swapaxes(0, 1).astype(np.float64) for x in rows)
+                out, _ = oracle.attend(q.reshape(2, 3, 16), *rows, 0.25)
+                assert np.allclose(found.out, out.reshape(1, 6, 16), rtol=0, atol=1e-12), variant
+    assert len(list(tmp_path.iterdir())) == 2
