@@ -11,7 +11,7 @@ static const char *const layouts[] = {"head", "position", "paged"};
 static const char *const inners[] = {"head", "token"};
 static const char *const dtypes[] = {"f32", "f16", "bf16", "i8"};
 static const char *const scales[] = {"f32", "f16"};
-static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};
+static const char *const isas[] = {"scalar", "avx2", "avx512", "neon", "sve256", "sve512"};
 static const char *const pages[] = {"base", "thp", "huge"};
 static const char *const prefetches[] = {"off", "near", "cross"};
 
