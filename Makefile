@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CASES ?= 400
 COMMA := ,
 
-.PHONY: sweep test test-full gate-selftest bundle clean prerequisites check-sanitize check-neon check-emulated
+.PHONY: sweep test test-full gate-selftest bundle clean prerequisites check-sanitize check-neon check-sve check-emulated
 
 sweep: $(VENV)/installed
 	$(BIN)/kvbench sweep --report
@@ -13,7 +13,7 @@ sweep: $(VENV)/installed
 test: $(VENV)/tested
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-full: $(VENV)/tested check-sanitize check-neon check-emulated
+test-full: $(VENV)/tested check-sanitize check-neon check-sve check-emulated
 	$(BIN)/python -m pytest -m "full or not full"
 
 # Gates whose right answer is known, one after another; every one is kept as a line, and none is made twice.
@@ -69,7 +69,15 @@ check-sanitize: build/sanitize/kvb-check build/cases
 	$< build/cases/*
 
 check-neon: build/neon/kvb-check build/cases
-	qemu-aarch64 $< build/cases/*
+	qemu-aarch64 -cpu cortex-a57 $< --isa scalar,neon --refuses sve256,sve512 build/cases/*
+
+# Vectors of one length run the tier of that length and no other; lengths are in bytes. ONLY=codes leaves most of the
+# built-in tests out, which take an emulator a minute.
+SVE = qemu-aarch64 -cpu max,sve-default-vector-length
+check-sve: build/neon/kvb-check build/cases
+	$(SVE)=16 $< --isa neon --refuses sve256,sve512 --only tiers
+	$(SVE)=32 $< --isa sve256 --refuses sve512 $(ONLY:%=--only %) build/cases/*
+	$(SVE)=64 $< --isa sve512 --refuses sve256 $(ONLY:%=--only %) build/cases/*
 
 # The avx512 tier on a CPU that has only AVX2.
 check-emulated: build/emulated/kvb-check build/cases

@@ -21,7 +21,7 @@ enum { INNER_HEAD, INNER_TOKEN, INNERS };
 enum { KVB_DTYPES(KVB_DTYPE) DTYPES };
 #undef KVB_DTYPE
 enum { SCALE_F32, SCALE_F16, SCALES };
-enum { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_NEON, ISAS };
+enum { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_NEON, ISA_SVE256, ISA_SVE512, ISAS };
 enum { PAGES_BASE, PAGES_THP, PAGES_HUGE, PAGES };
 enum { PREFETCH_OFF, PREFETCH_NEAR, PREFETCH_CROSS, PREFETCHES };
 
@@ -145,7 +145,7 @@ typedef struct kvb_tier {
     int32_t tile[DTYPES]; /* tokens per tile */
 } kvb_tier;
 
-extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon;
+extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon, kvb_tier_sve256, kvb_tier_sve512;
 /* registry.c: null where this build has no such tier */
 const kvb_tier *kvb_tier_of(int32_t isa);
 

@@ -45,14 +45,36 @@ static bool covers(needs cpu, needs tier)
 #elif defined(__aarch64__)
 
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 
-typedef unsigned long needs; /* bits of AT_HWCAP */
-enum { ASIMD = 1 << 1 };
+/* Bits of AT_HWCAP, and the bits of an SVE vector: 0 for none, or for a tier to which it is all the same. */
+enum { ASIMD = 1 << 1, SVE = 1 << 22 };
 
-static needs found(void) { return getauxval(AT_HWCAP); }
-static bool covers(needs cpu, needs tier) { return !(tier & ~cpu); }
+typedef struct needs {
+    unsigned long hwcap;
+    int32_t vector;
+} needs;
 
-#define LADDER {ISA_NEON, ASIMD}, {ISA_SCALAR, 0}
+/* The length is the process's: the kernel may hold it below what the CPU can do. */
+static needs found(void)
+{
+    needs cpu = {getauxval(AT_HWCAP), 0};
+    int length = cpu.hwcap & SVE ? prctl(PR_SVE_GET_VL) : -1;
+    if (length >= 0)
+        cpu.vector = (length & PR_SVE_VL_LEN_MASK) * 8;
+    return cpu;
+}
+
+static bool covers(needs cpu, needs tier)
+{
+    return !(tier.hwcap & ~cpu.hwcap) && (!tier.vector || tier.vector == cpu.vector);
+}
+
+#define LADDER                          \
+    {ISA_SVE512, {ASIMD | SVE, 512}},   \
+    {ISA_SVE256, {ASIMD | SVE, 256}},   \
+    {ISA_NEON, {ASIMD, 0}},             \
+    {ISA_SCALAR, {0, 0}}
 
 #else
 

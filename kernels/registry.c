@@ -17,6 +17,12 @@ const kvb_tier *kvb_tier_of(int32_t isa)
 #ifdef KVB_HAVE_NEON
         [ISA_NEON] = &kvb_tier_neon,
 #endif
+#ifdef KVB_HAVE_SVE256
+        [ISA_SVE256] = &kvb_tier_sve256,
+#endif
+#ifdef KVB_HAVE_SVE512
+        [ISA_SVE512] = &kvb_tier_sve512,
+#endif
     };
     return isa >= 0 && isa < ISAS ? tiers[isa] : NULL;
 }

@@ -12,7 +12,7 @@ static const char *const inners[] = {"head", "token"};
 #define WORD(word, name, bytes, scaled) #word,
 static const char *const dtypes[] = {KVB_DTYPES(WORD)};
 static const char *const scales[] = {"f32", "f16"};
-static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};
+static const char *const isas[] = {"scalar", "avx2", "avx512", "neon", "sve256", "sve512"};
 static const char *const pages[] = {"base", "thp", "huge"};
 static const char *const prefetches[] = {"off", "near", "cross"};
 

@@ -32,7 +32,7 @@ TESTS = {
     "copy_nt": "copy_mem",
 }
 FUSED = frozenset({"avx512", "avx2"})  # tiers of which likwid-bench has a test that fuses
-SUFFIXES = {"avx512": "avx512", "avx2": "avx", "neon": "neon", "scalar": ""}
+SUFFIXES = {"avx2": "avx", "scalar": ""}  # where likwid-bench has another word than ours
 FLOPS_BYTES, FLOPS_A_BYTE = 8 << 10, 7.5  # the peak test loads a little: 30 FLOPs for 4 bytes
 GRAIN = 12 * 128  # bytes a thread: whole turns of every loop, for one stream and for two
 
@@ -81,7 +81,7 @@ def footprints(machine: Machine, cpus: tuple[int, ...]) -> dict[str, int]:
 
 
 def cells(ops: list[str], isa: str) -> list[Cell]:
-    machine, suffix = describe(), SUFFIXES[isa]
+    machine, suffix = describe(), SUFFIXES.get(isa, isa)
     sets = [machine.allowed[:1], machine.allowed[:2]] if len(machine.allowed) > 1 else [machine.allowed]
     walks = [
         Cell(Probe(op, isa, cpus, "base", count), level, f"{TESTS[op]}_{suffix}".rstrip("_"))

@@ -7,6 +7,16 @@
 INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, const float *q, int keep, const int heads)
 {
     const int tokens = QK_ACC / heads;
+#ifdef QK_AT_ONCE
+    if (heads == 1) {
+        vf w = v_load(q);
+        UNROLL for (int t = 0; t < tokens; t++) {
+            vf row = LOADV(k[t] + at * ELEMENT);
+            v_fma_into(&acc[t], w, keep < VL ? v_keep(row, keep) : row);
+        }
+        return;
+    }
+#endif
     vf x[QK_ACC];
     UNROLL for (int t = 0; t < tokens; t++) {
         x[t] = LOADV(k[t] + at * ELEMENT);

@@ -1,4 +1,6 @@
-/* kvb-check [--isa NAME] [CASE-FILE...]: every test, on every tier that runs here or on one. Exit 1 when one fails. */
+/* kvb-check [--isa NAME,...] [--refuses NAME,...] [--only TEST] [CASE-FILE...]: every test, or one and the cases, on
+ * every tier that runs here or on those named, and whether others are refused. Exit 1 when a test fails, 2 when a
+ * named tier does not run. */
 #include "check.h"
 
 #include <stdarg.h>
@@ -6,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN = 40 };
+enum { SHOWN = 40, MOST_TIERS = 15 };
 
-int32_t tiers[16];
+int32_t tiers[MOST_TIERS + 1] = {-1};
 static long passed, failed;
 
 bool expect(bool right, const char *format, ...)
@@ -57,19 +59,26 @@ void noise(float *to, int64_t count, uint64_t seed)
     }
 }
 
-/* Fill `tiers` with the one asked for, or with all that run. Returns false where the one asked for does not run. */
-static bool choose_tiers(const char *isa)
+static void add_tier(int32_t isa)
 {
-    int n = 0;
-    bool found = false;
-    for (int32_t i = 0; kvb_word("isa", i); i++) {
-        if (!kvb_isa_runs(i) || (isa && strcmp(isa, kvb_word("isa", i))))
-            continue;
-        tiers[n++] = i;
-        found = true;
+    static int count;
+    if (count < MOST_TIERS)
+        tiers[count++] = isa;
+    tiers[count] = -1;
+}
+
+/* Fill `tiers` with those named, or with all that run. Returns the name of one that does not run, or null. */
+static const char *choose_tiers(char *names)
+{
+    for (char *name = names ? strtok(names, ",") : NULL; name; name = strtok(NULL, ",")) {
+        if (!kvb_isa_runs(word_of("isa", name)))
+            return name;
+        add_tier(word_of("isa", name));
     }
-    tiers[n] = -1;
-    return found;
+    for (int32_t i = 0; !names && kvb_word("isa", i); i++)
+        if (kvb_isa_runs(i))
+            add_tier(i);
+    return tiers[0] < 0 ? "(none)" : NULL;
 }
 
 static int refuse_isa(const char *isa)
@@ -82,26 +91,58 @@ static int refuse_isa(const char *isa)
     return 2;
 }
 
+static const struct {
+    const char *name;
+    void (*run)(void);
+} tests[] = {{"tiers", check_tiers}, {"arguments", check_arguments}, {"codes", check_codes},
+             {"guards", check_guards}, {"threads", check_threads},  {"foreign", check_foreign}};
+
+/* All tests, or the one of this name. Returns how many that are. */
+static int run_tests(const char *only)
+{
+    int run = 0;
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        if (!only || !strcmp(only, tests[i].name)) {
+            tests[i].run();
+            run++;
+        }
+    return run;
+}
+
+enum { ISA, REFUSES, ONLY, OPTIONS };
+
+/* Index of the first argument that is no option, or 0 where one is wrong. */
+static int take_options(int argc, char **argv, char *options[OPTIONS])
+{
+    static const char *const names[OPTIONS] = {"--isa", "--refuses", "--only"};
+    int at = 1;
+    for (; at < argc && !strncmp(argv[at], "--", 2); at += 2) {
+        int i = 0;
+        while (i < OPTIONS && strcmp(argv[at], names[i]))
+            i++;
+        if (i == OPTIONS || at + 1 == argc)
+            return 0;
+        options[i] = argv[at + 1];
+    }
+    return at;
+}
+
 int main(int argc, char **argv)
 {
-    const char *isa = NULL;
-    int first = 1;
-    if (argc > 1 && !strcmp(argv[1], "--isa")) {
-        if (argc < 3) {
-            fputs("usage: kvb-check [--isa NAME] [CASE-FILE...]\n", stderr);
-            return 2;
-        }
-        isa = argv[2];
-        first = 3;
+    char *options[OPTIONS] = {NULL};
+    int first = take_options(argc, argv, options);
+    if (!first) {
+        fputs("usage: kvb-check [--isa NAME,...] [--refuses NAME,...] [--only TEST] [CASE-FILE...]\n", stderr);
+        return 2;
     }
-    if (!choose_tiers(isa))
-        return refuse_isa(isa ? isa : "(none)");
-    check_tiers();
-    check_arguments();
-    check_codes();
-    check_guards();
-    check_threads();
-    check_foreign();
+    const char *absent = choose_tiers(options[ISA]);
+    if (absent)
+        return refuse_isa(absent);
+    check_refused(options[REFUSES]);
+    if (!run_tests(options[ONLY])) {
+        fprintf(stderr, "kvb-check: there is no test %s\n", options[ONLY]);
+        return 2;
+    }
     for (int i = first; i < argc; i++)
         check_replay(argv[i]);
     teams_close();

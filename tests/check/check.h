@@ -46,6 +46,8 @@ void teams_close(void);
 
 void check_replay(const char *path);
 void check_tiers(void);
+/* Tiers, by names with commas between, that this build has and this CPU must refuse. */
+void check_refused(char *names);
 void check_codes(void);
 void check_arguments(void);
 void check_guards(void);

@@ -74,6 +74,22 @@ static void check_forced(void)
     rig_close(&r);
 }
 
+static bool in_build(const char *isa)
+{
+    for (int32_t i = 0; kvb_kernels(i); i++)
+        if (!strcmp(kvb_kernels(i)->isa, isa))
+            return true;
+    return false;
+}
+
+void check_refused(char *names)
+{
+    for (char *name = names ? strtok(names, ",") : NULL; name; name = strtok(NULL, ",")) {
+        expect(in_build(name), "isa %s, to be refused, is not part of this build", name);
+        expect(!kvb_isa_runs(word_of("isa", name)), "isa %s, to be refused, runs", name);
+    }
+}
+
 static void check_fields(void)
 {
     int64_t structs = 0, cache = 0;

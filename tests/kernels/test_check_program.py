@@ -9,6 +9,7 @@ import pytest
 from tests.raw import ROOT
 
 BARE_CPU = "Nehalem"  # x86 without AVX
+OLD_ARM = "cortex-a57"  # Arm without SVE
 
 
 @pytest.fixture(scope="module")
@@ -38,18 +39,27 @@ def cases(tmp_path_factory):
 
 
 def passes(*command):
+    """The tiers that ran."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=1800, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert ", 0 failed" in done.stdout.splitlines()[-1]
-    return done.stdout.splitlines()[-1]
+    return done.stdout.splitlines()[-1].split(": ")[1].split()
+
+
+def code(*command):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False).returncode
 
 
 def test_native(build, cases, raw):
     program = build()
-    assert passes(program, cases).split(": ")[1].split() == raw.tiers()
-    assert passes(program, "--isa", "scalar", cases).endswith(": scalar")
-    refused = subprocess.run([program, "--isa", "nonesuch"], capture_output=True, text=True, check=False)
-    assert refused.returncode == 2 and "scalar" in refused.stderr
+    assert passes(program, cases) == raw.tiers()
+    assert passes(program, "--isa", "scalar", cases) == ["scalar"]
+    refused = subprocess.run([program, "--isa", "scalar,nonesuch"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2 and "nonesuch" in refused.stderr and "scalar" in refused.stderr
+    assert code(program, "--only", "tiers", "--isa", "scalar", "--refuses", "scalar") == 1
+    assert code(program, "--only", "tiers", "--isa", "scalar", "--refuses", "nonesuch") == 1
+    assert code(program, "--isas", "scalar") == code(program, "--only", "nothing") == 2
+    assert code(program, "--only", "tiers", "--isa", "scalar") == 0
 
 
 @pytest.mark.full
@@ -63,14 +73,19 @@ def test_cpu_without_avx(build, cases):
     if not emulator:
         pytest.skip("no qemu-x86_64")
     program = build("-DCMAKE_EXE_LINKER_FLAGS=-static")
-    assert passes(emulator, "-cpu", BARE_CPU, program, cases).endswith(": scalar")
+    assert passes(emulator, "-cpu", BARE_CPU, program, cases) == ["scalar"]
 
 
 @pytest.mark.full
-def test_neon(build, cases):
+def test_arm(build, cases):
+    """Of the tiers of SVE, only that of the process's vector length runs."""
     emulator = shutil.which("qemu-aarch64")
     if not emulator or not shutil.which("aarch64-linux-gnu-gcc"):
         pytest.skip("no qemu-aarch64, or no compiler for it")
     toolchain = ROOT / "kernels" / "aarch64.cmake"
     program = build(f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", "-DCMAKE_EXE_LINKER_FLAGS=-static")
-    assert "neon" in passes(emulator, program, cases)
+    without = passes(emulator, "-cpu", OLD_ARM, program, cases)
+    assert len(without) > 1 and not any("sve" in isa for isa in without)
+    for bits in (128, 256, 512):
+        ran = passes(emulator, "-cpu", f"max,sve-default-vector-length={bits // 8}", program, "--only", "tiers")
+        assert ran == without + ([f"sve{bits}"] if bits > 128 else [])
