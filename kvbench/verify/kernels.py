@@ -13,7 +13,8 @@ from kvbench.verify.complaint import Wrong, require
 from kvbench.verify.moves import Moves
 from kvbench.verify.situation import FULL, QUICK, STALE, Prepared
 
-_STEP = {4: 0.0, 2: 2.0**-8, 1: 1 / 250}  # of a row's largest element, by bytes per element: the coarsest rounding
+# Of a row's largest element, by bytes per element and whether rows have scales: the coarsest rounding of such formats.
+_STEP = {(4, False): 0.0, (2, False): 2.0**-8, (1, True): 1 / 250, (1, False): 2.0**-3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +121,13 @@ class Bench(Moves):
                     given = [np.ascontiguousarray(x.swapaxes(1, 2)) for x in given]
                 with store_task(kernel.op, cache, *given, threads, isa=isa, **how) as task:
                     self.team(threads).run(task)
-                    rows = 2 * source[0].size / cache.struct.head_dim
-                    width = round(task.traffic().kv / rows / cache.struct.head_dim)
+                    moved = task.traffic()
+                    kind = (round(moved.kv / (2 * source[0].size)), moved.scales > 0)
                 cache.lengths[:] = tokens
                 stored.append(cache.arena.view().copy())
                 decoded = cache.numpy(isa=self.plainest)
         require(np.array_equal(*stored), f"its bytes differ from those of {self.plainest}")
-        return max(rounding(got, want, _STEP[width]) for got, want in zip(decoded, source, strict=True))
+        return max(rounding(got, want, _STEP[kind]) for got, want in zip(decoded, source, strict=True))
 
     def check_unpack(self, kernel: Kernel) -> float:
         for one in self.prepared(kernel.layout, kernel.dtype):
