@@ -20,8 +20,8 @@ typedef svfloat32_t vf FIXED;
 typedef svint32_t vi FIXED;
 typedef svuint32_t vu FIXED;
 
-/* The compiler must have computed a, in a register. */
-static inline void v_pin(vf a) { __asm__ volatile("" : : "w"(a)); }
+/* The compiler must have computed a, in a register: clang finds one only for the type that has no length. */
+static inline void v_pin(svfloat32_t a) { __asm__ volatile("" : : "w"(a)); }
 
 /* All lanes, and the first n, n in [0, VL). */
 static inline svbool_t v_all(void) { return svptrue_b32(); }
