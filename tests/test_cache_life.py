@@ -149,14 +149,17 @@ class Trial:
         """Whether so many tokens fit; where they do not, nothing may happen."""
         fits = not model.overflows(tokens)
         if fits and self.pool:
-            new = {
-                (seq, token % self.capacity // self.block)
-                for seq, length in enumerate(model.lengths())
-                for token in range(length, length + tokens)
-            }
-            fits = sum(cache.table[at] < 0 for at in new) <= self.pool.free
+            fits = sum(cache.table[at] < 0 for at in self.places(model, tokens)) <= self.pool.free
         assert cache.would_overflow(tokens) is not fits
         return fits
+
+    def places(self, model, tokens):
+        """Entries of the table that so many more tokens lie in."""
+        return {
+            (seq, token % self.capacity // self.block)
+            for seq, length in enumerate(model.lengths())
+            for token in range(length, length + tokens)
+        }
 
     def attempt(self, fits, call):
         if fits:
@@ -189,6 +192,9 @@ class Trial:
         tokens = int(self.draw.integers(1, 4))
         values = self.values(tokens)
         fits = self.room(cache, model, tokens)
+        if self.pool and any(cache.table[at] < 0 for at in self.places(model, tokens)):
+            k, v = np.ascontiguousarray(values)
+            self.attempt(False, lambda: store_task("bulk", cache, k, v, 1, isa=cache.library.isa()))
         self.attempt(fits, lambda: cache.reserve(tokens))
         if not fits:
             self.attempt(False, lambda: cache.advance(tokens))
@@ -416,6 +422,81 @@ def test_blocks_cannot_be_meddled_with():
         cache.rollback(3)
         assert pool.free == 2
         assert np.array_equal(other.numpy()[0], k)
+
+
+@pytest.fixture
+def other_s_rows():
+    """A pool of whose four blocks of two tokens a cache has had two, and left its rows there."""
+    k, v = rows(8, 2, 1, 4, 1, 4)
+    with kvbench.Pool(1, 4, 4, block_tokens=2) as pool:
+        gone = pool.cache(4)
+        gone.bulk(k, v)
+        gone.close()
+        yield pool
+
+
+@pytest.mark.parametrize("advance", [False, True])
+def test_no_task_stores_where_there_is_no_block(other_s_rows, team, advance):
+    k, v = np.ascontiguousarray(rows(9, 2, 1, 1, 4))
+    cache = other_s_rows.cache(8)
+    make = lambda: store_task("append", cache, k, v, 1, isa=cache.library.isa(), advance=advance)
+    with pytest.raises(BadArgument, match="no blocks") as caught:
+        make()
+    assert "reserve" in caught.value.hint and cache.length == 0
+    cache.reserve(1)
+    with make() as task:
+        team.run(task)
+        if not advance:
+            cache.advance(1)
+        assert np.array_equal(cache.numpy()[0], k[:, None]) and np.array_equal(cache.numpy()[1], v[:, None])
+
+
+def test_a_task_kept_while_its_blocks_are_given_back(other_s_rows, team):
+    k, v = np.ascontiguousarray(rows(10, 2, 1, 1, 4))
+    cache = other_s_rows.cache(8)
+    cache.reserve(4)
+    with store_task("append", cache, k, v, 1, isa=cache.library.isa(), advance=True) as task:
+        team.run(task, passes=3)
+        cache.rollback(to=0)
+        before = other_s_rows.arena.view().copy()
+        for runs in (
+            lambda: team.run(task),
+            lambda: team.run(task, task),
+            lambda: team.run(task, between=task),
+        ):
+            with pytest.raises(BadArgument, match="no blocks"):
+                runs()
+        cache.reserve(2)
+        for runs in (
+            lambda: team.run(task, passes=3),
+            lambda: team.run(task, task, passes=3),
+            lambda: team.run(task, passes=2, between=task),
+        ):
+            with pytest.raises(BadArgument, match="no blocks"):
+                runs()
+        assert cache.length == 0 and np.array_equal(other_s_rows.arena.view(), before)
+        team.run(task, task, passes=2)
+        assert cache.length == 2
+        cache.close()
+        with pytest.raises(BadArgument, match="no blocks"):
+            team.run(task)
+
+
+@pytest.mark.parametrize("length", [0, 3, 9])
+def test_more_tokens_than_can_be_listed(length):
+    """A ring takes two billion tokens in the blocks of its capacity."""
+    huge = 2_000_000_000
+    with kvbench.Pool(1, 4, 5, block_tokens=3) as pool:
+        cache = pool.cache(8, window=8)
+        if length:
+            cache.bulk(*rows(11, 2, 1, length, 1, 4))
+        assert not cache.would_overflow(huge)
+        cache.reserve(huge)
+        assert pool.free == 2 and sorted(cache.table[0] >= 0) == [True] * 3
+        cache.advance(huge)
+        assert cache.length == length + huge
+        with pool.cache(10, window=10) as larger:
+            assert larger.would_overflow(huge) and not larger.would_overflow(6)
 
 
 @pytest.mark.parametrize(

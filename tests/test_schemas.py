@@ -96,7 +96,11 @@ CALLS = {
     "lab": lambda folder: [["gqa", "--out", str(folder / "lab"), "--json"], ["--json"]],
     "compare": lambda folder: [[*sides(folder), "--json"]],
     "history": lambda folder: [["show", "--root", past(folder), "--json"]],
-    "size": lambda folder: [["llama-2-7b", "--json"], [*SIZED.split(), "--machine", str(BASELINE), "--map", "--json"]],
+    "size": lambda folder: [
+        ["llama-2-7b", "--json"],
+        [*SIZED.split(), "--machine", str(BASELINE), "--json"],
+        ["llama-2-7b", "--map", "--canaries", "--json"],
+    ],
     "report": lambda folder: [
         [*runs, "--format", "json"] for few in [bare(folder)] for runs in ([str(BASELINE)], [few], [str(BASELINE), few])
     ],
@@ -317,7 +321,7 @@ def of_another_type(owner, key):
 
 
 def may_lack(way):
-    if way[:-1] == ("rows", 0):  # of an experiment, which has its own
+    if way == ("every",) or way[:-1] in (("rows", 0), ("every", 0)):  # of an experiment, which has its own
         return True
     return way[-1] in SOMETIMES or way[-2:-1] and way[-2] in NAMES or "value" in way[:-1]
 

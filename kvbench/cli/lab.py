@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
+from time import perf_counter
 from typing import Any
 
 import click
@@ -28,7 +29,13 @@ _SHARED = {"threads", "cpus", "isa", "seed", "out", "as_json"}
 @click.option("--threads", default="all", show_default=True, help="Threads: a number, or all.")
 @click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket. [default: compact]")
 @click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Of everything that is drawn.")
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Of the orders, lengths and numbers that it draws.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -54,10 +61,15 @@ def command(name: str | None, **asked: Any) -> None:
     _refuse_unknown_words(options)
     with _folder(asked["out"]):
         scene = _asked(asked)
+        start = perf_counter()
         found = experiment(scene, **options)
+        seconds = perf_counter() - start
         _write(found, asked["out"])
     facts = _takes(experiment) | options | _scene(scene)
-    click.echo(_json(name, facts, found) if asked["as_json"] else "\n".join(_text(name, facts, found, asked["out"])))
+    if asked["as_json"]:
+        click.echo(_json(name, facts, found, seconds))
+    else:
+        click.echo("\n".join(_text(name, facts, found, seconds, asked["out"])))
 
 
 @contextmanager
@@ -139,19 +151,34 @@ def _write(found: Any, folder: Path) -> None:
     write_figure(folder, found.figure, found.table if found.every is None else found.every)
 
 
-def _text(name: str, facts: dict[str, Any], found: Any, folder: Path) -> list[str]:
+def _text(name: str, facts: dict[str, Any], found: Any, seconds: float, folder: Path) -> list[str]:
     from kvbench.report.lines import wrapped
     from kvbench.report.ruled import ruled
+    from kvbench.units import duration
 
-    lines = ["", *(f"  {line}" for line in ruled(found.table, found.columns)), ""]
-    lines += [*wrapped([found.sentence], ""), *wrapped(found.notes)]
     asked = ", ".join(f"{key} {value}" for key, value in facts.items() if value is not None)
-    return [f"{name}: {found.figure.title}", *wrapped([asked]), *lines, "", f"{folder / name}.csv, .svg and .png"]
+    return [
+        f"{name}: {found.figure.title}",
+        *wrapped([f"{asked}; {duration(seconds)} in all"]),
+        "",
+        *(f"  {line}" for line in ruled(found.table, found.columns)),
+        "",
+        *wrapped(found.notes),
+        f"  {folder / name}.csv, .svg and .png",
+        "",
+        *wrapped([found.sentence], ""),
+    ]
 
 
-def _json(name: str, facts: dict[str, Any], found: Any) -> str:
-    rows = json.loads(found.table.to_json(orient="records", double_precision=15))
-    said = {"sentence": found.sentence, "notes": list(found.notes)}
+def _json(name: str, facts: dict[str, Any], found: Any, seconds: float) -> str:
+    said = {"sentence": found.sentence, "notes": list(found.notes), "rows": _rows(found.table)}
+    behind = {} if found.every is None else {"every": _rows(found.every)}
     return json.dumps(
-        {"version": 1, "experiment": name, "asked": facts, **said, "rows": rows}, indent=2, ensure_ascii=False
+        {"version": 1, "experiment": name, "asked": facts, "seconds": seconds, **said, **behind},
+        indent=2,
+        ensure_ascii=False,
     )
+
+
+def _rows(table: Any) -> list[dict[str, Any]]:
+    return json.loads(table.to_json(orient="records", double_precision=15))

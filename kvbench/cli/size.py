@@ -11,6 +11,7 @@ from kvbench.cli._plot import refuse_plot
 from kvbench.cli._point import BATCH, FORM, HEADS, refuse_missing, with_options
 
 _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
+_FREE = {"pad": None, "capacity": None}  # what they are where nothing was asked
 _OF_MODEL = {"context": "max_context"}  # what the option is called there, where that is not the same
 
 
@@ -40,6 +41,8 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
     help="Where it is to run: a run directory, or what kvbench machine --json has printed. [default: this machine]",
 )
 @click.option("--map", "mapped", is_flag=True, help="Also lay out all buffers of a decoder of MODEL, byte by byte.")
+@click.option("--canaries", is_flag=True, help="With --map: a known pattern behind every buffer.")
+@click.option("--align", type=int, help="With --map: every buffer begins at a multiple of it. [default: 64 bytes]")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw size against context, as .png or .svg.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
 def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, **asked: Any) -> None:
@@ -59,11 +62,12 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     from kvbench.sizing.size import size_of
 
     refuse_plot(plot)
+    laid = _laid({name: asked.pop(name) for name in ("canaries", "align")}, mapped)
     path, names = asked.pop("machine"), ("users", "replicas", "weights", "budget", "lengths")
     wanted, decoder = _wanted(**{name: asked.pop(name) for name in names}), _decoder(model, asked)
     place = known(path) if path else here()
     found = size_of(decoder, place, wanted, _longest(model))
-    plan = _map(model, decoder) if mapped else None
+    plan = _map(model, decoder, **laid) if mapped else None
     if plot:
         _draw(found, place, max(decoder.context, _longest(model)), plot)
     click.echo(json.dumps(size_plain(found) | _as_json(plan)) if as_json else "\n".join(size_text(found) + _text(plan)))
@@ -94,21 +98,31 @@ def _longest(model: str | None) -> int:
     return geometry(model).max_context if model else 0
 
 
-def _map(model: str | None, decoder: Any) -> Any:
-    """Of the model as it is: the plan knows no other geometry than its own."""
-    from dataclasses import replace
+def _laid(asked: dict[str, Any], mapped: bool) -> dict[str, Any]:
+    """How the map is to be laid out, as far as that was said."""
+    from kvbench.errors import BadArgument
+
+    given = {name: value for name, value in asked.items() if value is not None and value is not False}
+    if given and not mapped:
+        raise BadArgument(f"--{min(given)} is of the map of a decoder's buffers", "give --map with it")
+    return given
+
+
+def _map(model: str | None, decoder: Any, **laid: Any) -> Any:
+    """Of the model as it is: the plan knows no other shape than its own, and no other cache."""
+    from dataclasses import asdict
 
     from kvbench.errors import BadArgument
-    from kvbench.sizing.map import arena_map
-    from kvbench.suite import model as geometry
+    from kvbench.sizing.map import arena_map, mapped
 
     if not model:
         raise BadArgument("--map lays out a model's decoder, and there is no MODEL", "name one of suites/models.toml")
-    known = geometry(model)
-    own = {name: getattr(known, name) for name in ("layers", "q_heads", "kv_heads", "head_dim")}
-    if replace(decoder, **own) != decoder or decoder.batch > 1:
-        raise BadArgument("--map lays out the model as it is, for one sequence", "leave out what overrides its shape")
-    return arena_map(model, decoder.context, decoder.dtype)
+    plan = arena_map(model, decoder.context, decoder.dtype, **laid)
+    for name, planned in asdict(mapped(model, decoder.context, decoder.dtype)).items():
+        if (asked := getattr(decoder, name)) not in (planned, _FREE.get(name, planned)):
+            option = f"--{name.replace('_', '-')}"
+            raise BadArgument(f"--map lays out {model} with {option} {planned}, not {asked}", f"leave out {option}")
+    return plan
 
 
 def _as_json(plan: Any) -> dict[str, Any]:

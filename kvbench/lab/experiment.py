@@ -23,7 +23,7 @@ from kvbench.report.ruled import Column
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What all experiments may use. `cpus`: one thread on each. `folder`: where large files of theirs may lie for a
-    while. `seed`: of every choice and number that is drawn."""
+    while. `seed`: of what an experiment draws; caches that are timed alone hold the same numbers whatever it is."""
 
     machine: Machine
     library: Library

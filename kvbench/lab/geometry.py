@@ -1,16 +1,10 @@
 """Models of which more is known than their attention."""
 
-from kvbench.errors import BadArgument
-from kvbench.suite import Model, model, models
+from kvbench.suite import Model, stated
 
 
 def known(name: str) -> Model:
-    """One whose hidden and intermediate sizes are stated."""
-    found = model(name)
-    if not (found.hidden and found.intermediate):
-        stated = [other for other, each in models().items() if each.hidden and each.intermediate]
-        raise BadArgument(f"--model: suites/models.toml has no hidden size of {name}", f"one of: {', '.join(stated)}")
-    return found
+    return stated(name, "hidden", "intermediate")
 
 
 def layer_parameters(of: Model) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program, rounds
 from kvbench.worker.room import Room
 
+BUDGET = 40.0  # seconds that what an experiment does again and again may take
 _SLICES = 4096  # of a point in rotation, at most
 
 
@@ -48,16 +50,17 @@ def point(asked: Asked, model: str, context: int, **facts: Any) -> Point:
     return Point(**usual | facts, shape=Shape(**shape))
 
 
-def refuse_impossible(asked: Asked, points: Iterable[Point]) -> None:
-    """Before any time is spent."""
-    needed = needs_here(points, asked.machine)
-    for each, own in needed.items():
+def refuse_impossible(asked: Asked, *grounds: Sequence[Point]) -> None:
+    """Before any time is spent. `grounds`: the points that take turns on each, where all of these are held at once."""
+    needed = [needs_here(points, asked.machine) for points in grounds]
+    for each, own in (item for ground in needed for item in ground.items()):
         refuse_crumbs(each.shape.context, own.layers)
-    most, free = max(each.memory for each in needed.values()) + PROCESS, available_memory()
-    if most > free:
+    beside = max(own.beside for ground in needed for own in ground.values())
+    held = sum(max(own.arena for own in ground.values()) for ground in needed)
+    wanted, free = held + beside + PROCESS, available_memory()
+    if wanted > free:
         raise Refused(
-            f"a point of the experiment needs {size(most)} of memory, {size(free)} are free",
-            "a smaller --model or --context",
+            f"the experiment needs {size(wanted)} of memory, {size(free)} are free", "a smaller --model or --context"
         )
 
 
@@ -68,6 +71,25 @@ def refuse_crumbs(context: int, slices: int) -> None:
             "would go into making them",
             "more --context or --window, or a larger --model",
         )
+
+
+# ---- the time there is -----------------------------------------------------------------------------------------------
+
+
+def affordable(wanted: int, each: float, seconds: float = BUDGET, least: int = 1) -> int:
+    """How many of so many things there is time for, where one has taken `each` seconds."""
+    return min(wanted, max(least, int(seconds / max(each, 1e-9))))
+
+
+def whole_rounds(samples: Iterable[Sample], wanted: int, least: int = 5) -> Iterator[Sample]:
+    """All of them, or as many rounds as there is time for by what the first has taken."""
+    start, count = perf_counter(), wanted
+    for sample in samples:
+        if sample.round == 0:
+            count = affordable(wanted, perf_counter() - start, least=least)
+        elif sample.round >= count:
+            return
+        yield sample
 
 
 # ---- times -----------------------------------------------------------------------------------------------------------

@@ -113,16 +113,19 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """bytes: of a sequence, on average. waste: the share of them that holds no token. sequences: that fit the budget."""
+    """bytes: allocated for a sequence, on average. waste: the share of them that holds no token, padding among it.
+    padding: the share of them in which none can lie. sequences: that fit the budget."""
 
     bytes: float
     waste: float
+    padding: float
     sequences: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Sequences of these lengths, each with room for the whole context, or with as many blocks as it needs."""
+    """Sequences of these lengths, each with a cache that has room for all it may hold, or with as many blocks of a pool as
+    it needs."""
 
     lengths: str
     mean: float  # tokens
@@ -133,7 +136,8 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What fits `budget`: tokens of one sequence by the formula (None: no end), whole sequences as allocated."""
+    """What fits `budget`: tokens of one sequence by the formula, no more than its capacity (None: no end); whole
+    sequences as allocated."""
 
     budget: int | None
     tokens: int | None

@@ -8,7 +8,7 @@ from kvbench.errors import BadArgument
 from kvbench.native.arena import Arena
 from kvbench.native.arguments import floats, whole
 from kvbench.native.library import Library, default_library
-from kvbench.native.ops import decode_task, pointer, store_task
+from kvbench.native.ops import decode_task, pointer, unreserved_store
 from kvbench.native.task import Task
 from kvbench.native.team import Team
 from kvbench.units import size
@@ -28,6 +28,8 @@ class Cache:
     others, which finds there what was there; memory of its own begins as zeros. `table` and `lengths` are what the
     kernels read, as live arrays.
     """
+
+    shares = False  # whether its blocks are those of a pool, to be taken before anything is stored in them
 
     def __init__(
         self,
@@ -229,7 +231,7 @@ class Cache:
     ) -> None:
         k, v = floats("k", k, shape), floats("v", v, shape)
         threads = whole("threads", threads, 32)
-        with store_task(op, self, k, v, threads, isa=self.library.isa(isa), advance=True, **facts) as task:
+        with unreserved_store(op, self, k, v, threads, isa=self.library.isa(isa), advance=True, **facts) as task:
             team = self._team(threads)
             self.reserve(tokens)
             team.run(task)
@@ -241,10 +243,16 @@ class Cache:
         return self.length + self._tokens(tokens) > (_LONGEST if self.struct.ring else self.struct.capacity)
 
     def reserve(self, tokens: int) -> None:
-        """See to the room for so many more tokens of every sequence. Only a task of one's own needs it: stores do it."""
+        """See to the room for so many more tokens of every sequence. Only a task of one's own needs it: stores do it.
+
+        A cache of a pool takes its blocks for them here. A rollback gives them back: reserve again before the task runs.
+        """
         if Cache.would_overflow(self, tokens):
             most = f"{self.length} + {tokens} tokens are more than the capacity of {self._struct.capacity}"
             raise BadArgument(f"tokens: {most}", "roll back, reset, or make a larger cache or a ring")
+
+    def refuse_unplaced(self, tokens: int) -> None:
+        """Where something would be stored that has no block. What does not fit the capacity, the library refuses."""
 
     def advance(self, tokens: int) -> None:
         """Count so many more tokens of every sequence: what a task has stored, and not counted itself."""

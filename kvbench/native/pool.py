@@ -85,6 +85,8 @@ class _Drawn(Cache):
     """Its table is filled as it grows. What has no block is negative there, and it is not the caller's to write: so no
     block ever belongs to two sequences, nor comes back twice."""
 
+    shares = True
+
     def __init__(self, pool: Pool, facts: dict[str, Any]) -> None:
         self._pool = pool
         self._describe(**facts)
@@ -121,9 +123,12 @@ class _Drawn(Cache):
 
     def advance(self, tokens: int) -> None:
         Cache.reserve(self, tokens)
+        self.refuse_unplaced(tokens)
+        super().advance(tokens)
+
+    def refuse_unplaced(self, tokens: int) -> None:
         if self._missing(tokens):
             raise BadArgument(f"{tokens} more tokens have no blocks: nothing can be stored there", "reserve them first")
-        super().advance(tokens)
 
     def rollback(self, tokens: int | None = None, *, to: int | None = None, sequence: int | None = None) -> None:
         """Blocks in which nothing is left go back to the pool, reserved ones among them."""
@@ -155,8 +160,13 @@ class _Drawn(Cache):
 
     def _entries(self, first: int, end: int) -> np.ndarray:
         """Of a sequence's part of the table, those that some tokens lie in."""
-        slots = np.arange(first, end) % self._struct.capacity
-        return np.unique(slots // self._struct.block_tokens)
+        c = self._struct
+        if not 0 < end - first < c.capacity:
+            return np.arange(c.table_stride if end > first else 0)
+        start, stop = first % c.capacity, first % c.capacity + end - first
+        wrapped = np.arange(-(-max(stop - c.capacity, 0) // c.block_tokens))
+        straight = np.arange(start // c.block_tokens, -(-min(stop, c.capacity) // c.block_tokens))
+        return np.union1d(wrapped, straight) if len(wrapped) else straight
 
 
 def _return_all(pool: Pool, table: np.ndarray) -> None:

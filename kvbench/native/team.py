@@ -49,6 +49,7 @@ class Team:
         if any(task.library is not self.library for task in (*tasks, *((between,) if between else ()))):
             raise BadArgument("a task belongs to another library than the team", "make both with one Library")
         passes = whole("passes", passes)
+        _refuse_unplaced(tasks, passes, between)
         times = ffi.new("kvb_run_times *")
         pass_seconds = ffi.new("double[]", max(passes, 1))
         thread_seconds = ffi.new("double[]", self.threads)
@@ -64,3 +65,15 @@ class Team:
             switches=times.switches,
             faults=times.faults,
         )
+
+
+def _refuse_unplaced(tasks: Sequence[Task], passes: int, between: Task | None) -> None:
+    """Stores whose cache lacks the blocks for them, or no longer has them. Those of one cache share its lengths, so that
+    room for all of them together is asked for."""
+    turns = [(task.stores, -(-(passes - at) // len(tasks))) for at, task in enumerate(tasks) if task.stores]
+    if between and between.stores:
+        turns.append((between.stores, passes))
+    for cache in {stores.cache for stores, _ in turns}:
+        own = [(stores, times) for stores, times in turns if stores.cache is cache and times > 0]
+        grown = sum(stores.tokens * times for stores, times in own if stores.advances)
+        cache.refuse_unplaced(grown + max((stores.tokens for stores, _ in own if not stores.advances), default=0))

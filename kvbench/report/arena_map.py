@@ -16,6 +16,7 @@ _COLUMNS = (
     Column("kind", "kind"),
     Column("shape", "shape"),
 )
+_FENCE = Column("canary", "canary", "{:,}".format)
 
 
 def map_text(found: ArenaMap) -> list[str]:
@@ -27,11 +28,17 @@ def map_text(found: ArenaMap) -> list[str]:
             "size": buffer.size,
             "name": buffer.name,
             "kind": buffer.kind,
+            "canary": buffer.canary,
             "shape": str(list(buffer.shape)),
         }
         for buffer in found.buffers
     ]
-    return [*ruled(pd.DataFrame(rows), _COLUMNS), "", _sum(found), _rules(found)]
+    columns = (*_COLUMNS[:-1], _FENCE, _COLUMNS[-1]) if _fenced(found) else _COLUMNS
+    return [*ruled(pd.DataFrame(rows), columns), "", *_sums(found), _rules(found)]
+
+
+def _fenced(found: ArenaMap) -> bool:
+    return any(buffer.canary for buffer in found.buffers)
 
 
 def map_plain(found: ArenaMap) -> dict[str, Any]:
@@ -54,12 +61,13 @@ def _plain(buffer: Buffer) -> dict[str, Any]:
     return {name: getattr(buffer, name) for name in names} | {"shape": list(buffer.shape)}
 
 
-def _sum(found: ArenaMap) -> str:
+def _sums(found: ArenaMap) -> list[str]:
     kinds = ", ".join(f"{kind} {count / found.total:.1%}" for kind, count in by_kind(found).items())
     cache = found.buffer("kv_cache").size
-    return f"{found.total:,} B ({size(found.total)}) in all, of which the cache is {cache / found.total:.1%}; by kind: {kinds}"
+    whole = f"{found.total:,} B ({size(found.total)}) in all, of which the cache is {cache / found.total:.1%}"
+    return [whole, f"by kind: {kinds}"]
 
 
 def _rules(found: ArenaMap) -> str:
-    fenced = ", a canary of 0xDEADBEEF behind each" if any(buffer.canary for buffer in found.buffers) else ""
+    fenced = ", a canary of 0xDEADBEEF behind each" if _fenced(found) else ""
     return f"{found.model}, {found.context} tokens, cache {found.dtype}; every buffer at a multiple of {found.align}{fenced}"

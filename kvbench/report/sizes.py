@@ -134,8 +134,9 @@ def _fleet(found: Fleet) -> Iterator[str]:
 def _admission(found: Admission, decoder: Decoder) -> Iterator[str]:
     if found.budget is not None:
         tokens = "any number of" if found.tokens is None else f"{found.tokens:,}"
+        full = ", the capacity," if found.tokens == decoder.capacity and found.tokens else ""
         whole = "" if found.sequences is None else f"; {_whole(found.sequences, decoder)} as allocated"
-        yield f"admission: {size(found.budget)} hold {tokens} tokens by the formula{whole}"
+        yield f"admission: {size(found.budget)} hold {tokens} tokens{full} by the formula{whole}"
     if found.reservation:
         yield from _reservation(found.reservation, decoder, found.budget)
 
@@ -149,7 +150,8 @@ def _reservation(found: Reservation, decoder: Decoder, budget: int | None) -> It
     blocks = f"blocks of {found.block_tokens} tokens"
     rows = [{"way": ahead, **asdict(found.contiguous)}, {"way": blocks, **asdict(found.paged)}]
     columns = (*_RESERVED, Column("sequences", f"sequences in {size(budget)}", "{:,}".format)) if budget else _RESERVED
-    yield f"lengths {found.lengths}: {found.mean:,.6g} tokens on average; what is reserved for each sequence"
+    each = "what each sequence reserves, padding counted as waste"
+    yield f"lengths {found.lengths}: {found.mean:,.6g} tokens on average; {each}"
     yield from (f"  {line}" for line in ruled(pd.DataFrame(rows), columns))
 
 
@@ -157,6 +159,7 @@ _RESERVED = (
     Column("way", ""),
     Column("bytes", "reserved, mean", size),
     Column("waste", "wasted, of that", "{:.2%}".format),
+    Column("padding", "padding alone", "{:.2%}".format),
 )
 
 
@@ -165,6 +168,9 @@ _RESERVED = (
 
 def _fit(found: Fit) -> Iterator[str]:
     threads = f"{counted(len(found.cpus), 'thread')} on CPU{'s' * (len(found.cpus) > 1)} {cpu_text(found.cpus)}"
+    if not found.slice_bytes:
+        yield f"fit: {found.machine}, {threads}: {found.reason}"
+        return
     yield f"fit: {found.machine}, {threads}: a layer's {size(found.slice_bytes)} are {_place(found)}"
     if found.levels:
         yield from (f"  {line}" for line in ruled(_levels(found), _LEVELS))

@@ -1,17 +1,19 @@
 """What the library takes for a cache, byte for byte, and what each byte is there for."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from kvbench.model import Machine
 from kvbench.model.size import Allocated, Blocks, Decoder, Layers
-from kvbench.native import Cache
-from kvbench.sizing.decoder import SIDES, parts, row
+from kvbench.native import Cache, default_library
+from kvbench.sizing.decoder import SIDES, parts, row, token_bytes
 
 _BASE = 4096  # where the machine does not say
 _ENTRY = 8  # bytes of an entry of the processor's page tables; a table fills a base page, and maps a huge one
 _SPARED = 32 << 20  # larger huge pages are not filled up for less than one
 _NUMBER = 4  # bytes of a block's number in a page table
+_PADDING = ("row_padding", "head_padding", "line_rounding")
 
 
 def allocated(decoder: Decoder, machine: Machine) -> Allocated:
@@ -23,7 +25,7 @@ def allocated(decoder: Decoder, machine: Machine) -> Allocated:
     total = found.total()
     page = _huge_page(machine)
     mapped = -(-total // page) * page
-    names = ("rows", "scales", "unused", "block_rounding", "row_padding", "head_padding", "line_rounding")
+    names = ("rows", "scales", "unused", "block_rounding", *_PADDING)
     return Allocated(*(found[name] for name in names), total, mapped - total, mapped, page)
 
 
@@ -32,10 +34,29 @@ def layer_bytes(decoder: Decoder, layers: Layers) -> int:
     return _planned(decoder, layers).bytes
 
 
+def layer_padding(decoder: Decoder, layers: Layers) -> int:
+    """Bytes of it in which no row can lie."""
+    found = _of_layer(decoder, layers)
+    return sum(found[name] for name in _PADDING)
+
+
+def block_bytes(decoder: Decoder) -> tuple[int, int]:
+    """Of a block in one layer, also where the decoder itself is to have none; and how many of them are padding."""
+    layouts = (decoder.layout, *default_library().words("layout"))
+    pooled = replace(decoder, layout=next(layout for layout in layouts if Cache.is_paged(layout)), batch=1)
+    cache = _plan(pooled, decoder.block_tokens)
+    each = SIDES * (cache.seq_stride + cache.scale_seq_stride)
+    return each, each - decoder.block_tokens * token_bytes(decoder)
+
+
 def _planned(decoder: Decoder, layers: Layers) -> Any:
+    return _plan(decoder, layers.capacity)
+
+
+def _plan(decoder: Decoder, capacity: int) -> Any:
     words = {name: getattr(decoder, name) for name in ("batch", "layout", "dtype", "inner", "scale")}
     more = {"block_tokens": decoder.block_tokens, "pad": decoder.pad}
-    return Cache.planned(decoder.kv_heads, decoder.head_dim, layers.capacity, **words, **more)
+    return Cache.planned(decoder.kv_heads, decoder.head_dim, capacity, **words, **more)
 
 
 def _of_layer(decoder: Decoder, layers: Layers) -> dict[str, int]:
@@ -68,6 +89,5 @@ def blocks(decoder: Decoder) -> Blocks | None:
     """None where no table stands between tokens and rows."""
     if not Cache.is_paged(decoder.layout) or not (found := parts(decoder)):
         return None
-    cache = _planned(decoder, found[0])
-    each = SIDES * (cache.seq_stride + cache.scale_seq_stride)
+    cache, (each, _) = _planned(decoder, found[0]), block_bytes(decoder)
     return Blocks(decoder.block_tokens, each, cache.blocks, decoder.batch * cache.table_stride * _NUMBER)

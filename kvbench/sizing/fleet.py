@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kvbench.errors import BadArgument
 from kvbench.model.size import Admission, Decoder, Fleet, Reservation, Reserved, Rung
-from kvbench.sizing.allocated import layer_bytes
+from kvbench.sizing.allocated import block_bytes, layer_bytes, layer_padding
 from kvbench.sizing.decoder import cache_bytes, intensity, parts, sliding_layers, token_bytes
 from kvbench.sizing.lengths import Lengths
 from kvbench.units import size
@@ -47,43 +47,58 @@ def admission(decoder: Decoder, budget: int | None, lengths: Lengths | None) -> 
     if tokens == 0:
         one = (decoder.layers - decoder.ephemeral) * token_bytes(decoder)
         raise BadArgument(f"--budget is {size(budget)}", f"one token takes {one:,} bytes")
-    alone = replace(decoder, batch=1)
-    whole = sum(layers.count * layer_bytes(alone, layers) for layers in parts(alone))
+    whole = _ahead(replace(decoder, batch=1))
     return Admission(budget, tokens, budget // whole if whole else None, reserved)
 
 
 def _tokens(decoder: Decoder, budget: int) -> int | None:
-    """The longest sequence that fits, each layer holding what it attends to. None: it can go on for ever."""
+    """The longest sequence that fits, each layer holding what it has room for. None: it can go on for ever."""
     each, layers = token_bytes(decoder), decoder.layers - decoder.ephemeral
-    sliding = sliding_layers(decoder, decoder.window + 1)
-    if sliding and budget >= each * layers * decoder.window:
-        rest, layers = budget - each * sliding * decoder.window, layers - sliding
+    rings = sliding_layers(decoder, decoder.window + 1)
+    if not layers:
+        return None
+    if decoder.capacity is not None:
+        most = min(budget // (each * layers), decoder.capacity)
+        forgets = rings == layers and decoder.window <= decoder.capacity == most
+        return None if forgets else most
+    if rings and budget >= each * layers * decoder.window:
+        rest, layers = budget - each * rings * decoder.window, layers - rings
     else:
         rest = budget
     return rest // (each * layers) if layers else None
 
 
 def _reservation(decoder: Decoder, budget: int | None, lengths: Lengths) -> Reservation:
-    if lengths.longest > decoder.context:
+    longest, option = max((decoder.context, "--context"), (decoder.capacity or 0, "--capacity"))
+    if lengths.longest > longest:
         raise BadArgument(
-            f"--lengths {lengths.name[:60]}: a sequence of {lengths.longest} tokens is longer than --context "
-            f"{decoder.context}",
+            f"--lengths {lengths.name[:60]}: a sequence of {lengths.longest} tokens is longer than {option} {longest}",
             "shorter lengths, or a longer context",
         )
-    alone, each = replace(decoder, batch=1), token_bytes(decoder)
-    found = parts(alone)
-    held = each * sum(layers.count * lengths.tokens(layers.window) for layers in found)
-    ahead = each * sum(layers.count * layers.capacity for layers in found) * lengths.count
-    blocks = each * sum(layers.count * lengths.tokens(layers.window, decoder.block_tokens) for layers in found)
+    alone = replace(decoder, batch=1)
+    count, found = lengths.count, parts(alone)
+    held = token_bytes(alone) * sum(layers.count * lengths.tokens(layers.capacity) for layers in found)
+    ahead_padding = sum(layers.count * layer_padding(alone, layers) for layers in found)
+    step = alone.block_tokens
+    blocks = sum(layers.count * lengths.tokens(layers.capacity, step) // step for layers in found)
+    of_block, padding = block_bytes(alone)
     return Reservation(
         lengths.name,
-        lengths.tokens() / lengths.count,
-        decoder.block_tokens,
-        *(_reserved(taken, held, lengths.count, budget) for taken in (ahead, blocks)),
+        lengths.tokens() / count,
+        step,
+        _reserved(count * _ahead(alone), held, count * ahead_padding, count, budget),
+        _reserved(blocks * of_block, held, blocks * padding, count, budget),
     )
 
 
-def _reserved(taken: int, held: int, count: int, budget: int | None) -> Reserved:
-    """`taken` and `held`: of `count` sequences together."""
-    sequences = budget * count // taken if budget is not None and taken else None
-    return Reserved(taken / count, 1 - held / taken if taken else 0.0, sequences)
+def _ahead(alone: Decoder) -> int:
+    """What is allocated for one sequence, however much of it is used."""
+    return sum(layers.count * layer_bytes(alone, layers) for layers in parts(alone))
+
+
+def _reserved(taken: int, held: int, padding: int, count: int, budget: int | None) -> Reserved:
+    """`taken`, `held` and `padding`: of `count` sequences together."""
+    if not taken:
+        return Reserved(0.0, 0.0, 0.0, None)
+    sequences = budget * count // taken if budget is not None else None
+    return Reserved(taken / count, 1 - held / taken, padding / taken, sequences)

@@ -11,15 +11,17 @@ from typing import Any
 
 from kvbench.errors import BadArgument
 from kvbench.model import ArenaMap, Buffer
-from kvbench.native import Cache
+from kvbench.model.size import Decoder
+from kvbench.native import Cache, default_library
 from kvbench.sizing.expressions import ALLOWED, evaluate
 from kvbench.suite import model as geometry
-from kvbench.suite import models
+from kvbench.suite import stated
 
 CANARY = bytes.fromhex("deadbeef")
 _CANARY_BYTES = 64  # at least: up to the next aligned offset there may be more
 _LINE = 64  # a cache of the library begins on one
 PLAN = Path(__file__).with_name("buffers.toml")
+_PAD = 0  # bytes between the heads of the mapped cache
 _KINDS = ("input", "persistent", "scratch", "output")
 _NEEDED = ("hidden", "intermediate", "vocabulary")
 _LARGEST = 1 << 62
@@ -45,6 +47,16 @@ def arena_map(
     if align < _LINE or align & (align - 1):
         raise BadArgument(f"align is {align}", f"a power of two, at least {_LINE}")
     return ArenaMap(model, context, dtype, align, tuple(_laid(plan, names, align, canaries)))
+
+
+def mapped(model: str, context: int, dtype: str) -> Decoder:
+    """Whose buffers are mapped: every layer keeps all of one sequence, rows one behind another."""
+    known = geometry(model)
+    shape = {name: getattr(known, name) for name in ("layers", "q_heads", "kv_heads", "head_dim")}
+    cache = Cache.planned(1, known.head_dim, 1, dtype=dtype, pad=_PAD)
+    words = {kind: default_library().words(kind)[getattr(cache, kind)] for kind in ("layout", "inner", "scale")}
+    facts = {"block_tokens": cache.block_tokens, "capacity": context, "pad": _PAD}
+    return Decoder(model, **shape, context=context, batch=cache.batch, dtype=dtype, **words, **facts)
 
 
 def read(path: Path) -> tuple[Planned, ...]:
@@ -81,17 +93,11 @@ def _planned(file: str, number: int, table: Any) -> Planned:
 
 def _names(model: str, context: int, dtype: str) -> dict[str, int]:
     """What expressions may name."""
-    known = geometry(model)
-    if not all(getattr(known, name) for name in _NEEDED):
-        mapped = [name for name, each in models().items() if all(getattr(each, need) for need in _NEEDED)]
-        raise BadArgument(
-            f"the memory of {model} cannot be mapped: its {', '.join(_NEEDED)} are not listed",
-            f"one of: {', '.join(mapped)}",
-        )
+    known = stated(model, *_NEEDED)
     if not 1 <= context <= _LARGEST // max(known.vocabulary, known.q_heads * known.head_dim):
         raise BadArgument(f"context is {context}", "at least 1, and no more than memory can hold")
-    with Cache(1, known.head_dim, 1, dtype=dtype, pad=0) as one:
-        rows = {"row_bytes": one.struct.row_bytes, "scale_bytes": one.struct.scale_token_stride}
+    one = Cache.planned(1, known.head_dim, 1, dtype=dtype, pad=_PAD)
+    rows = {"row_bytes": one.row_bytes, "scale_bytes": one.scale_token_stride}
     words = ("layers", "q_heads", "kv_heads", "head_dim", *_NEEDED)
     return {"context": context} | {word: getattr(known, word) for word in words} | rows
 

@@ -9,7 +9,7 @@ import pandas as pd
 from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder, Ephemeral, Fit, Level, Rates, Size
 from kvbench.native import default_library
-from kvbench.regime import holds, levels
+from kvbench.regime import Regime, holds, levels
 from kvbench.sizing.allocated import allocated, blocks
 from kvbench.sizing.decoder import (
     LARGEST,
@@ -87,7 +87,7 @@ def _fit(decoder: Decoder, known: Known) -> Fit:
     token = SIDES * decoder.batch * decoder.kv_heads * (each.padded + each.scale)
     found = parts(decoder)
     read, window = (found[0].read, found[0].window) if found else (0, 0)
-    regime = known.regime(max(token * read, 1))
+    regime = known.regime(token * read) if read else Regime("", "no layer keeps anything", "")
     caches = levels(known.machine, known.cpus, known.measured)
     rows = tuple(
         _level(level, sum(cache.size for cache in caches[level]), room, token, read, window, known)

@@ -2,7 +2,20 @@
 
 from kvbench.suite.axes import AXES, DEFAULTS, read_axis
 from kvbench.suite.files import find, load, shipped
-from kvbench.suite.models import Model, model, models
+from kvbench.suite.models import Model, model, models, stated
 from kvbench.suite.values import Relative, Suite
 
-__all__ = ["AXES", "DEFAULTS", "Model", "Relative", "Suite", "find", "load", "model", "models", "read_axis", "shipped"]
+__all__ = [
+    "AXES",
+    "DEFAULTS",
+    "Model",
+    "Relative",
+    "Suite",
+    "find",
+    "load",
+    "model",
+    "models",
+    "read_axis",
+    "shipped",
+    "stated",
+]

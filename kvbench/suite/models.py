@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import kvbench
-from kvbench.errors import BadLibrary, unknown_word
+from kvbench.errors import BadArgument, BadLibrary, unknown_word
 
 _MODELS = Path("suites", "models.toml")
 
@@ -46,3 +46,14 @@ def model(name: str) -> Model:
     if name not in known:
         raise unknown_word("model", name, known)
     return known[name]
+
+
+def stated(name: str, *facts: str) -> Model:
+    """A model of which suites/models.toml says these, too."""
+    found = model(name)
+    if missing := [fact for fact in facts if not getattr(found, fact)]:
+        others = [other for other, each in models().items() if all(getattr(each, fact) for fact in facts)]
+        raise BadArgument(
+            f"model: {_MODELS} has no {', '.join(missing)} size of {name}", f"one of: {', '.join(others)}"
+        )
+    return found

@@ -6,6 +6,7 @@ import pytest
 
 from kvbench.lab.decoder import Cached, Decoder
 from kvbench.lab.experiments import corrupt
+from kvbench.native import Cache
 
 
 @pytest.fixture
@@ -32,6 +33,7 @@ def test_a_small_one(short, asked):
         own = found.every[found.every["run"] == fault]
         assert (own.loc[own["step"] < 8, "distance"] < 1e-5).all()
     assert "all 24 greedy tokens" in found.sentence
+    assert found.sentence.endswith(".") and ". " not in found.sentence and found.sentence.count("; with ") == 2
     found.figure.canvas()
 
 
@@ -79,6 +81,15 @@ def test_writes_come_one_slot_late(cached):
     assert np.array_equal(np.array(cache.numpy())[:, :, 42], rows[1])
 
 
+def test_late_writes_are_of_the_same_tier(monkeypatch):
+    told, append = [], Cache.append
+    monkeypatch.setattr(Cache, "append", lambda cache, k, v, isa=None: told.append(isa) or append(cache, k, v, isa))
+    with Cached(Decoder(1), 8, "scalar") as cached:
+        corrupt._shifted(cached)
+        cached.step(3)
+    assert told == ["scalar"] * 4
+
+
 # ---- what is told ----------------------------------------------------------------------------------------------------
 
 
@@ -107,10 +118,13 @@ def test_a_healthy_cache_is_told(runs, margin, said):
 @pytest.mark.parametrize(
     ("runs", "said"),
     [
-        ([("head", KEY, 70.0, 9, 1e-6, 0.5, 1, 1), ("paged", KEY, 70.0, 9, 1e-6, 0.5, 1, 1)], ["is that of step 70."]),
+        (
+            [("head", KEY, 70.0, 9, 1e-6, 0.5, 1, 1), ("paged", KEY, 70.0, 9, 1e-6, 0.5, 1, 1)],
+            ["and the first other token is that of step 70"],
+        ),
         ([("head", KEY, 70.0, 9, 0, 0.5, 1, 1), ("paged", KEY, 65.0, 9, 0, 0.1, 1, 1)], ["step 65 to 70, by layout"]),
         ([("head", KEY, 70.0, 9, 0, 0, 1, 1), ("paged", KEY, np.nan, 0, 0, 0, 1, 1)], ["1 of 2 layouts have none"]),
-        ([("head", KEY, np.nan, 0, 1e-6, 2e-2, 1, 1)], ["2.0e-02 away", "No token differs in 192 steps"]),
+        ([("head", KEY, np.nan, 0, 1e-6, 2e-2, 1, 1)], ["2.0e-02 away", "and no token differs in 192 steps"]),
     ],
 )
 def test_a_fault_is_told(runs, said):

@@ -130,9 +130,13 @@ def test_never_gone():
 
 
 def test_nothing_that_could_go():
-    for rates in ([20, 20, 20, 20], [15, 15, 15, 15]):
-        text = said(rates, rates)
-        assert "no more than noise apart, so that L3 brings nothing" in text
+    assert "no more than noise apart, so that L3 brings nothing" in said([20] * 4, [20] * 4)
+
+
+def test_slower_from_l3_is_no_noise():
+    text = said([15] * 4, [15] * 4, spread=0.001)
+    assert ": slower, beyond noise: 0.75 times memory's rate (0.7" in text and "), so that L3 brings nothing" in text
+    assert "no more than noise" not in text
 
 
 def test_noise_is_not_an_advantage():
@@ -166,6 +170,24 @@ def test_the_experiment(small, monkeypatch, tmp_path):
     assert any("L3 is in doubt: nobody knows" in note for note in found.notes)
     assert not any("nan" in text for text in (found.sentence, *found.notes))
     assert {column.name for column in found.columns} <= set(table)
+
+
+def test_fewer_rounds_where_one_takes_long(small, monkeypatch, tmp_path):
+    monkeypatch.setattr(lab, "_ROUNDS", 3)
+    monkeypatch.setattr(lab, "_TIMED", 2)
+    monkeypatch.setattr(lab, "_WEIGHTS", (0,))
+    monkeypatch.setattr("kvbench.lab.measuring.affordable", lambda *_, **__: 2)
+    notes = lab.experiment(asked(small, small.allowed, tmp_path), "qwen3-0.6b", "f16").notes
+    assert any("intervals over 2 rounds" in note for note in notes)
+    assert any(note.startswith("2 rounds in place of 3: one takes too long") for note in notes)
+
+
+def test_memory_is_looked_for_first(small, monkeypatch):
+    monkeypatch.setattr("kvbench.lab.measuring.available_memory", lambda: 300 * MIB)
+    monkeypatch.setattr(lab, "Ground", lambda *_: pytest.fail("it was measured"))
+    with pytest.raises(Refused, match="of memory, 300 MiB are free") as caught:
+        lab.experiment(asked(small, small.allowed))
+    assert "--model" in caught.value.hint
 
 
 def test_a_model_must_be_known(small):

@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -18,11 +20,15 @@ from tests.test_cli import call
 TABLE = pd.DataFrame({"tokens": [1, 2], "gbps": [20.5, float("nan")], "word": ["fast", "fast"], "found": [True, False]})
 
 
+EVERY = pd.DataFrame({"tokens": [1, 1, 2], "seconds": [0.25, 0.5, float("nan")]})
+
+
 def outcome(asked, model: str = "gpt-2", context: int = 64, cold: float | None = None) -> Outcome:
     """Stands for an experiment."""
+    time.sleep(0.02)
     figure = chart("gqa", "Made up", "Nothing.", TABLE, (Panel("tokens", "gbps", "tokens", "GB/s"),))
     columns = (Column("tokens", "tokens"), Column("gbps", "GB/s", "{:.1f}".format), Column("word", "word"))
-    return Outcome(TABLE, columns, figure, f"{model} at {context}: two rows.", ("a note",))
+    return Outcome(TABLE, columns, figure, f"{model} at {context}: two rows.", ("a note",), EVERY)
 
 
 @pytest.fixture
@@ -57,11 +63,11 @@ def test_what_is_printed_and_written(made_up, tmp_path, capsys):
     assert call("lab", "gqa", "--context", "128", "--out", str(out)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "gqa: Made up" and lines[1].startswith("  model gpt-2, context 128, isa ")
-    assert lines[1].endswith(", seed 1") and "cold" not in lines[1] and lines[-1] == f"{out / 'gqa'}.csv, .svg and .png"
+    assert re.search(r", seed 1; \d\S* \S+ in all$", lines[1]) and "cold" not in lines[1]
     assert lines[3:6] == ["  tokens  GB/s  word", "       1  20.5  fast", "       2        fast"]
-    assert lines[7:9] == ["gpt-2 at 128: two rows.", "  a note"]
+    assert lines[7:] == ["  a note", f"  {out / 'gqa'}.csv, .svg and .png", "", "gpt-2 at 128: two rows."]
     assert sorted(path.name for path in out.iterdir()) == ["gqa.csv", "gqa.png", "gqa.svg"]
-    assert pd.read_csv(out / "gqa.csv").equals(TABLE)
+    assert pd.read_csv(out / "gqa.csv").equals(EVERY), "the rows behind the table"
     assert (out / "gqa.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (out / "gqa.svg").read_text()
 
 
@@ -69,11 +75,28 @@ def test_json(made_up, tmp_path, capsys):
     assert call("lab", "gqa", "--json", "--out", str(tmp_path)) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["experiment"] == "gqa" and found["version"] == 1 and found["notes"] == ["a note"]
+    assert found["seconds"] >= 0.02
     assert {"model": "gpt-2", "context": 64, "cold": None, "seed": 1}.items() <= found["asked"].items()
     assert found["rows"] == [
         {"tokens": 1, "gbps": 20.5, "word": "fast", "found": True},
         {"tokens": 2, "gbps": None, "word": "fast", "found": False},
     ]
+    assert found["every"] == [
+        {"tokens": 1, "seconds": 0.25},
+        {"tokens": 1, "seconds": 0.5},
+        {"tokens": 2, "seconds": None},
+    ]
+
+
+def test_a_table_that_is_all_there_is(monkeypatch, tmp_path, capsys):
+    def plain(asked, **facts):
+        return replace(outcome(asked, **facts), every=None)
+
+    monkeypatch.setattr("kvbench.lab.experiments.gqa.experiment", plain)
+    assert call("lab", "gqa", "--json", "--out", str(tmp_path)) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "every" not in found and len(found["rows"]) == 2
+    assert pd.read_csv(tmp_path / "gqa.csv").equals(TABLE)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from kvbench.errors import BadArgument, Refused, WrongAnswer
+from kvbench.lab.experiments import paging, quant, window
 from kvbench.lab.measuring import (
     Beside,
     Remembered,
+    affordable,
     bench,
     beside,
     checked,
@@ -17,9 +19,12 @@ from kvbench.lab.measuring import (
     point,
     refuse_impossible,
     refuse_wrong,
+    whole_rounds,
 )
 from kvbench.model import Sample
 from kvbench.native import Cache
+from kvbench.plan import needs_here
+from kvbench.plan.needs import PROCESS
 from kvbench.worker import answers
 from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room
@@ -110,3 +115,70 @@ def test_what_is_impossible_is_refused_first(asked, monkeypatch):
     monkeypatch.setattr("kvbench.regime.FAR_BYTES", 1 << 30)
     with pytest.raises(BadArgument, match="64 tokens: it takes .* such slices"):
         refuse_impossible(asked, known)
+
+
+def test_what_is_held_at_once_is_added_up(asked, monkeypatch):
+    """Two grounds with rooms; of what is beside them, and of points that take turns, the largest counts."""
+    one, other = (point(asked, "gpt-2", context) for context in (1024, 2048))
+    needed = needs_here([one, other], asked.machine)
+    beside = max(each.beside for each in needed.values()) + PROCESS
+    both, larger = sum(each.arena for each in needed.values()), needed[other].arena
+
+    def refused(free, *grounds):
+        monkeypatch.setattr("kvbench.lab.measuring.available_memory", lambda: free)
+        try:
+            refuse_impossible(asked, *grounds)
+        except Refused:
+            return True
+        return False
+
+    assert not refused(beside + both, [one], [one, other]) and refused(beside + both - 1, [one], [one, other])
+    assert not refused(beside + larger, [one, other]) and refused(beside + larger - 1, [one, other])
+
+
+@pytest.mark.parametrize(
+    ("lab", "own", "others"),
+    [
+        (quant, {("f32", 4096, "head")}, {(dtype, 4096, "head") for dtype in ("f32", "f16", "bf16", "i8")}),
+        (window, {("f16", 1024, "head")}, {("f16", 1 << n, "head") for n in range(9, 16)}),
+        (paging, {("f16", 4096, "head")}, {("f16", 4096, "paged")}),
+    ],
+)
+def test_two_rooms_are_refused_together(asked, monkeypatch, lab, own, others):
+    """Before anything is measured."""
+
+    def refuse(_, *grounds):
+        facts = [{(each.dtype, each.shape.context, each.layout) for each in ground} for ground in grounds]
+        assert facts == [own, others]
+        raise Refused("too much", "less")
+
+    monkeypatch.setattr(lab, "refuse_impossible", refuse)
+    with pytest.raises(Refused, match="too much"):
+        lab.experiment(asked)
+
+
+# ---- the time there is -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "each", "left"), [(10, 0.1, 10), (10, 1.0, 10), (10, 2.0, 5), (10, 100.0, 1), (10, 0.0, 10), (1, 9.0, 1)]
+)
+def test_what_there_is_time_for(wanted, each, left):
+    assert affordable(wanted, each, seconds=10.0) == left
+    assert affordable(wanted, each, seconds=10.0, least=3) == min(wanted, max(left, 3))
+
+
+@pytest.mark.parametrize(("each", "left"), [(0.1, 9), (4.0, 9), (4.5, 8), (30.0, 5)])
+def test_rounds_end_where_time_does(monkeypatch, each, left):
+    """By what the first has taken; the others take three times that, and change nothing."""
+    now = [0.0]
+
+    def rounds():
+        for number in range(9):
+            for name in ("a", "b"):
+                now[0] += each / 2 * (3 if number else 1)
+                yield Sample(name, number, 1, 1.0, (), 0.0, 0, 0)
+
+    monkeypatch.setattr("kvbench.lab.measuring.perf_counter", lambda: now[0])
+    found = [(sample.round, sample.program) for sample in whole_rounds(rounds(), 9)]
+    assert found == [(number, name) for number in range(left) for name in ("a", "b")]

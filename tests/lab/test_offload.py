@@ -17,7 +17,7 @@ from kvbench.machine import describe
 from kvbench.native import Arena, default_library
 from kvbench.suite import model
 
-SHARES = (0.25, 1.0)
+COUNTS = (16, 64)  # of 64 pages
 MIB = 1 << 20
 
 
@@ -128,17 +128,17 @@ def times(memory=0.010, file=0.100, warm=0.020, fma=0.100, spread=0.02):
     taken = {lab.WARM: around(warm), lab.FMA: around(fma)}
     for tier, all_ in zip(TIERS, (memory, file), strict=True):
         taken |= {f"{tier} out": around(2 * all_), f"{tier} back": around(all_)}
-        taken |= {f"{tier} {int(share * 64)}": around(warm + share * all_) for share in SHARES}
+        taken |= {f"{tier} {count}": around(warm + count / 64 * all_) for count in COUNTS}
     return taken
 
 
-def said(facts=FACTS, shares=SHARES, **changes):
+def said(facts=FACTS, counts=COUNTS, **changes):
     taken = times(**changes)
-    return lab.sentence(lab.tabled(taken, facts, TIERS, shares), facts.even(taken))
+    return lab.sentence(lab.tabled(taken, facts, TIERS, counts), facts.even(taken))
 
 
 def test_rates_and_factors():
-    table = lab.tabled(times(), FACTS, TIERS, SHARES)
+    table = lab.tabled(times(), FACTS, TIERS, COUNTS)
     moves = table[table["does"] != lab.STEP].set_index(["tier", "does"])
     bytes_ = 64 * FACTS.page_bytes
     assert moves["gbps"]["memory", "back"] == pytest.approx(bytes_ / 0.010 / 1e9)
@@ -153,7 +153,7 @@ def test_rates_and_factors():
 
 def test_recomputing_is_the_projections_at_the_rate_of_the_probe():
     """4 GFLOP in 0.1 s are 40 GFLOP/s; f16 has two bytes of K and V for every 2 * hidden FLOP."""
-    table = lab.tabled(times(), FACTS, TIERS, SHARES).set_index(["tier", "cold"])
+    table = lab.tabled(times(), FACTS, TIERS, COUNTS).set_index(["tier", "cold"])
     assert table["seconds"][lab.AGAIN, 1.0] == pytest.approx(0.020 + 64 * PAGE_FLOPS / 40e9)
     assert FACTS.even(times()) == pytest.approx(40 * 2 / (2 * 1024))
 
@@ -186,11 +186,22 @@ def test_what_the_noise_hides_is_not_told():
 def test_without_a_hidden_size_there_is_no_break_even():
     facts = replace(FACTS, model=replace(KNOWN, hidden=0))
     assert said(facts).endswith("; what recomputing would take is not known without the model's hidden size.")
-    assert lab.AGAIN not in set(lab.tabled(times(), facts, TIERS, SHARES)["tier"])
+    assert lab.AGAIN not in set(lab.tabled(times(), facts, TIERS, COUNTS)["tier"])
 
 
 def test_the_share_in_the_middle_is_told():
-    assert "with 25% of them" in said(shares=(0.25,))
+    assert "with 25% of them" in said(counts=(16,))
+
+
+def test_shares_are_of_whole_pages():
+    """Of four pages the smallest shares are one page, which is a quarter; it is moved once."""
+    few = replace(FACTS, pages=4)
+    assert few.cold((0.05, 0.10, 0.25, 0.50, 1.0)) == [1, 2, 4] and FACTS.cold((0.05,)) == [3]
+    taken = times() | {f"{tier} {count}": [0.02] * 5 for tier in TIERS for count in (1, 2, 3, 4)}
+    table = lab.tabled(taken, few, TIERS, few.cold((0.05, 0.10, 0.25, 0.50, 1.0)))
+    own = table[(table["tier"] == "memory") & (table["does"] == lab.STEP)]
+    assert list(own["cold"]) == [0.25, 0.5, 1.0] and list(own["moved"]) == [n * few.page_bytes for n in (1, 2, 4)]
+    assert "with 4.69% of them" in lab.sentence(lab.tabled(taken, FACTS, TIERS, FACTS.cold((0.05,))), 1.0)
 
 
 # ---- all of it -------------------------------------------------------------------------------------------------------
@@ -205,6 +216,13 @@ def test_a_small_run(asked, monkeypatch):
     assert set(steps["moved"]) == {0, 2 * 28 * 2 * 8 * 16 * 128 * 2}
     assert found.notes[0].startswith("4 pages of 16 tokens in all 28 layers, 1.75 MiB each, f16")
     assert not os.listdir(asked.folder)
+
+
+def test_a_small_cache_has_few_shares(asked, monkeypatch):
+    monkeypatch.setattr(lab, "_MOST", 2)
+    table = lab.experiment(asked, context=64).table
+    steps = table[(table["does"] == lab.STEP) & (table["tier"] == "memory")]
+    assert list(steps["cold"]) == [0.25, 0.5, 1.0] and steps["moved"].is_unique
 
 
 def test_other_bytes_are_no_outcome(asked, monkeypatch):

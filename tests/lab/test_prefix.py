@@ -79,6 +79,28 @@ def test_a_rollback_that_is_wrong_is_found(asked, monkeypatch):
         prefix.experiment(asked)
 
 
+def test_stores_keep_to_the_cpus_that_were_asked_for(asked, monkeypatch):
+    """Every task of the timed calls: those of a Cache's own methods have threads that are not pinned."""
+    made, ran = [], []
+
+    class Seen(prefix.Team):
+        def __init__(self, threads, cpus, library):
+            made.append(tuple(cpus))
+            super().__init__(threads, cpus, library)
+
+        def run(self, *tasks, **facts):
+            ran.append(tasks)
+            return super().run(*tasks, **facts)
+
+    monkeypatch.setattr(prefix, "Team", Seen)
+    for store in ("bulk", "append", "decode"):
+        monkeypatch.setattr(Cache, store, lambda *_, **__: pytest.fail("not on these CPUs"))
+    monkeypatch.setattr(prefix, "_ROUNDS", 1)
+    monkeypatch.setattr(prefix, "_TRACES", {"talk": talk})
+    prefix.experiment(asked)
+    assert made == [asked.cpus] and len(ran) > 2 * 3 * 2
+
+
 def test_an_unknown_model(asked):
     with pytest.raises(BadArgument, match="model"):
         prefix.experiment(asked, model="parrot")
@@ -96,8 +118,11 @@ RESETS = [("chat", "reset", 100, 0.0, 1 << 20, 1.0, 0.9, 1.1), ("tree", "reset",
     ("chat", "tree", "said"),
     [
         ((0.2, 0.1, 0.3), (0.3, 0.2, 0.4), ["500 ms in place of 2 s", "less in every trace"]),
-        ((0.2, 0.1, 0.3), (1.0, 0.8, 1.2), ["beyond noise less in chat alone"]),
-        ((1.0, 0.8, 1.2), (2.0, 1.8, 2.2), ["no difference that the noise would let through"]),
+        ((0.2, 0.1, 0.3), (1.0, 0.8, 1.2), ["noise less in chat, and elsewhere no difference that the noise would"]),
+        ((1.0, 0.8, 1.2), (1.0, 0.8, 1.2), ["2 s in place of 2 s, which is no difference that the noise would let"]),
+        ((1.0, 0.8, 1.2), (2.0, 1.8, 2.2), ["beyond noise more in tree, and elsewhere no difference that the noise"]),
+        ((2.0, 1.8, 2.2), (2.0, 1.8, 2.2), ["4 s in place of 2 s, beyond noise more in every trace."]),
+        ((0.2, 0.1, 0.3), (2.0, 1.8, 2.2), ["beyond noise less in chat and more in tree."]),
     ],
 )
 def test_the_sentence(chat, tree, said):

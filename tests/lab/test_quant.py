@@ -94,3 +94,19 @@ def test_a_machine_on_which_nothing_is_like_itself(asked, plant):
     said = experiment(asked, **SMALL).sentence
     assert said.startswith("Times tell nothing here: f32 beside itself takes 2.00 times (2.00..2.00 over 24 rounds)")
     assert "formats change the answer" in said
+
+
+def test_the_fastest_by_its_median_may_be_noise(asked, plant):
+    """f16 takes 0.90 (0.75..1.05), i8 0.92 (0.90..0.94): i8 is faster than f32 beyond the noise, whatever f16 is."""
+    each = {"f32": lambda number: 1.0, "f16": lambda n: noisy(n, 0.15) - 0.1, "i8": lambda n: noisy(n, 0.02) - 0.08}
+    plant(lambda name, cache, moved, number: 1e-3 * each.get(cache.dtype, lambda number: 1.2)(number))
+    assert experiment(asked, **SMALL).sentence.startswith(
+        "i8 decodes fastest of those that are faster beyond the noise, which f16 (0.75..1.05) may be or not, in 0.92 times "
+        "(0.90..0.94 over 24 rounds) the time of f32, though it"
+    )
+
+
+def test_the_widest_is_not_faster_than_itself(asked, plant):
+    taken = {"f32": 0.97}
+    plant(lambda name, cache, moved, number: 1e-3 * (1.0 if name == "base" else taken.get(cache.dtype, 1.2)))
+    assert experiment(asked, **SMALL).sentence.startswith("No number format decodes faster than f32 beyond the noise")

@@ -1,8 +1,11 @@
 """kvbench lab users: bytes of uneven, even and padded batches against formulas, and what is said of planted times."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from kvbench.lab.experiments import users
 from kvbench.lab.experiments.users import experiment
 
 SMALL = {"model": "qwen3-0.6b", "context": 128}
@@ -66,6 +69,19 @@ def test_the_sentence_goes_by_the_data(asked, plant, slower, said):
         f"the batch that suffers most ({found.table.loc[found.table['padded_times'].idxmax(), 'batch']})"
         in found.sentence
     )
+
+
+def test_numbers_are_drawn_with_the_seed(asked, plant, monkeypatch):
+    seeds, make = [], users.decode_task
+
+    def seen(op, *args, **facts):
+        seeds.extend([facts["seed"]] if op == "fill" else [])
+        return make(op, *args, **facts)
+
+    plant(by_bytes)
+    monkeypatch.setattr(users, "decode_task", seen)
+    experiment(replace(asked, seed=7), **SMALL)
+    assert seeds == list(range(7, 7 + len(seeds))) and seeds
 
 
 def test_another_layout_has_the_same_batches(asked, plant):

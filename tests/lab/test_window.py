@@ -68,6 +68,7 @@ def test_the_sentence_goes_by_the_data(asked, plant, window, said):
     plant(lambda name, cache, moved, number: 1e-3 * {"full": 7.0, "window": window(number)}.get(name, 1.0))
     found = experiment(asked, **SMALL).sentence
     assert f"From 64 to 500 tokens the time of a token with a window of 64 becomes {said}" in found
+    assert found.endswith(".") and ". " not in found, "one sentence"
     assert "its bytes stay the same; with attention to all tokens the time becomes 7.00 times (7.00..7.00)" in found
 
 

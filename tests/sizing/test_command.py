@@ -112,10 +112,90 @@ def test_the_map(capsys):
     assert "map" not in facts(capsys, *arguments[:-1])
 
 
-@pytest.mark.parametrize("overridden", [["--kv-heads", "16"], ["--layers", "3"], ["--batch", "2"]])
+def test_the_map_with_canaries(capsys):
+    """Behind every buffer 64 bytes, and then whatever is left to the next multiple."""
+    arguments = ["qwen3-0.6b", "--context", "1000", "--map", "--canaries", "--align", "4096"]
+    text = said(capsys, *arguments).splitlines()
+    (logits,) = (line.split() for line in text if " logits " in line)
+    (heads,) = (line.split() for line in text if " buffer " in line and "offset" in line)
+    size = 4 * 1000 * 151936
+    assert heads[5] == "canary" and logits[5] == f"{4096 - size % 4096:,}"
+    assert max(map(len, text)) <= 120
+    assert "every buffer at a multiple of 4096, a canary of 0xDEADBEEF behind each" in " ".join(text)
+    found = facts(capsys, *arguments)["map"]
+    assert found["align"] == 4096 and all(each["offset"] % 4096 == 0 for each in found["buffers"])
+    assert all(
+        64 <= each["canary"] < 64 + 4096 and (each["end"] + each["canary"]) % 4096 == 0 for each in found["buffers"]
+    )
+    assert sum(each["canary"] for each in found["buffers"]) == found["kinds"]["between"]["bytes"]
+    assert not any(each["canary"] for each in facts(capsys, *arguments[:4])["map"]["buffers"])
+
+
+OVERRIDDEN = [
+    "--kv-heads 16", "--layers 3", "--batch 2", "--layout paged", "--layout position", "--inner token", "--pad 64",
+    "--scale f16", "--window 512", "--window-every 2", "--capacity 4096", "--ephemeral 1", "--block-tokens 32",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("overridden", OVERRIDDEN)
 def test_the_map_is_the_model_s(overridden, capsys):
-    assert call("size", "qwen3-0.6b", "--map", *overridden) == 2
-    assert "--map" in capsys.readouterr().err
+    assert call("size", "qwen3-0.6b", "--context", "1024", "--map", *overridden.split()) == 2
+    out, err = capsys.readouterr()
+    option, value = overridden.split()
+    assert (
+        not out and err.count("\n") == 1 and "--map lays out" in err and f"{option} " in err and f"not {value}" in err
+    )
+
+
+AS_PLANNED = "--layers 28 --layout head --scale f32 --inner head --pad 0 --window 0 --capacity 1024 --block-tokens 16"
+
+
+def test_the_map_may_be_asked_for_in_full(capsys):
+    assert facts(capsys, "qwen3-0.6b", "--context", "1024", "--map", *AS_PLANNED.split())["map"]["total"]
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("--canaries", "--canaries"),
+        ("--align 128", "--align"),
+        ("--align 0", "--align"),
+        ("--map --align 0", "align is 0"),
+        ("--map --canaries --align 96", "align is 96"),
+    ],
+)
+def test_options_of_the_map_alone(line, named, capsys):
+    assert call("size", "qwen3-0.6b", *line.split()) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.count("\n") == 1 and named in err, err
+
+
+ENCODER = (
+    "--layers 4 --q-heads 4 --kv-heads 4 --head-dim 64 --context 32 --ephemeral 4 --budget 1GiB --lengths fixed:32"
+)
+
+
+def test_nothing_that_stays(capsys):
+    text = said(capsys, *ENCODER.split())
+    assert "no layer keeps anything" in text and " 0 B are" not in text
+    assert facts(capsys, *ENCODER.split())["fit"]["word"] == ""
+
+
+def test_the_capacity_ends_a_sequence(capsys):
+    arguments = [
+        "llama-3-8b",
+        "--context",
+        "4096",
+        "--capacity",
+        "5000",
+        "--budget",
+        "40GiB",
+        "--lengths",
+        "fixed:5000",
+    ]
+    text = " ".join(said(capsys, *arguments).split())
+    assert "40 GiB hold 5,000 tokens, the capacity, by the formula; 65 whole sequences of 4,096 as allocated" in text
+    assert "room for 5,000 tokens" in text
 
 
 REFUSED = [
@@ -152,7 +232,8 @@ REFUSED = [
     ("--budget 0", "'0'"),
     ("--budget 1kB", "--budget is 1000 B"),
     ("--lengths uniform:9-3", "--lengths"),
-    ("--lengths fixed:9000", "longer than --context"),
+    ("--lengths fixed:9000", "longer than --context 8192"),
+    ("--lengths fixed:9000 --capacity 8999", "longer than --capacity 8999"),
     ("--machine /nowhere", "/nowhere"),
     ("--plot /nowhere/x.png", "/nowhere"),
     ("--plot x.pdf", "x.pdf"),

@@ -1,10 +1,12 @@
 """Users, budgets and lengths, beside sums over every sequence."""
 
 import random
+from collections import Counter
 
 import pytest
 
 from kvbench.errors import BadArgument
+from kvbench.native import default_library
 from kvbench.sizing.lengths import read_lengths
 from tests.sizing.calculator import Case, rounded
 from tests.sizing.made import GIB, MIB, of_model, sized
@@ -22,24 +24,59 @@ def test_fleet():
     assert (alone.users, alone.replicas, alone.bytes) == (4, 1, case.bytes())
 
 
-def test_budget_holds_no_token_more():
+def within(case, context, budget):
+    """Whether the calculator's cache takes so many tokens, and no more than the budget."""
+    longer = Case(**{**vars(case), "context": context})
+    fits = all(read <= room for read, room in zip(longer.attended(), longer.room(), strict=True))
+    return fits and longer.bytes() <= budget
+
+
+@pytest.mark.parametrize("capped", [False, True])
+def test_budget_holds_no_token_more(capped):
     """The calculator's cache of so many tokens fits, that of one more does not."""
-    draw, bounded = random.Random(7), 0
-    for case in CASES[:300]:
-        alone = {**vars(case), "batch": 1, "capacity": None}
-        budget = Case(**alone | {"context": draw.randint(1, 300_000)}).bytes() + draw.randint(0, 100_000)
+    draw, kinds = random.Random(7), Counter()
+    for case in [case for case in CASES if not capped or case.capacity][:300]:
+        capacity = case.capacity if capped else None
+        alone = Case(**{**vars(case), "batch": 1, "capacity": capacity})
+        each = 2 * alone.kv_heads * sum(alone.row) * (alone.layers - alone.ephemeral)
+        budget = max(each, 1) * draw.randint(0, 2 * capacity if capacity else 300_000) + draw.randint(0, 100_000)
         try:
-            tokens = sized(Case(**alone), budget=budget).admission.tokens
+            tokens = sized(alone, budget=budget).admission.tokens
         except BadArgument:
-            assert budget < Case(**alone | {"context": 1}).bytes()
+            assert not within(alone, 1, budget)
             continue
         if tokens is None:
-            assert Case(**alone | {"context": 1 << 30}).bytes() <= budget
+            kinds["endless"] += 1
+            assert within(alone, 1 << 30, budget)
         else:
-            bounded += 1
-            fits, larger = (Case(**alone | {"context": tokens + more}).bytes() for more in (0, 1))
-            assert fits <= budget < larger
-    assert bounded > 200
+            kinds["full" if tokens == capacity else "bounded"] += 1
+            assert within(alone, tokens, budget) and not within(alone, tokens + 1, budget), case
+    assert kinds["bounded"] > 50 and kinds["endless"] > 10 and (kinds["full"] > 50) is capped
+
+
+def test_a_window_with_more_room_than_it_needs_fills_that_room():
+    case = Case(1, 8, 8, 128, 4096, window=128, capacity=4096)  # 4 KiB a token
+    assert sized(case, budget=MIB).admission.tokens == 256
+    assert sized(case, budget=16 * MIB - 1).admission.tokens == 4095
+    assert sized(case, budget=16 * MIB).admission.tokens is None
+    full = sized(case, budget=MIB, lengths=read_lengths("fixed:4096")).admission.reservation
+    assert full.contiguous.waste == pytest.approx(full.contiguous.padding) and full.contiguous.padding < 0.001
+    assert (full.paged.waste, full.paged.padding, full.paged.bytes) == (0, 0, 16 * MIB)
+
+
+@pytest.mark.parametrize(
+    "case", [Case(5, 8, 2, 64, 1024, capacity=2048), Case(2, 2, 2, 64, 900, window=64, capacity=300)]
+)
+def test_lengths_up_to_the_capacity(case):
+    """Of the second, a ring, everything beyond 300 tokens is forgotten."""
+    longest = max(case.context, case.capacity)
+    found = sized(case, lengths=read_lengths(f"uniform:1-{longest}")).admission.reservation
+    each = 2 * case.kv_heads * 64 * 2
+    held = case.layers * each * sum(min(length, case.capacity) for length in range(1, longest + 1)) / longest
+    assert found.paged.bytes * (1 - found.paged.waste) == pytest.approx(held)
+    assert found.contiguous.bytes * (1 - found.contiguous.waste) == pytest.approx(held)
+    with pytest.raises(BadArgument, match=f"longer than --c[a-z]+ {longest} "):
+        sized(case, lengths=read_lengths(f"fixed:{longest + 1}"))
 
 
 def test_whole_sequences_are_counted_as_allocated():
@@ -54,11 +91,14 @@ def test_too_small_a_budget():
         sized(of_model("llama-3-8b", context=4096, dtype="f32"), budget=(256 << 10) // 2)
 
 
+@pytest.mark.parametrize("layout", default_library().words("layout"))
 @pytest.mark.parametrize("window", [0, 300])
 @pytest.mark.parametrize("block_tokens", [1, 16, 100])
-def test_reservation_is_the_sum_over_sequences(tmp_path, window, block_tokens):
+def test_reservation_is_the_sum_over_sequences(tmp_path, layout, window, block_tokens):
+    """Of what is allocated: 80 elements of i8 end in the second line of a row, and heads lie apart."""
     (tmp_path / "lengths").write_text("\n".join(map(str, LENGTHS)))
-    case = Case(5, 8, 2, 64, 1024, block_tokens=block_tokens, window=window, window_every=5)
+    words = {"layout": layout, "dtype": "i8", "scale": "f16"}
+    case = Case(5, 8, 2, 80, 1024, block_tokens=block_tokens, window=window, window_every=5, **words)
     kinds = {
         str(tmp_path / "lengths"): LENGTHS,
         "uniform:7-950": range(7, 951),
@@ -66,22 +106,41 @@ def test_reservation_is_the_sum_over_sequences(tmp_path, window, block_tokens):
         "fixed:900": [900],
     }
     for kind, lengths in kinds.items():
-        found = sized(case, lengths=read_lengths(kind), budget=GIB).admission.reservation
-        each, kept = 2 * 2 * 64 * 2, list(case.attended())
-        held = sum(each * min(length, most) for length in lengths for most in kept)
-        paged = sum(each * rounded(min(length, most), block_tokens) for length in lengths for most in kept)
-        ahead = each * sum(kept) * len(lengths)
-        assert found.mean == pytest.approx(sum(lengths) / len(lengths))
-        for side, reserved in ((found.contiguous, ahead), (found.paged, paged)):
+        found = sized(case, lengths=read_lengths(kind), budget=GIB).admission
+        data, laid, kept = 2 * 2 * (80 + 2), 2 * 2 * (128 + 2), list(case.attended())
+        rooms = kept if layout != "paged" else [rounded(most, block_tokens) for most in kept]
+        held = sum(data * min(length, most) for length in lengths for most in kept)
+        places = sum(rounded(min(length, most), block_tokens) for length in lengths for most in kept)
+        ahead = len(lengths) * case.allocated()
+        sides = (
+            (found.reservation.contiguous, ahead, len(lengths) * sum(rooms)),
+            (found.reservation.paged, laid * places, places),
+        )
+        for side, reserved, slots in sides:
             assert side.bytes == reserved / len(lengths)
             assert side.waste == pytest.approx(1 - held / reserved, abs=1e-12)
+            assert side.padding == pytest.approx(1 - slots * data / reserved, abs=1e-12)
             assert side.sequences == GIB * len(lengths) // reserved
+        assert found.reservation.mean == pytest.approx(sum(lengths) / len(lengths))
+        assert found.reservation.contiguous.sequences == found.sequences
+
+
+def test_rows_that_end_within_a_line_take_the_whole_line():
+    """A row of phi-2 has 160 bytes, in 192. So many whole sequences fit, whichever line one reads."""
+    case = of_model("phi-2", context=1024, layout="paged")
+    found = sized(case, budget=40 * GIB, lengths=read_lengths("fixed:1024")).admission
+    each = 2 * 32 * 32 * 1024 * 192
+    assert found.reservation.paged.bytes == found.reservation.contiguous.bytes == each
+    assert found.sequences == found.reservation.contiguous.sequences == found.reservation.paged.sequences == 106
+    assert (found.reservation.paged.waste, found.reservation.paged.padding) == pytest.approx((1 / 6, 1 / 6))
 
 
 def test_reservation_without_a_budget():
     found = sized(Case(5, 8, 2, 64, 1024), lengths=read_lengths("fixed:512")).admission
     assert (found.budget, found.tokens, found.sequences, found.reservation.contiguous.sequences) == (None,) * 4
-    assert found.reservation.contiguous.waste == 0.5 and found.reservation.paged.waste == 0
+    heads = 2 * 2 * 5 * 64  # bytes between the heads of a layer, of 512 KiB that can hold tokens
+    assert found.reservation.contiguous.waste == pytest.approx(1 - (256 << 10) / ((512 << 10) + heads))
+    assert found.reservation.paged.waste == 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from kvbench.errors import BadArgument
 from kvbench.native import Cache, default_library
 from kvbench.report.arena_map import map_plain, map_text
 from kvbench.sizing.expressions import evaluate
-from kvbench.sizing.map import PLAN, arena_map, read
+from kvbench.sizing.map import PLAN, arena_map, mapped, read
 
 MODEL = "qwen3-0.6b"
 PUBLISHED = """
@@ -66,6 +66,15 @@ def test_a_cache_of_the_library_fits_each_layer(dtype, context):
     assert size == 28 * Cache.size_of(8, 128, context, dtype=dtype, pad=0)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_whose_cache_is_mapped(dtype):
+    own = mapped(MODEL, 100, dtype)
+    words = {name: getattr(own, name) for name in ("layout", "inner", "scale", "block_tokens", "pad", "dtype", "batch")}
+    taken = Cache.size_of(own.kv_heads, own.head_dim, own.capacity, **words)
+    assert own.layers * taken == arena_map(MODEL, 100, dtype).buffer("kv_cache").size
+    assert (own.model, own.q_heads, own.context, own.window, own.ephemeral) == (MODEL, 16, 100, 0, 0)
+
+
 @pytest.mark.parametrize("canaries", [False, True])
 @pytest.mark.parametrize("align", [64, 4096])
 @pytest.mark.parametrize("context", [1, 100, 1023])
@@ -108,7 +117,7 @@ def test_text_and_data_say_the_same():
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"model": "gpt-2"}, "gpt-2 cannot be mapped"),
+        ({"model": "gpt-2"}, "models.toml has no hidden, intermediate, vocabulary size of gpt-2"),
         ({"model": "gpt-9"}, "gpt-9"),
         ({"context": 0}, "context is 0"),
         ({"context": -1}, "context is -1"),

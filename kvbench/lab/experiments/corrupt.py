@@ -49,9 +49,11 @@ def _one_key(cached: Cached) -> None:
 def _shifted(cached: Cached) -> None:
     """From now on a token's row lies one slot behind the one that is read as its."""
 
+    rightly = cached.store
+
     def store(cache: Cache, k: np.ndarray, v: np.ndarray) -> None:
         cache.advance(1)
-        cache.append(k, v)
+        rightly(cache, k, v)
         cache.rollback(1)
 
     cached.store = store
@@ -158,31 +160,36 @@ def _sentence(table: pd.DataFrame, margin: float, dtype: str) -> str:
     healthy = table[table["run"] == _HEALTHY]
     told = [_healthy(healthy, margin, dtype)]
     told += [_fault(name, table[table["run"] == name], healthy) for name in _FAULTS]
-    return " ".join(told)
+    return f"{'; '.join(told)}."
 
 
 def _healthy(runs: pd.DataFrame, margin: float, dtype: str) -> str:
     differ = runs.dropna(subset="first")
     if len(differ):
         where = ", ".join(f"{run.layout} at step {run.first:.0f}" for run in differ.itertuples())
-        return f"With a healthy {dtype} cache the greedy tokens are not those of the naive decoder: the first other one is " \
-               f"{where} of {STEPS}."  # fmt: skip
+        return (
+            f"With a healthy {dtype} cache the greedy tokens are not those of the naive decoder: the first other one is "
+            f"{where} of {STEPS}"
+        )
     most = runs["same"].max()
     sure = f"logits differ by {most:.1e} at most, and the best one leads by {margin:.1e} or more"
     if 2 * most >= margin:
         sure = f"but logits differ by up to {most:.1e} where the best one leads by {margin:.1e}, so that this is luck"
     layouts = ", ".join(runs["layout"])
-    return f"With a healthy {dtype} cache all {STEPS} greedy tokens are those of the naive decoder ({layouts}): {sure}."
+    return f"With a healthy {dtype} cache all {STEPS} greedy tokens are those of the naive decoder ({layouts}): {sure}"
 
 
 def _fault(name: str, runs: pd.DataFrame, healthy: pd.DataFrame) -> str:
-    told = f"With {name} from step {FAULT} on, logits are up to {runs['at'].max():.1e} away at that step; they were " \
-           f"{runs['before'].max():.1e} before."  # fmt: skip
+    told = (
+        f"with {name} from step {FAULT} on, logits are up to {runs['at'].max():.1e} away at that step, after "
+        f"{runs['before'].max():.1e} before"
+    )
     seen = runs.dropna(subset="first")
     if not len(seen):
-        return f"{told} No token differs in {STEPS - FAULT} steps."
+        return f"{told}, and no token differs in {STEPS - FAULT} steps"
     first, last = int(seen["first"].min()), int(seen["first"].max())
     when = f"of step {first}" if first == last else f"of step {first} to {last}, by layout"
-    left = f"; {len(runs) - len(seen)} of {len(runs)} layouts have none" if len(seen) < len(runs) else ""
+    left = f", while {len(runs) - len(seen)} of {len(runs)} layouts have none" if len(seen) < len(runs) else ""
     late = seen.merge(healthy, on="layout", suffixes=("", "_healthy")).eval("first >= first_healthy").any()
-    return f"{told} The first other token is that {when}{left}{'; by then a healthy one differs, too' if late else ''}."
+    too = ", but by then a healthy one differs, too" if late else ""
+    return f"{told}, and the first other token is that {when}{left}{too}"

@@ -283,13 +283,20 @@ def _gain(row: pd.Series) -> str:
 
 
 def _growth(found: pd.DataFrame) -> str:
-    """Whether the speed-up grows from each context to the next."""
-    first, last, falls = found.iloc[0], found.iloc[-1], []
+    """Whether the speed-up grows from each context to the next, and beyond noise."""
+    first, last, falls, doubts = found.iloc[0], found.iloc[-1], [], []
     for (_, before), (_, row) in zip(found.iloc[:-1].iterrows(), found.iloc[1:].iterrows(), strict=True):
+        noise = row["speedup_high"] >= before["speedup_low"] and row["speedup_low"] <= before["speedup_high"]
+        step = f"{before['speedup']:.3g} to {row['speedup']:.3g} at {row['context']:.0f}"
         if row["speedup"] <= before["speedup"]:
-            noise = ", within noise" if row["speedup_high"] >= before["speedup_low"] else ""
-            falls.append(f"{before['speedup']:.3g} to {row['speedup']:.3g} at {row['context']:.0f}{noise}")
+            falls.append(f"{step}, within noise" if noise else step)
+        elif noise:
+            doubts.append(step)
     ends = f"from {first['speedup']:.3g} times at {first['context']:.0f} to {last['speedup']:.3g}"
-    if not falls:
-        return f"the gain grows at every step of the context, {ends}"
-    return f"the gain goes {ends}, but does not grow at every step of the context ({'; '.join(falls)})"
+    doubt = f"within noise: {', '.join(doubts)}" if doubts else ""
+    if falls:
+        told = "; ".join(filter(None, (*falls, f"growth {doubt}" if doubt else "")))
+        return f"the gain goes {ends}, but does not grow at every step of the context ({told})"
+    if doubts:
+        return f"the gain grows with the context, {ends}, though not at every step beyond noise ({doubt})"
+    return f"the gain grows at every step of the context, {ends}"

@@ -16,6 +16,7 @@ import pandas as pd
 from kvbench.analysis.interval import held, interval
 from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.experiment import Asked, Outcome
+from kvbench.lab.measuring import affordable
 from kvbench.lab.tiers import File, Memory, Tier
 from kvbench.machine import available_memory
 from kvbench.native import Arena, Cache, Task, Team, decode_task, probe_task
@@ -32,7 +33,7 @@ from kvbench.worker.probing import ROUNDS
 
 _SHARES = (0.05, 0.10, 0.25, 0.50, 1.0)
 _BLOCK = 16  # tokens of a page
-_SECONDS, _LEAST, _MOST = 25.0, 2, 15  # of all rounds, and how many there may be
+_SECONDS, _LEAST, _MOST = 25.0, 2, 15  # of all rounds, with an untimed one before them, and how many there may be
 _SURE = 0.95  # with which intervals hold a median
 _TIMES = 50  # passes of the FMA probe: to wake the threads must be no part of it
 WARM, FMA, AGAIN = "nothing elsewhere", "fma", "recomputed, at least"
@@ -51,11 +52,12 @@ def experiment(asked: Asked, model: str = "qwen3-0.6b", context: int = 2048, col
         memory = owned.enter_context(Memory(decoder.pages, asked.library, pool))
         file = owned.enter_context(File(decoder.pages, asked.folder, pool))
         tiers = (memory, file)
-        seconds = sum(_there_and_back(tier, decoder, shares) for tier in tiers)
-        rounds = max(_LEAST, min(_MOST, int(_SECONDS / seconds) - 1))
         facts = Facts(known, decoder.count, decoder.pages.nbytes // decoder.count, decoder.fma_flops)
-        times = timed(_calls(decoder, tiers, [facts.cold(share) for share in shares]), rounds, asked.seed)
-    table, even = tabled(times, facts, [tier.name for tier in tiers], shares), facts.even(times)
+        counts = facts.cold(shares)
+        seconds = sum(_there_and_back(tier, decoder, counts) for tier in tiers)
+        rounds = affordable(_MOST, seconds, _SECONDS - seconds, _LEAST)
+        times = timed(_calls(decoder, tiers, counts), rounds, asked.seed)
+    table, even = tabled(times, facts, [tier.name for tier in tiers], counts), facts.even(times)
     notes = (*_notes(facts, rounds, times), *(tier.about for tier in tiers))
     return Outcome(table, _COLUMNS, _figure(table, even), sentence(table, even), notes)
 
@@ -69,9 +71,9 @@ class Facts:
     page_bytes: int
     flops: float
 
-    def cold(self, share: float) -> int:
-        """Pages, at least one."""
-        return max(1, round(share * self.pages))
+    def cold(self, shares: Sequence[float]) -> list[int]:
+        """Pages, at least one: as near to the shares as whole pages are, each number once."""
+        return sorted({max(1, round(share * self.pages)) for share in shares})
 
     @property
     def page_flops(self) -> float:
@@ -151,7 +153,7 @@ def _threads(cpus: Sequence[int]) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(len(cpus), initializer=os.sched_setaffinity, initargs=(0, cpus))
 
 
-def _there_and_back(tier: Tier, decoder: Decoder, shares: Sequence[float]) -> float:
+def _there_and_back(tier: Tier, decoder: Decoder, counts: Sequence[int]) -> float:
     """What comes back is what went. Seconds that the tier will take of a round, about."""
     before = decoder.digest()
     out = _took(partial(tier.put, range(decoder.count)))
@@ -159,7 +161,7 @@ def _there_and_back(tier: Tier, decoder: Decoder, shares: Sequence[float]) -> fl
     back = _took(partial(tier.fetch, range(decoder.count)))
     if decoder.digest() != before:
         raise WrongAnswer(f"{tier.name}: pages came back with other bytes", "try another --out")
-    return out + back * (1 + sum(shares)) + _took(decoder.step) * len(shares)
+    return out + back * (1 + sum(counts) / decoder.count) + _took(decoder.step) * len(counts)
 
 
 def _took(call: Callable[[], object]) -> float:
@@ -184,9 +186,9 @@ def _calls(decoder: Decoder, tiers: Sequence[Tier], counts: Sequence[int]) -> di
 # ---- what was found --------------------------------------------------------------------------------------------------
 
 
-def tabled(times: Times, facts: Facts, tiers: Sequence[str], shares: Sequence[float]) -> pd.DataFrame:
-    """A row for each way of a tier, and for each step: by what lay elsewhere, and where."""
-    rows = list(_rows(times, facts, tiers, shares))
+def tabled(times: Times, facts: Facts, tiers: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
+    """A row for each way of a tier, and for each step: by what lay elsewhere, and where. `counts`: pages."""
+    rows = list(_rows(times, facts, tiers, counts))
     table = pd.DataFrame(rows)
     warm = table.loc[table["tier"] == WARM, "seconds"].iloc[0]
     steps, moves = table["does"] == STEP, table["does"] != STEP
@@ -196,29 +198,32 @@ def tabled(times: Times, facts: Facts, tiers: Sequence[str], shares: Sequence[fl
     return table
 
 
-def _rows(times: Times, facts: Facts, tiers: Sequence[str], shares: Sequence[float]) -> Iterator[dict[str, Any]]:
-    def row(tier: str, does: str, cold: float, pages: int, taken: Sequence[float]) -> dict[str, Any]:
+def _rows(times: Times, facts: Facts, tiers: Sequence[str], counts: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def row(tier: str, does: str, pages: int, moves: bool, taken: Sequence[float]) -> dict[str, Any]:
         (low, high), seconds = interval(taken, _SURE), float(np.median(taken))
-        moved = pages * facts.page_bytes
+        cold, moved = pages / facts.pages, pages * facts.page_bytes if moves else 0
         return {"tier": tier, "does": does, "cold": cold, "moved": moved, "seconds": seconds, "low": low, "high": high}
 
     for tier in tiers:
         for does in (OUT, BACK):
-            yield row(tier, does, 1.0, facts.pages, times[f"{tier} {does}"])
-    yield row(WARM, STEP, 0.0, 0, times[WARM])
-    for share in shares:
-        count = facts.cold(share)
+            yield row(tier, does, facts.pages, True, times[f"{tier} {does}"])
+    yield row(WARM, STEP, 0, False, times[WARM])
+    for count in counts:
         for tier in tiers:
-            yield row(tier, STEP, share, count, times[f"{tier} {count}"])
+            yield row(tier, STEP, count, True, times[f"{tier} {count}"])
         if facts.page_flops:
             again = facts.again(count, times)
-            yield row(AGAIN, STEP, share, 0, [again + seconds for seconds in times[WARM]])
+            yield row(AGAIN, STEP, count, False, [again + seconds for seconds in times[WARM]])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"
 
 
 _COLUMNS = (
     Column("tier", "cold pages"),
     Column("does", "what"),
-    Column("cold", "share", "{:.0%}".format),
+    Column("cold", "share", _percent),
     Column("moved", "moved", size),
     Column("seconds", "time", duration),
     Column("low", "between", duration),
@@ -236,7 +241,8 @@ def sentence(table: pd.DataFrame, even: float) -> str:
     own = steps[(steps["cold"] == share) & (steps["tier"] != AGAIN)]
     slower = " and ".join(_slower(row, warm) for _, row in own.iterrows())
     first = (
-        f"Beside one that finds all pages in the cache, a decode step with {share:.0%} of them elsewhere takes {slower}"
+        f"Beside one that finds all pages in the cache, a decode step with {_percent(share)} of them elsewhere takes "
+        f"{slower}"
     )
     if np.isnan(even):
         return f"{first}; what recomputing would take is not known without the model's hidden size."
@@ -270,7 +276,7 @@ def _figure(table: pd.DataFrame, even: float) -> Figure:
     steps = Panel(
         x="percent", y="ms_seconds", x_label="% of the pages elsewhere before the step", y_label="ms for a token",
         title="A decode step", where=("does", STEP), by="tier", log="y", low="ms_low", high="ms_high",
-        text="{:g}".format,
+        text="{:.3g}".format,
     )  # fmt: skip
     about = "Left: rates of all pages at once. Right: a step that first brings cold pages back. Medians with their intervals."
     return chart("offload", "Pages of the cache elsewhere", about, shown, (rates, steps))
@@ -288,6 +294,7 @@ def _notes(facts: Facts, rounds: int, times: Times) -> tuple[str, ...]:
     )
     return (
         f"{pages}, f16; medians of {counted(rounds, 'round')}, between times that hold them with {held(rounds, _SURE):.0%}",
-        "a step brings the oldest pages back, then decodes layer after layer: nothing of it overlaps",
+        "a step brings the oldest pages back, then decodes layer after layer: nothing of it overlaps; shares are those of "
+        "whole pages",
         *([again] if facts.page_flops else []),
     )

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
 
 import numpy as np
 import pandas as pd
 
 from kvbench.errors import WrongAnswer
 from kvbench.lab.experiment import Asked, Outcome
-from kvbench.native import Cache, store_task
+from kvbench.native import Cache, Task, Team, decode_task, store_task
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.ruled import Column
 from kvbench.suite import model as geometry
 from kvbench.units import duration, size
 from kvbench.worker.calls import timed
+from kvbench.worker.owner import Owner
 
 _ROUNDS = 5
 _SYSTEM, _USER, _REPLY = 800, (20, 200), (100, 400)  # tokens of the prompt that all share, of a message, of an answer
@@ -123,8 +123,8 @@ def _requests(trace: Iterator[tuple[np.ndarray, np.ndarray]]) -> Iterator[Reques
 # ---- the bench -------------------------------------------------------------------------------------------------------
 
 
-class _Bench:
-    """A cache of one layer, and a row of K and one of V for every token."""
+class _Bench(Owner):
+    """A cache of one layer, a row of K and one of V for every token, and the threads that store them."""
 
     def __init__(
         self, traces: dict[str, list[Request]], kv_heads: int, head_dim: int, asked: Asked, **facts: str
@@ -135,19 +135,18 @@ class _Bench:
             (2, 1 + max(int(each.prompt.max()) for each in every), kv_heads, head_dim), dtype=np.float32
         )
         capacity = max(max(len(each.before), len(each.prompt)) for each in every)
-        self._cache = Cache(kv_heads, head_dim, capacity, library=asked.library, **facts)
-        self._how, self._seed = {"isa": asked.isa, "threads": len(asked.cpus)}, asked.seed
+        self._shape, self._facts, self._asked = (kv_heads, head_dim, capacity), facts, asked
+        super().__init__()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._cache.close()
+    def _prepare(self) -> None:
+        asked, own = self._asked, self._owned.enter_context
+        self._cache = own(Cache(*self._shape, library=asked.library, **self._facts))
+        self._team = own(Team(len(asked.cpus), asked.cpus, asked.library))
 
     def row_bytes(self) -> float:
         """Bytes that a token writes."""
         k, v = self._rows[:, :1]
-        with store_task("append", self._cache, k, v, 1, isa=self._how["isa"]) as task:
+        with store_task("append", self._cache, k, v, 1, isa=self._asked.isa) as task:
             traffic = task.traffic()
         return traffic.kv + traffic.scales
 
@@ -160,31 +159,47 @@ class _Bench:
         self._k, self._v = self._said(self._request.prompt)
         self._cache.reset()
         if len(self._request.before):
-            self._cache.bulk(*self._said(self._request.before), **self._how)
+            self._store(*self._said(self._request.before))
 
     def rollback(self) -> None:
         common = self._request.common
         self._cache.rollback(to=common)
-        self._cache.bulk(self._k[:, common:], self._v[:, common:], **self._how)
+        self._store(self._k[:, common:], self._v[:, common:])
 
     def reset(self) -> None:
         self._cache.reset()
-        self._cache.bulk(self._k, self._v, **self._how)
+        self._store(self._k, self._v)
 
     def verify(self, q_heads: int) -> None:
         """Both ways must answer with the same bits."""
-        q = np.random.default_rng(self._seed).standard_normal((1, q_heads, self._rows.shape[-1]), dtype=np.float32)
+        q = np.random.default_rng(self._asked.seed).standard_normal(
+            (1, q_heads, self._rows.shape[-1]), dtype=np.float32
+        )
         answers: dict[str, np.ndarray] = {}
         for name, play in self.calls().items():
             self.ready(name)
             play()
             request = name.rpartition(" ")[0]
-            answer = self._cache.decode(q, **self._how)
+            answer = self._decoded(q)
             if not np.array_equal(answers.setdefault(request, answer), answer):
                 raise WrongAnswer(f"{request}: rollback and reset answer differently", "run kvbench verify")
 
+    def _store(self, k: np.ndarray, v: np.ndarray) -> None:
+        """Rows of one sequence, one behind the other; the threads are those that were asked for, as Cache.bulk's are not."""
+        self._cache.reserve(k.shape[1])
+        self._run(store_task("bulk", self._cache, k, v, self._team.threads, isa=self._asked.isa, advance=True))
+
+    def _decoded(self, q: np.ndarray) -> np.ndarray:
+        out = np.zeros_like(q)
+        self._run(decode_task("decode", self._cache, q, out, self._team.threads, isa=self._asked.isa))
+        return out
+
+    def _run(self, task: Task) -> None:
+        with task:
+            self._team.run(task)
+
     def _said(self, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        k, v = self._rows[:, tokens]
+        k, v = np.take(self._rows, tokens, axis=1)  # without gaps, as tasks read it
         return k[None], v[None]
 
 
@@ -264,9 +279,13 @@ def _sentence(table: pd.DataFrame) -> str:
 def _time(ours: pd.DataFrame, naive: pd.DataFrame) -> str:
     """Noise may be larger than what is saved."""
     took = f"the stores take {duration(ours['seconds'].sum())} in place of {duration(naive['seconds'].sum())}"
-    if (ours["seconds_high"] < naive["seconds_low"]).all():
-        return f"{took}, less in every trace"
-    clear = [name for name in ours.index if ours.loc[name, "seconds_high"] < naive.loc[name, "seconds_low"]]
-    if clear:
-        return f"{took}, beyond noise less in {', '.join(clear)} alone"
-    return f"{took}, which is no difference that the noise would let through"
+    less, more = ours["seconds_high"] < naive["seconds_low"], ours["seconds_low"] > naive["seconds_high"]
+    if not (less | more).any():
+        return f"{took}, which is no difference that the noise would let through"
+    told = [_where(less, "less"), _where(more, "more")]
+    rest = "" if (less | more).all() else ", and elsewhere no difference that the noise would let through"
+    return f"{took}, beyond noise {' and '.join(filter(None, told))}{rest}"
+
+
+def _where(so: pd.Series, word: str) -> str:
+    return f"{word} in {'every trace' if so.all() else ', '.join(so.index[so])}" if so.any() else ""

@@ -24,8 +24,8 @@ _ALIKE = 1.1  # times as long, at most, as what should take as long
 
 def experiment(asked: Asked, model: str = "llama-3-8b", context: int = 4096, layout: str = "head") -> Outcome:
     points = [point(asked, model, context, layout=layout, dtype=dtype) for dtype in _dtypes(asked, layout)]
-    refuse_impossible(asked, points)
     widest = max(points, key=lambda each: _token_bytes(asked, model, each.dtype))
+    refuse_impossible(asked, [widest], points)
     found = pd.DataFrame(_measured(asked, points, widest))
     answers = pd.DataFrame(_answers(asked, model, context, layout, [each.dtype for each in points]))
     found = found.merge(answers, on="dtype", validate="one_to_one")
@@ -160,15 +160,18 @@ def _sentence(found: pd.DataFrame) -> str:
 
 
 def _time(found: pd.DataFrame) -> str:
-    base, best = found.loc[found["token_bytes"].idxmax()], found.loc[found["times"].idxmin()]
+    base = found.loc[found["token_bytes"].idxmax()]
     if not base["times_low"] <= 1 <= base["times_high"] and max(base["times"], 1 / base["times"]) > _ALIKE:
         return f"Times tell nothing here: {base['dtype']} beside itself takes {_times(base)} as long"
-    if best["times_high"] >= 1:
+    others = found[found["dtype"] != base["dtype"]]
+    faster = others[others["times_high"] < 1]
+    if faster.empty:
         narrow = found.loc[found["token_bytes"].idxmin()]
         return (
             f"No number format decodes faster than {base['dtype']} beyond the noise, though {narrow['dtype']} moves "
             f"{narrow['token_share']:.0%} of the bytes of it and takes {_times(narrow)} as long"
         )
+    best = faster.loc[faster["times"].idxmin()]
     share = best["token_share"]
     if best["times_low"] > share:
         kept = f"though it moves only {share:.2f} of the bytes"
@@ -176,19 +179,23 @@ def _time(found: pd.DataFrame) -> str:
         kept = f"even less than the {share:.2f} of the bytes that it moves"
     else:
         kept = f"within the noise what the {share:.2f} of the bytes that it moves promise"
-    return (
-        f"{best['dtype']} decodes fastest{_rivals(found, best)}, in {_times(best)} the time of {base['dtype']}, {kept}"
-    )
+    return f"{best['dtype']} decodes {_rank(others, best)} {_times(best)} the time of {base['dtype']}, {kept}"
 
 
 def _times(row: pd.Series) -> str:
     return f"{row['times']:.2f} times ({row['times_low']:.2f}..{row['times_high']:.2f} over {row['rounds']} rounds)"
 
 
-def _rivals(found: pd.DataFrame, best: pd.Series) -> str:
-    """Those that may be as fast."""
-    near = found["dtype"][(found["times_low"] <= best["times_high"]) & (found["dtype"] != best["dtype"])]
-    return f", not beyond the noise of {listed(near)}" if len(near) else ""
+def _rank(others: pd.DataFrame, best: pd.Series) -> str:
+    """Of the fastest that is so beyond noise, beside those that may be as fast."""
+    near = others[(others["times_low"] <= best["times_high"]) & (others["dtype"] != best["dtype"])]
+    less = near[near["times"] < best["times"]]
+    if len(less):
+        unsure = listed(
+            f"{row['dtype']} ({row['times_low']:.2f}..{row['times_high']:.2f})" for _, row in less.iterrows()
+        )
+        return f"fastest of those that are faster beyond the noise, which {unsure} may be or not, in"
+    return f"fastest, not beyond the noise of {listed(near['dtype'])}, in" if len(near) else "fastest, in"
 
 
 def _errors(found: pd.DataFrame) -> str:

@@ -98,7 +98,7 @@ class _Batches(Owner):
     def _fill(self) -> None:
         most = np.full(_SEQUENCES, max(int(lengths.max()) for lengths in self._batches.values()))
         for layer in range(self._layers):
-            with self._task("fill", self._cache(layer, most), self._q, seed=layer) as task:
+            with self._task("fill", self._cache(layer, most), self._q, seed=self._asked.seed + layer) as task:
                 self.team.run(task)
 
     def programs(self, lengths: np.ndarray) -> list[Program]:

@@ -31,7 +31,8 @@ def experiment(
     if context <= window:
         raise BadArgument(f"--context {context} never leaves a window of {window}", "more context, or less window")
     contexts = _contexts(context, window)
-    refuse_impossible(asked, [point(asked, model, each, dtype=dtype) for each in contexts])
+    held = ([point(asked, model, each, dtype=dtype) for each in own] for own in ([window], contexts))
+    refuse_impossible(asked, *held)
     found = pd.DataFrame(_measured(asked, model, contexts, window, dtype))
     found = found.merge(pd.DataFrame(_deviations(asked, model, found["context"], window)), on="context")
     return Outcome(found, _COLUMNS, _figure(found), _sentence(found), _notes(found, window))
@@ -191,7 +192,7 @@ def _sentence(found: pd.DataFrame) -> str:
     return (
         f"From {window} to {int(last['context'])} tokens the time of a token with a window of {window} becomes {windowed} what "
         f"it was, {_judged(last)}, and its bytes {_bytes(found)}; with attention to all tokens the time becomes {full} what it "
-        f"was. At the end the window's answer is off by {last['random_deviation']:.2g} times its size on random data, and by "
+        f"was; at the end the window's answer is off by {last['random_deviation']:.2g} times its size on random data, and by "
         f"{last['local_deviation']:.1e} times it where attention is local."
     )
 
