@@ -52,6 +52,15 @@ def rounded(rows: np.ndarray, dtype: str) -> np.ndarray:
         return rows.astype(f"f{int(dtype.removeprefix('f')) // 8}").astype(np.float32)
 
 
+# Of a row's largest element, by bytes per element and whether rows have scales: the coarsest rounding of such formats.
+_STEPS = {(4, False): 0.0, (2, False): 2.0**-8, (1, True): 1 / 250, (1, False): 2.0**-3}
+
+
+def rounding(rows: float, scales: float, elements: int) -> float:
+    """By what share of its row's largest element a stored one may be off, where so many take so many bytes."""
+    return _STEPS[round(rows / elements), scales > 0]
+
+
 def tolerance(v: float, tokens: int) -> float:
     """The largest error that float32 arithmetic explains on ordinary data; `v`: the largest magnitude of a value."""
     return (2e-6 if tokens <= _LONG else 1e-5) * v

@@ -9,12 +9,10 @@ import numpy as np
 from kvbench.errors import KvbenchError
 from kvbench.model import Kernel
 from kvbench.native import Library, decode_task, store_task
+from kvbench.oracle import rounding
 from kvbench.verify.complaint import Wrong, require
 from kvbench.verify.moves import Moves
 from kvbench.verify.situation import FULL, QUICK, STALE, Prepared
-
-# Of a row's largest element, by bytes per element and whether rows have scales: the coarsest rounding of such formats.
-_STEP = {(4, False): 0.0, (2, False): 2.0**-8, (1, True): 1 / 250, (1, False): 2.0**-3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +120,12 @@ class Bench(Moves):
                 with store_task(kernel.op, cache, *given, threads, isa=isa, **how) as task:
                     self.team(threads).run(task)
                     moved = task.traffic()
-                    kind = (round(moved.kv / (2 * source[0].size)), moved.scales > 0)
                 cache.lengths[:] = tokens
                 stored.append(cache.arena.view().copy())
                 decoded = cache.numpy(isa=self.plainest)
         require(np.array_equal(*stored), f"its bytes differ from those of {self.plainest}")
-        return max(rounding(got, want, _STEP[kind]) for got, want in zip(decoded, source, strict=True))
+        step = rounding(moved.kv, moved.scales, 2 * source[0].size)
+        return max(_share(got, want, step) for got, want in zip(decoded, source, strict=True))
 
     def check_unpack(self, kernel: Kernel) -> float:
         for one in self.prepared(kernel.layout, kernel.dtype):
@@ -151,7 +149,7 @@ class Bench(Moves):
         return 0.0
 
 
-def rounding(got: np.ndarray, want: np.ndarray, step: float) -> float:
+def _share(got: np.ndarray, want: np.ndarray, step: float) -> float:
     """The largest difference as a share of one rounding step of its row."""
     difference = np.abs(got - want)
     allowed = step * np.abs(want).max(axis=-1, keepdims=True)

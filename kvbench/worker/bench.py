@@ -8,6 +8,7 @@ import numpy as np
 from kvbench.errors import WrongAnswer
 from kvbench.model import Point
 from kvbench.native import AHEAD, Part, Task, decode_task, probe_task, store_task
+from kvbench.oracle import rounding
 from kvbench.plan import needs
 from kvbench.regime import dram_bytes, far_bytes, levels
 from kvbench.units import MIB
@@ -174,6 +175,7 @@ class Bench(Owner):
         k, v = cache.rows(first, count, cache.library.isas()[0], self.team.threads)
         cache.lengths[:] = first
         error = max(float(np.abs(got - want).max()) for got, want in zip((k, v), source, strict=True))
-        if not error <= np.abs(source).max() / 128:
+        moved = self.own.traffic()
+        if not error <= np.abs(source).max() * rounding(moved.kv, moved.scales, source.size):
             raise WrongAnswer(f"{self.point.kernel} stores rows off by {error:.3g}", _HINT)
         return error

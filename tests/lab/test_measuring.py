@@ -22,7 +22,7 @@ from kvbench.lab.measuring import (
     whole_rounds,
 )
 from kvbench.model import Sample
-from kvbench.native import Cache
+from kvbench.native import Cache, default_library
 from kvbench.plan import needs_here
 from kvbench.plan.needs import PROCESS
 from kvbench.worker import answers
@@ -139,7 +139,7 @@ def test_what_is_held_at_once_is_added_up(asked, monkeypatch):
 @pytest.mark.parametrize(
     ("lab", "own", "others"),
     [
-        (quant, {("f32", 4096, "head")}, {(dtype, 4096, "head") for dtype in ("f32", "f16", "bf16", "i8")}),
+        (quant, {("f32", 4096, "head")}, {(dtype, 4096, "head") for dtype in default_library().words("dtype")}),
         (window, {("f16", 1024, "head")}, {("f16", 1 << n, "head") for n in range(9, 16)}),
         (paging, {("f16", 4096, "head")}, {("f16", 4096, "paged")}),
     ],
