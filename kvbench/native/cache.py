@@ -8,7 +8,7 @@ from kvbench.errors import BadArgument
 from kvbench.native.arena import Arena
 from kvbench.native.arguments import floats, whole
 from kvbench.native.library import Library, default_library
-from kvbench.native.ops import decode_task, pointer, unreserved_store
+from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.task import Task
 from kvbench.native.team import Team
 from kvbench.units import size
@@ -231,7 +231,8 @@ class Cache:
     ) -> None:
         k, v = floats("k", k, shape), floats("v", v, shape)
         threads = whole("threads", threads, 32)
-        with unreserved_store(op, self, k, v, threads, isa=self.library.isa(isa), advance=True, **facts) as task:
+        how = {"isa": self.library.isa(isa), "advance": True, "placed": False, **facts}
+        with store_task(op, self, k, v, threads, **how) as task:
             team = self._team(threads)
             self.reserve(tokens)
             team.run(task)

@@ -58,30 +58,12 @@ def store_task(
     head_major: bool = False,
     nt: bool = False,
     advance: bool = False,
+    placed: bool = True,
 ) -> Task:
     """`op` is append (k and v [batch, kv_heads, head_dim]) or bulk ([batch, tokens, kv_heads, head_dim], or with
     head_major [batch, kv_heads, tokens, head_dim]). advance: lengths grow by what a pass stored; without it every pass
-    stores at the same place. A cache of a pool must have its blocks: see Cache.reserve."""
-    how = {"isa": isa, "head_major": head_major, "nt": nt, "advance": advance}
-    task = unreserved_store(op, cache, k, v, threads, **how)
-    if task.stores:
-        cache.refuse_unplaced(task.stores.tokens)
-    return task
-
-
-def unreserved_store(
-    op: str,
-    cache: "Cache",
-    k: np.ndarray,
-    v: np.ndarray,
-    threads: int,
-    *,
-    isa: str,
-    head_major: bool = False,
-    nt: bool = False,
-    advance: bool = False,
-) -> Task:
-    """The same, before there are blocks for it."""
+    stores at the same place. A cache of a pool must have its blocks: see Cache.reserve; or, not `placed`, have them when
+    the task runs."""
     library = cache.library
     args = library.ffi.new("kvb_store *")
     args.cache = cache.struct
@@ -89,7 +71,10 @@ def unreserved_store(
     args.tokens = 1 if op == "append" else k.shape[2 if head_major else 1]
     args.isa, args.head_major, args.nt, args.advance = library.number("isa", isa), head_major, nt, advance
     stores = Stores(cache, args.tokens, advance) if cache.shares else None
-    return Task(library, getattr(library.lib, f"kvb_task_{op}"), args, threads, keep=(cache, k, v), stores=stores)
+    task = Task(library, getattr(library.lib, f"kvb_task_{op}"), args, threads, keep=(cache, k, v), stores=stores)
+    if stores and placed:
+        cache.refuse_unplaced(stores.tokens)
+    return task
 
 
 def probe_task(
