@@ -276,7 +276,7 @@ def _figure(table: pd.DataFrame, even: float) -> Figure:
     steps = Panel(
         x="percent", y="ms_seconds", x_label="% of the pages elsewhere before the step", y_label="ms for a token",
         title="A decode step", where=("does", STEP), by="tier", log="y", low="ms_low", high="ms_high",
-        text="{:.3g}".format,
+        text="{:.0f}".format,
     )  # fmt: skip
     about = "Left: rates of all pages at once. Right: a step that first brings cold pages back. Medians with their intervals."
     return chart("offload", "Pages of the cache elsewhere", about, shown, (rates, steps))
