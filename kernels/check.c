@@ -44,7 +44,7 @@ int32_t kvb_check_isa(int32_t isa)
 /* The planes must be countable: multiply the factors of the largest one without overflow. */
 static int32_t check_size(const kvb_cache *c)
 {
-    int64_t row = round_up(c->head_dim * kvb_formats[c->dtype].element_bytes, LINE), bytes;
+    int64_t row = kvb_row(c->dtype, c->head_dim), bytes;
     int64_t places = c->batch * c->capacity; /* both bounded: no overflow */
     if (kvb_layouts[c->layout].paged && (__builtin_mul_overflow(c->blocks, c->block_tokens, &places)))
         return kvb_fail(KVB_BAD_ARGUMENT, "blocks * block_tokens overflows");

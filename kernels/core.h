@@ -17,7 +17,7 @@ enum { OP_DECODE, OP_TWIN, OP_APPEND, OP_BULK, OP_CLEAR, OP_UNPACK, OP_FILL, OP_
 enum { VARIANT_FLASH, VARIANT_TWOPASS, VARIANT_PERHEAD, VARIANT_ROUND16, VARIANTS };
 enum { LAYOUT_HEAD, LAYOUT_POSITION, LAYOUT_PAGED, LAYOUTS };
 enum { INNER_HEAD, INNER_TOKEN, INNERS };
-#define KVB_DTYPE(word, name, bytes, scaled) DTYPE_##name,
+#define KVB_DTYPE(word, name, ...) DTYPE_##name,
 enum { KVB_DTYPES(KVB_DTYPE) DTYPES };
 #undef KVB_DTYPE
 enum { SCALE_F32, SCALE_F16, SCALES };
@@ -41,10 +41,24 @@ int32_t kvb_fail(int32_t code, const char *format, ...) __attribute__((format(pr
 /* ---- formats.c: a dtype as bytes ------------------------------------------------------------------------------- */
 
 typedef struct kvb_format {
-    int32_t element_bytes;
-    bool scaled; /* one scale per token and head */
+    int32_t elements; /* of a block; where more than one, rows are packed */
+    int32_t bytes;    /* of a block */
+    bool scaled;      /* one scale per token and head */
 } kvb_format;
 extern const kvb_format kvb_formats[DTYPES];
+
+/* Bytes that carry a row of `dim` elements. */
+static inline int64_t kvb_payload(int32_t dtype, int64_t dim)
+{
+    const kvb_format *f = &kvb_formats[dtype];
+    return (dim + f->elements - 1) / f->elements * f->bytes;
+}
+/* Bytes from a row to the next: packed ones follow at once, all others begin on a line. */
+static inline int64_t kvb_row(int32_t dtype, int64_t dim)
+{
+    return kvb_formats[dtype].elements > 1 ? kvb_payload(dtype, dim) : round_up(kvb_payload(dtype, dim), LINE);
+}
+
 extern const int32_t kvb_scale_bytes[SCALES];
 
 /* ---- variants.c: what a variant of decode makes of a cache's rows ---------------------------------------------- */

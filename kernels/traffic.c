@@ -36,7 +36,9 @@ static double attended(const touched *t)
 
 static double scale_bytes(const kvb_cache *c) { return kvb_formats[c->dtype].scaled ? kvb_scale_bytes[c->scale] : 0; }
 
-static double payload(const kvb_cache *c) { return (double)(c->head_dim * kvb_formats[c->dtype].element_bytes); }
+static double payload(const kvb_cache *c) { return (double)kvb_payload(c->dtype, c->head_dim); }
+
+static bool packed(const kvb_cache *c) { return kvb_formats[c->dtype].elements > 1; }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
@@ -53,39 +55,54 @@ static double lines_on(int64_t from, int64_t to, int64_t *next)
 /* Lines of a buffer that is walked as a whole. */
 static double lines_in(double bytes) { return (double)(((int64_t)bytes + LINE - 1) / LINE); }
 
-/* Mark the lines of a scale plane that one sequence and KV head touches. */
-static void mark(const touched *t, int64_t seq, int64_t head, uint8_t *marks)
+/* Mark the lines of a plane that one sequence and KV head touches: of rows, or of scales, of so many bytes. */
+static void mark(const touched *t, int64_t seq, int64_t head, bool of_scales, int64_t bytes, uint8_t *marks)
 {
     int64_t first, end, rows[TILE], scales[TILE];
+    const int64_t *from = of_scales ? scales : rows;
     tokens_of(t, seq, &first, &end);
     for (int64_t at = first; at < end; at += TILE) {
         int64_t count = at_most(TILE, end - at);
         kvb_offsets(t->cache, seq, head, at, count, rows, scales);
         for (int64_t i = 0; i < count; i++)
-            if (rows[i] >= 0)
-                marks[scales[i] / LINE] = 1;
+            for (int64_t line = from[i] / LINE; rows[i] >= 0 && line * LINE < from[i] + bytes; line++)
+                marks[line] = 1;
     }
 }
 
-/* Lines of one scale plane. Neighbours share them, whichever head, block or sequence they are of, and blocks lie in any
- * order: so each is marked. */
-static int32_t scale_lines(const touched *t, double *lines)
+/* Lines of one plane of scales or of packed rows. Neighbours share them, whichever head, block or sequence they are of,
+ * and blocks lie in any order: so each is marked. */
+static int32_t shared_lines(const touched *t, bool of_scales, double *lines)
 {
     const kvb_cache *c = t->cache;
-    *lines = 0.0;
-    if (!kvb_formats[c->dtype].scaled)
-        return KVB_OK;
-    int64_t all = round_up(c->scale_plane_bytes, LINE) / LINE;
+    int64_t all = (of_scales ? c->scale_plane_bytes : c->plane_bytes) / LINE;
+    int64_t bytes = of_scales ? (int64_t)scale_bytes(c) : c->row_bytes;
     uint8_t *marks = calloc((size_t)all, 1);
+    *lines = 0.0;
     if (!marks)
-        return kvb_fail(KVB_NO_MEMORY, "no memory to count the lines of scales");
+        return kvb_fail(KVB_NO_MEMORY, "no memory to count lines");
     for (int64_t b = 0; b < c->batch; b++)
         for (int64_t h = 0; h < c->kv_heads; h++)
-            mark(t, b, h, marks);
+            mark(t, b, h, of_scales, bytes, marks);
     for (int64_t i = 0; i < all; i++)
         *lines += marks[i];
     free(marks);
     return KVB_OK;
+}
+
+/* Lines of `rows` rows of one side, and of their scales. */
+static int32_t lines_of(const touched *t, double rows, double *lines)
+{
+    const kvb_cache *c = t->cache;
+    double of_scales = 0.0;
+    int32_t code = KVB_OK;
+    *lines = rows * (double)(c->row_bytes / LINE);
+    if (packed(c))
+        code = shared_lines(t, false, lines);
+    if (!code && kvb_formats[c->dtype].scaled)
+        code = shared_lines(t, true, &of_scales);
+    *lines += of_scales;
+    return code;
 }
 
 /* ---- the page table --------------------------------------------------------------------------------------------- */
@@ -145,11 +162,11 @@ static int32_t count_rows(const kvb_decode *a, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;
     const touched all = {.cache = c, .decode = a};
-    double rows = attended(&all) * (double)c->kv_heads, of_scales, of_table;
-    int32_t code = scale_lines(&all, &of_scales);
+    double rows = attended(&all) * (double)c->kv_heads, of_side, of_table;
+    int32_t code = lines_of(&all, rows, &of_side);
     *t = (kvb_traffic){.kv = 2.0 * rows * payload(c), .scales = 2.0 * rows * scale_bytes(c)};
     t->table = table_bytes(&all, &of_table);
-    t->line = LINE * (2.0 * (rows * (double)(c->row_bytes / LINE) + of_scales) + of_table);
+    t->line = LINE * (2.0 * of_side + of_table);
     return code;
 }
 
@@ -210,7 +227,8 @@ int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;
     const touched all = {.cache = c, .store = a};
-    double rows = 0.0, of_source = 0.0, of_scales, reads = kvb_formats[c->dtype].scaled ? 2.0 : 1.0; /* scale, codes */
+    double rows = 0.0, of_source = 0.0, of_side;
+    double reads = kvb_formats[c->dtype].scaled || packed(c) ? 2.0 : 1.0; /* for scales, and for codes */
     int64_t next = 0;
     uint8_t *kept = malloc((size_t)at_most(a->tokens, c->capacity));
     if (!kept)
@@ -221,12 +239,12 @@ int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
         of_source += source_lines(a, b, kept, end - first, &next);
     }
     free(kept);
-    int32_t code = scale_lines(&all, &of_scales);
+    int32_t code = lines_of(&all, rows, &of_side);
     double source = 2.0 * rows * (double)c->head_dim * sizeof *a->k;
     *t = (kvb_traffic){.kv = 2.0 * rows * payload(c), .scales = 2.0 * rows * scale_bytes(c)};
     t->compulsory = t->kv + t->scales + source;
     t->issued = 2.0 * rows * (double)c->row_bytes + t->scales + reads * source;
-    t->line = 2.0 * (rows * (double)c->row_bytes + LINE * (of_scales + of_source));
+    t->line = 2.0 * LINE * (of_side + of_source);
     return code;
 }
 

@@ -107,7 +107,7 @@ int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, f
     task->tier = kvb_tier_of(isa);
     task->task.work = work;
     double rows = 2.0 * (double)(cache->batch * tokens * cache->kv_heads);
-    double kv = rows * (double)(cache->head_dim * kvb_formats[cache->dtype].element_bytes);
+    double kv = rows * (double)kvb_payload(cache->dtype, cache->head_dim);
     double scales = kvb_formats[cache->dtype].scaled ? rows * kvb_scale_bytes[cache->scale] : 0.0;
     double out_bytes = rows * (double)(cache->head_dim * 4);
     task->task.traffic = (kvb_traffic){.kv = kv, .scales = scales, .compulsory = kv + scales + out_bytes,

@@ -68,17 +68,34 @@ static void weigh(const kvb_tile *tile, const kvb_group *group, float *scores, b
     }
 }
 
-/* Whole lines of the rows, in address order inside a row. */
+/* What a packed row has behind its last whole line: 8 bytes at a time, the last of them once more where less are left. */
+INLINE void twin_rest(const uint8_t *row, int64_t from, int64_t bytes)
+{
+    for (; from < bytes; from += 8) {
+        uint64_t word;
+        memcpy(&word, row + at_most(from, bytes - 8), sizeof word);
+        __asm__ volatile("" : : "r"(word));
+    }
+}
+
+/* The bytes of the rows and no others, in address order. */
 INLINE void twin_rows(const uint8_t *const *rows, const uint8_t *const *from, int count, int64_t bytes, const bool hint)
 {
-    ahead cursor = ahead_from(from, bytes);
-    for (int t = 0; t < count; t++)
-        for (const uint8_t *line = rows[t], *end = line + bytes; line < end; line += LINE) {
+    ahead cursor = ahead_from(from, (bytes + LINE - 1) / LINE, LINE);
+    for (int t = 0; t < count; t++) {
+        const uint8_t *line = rows[t], *end = line + bytes / LINE * LINE;
+        for (; line < end; line += LINE) {
             if (hint)
                 ahead_line(&cursor);
             UNROLL for (int i = 0; i < LINE; i += 4 * VL)
                 v_pin(v_load_f32(line + i));
         }
+        if (bytes % LINE) {
+            if (hint)
+                ahead_line(&cursor);
+            twin_rest(rows[t], bytes / LINE * LINE, bytes);
+        }
+    }
 }
 
 static void twin(const kvb_tile *tile, int64_t bytes)

@@ -1,4 +1,5 @@
 /* One tier. Compiled once per instruction set, with that set's flags and KVB_VEC naming its vector header. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,9 +11,16 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
+#define GATHER_LINE(to, from) v_stream(to, from)
+#include "../gather.h"
+
+#include "loads.tmpl.c"
 #include "ahead.tmpl.c"
 #include "softmax.tmpl.c"
 #include "probe.tmpl.c"
+#include "scales.tmpl.c"
+
+#define BLOCK 1
 
 #define DTYPE f32
 #define ELEMENT 4
@@ -46,8 +54,8 @@
 
 #include "round16.tmpl.c"
 
-#define ROWS_OF(dtype, name, bytes, scaled) [DTYPE_##name] = ROWS(dtype),
-#define TILE_OF(dtype, name, bytes, scaled) [DTYPE_##name] = bytes == 1 ? TILE_BYTE : TILE_FLOAT,
+#define ROWS_OF(dtype, name, ...) [DTYPE_##name] = ROWS(dtype),
+#define TILE_OF(dtype, name, elements, bytes, scaled) [DTYPE_##name] = bytes < 2 * elements ? TILE_BYTE : TILE_FLOAT,
 
 const kvb_tier TIER = {
     .rows = {KVB_DTYPES(ROWS_OF)},

@@ -1,7 +1,7 @@
 /* The table of the scalar tier. Group classes differ in nothing here: a loop over heads serves all of them. */
 #include "scalar.h"
 
-#define FUNCTIONS(dtype, name, bytes, scaled) FUNCTIONS_OF(dtype, DTYPE_##name)
+#define FUNCTIONS(dtype, name, ...) FUNCTIONS_OF(dtype, DTYPE_##name)
 #define FUNCTIONS_OF(dtype, index)                                                                                    \
     static void qk_##dtype(const kvb_tile *tile, const kvb_group *group, float *scores)                               \
     {                                                                                                                 \
@@ -21,14 +21,14 @@
         kvb_scalar_decode(index, row, scale, dim, to);                                                                \
     }
 
-#define ROWS(dtype, name, bytes, scaled)                                                                              \
+#define ROWS(dtype, name, ...)                                                                                       \
     [DTYPE_##name] = {                                                                                                \
         .qk = {qk_##dtype, qk_##dtype, qk_##dtype, qk_##dtype},                                                       \
         .pv = {pv_##dtype, pv_##dtype, pv_##dtype, pv_##dtype},                                                       \
         .perhead = perhead_##dtype, .encode = encode_##dtype, .decode = decode_##dtype,                               \
     },
 
-#define TILE_OF(dtype, name, bytes, scaled) [DTYPE_##name] = bytes == 1 ? 64 : 32,
+#define TILE_OF(dtype, name, elements, bytes, scaled) [DTYPE_##name] = bytes < 2 * elements ? 64 : 32,
 
 KVB_DTYPES(FUNCTIONS)
 
