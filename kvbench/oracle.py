@@ -53,12 +53,20 @@ def rounded(rows: np.ndarray, dtype: str) -> np.ndarray:
 
 
 # Of a row's largest element, by bytes per element and whether rows have scales: the coarsest rounding of such formats.
-_STEPS = {(4, False): 0.0, (2, False): 2.0**-8, (1, True): 1 / 250, (1, False): 2.0**-3}
+# A block of 4 bits has one code less for elements of the other sign than its largest, and its scale is rounded, too.
+_STEPS = {
+    (4, False): 0.0,
+    (2, False): 2.0**-8,
+    (1, True): 1 / 250,
+    (1, False): 2.0**-3,
+    (34 / 32, False): 1 / 220,
+    (18 / 32, False): 1 / 7.9,
+}
 
 
-def rounding(rows: float, scales: float, elements: int) -> float:
-    """By what share of its row's largest element a stored one may be off, where so many take so many bytes."""
-    return _STEPS[round(rows / elements), scales > 0]
+def rounding(element: float, scaled: bool) -> float:
+    """By what share of its row's largest element a stored one may be off, where one takes so many bytes."""
+    return _STEPS[element, scaled]
 
 
 def tolerance(v: float, tokens: int) -> float:

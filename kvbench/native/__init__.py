@@ -6,6 +6,7 @@ from kvbench.native.library import Library, default_library, library_of, library
 from kvbench.native.ops import AHEAD, decode_task, probe_task, store_task
 from kvbench.native.plugin import is_plugin
 from kvbench.native.pool import Pool
+from kvbench.native.rows import block_of
 from kvbench.native.task import Task
 from kvbench.native.team import Team
 
@@ -18,6 +19,7 @@ __all__ = [
     "Pool",
     "Task",
     "Team",
+    "block_of",
     "decode_task",
     "default_library",
     "is_plugin",

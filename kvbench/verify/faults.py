@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kvbench.model import Kernel
-from kvbench.native import Cache, Library
+from kvbench.native import Cache, Library, block_of
 from kvbench.verify.situation import Prepared, Situation
 
 _HERE = Situation("faults", 2, 3, 64, 260, (250, 200), (("block_tokens", 20),))
@@ -29,6 +29,7 @@ class Victim:
         self.prepared, self.other, self.kernel = prepared, other, kernel
         self.cache, self.q = prepared.copy(), prepared.q.copy()
         self.last = int(self.cache.lengths[0]) - 1  # newest token of sequence 0
+        self.block = block_of(self.cache.dtype, self.cache.library)  # elements and bytes
 
     def decode(self, cache: Cache | None = None, q: np.ndarray | None = None) -> np.ndarray:
         return (cache or self.cache).decode(self.q if q is None else q, self.kernel.variant, self.kernel.isa)
@@ -42,6 +43,17 @@ class Victim:
             width = min(c.scale_token_stride, c.scale_head_stride)  # scales lie side by side one way or the other
             places += [(c.k_scale + scale, width), (c.v_scale + scale, width)]
         return [np.frombuffer(buffer(*place), dtype=np.uint8) for place in places]
+
+    def altered(self, row: np.ndarray, byte: int, mask: int, token: int, head: int) -> dict[int, float]:
+        """By how much which elements of a key of sequence 0 change when these bits of its row do."""
+        library = self.cache.library.isas()[0]
+        before = self.cache.rows(token, 1, library)[0][0, 0, head]
+        row[byte] ^= mask
+        after = self.cache.rows(token, 1, library)[0][0, 0, head]
+        row[byte] ^= mask
+        with np.errstate(invalid="ignore"):
+            change = np.abs(after - before)
+        return {int(element): float(change[element]) for element in np.flatnonzero(after != before)}
 
     def copy_token(self, start: int, end: int, seq: int = 0) -> None:
         for head in range(self.cache.struct.kv_heads):
@@ -59,12 +71,19 @@ class Victim:
 
 
 def flipped_bit(victim: Victim) -> np.ndarray:
-    """The sign bit of one element of one key."""
-    dim, token = victim.prepared.situation.head_dim, victim.last // 2
+    """The highest bit of one element of one key: its sign, or what a code counts most by."""
+    token = victim.last // 2
     element = int(np.argmax(np.abs(victim.q[0, 0] * victim.prepared.k[0, token, 0])))
-    key = victim.rows(token, 0)[0]
-    width = victim.cache.struct.row_bytes // dim
-    key[element * width + width - 1] ^= 0x80
+    key, (elements, size) = victim.rows(token, 0)[0], victim.block
+    byte, mask = element * size + size - 1, 0x80
+    if elements > 1:  # wherever in its block the bit is that changes the element most, and no other
+        first = element // elements * size
+        places = [(byte, mask) for byte in range(first, first + size) for mask in (0x80, 0x08)]
+        changes = {place: victim.altered(key, *place, token, 0) for place in places}
+        byte, mask = max(
+            (place for place in places if [*changes[place]] == [element]), key=lambda at: changes[at][element]
+        )
+    key[byte] ^= mask
     return victim.decode()
 
 
@@ -104,11 +123,16 @@ def wrong_scale(victim: Victim) -> np.ndarray:
 
 
 def wrong_row_scale(victim: Victim) -> np.ndarray | None:
-    """The scales of two keys, exchanged; nothing to do where rows have none."""
+    """The scales of two keys, exchanged, or of their blocks; nothing to do where rows have none."""
     one, two = victim.rows(victim.last, 0), victim.rows(victim.last - 1, 0)
-    if len(one) < 4:
+    elements, size = victim.block
+    if elements > 1:  # the bytes of a block that all its elements hang on
+        found = [byte for byte in range(size) if len(victim.altered(one[0], byte, 4, victim.last, 0)) > elements // 2]
+        victim.swap(*([row[0].reshape(-1, size)[:, found[0] : found[-1] + 1]] for row in (one, two)))
+    elif len(one) == 4:
+        victim.swap(one[2:3], two[2:3])
+    else:
         return None
-    victim.swap(one[2:3], two[2:3])
     return victim.decode()
 
 

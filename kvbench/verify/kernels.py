@@ -8,7 +8,7 @@ import numpy as np
 
 from kvbench.errors import KvbenchError
 from kvbench.model import Kernel
-from kvbench.native import Library, decode_task, store_task
+from kvbench.native import Library, block_of, decode_task, store_task
 from kvbench.oracle import rounding
 from kvbench.verify.complaint import Wrong, require
 from kvbench.verify.moves import Moves
@@ -124,7 +124,8 @@ class Bench(Moves):
                 stored.append(cache.arena.view().copy())
                 decoded = cache.numpy(isa=self.plainest)
         require(np.array_equal(*stored), f"its bytes differ from those of {self.plainest}")
-        step = rounding(moved.kv, moved.scales, 2 * source[0].size)
+        elements, size = block_of(one.cache.dtype, self.library)
+        step = rounding(size / elements, moved.scales > 0)
         return max(_share(got, want, step) for got, want in zip(decoded, source, strict=True))
 
     def check_unpack(self, kernel: Kernel) -> float:
