@@ -150,7 +150,8 @@ enum { KVB_PLUGIN = 1 }; /* version: another one when kvb_kernel, kvb_cache or k
 
 /* What `run` is called for: tokens first .. first + count of one sequence, for the query heads of some KV heads. Our
  * threads call it for different units at once, in no order; it keeps nothing between calls and may use the stack.
- * Rows lie as kvb_cache says, each at a multiple of 64 bytes; a row of i8 is multiplied by its scale. What lies behind
+ * Rows lie as kvb_cache says, each at a multiple of 64 bytes unless they are packed; a row of i8 is multiplied by its
+ * scale. What lies behind
  * a sequence's last token, or a row's last element, is not to be trusted. Writes nothing but max, sum and acc. */
 struct kvb_work {
     const kvb_cache *cache; /* of the kernel's layout and dtype; cache->scale is 0 for f32, 1 for f16 */

@@ -10,6 +10,8 @@
     X(bf16, BF16, 1, 2, false)   \
     X(i8, I8, 1, 1, true)        \
     X(e4m3, E4M3, 1, 1, false)   \
-    X(e5m2, E5M2, 1, 1, false)
+    X(e5m2, E5M2, 1, 1, false)   \
+    X(q8_0, Q8_0, 32, 34, false) \
+    X(q4_0, Q4_0, 32, 18, false)
 
 #endif

@@ -15,6 +15,9 @@ EXP_ERROR = 4 * UNIT  # relative, of the kernels' exp2
 STORED = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8,
           "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}  # fmt: skip
 SCALED = ("i8",)
+PACKED = {"q8_0": 34, "q4_0": 18}  # bytes of a block
+BLOCK = 32  # elements of one
+DTYPES = (*STORED, *PACKED)
 MOST = {"e4m3": 448.0, "e5m2": 57344.0}  # what lies beyond is stored as this; the others have an Inf for it
 
 
@@ -45,12 +48,14 @@ class Shape:
 
     @property
     def payload(self) -> int:
-        """Bytes of a row that carry elements."""
+        """Bytes of a row that carry elements; of a packed one, whole blocks."""
+        if self.dtype in PACKED:
+            return -(-self.head_dim // BLOCK) * PACKED[self.dtype]
         return self.head_dim * np.dtype(STORED[self.dtype]).itemsize
 
     @property
     def row(self) -> int:
-        return round_up(self.payload, LINE)
+        return self.payload if self.dtype in PACKED else round_up(self.payload, LINE)
 
     @property
     def scale_bytes(self) -> int:
@@ -63,9 +68,9 @@ class Shape:
     def plane(self) -> int:
         """Bytes of the K plane, and of the V plane."""
         if self.layout == "head":
-            return self.batch * self.kv_heads * (self.capacity * self.row + self.pad)
+            return round_up(self.batch * self.kv_heads * (self.capacity * self.row + self.pad), LINE)
         tokens = self.blocks * self.block_tokens if self.layout == "paged" else self.batch * self.capacity
-        return tokens * self.kv_heads * self.row
+        return round_up(tokens * self.kv_heads * self.row, LINE)
 
     def scale_plane(self) -> int:
         """Bytes of the plane of K scales, and of V scales."""
@@ -117,6 +122,10 @@ def take(plane: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:
 def decode_rows(shape: Shape, plane: np.ndarray, scales: np.ndarray | None, rows, scale_rows) -> np.ndarray:
     """The stored rows as float64, [..., D]."""
     raw = np.ascontiguousarray(take(plane, rows, shape.payload))
+    if shape.dtype in PACKED:
+        return from_blocks(
+            shape.dtype, raw.reshape(*rows.shape, shape.payload // PACKED[shape.dtype], PACKED[shape.dtype])
+        )[..., : shape.head_dim]
     with np.errstate(invalid="ignore"):  # signalling NaN; a code times NaN
         values = raw.view(STORED[shape.dtype]).astype(np.float64)
         if shape.scaled:
@@ -151,9 +160,56 @@ def rounded(dtype: str, values: np.ndarray) -> np.ndarray:
         return np.clip(values, -most, most).astype(STORED[dtype])
 
 
+# Packed rows, restated from the definition of ggml's blocks: 32 elements behind a float16 `d`. What ggml leaves open is
+# ours: a NaN counts as 0, a `d` beyond float16 is its largest, 1 / d counts as 0 where it is infinite.
+
+
+def to_blocks(dtype: str, values: np.ndarray) -> np.ndarray:
+    """float32 [..., D] as uint8 [..., blocks, bytes]; zeros fill the last block."""
+    x = np.asarray(values, dtype=np.float32)
+    x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % BLOCK)]).reshape(*x.shape[:-1], -1, BLOCK)
+    x = np.where(np.isnan(x), np.float32(0), x)
+    size = np.abs(x)
+    with np.errstate(all="ignore"):
+        if dtype == "q8_0":
+            d, inverse = block_scale(size.max(axis=-1, keepdims=True) / np.float32(127))
+            y = np.clip(x * inverse, -127, 127).astype(np.float64)
+            codes = (np.sign(y) * np.floor(np.abs(y) + 0.5)).astype(np.int8)  # half way: away from zero
+        else:
+            first = np.take_along_axis(x, size.argmax(axis=-1, keepdims=True), axis=-1)  # of equals, too
+            first = np.where(first == 0, np.float32(0), first)
+            d, inverse = block_scale(first / np.float32(-8))
+            y = np.clip(x * inverse, -8, 8) + np.float32(8.5)
+            nibbles = np.minimum(y.astype(np.uint8), 15)  # cut
+            codes = nibbles[..., : BLOCK // 2] | nibbles[..., BLOCK // 2 :] << 4
+    return np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in (d, codes)], axis=-1)
+
+
+def block_scale(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As stored, and what elements are multiplied by: that comes of float32."""
+    d = np.where(np.isinf(d.astype(np.float16)), np.copysign(np.float32(65504), d), d)
+    inverse = np.float32(1) / d
+    return d.astype(np.float16), np.where(np.isfinite(inverse), inverse, np.float32(0))
+
+
+def from_blocks(dtype: str, raw: np.ndarray) -> np.ndarray:
+    """uint8 [..., blocks, bytes] as float64 [..., D]."""
+    d = np.ascontiguousarray(raw[..., :2]).view(np.float16).astype(np.float64)
+    codes = raw[..., 2:]
+    if dtype == "q8_0":
+        codes = codes.view(np.int8)
+    else:
+        codes = np.concatenate((codes & 15, codes >> 4), axis=-1).astype(np.int8) - np.int8(8)
+    with np.errstate(invalid="ignore"):  # a code times NaN
+        values = codes * d
+    return values.reshape(*raw.shape[:-2], raw.shape[-2] * BLOCK)
+
+
 def encode_rows(shape: Shape, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """float32 [..., D] as whole rows of bytes (padding zero) [..., row], and their scales' bytes or None."""
     scale = None
+    if shape.dtype in PACKED:
+        return to_blocks(shape.dtype, values).reshape(*values.shape[:-1], -1), None
     if shape.scaled:
         codes, scale = quantise(values, shape.scale)
         scale = np.ascontiguousarray(scale)[..., None].view(np.uint8)

@@ -8,7 +8,8 @@ from kvbench.errors import BadArgument, KvbenchError, Unsupported
 from kvbench.native import default_library
 
 WORDS = default_library().words
-ROUNDING = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8, "i8": 0.5 / 127, "e4m3": 2.0**-4, "e5m2": 2.0**-3}
+ROUNDING = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8, "i8": 0.5 / 127, "e4m3": 2.0**-4, "e5m2": 2.0**-3,
+            "q8_0": 1 / 220, "q4_0": 1 / 7.9}  # fmt: skip
 # of the largest value of a row
 
 
@@ -260,7 +261,11 @@ def test_wrong_bulks(cache):
     assert cache.length == 5
 
 
-@pytest.mark.parametrize("value", ["abc", None, [["x"]], np.ones((2, 2, 16), dtype=complex), object()], ids=["text", "none", "texts", "complex", "object"])
+@pytest.mark.parametrize(
+    "value",
+    ["abc", None, [["x"]], np.ones((2, 2, 16), dtype=complex), object()],
+    ids=["text", "none", "texts", "complex", "object"],
+)
 def test_things_that_are_no_numbers(cache, value):
     for call in (lambda: cache.append(value, value), lambda: cache.decode(value)):
         with pytest.raises(BadArgument):

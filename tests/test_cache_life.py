@@ -12,7 +12,7 @@ import pytest
 import kvbench
 from kvbench.errors import BadArgument, KvbenchError, OutOfMemory
 from kvbench.native import Arena, Team, default_library, store_task
-from tests.oracle import STORED, attend, practical, quantise
+from tests.oracle import PACKED, STORED, attend, from_blocks, practical, quantise, to_blocks
 
 WORDS = default_library().words
 TRIALS, LIVES = 500, 10  # caches, and how often each of them is reset and lives again: 5000 sequences of operations
@@ -27,6 +27,8 @@ def kept(values, dtype):
     if dtype == "i8":
         codes, scale = quantise(values, "f32")
         return codes * scale[..., None]
+    if dtype in PACKED:
+        return from_blocks(dtype, to_blocks(dtype, values))[..., : values.shape[-1]].astype(np.float32)
     return values.astype(STORED[dtype]).astype(np.float32)
 
 

@@ -12,6 +12,7 @@ from tests.oracle import Shape
 
 LINE, FLOAT, ENTRY = 64, 4, 4
 ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "e4m3": 1, "e5m2": 1}
+PACKED = {"q8_0": 34, "q4_0": 18}  # bytes of 32 elements, a row without a gap behind another
 SCALE = {"f32": 4, "f16": 2}
 
 
@@ -53,10 +54,14 @@ class Layout:
 
     def __init__(self, shape: Shape, table: np.ndarray | None) -> None:
         self.shape, self.table = shape, table
-        self.element = ELEMENT[shape.dtype]
-        self.lines = 0  # of a row
-        while self.lines * LINE < shape.head_dim * self.element:
-            self.lines += 1
+        self.packed = shape.dtype in PACKED
+        self.element = 1 if self.packed else ELEMENT[shape.dtype]
+        self.wide = shape.head_dim  # what is asked for of a row: elements, or the bytes of a packed one
+        self.bytes = 0  # from a row to the next
+        if self.packed:
+            self.bytes = self.wide = len(range(0, shape.head_dim, 32)) * PACKED[shape.dtype]
+        while self.bytes < shape.head_dim * self.element and not self.packed:
+            self.bytes += LINE
         self.scale = SCALE[shape.scale] if shape.dtype == "i8" else 0
 
     def slot(self, token: int) -> int:
@@ -83,11 +88,11 @@ class Layout:
 
     def row(self, place: tuple[int, int]) -> int:
         rows, planes = place
-        return rows * self.lines * LINE + planes * self.shape.pad
+        return rows * self.bytes + planes * self.shape.pad
 
     def touch(self, trace: Trace, place: tuple[int, int], times: int, scales: int, padded: bool = False) -> None:
         """A row of K and one of V, and their scales. `padded`: to the end of the last line."""
-        wide = self.lines * LINE // self.element if padded else self.shape.head_dim
+        wide = self.bytes // self.element if padded else self.wide
         for plane in ("k", "v"):
             trace.touch(plane, self.row(place), wide, self.element, times)
             if self.scale:
@@ -121,7 +126,7 @@ def decode(
 def store(shape: Shape, table: np.ndarray | None, lengths, tokens: int, head_major: bool) -> Trace:
     """Tokens from each sequence's length on. A ring keeps the last ones; what the table leaves out is never read."""
     trace, layout = Trace(), Layout(shape, table)
-    reads = 2 if layout.scale else 1  # once for the scale, once for the codes
+    reads = 2 if layout.scale or layout.packed else 1  # once for the scale, once for the codes
     for seq, length in enumerate(lengths):
         for token in range(tokens):
             if shape.ring and token < tokens - shape.capacity:
@@ -140,7 +145,7 @@ def store(shape: Shape, table: np.ndarray | None, lengths, tokens: int, head_maj
 
 
 def payload(trace: Trace, shape: Shape) -> int:
-    """Of stored rows, the bytes that carry elements: rows are padded to whole lines."""
-    lines = Layout(shape, None).lines
-    rows = trace.bytes_in("k", "v") // (lines * LINE)
-    return rows * shape.head_dim * ELEMENT[shape.dtype]
+    """Of stored rows, the bytes that carry elements: most rows are padded to whole lines."""
+    layout = Layout(shape, None)
+    rows = trace.bytes_in("k", "v") // layout.bytes
+    return rows * layout.wide * layout.element

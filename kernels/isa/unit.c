@@ -52,6 +52,23 @@
 #define SCALED 0
 #include "rows.tmpl.c"
 
+#undef BLOCK
+#define BLOCK 32
+#include "blocks.tmpl.c"
+
+#define DTYPE q8_0
+#define ELEMENT 34
+#define SCALED 0
+#include "rows.tmpl.c"
+
+#define DTYPE q4_0
+#define ELEMENT 18
+#define SCALED 0
+#include "rows.tmpl.c"
+
+#undef BLOCK
+#define BLOCK 1
+
 #include "round16.tmpl.c"
 
 #define ROWS_OF(dtype, name, ...) [DTYPE_##name] = ROWS(dtype),

@@ -81,6 +81,12 @@ static inline vf v_sums(const vf *a)
 
 /* round(a), and a * 2^n for an integral n of at least -126 */
 static inline vf v_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+/* Half way: away from zero. */
+static inline vf v_away(vf a)
+{
+    vf most = _mm256_or_ps(_mm256_and_ps(a, v_set1(-0.0f)), v_set1(0x1.fffffep-2f)); /* of what is below 1 / 2 */
+    return _mm256_round_ps(v_add(a, most), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
 static inline vf v_scale2(vf a, vf n)
 {
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)));
@@ -115,6 +121,20 @@ static inline vf v_load_e4m3(const uint8_t *p)
 static inline vf v_load_e5m2(const uint8_t *p)
 {
     return _mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+/* The f16 at p, in all lanes. */
+static inline vf v_half(const uint8_t *p)
+{
+    int16_t half;
+    memcpy(&half, p, sizeof half);
+    return _mm256_cvtph_ps(_mm_set1_epi16(half));
+}
+/* Lower or upper halves of VL bytes, less 8. */
+static inline vf v_load_nibbles(const uint8_t *p, bool upper)
+{
+    __m256i codes = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    codes = upper ? _mm256_srli_epi32(codes, 4) : _mm256_and_si256(codes, _mm256_set1_epi32(15));
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(codes, _mm256_set1_epi32(8)));
 }
 static inline void v_store_f32(uint8_t *p, vf a) { _mm256_storeu_ps((float *)(void *)p, a); }
 static inline void v_store_f16(uint8_t *p, vf a)

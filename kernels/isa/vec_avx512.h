@@ -82,6 +82,13 @@ static inline vf v_sums(const vf *a)
 
 /* round(a), and a * 2^n for an integral n of at least -126 */
 static inline vf v_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+/* Half way: away from zero. */
+static inline vf v_away(vf a)
+{
+    __m512i sign = _mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32(INT32_MIN));
+    __m512i most = _mm512_or_si512(sign, _mm512_castps_si512(v_set1(0x1.fffffep-2f))); /* of what is below 1 / 2 */
+    return _mm512_roundscale_ps(v_add(a, _mm512_castsi512_ps(most)), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
 static inline vf v_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 /* a where x is at least low, or NaN; else 0 */
 static inline vf v_unless_below(vf a, vf x, vf low)
@@ -117,6 +124,20 @@ static inline vf v_load_e5m2(const uint8_t *p)
 {
     __m256i codes = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm512_cvtph_ps(_mm256_slli_epi16(codes, 8));
+}
+/* The f16 at p, in all lanes. */
+static inline vf v_half(const uint8_t *p)
+{
+    int16_t half;
+    memcpy(&half, p, sizeof half);
+    return _mm512_cvtph_ps(_mm256_set1_epi16(half));
+}
+/* Lower or upper halves of VL bytes, less 8. */
+static inline vf v_load_nibbles(const uint8_t *p, bool upper)
+{
+    __m128i codes = _mm_loadu_si128((const __m128i *)(const void *)p);
+    codes = _mm_and_si128(upper ? _mm_srli_epi16(codes, 4) : codes, _mm_set1_epi8(15));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_sub_epi8(codes, _mm_set1_epi8(8))));
 }
 static inline void v_store_f32(uint8_t *p, vf a) { _mm512_storeu_ps(p, a); }
 static inline void v_store_f16(uint8_t *p, vf a)

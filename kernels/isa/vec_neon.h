@@ -65,6 +65,8 @@ static inline vf v_sums(const vf *a) { return vpaddq_f32(vpaddq_f32(a[0], a[1]),
 
 /* round(a), and a * 2^n for an integral n of at least -126 */
 static inline vf v_round(vf a) { return vrndnq_f32(a); }
+/* Half way: away from zero. */
+static inline vf v_away(vf a) { return vrndaq_f32(a); }
 static inline vf v_scale2(vf a, vf n)
 {
     return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(a), vshlq_n_s32(vcvtnq_s32_f32(n), 23)));
@@ -107,6 +109,21 @@ static inline vf v_load_e4m3(const uint8_t *p)
 static inline vf v_load_e5m2(const uint8_t *p)
 {
     return vcvt_f32_f16(vreinterpret_f16_u8(vzip1_u8(vdup_n_u8(0), vreinterpret_u8_u32(v_load_four(p)))));
+}
+/* The f16 at p, in all lanes. */
+static inline vf v_half(const uint8_t *p)
+{
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(half)));
+}
+/* Lower or upper halves of VL bytes, less 8. */
+static inline vf v_load_nibbles(const uint8_t *p, bool upper)
+{
+    uint8x8_t codes = vreinterpret_u8_u32(v_load_four(p));
+    codes = upper ? vshr_n_u8(codes, 4) : vand_u8(codes, vdup_n_u8(15));
+    int8x8_t less = vsub_s8(vreinterpret_s8_u8(codes), vdup_n_s8(8));
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(less))));
 }
 static inline void v_store_f32(uint8_t *p, vf a) { vst1q_f32((float *)(void *)p, a); }
 static inline void v_store_f16(uint8_t *p, vf a) { vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32(a))); }

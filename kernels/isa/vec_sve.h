@@ -65,6 +65,8 @@ static inline vf v_sums(const vf *a) { return v_add_pairs(v_sums8(a), v_sums8(a 
 
 /* round(a), and a * 2^n for an integral n of at least -126 */
 static inline vf v_round(vf a) { return svrintn_f32_x(v_all(), a); }
+/* Half way: away from zero. */
+static inline vf v_away(vf a) { return svrinta_f32_x(v_all(), a); }
 static inline vf v_scale2(vf a, vf n) { return svscale_f32_x(v_all(), a, svcvt_s32_f32_x(v_all(), n)); }
 /* a where x is at least low, or NaN; else 0 */
 static inline vf v_unless_below(vf a, vf x, vf low) { return svdup_n_f32_m(a, svcmplt_f32(v_all(), x, low), 0.0f); }
@@ -99,6 +101,20 @@ static inline vf v_load_e5m2(const uint8_t *p)
 {
     vu half = svlsl_n_u32_x(v_all(), svld1ub_u32(v_all(), p), 8);
     return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(half));
+}
+/* The f16 at p, in all lanes. */
+static inline vf v_half(const uint8_t *p)
+{
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(svdup_n_u32(half)));
+}
+/* Lower or upper halves of VL bytes, less 8. */
+static inline vf v_load_nibbles(const uint8_t *p, bool upper)
+{
+    vu codes = svld1ub_u32(v_all(), p);
+    codes = upper ? (vu)svlsr_n_u32_x(v_all(), codes, 4) : (vu)svand_n_u32_x(v_all(), codes, 15);
+    return svcvt_f32_s32_x(v_all(), svsub_n_s32_x(v_all(), svreinterpret_s32_u32(codes), 8));
 }
 static inline void v_store_f32(uint8_t *p, vf a) { svst1_f32(v_all(), (float *)(void *)p, a); }
 /* The lower half of each lane. */

@@ -16,6 +16,11 @@ float kvb_scalar_from_bf16(uint16_t bits);
 void kvb_scalar_encode(int32_t dtype, const kvb_encode *rows);
 void kvb_scalar_decode(int32_t dtype, const uint8_t *row, float scale, int64_t dim, float *to);
 
+/* ---- blocks.c: packed rows -------------------------------------------------------------------------------------- */
+
+void kvb_scalar_encode_packed(int32_t dtype, const kvb_encode *rows);
+void kvb_scalar_decode_packed(int32_t dtype, const uint8_t *row, int64_t dim, float *to);
+
 /* ---- attend.c -------------------------------------------------------------------------------------------------- */
 
 float kvb_scalar_exp2(float x);

@@ -79,7 +79,7 @@ def test_ring_refuses_more_than_it_keeps(bench):
         trial.failures(bench, case, ["scalar"])
 
 
-@pytest.mark.parametrize("dtype", oracle.STORED)
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("group", [1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 64])
 def test_every_group_size(bench, isa, dtype, group):
     shape = shape_of(dtype=dtype, head_dim=128)
@@ -87,7 +87,7 @@ def test_every_group_size(bench, isa, dtype, group):
 
 
 @pytest.mark.parametrize("dim", [1, 3, 15, 16, 17, 48, 63, 64, 65, 127, 255, 256, 320, 1024])
-@pytest.mark.parametrize("dtype", oracle.STORED)
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_every_kind_of_dim(bench, isa, dtype, dim):
     passes(bench, case_of(bench, shape_of(dtype=dtype, head_dim=dim), [100]), isa)
 
@@ -100,7 +100,7 @@ def test_tile_edges(bench, isa, dtype, tokens):
 
 @pytest.mark.full
 @pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
-@pytest.mark.parametrize("dtype", oracle.STORED)
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_128k_tokens(bench, isa, dtype, variant):
     shape = shape_of(dtype=dtype, kv_heads=1, head_dim=64, capacity=131072)
     passes(bench, case_of(bench, shape, [131072], variant=variant, q_heads=2), isa)

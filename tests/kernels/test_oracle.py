@@ -51,7 +51,7 @@ def test_rows_never_overlap(layout, inner, dtype):
 
 
 @pytest.mark.parametrize(("layout", "inner"), LAYOUTS)
-@pytest.mark.parametrize("dtype", oracle.STORED)
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("scale", ["f32", "f16"])
 def test_library_plans_the_same_sizes(raw, layout, inner, dtype, scale):
     for dim, pad in itertools.product((1, 20, 129), (0, 320)):
@@ -91,6 +91,34 @@ def test_quantise_by_hand():
     assert scale == 0 and codes.tolist() == [0, 0, 0]
     codes, scale = oracle.quantise(np.array([np.inf, -np.inf, 1.0]), "f16")
     assert scale == 65504 and codes.tolist() == [127, -127, 0]
+
+
+def block_by_block(dtype, x):
+    """ggml's rule for one block, one element after another."""
+    largest, at = np.float32(0), np.float32(0)
+    for value in x:
+        if abs(value) > largest:
+            largest, at = abs(value), value
+    d = largest / np.float32(127) if dtype == "q8_0" else at / np.float32(-8)
+    inverse = np.float32(1) / d if d else np.float32(0)
+    codes = []
+    for value in x * inverse:
+        near = math.floor(abs(float(value)) + 0.5)
+        codes.append((near if value > 0 else -near) % 256 if dtype == "q8_0" else min(15, int(value + np.float32(8.5))))
+    if dtype == "q4_0":
+        codes = [codes[i] | codes[i + 16] << 4 for i in range(16)]
+    return np.float16(d).tobytes() + bytes(codes)
+
+
+@pytest.mark.parametrize("dtype", oracle.PACKED)
+def test_blocks_by_hand(dtype):
+    rng = np.random.default_rng(6)
+    rows = (rng.standard_normal((60, 32)) * 10.0 ** rng.integers(-6, 5, (60, 1))).astype(np.float32)
+    rows[:20] = rng.integers(-16, 17, (20, 32)) / 2
+    rows[20] = 0
+    rows[21] = np.where(np.arange(32) % 2, 5, -5)
+    assert oracle.to_blocks(dtype, rows).reshape(60, -1).tobytes() == b"".join(block_by_block(dtype, x) for x in rows)
+    assert oracle.to_blocks(dtype, rows[20]).tobytes() == (bytes(34) if dtype == "q8_0" else b"\x00\x80" + b"\x88" * 16)
 
 
 def test_a_wrong_answer_is_outside_the_bound():

@@ -28,7 +28,7 @@ def traffic(raw, maker, args):
 
 
 @pytest.mark.parametrize("layout", ["head", "position", "paged"])
-@pytest.mark.parametrize("dtype", oracle.STORED)
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("window", [0, 100])
 @pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
 def test_decode(raw, layout, dtype, window, variant):
@@ -80,7 +80,7 @@ def test_twin_reads_what_decode_reads(raw):
     assert twin.compulsory == decode.compulsory - 2 * q.nbytes
 
 
-@pytest.mark.parametrize("dtype", oracle.STORED)
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_stores_count_payload_and_source(raw, dtype):
     shape, tokens = shape_of("head", dtype), 50
     k = np.zeros((3, tokens, 2, 72), np.float32)

@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.native import Arena, Cache, default_library
 from kvbench.sizing.known import here
-from tests.sizing.calculator import ELEMENT, Case, rounded
+from tests.sizing.calculator import ELEMENT, PACKED, Case, rounded
 from tests.sizing.made import sized
 
 COUNT = 1000
@@ -29,7 +29,7 @@ def drawn(seed):
         head_dim=draw.choice((1, 16, 64, 80, 128, 256, draw.randint(1, 256))),
         context=context,
         batch=draw.choice((1, 1, 2, 5, 64)),
-        dtype=draw.choice(list(ELEMENT)),
+        dtype=draw.choice((*ELEMENT, *PACKED)),
         scale=draw.choice(("f32", "f16")),
         layout=draw.choice(("head", "position", "paged")),
         inner=draw.choice(("head", "token")),
@@ -91,7 +91,7 @@ def test_each_part_is_what_its_name_says(found):
         slots = [2 * case.batch * case.kv_heads * room for room in case.room()]
         if case.layout != "paged":
             assert size.allocated.block_rounding == 0
-            assert size.allocated.row_padding == sum(slots) * (rounded(row, 64) - row)
+            assert size.allocated.row_padding == sum(slots) * (case.padded - row)
         else:
             places = [rounded(room, case.block_tokens) for room in case.room()]
             more = sum(place - room for place, room in zip(places, case.room(), strict=True))

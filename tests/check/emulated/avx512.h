@@ -123,6 +123,8 @@ static inline float scaled(float a, float n)
 static inline zmm lanes_scalef_ps(zmm a, zmm n) EACH(r.f[i] = scaled(a.f[i], n.f[i]))
 static inline zmm lanes_roundscale_ps(zmm a, int how)
 {
+    if (how == (_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
+        EACH(r.f[i] = truncf(a.f[i]))
     if (how != (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
         __builtin_trap();
     EACH(r.f[i] = rintf(a.f[i]))
