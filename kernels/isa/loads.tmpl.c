@@ -7,19 +7,17 @@
 #define OFFSET(at) (BLOCK == 1 ? (at) * ELEMENT : (int)((unsigned)(at) / BLOCK) * ELEMENT)
 
 /* A vector of a row, from element `in` on behind the beginning of a block, `at`. It never reaches into the next block.
- * Of a packed row these are codes, which the block's scale makes values of. */
+ * CODES_AT leaves out the scale that a packed row has at the beginning of a block. */
 #define LOADV CAT(v_load_, DTYPE)
 #define LOAD(row, at, in) CAT(LOAD_, BLOCK)(row, at, in)
 #define LOAD_1(row, at, in) LOADV((row) + OFFSET((at) + (in)))
-#define LOAD_32(row, at, in) LOADV((row) + OFFSET(at) + OFFSET(in), (in) % BLOCK)
+#define LOAD_32(row, at, in) v_mul(CODES_AT(row, at, in), v_half((row) + OFFSET(at) + OFFSET(in)))
+#define CODES_AT(row, at, in) CAT(CODES_AT_, BLOCK)(row, at, in)
+#define CODES_AT_1 LOAD_1
+#define CODES_AT_32(row, at, in) LOADV((row) + OFFSET(at) + OFFSET(in), (in) % BLOCK)
 
-/* Values, from any element on. */
-#define LOAD_ANY(row, at) CAT(LOAD_ANY_, BLOCK)(row, at)
-#define LOAD_ANY_1(row, at) LOADV((row) + OFFSET(at))
-#define LOAD_ANY_32(row, at) v_mul(LOADV((row) + OFFSET(at), (int)((at) % BLOCK)), v_half((row) + OFFSET(at)))
-
-/* The block of an element, where something is kept for each. */
-#define BLOCK_OF(at, in) (BLOCK == 1 ? 0 : (int)((unsigned)(at) / BLOCK) + (in) / BLOCK)
+/* The same from any element on. */
+#define LOAD_ANY(row, at) LOAD(row, (at) - (at) % BLOCK, (int)((at) % BLOCK))
 
 /* A cursor over rows of `dim` elements. */
 #define AHEAD(rows, dim) ahead_from(rows, ((dim) + SPAN - 1) / SPAN, SPAN / BLOCK * ELEMENT)

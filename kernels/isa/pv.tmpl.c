@@ -2,9 +2,9 @@
 
 /* heads x vecs vectors of D from element `in` of the block that begins at `at`. For every SPAN that begins inside the
  * slice, each token prefetches one line. */
-INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const float *p, const int all,
-                                  const float *rescale, float *acc, int64_t acc_stride, int at, const int in,
-                                  const int heads, const int vecs, const bool hint)
+INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const float *p, const float *rescale,
+                                  float *acc, int64_t acc_stride, int at, const int in, const int heads,
+                                  const int vecs, const bool hint)
 {
     vf sum[PV_ACC];
     UNROLL for (int h = 0; h < heads; h++)
@@ -20,10 +20,9 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
         UNROLL for (int i = 0; i < vecs; i++)
             x[i] = LOAD(tile->v[t], at, in + i * VL);
         UNROLL for (int h = 0; h < heads; h++) {
-            UNROLL for (int i = 0; i < vecs; i++) {
-                vf w = v_set1(p[(BLOCK_OF(at, in + i * VL) * all + h) * TILE + t]);
+            vf w = v_set1(p[h * TILE + t]);
+            UNROLL for (int i = 0; i < vecs; i++)
                 v_fma_into(&sum[h * vecs + i], w, x[i]);
-            }
         }
     }
     UNROLL for (int h = 0; h < heads; h++)
@@ -32,8 +31,8 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
 }
 
 /* All of D: slices of 8 vectors at most, which hides the latency of one head's sums, then narrower ones. */
-INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int all,
-                                  int first, const int heads, const bool hint)
+INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int first,
+                                  const int heads, const bool hint)
 {
     ahead cursor = AHEAD(tile->v_ahead, group->dim);
     float *acc = group->acc + first * group->dim_pad;
@@ -45,7 +44,7 @@ INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     for (; PV_ACC / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                               \
         UNROLL for (int in = 0; in < BLOCK; in += vecs * VL) /* a constant, as loads want it */            \
             if (at % BLOCK == in)                                                                          \
-                CAT(pv_slice_, DTYPE)(tile, &cursor, p, all, rescale, acc, group->dim_pad, at - in, in, heads,\
+                CAT(pv_slice_, DTYPE)(tile, &cursor, p, rescale, acc, group->dim_pad, at - in, in, heads,  \
                                       PV_ACC / heads >= vecs ? vecs : 1, hint);
     SLICES(8)
     SLICES(4)
@@ -58,13 +57,8 @@ INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
                                  const bool hint)
 {
     const int pass = heads < PV_HEADS ? heads : PV_HEADS;
-    float weights[BLOCK > 1 ? BLOCKS * HEADS * TILE : TILE]; /* of packed rows */
-    if (BLOCK > 1) {
-        weights_of(weights, p, tile, group->dim, ELEMENT, heads);
-        p = weights;
-    }
     UNROLL for (int h = 0; h < heads; h += pass)
-        CAT(pv_heads_, DTYPE)(tile, group, p, heads, h, pass, hint && h == 0);
+        CAT(pv_heads_, DTYPE)(tile, group, p, h, pass, hint && h == 0);
 }
 
 #define PV(heads)                                                                                             \

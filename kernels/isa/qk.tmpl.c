@@ -2,20 +2,19 @@
 
 #define STEPS (SPAN / VL) /* vectors of a row from one prefetch to the next */
 
-/* One head sums up the codes of a packed row, each block's times its scale; several share values, each scaled once. */
+/* One head sums up the codes of a packed row, each block's times its scale; several share values. */
 #define APART(heads) (BLOCK > 1 && (heads) == 1)
 
 /* One vector of D, at element `at` + `in` of the rows: `keep` lanes of it, VL when the vector is whole. */
-INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, const float *scales, int at, int in, const float *q,
-                                 int keep, const int heads)
+INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, int in, const float *q, int keep,
+                                 const int heads)
 {
     const int tokens = QK_ACC / heads;
-    scales += BLOCK_OF(at, in) * TILE;
 #if defined(QK_AT_ONCE) || BLOCK > 1
     if (heads == 1) {
         vf w = v_load(q);
         UNROLL for (int t = 0; t < tokens; t++) {
-            vf row = LOAD(k[t], at, in);
+            vf row = APART(heads) ? CODES_AT(k[t], at, in) : LOAD(k[t], at, in);
             v_fma_into(&acc[t], w, keep < VL ? v_keep(row, keep) : row);
         }
         return;
@@ -24,8 +23,6 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, const float *
     vf x[QK_ACC];
     UNROLL for (int t = 0; t < tokens; t++) {
         x[t] = LOAD(k[t], at, in);
-        if (BLOCK > 1 && !APART(heads))
-            x[t] = v_mul(x[t], v_set1(scales[t]));
         if (keep < VL)
             x[t] = v_keep(x[t], keep);
     }
@@ -38,8 +35,8 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, const float *
 
 /* QK_ACC / heads tokens from k[0] on, and `heads` of the `slots` heads whose q lie interleaved: one pointer and
  * constant offsets reach them all. A prefetch goes with every line of every row, spread over the line's steps. */
-INLINE void CAT(qk_tokens_, DTYPE)(const uint8_t *const *k, const float *scales, ahead *cursor, const float *q,
-                                   int dim, float *scores, const int heads, const int slots, const bool hint)
+INLINE void CAT(qk_tokens_, DTYPE)(const uint8_t *const *k, ahead *cursor, const float *q, int dim, float *scores,
+                                   const int heads, const int slots, const bool hint)
 {
     const int tokens = QK_ACC / heads;
     vf acc[QK_ACC], part[QK_ACC], *const into = APART(heads) ? part : acc;
@@ -51,10 +48,9 @@ INLINE void CAT(qk_tokens_, DTYPE)(const uint8_t *const *k, const float *scales,
             UNROLL for (int t = 0; t < tokens; t++)
                 if (hint && t % STEPS == s)
                     ahead_line(cursor);
-            CAT(qk_step_, DTYPE)(into, k, scales, at, s * VL, q + s * VL / LANES * LANES * slots + s * VL % LANES, VL,
-                                 heads);
+            CAT(qk_step_, DTYPE)(into, k, at, s * VL, q + s * VL / LANES * LANES * slots + s * VL % LANES, VL, heads);
             if (APART(heads) && (s + 1) * VL % BLOCK == 0)
-                qk_block(acc, part, scales + BLOCK_OF(at, s * VL) * TILE, heads);
+                qk_block(acc, part, k, OFFSET(at) + OFFSET(s * VL), heads);
         }
     if (at < dim) {
         UNROLL for (int t = 0; t < tokens; t++)
@@ -63,11 +59,11 @@ INLINE void CAT(qk_tokens_, DTYPE)(const uint8_t *const *k, const float *scales,
         for (int from = at; at < dim; at += VL) {
             const float *w = q + (at - from) / LANES * LANES * slots + (at - from) % LANES;
             if (at + VL <= dim)
-                CAT(qk_step_, DTYPE)(into, k, scales, from, at - from, w, VL, heads);
+                CAT(qk_step_, DTYPE)(into, k, from, at - from, w, VL, heads);
             else
-                CAT(qk_step_, DTYPE)(into, k, scales, from, at - from, w, dim - at, heads);
+                CAT(qk_step_, DTYPE)(into, k, from, at - from, w, dim - at, heads);
             if (APART(heads) && ((at + VL) % BLOCK == 0 || at + VL >= dim))
-                qk_block(acc, part, scales + BLOCK_OF(at, 0) * TILE, heads);
+                qk_block(acc, part, k, OFFSET(at), heads);
         }
     }
     float sums[QK_ACC];
@@ -83,13 +79,10 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     ahead cursor = AHEAD(tile->k_ahead, group->dim);
-    float scales[BLOCK > 1 ? BLOCKS * TILE : 2 * TILE]; /* of packed rows */
-    if (BLOCK > 1)
-        scales_of(scales, tile->k, tile->count, group->dim, ELEMENT);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
-            CAT(qk_tokens_, DTYPE)(tile->k + t, scales + t, &cursor, group->q + h * LANES, group->dim,
-                                   scores + h * TILE + t, pass, heads, hint && h == 0);
+            CAT(qk_tokens_, DTYPE)(tile->k + t, &cursor, group->q + h * LANES, group->dim, scores + h * TILE + t, pass,
+                                   heads, hint && h == 0);
 }
 
 #define QK(heads)                                                                                          \
