@@ -8,9 +8,11 @@ from kvbench.native.plugin import is_plugin
 from kvbench.native.pool import Pool
 from kvbench.native.task import Task
 from kvbench.native.team import Team
+from kvbench.native.transposed import LANES, key_bytes
 
 __all__ = [
     "AHEAD",
+    "LANES",
     "Arena",
     "Cache",
     "Library",
@@ -21,6 +23,7 @@ __all__ = [
     "decode_task",
     "default_library",
     "is_plugin",
+    "key_bytes",
     "library_of",
     "library_path",
     "pages_given",

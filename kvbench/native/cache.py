@@ -201,7 +201,8 @@ class Cache:
         return int(self.lengths.max())
 
     def place(self, token: int, head: int, sequence: int = 0) -> tuple[int, int]:
-        """Where it lies: bytes into a plane of rows, and into one of scales, as abi.h tells at kvb_cache."""
+        """Where it lies: bytes into a plane of rows, and into one of scales, as abi.h tells at kvb_cache. Its bytes of K
+        are those that `key_bytes` names."""
         c, plane, slot = self.struct, sequence, token % self.struct.capacity
         if self.table is not None:
             plane, slot = int(self.table[sequence, slot // c.block_tokens]), slot % c.block_tokens

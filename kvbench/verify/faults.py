@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kvbench.model import Kernel
-from kvbench.native import Cache, Library
+from kvbench.native import Cache, Library, key_bytes
 from kvbench.verify.situation import Prepared, Situation
 
 _HERE = Situation("faults", 2, 3, 64, 260, (250, 200), (("block_tokens", 20),))
@@ -33,26 +33,30 @@ class Victim:
     def decode(self, cache: Cache | None = None, q: np.ndarray | None = None) -> np.ndarray:
         return (cache or self.cache).decode(self.q if q is None else q, self.kernel.variant, self.kernel.isa)
 
+    @property
+    def bytes(self) -> np.ndarray:
+        """The cache's own."""
+        return self.cache.arena.view()
+
     def rows(self, token: int, head: int, seq: int = 0) -> list[np.ndarray]:
-        """K and V of one token, and their scales where rows have any: views of the cache's own bytes."""
-        c, buffer = self.cache.struct, self.cache.library.ffi.buffer
+        """Where the bytes of K and V of one token lie, and of their scales where rows have any."""
+        c = self.cache.struct
         row, scale = self.cache.place(token, head, seq)
-        places = [(c.k + row, c.row_bytes), (c.v + row, c.row_bytes)]
+        places = [key_bytes(self.cache, token, head, seq), c.plane_bytes + row + np.arange(c.row_bytes)]
         if c.scale_plane_bytes:
             width = min(c.scale_token_stride, c.scale_head_stride)  # scales lie side by side one way or the other
-            places += [(c.k_scale + scale, width), (c.v_scale + scale, width)]
-        return [np.frombuffer(buffer(*place), dtype=np.uint8) for place in places]
+            scales = 2 * c.plane_bytes + scale + np.arange(width)
+            places += [scales, c.scale_plane_bytes + scales]
+        return places
 
     def copy_token(self, start: int, end: int, seq: int = 0) -> None:
         for head in range(self.cache.struct.kv_heads):
             for source, target in zip(self.rows(start, head, seq), self.rows(end, head, seq), strict=True):
-                target[:] = source
+                self.bytes[target] = self.bytes[source]
 
     def swap(self, one: list[np.ndarray], two: list[np.ndarray]) -> None:
         for a, b in zip(one, two, strict=True):
-            kept = a.copy()
-            a[:] = b
-            b[:] = kept
+            self.bytes[a], self.bytes[b] = self.bytes[b], self.bytes[a]
 
 
 # ---- the faults: each returns what the kernel then answers ----------------------------------------------------------
@@ -64,7 +68,7 @@ def flipped_bit(victim: Victim) -> np.ndarray:
     element = int(np.argmax(np.abs(victim.q[0, 0] * victim.prepared.k[0, token, 0])))
     key = victim.rows(token, 0)[0]
     width = victim.cache.struct.row_bytes // dim
-    key[element * width + width - 1] ^= 0x80
+    victim.bytes[key[element * width + width - 1]] ^= 0x80
     return victim.decode()
 
 
@@ -129,7 +133,7 @@ def plant(library: Library, isa: str | None = None, quick: bool = False) -> Iter
     """Each fault under every decode kernel that runs here; quick: under the best tier's alone."""
     chosen = isa or (library.isa() if quick else None)
     kernels = [k for k in library.kernels() if k.op == "decode" and k.runnable and chosen in (None, k.isa)]
-    cells = {kernel: (kernel.layout, kernel.dtype, library.reads(kernel.variant, kernel.dtype)) for kernel in kernels}
+    cells = {k: (k.layout, k.dtype, library.reads(k.variant, k.layout, k.dtype)) for k in kernels}
     kinds = dict.fromkeys(cells.values())
     prepared = {kind: [Prepared(library, _HERE, *kind, seed=seed) for seed in (0, 1)] for kind in kinds}
     try:

@@ -56,7 +56,7 @@ class Bench(Moves):
     # ---- decode and its company: the share of the allowed error, or a complaint ----------------------------------
 
     def check_decode(self, kernel: Kernel) -> float:
-        worst, read = 0.0, self.library.reads(kernel.variant, kernel.dtype)
+        worst, read = 0.0, self.library.reads(kernel.variant, kernel.layout, kernel.dtype)
         for one in self.prepared(kernel.layout, kernel.dtype, read):
             for threads in (1, 3):
                 out = one.cache.decode(one.q, kernel.variant, kernel.isa, threads)
@@ -134,7 +134,7 @@ class Bench(Moves):
         return 0.0
 
     def check_clear(self, kernel: Kernel) -> float:
-        for dtype in self.library.words("dtype"):
+        for dtype in self.library.dtypes(kernel.layout):
             with self.prepared(kernel.layout, dtype)[0].copy() as cache:
                 cache.clear(kernel.isa, 2)
                 require(not cache.arena.view().any(), "a byte is left")

@@ -45,7 +45,7 @@ class Answers:
 
 def taken(point: Point, cache: Cache) -> tuple[str, str | None]:
     """The dtype of what is stored, and the one as whose values it is taken."""
-    return point.dtype, cache.library.reads(point.variant, point.dtype)
+    return point.dtype, cache.library.reads(point.variant, point.layout, point.dtype)
 
 
 def _kept(path: Path | None, shape: tuple[int, ...]) -> Answer | None:
