@@ -1,4 +1,6 @@
 /* Every argument rule, each with a message that names the argument. A rule that fails leaves everything untouched. */
+#include <stdio.h>
+
 #include "core.h"
 
 static int32_t fail_null(const char *name) { return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", name); }
@@ -45,13 +47,25 @@ int32_t kvb_check_isa(int32_t isa)
 static int32_t check_size(const kvb_cache *c)
 {
     int64_t row = round_up(c->head_dim * kvb_formats[c->dtype].element_bytes, LINE), bytes;
-    int64_t places = c->batch * c->capacity; /* both bounded: no overflow */
+    int64_t tokens = kvb_layouts[c->layout].transposed ? round_up(c->capacity, LANES) : c->capacity;
+    int64_t places = c->batch * tokens; /* both bounded: no overflow */
     if (kvb_layouts[c->layout].paged && (__builtin_mul_overflow(c->blocks, c->block_tokens, &places)))
         return kvb_fail(KVB_BAD_ARGUMENT, "blocks * block_tokens overflows");
     if (__builtin_mul_overflow(places, c->kv_heads, &bytes) || __builtin_mul_overflow(bytes, row, &bytes) ||
         __builtin_add_overflow(bytes, c->batch * c->kv_heads * c->pad, &bytes) || bytes > bytes_max / 4)
         return kvb_fail(KVB_BAD_ARGUMENT, "capacity %lld: the size of the cache overflows", (long long)c->capacity);
     return KVB_OK;
+}
+
+/* The dtypes that a layout has, in one message. */
+static int32_t fail_dtype(const kvb_cache *c)
+{
+    char has[128] = "";
+    for (int32_t dtype = 0, at = 0; dtype < DTYPES && at < (int32_t)sizeof has; dtype++)
+        if (kvb_layout_has(c->layout, dtype))
+            at += snprintf(has + at, sizeof has - (size_t)at, "%s%s", at ? ", " : "", kvb_word("dtype", dtype));
+    return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is none of the layout %s, which has: %s", kvb_word("dtype", c->dtype),
+                    kvb_word("layout", c->layout), has);
 }
 
 int32_t kvb_check_shape(const kvb_cache *c)
@@ -62,6 +76,8 @@ int32_t kvb_check_shape(const kvb_cache *c)
     TRY(check_word("inner", c->inner, INNERS));
     TRY(check_word("dtype", c->dtype, DTYPES));
     TRY(check_word("scale", c->scale, SCALES));
+    if (!kvb_layout_has(c->layout, c->dtype))
+        return fail_dtype(c);
     TRY(check_range("ring", c->ring, 0, 1));
     TRY(check_range("batch", c->batch, 1, BATCH_MAX));
     TRY(check_range("kv_heads", c->kv_heads, 1, HEADS_MAX));
@@ -138,9 +154,9 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
                         (long long)c->kv_heads);
     TRY(check_range("window", a->window, 0, tokens_max));
     TRY(check_word("variant", a->variant, VARIANTS));
-    if (kvb_reads(a->variant, c->dtype) < 0)
-        return kvb_fail(KVB_BAD_ARGUMENT, "variant %s has no kernel for the dtype %s", kvb_word("variant", a->variant),
-                        kvb_word("dtype", c->dtype));
+    if (kvb_reads(a->variant, c->layout, c->dtype) < 0)
+        return kvb_fail(KVB_BAD_ARGUMENT, "variant %s has no kernel for the dtype %s in the layout %s",
+                        kvb_word("variant", a->variant), kvb_word("dtype", c->dtype), kvb_word("layout", c->layout));
     if (a->run && a->variant != VARIANT_FLASH)
         return kvb_fail(KVB_BAD_ARGUMENT, "variant is %s; with a kernel of your own it must be flash",
                         kvb_word("variant", a->variant));

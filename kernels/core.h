@@ -15,7 +15,7 @@ enum { OP_DECODE, OP_TWIN, OP_APPEND, OP_BULK, OP_CLEAR, OP_UNPACK, OP_FILL, OP_
        OP_RESET, OP_READ, OP_WRITE, OP_WRITE_NT, OP_COPY, OP_COPY_NT, OP_TRIAD, OP_FLOPS, OP_LATENCY,
        OP_CLOCK, OPS };
 enum { VARIANT_FLASH, VARIANT_TWOPASS, VARIANT_PERHEAD, VARIANT_ROUND16, VARIANTS };
-enum { LAYOUT_HEAD, LAYOUT_POSITION, LAYOUT_PAGED, LAYOUTS };
+enum { LAYOUT_HEAD, LAYOUT_POSITION, LAYOUT_PAGED, LAYOUT_BLOCKT, LAYOUTS };
 enum { INNER_HEAD, INNER_TOKEN, INNERS };
 #define KVB_DTYPE(word, name, bytes, scaled) DTYPE_##name,
 enum { KVB_DTYPES(KVB_DTYPE) DTYPES };
@@ -60,20 +60,49 @@ int32_t kvb_way_of(int32_t variant, int32_t dtype);
 typedef struct kvb_layout {
     void (*plan)(kvb_cache *cache); /* strides and plane sizes from a checked shape */
     bool paged;
+    bool whole;      /* a head's rows are one stretch, which a cache that grows moves as it is */
+    bool transposed; /* K in blocks of LANES tokens, whose cells lie side by side: transposed.c */
 } kvb_layout;
 extern const kvb_layout kvb_layouts[LAYOUTS];
+
+/* Whether the layout has caches of the dtype. */
+bool kvb_layout_has(int32_t layout, int32_t dtype);
 
 /* Heads of a token lie side by side, so a walk takes all heads of a block of tokens before the next block. */
 bool kvb_heads_inner(const kvb_cache *cache);
 
-/* Where `count` tokens from `first` on lie, in bytes from the start of a plane. */
+/* Where `count` tokens from `first` on lie, in bytes from the start of a plane. K that is transposed lies in blocks:
+ * there it is where the row would lie, if the block were one of rows. */
 void kvb_offsets(const kvb_cache *cache, int64_t seq, int64_t head, int64_t first, int64_t count, int64_t *rows,
                  int64_t *scales);
+
+/* ---- transposed.c: blocks of LANES tokens as matrices [cells of a row][tokens] ----------------------------------- */
+
+/* Bytes of a cell, the elements of a row that stay side by side. 0: no transposed layout has the dtype. */
+int32_t kvb_cell_bytes(int32_t dtype);
+
+/* The lane of a token in its block of K; 0 where K is not transposed. */
+int64_t kvb_lane(const kvb_cache *cache, int64_t token);
+
+/* Whole lines from a block's start on, that hold all cells with elements. 0 where K is not transposed. */
+int64_t kvb_block_bytes(const kvb_cache *cache);
+
+/* Encoded rows of one head, up to LANES of them side by side, into a block: the first one to `lane`. `to` is where that
+ * row would lie if the block were one of rows. */
+void kvb_lay_rows(int32_t dtype, const uint8_t *rows, int64_t row_bytes, int64_t count, int64_t lane, bool nt,
+                  uint8_t *to);
+/* The bytes of a row with elements, out of its block. */
+void kvb_gather(int32_t dtype, const uint8_t *block, int64_t lane, int64_t dim, uint8_t *row);
+
+/* Blocks that some tokens' slots lie in, each counted once. */
+int64_t kvb_blocks_of(const kvb_cache *cache, int64_t first, int64_t end);
 
 /* ---- a tile: up to TILE tokens of one sequence and one KV head ------------------------------------------------- */
 
 typedef struct kvb_tile {
-    int32_t count;                  /* live tokens; the pointers behind them repeat the last one, up to TILE */
+    int32_t count;                  /* one past the last live token; the pointers behind repeat its own, up to TILE */
+    int32_t lead;                   /* tokens in front that are none of the tile's: below LANES, and most often 0 */
+    int64_t k_block;                /* 0, or K is transposed: every LANES-th k is a block, and these are its bytes */
     const uint8_t *k[TILE];         /* row of each token */
     const uint8_t *v[TILE];
     const uint8_t *const *k_ahead;  /* [TILE] rows to prefetch while K of token t is consumed, or null for none */
@@ -116,7 +145,9 @@ typedef struct kvb_encode {
 typedef struct kvb_rows {
     /* scores[head * TILE + t] = q[head] . k[t], for t < count rounded up to a multiple of LANES */
     void (*qk[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
-    /* acc[head] = acc[head] * rescale[head] + sum over t < count of p[head * TILE + t] * v[t] */
+    /* the same of a tile whose K is transposed; null where no layout transposes the dtype */
+    void (*qk_t[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
+    /* acc[head] = acc[head] * rescale[head] + sum over lead <= t < count of p[head * TILE + t] * v[t] */
     void (*pv[4])(const kvb_tile *tile, const kvb_group *group, const float *p);
     /* one query head, token by token, online softmax: what most public CPU kernels do */
     void (*perhead)(const kvb_tile *tile, const kvb_group *group);
@@ -127,11 +158,12 @@ typedef struct kvb_rows {
 
 typedef struct kvb_tier {
     kvb_rows rows[READS];
-    /* scores times k_scale (where scaled), -inf from `count` up to a multiple of LANES; raises max, sets rescale */
+    /* scores times k_scale (where scaled), -inf below `lead` and from `count` up to a multiple of LANES; raises max,
+     * sets rescale */
     void (*peak)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
     /* scores -> p = exp2(score - max) in place, times v_scale where scaled; sum = sum * rescale + sum of p */
     void (*weigh)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-    /* reads `bytes` of every K row and V row of a tile, prefetching as the tile says */
+    /* reads `bytes` of every K row, or its blocks, and of every V row of a tile, prefetching as the tile says */
     void (*twin)(const kvb_tile *tile, int64_t bytes);
     /* probes on one thread's share; bytes are a multiple of LINE; nothing orders the non-temporal stores of _nt */
     void (*read)(const void *from, int64_t bytes, int64_t distance);

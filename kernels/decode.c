@@ -209,12 +209,19 @@ static void dispose(kvb_task *base)
 
 static int64_t most_blocks(const kvb_decode_task *task)
 {
-    kvb_walk walk;
-    int64_t longest = 0;
-    kvb_walk_start(&walk, &task->args, NULL, NULL);
-    for (int64_t u = 0; u < task->plan.row_units[task->plan.rows]; u++)
-        longest = at_least(longest, task->plan.units[u].count);
-    return (longest + walk.step - 1) / walk.step;
+    int64_t most = 0;
+    for (int64_t u = 0; u < task->plan.row_units[task->plan.rows]; u++) {
+        kvb_walk walk;
+        kvb_block block;
+        int64_t blocks = -1;
+        kvb_walk_start(&walk, &task->args, &task->plan.units[u], &task->plan.units[u] + 1);
+        do {
+            kvb_walk_next(&walk, &block);
+            blocks++;
+        } while (block.unit);
+        most = at_least(most, blocks);
+    }
+    return most;
 }
 
 static int32_t prepare(kvb_decode_task *task)

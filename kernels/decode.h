@@ -34,6 +34,12 @@ typedef struct kvb_state {
 /* One stage function takes groups of 1, 2, 4 or 8 heads. */
 static inline int kvb_class(int64_t heads) { return heads > 4 ? 3 : heads > 2 ? 2 : heads > 1 ? 1 : 0; }
 
+/* Scores of a tile for one group, by the way that its K lies. */
+static inline void kvb_score(const kvb_rows *rows, const kvb_tile *tile, const kvb_group *group, float *scores)
+{
+    (tile->k_block ? rows->qk_t : rows->qk)[kvb_class(group->heads)](tile, group, scores);
+}
+
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 /* One query head of a unit: its output where the unit is the whole row, else a partial state. `max` in units of log2. */

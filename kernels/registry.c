@@ -45,7 +45,7 @@ static const op_row rows[] = {
     {OP_UNPACK, "-", true, true, true, "rows back to float32"},
     {OP_CLEAR, "-", true, false, true, "zero every byte"},
     {OP_RESET, "-", true, false, false, "length to zero, bytes stay"},
-    {OP_REPACK, "-", false, true, false, "grow a head-major cache in place"},
+    {OP_REPACK, "-", true, true, false, "grow a cache whose heads are whole stretches in place"},
     {OP_TRANSPOSE, "-", false, false, false, "token-major to head-major float32, and back"},
     {OP_LOGITS, "-", false, false, false, "copy one row to a position"},
     {OP_READ, "-", false, false, true, "plain or prefetching read of a buffer"},
@@ -77,12 +77,22 @@ static void add(const op_row *row, const char *variant, const char *about, int32
     kernels[count++] = (kvb_kernel){
         .op = kvb_word("op", row->op),
         .variant = variant,
-        .layout = row->layouts ? kvb_word("layout", layout) : row->op == OP_REPACK ? "head" : "-",
+        .layout = row->layouts ? kvb_word("layout", layout) : "-",
         .dtype = row->dtypes ? kvb_word("dtype", dtype) : "-",
         .isa = kvb_word("isa", isa),
         .about = about,
         .runnable = kvb_isa_runs(isa),
     };
+}
+
+/* Whether an op is one of the layout and dtype; `way` as below. */
+static bool has(const op_row *row, int32_t way, int32_t layout, int32_t dtype)
+{
+    if (row->op == OP_REPACK && !kvb_layouts[layout].whole)
+        return false;
+    if (row->layouts && row->dtypes && !kvb_layout_has(layout, dtype))
+        return false;
+    return way < 0 || kvb_reads(way, layout, dtype) >= 0;
 }
 
 /* `way`: the variant's place in its list, or -1 where it is no way to decode. */
@@ -92,7 +102,7 @@ static void add_combinations(const op_row *row, int32_t way, const char *variant
     for (int32_t layout = 0; layout < (row->layouts ? LAYOUTS : 1); layout++)
         for (int32_t dtype = 0; dtype < dtypes; dtype++)
             for (int32_t isa = 0; isa < (row->isas ? ISAS : 1); isa++)
-                if (kvb_tier_of(isa) && (way < 0 || kvb_reads(way, dtype) >= 0))
+                if (kvb_tier_of(isa) && has(row, way, layout, dtype))
                     add(row, variant, about, layout, dtype, isa);
 }
 

@@ -88,6 +88,35 @@ static int32_t scale_lines(const touched *t, double *lines)
     return KVB_OK;
 }
 
+/* ---- blocks of K that is transposed ----------------------------------------------------------------------------- */
+
+/* All of a pass. */
+static double blocks(const touched *t)
+{
+    int64_t count = 0;
+    for (int64_t b = 0; b < t->cache->batch; b++) {
+        int64_t first, end;
+        tokens_of(t, b, &first, &end);
+        count += t->cache->kv_heads * kvb_blocks_of(t->cache, first, end);
+    }
+    return (double)count;
+}
+
+/* Bytes of the lines of K: blocks are read but for cells of padding, which are behind all others; and stored whole. */
+static double k_lines(const touched *t, double rows)
+{
+    const kvb_cache *c = t->cache;
+    if (!kvb_layouts[c->layout].transposed)
+        return rows * (double)c->row_bytes;
+    return blocks(t) * (double)(t->decode ? kvb_block_bytes(c) : LANES * c->row_bytes);
+}
+
+/* Rows of K that one walk loads: all tokens of a block. */
+static double k_rows(const touched *t, double rows)
+{
+    return kvb_layouts[t->cache->layout].transposed ? blocks(t) * LANES : rows;
+}
+
 /* ---- the page table --------------------------------------------------------------------------------------------- */
 
 /* Entries of slots first .. end of one sequence, and their lines. */
@@ -122,12 +151,15 @@ static double table_bytes(const touched *t, double *lines)
 
 /* ---- decode and its twin ---------------------------------------------------------------------------------------- */
 
-/* Times that a K or V row is loaded: once per pass over the group's heads; a converted row is loaded once. */
-static double walks(const kvb_decode *a)
+/* Times that a row of V, or of K, is loaded: once per pass over the group's heads; a converted row is loaded once. K
+ * that is transposed is not converted beforehand. */
+static double walks(const kvb_decode *a, bool k)
 {
     int64_t group = a->q_heads / a->cache->kv_heads, pass = kvb_tier_of(a->isa)->qk_heads;
     if (a->variant == VARIANT_PERHEAD)
         return (double)group;
+    if (k && kvb_layouts[a->cache->layout].transposed)
+        return (double)((group + pass - 1) / pass);
     if (a->variant != VARIANT_TWOPASS && group > HEADS && kvb_way_of(a->variant, a->cache->dtype) != DTYPE_F32)
         return 1.0;
     return (double)((group + pass - 1) / pass);
@@ -149,26 +181,31 @@ static int32_t count_rows(const kvb_decode *a, kvb_traffic *t)
     int32_t code = scale_lines(&all, &of_scales);
     *t = (kvb_traffic){.kv = 2.0 * rows * payload(c), .scales = 2.0 * rows * scale_bytes(c)};
     t->table = table_bytes(&all, &of_table);
-    t->line = LINE * (2.0 * (rows * (double)(c->row_bytes / LINE) + of_scales) + of_table);
+    t->line = k_lines(&all, rows) + rows * (double)c->row_bytes + LINE * (2.0 * of_scales + of_table);
     return code;
 }
 
 int32_t kvb_traffic_twin(const kvb_decode *a, kvb_traffic *t)
 {
+    const touched all = {.cache = a->cache, .decode = a};
+    double rows = attended(&all) * (double)a->cache->kv_heads;
     int32_t code = count_rows(a, t);
     t->compulsory = t->kv + t->scales + t->table;
-    t->issued = t->compulsory;
+    t->issued = t->compulsory + (k_rows(&all, rows) - rows) * payload(a->cache);
     return code;
 }
 
 int32_t kvb_traffic_decode(const kvb_decode *a, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;
+    const touched all = {.cache = c, .decode = a};
     double vector = (double)(c->batch * a->q_heads * c->head_dim); /* elements of q, and of out */
     int32_t code = count_rows(a, t);
-    t->flops = 4.0 * attended(&(touched){.cache = c, .decode = a}) * (double)(a->q_heads * c->head_dim);
+    t->flops = 4.0 * attended(&all) * (double)(a->q_heads * c->head_dim);
     t->compulsory = t->kv + t->scales + t->table + 2.0 * vector * sizeof *a->q;
-    t->issued = t->kv * walks(a) + t->scales * scale_walks(a) + t->table + 2.0 * vector * sizeof *a->q;
+    double rows = attended(&all) * (double)c->kv_heads;
+    t->issued = (k_rows(&all, rows) * walks(a, true) + rows * walks(a, false)) * payload(c) +
+                t->scales * scale_walks(a) + t->table + 2.0 * vector * sizeof *a->q;
     if (a->run) /* nobody knows what a plug-in loads */
         t->issued = t->compulsory;
     t->line += 2.0 * LINE * lines_in(vector * sizeof *a->q);
@@ -226,7 +263,7 @@ int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
     *t = (kvb_traffic){.kv = 2.0 * rows * payload(c), .scales = 2.0 * rows * scale_bytes(c)};
     t->compulsory = t->kv + t->scales + source;
     t->issued = 2.0 * rows * (double)c->row_bytes + t->scales + reads * source;
-    t->line = 2.0 * (rows * (double)c->row_bytes + LINE * (of_scales + of_source));
+    t->line = k_lines(&all, rows) + rows * (double)c->row_bytes + 2.0 * LINE * (of_scales + of_source);
     return code;
 }
 

@@ -7,7 +7,7 @@ static const char *const ops[] = {"decode", "twin", "append", "bulk", "clear", "
                                   "transpose", "logits", "reset", "read", "write", "write_nt", "copy", "copy_nt",
                                   "triad", "flops", "latency", "clock"};
 static const char *const variants[] = {"flash", "twopass", "perhead", "round16"};
-static const char *const layouts[] = {"head", "position", "paged"};
+static const char *const layouts[] = {"head", "position", "paged", "blockt"};
 static const char *const inners[] = {"head", "token"};
 #define WORD(word, name, bytes, scaled) #word,
 static const char *const dtypes[] = {KVB_DTYPES(WORD)};

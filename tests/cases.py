@@ -22,16 +22,20 @@ class Words:
     scale: list[str]
     variant: list[str]
     prefetch: list[str]
-    kernels: set[tuple[str, str]]  # variant and dtype of decode
+    kernels: set[tuple[str, str, str]]  # variant, layout and dtype of decode
 
     @staticmethod
     def of(raw) -> "Words":
         lists = (raw.words(name) for name in Words.__dataclass_fields__ if name != "kernels")
-        return Words(*lists, {(k["variant"], k["dtype"]) for k in raw.kernels() if k["op"] == "decode"})
+        kernels = [kernel for kernel in raw.kernels() if kernel["op"] == "decode"]
+        return Words(*lists, {(k["variant"], k["layout"], k["dtype"]) for k in kernels})
 
-    def variants(self, dtype: str) -> list[str]:
-        """Those that have a kernel for it."""
-        return [word for word in self.variant if (word, dtype) in self.kernels]
+    def variants(self, layout: str, dtype: str) -> list[str]:
+        """Those that have a kernel for them."""
+        return [word for word in self.variant if (word, layout, dtype) in self.kernels]
+
+    def dtypes(self, layout: str) -> list[str]:
+        return [word for word in self.dtype if self.variants(layout, word)]
 
 
 @dataclass
@@ -130,7 +134,7 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], ring: bool) -> Shape:
         capacity = max(1, int(sizes["tokens"] * rng.uniform(0.2, 1.2)))
     width = -(-capacity // block)
     return Shape(
-        layout=layout, inner=pick(rng, words.inner), dtype=pick(rng, words.dtype), scale=pick(rng, words.scale),
+        layout=layout, inner=pick(rng, words.inner), dtype=pick(rng, words.dtypes(layout)), scale=pick(rng, words.scale),
         batch=sizes["batch"], kv_heads=sizes["kv_heads"], head_dim=sizes["head_dim"], capacity=capacity, ring=ring,
         block_tokens=block, blocks=sizes["batch"] * width + between(rng, 0, 3), pad=64 * pick(rng, (0, 1, 5, 8)),
     )  # fmt: skip
@@ -163,14 +167,11 @@ def fill_rows(rng, case: Case) -> None:
             first, count = max(0, int(length) - shape.capacity), min(int(length), shape.capacity)
         if not count:
             continue
-        rows, scales = oracle.places(shape, case.table, seq, oracle.slots_of(shape, first, count))
+        slots = oracle.slots_of(shape, first, count)
+        rows, scales = oracle.places(shape, case.table, seq, slots)
         data = draw_rows(rng, case.kind, (shape.kv_heads, count, shape.head_dim), case.q[seq])
-        planes = ((case.planes.k, case.planes.k_scale), (case.planes.v, case.planes.v_scale))
-        for values, (plane, scale_plane) in zip(data, planes, strict=True):
-            coded, coded_scales = oracle.encode_rows(shape, values)
-            oracle.put(plane, rows, coded[..., : shape.payload])
-            if shape.scaled:
-                oracle.put(scale_plane, scales, coded_scales)
+        coded, coded_scales = oracle.encode_rows(shape, np.stack(data))
+        oracle.put(shape, case.planes, rows, scales, slots, coded[..., : shape.payload], coded_scales)
 
 
 def dead_entries(rng, case: Case) -> None:
@@ -224,7 +225,7 @@ def make(words: Words, seed: int, index: int) -> Case:
     fill = pick(rng, (0xFF, 0xFF, 0x7F))
     case = Case(
         seed, index, shape, lengths, draw_table(rng, shape) if shape.layout == "paged" else None,
-        q_heads=sizes["kv_heads"] * sizes["group"], window=window, variant=pick(rng, words.variants(shape.dtype)),
+        q_heads=sizes["kv_heads"] * sizes["group"], window=window, variant=pick(rng, words.variants(shape.layout, shape.dtype)),
         prefetch=pick(rng, words.prefetch), distance=64 * between(rng, 0, 64),
         threads=pick(rng, (1, 1, 1, 1, 2, 2, 3, 4)), deterministic=int(chance(rng, 0.3)), guard=between(rng, 1, 2),
         fill=fill, scale=0.0 if chance(rng, 0.7) else float(np.float32(rng.uniform(0.5, 1.5) / shape.head_dim**0.5)),

@@ -15,7 +15,13 @@ EXP_ERROR = 4 * UNIT  # relative, of the kernels' exp2
 STORED = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8,
           "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}  # fmt: skip
 SCALED = ("i8",)
+CELL = {"f32": 4, "f16": 2, "bf16": 4, "i8": 4}  # bytes of a row that K transposed in blocks keeps together
+LANES = 16  # tokens of such a block
 MOST = {"e4m3": 448.0, "e5m2": 57344.0}  # what lies beyond is stored as this; the others have an Inf for it
+
+
+def dtypes_of(layout: str) -> list[str]:
+    return [dtype for dtype in STORED if layout != "blockt" or dtype in CELL]
 
 
 def round_up(n: int, to: int) -> int:
@@ -57,20 +63,25 @@ class Shape:
         return np.dtype(STORED[self.scale]).itemsize if self.scaled else 0
 
     @property
+    def room(self) -> int:
+        """Tokens that a sequence has places for, where they are not a pool's."""
+        return round_up(self.capacity, LANES) if self.layout == "blockt" else self.capacity
+
+    @property
     def table_width(self) -> int:
         return -(-self.capacity // self.block_tokens)
 
     def plane(self) -> int:
         """Bytes of the K plane, and of the V plane."""
-        if self.layout == "head":
-            return self.batch * self.kv_heads * (self.capacity * self.row + self.pad)
+        if self.layout in ("head", "blockt"):
+            return self.batch * self.kv_heads * (self.room * self.row + self.pad)
         tokens = self.blocks * self.block_tokens if self.layout == "paged" else self.batch * self.capacity
         return tokens * self.kv_heads * self.row
 
     def scale_plane(self) -> int:
         """Bytes of the plane of K scales, and of V scales."""
-        if self.layout == "head":
-            tight = self.batch * self.kv_heads * self.capacity
+        if self.layout in ("head", "blockt"):
+            tight = self.batch * self.kv_heads * self.room
         elif self.layout == "paged":
             tight = self.blocks * self.block_tokens * self.kv_heads
         else:
@@ -79,12 +90,13 @@ class Shape:
 
 
 def places(shape: Shape, table: np.ndarray | None, seq: int, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Byte offsets of the rows and of the scales of some slots: two [H, slots] arrays; -1 behind a negative entry."""
+    """Byte offsets of the rows and of the scales of some slots: two [H, slots] arrays; -1 behind a negative entry.
+    Rows are those of V where K is transposed."""
     heads = np.arange(shape.kv_heads, dtype=np.int64)[:, None]
     slots = np.asarray(slots, dtype=np.int64)[None, :]
     gone = np.zeros(slots.shape, dtype=bool)
-    if shape.layout == "head":
-        index = (seq * shape.kv_heads + heads) * shape.capacity + slots
+    if shape.layout in ("head", "blockt"):
+        index = (seq * shape.kv_heads + heads) * shape.room + slots
         rows = index * shape.row + (seq * shape.kv_heads + heads) * shape.pad
     elif shape.layout == "position":
         index = (seq * shape.capacity + slots) * shape.kv_heads + heads
@@ -109,18 +121,27 @@ def slots_of(shape: Shape, first: int, count: int) -> np.ndarray:
 # ---- rows ---------------------------------------------------------------------------------------------------------
 
 
-def take(plane: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:
-    """`width` bytes at each offset: [..., width] uint8."""
-    return plane[offsets[..., None] + np.arange(width)]
+def spans(offsets: np.ndarray, width: int) -> np.ndarray:
+    """Where `width` bytes from each offset on lie: [..., width]."""
+    return offsets[..., None] + np.arange(width)
 
 
-def decode_rows(shape: Shape, plane: np.ndarray, scales: np.ndarray | None, rows, scale_rows) -> np.ndarray:
-    """The stored rows as float64, [..., D]."""
-    raw = np.ascontiguousarray(take(plane, rows, shape.payload))
+def k_spans(shape: Shape, rows: np.ndarray, slots: np.ndarray, width: int) -> np.ndarray:
+    """The same of rows of K, [H, slots]. Transposed, a block of 16 rows is a matrix [cells of a row][16 slots]."""
+    if shape.layout != "blockt":
+        return spans(rows, width)
+    byte, lane, cell = np.arange(width), np.asarray(slots)[:, None] % LANES, CELL[shape.dtype]
+    block = rows[..., None] - lane * shape.row
+    return block + (byte // cell * LANES + lane) * cell + byte % cell
+
+
+def decode_rows(shape: Shape, plane: np.ndarray, scales: np.ndarray | None, where, scale_rows) -> np.ndarray:
+    """The stored rows as float64, [..., D]. `where`: all their bytes with elements, [..., payload]."""
+    raw = np.ascontiguousarray(plane[where])
     with np.errstate(invalid="ignore"):  # signalling NaN; a code times NaN
         values = raw.view(STORED[shape.dtype]).astype(np.float64)
         if shape.scaled:
-            raw = np.ascontiguousarray(take(scales, scale_rows, shape.scale_bytes))
+            raw = np.ascontiguousarray(scales[spans(scale_rows, shape.scale_bytes)])
             values *= raw.view(STORED[shape.scale]).astype(np.float64)
     return values
 
@@ -188,24 +209,29 @@ class Planes:
 def store(shape: Shape, planes: Planes, table, seq: int, first: int, k: np.ndarray, v: np.ndarray) -> None:
     """Write tokens [n, H, D] of one sequence from token `first` on; a row's padding included, nothing else."""
     over = max(0, len(k) - shape.capacity)  # of a ring: overwritten by the tokens that follow
-    rows, scales = places(shape, table, seq, slots_of(shape, first + over, len(k) - over))
+    slots = slots_of(shape, first + over, len(k) - over)
+    rows, scales = places(shape, table, seq, slots)
     kept = rows[0] >= 0
-    for values, plane, scale_plane in ((k, planes.k, planes.k_scale), (v, planes.v, planes.v_scale)):
-        coded, coded_scales = encode_rows(shape, np.swapaxes(values[over:], 0, 1))  # [H, n, row]
-        put(plane, rows[:, kept], coded[:, kept])
-        if shape.scaled:
-            put(scale_plane, scales[:, kept], coded_scales[:, kept])
+    rows, scales, slots = rows[:, kept], scales[:, kept], slots[kept]
+    coded, coded_scales = encode_rows(shape, np.swapaxes(np.stack([k, v])[:, over:][:, kept], 1, 2))  # [2, H, n, row]
+    put(shape, planes, rows, scales, slots, coded, coded_scales)
 
 
-def put(plane: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> None:
-    plane[offsets[..., None] + np.arange(data.shape[-1])] = data
+def put(shape: Shape, planes: Planes, rows, scales, slots, coded, coded_scales) -> None:
+    """Stored bytes of K and V, [2, H, slots, bytes], and of their scales, into place."""
+    planes.k[k_spans(shape, rows, slots, coded.shape[-1])] = coded[0]
+    planes.v[spans(rows, coded.shape[-1])] = coded[1]
+    if shape.scaled:
+        for plane, data in zip((planes.k_scale, planes.v_scale), coded_scales, strict=True):
+            plane[spans(scales, data.shape[-1])] = data
 
 
 def load(shape: Shape, planes: Planes, table, seq: int, first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Decoded K and V of tokens first .. first + count: two float64 [H, count, D]."""
-    rows, scales = places(shape, table, seq, slots_of(shape, first, count))
-    k = decode_rows(shape, planes.k, planes.k_scale, rows, scales)
-    return k, decode_rows(shape, planes.v, planes.v_scale, rows, scales)
+    slots = slots_of(shape, first, count)
+    rows, scales = places(shape, table, seq, slots)
+    k = decode_rows(shape, planes.k, planes.k_scale, k_spans(shape, rows, slots, shape.payload), scales)
+    return k, decode_rows(shape, planes.v, planes.v_scale, spans(rows, shape.payload), scales)
 
 
 # ---- attention ----------------------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ def row(**changed):
         (row(variant='"all"'), "variant all is taken"),
         (row(variant='"Fast!"'), "variant 'Fast!' is no word"),
         (row(variant="NULL"), "variant is no printable text"),
-        (row(layout='"heads"'), r"layout 'heads' is not known \(one of: head, position, paged\)"),
+        (row(layout='"heads"'), r"layout 'heads' is not known \(one of: head, position, paged, blockt\)"),
         (row(dtype='"f64"'), "dtype 'f64' is not known"),
         (row(isa='"sse"'), "isa 'sse' is not known"),
         (row(about='"two\\nlines"'), "about is no printable text"),

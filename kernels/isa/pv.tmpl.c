@@ -11,7 +11,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
             sum[h * vecs + i] = v_mul(v_load(acc + h * acc_stride + at + i * VL), v_set1(rescale[h]));
     const int begin = at * ELEMENT, bytes = vecs * VL * ELEMENT, count = tile->count;
     const bool starts = bytes >= LINE || begin % LINE == 0;
-    for (int t = 0; t < count; t++) {
+    for (int t = tile->lead; t < count; t++) {
         const uint8_t *row = tile->v[t] + begin;
         if (hint && starts)
             UNROLL for (int l = 0; l < (bytes + LINE - 1) / LINE; l++)

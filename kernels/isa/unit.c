@@ -45,6 +45,7 @@
 #include "rows.tmpl.c"
 
 #include "round16.tmpl.c"
+#include "transposed.tmpl.c"
 
 #define ROWS_OF(dtype, name, bytes, scaled) [DTYPE_##name] = ROWS(dtype),
 #define TILE_OF(dtype, name, bytes, scaled) [DTYPE_##name] = bytes == 1 ? TILE_BYTE : TILE_FLOAT,
@@ -52,6 +53,10 @@
 const kvb_tier TIER = {
     .rows = {KVB_DTYPES(ROWS_OF)},
     .rows[READ_ROUND16] = ROWS_ROUND16,
+    .rows[DTYPE_F32].qk_t = ROWS_TRANSPOSED(f32),
+    .rows[DTYPE_F16].qk_t = ROWS_TRANSPOSED(f16),
+    .rows[DTYPE_BF16].qk_t = ROWS_TRANSPOSED(bf16),
+    .rows[DTYPE_I8].qk_t = ROWS_TRANSPOSED(i8),
     .peak = peak,
     .weigh = weigh,
     .twin = twin,

@@ -116,6 +116,19 @@ static inline vf v_load_e5m2(const uint8_t *p)
 {
     return _mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+typedef __m256i vcells;
+static inline vcells v_load_cells(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+static inline vf v_cell_bf16(vcells a, int element)
+{
+    __m256i high = element ? _mm256_and_si256(a, _mm256_set1_epi32(-0x10000)) : _mm256_slli_epi32(a, 16);
+    return _mm256_castsi256_ps(high);
+}
+static inline vf v_cell_i8(vcells a, int element)
+{
+    __m256i high = element < 3 ? _mm256_slli_epi32(a, 24 - 8 * element) : a;
+    return _mm256_cvtepi32_ps(element ? _mm256_and_si256(high, _mm256_set1_epi32(-0x1000000)) : high);
+}
 static inline void v_store_f32(uint8_t *p, vf a) { _mm256_storeu_ps((float *)(void *)p, a); }
 static inline void v_store_f16(uint8_t *p, vf a)
 {

@@ -118,6 +118,19 @@ static inline vf v_load_e5m2(const uint8_t *p)
     __m256i codes = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm512_cvtph_ps(_mm256_slli_epi16(codes, 8));
 }
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+typedef __m512i vcells;
+static inline vcells v_load_cells(const uint8_t *p) { return _mm512_loadu_si512(p); }
+static inline vf v_cell_bf16(vcells a, int element)
+{
+    __m512i high = element ? _mm512_and_si512(a, _mm512_set1_epi32(-0x10000)) : _mm512_slli_epi32(a, 16);
+    return _mm512_castsi512_ps(high);
+}
+static inline vf v_cell_i8(vcells a, int element)
+{
+    __m512i high = element < 3 ? _mm512_slli_epi32(a, (unsigned)(24 - 8 * element)) : a;
+    return _mm512_cvtepi32_ps(element ? _mm512_and_si512(high, _mm512_set1_epi32(-0x1000000)) : high);
+}
 static inline void v_store_f32(uint8_t *p, vf a) { _mm512_storeu_ps(p, a); }
 static inline void v_store_f16(uint8_t *p, vf a)
 {

@@ -108,6 +108,17 @@ static inline vf v_load_e5m2(const uint8_t *p)
 {
     return vcvt_f32_f16(vreinterpret_f16_u8(vzip1_u8(vdup_n_u8(0), vreinterpret_u8_u32(v_load_four(p)))));
 }
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+typedef int32x4_t vcells;
+static inline vcells v_load_cells(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
+/* The bits of an element of `width` at the top of each lane; those below are zero. */
+static inline vcells v_cell_top(vcells a, int element, int width)
+{
+    vcells high = vshlq_s32(a, vdupq_n_s32(32 - width * (element + 1)));
+    return element ? vandq_s32(high, vshlq_s32(vdupq_n_s32(-1), vdupq_n_s32(32 - width))) : high;
+}
+static inline vf v_cell_bf16(vcells a, int element) { return vreinterpretq_f32_s32(v_cell_top(a, element, 16)); }
+static inline vf v_cell_i8(vcells a, int element) { return vcvtq_f32_s32(v_cell_top(a, element, 8)); }
 static inline void v_store_f32(uint8_t *p, vf a) { vst1q_f32((float *)(void *)p, a); }
 static inline void v_store_f16(uint8_t *p, vf a) { vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32(a))); }
 static inline void v_store_bf16(uint8_t *p, vf a)

@@ -100,6 +100,19 @@ static inline vf v_load_e5m2(const uint8_t *p)
     vu half = svlsl_n_u32_x(v_all(), svld1ub_u32(v_all(), p), 8);
     return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(half));
 }
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+typedef vi vcells;
+static inline vcells v_load_cells(const uint8_t *p) { return svld1_s32(v_all(), (const int32_t *)(const void *)p); }
+/* The bits of an element of `width` at the top of each lane; those below are zero. */
+static inline vcells v_cell_top(vcells a, int element, int width)
+{
+    vcells high = svlsl_n_s32_x(v_all(), a, (uint32_t)(32 - width * (element + 1)));
+    if (!element)
+        return high;
+    return svand_n_s32_x(v_all(), high, (int32_t)(~0u << (32 - width)));
+}
+static inline vf v_cell_bf16(vcells a, int element) { return svreinterpret_f32_s32(v_cell_top(a, element, 16)); }
+static inline vf v_cell_i8(vcells a, int element) { return svcvt_f32_s32_x(v_all(), v_cell_top(a, element, 8)); }
 static inline void v_store_f32(uint8_t *p, vf a) { svst1_f32(v_all(), (float *)(void *)p, a); }
 /* The lower half of each lane. */
 static inline void v_store_halves(uint8_t *p, vu a) { svst1h_u32(v_all(), (uint16_t *)(void *)p, a); }

@@ -61,7 +61,7 @@ void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores
     for (int64_t h = 0; h < group->heads; h++) {
         float *s = scores + h * TILE, max = group->max[h];
         for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-            if (t >= tile->count)
+            if (t < tile->lead || t >= tile->count)
                 s[t] = -INFINITY;
             else if (scaled)
                 s[t] *= tile->k_scale[t];
@@ -95,7 +95,7 @@ void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, 
     for (int64_t h = 0; h < group->heads; h++)
         for (int64_t d = 0; d < group->dim; d++)
             sum[h][d] = (double)group->acc[h * group->dim_pad + d] * (double)group->rescale[h];
-    for (int32_t t = 0; t < tile->count; t++) {
+    for (int32_t t = tile->lead; t < tile->count; t++) {
         fetch(tile->v_ahead, t, group->dim * kvb_formats[dtype].element_bytes);
         kvb_scalar_decode(dtype, tile->v[t], 1.0f, group->dim, v);
         for (int64_t h = 0; h < group->heads; h++)

@@ -102,12 +102,14 @@ double kvb_scalar_flops(int64_t rounds)
     return (double)rounds * (2 * CHAINS);
 }
 
-static void twin_rows(const uint8_t *const *rows, const uint8_t *const *ahead, int32_t count, int64_t bytes)
+/* The first `bytes` of rows, or of blocks of `step` rows, while as many lines of others are fetched. */
+static void twin_rows(const uint8_t *const *rows, const uint8_t *const *ahead, int32_t count, int32_t step,
+                      int64_t bytes, int64_t row)
 {
-    for (int32_t t = 0; t < count; t++)
+    for (int32_t t = 0; t < count; t += step)
         for (int64_t b = 0; b < bytes; b += LINE) {
             if (ahead)
-                __builtin_prefetch(ahead[t] + b);
+                __builtin_prefetch(ahead[t + b / row] + b % row);
             kvb_scalar_read(rows[t] + b, LINE, 0);
         }
 }
@@ -115,6 +117,9 @@ static void twin_rows(const uint8_t *const *rows, const uint8_t *const *ahead, i
 /* Whole lines: rows are padded to one. */
 void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes)
 {
-    twin_rows(tile->k, tile->k_ahead, tile->count, bytes);
-    twin_rows(tile->v, tile->v_ahead, tile->count, bytes);
+    if (tile->k_block)
+        twin_rows(tile->k, tile->k_ahead, tile->count, LANES, tile->k_block, bytes);
+    else
+        twin_rows(tile->k, tile->k_ahead, tile->count, 1, bytes, bytes);
+    twin_rows(tile->v + tile->lead, tile->v_ahead, tile->count - tile->lead, 1, bytes, bytes);
 }

@@ -26,6 +26,10 @@ void kvb_scalar_weigh(const kvb_tile *tile, const kvb_group *group, float *score
 void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p);
 void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *group);
 
+/* ---- transposed.c ---------------------------------------------------------------------------------------------- */
+
+void kvb_scalar_qk_t(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
+
 /* ---- round16.c -------------------------------------------------------------------------------------------------- */
 
 void kvb_scalar_decode_round16(const uint8_t *row, float scale, int64_t dim, float *to);

@@ -7,6 +7,10 @@
     {                                                                                                                 \
         kvb_scalar_qk(index, tile, group, scores);                                                                    \
     }                                                                                                                 \
+    static void __attribute__((unused)) qk_t_##dtype(const kvb_tile *tile, const kvb_group *group, float *scores)     \
+    {                                                                                                                 \
+        kvb_scalar_qk_t(index, tile, group, scores);                                                                  \
+    }                                                                                                                 \
     static void pv_##dtype(const kvb_tile *tile, const kvb_group *group, const float *p)                              \
     {                                                                                                                 \
         kvb_scalar_pv(index, tile, group, p);                                                                         \
@@ -30,6 +34,8 @@
 
 #define TILE_OF(dtype, name, bytes, scaled) [DTYPE_##name] = bytes == 1 ? 64 : 32,
 
+#define QK_T(dtype) {qk_t_##dtype, qk_t_##dtype, qk_t_##dtype, qk_t_##dtype}
+
 KVB_DTYPES(FUNCTIONS)
 
 const kvb_tier kvb_tier_scalar = {
@@ -41,6 +47,10 @@ const kvb_tier kvb_tier_scalar = {
                            .pv = {kvb_scalar_pv_round16, kvb_scalar_pv_round16, kvb_scalar_pv_round16,
                                   kvb_scalar_pv_round16},
                            .decode = kvb_scalar_decode_round16},
+    .rows[DTYPE_F32].qk_t = QK_T(f32),
+    .rows[DTYPE_F16].qk_t = QK_T(f16),
+    .rows[DTYPE_BF16].qk_t = QK_T(bf16),
+    .rows[DTYPE_I8].qk_t = QK_T(i8),
     .twin = kvb_scalar_twin,
     .read = kvb_scalar_read,
     .write = kvb_scalar_write,

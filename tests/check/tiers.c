@@ -14,7 +14,7 @@ static void check_lists(void)
     expect(!kvb_word("no such list", 0) && !kvb_word(NULL, 0), "an unknown list has words");
 }
 
-/* Every layout has every decode variant on every tier of the build, with every dtype that the variant has. */
+/* Every layout has every decode variant on every tier of the build, with the dtypes that the variant has there. */
 static void check_matrix(void)
 {
     int64_t decodes = 0, isas[16] = {0};
@@ -30,13 +30,13 @@ static void check_matrix(void)
             isas[isa] = 1;
         }
     }
-    int64_t expected = 0, cells = 0, layouts = 0;
-    while (kvb_word("layout", (int32_t)layouts))
-        layouts++;
+    int64_t expected = 0, cells = 0;
     for (int32_t variant = 0; kvb_word("variant", variant); variant++)
-        for (int32_t dtype = 0; kvb_word("dtype", dtype); dtype++)
-            cells += layouts * (kvb_reads(variant, dtype) >= 0);
-    expect(kvb_reads(-1, 0) < 0 && kvb_reads(0, -1) < 0 && kvb_reads(99, 0) < 0 && kvb_reads(0, 99) < 0,
+        for (int32_t layout = 0; kvb_word("layout", layout); layout++)
+            for (int32_t dtype = 0; kvb_word("dtype", dtype); dtype++)
+                cells += kvb_reads(variant, layout, dtype) >= 0;
+    expect(kvb_reads(-1, 0, 0) < 0 && kvb_reads(0, -1, 0) < 0 && kvb_reads(0, 0, -1) < 0 && kvb_reads(99, 0, 0) < 0 &&
+               kvb_reads(0, 99, 0) < 0 && kvb_reads(0, 0, 99) < 0,
            "kvb_reads knows words that are none");
     for (int i = 0; i < 16; i++)
         expected += isas[i] * cells;

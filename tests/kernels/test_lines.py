@@ -20,6 +20,7 @@ SHAPES = [  # layout, dtype, KV heads, query heads of each, D, context: a few ti
     ("head", "f16", 2, 4, 64, 1500),
     ("position", "f32", 3, 1, 40, 700),
     ("paged", "i8", 2, 2, 128, 1300),
+    ("blockt", "f16", 2, 2, 72, 1300),
 ]
 
 

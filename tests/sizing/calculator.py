@@ -5,6 +5,7 @@ from dataclasses import dataclass
 LINE = 64
 ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "e4m3": 1, "e5m2": 1}
 SCALED = {"i8"}
+TRANSPOSED = {"f32", "f16", "bf16", "i8"}  # in blockt
 PAD = 5 * LINE  # the library's
 
 
@@ -32,6 +33,11 @@ class Case:
         """Bytes of the elements and of the scale of one row."""
         return self.head_dim * ELEMENT[self.dtype], ELEMENT[self.scale] if self.dtype in SCALED else 0
 
+    @property
+    def block(self):
+        """Tokens of which a sequence takes whole multiples."""
+        return {"paged": self.block_tokens, "blockt": 16}.get(self.layout, 1)
+
     def attended(self):
         """Tokens that a decode reads in each layer that stays. Of every `window_every` the last one attends to all."""
         for number in range(1, self.layers - self.ephemeral + 1):
@@ -52,9 +58,9 @@ class Case:
 
     def _allocated(self, room):
         row, scale = self.row
-        places = rounded(room, self.block_tokens) if self.layout == "paged" else room
+        places = rounded(room, self.block)
         padding = PAD if self.pad is None else self.pad
-        of_head = places * rounded(row, LINE) + (padding if self.layout == "head" else 0)
+        of_head = places * rounded(row, LINE) + (padding if self.layout in ("head", "blockt") else 0)
         heads = self.batch * self.kv_heads
         return 2 * (rounded(heads * of_head, LINE) + rounded(heads * places * scale, LINE))
 
