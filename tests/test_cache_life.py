@@ -105,7 +105,9 @@ class Trial:
 
     def __init__(self, seed):
         self.draw = draw = np.random.default_rng(seed)
-        self.layout, self.dtype = (WORDS(kind)[draw.integers(len(WORDS(kind)))] for kind in ("layout", "dtype"))
+        self.layout = WORDS("layout")[draw.integers(len(WORDS("layout")))]
+        dtypes = default_library().dtypes(self.layout)
+        self.dtype = dtypes[draw.integers(len(dtypes))]
         self.heads, self.dim, self.block = (int(n) for n in draw.integers(1, (3, 20, 6)))
         self.batch, self.capacity = int(draw.choice((1, 1, 2, 3))), int(draw.integers(4, 13))
         self.window = (None, self.capacity, self.capacity - 2, self.capacity // 2)[draw.integers(4)]
