@@ -42,6 +42,10 @@ const kvb_kernel *kvb_kernels(int32_t index);
 /* The dtype as whose values a variant of decode takes those of a cache: the cache's own, or another one that they are
  * rounded to while they are read. -1 where the variant has no kernel for the dtype. */
 int32_t kvb_reads(int32_t variant, int32_t dtype);
+/* The largest whole number that a variant of decode rounds to: `weights` 0, for the elements of a query, times the scale
+ * of the scores, of which the largest becomes it; 1, for a tile's weights, each times the scale of its row, likewise.
+ * 0 where it rounds neither. */
+int32_t kvb_levels(int32_t variant, int64_t head_dim, int32_t weights);
 
 /* 1 when this CPU runs the tier, 0 when it cannot (or this build lacks it). */
 int32_t kvb_isa_runs(int32_t isa);

@@ -121,6 +121,19 @@ int32_t kvb_check_cache(const kvb_cache *c)
     return check_lengths(c);
 }
 
+/* A tier may lack a variant, and a CPU the instructions for it: nothing else is run in its place. */
+static int32_t check_way(const kvb_decode *a)
+{
+    int32_t way = kvb_way_of(a->variant, a->cache->dtype);
+    if (!kvb_has_way(a->isa, way))
+        return kvb_fail(KVB_UNSUPPORTED, "variant %s: isa %s has no kernel for it", kvb_word("variant", a->variant),
+                        kvb_word("isa", a->isa));
+    if (!kvb_way_runs(a->isa, way))
+        return kvb_fail(KVB_UNSUPPORTED, "variant %s: this CPU lacks the dot products that it takes on isa %s",
+                        kvb_word("variant", a->variant), kvb_word("isa", a->isa));
+    return KVB_OK;
+}
+
 int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
 {
     if (!a)
@@ -150,6 +163,7 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
     if (!(a->scale >= 0.0f && a->scale <= 3.0e38f))
         return kvb_fail(KVB_BAD_ARGUMENT, "scale is %g; it must be finite and not negative", (double)a->scale);
     TRY(kvb_check_isa(a->isa));
+    TRY(check_way(a));
     for (int64_t b = 0; b < c->batch; b++) {
         int64_t first, end;
         kvb_attended(a, b, &first, &end);

@@ -14,7 +14,7 @@
 enum { OP_DECODE, OP_TWIN, OP_APPEND, OP_BULK, OP_CLEAR, OP_UNPACK, OP_FILL, OP_REPACK, OP_TRANSPOSE, OP_LOGITS,
        OP_RESET, OP_READ, OP_WRITE, OP_WRITE_NT, OP_COPY, OP_COPY_NT, OP_TRIAD, OP_FLOPS, OP_LATENCY,
        OP_CLOCK, OPS };
-enum { VARIANT_FLASH, VARIANT_TWOPASS, VARIANT_PERHEAD, VARIANT_ROUND16, VARIANTS };
+enum { VARIANT_FLASH, VARIANT_TWOPASS, VARIANT_PERHEAD, VARIANT_ROUND16, VARIANT_DOT8, VARIANT_DOT16, VARIANTS };
 enum { LAYOUT_HEAD, LAYOUT_POSITION, LAYOUT_PAGED, LAYOUTS };
 enum { INNER_HEAD, INNER_TOKEN, INNERS };
 #define KVB_DTYPE(word, name, bytes, scaled) DTYPE_##name,
@@ -50,10 +50,24 @@ extern const int32_t kvb_scale_bytes[SCALES];
 /* ---- variants.c: what a variant of decode makes of a cache's rows ---------------------------------------------- */
 
 /* Ways to read a row, as indices of a tier's `rows`: each dtype as it is, then those that are of one variant alone. */
-enum { READ_ROUND16 = DTYPES, READS };
+enum { READ_ROUND16 = DTYPES, READ_DOT8, READ_DOT16, READS };
 
 /* The way that a variant reads rows of a dtype for which it has a kernel: kvb_reads() is not negative. */
 int32_t kvb_way_of(int32_t variant, int32_t dtype);
+/* Whether a tier has the way, and turns rows into float32 where a group has more than HEADS heads. */
+bool kvb_has_way(int32_t isa, int32_t way);
+bool kvb_widens(int32_t isa, int32_t way);
+
+/* Largest whole numbers of the ways that multiply whole numbers: of a query's elements, and of a tile's weights. A code
+ * is at most 128. So a score is at most 127 * 128 * 1024, or for dot16 32639 * 128 * 512 = 2139029504 and half as much
+ * times two: below 2^31, wherever the sum stands. A tile's sum is at most 64 * 32767 * 128 = 268427264. And 32639 is
+ * 127 * 256 + 127, the most that two signed bytes say. */
+enum { DOT8_QUERY = 127, DOT8_WEIGHT = 255, DOT16_QUERY = 32639, DOT16_WEIGHT = 32767, DOT16_DIM = 512 };
+static inline int32_t dot_query(int32_t way, int64_t dim)
+{
+    return way == READ_DOT8 ? DOT8_QUERY : dim > DOT16_DIM ? DOT16_QUERY / 2 : DOT16_QUERY;
+}
+static inline int32_t dot_weight(int32_t way) { return way == READ_DOT8 ? DOT8_WEIGHT : DOT16_WEIGHT; }
 
 /* ---- layouts.c: where a token's row lies ----------------------------------------------------------------------- */
 
@@ -84,6 +98,18 @@ typedef struct kvb_tile {
 
 /* ---- a tier: one instruction set's version of everything that touches rows --------------------------------------- */
 
+/* The q of a group as whole numbers, as a way's `take` leaves them. */
+typedef struct kvb_taken {
+    float step[HEADS];           /* what one is worth; NaN where q is not finite */
+    int32_t lanes[HEADS][LANES]; /* what a score's sums begin with */
+    _Alignas(LINE) int8_t codes[];
+} kvb_taken;
+
+static inline int64_t taken_bytes(int64_t dim)
+{
+    return (int64_t)sizeof(kvb_taken) + 2 * HEADS * round_up(dim, LINE);
+}
+
 /* Softmax state of up to HEADS query heads that share a KV head. */
 typedef struct kvb_group {
     int32_t heads;
@@ -95,6 +121,7 @@ typedef struct kvb_group {
     float *sum;        /* [HEADS][LANES], lane-wise */
     float *rescale;    /* [HEADS], what the last softmax asks the accumulators to be multiplied by */
     float *acc;        /* [slots][dim_pad] */
+    kvb_taken *taken;  /* null for ways without `take` */
 } kvb_group;
 
 /* Rows to encode: `rows` of them, source and target each with its stride. */
@@ -114,6 +141,8 @@ typedef struct kvb_encode {
 
 /* The functions of a tier that depend on the dtype. The index of `qk` and `pv` is the group class: 1, 2, 4, 8 heads. */
 typedef struct kvb_rows {
+    /* at the beginning of a unit: q -> taken; null where q is multiplied as it is */
+    void (*take)(const kvb_group *group);
     /* scores[head * TILE + t] = q[head] . k[t], for t < count rounded up to a multiple of LANES */
     void (*qk[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
     /* acc[head] = acc[head] * rescale[head] + sum over t < count of p[head * TILE + t] * v[t] */
@@ -148,6 +177,8 @@ typedef struct kvb_tier {
 extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon, kvb_tier_sve256, kvb_tier_sve512;
 /* registry.c: null where this build has no such tier */
 const kvb_tier *kvb_tier_of(int32_t isa);
+/* cpu.c: whether this CPU has what a tier's way needs beyond what the tier itself does */
+bool kvb_way_runs(int32_t isa, int32_t way);
 
 /* ---- units: what one thread does at a time (plan.c, walk.c) ------------------------------------------------------ */
 

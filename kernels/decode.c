@@ -32,6 +32,9 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     float *max = take(&at, floats(units * HEADS)), *rescale = take(&at, floats(units * HEADS));
     float *scores = take(&at, floats(at_least(1, task->blocks) * units * HEADS * TILE));
     float *wide = take(&at, task->parts > 1 ? floats(TILE * task->dim_pad) : 0);
+    bool whole = kvb_tier_of(task->args.isa)->rows[task->way].take;
+    int64_t taken_each = whole ? round_up(taken_bytes(task->args.cache->head_dim), LINE) : 0;
+    uint8_t *taken = take(&at, units * taken_each);
     if (!scratch)
         return (int64_t)at;
     *state = s;
@@ -50,6 +53,7 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
             .sum = sum + slot * LANES,
             .rescale = rescale + i * HEADS,
             .acc = acc + slot * task->dim_pad,
+            .taken = whole ? (kvb_taken *)(void *)(taken + i * taken_each) : NULL,
         };
         slot += groups[i].slots;
     }
@@ -82,6 +86,8 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
         for (int64_t h = 0; h < g->heads; h++)
             for (int64_t d = 0; d < dim; d++)
                 q[(d / LANES * g->slots + h) * LANES + d % LANES] = from[h * dim + d] * scale;
+        if (g->taken)
+            kvb_tier_of(a->isa)->rows[task->way].take(g);
     }
 }
 
@@ -134,7 +140,7 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
 {
     static void (*const variants[VARIANTS])(const kvb_decode_task *, kvb_state *, kvb_walk *, double *) = {
         [VARIANT_FLASH] = kvb_flash, [VARIANT_TWOPASS] = kvb_twopass, [VARIANT_PERHEAD] = kvb_perhead,
-        [VARIANT_ROUND16] = kvb_round16};
+        [VARIANT_ROUND16] = kvb_round16, [VARIANT_DOT8] = kvb_dot8, [VARIANT_DOT16] = kvb_dot16};
     kvb_decode_task *task = (kvb_decode_task *)base;
     kvb_state *state = NULL;
     kvb_walk walk;

@@ -50,6 +50,8 @@ void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, do
 void kvb_twopass(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_round16(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
+void kvb_dot8(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
+void kvb_dot16(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 
 /* foreign.c: a plug-in's kernel, called for all units of a thread; and the bytes of scratch that it takes. */
 void kvb_foreign(kvb_task *base, int32_t thread, void *scratch);

@@ -81,7 +81,7 @@ static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_
         if (kvb_formats[a->cache->dtype].scaled)
             kvb_tile_scales(a, block, h, &state->tile);
         kvb_tile_ahead(a, block, next, h, &state->tile, &state->ahead);
-        if (task->parts > 1 && task->way != DTYPE_F32) {
+        if (task->parts > 1 && kvb_widens(a->isa, task->way)) {
             fold_wide(task, state, groups, ticks);
             continue;
         }

@@ -128,7 +128,7 @@ static double walks(const kvb_decode *a)
     int64_t group = a->q_heads / a->cache->kv_heads, pass = kvb_tier_of(a->isa)->qk_heads;
     if (a->variant == VARIANT_PERHEAD)
         return (double)group;
-    if (a->variant != VARIANT_TWOPASS && group > HEADS && kvb_way_of(a->variant, a->cache->dtype) != DTYPE_F32)
+    if (a->variant != VARIANT_TWOPASS && group > HEADS && kvb_widens(a->isa, kvb_way_of(a->variant, a->cache->dtype)))
         return 1.0;
     return (double)((group + pass - 1) / pass);
 }

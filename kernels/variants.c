@@ -1,7 +1,7 @@
 /* What a variant of decode makes of a cache's rows. Most take every dtype, and its values as they are. */
 #include "core.h"
 
-/* A variant that is of one dtype alone, whose values it takes as those of another one. */
+/* A variant that is of one dtype alone, whose values it takes as they are or as those of another one. */
 typedef struct reading {
     bool apart;
     int32_t dtype;
@@ -11,6 +11,8 @@ typedef struct reading {
 
 static const reading readings[VARIANTS] = {
     [VARIANT_ROUND16] = {.apart = true, .dtype = DTYPE_F32, .as = DTYPE_F16, .way = READ_ROUND16},
+    [VARIANT_DOT8] = {.apart = true, .dtype = DTYPE_I8, .as = DTYPE_I8, .way = READ_DOT8},
+    [VARIANT_DOT16] = {.apart = true, .dtype = DTYPE_I8, .as = DTYPE_I8, .way = READ_DOT16},
 };
 
 int32_t kvb_reads(int32_t variant, int32_t dtype)
@@ -22,3 +24,14 @@ int32_t kvb_reads(int32_t variant, int32_t dtype)
 }
 
 int32_t kvb_way_of(int32_t variant, int32_t dtype) { return readings[variant].apart ? readings[variant].way : dtype; }
+
+bool kvb_has_way(int32_t isa, int32_t way) { return kvb_tier_of(isa) && kvb_tier_of(isa)->rows[way].qk[0]; }
+
+bool kvb_widens(int32_t isa, int32_t way) { return way != DTYPE_F32 && kvb_tier_of(isa)->rows[way].decode; }
+
+int32_t kvb_levels(int32_t variant, int64_t head_dim, int32_t weights)
+{
+    if (variant != VARIANT_DOT8 && variant != VARIANT_DOT16)
+        return 0;
+    return weights ? dot_weight(readings[variant].way) : dot_query(readings[variant].way, head_dim);
+}

@@ -22,16 +22,18 @@ class Words:
     scale: list[str]
     variant: list[str]
     prefetch: list[str]
-    kernels: set[tuple[str, str]]  # variant and dtype of decode
+    kernels: set[tuple[str, str, str]]  # variant, dtype and tier of decode, where it runs here
 
     @staticmethod
     def of(raw) -> "Words":
         lists = (raw.words(name) for name in Words.__dataclass_fields__ if name != "kernels")
-        return Words(*lists, {(k["variant"], k["dtype"]) for k in raw.kernels() if k["op"] == "decode"})
+        found = [k for k in raw.kernels() if k["op"] == "decode" and k["runnable"]]
+        return Words(*lists, {(k["variant"], k["dtype"], k["isa"]) for k in found})
 
     def variants(self, dtype: str) -> list[str]:
         """Those that have a kernel for it."""
-        return [word for word in self.variant if (word, dtype) in self.kernels]
+        have = {kernel[:2] for kernel in self.kernels}
+        return [word for word in self.variant if (word, dtype) in have]
 
 
 @dataclass
@@ -239,10 +241,16 @@ def make(words: Words, seed: int, index: int) -> Case:
     return case
 
 
+def levels(variant: str, head_dim: int) -> tuple[int, int] | None:
+    """The largest whole numbers of a query and of weights, of a variant that multiplies such."""
+    return {"dot8": (127, 255), "dot16": (32639 if head_dim <= 512 else 16319, 32767)}.get(variant)
+
+
 def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """What decode must give, and how far from it a kernel may be."""
     return oracle.decode(case.shape, case.planes, case.table, case.lengths, case.q, case.window, case.scale,
-                         plain=case.kind == "plain", halves=case.variant == "round16")  # fmt: skip
+                         plain=case.kind == "plain", halves=case.variant == "round16",
+                         levels=levels(case.variant, case.shape.head_dim))  # fmt: skip
 
 
 def stored(case: Case) -> Planes:

@@ -11,6 +11,7 @@ import numpy as np
 
 LINE = 64
 UNIT = 2.0**-24  # of float32
+TILE = 64  # tokens, at most, whose weights a kernel takes together
 EXP_ERROR = 4 * UNIT  # relative, of the kernels' exp2
 STORED = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8,
           "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}  # fmt: skip
@@ -217,6 +218,11 @@ def attended(length: int, window: int) -> tuple[int, int]:
     return length - count, count
 
 
+def softmax(scores: np.ndarray) -> np.ndarray:
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
 def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, lanes: int = 1, chain: int | None = None):
     """Attention of q [H, G, D] over k, v [H, T, D] in float64 -> out [H, G, D] and a bound of a float32 kernel's
     error on it. `lanes` partial sums per score; at most `chain` additions in a row to an output."""
@@ -225,8 +231,7 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, lanes: int
     q = q.astype(np.float64)
     tokens, dim = k.shape[1:]
     scores = scale * (q @ k.swapaxes(1, 2))  # [H, G, T]
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weights /= weights.sum(axis=-1, keepdims=True)
+    weights = softmax(scores)
     steps = dim / lanes + np.log2(lanes) + 8  # 8: q * scale, scale of the row, shift by the maximum
     slip = steps * UNIT * (abs(scale) * (np.abs(q) @ np.abs(k).swapaxes(1, 2))).max(axis=-1, keepdims=True)
     grown = np.expm1(np.minimum(2 * slip, 700))  # of a weight, as a factor
@@ -236,6 +241,32 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, lanes: int
     # two weighted means of the same rows never differ by more than the rows' spread
     spread = (v.max(axis=1) - v.min(axis=1))[:, None, :] + 4 * UNIT * np.abs(v).max(axis=1)[:, None, :]
     return weights @ v, np.minimum(bound, np.maximum(spread, flushed + 1e-37))
+
+
+def in_steps(q: np.ndarray, scale: float, levels: int) -> np.ndarray:
+    """q as a kernel takes it that multiplies whole numbers, the largest of each head being `levels`: float32 steps."""
+    factor = np.float32(scale) * np.float32(1.44269504)
+    scaled = q.astype(np.float32) * factor
+    most = np.abs(scaled).max(axis=-1, keepdims=True)
+    with np.errstate(all="ignore"):
+        inverse = np.float32(levels) / most
+        whole = np.rint(scaled * np.where(inverse <= np.float32(3e38), inverse, np.float32(0)))
+    return whole.astype(np.float64) * (most / np.float32(levels)).astype(np.float64) / np.float64(factor)
+
+
+def weights_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels: int, plain: bool) -> np.ndarray:
+    """How far an output [H, G, D] may be off for its weights [H, G, T] being whole numbers, the largest of a tile `levels`:
+    half a step each, of whatever tile a token falls into. `plain`: half a step times a sign that nobody chose."""
+    heavy = weights * v_scale[:, None, :]
+    blocks = -(-heavy.shape[2] // TILE)
+    tiles = np.zeros((*heavy.shape[:2], (blocks + 2) * TILE))
+    tiles[..., TILE : TILE + heavy.shape[2]] = heavy
+    tiles = tiles.reshape(*heavy.shape[:2], blocks + 2, TILE).max(axis=3)
+    near = np.maximum(np.maximum(tiles[..., :-2], tiles[..., 1:-1]), tiles[..., 2:])
+    step = np.repeat(near, TILE, axis=2)[..., : heavy.shape[2]] / levels
+    codes = np.divide(np.abs(v), v_scale[..., None], out=np.zeros_like(v), where=v_scale[..., None] > 0)
+    most = step @ codes / 2 + 1e-31 * heavy.shape[2]  # a tile that is lighter than that weighs nothing
+    return np.minimum(most, 6 * np.sqrt(step**2 @ codes**2 / 12)) if plain else most
 
 
 def practical(v: np.ndarray) -> float:
@@ -255,17 +286,25 @@ def decode(
     scale: float = 0.0,
     plain: bool = True,
     halves: bool = False,
+    levels: tuple[int, int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """q [B, Hq, D] -> out and bound, both float64 [B, Hq, D]. `plain`: data of unit size, held to `practical`.
-    `halves`: of a kernel that rounds K and V to float16 as it loads them."""
+    `halves`: of a kernel that rounds K and V to float16 as it loads them. `levels`: of one that multiplies whole numbers,
+    the largest of a query and of weights."""
     out, bound = np.zeros(q.shape), np.zeros(q.shape)
     scale = scale or 1 / np.sqrt(shape.head_dim)
     for seq, length in enumerate(np.asarray(lengths)):
         k, v = load(shape, planes, table, seq, *attended(int(length), window))
         if halves:
             k, v = k.astype(np.float16).astype(np.float64), v.astype(np.float16).astype(np.float64)
-        grouped = q[seq].reshape(shape.kv_heads, -1, shape.head_dim)
+        grouped = (in_steps(q[seq], scale, levels[0]) if levels else q[seq]).reshape(shape.kv_heads, -1, shape.head_dim)
         answer, limit = attend(grouped, k, v, scale)
+        limit = np.full_like(limit, practical(v)) if plain else limit
+        if levels and k.shape[1]:
+            _, scales = places(shape, table, seq, slots_of(shape, *attended(int(length), window)))
+            raw = np.ascontiguousarray(take(planes.v_scale, scales, shape.scale_bytes))
+            weights = softmax(scale * (grouped @ k.swapaxes(1, 2)))
+            limit += weights_off(weights, v, raw.view(STORED[shape.scale])[..., 0].astype(float), levels[1], plain)
         out[seq] = answer.reshape(q.shape[1:])
-        bound[seq] = practical(v) if plain else limit.reshape(q.shape[1:])
+        bound[seq] = limit.reshape(q.shape[1:])
     return out, bound

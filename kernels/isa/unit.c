@@ -45,6 +45,7 @@
 #include "rows.tmpl.c"
 
 #include "round16.tmpl.c"
+#include "dot.tmpl.c"
 
 #define ROWS_OF(dtype, name, bytes, scaled) [DTYPE_##name] = ROWS(dtype),
 #define TILE_OF(dtype, name, bytes, scaled) [DTYPE_##name] = bytes == 1 ? TILE_BYTE : TILE_FLOAT,
@@ -52,6 +53,12 @@
 const kvb_tier TIER = {
     .rows = {KVB_DTYPES(ROWS_OF)},
     .rows[READ_ROUND16] = ROWS_ROUND16,
+#ifdef DOT_BYTES
+    .rows[READ_DOT8] = DOT_ROWS(dot8),
+#endif
+#if defined(DOT_WORDS) || defined(DOT_SPLIT)
+    .rows[READ_DOT16] = DOT_ROWS(dot16),
+#endif
     .peak = peak,
     .weigh = weigh,
     .twin = twin,

@@ -19,6 +19,8 @@ void kvb_scalar_decode(int32_t dtype, const uint8_t *row, float scale, int64_t d
 /* ---- attend.c -------------------------------------------------------------------------------------------------- */
 
 float kvb_scalar_exp2(float x);
+/* Ask for row t of those ahead, if any, while another one is consumed. */
+void kvb_scalar_fetch(const uint8_t *const *ahead, int32_t t, int64_t bytes);
 
 void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
 void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
@@ -31,6 +33,12 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
 void kvb_scalar_decode_round16(const uint8_t *row, float scale, int64_t dim, float *to);
 void kvb_scalar_qk_round16(const kvb_tile *tile, const kvb_group *group, float *scores);
 void kvb_scalar_pv_round16(const kvb_tile *tile, const kvb_group *group, const float *p);
+
+/* ---- dot.c ------------------------------------------------------------------------------------------------------ */
+
+void kvb_scalar_take(int32_t way, const kvb_group *group);
+void kvb_scalar_qk_dot(int32_t way, const kvb_tile *tile, const kvb_group *group, float *scores);
+void kvb_scalar_pv_dot(int32_t way, const kvb_tile *tile, const kvb_group *group, const float *p);
 
 /* ---- probe.c --------------------------------------------------------------------------------------------------- */
 

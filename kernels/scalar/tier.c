@@ -28,9 +28,27 @@
         .perhead = perhead_##dtype, .encode = encode_##dtype, .decode = decode_##dtype,                               \
     },
 
+#define DOT(word, way)                                                                                                \
+    static void take_##word(const kvb_group *group) { kvb_scalar_take(way, group); }                                  \
+    static void qk_##word(const kvb_tile *tile, const kvb_group *group, float *scores)                                \
+    {                                                                                                                 \
+        kvb_scalar_qk_dot(way, tile, group, scores);                                                                  \
+    }                                                                                                                 \
+    static void pv_##word(const kvb_tile *tile, const kvb_group *group, const float *p)                               \
+    {                                                                                                                 \
+        kvb_scalar_pv_dot(way, tile, group, p);                                                                       \
+    }
+#define ROWS_DOT(word)                                                                                                \
+    {                                                                                                                 \
+        .take = take_##word, .qk = {qk_##word, qk_##word, qk_##word, qk_##word},                                      \
+        .pv = {pv_##word, pv_##word, pv_##word, pv_##word},                                                           \
+    }
+
 #define TILE_OF(dtype, name, bytes, scaled) [DTYPE_##name] = bytes == 1 ? 64 : 32,
 
 KVB_DTYPES(FUNCTIONS)
+DOT(dot8, READ_DOT8)
+DOT(dot16, READ_DOT16)
 
 const kvb_tier kvb_tier_scalar = {
     .rows = {KVB_DTYPES(ROWS)},
@@ -41,6 +59,8 @@ const kvb_tier kvb_tier_scalar = {
                            .pv = {kvb_scalar_pv_round16, kvb_scalar_pv_round16, kvb_scalar_pv_round16,
                                   kvb_scalar_pv_round16},
                            .decode = kvb_scalar_decode_round16},
+    .rows[READ_DOT8] = ROWS_DOT(dot8),
+    .rows[READ_DOT16] = ROWS_DOT(dot16),
     .twin = kvb_scalar_twin,
     .read = kvb_scalar_read,
     .write = kvb_scalar_write,

@@ -189,6 +189,14 @@ class Library:
         found = ask(self.number("variant", variant), self.number("dtype", dtype))
         return self.words("dtype")[found] if found >= 0 else None
 
+    def levels(self, variant: str, head_dim: int) -> tuple[int, int] | None:
+        """The largest whole numbers of a query and of weights, of a variant that multiplies such. None: it does not."""
+        ask = getattr(self.lib, "kvb_levels", None)  # None: of before there was one
+        if ask is None or variant not in self.words("variant"):
+            return None
+        query, weights = (ask(self.number("variant", variant), head_dim, which) for which in (0, 1))
+        return (query, weights) if query else None
+
     def way(self, variant: str, layout: str, dtype: str, isa: str) -> dict[str, Any]:
         """How a kvb_decode is told its variant: by its number, or by the function of a plug-in's."""
         if variant in self.foreign_variants:

@@ -7,7 +7,7 @@ import numpy as np
 
 from kvbench.model import Kernel
 from kvbench.native import Cache, Library
-from kvbench.verify.situation import Prepared, Situation
+from kvbench.verify.situation import Prepared, Situation, how_taken
 
 _HERE = Situation("faults", 2, 3, 64, 260, (250, 200), (("block_tokens", 20),))
 
@@ -104,11 +104,12 @@ def wrong_scale(victim: Victim) -> np.ndarray:
 
 
 def wrong_row_scale(victim: Victim) -> np.ndarray | None:
-    """The scales of two keys, exchanged; nothing to do where rows have none."""
-    one, two = victim.rows(victim.last, 0), victim.rows(victim.last - 1, 0)
-    if len(one) < 4:
+    """The scales of the longest and the shortest key, exchanged; nothing to do where rows have none."""
+    if len(victim.rows(0, 0)) < 4:
         return None
-    victim.swap(one[2:3], two[2:3])
+    size = np.abs(victim.prepared.k[0, : victim.last, 0]).max(axis=1)
+    one, two = (victim.rows(int(token), 0)[2:3] for token in (size.argmax(), size.argmin()))
+    victim.swap(one, two)
     return victim.decode()
 
 
@@ -129,7 +130,7 @@ def plant(library: Library, isa: str | None = None, quick: bool = False) -> Iter
     """Each fault under every decode kernel that runs here; quick: under the best tier's alone."""
     chosen = isa or (library.isa() if quick else None)
     kernels = [k for k in library.kernels() if k.op == "decode" and k.runnable and chosen in (None, k.isa)]
-    cells = {kernel: (kernel.layout, kernel.dtype, library.reads(kernel.variant, kernel.dtype)) for kernel in kernels}
+    cells = {kernel: (kernel.layout, kernel.dtype, *how_taken(library, kernel)) for kernel in kernels}
     kinds = dict.fromkeys(cells.values())
     prepared = {kind: [Prepared(library, _HERE, *kind, seed=seed) for seed in (0, 1)] for kind in kinds}
     try:
@@ -151,4 +152,4 @@ def _error(
     victim = Victim(prepared, other, kernel)
     with victim.cache:
         out = fault(victim)
-        return None if out is None else prepared.error(out) / prepared.allowed
+        return None if out is None else prepared.error(out)

@@ -50,6 +50,11 @@ static void check_variant(kvb_decode args)
                kvb_message());
         return;
     }
+    if (!has_kernel(args.variant, args.cache->dtype, args.isa)) {
+        expect(run_decode(&args, 2) == KVB_UNSUPPORTED && strstr(kvb_message(), variant) && strstr(kvb_message(), isa),
+               "%s on %s: %s", variant, isa, kvb_message());
+        return;
+    }
     expect(!run_decode(&args, 2) && isfinite(args.out[0]), "decode %s: %s", isa, kvb_message());
     expect(!run_twin(&args, 2), "twin %s: %s", isa, kvb_message());
     args.wrap = args.cache->capacity / 2 + 1;

@@ -53,6 +53,8 @@ static void replay_decode(const record *c, rig *r, FILE *file)
     float *q = take_floats(file, count);
     double *right = take_doubles(file, count), *bound = take_doubles(file, count);
     for (int i = 0; tiers[i] >= 0; i++) {
+        if (!has_kernel((int32_t)c->variant, (int32_t)c->dtype, tiers[i]))
+            continue;
         kvb_arena q_arena, out_arena;
         kvb_decode args = {.cache = &r->cache, .q_heads = c->q_heads, .window = c->window, .scale = (float)c->scale,
                            .variant = (int32_t)c->variant, .isa = tiers[i], .prefetch = (int32_t)c->prefetch,
