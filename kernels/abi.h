@@ -83,6 +83,8 @@ typedef struct kvb_cache {
     int64_t block_tokens;
     int64_t blocks; /* paged: blocks in the pool */
     int64_t pad;    /* bytes added to each head's plane, so that heads do not share cache sets */
+    float k_tensor; /* e4m3, e5m2: what every stored element of K stands for is its code times this; 0 = 1 */
+    float v_tensor; /* the same of V; stores divide by it, in float32 */
     /* set by kvb_cache_plan */
     int64_t row_bytes;
     int64_t token_stride;
@@ -150,11 +152,12 @@ int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kv
  *     const kvb_kernel *kvb_kernels(int32_t index);
  * The kernels it lists have the op "decode", a variant that only it has ([a-z0-9_]+), our words of layout, dtype and
  * isa (the tier whose instructions it needs), and `run`. It is linked to no library of ours: see example/plugin.c. */
-enum { KVB_PLUGIN = 1 }; /* version: another one when kvb_kernel, kvb_cache or kvb_work change */
+enum { KVB_PLUGIN = 2 }; /* version: another one when kvb_kernel, kvb_cache or kvb_work change */
 
 /* What `run` is called for: tokens first .. first + count of one sequence, for the query heads of some KV heads. Our
  * threads call it for different units at once, in no order; it keeps nothing between calls and may use the stack.
- * Rows lie as kvb_cache says, each at a multiple of 64 bytes; a row of i8 is multiplied by its scale. What lies behind
+ * Rows lie as kvb_cache says, each at a multiple of 64 bytes; a row of i8 is multiplied by its scale, and all of e4m3 and
+ * e5m2 by cache->k_tensor and v_tensor where these are not 0. What lies behind
  * a sequence's last token, or a row's last element, is not to be trusted. Writes nothing but max, sum and acc. */
 struct kvb_work {
     const kvb_cache *cache; /* of the kernel's layout and dtype; cache->scale is 0 for f32, 1 for f16 */

@@ -68,6 +68,7 @@ int32_t kvb_check_shape(const kvb_cache *c)
     TRY(check_range("head_dim", c->head_dim, 1, DIM_MAX));
     TRY(check_range("capacity", c->capacity, 1, tokens_max));
     TRY(check_range("pad", c->pad, 0, 1 << 20));
+    TRY(kvb_check_tensor(c));
     if (c->pad % LINE)
         return kvb_fail(KVB_BAD_ARGUMENT, "pad is %lld; it must be a multiple of %d", (long long)c->pad, LINE);
     if (kvb_layouts[c->layout].paged) {

@@ -180,6 +180,14 @@ const kvb_tier *kvb_tier_of(int32_t isa);
 /* cpu.c: whether this CPU has what a tier's way needs beyond what the tier itself does */
 bool kvb_way_runs(int32_t isa, int32_t way);
 
+/* ---- tensor.c: scales of a whole tensor -------------------------------------------------------------------------- */
+
+bool kvb_has_tensor(int32_t dtype);
+float kvb_tensor(float scale); /* what one of a cache is: 0 stands for 1 */
+int32_t kvb_check_tensor(const kvb_cache *cache);
+/* Rows to store, of a plane whose scale is `tensor`. */
+void kvb_encode_rows(int32_t isa, int32_t dtype, float tensor, const kvb_encode *rows);
+
 /* ---- units: what one thread does at a time (plan.c, walk.c) ------------------------------------------------------ */
 
 /* A range of tokens of one sequence: one KV head (one query head for perhead), or all heads where they lie inside. */

@@ -71,7 +71,7 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
 {
     const kvb_decode *a = &task->args;
     int64_t dim = a->cache->head_dim;
-    float scale = a->scale * kvb_log2_e;
+    float scale = a->scale * kvb_log2_e * kvb_tensor(a->cache->k_tensor);
     for (int64_t i = 0; i < unit->heads * task->parts; i++) {
         kvb_group *g = &state->groups[i];
         float *q = (float *)(uintptr_t)g->q;
@@ -108,14 +108,14 @@ static float *partial_of(const kvb_decode_task *task, int64_t index)
 }
 
 void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max, float sum,
-                  const float *acc)
+                  const float *acc, float tensor)
 {
     const kvb_decode *a = &task->args;
     int64_t dim = a->cache->head_dim;
-    float factor = 1.0f, *to;
+    float factor = tensor, *to;
     if (unit->partial < 0) {
         to = a->out + (unit->seq * a->q_heads + query) * dim;
-        factor = inverse(sum);
+        factor *= inverse(sum);
     } else {
         to = partial_of(task, unit->partial + query - unit->query);
         to[0] = max;
@@ -132,7 +132,8 @@ void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit 
         const kvb_group *g = &state->groups[i];
         int64_t query = query_of(task, unit, i);
         for (int64_t h = 0; h < g->heads; h++)
-            kvb_head_end(task, unit, query + h, g->max[h], total(g->sum + h * LANES), g->acc + h * task->dim_pad);
+            kvb_head_end(task, unit, query + h, g->max[h], total(g->sum + h * LANES), g->acc + h * task->dim_pad,
+                         kvb_tensor(task->args.cache->v_tensor));
     }
 }
 

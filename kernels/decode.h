@@ -36,9 +36,10 @@ static inline int kvb_class(int64_t heads) { return heads > 4 ? 3 : heads > 2 ? 
 
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
-/* One query head of a unit: its output where the unit is the whole row, else a partial state. `max` in units of log2. */
+/* One query head of a unit: its output where the unit is the whole row, else a partial state. `max` in units of log2;
+ * `tensor`: what acc is still to be multiplied by. */
 void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max, float sum,
-                  const float *acc);
+                  const float *acc, float tensor);
 
 static const float kvb_log2_e = 1.44269504f;
 

@@ -18,6 +18,8 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
         return kvb_fail(KVB_BAD_ARGUMENT, "layout: repack grows the layout %s only", kvb_word("layout", LAYOUT_HEAD));
     if (from->batch != to->batch || from->kv_heads != to->kv_heads || from->head_dim != to->head_dim)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: batch, kv_heads and head_dim must be those of from");
+    if (kvb_tensor(from->k_tensor) != kvb_tensor(to->k_tensor) || kvb_tensor(from->v_tensor) != kvb_tensor(to->v_tensor))
+        return kvb_fail(KVB_BAD_ARGUMENT, "to: k_tensor and v_tensor must be those of from");
     if (from->dtype != to->dtype || from->scale != to->scale || from->ring != to->ring)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: dtype, scale and ring must be those of from");
     if (to->capacity < from->capacity)

@@ -33,7 +33,6 @@ static int64_t run_of(const int64_t *rows, int64_t count, int64_t token_stride)
 static void store_run(const kvb_store *a, kvb_encode run, int64_t row, int64_t scale, int64_t from)
 {
     const kvb_cache *c = a->cache;
-    void (*encode)(const kvb_encode *) = kvb_tier_of(a->isa)->rows[c->dtype].encode;
     run.scale_dtype = c->scale;
     run.nt = a->nt;
     run.dim = c->head_dim;
@@ -41,11 +40,11 @@ static void store_run(const kvb_store *a, kvb_encode run, int64_t row, int64_t s
     run.from = a->k + from;
     run.to = c->k + row;
     run.scale = c->k_scale + scale;
-    encode(&run);
+    kvb_encode_rows(a->isa, c->dtype, c->k_tensor, &run);
     run.from = a->v + from;
     run.to = c->v + row;
     run.scale = c->v_scale + scale;
-    encode(&run);
+    kvb_encode_rows(a->isa, c->dtype, c->v_tensor, &run);
 }
 
 /* Source tokens first .. first + count of one sequence and `heads` KV heads, in the order of the source: runs of heads

@@ -26,6 +26,12 @@ static float scale_at(const kvb_cache *c, const uint8_t *at)
     return scale;
 }
 
+static void times(float *row, int64_t dim, float tensor)
+{
+    for (int64_t d = 0; tensor != 1.0f && d < dim; d++)
+        row[d] *= tensor;
+}
+
 /* Tokens at .. at + count of the output, of one sequence and KV head. What the cache does not hold becomes zero: tokens
  * behind the length, and blocks that the table leaves out. */
 static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int64_t at, int64_t count)
@@ -39,6 +45,8 @@ static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int
         if (i < held && rows[i] >= 0) {
             decode(c->k + rows[i], scale_at(c, c->k_scale + scales[i]), c->head_dim, task->k + to);
             decode(c->v + rows[i], scale_at(c, c->v_scale + scales[i]), c->head_dim, task->v + to);
+            times(task->k + to, c->head_dim, kvb_tensor(c->k_tensor));
+            times(task->v + to, c->head_dim, kvb_tensor(c->v_tensor));
         } else {
             memset(task->k + to, 0, (size_t)c->head_dim * sizeof *task->k);
             memset(task->v + to, 0, (size_t)c->head_dim * sizeof *task->v);

@@ -130,9 +130,13 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], ring: bool) -> Shape:
     capacity = sizes["tokens"] + pick(rng, (0, 0, 1, 5, between(rng, 1, 70)))
     if ring:
         capacity = max(1, int(sizes["tokens"] * rng.uniform(0.2, 1.2)))
-    width = -(-capacity // block)
+    width, dtype = -(-capacity // block), pick(rng, words.dtype)
+    tensor = (
+        tuple(float(np.float32(10 ** rng.uniform(-1.5, 1.5))) for _ in range(2)) if chance(rng, 0.5) else (0.0, 0.0)
+    )
     return Shape(
-        layout=layout, inner=pick(rng, words.inner), dtype=pick(rng, words.dtype), scale=pick(rng, words.scale),
+        layout=layout, inner=pick(rng, words.inner), dtype=dtype, scale=pick(rng, words.scale),
+        tensor=tensor if dtype in oracle.MOST else (0.0, 0.0),
         batch=sizes["batch"], kv_heads=sizes["kv_heads"], head_dim=sizes["head_dim"], capacity=capacity, ring=ring,
         block_tokens=block, blocks=sizes["batch"] * width + between(rng, 0, 3), pad=64 * pick(rng, (0, 1, 5, 8)),
     )  # fmt: skip
@@ -168,8 +172,8 @@ def fill_rows(rng, case: Case) -> None:
         rows, scales = oracle.places(shape, case.table, seq, oracle.slots_of(shape, first, count))
         data = draw_rows(rng, case.kind, (shape.kv_heads, count, shape.head_dim), case.q[seq])
         planes = ((case.planes.k, case.planes.k_scale), (case.planes.v, case.planes.v_scale))
-        for values, (plane, scale_plane) in zip(data, planes, strict=True):
-            coded, coded_scales = oracle.encode_rows(shape, values)
+        for values, (plane, scale_plane), tensor in zip(data, planes, shape.tensor, strict=True):
+            coded, coded_scales = oracle.encode_rows(shape, values, tensor)
             oracle.put(plane, rows, coded[..., : shape.payload])
             if shape.scaled:
                 oracle.put(scale_plane, scales, coded_scales)

@@ -39,6 +39,7 @@ class Shape:
     block_tokens: int = 16
     blocks: int = 0
     pad: int = 0
+    tensor: tuple[float, float] = (0.0, 0.0)  # of K and V: what codes are multiplied by; 0 for 1
 
     @property
     def scaled(self) -> bool:
@@ -115,7 +116,7 @@ def take(plane: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:
     return plane[offsets[..., None] + np.arange(width)]
 
 
-def decode_rows(shape: Shape, plane: np.ndarray, scales: np.ndarray | None, rows, scale_rows) -> np.ndarray:
+def decode_rows(shape: Shape, plane: np.ndarray, scales: np.ndarray | None, rows, scale_rows, tensor=0.0) -> np.ndarray:
     """The stored rows as float64, [..., D]."""
     raw = np.ascontiguousarray(take(plane, rows, shape.payload))
     with np.errstate(invalid="ignore"):  # signalling NaN; a code times NaN
@@ -123,7 +124,7 @@ def decode_rows(shape: Shape, plane: np.ndarray, scales: np.ndarray | None, rows
         if shape.scaled:
             raw = np.ascontiguousarray(take(scales, scale_rows, shape.scale_bytes))
             values *= raw.view(STORED[shape.scale]).astype(np.float64)
-    return values
+        return values * (float(np.float32(tensor)) or 1.0)
 
 
 def quantise(values: np.ndarray, scale_dtype: str) -> tuple[np.ndarray, np.ndarray]:
@@ -152,14 +153,15 @@ def rounded(dtype: str, values: np.ndarray) -> np.ndarray:
         return np.clip(values, -most, most).astype(STORED[dtype])
 
 
-def encode_rows(shape: Shape, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def encode_rows(shape: Shape, values: np.ndarray, tensor=0.0) -> tuple[np.ndarray, np.ndarray | None]:
     """float32 [..., D] as whole rows of bytes (padding zero) [..., row], and their scales' bytes or None."""
     scale = None
     if shape.scaled:
         codes, scale = quantise(values, shape.scale)
         scale = np.ascontiguousarray(scale)[..., None].view(np.uint8)
     else:
-        codes = rounded(shape.dtype, values)
+        with np.errstate(all="ignore"):
+            codes = rounded(shape.dtype, np.asarray(values, dtype=np.float32) / (np.float32(tensor) or np.float32(1)))
     rows = np.zeros((*codes.shape[:-1], shape.row), dtype=np.uint8)
     rows[..., : shape.payload] = np.ascontiguousarray(codes).view(np.uint8)
     return rows, scale
@@ -191,8 +193,9 @@ def store(shape: Shape, planes: Planes, table, seq: int, first: int, k: np.ndarr
     over = max(0, len(k) - shape.capacity)  # of a ring: overwritten by the tokens that follow
     rows, scales = places(shape, table, seq, slots_of(shape, first + over, len(k) - over))
     kept = rows[0] >= 0
-    for values, plane, scale_plane in ((k, planes.k, planes.k_scale), (v, planes.v, planes.v_scale)):
-        coded, coded_scales = encode_rows(shape, np.swapaxes(values[over:], 0, 1))  # [H, n, row]
+    sides = zip((k, v), (planes.k, planes.v), (planes.k_scale, planes.v_scale), shape.tensor, strict=True)
+    for values, plane, scale_plane, tensor in sides:
+        coded, coded_scales = encode_rows(shape, np.swapaxes(values[over:], 0, 1), tensor)  # [H, n, row]
         put(plane, rows[:, kept], coded[:, kept])
         if shape.scaled:
             put(scale_plane, scales[:, kept], coded_scales[:, kept])
@@ -205,8 +208,8 @@ def put(plane: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> None:
 def load(shape: Shape, planes: Planes, table, seq: int, first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Decoded K and V of tokens first .. first + count: two float64 [H, count, D]."""
     rows, scales = places(shape, table, seq, slots_of(shape, first, count))
-    k = decode_rows(shape, planes.k, planes.k_scale, rows, scales)
-    return k, decode_rows(shape, planes.v, planes.v_scale, rows, scales)
+    k = decode_rows(shape, planes.k, planes.k_scale, rows, scales, shape.tensor[0])
+    return k, decode_rows(shape, planes.v, planes.v_scale, rows, scales, shape.tensor[1])
 
 
 # ---- attention ----------------------------------------------------------------------------------------------------

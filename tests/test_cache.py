@@ -260,7 +260,11 @@ def test_wrong_bulks(cache):
     assert cache.length == 5
 
 
-@pytest.mark.parametrize("value", ["abc", None, [["x"]], np.ones((2, 2, 16), dtype=complex), object()], ids=["text", "none", "texts", "complex", "object"])
+@pytest.mark.parametrize(
+    "value",
+    ["abc", None, [["x"]], np.ones((2, 2, 16), dtype=complex), object()],
+    ids=["text", "none", "texts", "complex", "object"],
+)
 def test_things_that_are_no_numbers(cache, value):
     for call in (lambda: cache.append(value, value), lambda: cache.decode(value)):
         with pytest.raises(BadArgument):
@@ -326,3 +330,32 @@ def test_the_forced_tier_is_used(monkeypatch, cache):
     for isa in default_library().isas():
         monkeypatch.setenv("KVBENCH_ISA", isa)
         assert np.array_equal(cache.decode(np.ones((2, 2, 16))), cache.decode(np.ones((2, 2, 16)), isa=isa))
+
+
+@pytest.mark.parametrize("layout", WORDS("layout"))
+@pytest.mark.parametrize("dtype", ["e4m3", "e5m2"])
+def test_scales_of_whole_tensors(layout, dtype):
+    """Stores divide by them; decode and what is read back multiply."""
+    k, v = rows(8, 2, 2, 90, 2, 40)
+    q = rows(9, 2, 6, 40)
+    with (
+        kvbench.Cache(2, 40, 90, 2, layout, dtype, tensor_scale=(0.03, 50.0)) as cache,
+        kvbench.Cache(2, 40, 90, 2, layout, dtype) as plain,
+    ):
+        cache.bulk(k, v)
+        plain.bulk(k / np.float32(0.03), v / np.float32(50))
+        assert np.array_equal(cache.arena.view(), plain.arena.view())
+        pairs = zip(cache.numpy(), plain.numpy(), (0.03, 50.0), strict=True)
+        assert all(np.array_equal(mine, other * np.float32(scale)) for mine, other, scale in pairs)
+        want = attention(q, *cache.numpy())
+        for variant in ("flash", "twopass", "perhead"):
+            for threads in (1, 3):
+                assert close(cache.decode(q, variant, threads=threads), want, cache.numpy()[1]), variant
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale"), [("f16", 2.0), ("i8", (1.0, 2.0)), ("e4m3", 0.0), ("e5m2", -1.0), ("e4m3", (1.0, np.inf))]
+)
+def test_scales_that_no_tensor_can_have(dtype, scale):
+    with pytest.raises(BadArgument, match="tensor"):
+        kvbench.Cache(1, 8, 8, dtype=dtype, tensor_scale=scale)

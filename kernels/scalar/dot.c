@@ -39,9 +39,9 @@ void kvb_scalar_take(int32_t way, const kvb_group *group)
     }
 }
 
-void kvb_scalar_qk_dot(int32_t way, const kvb_tile *tile, const kvb_group *group, float *scores)
+void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scores)
 {
-    assert(group->dim <= (way == READ_DOT8 ? DIM_MAX : 2 * DOT16_DIM));
+    assert(group->dim <= 2 * DOT16_DIM);
     const int16_t *codes = (const int16_t *)(const void *)group->taken->codes;
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
         kvb_scalar_fetch(tile->k_ahead, t, group->dim);

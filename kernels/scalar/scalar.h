@@ -37,7 +37,7 @@ void kvb_scalar_pv_round16(const kvb_tile *tile, const kvb_group *group, const f
 /* ---- dot.c ------------------------------------------------------------------------------------------------------ */
 
 void kvb_scalar_take(int32_t way, const kvb_group *group);
-void kvb_scalar_qk_dot(int32_t way, const kvb_tile *tile, const kvb_group *group, float *scores);
+void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scores);
 void kvb_scalar_pv_dot(int32_t way, const kvb_tile *tile, const kvb_group *group, const float *p);
 
 /* ---- probe.c --------------------------------------------------------------------------------------------------- */

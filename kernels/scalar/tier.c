@@ -32,7 +32,7 @@
     static void take_##word(const kvb_group *group) { kvb_scalar_take(way, group); }                                  \
     static void qk_##word(const kvb_tile *tile, const kvb_group *group, float *scores)                                \
     {                                                                                                                 \
-        kvb_scalar_qk_dot(way, tile, group, scores);                                                                  \
+        kvb_scalar_qk_dot(tile, group, scores);                                                                       \
     }                                                                                                                 \
     static void pv_##word(const kvb_tile *tile, const kvb_group *group, const float *p)                               \
     {                                                                                                                 \

@@ -17,13 +17,21 @@ _INT64_MAX = (1 << 63) - 1
 _LONGEST = (1 << 31) - 1  # tokens that a ring takes: the library's bound
 
 
+def _factors(pair: tuple[float, float]) -> tuple[float, float]:
+    """As float32: what is none is refused here, for 0 is the library's word for no scale."""
+    if len(pair) != 2 or not all(0 < np.float32(factor) < np.inf for factor in pair):
+        raise BadArgument(f"tensor_scale is {pair}", "finite and positive, one for both or a pair for K and V")
+    return pair
+
+
 class Cache:
     """K and V of `batch` sequences, `capacity` tokens each.
 
     window: decode attends to the last `window` tokens, the newest included. A cache whose window fits its capacity
     is a ring: it takes tokens without end and keeps the last `capacity` of them. `ring` overrides that.
     A paged cache has blocks of `block_tokens`, ordered inside by `inner`; `shuffle`, a seed, scatters its blocks.
-    scale: the dtype of the scales, for dtypes that have them. pad: bytes behind each head's plane (None: the
+    scale: the dtype of the scales, for dtypes that have them. tensor_scale: for e4m3 and e5m2, what every stored
+    element is multiplied by, or a pair for K and V; None for nothing. pad: bytes behind each head's plane (None: the
     library's choice). pages and guard: see Arena; or `arena` and a byte `offset` into it, for a cache among
     others, which finds there what was there; memory of its own begins as zeros. `table` and `lengths` are what the
     kernels read, as live arrays.
@@ -44,6 +52,7 @@ class Cache:
         *,
         inner: str = "head",
         scale: str = "f32",
+        tensor_scale: float | tuple[float, float] | None = None,
         ring: bool | None = None,
         pad: int | None = None,
         shuffle: int | None = None,
@@ -54,6 +63,7 @@ class Cache:
         library: Library | None = None,
     ) -> None:
         facts = dict(batch=batch, layout=layout, dtype=dtype, window=window, block_tokens=block_tokens, inner=inner)
+        facts |= dict(tensor_scale=tensor_scale)
         self._describe(kv_heads, head_dim, capacity, **facts, scale=scale, ring=ring, pad=pad, library=library)
         self._lay_out(shuffle)
         self._own = arena is None
@@ -91,6 +101,7 @@ class Cache:
         block_tokens: int = 16,
         inner: str = "head",
         scale: str = "f32",
+        tensor_scale: float | tuple[float, float] | None = None,
         ring: bool | None = None,
         pad: int | None = None,
         blocks: int | None = None,
@@ -112,6 +123,9 @@ class Cache:
             setattr(self._struct, name, self.library.number(name, word))
         for name, count in counts.items():
             setattr(self._struct, name, whole(name, count))
+        if tensor_scale is not None:
+            pair = tensor_scale if isinstance(tensor_scale, tuple) else (tensor_scale, tensor_scale)
+            self._struct.k_tensor, self._struct.v_tensor = _factors(pair)
         self._plan(ring, blocks)
 
     def _plan(self, ring: bool | None, pool: int | None) -> None:
