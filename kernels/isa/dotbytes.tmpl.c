@@ -85,7 +85,7 @@ INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *s
                           const int parts, const bool hint)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass / parts;
-    ahead cursor = ahead_from(tile->k_ahead, group->dim);
+    ahead cursor = dot_ahead(tile->k_ahead, group);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
             qk_tokens_bytes(group, tile->k + t, &cursor, h, scores + h * TILE + t, pass, heads, parts, hint && h == 0);
@@ -98,7 +98,7 @@ typedef struct dot_weights {
     int32_t first[2][HEADS]; /* what their sums begin with */
 } dot_weights;
 
-INLINE void weights_of(dot_weights *w, const float *p, int end, int32_t way, const int heads, const int parts)
+INLINE void dot_weights_of(dot_weights *w, const float *p, int end, int32_t way, const int heads, const int parts)
 {
     for (int h = 0; h < heads; h++) {
         float inverse = dot_weight_steps(p + h * TILE, end, way, &w->step[h]);
@@ -163,9 +163,9 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
     enum { MOST = PV_ACC / 4 };
     const int pass = heads * parts < MOST ? heads : MOST / parts;
     dot_weights weights;
-    weights_of(&weights, p, (int)round_up(tile->count, LANES), way, heads, parts);
+    dot_weights_of(&weights, p, (int)round_up(tile->count, LANES), way, heads, parts);
     UNROLL for (int h = 0; h < heads; h += pass) {
-        ahead cursor = ahead_from(tile->v_ahead, group->dim);
+        ahead cursor = dot_ahead(tile->v_ahead, group);
         for (int at = 0; at < group->dim; at += VB)
             pv_slice_bytes(tile, group, &cursor, &weights, h, at, pass, parts, hint && h == 0);
     }

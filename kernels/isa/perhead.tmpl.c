@@ -40,3 +40,8 @@ static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
 
 #undef STEPS
 #undef LOADV
+#undef LOADF
+#undef LOADF2
+#undef UNFOLD
+#undef INTO_FOLD
+#undef PAIR

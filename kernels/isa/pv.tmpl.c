@@ -8,7 +8,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
     vf sum[PV_ACC];
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < vecs; i++)
-            sum[h * vecs + i] = v_mul(v_load(acc + h * acc_stride + at + i * VL), v_set1(rescale[h]));
+            sum[h * vecs + i] = INTO_FOLD(v_mul(v_load(acc + h * acc_stride + at + i * VL), v_set1(rescale[h])));
     const int begin = at * ELEMENT, bytes = vecs * VL * ELEMENT, count = tile->count;
     const bool starts = bytes >= LINE || begin % LINE == 0;
     for (int t = 0; t < count; t++) {
@@ -17,8 +17,11 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
             UNROLL for (int l = 0; l < (bytes + LINE - 1) / LINE; l++)
                 ahead_line(cursor);
         vf x[PV_ACC];
-        UNROLL for (int i = 0; i < vecs; i++)
-            x[i] = LOADV(row + i * VL * ELEMENT);
+        UNROLL for (int i = 0; i < vecs; i += vecs < PAIR ? 1 : PAIR)
+            if (PAIR == 1 || vecs < PAIR)
+                x[i] = LOADF(row + i * VL * ELEMENT);
+            else
+                LOADF2(row + i * VL * ELEMENT, x + i);
         UNROLL for (int h = 0; h < heads; h++) {
             vf w = v_set1(p[h * TILE + t]);
             UNROLL for (int i = 0; i < vecs; i++)
@@ -27,7 +30,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
     }
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < vecs; i++)
-            v_store(acc + h * acc_stride + at + i * VL, sum[h * vecs + i]);
+            v_store(acc + h * acc_stride + at + i * VL, UNFOLD(sum[h * vecs + i]));
 }
 
 /* All of D: slices of 8 vectors at most, which hides the latency of one head's sums, then narrower ones. */

@@ -2,6 +2,9 @@
 
 #define STEPS (LINE / (VL * ELEMENT)) /* vectors in a line of a row */
 #define LOADV CAT(v_load_, DTYPE)
+#include "folded.tmpl.c"
+
+#define Q_AT(s) (q + (s) * VL / LANES * LANES * slots + (s) * VL % LANES)
 
 /* One vector of D, at element `at` of the rows: `keep` lanes of it, VL when the vector is whole. */
 INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, const float *q, int keep, const int heads)
@@ -11,7 +14,7 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, const
     if (heads == 1) {
         vf w = v_load(q);
         UNROLL for (int t = 0; t < tokens; t++) {
-            vf row = LOADV(k[t] + at * ELEMENT);
+            vf row = LOADF(k[t] + at * ELEMENT);
             v_fma_into(&acc[t], w, keep < VL ? v_keep(row, keep) : row);
         }
         return;
@@ -19,7 +22,7 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, const
 #endif
     vf x[QK_ACC];
     UNROLL for (int t = 0; t < tokens; t++) {
-        x[t] = LOADV(k[t] + at * ELEMENT);
+        x[t] = LOADF(k[t] + at * ELEMENT);
         if (keep < VL)
             x[t] = v_keep(x[t], keep);
     }
@@ -45,7 +48,10 @@ INLINE void CAT(qk_tokens_, DTYPE)(const uint8_t *const *k, ahead *cursor, const
             UNROLL for (int t = 0; t < tokens; t++)
                 if (hint && t % STEPS == s)
                     ahead_line(cursor);
-            CAT(qk_step_, DTYPE)(acc, k, at + s * VL, q + s * VL / LANES * LANES * slots + s * VL % LANES, VL, heads);
+            if (PAIR == 1)
+                CAT(qk_step_, DTYPE)(acc, k, at + s * VL, Q_AT(s), VL, heads);
+            else if (s % 2 == 1)
+                CAT(qk_pair_, DTYPE)(acc, k, at + (s - 1) * VL, Q_AT(s - 1), Q_AT(s), heads);
         }
     if (at < dim) {
         UNROLL for (int t = 0; t < tokens; t++)
@@ -61,7 +67,7 @@ INLINE void CAT(qk_tokens_, DTYPE)(const uint8_t *const *k, ahead *cursor, const
     }
     float sums[QK_ACC];
     UNROLL for (int i = 0; i < QK_ACC; i += VL)
-        v_store(sums + i, v_sums(acc + i));
+        v_store(sums + i, UNFOLD(v_sums(acc + i)));
     UNROLL for (int h = 0; h < heads; h++)
         memcpy(scores + h * TILE, sums + h * tokens, (size_t)tokens * sizeof *sums);
 }
@@ -91,3 +97,4 @@ QK(2)
 QK(4)
 QK(8)
 #undef QK
+#undef Q_AT

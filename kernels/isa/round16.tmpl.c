@@ -18,6 +18,11 @@ static inline vf v_load_round16(const uint8_t *p)
 #undef SCALED
 #undef STEPS
 #undef LOADV
+#undef LOADF
+#undef LOADF2
+#undef UNFOLD
+#undef INTO_FOLD
+#undef PAIR
 
 /* A row of a group of many heads: rounded once, for all of them. */
 static void decode_round16(const uint8_t *row, float scale, int64_t dim, float *to)

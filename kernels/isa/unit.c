@@ -37,11 +37,14 @@
 #define DTYPE e4m3
 #define ELEMENT 1
 #define SCALED 0
+#define FOLD 256.0f
+#define PAIRED
 #include "rows.tmpl.c"
 
 #define DTYPE e5m2
 #define ELEMENT 1
 #define SCALED 0
+#define PAIRED
 #include "rows.tmpl.c"
 
 #include "round16.tmpl.c"
