@@ -6,7 +6,7 @@ import numpy as np
 
 from kvbench.errors import BadArgument
 from kvbench.native.arena import Arena
-from kvbench.native.arguments import floats, whole
+from kvbench.native.arguments import factors, floats, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.task import Task
@@ -15,13 +15,6 @@ from kvbench.units import size
 
 _INT64_MAX = (1 << 63) - 1
 _LONGEST = (1 << 31) - 1  # tokens that a ring takes: the library's bound
-
-
-def _factors(pair: tuple[float, float]) -> tuple[float, float]:
-    """As float32: what is none is refused here, for 0 is the library's word for no scale."""
-    if len(pair) != 2 or not all(0 < np.float32(factor) < np.inf for factor in pair):
-        raise BadArgument(f"tensor_scale is {pair}", "finite and positive, one for both or a pair for K and V")
-    return pair
 
 
 class Cache:
@@ -124,8 +117,7 @@ class Cache:
         for name, count in counts.items():
             setattr(self._struct, name, whole(name, count))
         if tensor_scale is not None:
-            pair = tensor_scale if isinstance(tensor_scale, tuple) else (tensor_scale, tensor_scale)
-            self._struct.k_tensor, self._struct.v_tensor = _factors(pair)
+            self._struct.k_tensor, self._struct.v_tensor = factors("tensor_scale", tensor_scale)
         self._plan(ring, blocks)
 
     def _plan(self, ring: bool | None, pool: int | None) -> None:

@@ -79,6 +79,8 @@ static void check_tier(rig *r, const float *q, const float *k, const float *v, i
     float out[COUNT], first[COUNT];
     double right[COUNT];
     for (int32_t variant = 0; kvb_word("variant", variant); variant++) {
+        if (!has_kernel(variant, r->cache.dtype, isa))
+            continue;
         reference_of(variant, q, k, v, r->lengths, window, right);
         for (int32_t threads = 1; threads <= 16; threads++) {
             kvb_decode args = {.cache = &r->cache, .q = q, .out = out, .q_heads = Q_HEADS, .window = window,

@@ -38,18 +38,18 @@ def test_every_layout(bench, isa, layout, variant):
     ragged = shape_of(layout, "i8", batch=5)
     passes(bench, isa, variant, ragged, [1, 700, 0, 33, 512])
     passes(bench, isa, variant, shape_of(layout, "i8", batch=3, capacity=130, ring=True), [131, 1000, 77], window=99)
-    for kind in ("steep", "equal", "single", "skewed", "zero"):
+    for kind in ("steep", "equal", "single", "skewed", "zero") if layout == "head" else ():
         passes(bench, isa, variant, shape_of(layout, "i8"), [700], kind=kind)
 
 
 @DOTS
-@pytest.mark.parametrize("group", [1, 2, 3, 4, 5, 8, 9, 33])
+@pytest.mark.parametrize("group", [1, 2, 3, 8, 33])
 def test_every_group_size(bench, isa, variant, group):
     passes(bench, isa, variant, shape_of(dtype="i8", head_dim=128), [333], q_heads=2 * group)
 
 
 @DOTS
-@pytest.mark.parametrize("dim", [1, 15, 17, 63, 65, 80, 127, 320, 512, 513, 1024])
+@pytest.mark.parametrize("dim", [1, 17, 63, 80, 320, 1024])
 def test_every_kind_of_dim(bench, isa, variant, dim):
     passes(bench, isa, variant, shape_of(dtype="i8", head_dim=dim), [67])
 
