@@ -45,10 +45,10 @@ def test_words(name):
 ANSWERS = {
     "confirmed": "Yes, at ",
     "refuted": "No, at ",
-    "core-bound": "Not shown, for the cores are the limit",
-    "private-cache": "Not tested: none lies in L3",
+    "core-bound": "Not shown, for the cores are the limit before L3 is, at ",
+    "private-cache": "Not tested: none lies in L3, 3 in caches that a core has to itself",
     "not testable": "Cannot be told, at ",
-    "unstable": "Undecided, ",
+    "unstable": "Undecided, for the measurements overlap, at ",
 }
 UNTESTED = {
     "private caches hold more than L3": "Not tested: it is not testable at 8 threads; try --threads 3",
@@ -71,7 +71,7 @@ def test_sentences(name):
     assert sum(answer.startswith(honest) for answer in answers) >= RIGHT * len(answers), answers
 
 
-@pytest.mark.parametrize("name", PLANTS)
+@pytest.mark.parametrize("name", {plant.word: name for name, plant in PLANTS.items()}.values())
 def test_the_diagnosis_has_that_sentence(name):
     plant = PLANTS[name]
     found = findings("planted", plant.records(1), machine(plant.host)).diagnosis
