@@ -40,6 +40,8 @@ static const kvb_field fields[] = {
     FIELD(kvb_cache, block_tokens),
     FIELD(kvb_cache, blocks),
     FIELD(kvb_cache, pad),
+    FIELD(kvb_cache, k_tensor),
+    FIELD(kvb_cache, v_tensor),
     FIELD(kvb_cache, row_bytes),
     FIELD(kvb_cache, token_stride),
     FIELD(kvb_cache, head_stride),

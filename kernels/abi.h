@@ -40,8 +40,16 @@ typedef struct kvb_kernel {
 const kvb_kernel *kvb_kernels(int32_t index);
 
 /* The dtype as whose values a variant of decode takes those of a cache: the cache's own, or another one that they are
- * rounded to while they are read. -1 where the variant has no kernel for the dtype. */
-int32_t kvb_reads(int32_t variant, int32_t dtype);
+ * rounded to while they are read. -1 where the variant has no kernel for the layout and dtype. */
+int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype);
+/* The largest whole number that a variant of decode rounds to: `weights` 0, for the elements of a query, times the scale
+ * of the scores, of which the largest becomes it; 1, for a tile's weights, each times the scale of its row, likewise.
+ * 0 where it rounds neither. */
+int32_t kvb_levels(int32_t variant, int64_t head_dim, int32_t weights);
+
+/* Bytes of a row of K that stay side by side in a layout, which transposes K: a cell, see kvb_cache. 0 where rows of K
+ * lie as those of V do, or where the layout has no caches of the dtype. */
+int32_t kvb_cell(int32_t layout, int32_t dtype);
 
 /* 1 when this CPU runs the tier, 0 when it cannot (or this build lacks it). */
 int32_t kvb_isa_runs(int32_t isa);
@@ -64,6 +72,10 @@ const char *kvb_build(void);
  *   head, position:  b * seq_stride + h * head_stride + slot * token_stride
  *   paged:           table[b * table_stride + slot / block_tokens] * seq_stride
  *                      + h * head_stride + (slot % block_tokens) * token_stride
+ *   blockt:          as head for V. K lies in blocks of 16 slots, each at b * seq_stride + h * head_stride
+ *                      + slot / 16 * 16 * token_stride: a matrix [cells of a row][16] of four bytes each (f32: one
+ *                      element, bf16: a pair, i8: a quad), or of two (f16: one). Cell i of a slot lies at
+ *                      (i * 16 + slot % 16) * bytes of a cell. There is room for whole blocks
  * with slot = t, or t % capacity for a ring. Scales (i8) use the scale strides in the same way. */
 typedef struct kvb_cache {
     int32_t layout;
@@ -79,6 +91,8 @@ typedef struct kvb_cache {
     int64_t block_tokens;
     int64_t blocks; /* paged: blocks in the pool */
     int64_t pad;    /* bytes added to each head's plane, so that heads do not share cache sets */
+    float k_tensor; /* e4m3, e5m2: what every stored element of K stands for is its code times this; 0 = 1 */
+    float v_tensor; /* the same of V; stores divide by it, in float32 */
     /* set by kvb_cache_plan */
     int64_t row_bytes;
     int64_t token_stride;
@@ -146,12 +160,13 @@ int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kv
  *     const kvb_kernel *kvb_kernels(int32_t index);
  * The kernels it lists have the op "decode", a variant that only it has ([a-z0-9_]+), our words of layout, dtype and
  * isa (the tier whose instructions it needs), and `run`. It is linked to no library of ours: see example/plugin.c. */
-enum { KVB_PLUGIN = 1 }; /* version: another one when kvb_kernel, kvb_cache or kvb_work change */
+enum { KVB_PLUGIN = 2 }; /* version: another one when kvb_kernel, kvb_cache or kvb_work change */
 
 /* What `run` is called for: tokens first .. first + count of one sequence, for the query heads of some KV heads. Our
  * threads call it for different units at once, in no order; it keeps nothing between calls and may use the stack.
- * Rows lie as kvb_cache says, each at a multiple of 64 bytes; a row of i8 is multiplied by its scale. What lies behind
- * a sequence's last token, or a row's last element, is not to be trusted. Writes nothing but max, sum and acc. */
+ * Rows lie as kvb_cache says, each at a multiple of 64 bytes but for packed ones and K of blockt; a row of i8 is
+ * multiplied by its scale, and all of e4m3 and e5m2 by cache->k_tensor and v_tensor where these are not 0. What lies
+ * behind a sequence's last token, or a row's last element, is not to be trusted. Writes nothing but max, sum and acc. */
 struct kvb_work {
     const kvb_cache *cache; /* of the kernel's layout and dtype; cache->scale is 0 for f32, 1 for f16 */
     int64_t seq;
@@ -192,7 +207,8 @@ int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, f
                         int32_t threads, kvb_task **task);
 /* Forget all tokens: lengths become zero, bytes stay. */
 int32_t kvb_reset(kvb_cache *cache);
-/* Grow a head-major cache in place to a planned, bound cache of larger capacity over the same memory. */
+/* Grow a cache whose heads are whole stretches (head, blockt) in place to a planned, bound cache of larger capacity over
+ * the same memory. */
 int32_t kvb_repack(const kvb_cache *from, const kvb_cache *to);
 /* float32 [rows][heads][dim] -> [heads][rows][dim], and back: to_head_major chooses. */
 int32_t kvb_transpose(const float *from, float *to, int64_t rows, int64_t heads, int64_t dim, int32_t to_head_major);

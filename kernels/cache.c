@@ -8,7 +8,7 @@ int32_t kvb_cache_plan(kvb_cache *c)
     int32_t code = kvb_check_shape(c);
     if (code)
         return code;
-    c->row_bytes = round_up(c->head_dim * kvb_formats[c->dtype].element_bytes, LINE);
+    c->row_bytes = kvb_row(c->dtype, c->head_dim);
     c->table_stride = 0;
     kvb_layouts[c->layout].plan(c);
     /* every plane starts on a line */

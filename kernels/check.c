@@ -1,4 +1,6 @@
 /* Every argument rule, each with a message that names the argument. A rule that fails leaves everything untouched. */
+#include <stdio.h>
+
 #include "core.h"
 
 static int32_t fail_null(const char *name) { return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", name); }
@@ -44,14 +46,26 @@ int32_t kvb_check_isa(int32_t isa)
 /* The planes must be countable: multiply the factors of the largest one without overflow. */
 static int32_t check_size(const kvb_cache *c)
 {
-    int64_t row = round_up(c->head_dim * kvb_formats[c->dtype].element_bytes, LINE), bytes;
-    int64_t places = c->batch * c->capacity; /* both bounded: no overflow */
+    int64_t row = kvb_row(c->dtype, c->head_dim), bytes;
+    int64_t tokens = kvb_layouts[c->layout].transposed ? round_up(c->capacity, LANES) : c->capacity;
+    int64_t places = c->batch * tokens; /* both bounded: no overflow */
     if (kvb_layouts[c->layout].paged && (__builtin_mul_overflow(c->blocks, c->block_tokens, &places)))
         return kvb_fail(KVB_BAD_ARGUMENT, "blocks * block_tokens overflows");
     if (__builtin_mul_overflow(places, c->kv_heads, &bytes) || __builtin_mul_overflow(bytes, row, &bytes) ||
         __builtin_add_overflow(bytes, c->batch * c->kv_heads * c->pad, &bytes) || bytes > bytes_max / 4)
         return kvb_fail(KVB_BAD_ARGUMENT, "capacity %lld: the size of the cache overflows", (long long)c->capacity);
     return KVB_OK;
+}
+
+/* The dtypes that a layout has, in one message. */
+static int32_t fail_dtype(const kvb_cache *c)
+{
+    char has[128] = "";
+    for (int32_t dtype = 0, at = 0; dtype < DTYPES && at < (int32_t)sizeof has; dtype++)
+        if (kvb_layout_has(c->layout, dtype))
+            at += snprintf(has + at, sizeof has - (size_t)at, "%s%s", at ? ", " : "", kvb_word("dtype", dtype));
+    return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is none of the layout %s, which has: %s", kvb_word("dtype", c->dtype),
+                    kvb_word("layout", c->layout), has);
 }
 
 int32_t kvb_check_shape(const kvb_cache *c)
@@ -62,12 +76,15 @@ int32_t kvb_check_shape(const kvb_cache *c)
     TRY(check_word("inner", c->inner, INNERS));
     TRY(check_word("dtype", c->dtype, DTYPES));
     TRY(check_word("scale", c->scale, SCALES));
+    if (!kvb_layout_has(c->layout, c->dtype))
+        return fail_dtype(c);
     TRY(check_range("ring", c->ring, 0, 1));
     TRY(check_range("batch", c->batch, 1, BATCH_MAX));
     TRY(check_range("kv_heads", c->kv_heads, 1, HEADS_MAX));
     TRY(check_range("head_dim", c->head_dim, 1, DIM_MAX));
     TRY(check_range("capacity", c->capacity, 1, tokens_max));
     TRY(check_range("pad", c->pad, 0, 1 << 20));
+    TRY(kvb_check_tensor(c));
     if (c->pad % LINE)
         return kvb_fail(KVB_BAD_ARGUMENT, "pad is %lld; it must be a multiple of %d", (long long)c->pad, LINE);
     if (kvb_layouts[c->layout].paged) {
@@ -121,6 +138,19 @@ int32_t kvb_check_cache(const kvb_cache *c)
     return check_lengths(c);
 }
 
+/* A tier may lack a variant, and a CPU the instructions for it: nothing else is run in its place. */
+static int32_t check_way(const kvb_decode *a)
+{
+    int32_t way = kvb_way_of(a->variant, a->cache->dtype);
+    if (!kvb_has_way(a->isa, way))
+        return kvb_fail(KVB_UNSUPPORTED, "variant %s: isa %s has no kernel for it", kvb_word("variant", a->variant),
+                        kvb_word("isa", a->isa));
+    if (!kvb_way_runs(a->isa, way))
+        return kvb_fail(KVB_UNSUPPORTED, "variant %s: this CPU lacks the dot products that it takes on isa %s",
+                        kvb_word("variant", a->variant), kvb_word("isa", a->isa));
+    return KVB_OK;
+}
+
 int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
 {
     if (!a)
@@ -138,9 +168,9 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
                         (long long)c->kv_heads);
     TRY(check_range("window", a->window, 0, tokens_max));
     TRY(check_word("variant", a->variant, VARIANTS));
-    if (kvb_reads(a->variant, c->dtype) < 0)
-        return kvb_fail(KVB_BAD_ARGUMENT, "variant %s has no kernel for the dtype %s", kvb_word("variant", a->variant),
-                        kvb_word("dtype", c->dtype));
+    if (kvb_reads(a->variant, c->layout, c->dtype) < 0)
+        return kvb_fail(KVB_BAD_ARGUMENT, "variant %s has no kernel for the dtype %s in the layout %s",
+                        kvb_word("variant", a->variant), kvb_word("dtype", c->dtype), kvb_word("layout", c->layout));
     if (a->run && a->variant != VARIANT_FLASH)
         return kvb_fail(KVB_BAD_ARGUMENT, "variant is %s; with a kernel of your own it must be flash",
                         kvb_word("variant", a->variant));
@@ -150,6 +180,7 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
     if (!(a->scale >= 0.0f && a->scale <= 3.0e38f))
         return kvb_fail(KVB_BAD_ARGUMENT, "scale is %g; it must be finite and not negative", (double)a->scale);
     TRY(kvb_check_isa(a->isa));
+    TRY(check_way(a));
     for (int64_t b = 0; b < c->batch; b++) {
         int64_t first, end;
         kvb_attended(a, b, &first, &end);

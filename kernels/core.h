@@ -14,10 +14,10 @@
 enum { OP_DECODE, OP_TWIN, OP_APPEND, OP_BULK, OP_CLEAR, OP_UNPACK, OP_FILL, OP_REPACK, OP_TRANSPOSE, OP_LOGITS,
        OP_RESET, OP_READ, OP_WRITE, OP_WRITE_NT, OP_COPY, OP_COPY_NT, OP_TRIAD, OP_FLOPS, OP_LATENCY,
        OP_CLOCK, OPS };
-enum { VARIANT_FLASH, VARIANT_TWOPASS, VARIANT_PERHEAD, VARIANT_ROUND16, VARIANTS };
-enum { LAYOUT_HEAD, LAYOUT_POSITION, LAYOUT_PAGED, LAYOUTS };
+enum { VARIANT_FLASH, VARIANT_TWOPASS, VARIANT_PERHEAD, VARIANT_ROUND16, VARIANT_DOT8, VARIANT_DOT16, VARIANTS };
+enum { LAYOUT_HEAD, LAYOUT_POSITION, LAYOUT_PAGED, LAYOUT_BLOCKT, LAYOUTS };
 enum { INNER_HEAD, INNER_TOKEN, INNERS };
-#define KVB_DTYPE(word, name, bytes, scaled) DTYPE_##name,
+#define KVB_DTYPE(word, name, ...) DTYPE_##name,
 enum { KVB_DTYPES(KVB_DTYPE) DTYPES };
 #undef KVB_DTYPE
 enum { SCALE_F32, SCALE_F16, SCALES };
@@ -41,39 +41,85 @@ int32_t kvb_fail(int32_t code, const char *format, ...) __attribute__((format(pr
 /* ---- formats.c: a dtype as bytes ------------------------------------------------------------------------------- */
 
 typedef struct kvb_format {
-    int32_t element_bytes;
-    bool scaled; /* one scale per token and head */
+    int32_t elements; /* of a block; where more than one, rows are packed */
+    int32_t bytes;    /* of a block */
+    bool scaled;      /* one scale per token and head */
 } kvb_format;
 extern const kvb_format kvb_formats[DTYPES];
+
+/* Bytes that carry a row of `dim` elements. */
+static inline int64_t kvb_payload(int32_t dtype, int64_t dim)
+{
+    const kvb_format *f = &kvb_formats[dtype];
+    return (dim + f->elements - 1) / f->elements * f->bytes;
+}
+/* Bytes from a row to the next: packed ones follow at once, all others begin on a line. */
+static inline int64_t kvb_row(int32_t dtype, int64_t dim)
+{
+    return kvb_formats[dtype].elements > 1 ? kvb_payload(dtype, dim) : round_up(kvb_payload(dtype, dim), LINE);
+}
+
 extern const int32_t kvb_scale_bytes[SCALES];
 
 /* ---- variants.c: what a variant of decode makes of a cache's rows ---------------------------------------------- */
 
 /* Ways to read a row, as indices of a tier's `rows`: each dtype as it is, then those that are of one variant alone. */
-enum { READ_ROUND16 = DTYPES, READS };
+enum { READ_ROUND16 = DTYPES, READ_DOT8, READ_DOT16, READS };
 
 /* The way that a variant reads rows of a dtype for which it has a kernel: kvb_reads() is not negative. */
 int32_t kvb_way_of(int32_t variant, int32_t dtype);
+/* Whether a tier has the way, and turns rows into float32 where a group has more than HEADS heads. */
+bool kvb_has_way(int32_t isa, int32_t way);
+bool kvb_widens(int32_t isa, int32_t way);
 
 /* ---- layouts.c: where a token's row lies ----------------------------------------------------------------------- */
 
 typedef struct kvb_layout {
     void (*plan)(kvb_cache *cache); /* strides and plane sizes from a checked shape */
     bool paged;
+    bool whole;      /* a head's rows are one stretch, which a cache that grows moves as it is */
+    bool transposed; /* K in blocks of LANES tokens, whose cells lie side by side: transposed.c */
 } kvb_layout;
 extern const kvb_layout kvb_layouts[LAYOUTS];
+
+/* Whether the layout has caches of the dtype. */
+bool kvb_layout_has(int32_t layout, int32_t dtype);
 
 /* Heads of a token lie side by side, so a walk takes all heads of a block of tokens before the next block. */
 bool kvb_heads_inner(const kvb_cache *cache);
 
-/* Where `count` tokens from `first` on lie, in bytes from the start of a plane. */
+/* Where `count` tokens from `first` on lie, in bytes from the start of a plane. K that is transposed lies in blocks:
+ * there it is where the row would lie, if the block were one of rows. */
 void kvb_offsets(const kvb_cache *cache, int64_t seq, int64_t head, int64_t first, int64_t count, int64_t *rows,
                  int64_t *scales);
+
+/* ---- transposed.c: blocks of LANES tokens as matrices [cells of a row][tokens] ----------------------------------- */
+
+/* Bytes of a cell, the elements of a row that stay side by side. 0: no transposed layout has the dtype. */
+int32_t kvb_cell_bytes(int32_t dtype);
+
+/* The lane of a token in its block of K; 0 where K is not transposed. */
+int64_t kvb_lane(const kvb_cache *cache, int64_t token);
+
+/* Whole lines from a block's start on, that hold all cells with elements. 0 where K is not transposed. */
+int64_t kvb_block_bytes(const kvb_cache *cache);
+
+/* Encoded rows of one head, up to LANES of them side by side, into a block: the first one to `lane`. `to` is where that
+ * row would lie if the block were one of rows. */
+void kvb_lay_rows(int32_t dtype, const uint8_t *rows, int64_t row_bytes, int64_t count, int64_t lane, bool nt,
+                  uint8_t *to);
+/* The bytes of a row with elements, out of its block. */
+void kvb_gather(int32_t dtype, const uint8_t *block, int64_t lane, int64_t dim, uint8_t *row);
+
+/* Blocks that some tokens' slots lie in, each counted once. */
+int64_t kvb_blocks_of(const kvb_cache *cache, int64_t first, int64_t end);
 
 /* ---- a tile: up to TILE tokens of one sequence and one KV head ------------------------------------------------- */
 
 typedef struct kvb_tile {
-    int32_t count;                  /* live tokens; the pointers behind them repeat the last one, up to TILE */
+    int32_t count;                  /* one past the last live token; the pointers behind repeat its own, up to TILE */
+    int32_t lead;                   /* tokens in front that are none of the tile's: below LANES, and most often 0 */
+    int64_t k_block;                /* 0, or K is transposed: every LANES-th k is a block, and these are its bytes */
     const uint8_t *k[TILE];         /* row of each token */
     const uint8_t *v[TILE];
     const uint8_t *const *k_ahead;  /* [TILE] rows to prefetch while K of token t is consumed, or null for none */
@@ -83,6 +129,18 @@ typedef struct kvb_tile {
 } kvb_tile;
 
 /* ---- a tier: one instruction set's version of everything that touches rows --------------------------------------- */
+
+/* The q of a group as whole numbers, as a way's `take` leaves them. */
+typedef struct kvb_taken {
+    float step[HEADS];           /* what one is worth; NaN where q is not finite */
+    int32_t lanes[HEADS][LANES]; /* what a score's sums begin with */
+    _Alignas(LINE) int8_t codes[];
+} kvb_taken;
+
+static inline int64_t taken_bytes(int64_t dim)
+{
+    return (int64_t)sizeof(kvb_taken) + 2 * HEADS * round_up(dim, LINE);
+}
 
 /* Softmax state of up to HEADS query heads that share a KV head. */
 typedef struct kvb_group {
@@ -95,6 +153,7 @@ typedef struct kvb_group {
     float *sum;        /* [HEADS][LANES], lane-wise */
     float *rescale;    /* [HEADS], what the last softmax asks the accumulators to be multiplied by */
     float *acc;        /* [slots][dim_pad] */
+    kvb_taken *taken;  /* null for ways without `take` */
 } kvb_group;
 
 /* Rows to encode: `rows` of them, source and target each with its stride. */
@@ -114,9 +173,13 @@ typedef struct kvb_encode {
 
 /* The functions of a tier that depend on the dtype. The index of `qk` and `pv` is the group class: 1, 2, 4, 8 heads. */
 typedef struct kvb_rows {
+    /* at the beginning of a unit: q -> taken; null where q is multiplied as it is */
+    void (*take)(const kvb_group *group);
     /* scores[head * TILE + t] = q[head] . k[t], for t < count rounded up to a multiple of LANES */
     void (*qk[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
-    /* acc[head] = acc[head] * rescale[head] + sum over t < count of p[head * TILE + t] * v[t] */
+    /* the same of a tile whose K is transposed; null where no layout transposes the dtype */
+    void (*qk_t[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
+    /* acc[head] = acc[head] * rescale[head] + sum over lead <= t < count of p[head * TILE + t] * v[t] */
     void (*pv[4])(const kvb_tile *tile, const kvb_group *group, const float *p);
     /* one query head, token by token, online softmax: what most public CPU kernels do */
     void (*perhead)(const kvb_tile *tile, const kvb_group *group);
@@ -127,11 +190,12 @@ typedef struct kvb_rows {
 
 typedef struct kvb_tier {
     kvb_rows rows[READS];
-    /* scores times k_scale (where scaled), -inf from `count` up to a multiple of LANES; raises max, sets rescale */
+    /* scores times k_scale (where scaled), -inf below `lead` and from `count` up to a multiple of LANES; raises max,
+     * sets rescale */
     void (*peak)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
     /* scores -> p = exp2(score - max) in place, times v_scale where scaled; sum = sum * rescale + sum of p */
     void (*weigh)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-    /* reads `bytes` of every K row and V row of a tile, prefetching as the tile says */
+    /* reads `bytes` of every K row, or its blocks, and of every V row of a tile, prefetching as the tile says */
     void (*twin)(const kvb_tile *tile, int64_t bytes);
     /* probes on one thread's share; bytes are a multiple of LINE; nothing orders the non-temporal stores of _nt */
     void (*read)(const void *from, int64_t bytes, int64_t distance);
@@ -148,6 +212,16 @@ typedef struct kvb_tier {
 extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon, kvb_tier_sve256, kvb_tier_sve512;
 /* registry.c: null where this build has no such tier */
 const kvb_tier *kvb_tier_of(int32_t isa);
+/* cpu.c: whether this CPU has what a tier's way needs beyond what the tier itself does */
+bool kvb_way_runs(int32_t isa, int32_t way);
+
+/* ---- tensor.c: scales of a whole tensor -------------------------------------------------------------------------- */
+
+bool kvb_has_tensor(int32_t dtype);
+float kvb_tensor(float scale); /* what one of a cache is: 0 stands for 1 */
+int32_t kvb_check_tensor(const kvb_cache *cache);
+/* Rows to store, of a plane whose scale is `tensor`. */
+void kvb_encode_rows(int32_t isa, int32_t dtype, float tensor, const kvb_encode *rows);
 
 /* ---- units: what one thread does at a time (plan.c, walk.c) ------------------------------------------------------ */
 

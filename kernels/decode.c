@@ -32,6 +32,9 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     float *max = take(&at, floats(units * HEADS)), *rescale = take(&at, floats(units * HEADS));
     float *scores = take(&at, floats(at_least(1, task->blocks) * units * HEADS * TILE));
     float *wide = take(&at, task->parts > 1 ? floats(TILE * task->dim_pad) : 0);
+    bool whole = kvb_tier_of(task->args.isa)->rows[task->way].take;
+    int64_t taken_each = whole ? round_up(taken_bytes(task->args.cache->head_dim), LINE) : 0;
+    uint8_t *taken = take(&at, units * taken_each);
     if (!scratch)
         return (int64_t)at;
     *state = s;
@@ -50,6 +53,7 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
             .sum = sum + slot * LANES,
             .rescale = rescale + i * HEADS,
             .acc = acc + slot * task->dim_pad,
+            .taken = whole ? (kvb_taken *)(void *)(taken + i * taken_each) : NULL,
         };
         slot += groups[i].slots;
     }
@@ -67,7 +71,7 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
 {
     const kvb_decode *a = &task->args;
     int64_t dim = a->cache->head_dim;
-    float scale = a->scale * kvb_log2_e;
+    float scale = a->scale * kvb_log2_e * kvb_tensor(a->cache->k_tensor);
     for (int64_t i = 0; i < unit->heads * task->parts; i++) {
         kvb_group *g = &state->groups[i];
         float *q = (float *)(uintptr_t)g->q;
@@ -82,6 +86,8 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
         for (int64_t h = 0; h < g->heads; h++)
             for (int64_t d = 0; d < dim; d++)
                 q[(d / LANES * g->slots + h) * LANES + d % LANES] = from[h * dim + d] * scale;
+        if (g->taken)
+            kvb_tier_of(a->isa)->rows[task->way].take(g);
     }
 }
 
@@ -102,14 +108,14 @@ static float *partial_of(const kvb_decode_task *task, int64_t index)
 }
 
 void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max, float sum,
-                  const float *acc)
+                  const float *acc, float tensor)
 {
     const kvb_decode *a = &task->args;
     int64_t dim = a->cache->head_dim;
-    float factor = 1.0f, *to;
+    float factor = tensor, *to;
     if (unit->partial < 0) {
         to = a->out + (unit->seq * a->q_heads + query) * dim;
-        factor = inverse(sum);
+        factor *= inverse(sum);
     } else {
         to = partial_of(task, unit->partial + query - unit->query);
         to[0] = max;
@@ -126,7 +132,8 @@ void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit 
         const kvb_group *g = &state->groups[i];
         int64_t query = query_of(task, unit, i);
         for (int64_t h = 0; h < g->heads; h++)
-            kvb_head_end(task, unit, query + h, g->max[h], total(g->sum + h * LANES), g->acc + h * task->dim_pad);
+            kvb_head_end(task, unit, query + h, g->max[h], total(g->sum + h * LANES), g->acc + h * task->dim_pad,
+                         kvb_tensor(task->args.cache->v_tensor));
     }
 }
 
@@ -134,7 +141,7 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
 {
     static void (*const variants[VARIANTS])(const kvb_decode_task *, kvb_state *, kvb_walk *, double *) = {
         [VARIANT_FLASH] = kvb_flash, [VARIANT_TWOPASS] = kvb_twopass, [VARIANT_PERHEAD] = kvb_perhead,
-        [VARIANT_ROUND16] = kvb_round16};
+        [VARIANT_ROUND16] = kvb_round16, [VARIANT_DOT8] = kvb_dot8, [VARIANT_DOT16] = kvb_dot16};
     kvb_decode_task *task = (kvb_decode_task *)base;
     kvb_state *state = NULL;
     kvb_walk walk;
@@ -209,12 +216,19 @@ static void dispose(kvb_task *base)
 
 static int64_t most_blocks(const kvb_decode_task *task)
 {
-    kvb_walk walk;
-    int64_t longest = 0;
-    kvb_walk_start(&walk, &task->args, NULL, NULL);
-    for (int64_t u = 0; u < task->plan.row_units[task->plan.rows]; u++)
-        longest = at_least(longest, task->plan.units[u].count);
-    return (longest + walk.step - 1) / walk.step;
+    int64_t most = 0;
+    for (int64_t u = 0; u < task->plan.row_units[task->plan.rows]; u++) {
+        kvb_walk walk;
+        kvb_block block;
+        int64_t blocks = -1;
+        kvb_walk_start(&walk, &task->args, &task->plan.units[u], &task->plan.units[u] + 1);
+        do {
+            kvb_walk_next(&walk, &block);
+            blocks++;
+        } while (block.unit);
+        most = at_least(most, blocks);
+    }
+    return most;
 }
 
 static int32_t prepare(kvb_decode_task *task)

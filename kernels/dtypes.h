@@ -1,14 +1,17 @@
-/* The number formats of a cache, one line each: X(word, enumerator, bytes of an element, one scale per token and head).
- * Words, enum, formats and the tables of all tiers are made from this list, in its order. */
+/* The number formats of a cache, one line each: X(word, enumerator, elements and bytes of a block, one scale per token
+ * and head). A block is one element, or as many as share a scale inside the row: such rows are packed. Words, enum, formats
+ * and the tables of all tiers are made from this list, in its order. */
 #ifndef KVB_DTYPES_H
 #define KVB_DTYPES_H
 
-#define KVB_DTYPES(X)       \
-    X(f32, F32, 4, false)   \
-    X(f16, F16, 2, false)   \
-    X(bf16, BF16, 2, false) \
-    X(i8, I8, 1, true)      \
-    X(e4m3, E4M3, 1, false) \
-    X(e5m2, E5M2, 1, false)
+#define KVB_DTYPES(X)            \
+    X(f32, F32, 1, 4, false)     \
+    X(f16, F16, 1, 2, false)     \
+    X(bf16, BF16, 1, 2, false)   \
+    X(i8, I8, 1, 1, true)        \
+    X(e4m3, E4M3, 1, 1, false)   \
+    X(e5m2, E5M2, 1, 1, false)   \
+    X(q8_0, Q8_0, 32, 34, false) \
+    X(q4_0, Q4_0, 32, 18, false)
 
 #endif

@@ -10,14 +10,14 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
     bool scaled = kvb_formats[task->args.cache->dtype].scaled;
     int class = kvb_class(group->heads);
     if (!ticks) {
-        rows->qk[class](tile, group, scores);
+        kvb_score(rows, tile, group, scores);
         tier->peak(tile, group, scores, scaled);
         tier->weigh(tile, group, scores, scaled);
         rows->pv[class](tile, group, scores);
         return;
     }
     uint64_t begin = kvb_ticks();
-    rows->qk[class](tile, group, scores);
+    kvb_score(rows, tile, group, scores);
     uint64_t scored = kvb_ticks();
     tier->peak(tile, group, scores, scaled);
     tier->weigh(tile, group, scores, scaled);
@@ -42,24 +42,32 @@ static void widen(const kvb_decode_task *task, const uint8_t *const *rows, const
     }
 }
 
-/* A group of many heads: convert K once, score every part; then convert V into the same scratch. */
+/* A group of many heads: convert K once, score every part; then convert V into the same scratch. K that is transposed
+ * is read by every part as it is: its scores still want their scales. */
 static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups, double *ticks)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
     const kvb_rows *rows = &tier->rows[DTYPE_F32];
     kvb_tile *tile = &state->tile, *wide = &state->wide_tile;
+    const bool as_it_is = tile->k_block > 0, scaled = as_it_is && kvb_formats[task->args.cache->dtype].scaled;
     double none[3], *at = ticks ? ticks : none;
     wide->count = tile->count;
+    wide->lead = tile->lead;
+    wide->k_block = 0;
     wide->k_ahead = wide->v_ahead = NULL;
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++)
         wide->k[t] = wide->v[t] = (const uint8_t *)(state->wide + at_most(t, tile->count - 1) * task->dim_pad);
     uint64_t begin = ticks ? kvb_ticks() : 0;
-    widen(task, tile->k, tile->k_ahead, tile->k_scale, tile->count, state->wide);
-    for (int64_t p = 0; p < task->parts; p++)
-        rows->qk[kvb_class(groups[p].heads)](wide, &groups[p], state->scores + p * HEADS * TILE);
+    if (!as_it_is)
+        widen(task, tile->k, tile->k_ahead, tile->k_scale, tile->count, state->wide);
+    for (int64_t p = 0; p < task->parts; p++) {
+        kvb_score(as_it_is ? &tier->rows[task->way] : rows, as_it_is ? tile : wide, &groups[p],
+                  state->scores + p * HEADS * TILE);
+        tile->k_ahead = NULL; /* fetched by the first part */
+    }
     uint64_t scored = ticks ? kvb_ticks() : 0;
     for (int64_t p = 0; p < task->parts; p++) {
-        tier->peak(wide, &groups[p], state->scores + p * HEADS * TILE, false);
+        tier->peak(tile, &groups[p], state->scores + p * HEADS * TILE, scaled);
         tier->weigh(wide, &groups[p], state->scores + p * HEADS * TILE, false);
     }
     uint64_t weighed = ticks ? kvb_ticks() : 0;
@@ -81,7 +89,7 @@ static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_
         if (kvb_formats[a->cache->dtype].scaled)
             kvb_tile_scales(a, block, h, &state->tile);
         kvb_tile_ahead(a, block, next, h, &state->tile, &state->ahead);
-        if (task->parts > 1 && task->way != DTYPE_F32) {
+        if (task->parts > 1 && kvb_widens(a->isa, task->way)) {
             fold_wide(task, state, groups, ticks);
             continue;
         }

@@ -67,6 +67,7 @@ void kvb_foreign(kvb_task *base, int32_t thread, void *scratch)
         else
             a->run(&work);
         for (int64_t i = 0; i < unit->heads * task->group; i++)
-            kvb_head_end(task, unit, unit->query + i, work.max[i] * kvb_log2_e, work.sum[i], work.acc + i * dim);
+            kvb_head_end(task, unit, unit->query + i, work.max[i] * kvb_log2_e, work.sum[i], work.acc + i * dim,
+                         1.0f);
     }
 }

@@ -1,7 +1,7 @@
 #include "core.h"
 
 const kvb_format kvb_formats[DTYPES] = {
-#define FORMAT(word, name, bytes, scales) [DTYPE_##name] = {.element_bytes = bytes, .scaled = scales},
+#define FORMAT(word, name, ...) [DTYPE_##name] = {__VA_ARGS__},
     KVB_DTYPES(FORMAT)
 };
 

@@ -17,15 +17,21 @@ static void by_token(int64_t row, int64_t heads, int64_t *token, int64_t *head)
 /* Scales follow their rows: the same arrangement with `scale` bytes in place of a row. */
 static int64_t scale_bytes(const kvb_cache *c) { return kvb_formats[c->dtype].scaled ? kvb_scale_bytes[c->scale] : 0; }
 
-static void plan_head(kvb_cache *c)
+/* Heads one after another, each with rows for so many tokens. */
+static void plan_heads(kvb_cache *c, int64_t tokens)
 {
-    by_head(c->row_bytes, c->capacity, c->pad, &c->token_stride, &c->head_stride);
-    by_head(scale_bytes(c), c->capacity, 0, &c->scale_token_stride, &c->scale_head_stride);
+    by_head(c->row_bytes, tokens, c->pad, &c->token_stride, &c->head_stride);
+    by_head(scale_bytes(c), tokens, 0, &c->scale_token_stride, &c->scale_head_stride);
     c->seq_stride = c->kv_heads * c->head_stride;
     c->scale_seq_stride = c->kv_heads * c->scale_head_stride;
     c->plane_bytes = c->batch * c->seq_stride;
     c->scale_plane_bytes = c->batch * c->scale_seq_stride;
 }
+
+static void plan_head(kvb_cache *c) { plan_heads(c, c->capacity); }
+
+/* K in whole blocks; V and scales have room for as many tokens, so that all have the same places. */
+static void plan_blockt(kvb_cache *c) { plan_heads(c, round_up(c->capacity, LANES)); }
 
 static void plan_position(kvb_cache *c)
 {
@@ -55,10 +61,13 @@ static void plan_paged(kvb_cache *c)
 }
 
 const kvb_layout kvb_layouts[LAYOUTS] = {
-    [LAYOUT_HEAD] = {plan_head, false},
-    [LAYOUT_POSITION] = {plan_position, false},
-    [LAYOUT_PAGED] = {plan_paged, true},
+    [LAYOUT_HEAD] = {.plan = plan_head, .whole = true},
+    [LAYOUT_POSITION] = {.plan = plan_position},
+    [LAYOUT_PAGED] = {.plan = plan_paged, .paged = true},
+    [LAYOUT_BLOCKT] = {.plan = plan_blockt, .whole = true, .transposed = true},
 };
+
+bool kvb_layout_has(int32_t layout, int32_t dtype) { return !kvb_layouts[layout].transposed || kvb_cell_bytes(dtype); }
 
 bool kvb_heads_inner(const kvb_cache *c) { return c->kv_heads > 1 && c->head_stride < c->token_stride; }
 

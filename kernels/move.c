@@ -14,10 +14,15 @@ static bool in_one_block(const kvb_cache *c)
 
 static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
 {
-    if (from->layout != LAYOUT_HEAD || to->layout != LAYOUT_HEAD)
-        return kvb_fail(KVB_BAD_ARGUMENT, "layout: repack grows the layout %s only", kvb_word("layout", LAYOUT_HEAD));
+    if (from->layout != to->layout)
+        return kvb_fail(KVB_BAD_ARGUMENT, "to: layout must be that of from");
+    if (!kvb_layouts[from->layout].whole)
+        return kvb_fail(KVB_BAD_ARGUMENT, "layout: repack moves whole heads, which %s has not",
+                        kvb_word("layout", from->layout));
     if (from->batch != to->batch || from->kv_heads != to->kv_heads || from->head_dim != to->head_dim)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: batch, kv_heads and head_dim must be those of from");
+    if (kvb_tensor(from->k_tensor) != kvb_tensor(to->k_tensor) || kvb_tensor(from->v_tensor) != kvb_tensor(to->v_tensor))
+        return kvb_fail(KVB_BAD_ARGUMENT, "to: k_tensor and v_tensor must be those of from");
     if (from->dtype != to->dtype || from->scale != to->scale || from->ring != to->ring)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: dtype, scale and ring must be those of from");
     if (to->capacity < from->capacity)
@@ -26,7 +31,7 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
     if (to->head_stride < from->head_stride)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: pad %lld lets rows move down; it must be at least %lld",
                         (long long)to->pad,
-                        (long long)(from->head_stride - to->capacity * to->row_bytes));
+                        (long long)(from->head_stride - (to->head_stride - to->pad)));
     if (from->k != to->k || !in_one_block(from) || !in_one_block(to))
         return kvb_fail(KVB_BAD_ARGUMENT, "to: must be bound to the memory of from");
     for (int64_t seq = 0; seq < from->batch; seq++)
@@ -36,12 +41,14 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
     return KVB_OK;
 }
 
-/* One plane: per sequence and head a stretch of live rows, from the last to the first. */
+/* One plane: per sequence and head a stretch of live rows, or of the blocks of `block` rows that they lie in, from the
+ * last to the first. */
 static void move_plane(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride, int64_t row,
-                       const kvb_cache *c)
+                       int64_t block, const kvb_cache *c)
 {
     for (int64_t i = c->batch * c->kv_heads - 1; i >= 0; i--)
-        memmove(to + i * to_stride, from + i * from_stride, (size_t)(c->lengths[i / c->kv_heads] * row));
+        memmove(to + i * to_stride, from + i * from_stride,
+                (size_t)(round_up(c->lengths[i / c->kv_heads], block) * row));
 }
 
 /* No stretch moves down, and the last of all goes first: so none is written over before it has moved. */
@@ -53,10 +60,11 @@ int32_t kvb_repack(const kvb_cache *from, const kvb_cache *to)
     if (code)
         return code;
     int64_t row = from->token_stride, scale = from->scale_token_stride;
-    move_plane(to->v_scale, to->scale_head_stride, from->v_scale, from->scale_head_stride, scale, from);
-    move_plane(to->k_scale, to->scale_head_stride, from->k_scale, from->scale_head_stride, scale, from);
-    move_plane(to->v, to->head_stride, from->v, from->head_stride, row, from);
-    move_plane(to->k, to->head_stride, from->k, from->head_stride, row, from);
+    int64_t block = kvb_layouts[from->layout].transposed ? LANES : 1;
+    move_plane(to->v_scale, to->scale_head_stride, from->v_scale, from->scale_head_stride, scale, 1, from);
+    move_plane(to->k_scale, to->scale_head_stride, from->k_scale, from->scale_head_stride, scale, 1, from);
+    move_plane(to->v, to->head_stride, from->v, from->head_stride, row, 1, from);
+    move_plane(to->k, to->head_stride, from->k, from->head_stride, row, block, from);
     memmove(to->lengths, from->lengths, (size_t)from->batch * sizeof *from->lengths);
     return KVB_OK;
 }

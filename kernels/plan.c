@@ -66,13 +66,14 @@ static void add_row(kvb_plan *plan, kvb_unit row, int64_t first, int64_t tokens,
     plan->row_units[++plan->rows] = at;
 }
 
-/* Cuts of a row: at fixed places (deterministic), or where the threads' equal shares of all tokens end. */
-static int64_t cuts_of(const kvb_decode *a, int64_t before, int64_t tokens, int64_t total, int64_t threads,
-                       int64_t *cuts)
+/* Cuts of a row: at fixed places (deterministic), or where the threads' equal shares of all tokens end. They count from
+ * the block in which the row's first token has this lane, so that transposed blocks stay whole. */
+static int64_t cuts_of(const kvb_decode *a, int64_t before, int64_t lane, int64_t tokens, int64_t total,
+                       int64_t threads, int64_t *cuts)
 {
     int64_t n = 0;
     if (a->deterministic) {
-        for (int64_t cut = UNIT_FIXED; cut + UNIT_MIN <= tokens; cut += UNIT_FIXED)
+        for (int64_t cut = UNIT_FIXED - lane; cut + UNIT_MIN <= tokens; cut += UNIT_FIXED)
             cuts[n++] = cut;
         return n;
     }
@@ -80,7 +81,7 @@ static int64_t cuts_of(const kvb_decode *a, int64_t before, int64_t tokens, int6
     for (int64_t i = 1; i < threads; i++) {
         int64_t share = (int64_t)((__int128)total * i / threads);
         if (share > before && share < before + tokens)
-            cuts[n++] = snap(share - before, tokens, grain);
+            cuts[n++] = snap(share - before + lane, tokens + lane, grain) - lane;
     }
     return n;
 }
@@ -131,7 +132,8 @@ int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
         kvb_unit row = row_of(a, r);
         int64_t first, end;
         kvb_attended(a, row.seq, &first, &end);
-        add_row(plan, row, first, end - first, cuts, cuts_of(a, before, end - first, total, threads, cuts));
+        int64_t lane = kvb_lane(a->cache, first);
+        add_row(plan, row, first, end - first, cuts, cuts_of(a, before, lane, end - first, total, threads, cuts));
         before += end - first;
     }
     free(cuts);

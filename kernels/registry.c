@@ -45,7 +45,7 @@ static const op_row rows[] = {
     {OP_UNPACK, "-", true, true, true, "rows back to float32"},
     {OP_CLEAR, "-", true, false, true, "zero every byte"},
     {OP_RESET, "-", true, false, false, "length to zero, bytes stay"},
-    {OP_REPACK, "-", false, true, false, "grow a head-major cache in place"},
+    {OP_REPACK, "-", true, true, false, "grow a cache whose heads are whole stretches in place"},
     {OP_TRANSPOSE, "-", false, false, false, "token-major to head-major float32, and back"},
     {OP_LOGITS, "-", false, false, false, "copy one row to a position"},
     {OP_READ, "-", false, false, true, "plain or prefetching read of a buffer"},
@@ -64,36 +64,52 @@ static const char *const decode_about[VARIANTS] = {
     [VARIANT_TWOPASS] = "all scores, then softmax, then the weighted sum of V",
     [VARIANT_PERHEAD] = "every query head walks K and V by itself, token by token",
     [VARIANT_ROUND16] = "flash whose K and V are rounded to f16 as they are loaded",
+    [VARIANT_DOT8] = "flash with dot products of whole numbers: queries and weights of 8 bits",
+    [VARIANT_DOT16] = "flash with dot products of whole numbers: queries and weights of 15 bits",
 };
 
 enum { MOST = 2048 };
 static kvb_kernel kernels[MOST];
 static int32_t count;
 
-static void add(const op_row *row, const char *variant, const char *about, int32_t layout, int32_t dtype, int32_t isa)
+static void add(const op_row *row, const char *variant, const char *about, int32_t layout, int32_t dtype, int32_t isa,
+                int32_t way)
 {
     if (count == MOST)
         return;
     kernels[count++] = (kvb_kernel){
         .op = kvb_word("op", row->op),
         .variant = variant,
-        .layout = row->layouts ? kvb_word("layout", layout) : row->op == OP_REPACK ? "head" : "-",
+        .layout = row->layouts ? kvb_word("layout", layout) : "-",
         .dtype = row->dtypes ? kvb_word("dtype", dtype) : "-",
         .isa = kvb_word("isa", isa),
         .about = about,
-        .runnable = kvb_isa_runs(isa),
+        .runnable = kvb_isa_runs(isa) && kvb_way_runs(isa, way),
     };
 }
 
-/* `way`: the variant's place in its list, or -1 where it is no way to decode. */
-static void add_combinations(const op_row *row, int32_t way, const char *variant, const char *about)
+/* Whether an op is one of the layout and dtype; `index` as below. */
+static bool has(const op_row *row, int32_t index, int32_t layout, int32_t dtype)
+{
+    if (row->op == OP_REPACK && !kvb_layouts[layout].whole)
+        return false;
+    if (row->layouts && row->dtypes && !kvb_layout_has(layout, dtype))
+        return false;
+    return index < 0 || kvb_reads(index, layout, dtype) >= 0;
+}
+
+/* `index`: the variant's place in its list, or -1 where it is no way to decode. */
+static void add_combinations(const op_row *row, int32_t index, const char *variant, const char *about)
 {
     int32_t dtypes = row->op == OP_FLOPS ? 1 : row->dtypes ? DTYPES : 1;
     for (int32_t layout = 0; layout < (row->layouts ? LAYOUTS : 1); layout++)
         for (int32_t dtype = 0; dtype < dtypes; dtype++)
             for (int32_t isa = 0; isa < (row->isas ? ISAS : 1); isa++)
-                if (kvb_tier_of(isa) && (way < 0 || kvb_reads(way, dtype) >= 0))
-                    add(row, variant, about, layout, dtype, isa);
+                if (kvb_tier_of(isa) && has(row, index, layout, dtype)) {
+                    int32_t way = index < 0 ? dtype : kvb_way_of(index, dtype);
+                    if (kvb_has_way(isa, way))
+                        add(row, variant, about, layout, dtype, isa, way);
+                }
 }
 
 static void build(void)

@@ -33,7 +33,6 @@ static int64_t run_of(const int64_t *rows, int64_t count, int64_t token_stride)
 static void store_run(const kvb_store *a, kvb_encode run, int64_t row, int64_t scale, int64_t from)
 {
     const kvb_cache *c = a->cache;
-    void (*encode)(const kvb_encode *) = kvb_tier_of(a->isa)->rows[c->dtype].encode;
     run.scale_dtype = c->scale;
     run.nt = a->nt;
     run.dim = c->head_dim;
@@ -41,11 +40,59 @@ static void store_run(const kvb_store *a, kvb_encode run, int64_t row, int64_t s
     run.from = a->k + from;
     run.to = c->k + row;
     run.scale = c->k_scale + scale;
-    encode(&run);
+    kvb_encode_rows(a->isa, c->dtype, c->k_tensor, &run);
     run.from = a->v + from;
     run.to = c->v + row;
     run.scale = c->v_scale + scale;
-    encode(&run);
+    kvb_encode_rows(a->isa, c->dtype, c->v_tensor, &run);
+}
+
+/* Tokens of one block of `heads` KV heads, where K is transposed: its rows are encoded beside the cache, a block of each
+ * head after another, and then laid into place. The source is read in its order: heads of a token, or tokens of a head. */
+static void store_lanes(const kvb_store *a, int64_t head, int64_t heads, const int64_t *rows, const int64_t *scales,
+                        int64_t count, int64_t lane, int64_t from)
+{
+    _Alignas(LINE) uint8_t beside[LANES * DIM_MAX * 4];
+    const kvb_cache *c = a->cache;
+    void (*encode)(const kvb_encode *) = kvb_tier_of(a->isa)->rows[c->dtype].encode;
+    const int64_t row = c->row_bytes, token = a->head_major ? c->head_dim : c->kv_heads * c->head_dim;
+    const bool across = heads > 1;
+    uint8_t *v = c->v + head * c->head_stride, *k = c->k + head * c->head_stride;
+    for (int64_t t = 0; t < count; t += across ? 1 : count) {
+        int64_t scale = scales[t] + head * c->scale_head_stride;
+        kvb_encode run = {.from = a->k + from + t * token, .from_stride = across ? c->head_dim : token,
+                          .rows = across ? heads : count, .dim = c->head_dim, .row_bytes = row,
+                          .to = beside + t * row, .to_stride = across ? LANES * row : row, .scale_dtype = c->scale,
+                          .scale = c->k_scale + scale,
+                          .scale_stride = across ? c->scale_head_stride : c->scale_token_stride};
+        encode(&run);
+        run.from = a->v + from + t * token;
+        run.to = v + rows[t];
+        run.to_stride = across ? c->head_stride : c->token_stride;
+        run.scale = c->v_scale + scale;
+        run.nt = a->nt;
+        encode(&run);
+    }
+    for (int64_t h = 0; h < heads; h++)
+        kvb_lay_rows(c->dtype, beside + h * LANES * row, row, count, lane, a->nt, k + h * c->head_stride + rows[0]);
+}
+
+/* As store_block, by the blocks of the cache and by as many heads as fit beside it. */
+static void store_transposed(const kvb_store *a, int64_t seq, int64_t head, int64_t heads, int64_t first,
+                             int64_t count)
+{
+    const kvb_cache *c = a->cache;
+    int64_t rows[BLOCK], scales[BLOCK], dim = c->head_dim, fits = DIM_MAX * 4 / c->row_bytes, n;
+    kvb_offsets(c, seq, 0, c->lengths[seq] + first, count, rows, scales);
+    for (int64_t at = 0; at < count; at += n) {
+        int64_t lane = kvb_lane(c, c->lengths[seq] + first + at);
+        n = at_most(run_of(rows + at, count - at, c->token_stride), LANES - lane);
+        for (int64_t h = head; h < head + heads; h += fits) {
+            int64_t from = a->head_major ? ((seq * c->kv_heads + h) * a->tokens + first + at) * dim
+                                         : ((seq * a->tokens + first + at) * c->kv_heads + h) * dim;
+            store_lanes(a, h, at_most(fits, head + heads - h), rows + at, scales + at, n, lane, from);
+        }
+    }
 }
 
 /* Source tokens first .. first + count of one sequence and `heads` KV heads, in the order of the source: runs of heads
@@ -76,23 +123,40 @@ static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t h
     }
 }
 
+/* Source tokens in front of those that a ring keeps. */
+static int64_t skipped_of(const kvb_store *a, int64_t tokens) { return a->cache->ring ? a->tokens - tokens : 0; }
+
+/* Blocks that a sequence's tokens are taken in, at most; they begin where those of transposed K do. */
+static int64_t most_blocks(const kvb_store *a)
+{
+    const kvb_cache *c = a->cache;
+    int64_t most = (at_most(a->tokens, c->capacity) + BLOCK - 1) / BLOCK;
+    for (int64_t seq = 0; kvb_layouts[c->layout].transposed && seq < c->batch; seq++) {
+        int64_t tokens = stored(a, seq), lead = kvb_lane(c, c->lengths[seq] + skipped_of(a, tokens));
+        most = at_least(most, (lead + tokens + BLOCK - 1) / BLOCK);
+    }
+    return most;
+}
+
 /* Units are (sequence, block, heads): all heads of a token-major source, unless there are too few blocks for the
- * threads. A thread takes a stretch of units. */
+ * threads. A thread takes a stretch of units. Where K is transposed, blocks are those of the cache. */
 static void work(kvb_task *base, int32_t thread, void *scratch)
 {
     const kvb_store *a = &((store_task *)base)->args;
     const kvb_cache *c = a->cache;
-    int64_t blocks = (at_most(a->tokens, c->capacity) + BLOCK - 1) / BLOCK;
+    const bool transposed = kvb_layouts[c->layout].transposed;
+    int64_t blocks = most_blocks(a);
     int64_t heads = a->head_major || c->batch * blocks < base->threads ? 1 : c->kv_heads, parts = c->kv_heads / heads;
     int64_t units = c->batch * blocks * parts;
     (void)scratch;
     for (int64_t u = units * thread / base->threads; u < units * (thread + 1) / base->threads; u++) {
         int64_t seq = u / (blocks * parts), in = u % (blocks * parts);
         int64_t head = a->head_major ? in / blocks : in % parts, block = a->head_major ? in % blocks : in / parts;
-        int64_t tokens = stored(a, seq), skipped = c->ring ? a->tokens - tokens : 0;
-        int64_t count = at_most(BLOCK, tokens - block * BLOCK);
+        int64_t tokens = stored(a, seq), skipped = skipped_of(a, tokens);
+        int64_t lead = kvb_lane(c, c->lengths[seq] + skipped), first = at_least(0, block * BLOCK - lead);
+        int64_t count = at_most((block + 1) * BLOCK - lead, tokens) - first;
         if (count > 0)
-            store_block(a, seq, head, heads, skipped + block * BLOCK, count);
+            (transposed ? store_transposed : store_block)(a, seq, head, heads, skipped + first, count);
     }
 }
 

@@ -36,7 +36,9 @@ static double attended(const touched *t)
 
 static double scale_bytes(const kvb_cache *c) { return kvb_formats[c->dtype].scaled ? kvb_scale_bytes[c->scale] : 0; }
 
-static double payload(const kvb_cache *c) { return (double)(c->head_dim * kvb_formats[c->dtype].element_bytes); }
+static double payload(const kvb_cache *c) { return (double)kvb_payload(c->dtype, c->head_dim); }
+
+static bool packed(const kvb_cache *c) { return kvb_formats[c->dtype].elements > 1; }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
@@ -53,39 +55,74 @@ static double lines_on(int64_t from, int64_t to, int64_t *next)
 /* Lines of a buffer that is walked as a whole. */
 static double lines_in(double bytes) { return (double)(((int64_t)bytes + LINE - 1) / LINE); }
 
-/* Mark the lines of a scale plane that one sequence and KV head touches. */
-static void mark(const touched *t, int64_t seq, int64_t head, uint8_t *marks)
+/* Mark the lines of a plane that one sequence and KV head touches: of rows, or of scales, of so many bytes. */
+static void mark(const touched *t, int64_t seq, int64_t head, bool of_scales, int64_t bytes, uint8_t *marks)
 {
     int64_t first, end, rows[TILE], scales[TILE];
+    const int64_t *from = of_scales ? scales : rows;
     tokens_of(t, seq, &first, &end);
     for (int64_t at = first; at < end; at += TILE) {
         int64_t count = at_most(TILE, end - at);
         kvb_offsets(t->cache, seq, head, at, count, rows, scales);
         for (int64_t i = 0; i < count; i++)
-            if (rows[i] >= 0)
-                marks[scales[i] / LINE] = 1;
+            for (int64_t line = from[i] / LINE; rows[i] >= 0 && line * LINE < from[i] + bytes; line++)
+                marks[line] = 1;
     }
 }
 
-/* Lines of one scale plane. Neighbours share them, whichever head, block or sequence they are of, and blocks lie in any
- * order: so each is marked. */
-static int32_t scale_lines(const touched *t, double *lines)
+/* Lines of one plane of scales or of packed rows. Neighbours share them, whichever head, block or sequence they are of,
+ * and blocks lie in any order: so each is marked. */
+static int32_t shared_lines(const touched *t, bool of_scales, double *lines)
 {
     const kvb_cache *c = t->cache;
-    *lines = 0.0;
-    if (!kvb_formats[c->dtype].scaled)
-        return KVB_OK;
-    int64_t all = round_up(c->scale_plane_bytes, LINE) / LINE;
+    int64_t all = (of_scales ? c->scale_plane_bytes : c->plane_bytes) / LINE;
+    int64_t bytes = of_scales ? (int64_t)scale_bytes(c) : c->row_bytes;
     uint8_t *marks = calloc((size_t)all, 1);
+    *lines = 0.0;
     if (!marks)
-        return kvb_fail(KVB_NO_MEMORY, "no memory to count the lines of scales");
+        return kvb_fail(KVB_NO_MEMORY, "no memory to count lines");
     for (int64_t b = 0; b < c->batch; b++)
         for (int64_t h = 0; h < c->kv_heads; h++)
-            mark(t, b, h, marks);
+            mark(t, b, h, of_scales, bytes, marks);
     for (int64_t i = 0; i < all; i++)
         *lines += marks[i];
     free(marks);
     return KVB_OK;
+}
+
+/* ---- blocks of K that is transposed ----------------------------------------------------------------------------- */
+
+/* All of a pass. */
+static double blocks(const touched *t)
+{
+    int64_t count = 0;
+    for (int64_t b = 0; b < t->cache->batch; b++) {
+        int64_t first, end;
+        tokens_of(t, b, &first, &end);
+        count += t->cache->kv_heads * kvb_blocks_of(t->cache, first, end);
+    }
+    return (double)count;
+}
+
+/* Rows of K that one walk loads: all tokens of a block. */
+static double k_rows(const touched *t, double rows)
+{
+    return kvb_layouts[t->cache->layout].transposed ? blocks(t) * LANES : rows;
+}
+
+/* Lines of `rows` rows of each side, and of their scales. Blocks of transposed K are read but for cells of padding,
+ * which are behind all others; and stored whole. */
+static int32_t lines_of(const touched *t, double rows, double *lines)
+{
+    const kvb_cache *c = t->cache;
+    double of_rows = rows * (double)(c->row_bytes / LINE), of_scales = 0.0;
+    int32_t code = packed(c) ? shared_lines(t, false, &of_rows) : KVB_OK;
+    if (!code && kvb_formats[c->dtype].scaled)
+        code = shared_lines(t, true, &of_scales);
+    *lines = 2.0 * (of_rows + of_scales);
+    if (kvb_layouts[c->layout].transposed)
+        *lines += blocks(t) * (double)(t->decode ? kvb_block_bytes(c) : LANES * c->row_bytes) / LINE - of_rows;
+    return code;
 }
 
 /* ---- the page table --------------------------------------------------------------------------------------------- */
@@ -122,13 +159,16 @@ static double table_bytes(const touched *t, double *lines)
 
 /* ---- decode and its twin ---------------------------------------------------------------------------------------- */
 
-/* Times that a K or V row is loaded: once per pass over the group's heads; a converted row is loaded once. */
-static double walks(const kvb_decode *a)
+/* Times that a row of V, or of K, is loaded: once per pass over the group's heads; a converted row is loaded once. K
+ * that is transposed is not converted beforehand. */
+static double walks(const kvb_decode *a, bool k)
 {
     int64_t group = a->q_heads / a->cache->kv_heads, pass = kvb_tier_of(a->isa)->qk_heads;
     if (a->variant == VARIANT_PERHEAD)
         return (double)group;
-    if (a->variant != VARIANT_TWOPASS && group > HEADS && kvb_way_of(a->variant, a->cache->dtype) != DTYPE_F32)
+    if (k && kvb_layouts[a->cache->layout].transposed)
+        return (double)((group + pass - 1) / pass);
+    if (a->variant != VARIANT_TWOPASS && group > HEADS && kvb_widens(a->isa, kvb_way_of(a->variant, a->cache->dtype)))
         return 1.0;
     return (double)((group + pass - 1) / pass);
 }
@@ -145,30 +185,35 @@ static int32_t count_rows(const kvb_decode *a, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;
     const touched all = {.cache = c, .decode = a};
-    double rows = attended(&all) * (double)c->kv_heads, of_scales, of_table;
-    int32_t code = scale_lines(&all, &of_scales);
+    double rows = attended(&all) * (double)c->kv_heads, of_rows, of_table;
+    int32_t code = lines_of(&all, rows, &of_rows);
     *t = (kvb_traffic){.kv = 2.0 * rows * payload(c), .scales = 2.0 * rows * scale_bytes(c)};
     t->table = table_bytes(&all, &of_table);
-    t->line = LINE * (2.0 * (rows * (double)(c->row_bytes / LINE) + of_scales) + of_table);
+    t->line = LINE * (of_rows + of_table);
     return code;
 }
 
 int32_t kvb_traffic_twin(const kvb_decode *a, kvb_traffic *t)
 {
+    const touched all = {.cache = a->cache, .decode = a};
+    double rows = attended(&all) * (double)a->cache->kv_heads;
     int32_t code = count_rows(a, t);
     t->compulsory = t->kv + t->scales + t->table;
-    t->issued = t->compulsory;
+    t->issued = t->compulsory + (k_rows(&all, rows) - rows) * payload(a->cache);
     return code;
 }
 
 int32_t kvb_traffic_decode(const kvb_decode *a, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;
+    const touched all = {.cache = c, .decode = a};
     double vector = (double)(c->batch * a->q_heads * c->head_dim); /* elements of q, and of out */
     int32_t code = count_rows(a, t);
-    t->flops = 4.0 * attended(&(touched){.cache = c, .decode = a}) * (double)(a->q_heads * c->head_dim);
+    t->flops = 4.0 * attended(&all) * (double)(a->q_heads * c->head_dim);
     t->compulsory = t->kv + t->scales + t->table + 2.0 * vector * sizeof *a->q;
-    t->issued = t->kv * walks(a) + t->scales * scale_walks(a) + t->table + 2.0 * vector * sizeof *a->q;
+    double rows = attended(&all) * (double)c->kv_heads;
+    t->issued = (k_rows(&all, rows) * walks(a, true) + rows * walks(a, false)) * payload(c) +
+                t->scales * scale_walks(a) + t->table + 2.0 * vector * sizeof *a->q;
     if (a->run) /* nobody knows what a plug-in loads */
         t->issued = t->compulsory;
     t->line += 2.0 * LINE * lines_in(vector * sizeof *a->q);
@@ -210,7 +255,8 @@ int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;
     const touched all = {.cache = c, .store = a};
-    double rows = 0.0, of_source = 0.0, of_scales, reads = kvb_formats[c->dtype].scaled ? 2.0 : 1.0; /* scale, codes */
+    double rows = 0.0, of_source = 0.0, of_rows;
+    double reads = kvb_formats[c->dtype].scaled || packed(c) ? 2.0 : 1.0; /* for scales, and for codes */
     int64_t next = 0;
     uint8_t *kept = malloc((size_t)at_most(a->tokens, c->capacity));
     if (!kept)
@@ -221,12 +267,12 @@ int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
         of_source += source_lines(a, b, kept, end - first, &next);
     }
     free(kept);
-    int32_t code = scale_lines(&all, &of_scales);
+    int32_t code = lines_of(&all, rows, &of_rows);
     double source = 2.0 * rows * (double)c->head_dim * sizeof *a->k;
     *t = (kvb_traffic){.kv = 2.0 * rows * payload(c), .scales = 2.0 * rows * scale_bytes(c)};
     t->compulsory = t->kv + t->scales + source;
     t->issued = 2.0 * rows * (double)c->row_bytes + t->scales + reads * source;
-    t->line = 2.0 * (rows * (double)c->row_bytes + LINE * (of_scales + of_source));
+    t->line = LINE * (of_rows + 2.0 * of_source);
     return code;
 }
 

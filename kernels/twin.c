@@ -83,12 +83,17 @@ static void write_row(const rows_task *task, const kvb_unit *unit, int64_t head,
                       int64_t scale, float *values)
 {
     const kvb_cache *c = task->args.cache;
-    const kvb_rows *rows = &kvb_tier_of(task->args.isa)->rows[c->dtype];
+    _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
     uint8_t *planes[2] = {c->k + row, c->v + row}, *scales[2] = {c->k_scale + scale, c->v_scale + scale};
     for (int i = 0; i < 2; i++) {
+        kvb_encode run = {.to = planes[i], .scale = scales[i], .scale_dtype = c->scale, .from = values, .rows = 1,
+                          .dim = c->head_dim, .row_bytes = c->row_bytes};
         random_row(task->seed + (uint64_t)i, unit->seq, head, token, c->head_dim, values);
-        rows->encode(&(kvb_encode){.to = planes[i], .scale = scales[i], .scale_dtype = c->scale, .from = values,
-                                   .rows = 1, .dim = c->head_dim, .row_bytes = c->row_bytes});
+        if (i == 0 && kvb_layouts[c->layout].transposed)
+            run.to = beside;
+        kvb_encode_rows(task->args.isa, c->dtype, i ? c->v_tensor : c->k_tensor, &run);
+        if (run.to == beside)
+            kvb_lay_rows(c->dtype, beside, c->row_bytes, 1, kvb_lane(c, token), false, planes[i]);
     }
 }
 

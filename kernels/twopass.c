@@ -47,7 +47,7 @@ static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_u
                 const kvb_group *group = &state->groups[h * task->parts + p];
                 float *scores = scores_of(task, state, i, h, p);
                 if (pass == SCORES) {
-                    rows->qk[kvb_class(group->heads)](&state->tile, group, scores);
+                    kvb_score(rows, &state->tile, group, scores);
                     tier->peak(&state->tile, group, scores, scaled);
                 } else {
                     rows->pv[kvb_class(group->heads)](&state->tile, group, scores);

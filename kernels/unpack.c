@@ -26,6 +26,21 @@ static float scale_at(const kvb_cache *c, const uint8_t *at)
     return scale;
 }
 
+/* The row of a token's K, in its place or out of its block. */
+static const uint8_t *k_row(const kvb_cache *c, int64_t row, int64_t lane, uint8_t *out)
+{
+    if (!kvb_layouts[c->layout].transposed)
+        return c->k + row;
+    kvb_gather(c->dtype, c->k + row - lane * c->row_bytes, lane, c->head_dim, out);
+    return out;
+}
+
+static void times(float *row, int64_t dim, float tensor)
+{
+    for (int64_t d = 0; tensor != 1.0f && d < dim; d++)
+        row[d] *= tensor;
+}
+
 /* Tokens at .. at + count of the output, of one sequence and KV head. What the cache does not hold becomes zero: tokens
  * behind the length, and blocks that the table leaves out. */
 static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int64_t at, int64_t count)
@@ -33,12 +48,17 @@ static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int
     const kvb_cache *c = task->cache;
     void (*decode)(const uint8_t *, float, int64_t, float *) = task->tier->rows[c->dtype].decode;
     int64_t held = at_most(count, at_least(0, live(c, seq) - task->first - at)), rows[BLOCK], scales[BLOCK];
-    kvb_offsets(c, seq, head, c->lengths[seq] - live(c, seq) + task->first + at, held, rows, scales);
+    int64_t first = c->lengths[seq] - live(c, seq) + task->first + at;
+    _Alignas(LINE) uint8_t row[DIM_MAX * 4];
+    kvb_offsets(c, seq, head, first, held, rows, scales);
     for (int64_t i = 0; i < count; i++) {
         int64_t to = ((seq * task->tokens + at + i) * c->kv_heads + head) * c->head_dim;
         if (i < held && rows[i] >= 0) {
-            decode(c->k + rows[i], scale_at(c, c->k_scale + scales[i]), c->head_dim, task->k + to);
+            const uint8_t *k = k_row(c, rows[i], kvb_lane(c, first + i), row);
+            decode(k, scale_at(c, c->k_scale + scales[i]), c->head_dim, task->k + to);
             decode(c->v + rows[i], scale_at(c, c->v_scale + scales[i]), c->head_dim, task->v + to);
+            times(task->k + to, c->head_dim, kvb_tensor(c->k_tensor));
+            times(task->v + to, c->head_dim, kvb_tensor(c->v_tensor));
         } else {
             memset(task->k + to, 0, (size_t)c->head_dim * sizeof *task->k);
             memset(task->v + to, 0, (size_t)c->head_dim * sizeof *task->v);
@@ -107,7 +127,7 @@ int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, f
     task->tier = kvb_tier_of(isa);
     task->task.work = work;
     double rows = 2.0 * (double)(cache->batch * tokens * cache->kv_heads);
-    double kv = rows * (double)(cache->head_dim * kvb_formats[cache->dtype].element_bytes);
+    double kv = rows * (double)kvb_payload(cache->dtype, cache->head_dim);
     double scales = kvb_formats[cache->dtype].scaled ? rows * kvb_scale_bytes[cache->scale] : 0.0;
     double out_bytes = rows * (double)(cache->head_dim * 4);
     task->task.traffic = (kvb_traffic){.kv = kv, .scales = scales, .compulsory = kv + scales + out_bytes,

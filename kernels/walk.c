@@ -36,6 +36,29 @@ static void block_offsets(const kvb_decode *a, const kvb_unit *unit, int64_t fir
     }
 }
 
+/* Transposed: tiles begin where a block of K does, with tokens in front that are not the unit's, and end where the
+ * slots run on elsewhere. So their lanes are those of the blocks. `left` tokens of the unit are still to come. */
+static void block_lanes(const kvb_decode *a, const kvb_unit *unit, int64_t token, int64_t left, int64_t step,
+                        kvb_block *block)
+{
+    const kvb_cache *c = a->cache;
+    bool wrapped = a->wrap > 0;
+    token = wrapped ? token % a->wrap : token;
+    left = wrapped ? at_most(left, a->wrap - token) : left;
+    int64_t slot = c->ring ? token % c->capacity : token;
+    left = c->ring ? at_most(left, c->capacity - slot) : left;
+    block->lead = (int32_t)kvb_lane(c, slot);
+    block->count = (int32_t)at_most(step, block->lead + left);
+    kvb_offsets(c, wrapped ? 0 : unit->seq, wrapped ? 0 : unit->head, slot - block->lead, block->count, block->rows,
+                block->scales);
+    for (int32_t t = 0; t < block->lead; t++)
+        block->scales[t] = block->scales[block->lead];
+    for (int32_t t = block->count; t < TILE; t++) {
+        block->rows[t] = block->rows[t - 1] + (t < round_up(block->count, LANES) ? c->token_stride : 0);
+        block->scales[t] = block->scales[block->count - 1];
+    }
+}
+
 void kvb_walk_next(kvb_walk *walk, kvb_block *block)
 {
     while (walk->unit < walk->end && walk->token >= walk->unit->count) {
@@ -46,10 +69,16 @@ void kvb_walk_next(kvb_walk *walk, kvb_block *block)
     block->unit = walk->unit < walk->end ? walk->unit : NULL;
     if (!block->unit)
         return;
+    int64_t token = walk->unit->first + walk->token, left = walk->unit->count - walk->token;
     block->first = walk->token;
-    block->count = (int32_t)at_most(walk->step, walk->unit->count - walk->token);
-    block_offsets(walk->args, walk->unit, walk->unit->first + walk->token, block);
-    walk->token += block->count;
+    if (kvb_layouts[walk->args->cache->layout].transposed) {
+        block_lanes(walk->args, walk->unit, token, left, walk->step, block);
+    } else {
+        block->lead = 0;
+        block->count = (int32_t)at_most(walk->step, left);
+        block_offsets(walk->args, walk->unit, token, block);
+    }
+    walk->token += block->count - block->lead;
 }
 
 void kvb_tile_rows(const kvb_decode *a, const kvb_block *block, int64_t head, kvb_tile *tile)
@@ -57,10 +86,16 @@ void kvb_tile_rows(const kvb_decode *a, const kvb_block *block, int64_t head, kv
     const uint8_t *k = a->cache->k + head * a->cache->head_stride, *v = a->cache->v + head * a->cache->head_stride;
     int32_t filled = (int32_t)round_up(block->count, LANES);
     tile->count = block->count;
+    tile->lead = block->lead;
+    tile->k_block = kvb_block_bytes(a->cache);
     for (int32_t t = 0; t < filled; t++) {
         tile->k[t] = k + block->rows[t];
         tile->v[t] = v + block->rows[t];
     }
+    for (int32_t t = 0; t < tile->lead; t++)
+        tile->v[t] = tile->v[tile->lead];
+    for (int32_t t = tile->count; tile->k_block && t < filled; t++)
+        tile->v[t] = tile->v[t - 1];
 }
 
 static void read_scales(const kvb_decode *a, const uint8_t *plane, const int64_t *offsets, int32_t count, float *to)

@@ -10,8 +10,9 @@
 typedef struct kvb_block {
     const kvb_unit *unit; /* null behind the last block */
     int64_t first;        /* within the unit */
-    int32_t count;
-    int64_t rows[TILE];   /* behind `count` the last one is repeated */
+    int32_t count;        /* `lead` of them are none of the unit's: the lanes of a transposed block in front of its own */
+    int32_t lead;
+    int64_t rows[TILE];   /* behind `count` the last one is repeated; but transposed blocks have all their rows */
     int64_t scales[TILE];
 } kvb_block;
 

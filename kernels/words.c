@@ -6,10 +6,10 @@
 static const char *const ops[] = {"decode", "twin", "append", "bulk", "clear", "unpack", "fill", "repack",
                                   "transpose", "logits", "reset", "read", "write", "write_nt", "copy", "copy_nt",
                                   "triad", "flops", "latency", "clock"};
-static const char *const variants[] = {"flash", "twopass", "perhead", "round16"};
-static const char *const layouts[] = {"head", "position", "paged"};
+static const char *const variants[] = {"flash", "twopass", "perhead", "round16", "dot8", "dot16"};
+static const char *const layouts[] = {"head", "position", "paged", "blockt"};
 static const char *const inners[] = {"head", "token"};
-#define WORD(word, name, bytes, scaled) #word,
+#define WORD(word, ...) #word,
 static const char *const dtypes[] = {KVB_DTYPES(WORD)};
 static const char *const scales[] = {"f32", "f16"};
 static const char *const isas[] = {"scalar", "avx2", "avx512", "neon", "sve256", "sve512"};

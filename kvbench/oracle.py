@@ -11,6 +11,7 @@ import numpy as np
 
 Rows = Callable[[int, int], tuple[np.ndarray, np.ndarray]]  # first token, count -> K and V [B, count, Hkv, D]
 
+_TILE = 64  # tokens, at most, whose weights a kernel takes together
 _LONG = 4096  # tokens from which float32 sums get more room
 BLOCK = 4096  # tokens taken together: decoded, a long cache is many times what it was
 
@@ -20,6 +21,58 @@ def attention(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | N
 
     Sequence b holds lengths[b] tokens and attends to the last `window` of them. No token, no weight: zero.
     """
+    weights, first = _weights(q, rows, lengths, window)
+    return _sums(weights, first, q, rows)
+
+
+def attention_in_steps(
+    q: np.ndarray, rows: Rows, lengths: Sequence[int], levels: tuple[int, int], window: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same of a kernel that multiplies whole numbers: with q as it takes that, and how far its weights may lead off.
+
+    levels: the largest whole numbers of a query and of weights, as kvb_levels tells. A weight is off by at most half a
+    step: six standard deviations of their sum, for it has no sign in common on ordinary data.
+    """
+    q = _in_steps(q, levels[0])
+    weights, first = _weights(q, rows, lengths, window)
+    steps = _steps(weights, first, q, rows) / levels[1]
+    variance = _sums(steps**2 / 12, first, q, lambda at, count: (None, _codes(rows(at, count)[1]) ** 2))
+    return _sums(weights, first, q, rows), 6 * np.sqrt(variance)
+
+
+def _in_steps(q: np.ndarray, levels: int) -> np.ndarray:
+    """In float32, as kernels do it: times the scale of the scores, then in steps of each head's largest / levels."""
+    scale = np.float32(1) / np.sqrt(np.float32(q.shape[2])) * np.float32(1.44269504)
+    scaled = q.astype(np.float32) * scale
+    most = np.abs(scaled).max(axis=2, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        codes = np.where(most > 0, np.rint(scaled * (np.float32(levels) / most)), 0)
+    return codes * (most / np.float32(levels)).astype(np.float64) / np.float64(scale)
+
+
+def _codes(v: np.ndarray) -> np.ndarray:
+    """Rows in units of their largest element."""
+    most = np.abs(v).max(axis=-1, keepdims=True)
+    return np.divide(v, most, out=np.zeros_like(v), where=most > 0)
+
+
+def _steps(weights: np.ndarray, first: int, q: np.ndarray, rows: Rows) -> np.ndarray:
+    """At least the largest weight of each token's tile, each times its row's largest element: the tile may begin at any
+    token, and has no more than _TILE."""
+    heavy = weights.copy()
+    for at, count in _blocks(first, first + weights.shape[2]):
+        _, v = rows(at, count)
+        for b, queried, head in _heads(q, v):
+            heavy[b, queried, at - first : at - first + count] *= np.abs(v[b, :, head]).max(axis=-1)
+    tokens = heavy.shape[2]
+    tiles = np.pad(heavy, ((0, 0), (0, 0), (_TILE, -tokens % _TILE + _TILE)))
+    tiles = tiles.reshape(*heavy.shape[:2], -1, _TILE).max(axis=3)
+    near = np.maximum(np.maximum(tiles[..., :-2], tiles[..., 1:-1]), tiles[..., 2:])
+    return np.repeat(near, _TILE, axis=2)[..., :tokens]
+
+
+def _weights(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | None) -> tuple[np.ndarray, int]:
+    """[B, Hq, tokens] from the first token on that any sequence attends to."""
     ends = np.asarray(lengths, dtype=np.int64)
     starts = np.maximum(0, ends - window) if window else np.zeros_like(ends)
     first, last = int(starts.min()), int(ends.max())
@@ -30,9 +83,13 @@ def attention(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | N
         for b, queried, head in _heads(q, k):
             scores[b, queried, at - first : at - first + count] = queries[b, queried] @ k[b, :, head].astype(float).T
         del k, _  # the next block takes their place
-    weights = _softmax(scores, starts - first, ends - first)
+    return _softmax(scores, starts - first, ends - first), first
+
+
+def _sums(weights: np.ndarray, first: int, q: np.ndarray, rows: Rows) -> np.ndarray:
+    """Of the values, each times its weight: [B, Hq, D]."""
     out = np.zeros(q.shape)
-    for at, count in _blocks(first, last):
+    for at, count in _blocks(first, first + weights.shape[2]):
         _, v = rows(at, count)
         for b, queried, head in _heads(q, v):
             out[b, queried] += weights[b, queried, at - first : at - first + count] @ v[b, :, head].astype(float)
@@ -53,12 +110,20 @@ def rounded(rows: np.ndarray, dtype: str) -> np.ndarray:
 
 
 # Of a row's largest element, by bytes per element and whether rows have scales: the coarsest rounding of such formats.
-_STEPS = {(4, False): 0.0, (2, False): 2.0**-8, (1, True): 1 / 250, (1, False): 2.0**-3}
+# A block of 4 bits has one code less for elements of the other sign than its largest, and its scale is rounded, too.
+_STEPS = {
+    (4, False): 0.0,
+    (2, False): 2.0**-8,
+    (1, True): 1 / 250,
+    (1, False): 2.0**-3,
+    (34 / 32, False): 1 / 220,
+    (18 / 32, False): 1 / 7.9,
+}
 
 
-def rounding(rows: float, scales: float, elements: int) -> float:
-    """By what share of its row's largest element a stored one may be off, where so many take so many bytes."""
-    return _STEPS[round(rows / elements), scales > 0]
+def rounding(element: float, scaled: bool) -> float:
+    """By what share of its row's largest element a stored one may be off, where one takes so many bytes."""
+    return _STEPS[element, scaled]
 
 
 def tolerance(v: float, tokens: int) -> float:

@@ -1,8 +1,8 @@
 """Cases as files for the C checker (tests/check). Little-endian; a file is one record after another:
 
-8 bytes   "KVBCASE1"
+8 bytes   "KVBCASE2"
 int64     the fields of FIELDS, words as their index in the library's lists
-float64   scale of the scores
+float64   scale of the scores; scales of the whole tensors K and V
 int64     lengths [batch]
 int32     table [batch][ceil(capacity / block_tokens)], paged only
 op decode:         planes K, V, K scales, V scales as they stand before;
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests import cases
 
-MAGIC = b"KVBCASE1"
+MAGIC = b"KVBCASE2"
 FIELDS = ("seed", "index", "op", "layout", "inner", "dtype", "scale_dtype", "ring", "batch", "kv_heads", "head_dim",
           "capacity", "block_tokens", "blocks", "pad", "plane_bytes", "scale_plane_bytes", "q_heads", "window",
           "variant", "prefetch", "distance", "threads", "deterministic", "guard", "fill", "tokens", "head_major",
@@ -40,7 +40,7 @@ def fields(raw, case: cases.Case, op: str) -> dict[str, int]:
 def record(raw, case: cases.Case, op: str) -> bytes:
     values = fields(raw, case, op)
     parts = [MAGIC, struct.pack(f"<{len(FIELDS)}q", *(int(values[name]) for name in FIELDS))]
-    parts.append(struct.pack("<d", case.scale))
+    parts.append(struct.pack("<3d", case.scale, *case.shape.tensor))
     begun = case if op == "decode" else case.store
     parts.append(begun.lengths.astype("<i8").tobytes())
     if begun.table is not None:

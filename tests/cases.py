@@ -22,16 +22,21 @@ class Words:
     scale: list[str]
     variant: list[str]
     prefetch: list[str]
-    kernels: set[tuple[str, str]]  # variant and dtype of decode
+    kernels: set[tuple[str, str, str, str]]  # variant, layout, dtype and tier of decode, where it runs here
 
     @staticmethod
     def of(raw) -> "Words":
         lists = (raw.words(name) for name in Words.__dataclass_fields__ if name != "kernels")
-        return Words(*lists, {(k["variant"], k["dtype"]) for k in raw.kernels() if k["op"] == "decode"})
+        found = [k for k in raw.kernels() if k["op"] == "decode" and k["runnable"]]
+        return Words(*lists, {(k["variant"], k["layout"], k["dtype"], k["isa"]) for k in found})
 
-    def variants(self, dtype: str) -> list[str]:
-        """Those that have a kernel for it."""
-        return [word for word in self.variant if (word, dtype) in self.kernels]
+    def variants(self, layout: str, dtype: str) -> list[str]:
+        """Those that have a kernel for them."""
+        have = {kernel[:3] for kernel in self.kernels}
+        return [word for word in self.variant if (word, layout, dtype) in have]
+
+    def dtypes(self, layout: str) -> list[str]:
+        return [word for word in self.dtype if self.variants(layout, word)]
 
 
 @dataclass
@@ -128,9 +133,13 @@ def draw_shape(rng, words: Words, sizes: dict[str, int], ring: bool) -> Shape:
     capacity = sizes["tokens"] + pick(rng, (0, 0, 1, 5, between(rng, 1, 70)))
     if ring:
         capacity = max(1, int(sizes["tokens"] * rng.uniform(0.2, 1.2)))
-    width = -(-capacity // block)
+    width, dtype = -(-capacity // block), pick(rng, words.dtypes(layout))
+    tensor = (
+        tuple(float(np.float32(10 ** rng.uniform(-1.5, 1.5))) for _ in range(2)) if chance(rng, 0.5) else (0.0, 0.0)
+    )
     return Shape(
-        layout=layout, inner=pick(rng, words.inner), dtype=pick(rng, words.dtype), scale=pick(rng, words.scale),
+        layout=layout, inner=pick(rng, words.inner), dtype=dtype, scale=pick(rng, words.scale),
+        tensor=tensor if dtype in oracle.MOST else (0.0, 0.0),
         batch=sizes["batch"], kv_heads=sizes["kv_heads"], head_dim=sizes["head_dim"], capacity=capacity, ring=ring,
         block_tokens=block, blocks=sizes["batch"] * width + between(rng, 0, 3), pad=64 * pick(rng, (0, 1, 5, 8)),
     )  # fmt: skip
@@ -163,14 +172,12 @@ def fill_rows(rng, case: Case) -> None:
             first, count = max(0, int(length) - shape.capacity), min(int(length), shape.capacity)
         if not count:
             continue
-        rows, scales = oracle.places(shape, case.table, seq, oracle.slots_of(shape, first, count))
+        slots = oracle.slots_of(shape, first, count)
+        rows, scales = oracle.places(shape, case.table, seq, slots)
         data = draw_rows(rng, case.kind, (shape.kv_heads, count, shape.head_dim), case.q[seq])
-        planes = ((case.planes.k, case.planes.k_scale), (case.planes.v, case.planes.v_scale))
-        for values, (plane, scale_plane) in zip(data, planes, strict=True):
-            coded, coded_scales = oracle.encode_rows(shape, values)
-            oracle.put(plane, rows, coded[..., : shape.payload])
-            if shape.scaled:
-                oracle.put(scale_plane, scales, coded_scales)
+        sides = [oracle.encode_rows(shape, *side) for side in zip(data, shape.tensor, strict=True)]
+        coded, coded_scales = zip(*sides, strict=True)
+        oracle.put(shape, case.planes, rows, scales, slots, [codes[..., : shape.payload] for codes in coded], coded_scales)
 
 
 def dead_entries(rng, case: Case) -> None:
@@ -224,7 +231,7 @@ def make(words: Words, seed: int, index: int) -> Case:
     fill = pick(rng, (0xFF, 0xFF, 0x7F))
     case = Case(
         seed, index, shape, lengths, draw_table(rng, shape) if shape.layout == "paged" else None,
-        q_heads=sizes["kv_heads"] * sizes["group"], window=window, variant=pick(rng, words.variants(shape.dtype)),
+        q_heads=sizes["kv_heads"] * sizes["group"], window=window, variant=pick(rng, words.variants(shape.layout, shape.dtype)),
         prefetch=pick(rng, words.prefetch), distance=64 * between(rng, 0, 64),
         threads=pick(rng, (1, 1, 1, 1, 2, 2, 3, 4)), deterministic=int(chance(rng, 0.3)), guard=between(rng, 1, 2),
         fill=fill, scale=0.0 if chance(rng, 0.7) else float(np.float32(rng.uniform(0.5, 1.5) / shape.head_dim**0.5)),
@@ -239,10 +246,16 @@ def make(words: Words, seed: int, index: int) -> Case:
     return case
 
 
+def levels(variant: str, head_dim: int) -> tuple[int, int] | None:
+    """The largest whole numbers of a query and of weights, of a variant that multiplies such."""
+    return {"dot8": (127, 255), "dot16": (32639 if head_dim <= 512 else 16319, 32767)}.get(variant)
+
+
 def answer(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """What decode must give, and how far from it a kernel may be."""
     return oracle.decode(case.shape, case.planes, case.table, case.lengths, case.q, case.window, case.scale,
-                         plain=case.kind == "plain", halves=case.variant == "round16")  # fmt: skip
+                         plain=case.kind == "plain", halves=case.variant == "round16",
+                         levels=levels(case.variant, case.shape.head_dim))  # fmt: skip
 
 
 def stored(case: Case) -> Planes:

@@ -11,11 +11,21 @@ import numpy as np
 
 LINE = 64
 UNIT = 2.0**-24  # of float32
+TILE = 64  # tokens, at most, whose weights a kernel takes together
 EXP_ERROR = 4 * UNIT  # relative, of the kernels' exp2
 STORED = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8,
           "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}  # fmt: skip
 SCALED = ("i8",)
+PACKED = {"q8_0": 34, "q4_0": 18}  # bytes of a block
+BLOCK = 32  # elements of one
+DTYPES = (*STORED, *PACKED)
+CELL = {"f32": 4, "f16": 2, "bf16": 4, "i8": 4}  # bytes of a row that K transposed in blocks keeps together
+LANES = 16  # tokens of such a block
 MOST = {"e4m3": 448.0, "e5m2": 57344.0}  # what lies beyond is stored as this; the others have an Inf for it
+
+
+def dtypes_of(layout: str) -> list[str]:
+    return [dtype for dtype in DTYPES if layout != "blockt" or dtype in CELL]
 
 
 def round_up(n: int, to: int) -> int:
@@ -38,6 +48,7 @@ class Shape:
     block_tokens: int = 16
     blocks: int = 0
     pad: int = 0
+    tensor: tuple[float, float] = (0.0, 0.0)  # of K and V: what codes are multiplied by; 0 for 1
 
     @property
     def scaled(self) -> bool:
@@ -45,16 +56,23 @@ class Shape:
 
     @property
     def payload(self) -> int:
-        """Bytes of a row that carry elements."""
+        """Bytes of a row that carry elements; of a packed one, whole blocks."""
+        if self.dtype in PACKED:
+            return -(-self.head_dim // BLOCK) * PACKED[self.dtype]
         return self.head_dim * np.dtype(STORED[self.dtype]).itemsize
 
     @property
     def row(self) -> int:
-        return round_up(self.payload, LINE)
+        return self.payload if self.dtype in PACKED else round_up(self.payload, LINE)
 
     @property
     def scale_bytes(self) -> int:
         return np.dtype(STORED[self.scale]).itemsize if self.scaled else 0
+
+    @property
+    def room(self) -> int:
+        """Tokens that a sequence has places for, where they are not a pool's."""
+        return round_up(self.capacity, LANES) if self.layout == "blockt" else self.capacity
 
     @property
     def table_width(self) -> int:
@@ -62,15 +80,15 @@ class Shape:
 
     def plane(self) -> int:
         """Bytes of the K plane, and of the V plane."""
-        if self.layout == "head":
-            return self.batch * self.kv_heads * (self.capacity * self.row + self.pad)
+        if self.layout in ("head", "blockt"):
+            return round_up(self.batch * self.kv_heads * (self.room * self.row + self.pad), LINE)
         tokens = self.blocks * self.block_tokens if self.layout == "paged" else self.batch * self.capacity
-        return tokens * self.kv_heads * self.row
+        return round_up(tokens * self.kv_heads * self.row, LINE)
 
     def scale_plane(self) -> int:
         """Bytes of the plane of K scales, and of V scales."""
-        if self.layout == "head":
-            tight = self.batch * self.kv_heads * self.capacity
+        if self.layout in ("head", "blockt"):
+            tight = self.batch * self.kv_heads * self.room
         elif self.layout == "paged":
             tight = self.blocks * self.block_tokens * self.kv_heads
         else:
@@ -79,12 +97,13 @@ class Shape:
 
 
 def places(shape: Shape, table: np.ndarray | None, seq: int, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Byte offsets of the rows and of the scales of some slots: two [H, slots] arrays; -1 behind a negative entry."""
+    """Byte offsets of the rows and of the scales of some slots: two [H, slots] arrays; -1 behind a negative entry.
+    Rows are those of V where K is transposed."""
     heads = np.arange(shape.kv_heads, dtype=np.int64)[:, None]
     slots = np.asarray(slots, dtype=np.int64)[None, :]
     gone = np.zeros(slots.shape, dtype=bool)
-    if shape.layout == "head":
-        index = (seq * shape.kv_heads + heads) * shape.capacity + slots
+    if shape.layout in ("head", "blockt"):
+        index = (seq * shape.kv_heads + heads) * shape.room + slots
         rows = index * shape.row + (seq * shape.kv_heads + heads) * shape.pad
     elif shape.layout == "position":
         index = (seq * shape.capacity + slots) * shape.kv_heads + heads
@@ -109,20 +128,32 @@ def slots_of(shape: Shape, first: int, count: int) -> np.ndarray:
 # ---- rows ---------------------------------------------------------------------------------------------------------
 
 
-def take(plane: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:
-    """`width` bytes at each offset: [..., width] uint8."""
-    return plane[offsets[..., None] + np.arange(width)]
+def spans(offsets: np.ndarray, width: int) -> np.ndarray:
+    """Where `width` bytes from each offset on lie: [..., width]."""
+    return offsets[..., None] + np.arange(width)
 
 
-def decode_rows(shape: Shape, plane: np.ndarray, scales: np.ndarray | None, rows, scale_rows) -> np.ndarray:
-    """The stored rows as float64, [..., D]."""
-    raw = np.ascontiguousarray(take(plane, rows, shape.payload))
+def k_spans(shape: Shape, rows: np.ndarray, slots: np.ndarray, width: int) -> np.ndarray:
+    """The same of rows of K, [H, slots]. Transposed, a block of 16 rows is a matrix [cells of a row][16 slots]."""
+    if shape.layout != "blockt":
+        return spans(rows, width)
+    byte, lane, cell = np.arange(width), np.asarray(slots)[:, None] % LANES, CELL[shape.dtype]
+    block = rows[..., None] - lane * shape.row
+    return block + (byte // cell * LANES + lane) * cell + byte % cell
+
+
+def decode_rows(shape: Shape, plane: np.ndarray, scales: np.ndarray | None, where, scale_rows, tensor=0.0) -> np.ndarray:
+    """The stored rows as float64, [..., D]. `where`: all their bytes with elements, [..., payload]."""
+    raw = np.ascontiguousarray(plane[where])
+    if shape.dtype in PACKED:
+        size = PACKED[shape.dtype]
+        return from_blocks(shape.dtype, raw.reshape(*raw.shape[:-1], shape.payload // size, size))[..., : shape.head_dim]
     with np.errstate(invalid="ignore"):  # signalling NaN; a code times NaN
         values = raw.view(STORED[shape.dtype]).astype(np.float64)
         if shape.scaled:
-            raw = np.ascontiguousarray(take(scales, scale_rows, shape.scale_bytes))
+            raw = np.ascontiguousarray(scales[spans(scale_rows, shape.scale_bytes)])
             values *= raw.view(STORED[shape.scale]).astype(np.float64)
-    return values
+        return values * (float(np.float32(tensor)) or 1.0)
 
 
 def quantise(values: np.ndarray, scale_dtype: str) -> tuple[np.ndarray, np.ndarray]:
@@ -151,14 +182,63 @@ def rounded(dtype: str, values: np.ndarray) -> np.ndarray:
         return np.clip(values, -most, most).astype(STORED[dtype])
 
 
-def encode_rows(shape: Shape, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+# Packed rows, restated from the definition of ggml's blocks: 32 elements behind a float16 `d`. What ggml leaves open is
+# ours: a NaN counts as 0, a `d` beyond float16 is its largest, 1 / d counts as 0 where it is infinite.
+
+
+def to_blocks(dtype: str, values: np.ndarray) -> np.ndarray:
+    """float32 [..., D] as uint8 [..., blocks, bytes]; zeros fill the last block."""
+    x = np.asarray(values, dtype=np.float32)
+    x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % BLOCK)])
+    x = x.reshape(*x.shape[:-1], x.shape[-1] // BLOCK, BLOCK)
+    x = np.where(np.isnan(x), np.float32(0), x)
+    size = np.abs(x)
+    with np.errstate(all="ignore"):
+        if dtype == "q8_0":
+            d, inverse = block_scale(size.max(axis=-1, keepdims=True) / np.float32(127))
+            y = np.clip(x * inverse, -127, 127).astype(np.float64)
+            codes = (np.sign(y) * np.floor(np.abs(y) + 0.5)).astype(np.int8)  # half way: away from zero
+        else:
+            first = np.take_along_axis(x, size.argmax(axis=-1, keepdims=True), axis=-1)  # of equals, too
+            first = np.where(first == 0, np.float32(0), first)
+            d, inverse = block_scale(first / np.float32(-8))
+            y = np.clip(x * inverse, -8, 8) + np.float32(8.5)
+            nibbles = np.minimum(y.astype(np.uint8), 15)  # cut
+            codes = nibbles[..., : BLOCK // 2] | nibbles[..., BLOCK // 2 :] << 4
+    return np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in (d, codes)], axis=-1)
+
+
+def block_scale(d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As stored, and what elements are multiplied by: that comes of float32."""
+    d = np.where(np.isinf(d.astype(np.float16)), np.copysign(np.float32(65504), d), d)
+    inverse = np.float32(1) / d
+    return d.astype(np.float16), np.where(np.isfinite(inverse), inverse, np.float32(0))
+
+
+def from_blocks(dtype: str, raw: np.ndarray) -> np.ndarray:
+    """uint8 [..., blocks, bytes] as float64 [..., D]."""
+    d = np.ascontiguousarray(raw[..., :2]).view(np.float16).astype(np.float64)
+    codes = raw[..., 2:]
+    if dtype == "q8_0":
+        codes = codes.view(np.int8)
+    else:
+        codes = np.concatenate((codes & 15, codes >> 4), axis=-1).astype(np.int8) - np.int8(8)
+    with np.errstate(invalid="ignore"):  # a code times NaN
+        values = codes * d
+    return values.reshape(*raw.shape[:-2], raw.shape[-2] * BLOCK)
+
+
+def encode_rows(shape: Shape, values: np.ndarray, tensor=0.0) -> tuple[np.ndarray, np.ndarray | None]:
     """float32 [..., D] as whole rows of bytes (padding zero) [..., row], and their scales' bytes or None."""
     scale = None
+    if shape.dtype in PACKED:
+        return to_blocks(shape.dtype, values).reshape(*values.shape[:-1], shape.row), None
     if shape.scaled:
         codes, scale = quantise(values, shape.scale)
         scale = np.ascontiguousarray(scale)[..., None].view(np.uint8)
     else:
-        codes = rounded(shape.dtype, values)
+        with np.errstate(all="ignore"):
+            codes = rounded(shape.dtype, np.asarray(values, dtype=np.float32) / (np.float32(tensor) or np.float32(1)))
     rows = np.zeros((*codes.shape[:-1], shape.row), dtype=np.uint8)
     rows[..., : shape.payload] = np.ascontiguousarray(codes).view(np.uint8)
     return rows, scale
@@ -188,24 +268,32 @@ class Planes:
 def store(shape: Shape, planes: Planes, table, seq: int, first: int, k: np.ndarray, v: np.ndarray) -> None:
     """Write tokens [n, H, D] of one sequence from token `first` on; a row's padding included, nothing else."""
     over = max(0, len(k) - shape.capacity)  # of a ring: overwritten by the tokens that follow
-    rows, scales = places(shape, table, seq, slots_of(shape, first + over, len(k) - over))
+    slots = slots_of(shape, first + over, len(k) - over)
+    rows, scales = places(shape, table, seq, slots)
     kept = rows[0] >= 0
-    for values, plane, scale_plane in ((k, planes.k, planes.k_scale), (v, planes.v, planes.v_scale)):
-        coded, coded_scales = encode_rows(shape, np.swapaxes(values[over:], 0, 1))  # [H, n, row]
-        put(plane, rows[:, kept], coded[:, kept])
-        if shape.scaled:
-            put(scale_plane, scales[:, kept], coded_scales[:, kept])
+    rows, scales, slots = rows[:, kept], scales[:, kept], slots[kept]
+    sides = zip((k, v), shape.tensor, strict=True)
+    coded = [encode_rows(shape, np.swapaxes(values[over:][kept], 0, 1), tensor) for values, tensor in sides]
+    put(shape, planes, rows, scales, slots, *zip(*coded, strict=True))
 
 
-def put(plane: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> None:
-    plane[offsets[..., None] + np.arange(data.shape[-1])] = data
+def put(shape: Shape, planes: Planes, rows, scales, slots, coded, coded_scales) -> None:
+    """Stored bytes of K and of V, two [H, slots, bytes], and of their scales, into place."""
+    planes.k[k_spans(shape, rows, slots, coded[0].shape[-1])] = coded[0]
+    planes.v[spans(rows, coded[1].shape[-1])] = coded[1]
+    if shape.scaled:
+        for plane, data in zip((planes.k_scale, planes.v_scale), coded_scales, strict=True):
+            plane[spans(scales, data.shape[-1])] = data
 
 
 def load(shape: Shape, planes: Planes, table, seq: int, first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Decoded K and V of tokens first .. first + count: two float64 [H, count, D]."""
-    rows, scales = places(shape, table, seq, slots_of(shape, first, count))
-    k = decode_rows(shape, planes.k, planes.k_scale, rows, scales)
-    return k, decode_rows(shape, planes.v, planes.v_scale, rows, scales)
+    slots = slots_of(shape, first, count)
+    rows, scales = places(shape, table, seq, slots)
+    spots = k_spans(shape, rows, slots, shape.payload), spans(rows, shape.payload)
+    sides = zip((planes.k, planes.v), (planes.k_scale, planes.v_scale), spots, shape.tensor, strict=True)
+    k, v = (decode_rows(shape, plane, own, where, scales, tensor) for plane, own, where, tensor in sides)
+    return k, v
 
 
 # ---- attention ----------------------------------------------------------------------------------------------------
@@ -217,6 +305,11 @@ def attended(length: int, window: int) -> tuple[int, int]:
     return length - count, count
 
 
+def softmax(scores: np.ndarray) -> np.ndarray:
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
 def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, lanes: int = 1, chain: int | None = None):
     """Attention of q [H, G, D] over k, v [H, T, D] in float64 -> out [H, G, D] and a bound of a float32 kernel's
     error on it. `lanes` partial sums per score; at most `chain` additions in a row to an output."""
@@ -225,8 +318,7 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, lanes: int
     q = q.astype(np.float64)
     tokens, dim = k.shape[1:]
     scores = scale * (q @ k.swapaxes(1, 2))  # [H, G, T]
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weights /= weights.sum(axis=-1, keepdims=True)
+    weights = softmax(scores)
     steps = dim / lanes + np.log2(lanes) + 8  # 8: q * scale, scale of the row, shift by the maximum
     slip = steps * UNIT * (abs(scale) * (np.abs(q) @ np.abs(k).swapaxes(1, 2))).max(axis=-1, keepdims=True)
     grown = np.expm1(np.minimum(2 * slip, 700))  # of a weight, as a factor
@@ -236,6 +328,32 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, lanes: int
     # two weighted means of the same rows never differ by more than the rows' spread
     spread = (v.max(axis=1) - v.min(axis=1))[:, None, :] + 4 * UNIT * np.abs(v).max(axis=1)[:, None, :]
     return weights @ v, np.minimum(bound, np.maximum(spread, flushed + 1e-37))
+
+
+def in_steps(q: np.ndarray, scale: float, levels: int) -> np.ndarray:
+    """q as a kernel takes it that multiplies whole numbers, the largest of each head being `levels`: float32 steps."""
+    factor = np.float32(scale) * np.float32(1.44269504)
+    scaled = q.astype(np.float32) * factor
+    most = np.abs(scaled).max(axis=-1, keepdims=True)
+    with np.errstate(all="ignore"):
+        inverse = np.float32(levels) / most
+        whole = np.rint(scaled * np.where(inverse <= np.float32(3e38), inverse, np.float32(0)))
+    return whole.astype(np.float64) * (most / np.float32(levels)).astype(np.float64) / np.float64(factor)
+
+
+def weights_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels: int, plain: bool) -> np.ndarray:
+    """How far an output [H, G, D] may be off for its weights [H, G, T] being whole numbers, the largest of a tile `levels`:
+    half a step each, of whatever tile a token falls into. `plain`: half a step times a sign that nobody chose."""
+    heavy = weights * v_scale[:, None, :]
+    blocks = -(-heavy.shape[2] // TILE)
+    tiles = np.zeros((*heavy.shape[:2], (blocks + 2) * TILE))
+    tiles[..., TILE : TILE + heavy.shape[2]] = heavy
+    tiles = tiles.reshape(*heavy.shape[:2], blocks + 2, TILE).max(axis=3)
+    near = np.maximum(np.maximum(tiles[..., :-2], tiles[..., 1:-1]), tiles[..., 2:])
+    step = np.repeat(near, TILE, axis=2)[..., : heavy.shape[2]] / levels
+    codes = np.divide(np.abs(v), v_scale[..., None], out=np.zeros_like(v), where=v_scale[..., None] > 0)
+    most = step @ codes / 2 + 1e-31 * heavy.shape[2]  # a tile that is lighter than that weighs nothing
+    return np.minimum(most, 6 * np.sqrt(step**2 @ codes**2 / 12)) if plain else most
 
 
 def practical(v: np.ndarray) -> float:
@@ -255,17 +373,25 @@ def decode(
     scale: float = 0.0,
     plain: bool = True,
     halves: bool = False,
+    levels: tuple[int, int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """q [B, Hq, D] -> out and bound, both float64 [B, Hq, D]. `plain`: data of unit size, held to `practical`.
-    `halves`: of a kernel that rounds K and V to float16 as it loads them."""
+    `halves`: of a kernel that rounds K and V to float16 as it loads them. `levels`: of one that multiplies whole numbers,
+    the largest of a query and of weights."""
     out, bound = np.zeros(q.shape), np.zeros(q.shape)
     scale = scale or 1 / np.sqrt(shape.head_dim)
     for seq, length in enumerate(np.asarray(lengths)):
         k, v = load(shape, planes, table, seq, *attended(int(length), window))
         if halves:
             k, v = k.astype(np.float16).astype(np.float64), v.astype(np.float16).astype(np.float64)
-        grouped = q[seq].reshape(shape.kv_heads, -1, shape.head_dim)
+        grouped = (in_steps(q[seq], scale, levels[0]) if levels else q[seq]).reshape(shape.kv_heads, -1, shape.head_dim)
         answer, limit = attend(grouped, k, v, scale)
+        limit = np.full_like(limit, practical(v)) if plain else limit
+        if levels and k.shape[1]:
+            _, scales = places(shape, table, seq, slots_of(shape, *attended(int(length), window)))
+            raw = np.ascontiguousarray(planes.v_scale[spans(scales, shape.scale_bytes)])
+            weights = softmax(scale * (grouped @ k.swapaxes(1, 2)))
+            limit += weights_off(weights, v, raw.view(STORED[shape.scale])[..., 0].astype(float), levels[1], plain)
         out[seq] = answer.reshape(q.shape[1:])
-        bound[seq] = practical(v) if plain else limit.reshape(q.shape[1:])
+        bound[seq] = limit.reshape(q.shape[1:])
     return out, bound

@@ -110,6 +110,7 @@ class Bound:
         for name in ("batch", "kv_heads", "head_dim", "capacity", "block_tokens", "blocks", "pad"):
             setattr(cache, name, getattr(shape, name))
         cache.ring = int(shape.ring)
+        cache.k_tensor, cache.v_tensor = shape.tensor
         raw.check(raw.lib.kvb_cache_plan(cache))
         self.lengths = np.array(lengths, dtype=np.int64)
         cache.lengths = raw.ffi.cast("int64_t *", self.lengths.ctypes.data)

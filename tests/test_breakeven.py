@@ -41,6 +41,7 @@ def test_a_dearer_store_that_is_read_faster_pays_back():
     assert (row["dearer"], row["cheaper"], row["context"], row["fitted"]) == ("a", "b", 1024, False)
     assert row["tokens"] == pytest.approx(1024 * 2e-6 / (1e-3 - 4e-6)) and row["word"] == PAYS
     assert row["tokens_low"] == row["tokens_high"] == pytest.approx(row["tokens"])
+    assert row["even"] == row["even_low"] == row["even_high"] == pytest.approx(1024 * 4e-6 / 1e-3)
     told = [row[f"{side}_{op}"] for side in ("dearer", "cheaper") for op in ("bulk", "append", "decode")]
     assert told == pytest.approx([3e-6, 6e-6, 2e-3, 1e-6, 2e-6, 3e-3])
 
@@ -56,6 +57,13 @@ def test_sequences_of_a_batch_are_one_each():
 def test_what_is_dearer_in_both_never_pays_back():
     (row,) = table(costs("a", DEAR | {"decode": 4e-3}) + costs("b", CHEAP)).to_dict("records")
     assert (row["dearer"], row["word"]) == ("a", NEVER) and row["tokens"] != row["tokens"]
+    assert row["even"] != row["even"]
+
+
+def test_a_dear_append_is_even_at_a_longer_context():
+    """2 ms more for each append, 1 ms less for each read of 1024 tokens."""
+    (row,) = table(costs("a", DEAR | {"append": 2e-3 + 2e-6}) + costs("b", CHEAP)).to_dict("records")
+    assert row["word"] == NEVER and row["even"] == pytest.approx(2048)
 
 
 @pytest.mark.parametrize(

@@ -164,8 +164,10 @@ def test_a_geometry_is_needed(tmp_path):
 # ---- sizes relative to caches ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", default_library().words("dtype"))
-@pytest.mark.parametrize("layout", default_library().words("layout"))
+@pytest.mark.parametrize(
+    ("layout", "dtype"),
+    [(layout, dtype) for layout in default_library().words("layout") for dtype in default_library().dtypes(layout)],
+)
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_relative_size_is_hit_within_a_token(sweep, dtype, layout, batch):
     axes = f'dtype = "{dtype}"\nlayout = "{layout}"\nbatch = {batch}\nresidency = "hot"\nblock_tokens = 1\n'

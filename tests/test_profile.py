@@ -90,7 +90,7 @@ SHORT = ["--samples", "2", "--sample-time", "0.001", "--layers", "3"]
 
 
 @pytest.mark.parametrize("op", ["decode", "append", "bulk"])
-@pytest.mark.parametrize("layout", ["head", "position", "paged"])
+@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
 def test_a_small_point(op, layout, capsys):
     assert call(op, *SMALL, *SHORT, "--layout", layout, "--json") == 0
     facts = json.loads(capsys.readouterr().out)

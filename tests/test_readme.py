@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kvbench.cli import main
+from tests.test_cli import call
+from tests.test_exit_codes import explained, played
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -21,30 +22,59 @@ def test_there_is_something_to_run():
     assert len(COMMANDS) >= 5 and set(TARGETS) == {"sweep", "test"} and len(PYTHON) == 2
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def furnished(folder):
     """One folder for all commands: some go on where others have stopped. With what they are given to work on."""
-    folder = tmp_path_factory.mktemp("readme")
     line = re.search(r"^    (cc .*)$", README, re.MULTILINE)[1]
     subprocess.run([str(folder / word) if word == "my.so" else word for word in shlex.split(line)], cwd=ROOT, check=True)
     (folder / "results").symlink_to(ROOT / "results")
     return folder
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_command(command, capsys, monkeypatch, place):
+def run(command, folder, capsys, patch, more=()):
     """As written, but for how long is measured."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(place))
-    monkeypatch.chdir(place)
-    arguments = shlex.split(command)[1:]
+    patch.setenv("XDG_STATE_HOME", str(folder))
+    patch.chdir(folder)
+    arguments = [*shlex.split(command)[1:], *more]
     if arguments[0] in ("profile", "sweep"):
         arguments += ["--samples", "1", "--sample-time", "0.001"]
     if arguments[0] == "sweep":
         arguments += ["--launches", "1"]
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 0
+    assert call(*arguments) == 0
     assert capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return furnished(tmp_path_factory.mktemp("readme"))
+
+
+# What takes most of a minute, and what is done instead: the visits of whole sweeps are played, and suite smoke is swept
+# in earnest; not all that verify knows is tried.
+SHORTENED = {
+    "kvbench sweep --report": (played, ()),
+    "kvbench machine --quick": (played, ()),
+    "kvbench lab gqa --context 1024": (explained, ()),
+    "kvbench verify --plugin my.so": (None, ("--quick",)),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command(command, capsys, monkeypatch, place, tmp_path):
+    situation, more = SHORTENED.get(command, (None, ()))
+    if situation:
+        situation(monkeypatch, tmp_path)
+    run(command, place, capsys, monkeypatch, more)
+
+
+def test_what_is_shortened_is_there():
+    assert SHORTENED.keys() <= set(COMMANDS)
+
+
+@pytest.mark.full
+def test_all_in_earnest(capsys, monkeypatch, tmp_path):
+    furnished(tmp_path)
+    for command in COMMANDS:
+        run(command, tmp_path, capsys, monkeypatch)
 
 
 def test_claims_are_the_report_s():

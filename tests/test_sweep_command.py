@@ -105,7 +105,8 @@ def test_a_budget_too_small_for_one_launch(tmp_path, capsys):
 
 def test_interrupted(tmp_path):
     """Ctrl-C goes to the terminal's whole group: a valid partial run, how to go on, 130, and nobody left."""
-    process = sweep(*ASKED, "--sample-time", "0.05", "--out", tmp_path / "run", start_new_session=True)
+    asked = [*ASKED[:-1], "op=decode", "--sample-time", "0.02"]
+    process = sweep(*asked, "--out", tmp_path / "run", start_new_session=True)
     journal = tmp_path / "run" / "journal.jsonl"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (journal.exists() and journal.stat().st_size):

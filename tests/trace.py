@@ -12,16 +12,22 @@ from tests.oracle import Shape
 
 LINE, FLOAT, ENTRY = 64, 4, 4
 ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "e4m3": 1, "e5m2": 1}
+PACKED = {"q8_0": 34, "q4_0": 18}  # bytes of 32 elements, a row without a gap behind another
 SCALE = {"f32": 4, "f16": 2}
+CELL = {"f32": 4, "f16": 2, "bf16": 4, "i8": 4}  # bytes of a row that K transposed in blocks of LANES tokens keeps together
+LANES = 16
+HEADS = 8  # query heads that the scalar tier serves with one load
 
 
 class Trace:
-    """Addresses by region. `issued`: bytes asked for, each time they are; `flops`: a multiply and an add are two."""
+    """Addresses by region. `issued`: bytes asked for, each time they are; `flops`: a multiply and an add are two. `dead`:
+    bytes of keys beside those attended to, which lie in vectors with them."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)  # region -> address: elements, their size
         self.issued = 0
         self.flops = 0
+        self.dead = 0
 
     def touch(self, region: str, address: int, elements: int, size: int, times: int = 1) -> None:
         """`elements` side by side, asked for `times` times."""
@@ -49,15 +55,21 @@ class Trace:
 
 
 class Layout:
-    """Where rows and scales of a cache lie: K, and V alike."""
+    """Where rows and scales of a cache lie: K, and V alike, but for a K that is transposed."""
 
     def __init__(self, shape: Shape, table: np.ndarray | None) -> None:
         self.shape, self.table = shape, table
-        self.element = ELEMENT[shape.dtype]
-        self.lines = 0  # of a row
-        while self.lines * LINE < shape.head_dim * self.element:
-            self.lines += 1
+        self.packed = shape.dtype in PACKED
+        self.element = 1 if self.packed else ELEMENT[shape.dtype]
+        self.wide = shape.head_dim  # what is asked for of a row: elements, or the bytes of a packed one
+        self.bytes = 0  # from a row to the next
+        if self.packed:
+            self.bytes = self.wide = len(range(0, shape.head_dim, 32)) * PACKED[shape.dtype]
+        while self.bytes < shape.head_dim * self.element and not self.packed:
+            self.bytes += LINE
         self.scale = SCALE[shape.scale] if shape.dtype == "i8" else 0
+        self.cell = CELL[shape.dtype] if shape.layout == "blockt" else 0
+        self.room = len(range(0, shape.capacity, LANES)) * LANES if self.cell else shape.capacity
 
     def slot(self, token: int) -> int:
         return token % self.shape.capacity if self.shape.ring else token
@@ -69,9 +81,9 @@ class Layout:
     def place(self, seq: int, head: int, token: int) -> tuple[int, int] | None:
         """How many rows lie before this one, and how many planes of heads. None where the table leaves it out."""
         shape, slot = self.shape, self.slot(token)
-        if shape.layout == "head":
+        if shape.layout == "head" or self.cell:
             plane = seq * shape.kv_heads + head
-            return plane * shape.capacity + slot, plane
+            return plane * self.room + slot, plane
         if shape.layout == "position":
             return (seq * shape.capacity + slot) * shape.kv_heads + head, 0
         block, within = int(self.table.flat[self.entry(seq, token)]), slot % shape.block_tokens
@@ -83,15 +95,33 @@ class Layout:
 
     def row(self, place: tuple[int, int]) -> int:
         rows, planes = place
-        return rows * self.lines * LINE + planes * self.shape.pad
+        return rows * self.bytes + planes * self.shape.pad
 
     def touch(self, trace: Trace, place: tuple[int, int], times: int, scales: int, padded: bool = False) -> None:
         """A row of K and one of V, and their scales. `padded`: to the end of the last line."""
-        wide = self.lines * LINE // self.element if padded else self.shape.head_dim
+        wide = self.bytes // self.element if padded else self.wide
         for plane in ("k", "v"):
-            trace.touch(plane, self.row(place), wide, self.element, times)
+            if plane == "k" and self.cell:
+                self.touch_cells(trace, place, wide * self.element, times if padded else 0)
+            else:
+                trace.touch(plane, self.row(place), wide, self.element, times)
             if self.scale:
                 trace.touch(f"{plane}_scale", place[0] * self.scale, 1, self.scale, scales)
+
+    def touch_cells(self, trace: Trace, place: tuple[int, int], wide: int, times: int) -> None:
+        """A row of K whose cells lie LANES cells apart."""
+        lane = place[0] % LANES
+        block = self.row(place) - lane * self.bytes
+        for byte in range(0, wide, self.cell):
+            trace.touch("k", block + byte * LANES + lane * self.cell, min(self.cell, wide - byte), 1, times)
+
+    def load_blocks(self, trace: Trace, tokens: list[int], loads: int) -> None:
+        """Of one head: all LANES rows of every block that one of the tokens lies in."""
+        for _ in {self.slot(token) // LANES for token in tokens}:
+            trace.issued += loads * LANES * self.wide * self.element
+            trace.dead += LANES * self.wide * self.element
+        for _ in tokens:
+            trace.dead -= self.wide * self.element
 
 
 def decode(
@@ -113,6 +143,8 @@ def decode(
                 trace.touch("table", entry * ENTRY, 1, ENTRY)
         for head in range(shape.kv_heads):
             loads = len(range(0, group, shared))
+            if layout.cell:  # never a row by itself, so heads beyond HEADS load it again
+                layout.load_blocks(trace, tokens, len(range(0, group, min(shared, HEADS))))
             for token in tokens:
                 layout.touch(trace, layout.place(seq, head, token), loads, scale_reads)
     return trace
@@ -121,7 +153,7 @@ def decode(
 def store(shape: Shape, table: np.ndarray | None, lengths, tokens: int, head_major: bool) -> Trace:
     """Tokens from each sequence's length on. A ring keeps the last ones; what the table leaves out is never read."""
     trace, layout = Trace(), Layout(shape, table)
-    reads = 2 if layout.scale else 1  # once for the scale, once for the codes
+    reads = 2 if layout.scale or layout.packed else 1  # once for the scale, once for the codes
     for seq, length in enumerate(lengths):
         for token in range(tokens):
             if shape.ring and token < tokens - shape.capacity:
@@ -140,7 +172,7 @@ def store(shape: Shape, table: np.ndarray | None, lengths, tokens: int, head_maj
 
 
 def payload(trace: Trace, shape: Shape) -> int:
-    """Of stored rows, the bytes that carry elements: rows are padded to whole lines."""
-    lines = Layout(shape, None).lines
-    rows = trace.bytes_in("k", "v") // (lines * LINE)
-    return rows * shape.head_dim * ELEMENT[shape.dtype]
+    """Of stored rows, the bytes that carry elements: most rows are padded to whole lines."""
+    layout = Layout(shape, None)
+    rows = trace.bytes_in("k", "v") // layout.bytes
+    return rows * layout.wide * layout.element

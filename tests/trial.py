@@ -5,7 +5,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from tests import cases, oracle
-from tests.raw import Arena, Bound, Raw, Team, decode_args, store_args
+from tests.raw import Arena, Bound, Raw, Refused, Team, decode_args, store_args
 
 SENTINEL = np.float32(-7777.25)
 
@@ -42,7 +42,9 @@ def failures(bench: Bench, case: cases.Case, isas: list[str]) -> list[str]:
     expected = cases.answer(case)
     planes = cases.stored(case) if case.store else None
     for isa in isas:
-        found += [f"{isa}: {line}" for line in decode_failures(bench, case, isa, *expected)]
+        here = (case.variant, case.shape.layout, case.shape.dtype, isa) in bench.words.kernels
+        check = decode_failures if here else refusal_failures
+        found += [f"{isa}: {line}" for line in check(bench, case, isa, *expected)]
         if case.store:
             found += [f"{isa}: {line}" for line in store_failures(bench, case, isa, planes)]
     return found
@@ -70,6 +72,19 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
         if any(not np.array_equal(a, b) for a, b in zip(cache.planes.all(), case.planes.all(), strict=True)):
             found.append("decode or twin wrote into the cache")
         return found
+
+
+def refusal_failures(bench: Bench, case: cases.Case, isa: str, *_) -> list[str]:
+    """A tier that lacks the variant says so, and runs nothing in its place."""
+    with Bound(bench.raw, case.shape, case.lengths, case.table, case.guard) as cache:
+        out = np.full(case.q.shape, SENTINEL)
+        args = decode_args(bench.raw, cache, case.q, out, isa, case.variant, window=case.window)
+        try:
+            bench.team(case.threads).do("decode", args)
+        except Refused as refused:
+            named = all(word in refused.args[1] for word in (f"variant {case.variant}", f"isa {isa}"))
+            return [] if named and (out == SENTINEL).all() else [f"refused, but: {refused}"]
+        return [f"decode {case.variant} ran, which is not listed"]
 
 
 def compare(case: cases.Case, out: np.ndarray, expected, bound) -> list[str]:

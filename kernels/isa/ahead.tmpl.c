@@ -5,14 +5,18 @@ typedef struct ahead {
     const uint8_t *const *row;
     const uint8_t *line;
     int64_t lines; /* of a row */
+    int64_t step;  /* bytes from one to the next: less than a line where rows begin anywhere */
     int64_t left;  /* of the current row */
 } ahead;
 
 /* `rows` may be null for a cursor that is never used. */
-INLINE ahead ahead_from(const uint8_t *const *rows, int64_t bytes)
+INLINE ahead ahead_by(const uint8_t *const *rows, int64_t lines, int64_t step)
 {
-    return (ahead){.row = rows, .line = NULL, .lines = (bytes + LINE - 1) / LINE, .left = 0};
+    return (ahead){.row = rows, .line = NULL, .lines = lines, .step = step, .left = 0};
 }
+
+/* The first `bytes` of rows that begin a line. */
+INLINE ahead ahead_from(const uint8_t *const *rows, int64_t bytes) { return ahead_by(rows, (bytes + LINE - 1) / LINE, LINE); }
 
 INLINE void ahead_line(ahead *a)
 {
@@ -21,6 +25,6 @@ INLINE void ahead_line(ahead *a)
         a->left = a->lines;
     }
     __builtin_prefetch(a->line);
-    a->line += LINE;
+    a->line += a->step;
     a->left--;
 }

@@ -1,4 +1,5 @@
-/* Whole rows of float32 to stored bytes and back. Sources are as long as they are; stored rows are padded to a line. */
+/* Whole rows of float32 to stored bytes and back. Sources are as long as they are; rows are padded to a line,
+ * or packed. */
 #include <float.h>
 
 #if SCALED
@@ -36,6 +37,12 @@ INLINE float CAT(encode_scale_, DTYPE)(const float *from, int dim, int32_t scale
 #define VALUES(x) (x)
 
 #endif
+
+#if BLOCK > 1
+
+#include "packed.tmpl.c"
+
+#else
 
 INLINE void CAT(encode_row_, DTYPE)(const float *from, int dim, float scale, uint8_t *to, int64_t row_bytes)
 {
@@ -75,14 +82,16 @@ static void CAT(encode_, DTYPE)(const kvb_encode *rows)
         v_stream_end();
 }
 
+#endif
+
 static void CAT(decode_, DTYPE)(const uint8_t *row, float scale, int64_t dim, float *to)
 {
     (void)scale;
     int64_t at = 0;
     for (; at + VL <= dim; at += VL)
-        v_store(to + at, VALUES(CAT(v_load_, DTYPE)(row + at * ELEMENT)));
+        v_store(to + at, VALUES(LOAD_ANY(row, at)));
     if (at < dim)
-        v_store_n(to + at, VALUES(CAT(v_load_, DTYPE)(row + at * ELEMENT)), (int)(dim - at));
+        v_store_n(to + at, VALUES(LOAD_ANY(row, at)), (int)(dim - at));
 }
 
 #undef CODES

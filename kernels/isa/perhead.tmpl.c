@@ -6,11 +6,11 @@ INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim)
     int at = 0;
     for (; at + 4 * VL <= dim; at += 4 * VL)
         UNROLL for (int i = 0; i < 4; i++)
-            sum[i] = v_fma(v_load(q + at + i * VL), LOADV(k + (at + i * VL) * ELEMENT), sum[i]);
+            sum[i] = v_fma(v_load(q + at + i * VL), LOAD_ANY(k, at + i * VL), sum[i]);
     for (; at + VL <= dim; at += VL)
-        sum[0] = v_fma(v_load(q + at), LOADV(k + at * ELEMENT), sum[0]);
+        sum[0] = v_fma(v_load(q + at), LOAD_ANY(k, at), sum[0]);
     if (at < dim)
-        sum[1] = v_fma(v_load(q + at), v_keep(LOADV(k + at * ELEMENT), dim - at), sum[1]);
+        sum[1] = v_fma(v_load(q + at), v_keep(LOAD_ANY(k, at), dim - at), sum[1]);
     return v_hsum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3])));
 }
 
@@ -32,11 +32,8 @@ static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
         sum += p;
         vf w = v_set1(SCALED ? p * tile->v_scale[t] : p);
         for (int at = 0; at < group->dim; at += VL)
-            v_store(acc + at, v_fma(w, LOADV(tile->v[t] + at * ELEMENT), v_load(acc + at)));
+            v_store(acc + at, v_fma(w, LOAD_ANY(tile->v[t], at), v_load(acc + at)));
     }
     group->max[0] = max;
     group->sum[0] = sum;
 }
-
-#undef STEPS
-#undef LOADV

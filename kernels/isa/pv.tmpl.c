@@ -1,24 +1,31 @@
 /* Weighted sum of the V rows of a tile: slices of D whose accumulators stay in registers for the whole tile. */
 
-/* heads x vecs vectors of D from `at` on. For every line that begins inside the slice, each token prefetches one. */
+/* heads x vecs vectors of D from element `in` of the block that begins at `at`. For every SPAN that begins inside the
+ * slice, each token prefetches one line. */
 INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const float *p, const float *rescale,
-                                  float *acc, int64_t acc_stride, int at, const int heads, const int vecs,
-                                  const bool hint)
+                                  float *acc, int64_t acc_stride, int at, const int in, const int heads,
+                                  const int vecs, const bool hint)
 {
     vf sum[PV_ACC];
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < vecs; i++)
-            sum[h * vecs + i] = v_mul(v_load(acc + h * acc_stride + at + i * VL), v_set1(rescale[h]));
-    const int begin = at * ELEMENT, bytes = vecs * VL * ELEMENT, count = tile->count;
-    const bool starts = bytes >= LINE || begin % LINE == 0;
-    for (int t = 0; t < count; t++) {
-        const uint8_t *row = tile->v[t] + begin;
+            sum[h * vecs + i] = INTO_FOLD(v_mul(v_load(acc + h * acc_stride + at + in + i * VL), v_set1(rescale[h])));
+    const int width = vecs * VL, count = tile->count;
+    const bool starts = width >= SPAN || (at + in) % SPAN == 0;
+    for (int t = tile->lead; t < count; t++) {
         if (hint && starts)
-            UNROLL for (int l = 0; l < (bytes + LINE - 1) / LINE; l++)
+            UNROLL for (int l = 0; l < (width + SPAN - 1) / SPAN; l++)
                 ahead_line(cursor);
         vf x[PV_ACC];
+#if PAIR == 2
+        UNROLL for (int i = 0; i + 1 < vecs; i += 2)
+            LOAD2(tile->v[t] + OFFSET(at + in + i * VL), x + i);
+        if (vecs == 1)
+            x[0] = LOAD(tile->v[t], at, in);
+#else
         UNROLL for (int i = 0; i < vecs; i++)
-            x[i] = LOADV(row + i * VL * ELEMENT);
+            x[i] = LOAD(tile->v[t], at, in + i * VL);
+#endif
         UNROLL for (int h = 0; h < heads; h++) {
             vf w = v_set1(p[h * TILE + t]);
             UNROLL for (int i = 0; i < vecs; i++)
@@ -27,23 +34,25 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
     }
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < vecs; i++)
-            v_store(acc + h * acc_stride + at + i * VL, sum[h * vecs + i]);
+            v_store(acc + h * acc_stride + at + in + i * VL, UNFOLD(sum[h * vecs + i]));
 }
 
 /* All of D: slices of 8 vectors at most, which hides the latency of one head's sums, then narrower ones. */
 INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int first,
                                   const int heads, const bool hint)
 {
-    ahead cursor = ahead_from(tile->v_ahead, group->dim * ELEMENT);
+    ahead cursor = AHEAD(tile->v_ahead, group->dim);
     float *acc = group->acc + first * group->dim_pad;
     const float *rescale = group->rescale + first;
     const int dim = (group->dim + VL - 1) / VL * VL;
     int at = 0;
     p += first * TILE;
 #define SLICES(vecs)                                                                                       \
-    for (; PV_ACC / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                                 \
-        CAT(pv_slice_, DTYPE)(tile, &cursor, p, rescale, acc, group->dim_pad, at, heads,                     \
-                              PV_ACC / heads >= vecs ? vecs : 1, hint);
+    for (; PV_ACC / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                               \
+        UNROLL for (int in = 0; in < BLOCK; in += vecs * VL) /* a constant, as loads want it */            \
+            if (at % BLOCK == in)                                                                          \
+                CAT(pv_slice_, DTYPE)(tile, &cursor, p, rescale, acc, group->dim_pad, at - in, in, heads,  \
+                                      PV_ACC / heads >= vecs ? vecs : 1, hint);
     SLICES(8)
     SLICES(4)
     SLICES(2)

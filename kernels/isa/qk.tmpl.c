@@ -1,17 +1,23 @@
 /* Scores of a tile: up to QK_HEADS heads x QK_ACC / heads tokens at a time, sums merged VL at a time. */
 
-#define STEPS (LINE / (VL * ELEMENT)) /* vectors in a line of a row */
-#define LOADV CAT(v_load_, DTYPE)
+#define STEPS (SPAN / VL) /* vectors of a row from one prefetch to the next */
+#define Q_AT(s) (q + (s) * VL / LANES * LANES * slots + (s) * VL % LANES)
 
-/* One vector of D, at element `at` of the rows: `keep` lanes of it, VL when the vector is whole. */
-INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, const float *q, int keep, const int heads)
+#include "folded.tmpl.c"
+
+/* One head sums up the codes of a packed row, each block's times its scale; several share values. */
+#define APART(heads) (BLOCK > 1 && (heads) == 1)
+
+/* One vector of D, at element `at` + `in` of the rows: `keep` lanes of it, VL when the vector is whole. */
+INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, int in, const float *q, int keep,
+                                 const int heads)
 {
     const int tokens = QK_ACC / heads;
-#ifdef QK_AT_ONCE
+#if defined(QK_AT_ONCE) || BLOCK > 1
     if (heads == 1) {
         vf w = v_load(q);
         UNROLL for (int t = 0; t < tokens; t++) {
-            vf row = LOADV(k[t] + at * ELEMENT);
+            vf row = APART(heads) ? CODES_AT(k[t], at, in) : LOAD(k[t], at, in);
             v_fma_into(&acc[t], w, keep < VL ? v_keep(row, keep) : row);
         }
         return;
@@ -19,7 +25,7 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, const
 #endif
     vf x[QK_ACC];
     UNROLL for (int t = 0; t < tokens; t++) {
-        x[t] = LOADV(k[t] + at * ELEMENT);
+        x[t] = LOAD(k[t], at, in);
         if (keep < VL)
             x[t] = v_keep(x[t], keep);
     }
@@ -36,16 +42,23 @@ INLINE void CAT(qk_tokens_, DTYPE)(const uint8_t *const *k, ahead *cursor, const
                                    const int heads, const int slots, const bool hint)
 {
     const int tokens = QK_ACC / heads;
-    vf acc[QK_ACC];
+    vf acc[QK_ACC], part[QK_ACC], *const into = APART(heads) ? part : acc;
     UNROLL for (int i = 0; i < QK_ACC; i++)
-        acc[i] = v_zero();
+        acc[i] = part[i] = v_zero();
     int at = 0;
     for (; at + STEPS * VL <= dim; at += STEPS * VL, q += STEPS * VL * slots)
         UNROLL for (int s = 0; s < STEPS; s++) {
             UNROLL for (int t = 0; t < tokens; t++)
                 if (hint && t % STEPS == s)
                     ahead_line(cursor);
-            CAT(qk_step_, DTYPE)(acc, k, at + s * VL, q + s * VL / LANES * LANES * slots + s * VL % LANES, VL, heads);
+#if PAIR == 2
+            if (s % 2 == 1)
+                CAT(qk_pair_, DTYPE)(acc, k, at + (s - 1) * VL, Q_AT(s - 1), Q_AT(s), heads);
+#else
+            CAT(qk_step_, DTYPE)(into, k, at, s * VL, Q_AT(s), VL, heads);
+            if (APART(heads) && (s + 1) * VL % BLOCK == 0)
+                qk_block(acc, part, k, OFFSET(at) + OFFSET(s * VL), heads);
+#endif
         }
     if (at < dim) {
         UNROLL for (int t = 0; t < tokens; t++)
@@ -54,14 +67,16 @@ INLINE void CAT(qk_tokens_, DTYPE)(const uint8_t *const *k, ahead *cursor, const
         for (int from = at; at < dim; at += VL) {
             const float *w = q + (at - from) / LANES * LANES * slots + (at - from) % LANES;
             if (at + VL <= dim)
-                CAT(qk_step_, DTYPE)(acc, k, at, w, VL, heads);
+                CAT(qk_step_, DTYPE)(into, k, from, at - from, w, VL, heads);
             else
-                CAT(qk_step_, DTYPE)(acc, k, at, w, dim - at, heads);
+                CAT(qk_step_, DTYPE)(into, k, from, at - from, w, dim - at, heads);
+            if (APART(heads) && ((at + VL) % BLOCK == 0 || at + VL >= dim))
+                qk_block(acc, part, k, OFFSET(at), heads);
         }
     }
     float sums[QK_ACC];
     UNROLL for (int i = 0; i < QK_ACC; i += VL)
-        v_store(sums + i, v_sums(acc + i));
+        v_store(sums + i, UNFOLD(v_sums(acc + i)));
     UNROLL for (int h = 0; h < heads; h++)
         memcpy(scores + h * TILE, sums + h * tokens, (size_t)tokens * sizeof *sums);
 }
@@ -71,7 +86,7 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
                                  const bool hint)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
-    ahead cursor = ahead_from(tile->k_ahead, group->dim * ELEMENT);
+    ahead cursor = AHEAD(tile->k_ahead, group->dim);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
             CAT(qk_tokens_, DTYPE)(tile->k + t, &cursor, group->q + h * LANES, group->dim, scores + h * TILE + t, pass,
@@ -91,3 +106,4 @@ QK(2)
 QK(4)
 QK(8)
 #undef QK
+#undef Q_AT

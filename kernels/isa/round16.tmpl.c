@@ -16,8 +16,6 @@ static inline vf v_load_round16(const uint8_t *p)
 #undef DTYPE
 #undef ELEMENT
 #undef SCALED
-#undef STEPS
-#undef LOADV
 
 /* A row of a group of many heads: rounded once, for all of them. */
 static void decode_round16(const uint8_t *row, float scale, int64_t dim, float *to)

@@ -5,6 +5,8 @@
 #include "encode.tmpl.c"
 
 #undef DTYPE
+#undef FOLD
+#undef PAIRED
 #undef ELEMENT
 #undef SCALED
 

@@ -35,6 +35,8 @@ static void peak(const kvb_tile *tile, const kvb_group *group, float *scores, bo
             v_store(s + ragged, v_fill(v_load(s + ragged), count - ragged, -INFINITY));
         for (int t = (int)round_up(count, VL); t < end; t += VL)
             v_store(s + t, v_set1(-INFINITY));
+        for (int t = 0; t < tile->lead; t++)
+            s[t] = -INFINITY;
         vf most = v_load(s);
         for (int t = VL; t < end; t += VL)
             most = v_max(most, v_load(s + t));
@@ -68,26 +70,48 @@ static void weigh(const kvb_tile *tile, const kvb_group *group, float *scores, b
     }
 }
 
-/* Whole lines of the rows, in address order inside a row. */
-INLINE void twin_rows(const uint8_t *const *rows, const uint8_t *const *from, int count, int64_t bytes, const bool hint)
+/* What a packed row has behind its last whole line: 8 bytes at a time, the last of them once more where less are left. */
+INLINE void twin_rest(const uint8_t *row, int64_t from, int64_t bytes)
 {
-    ahead cursor = ahead_from(from, bytes);
-    for (int t = 0; t < count; t++)
-        for (const uint8_t *line = rows[t], *end = line + bytes; line < end; line += LINE) {
+    for (; from < bytes; from += 8) {
+        uint64_t word;
+        memcpy(&word, row + at_most(from, bytes - 8), sizeof word);
+        __asm__ volatile("" : : "r"(word));
+    }
+}
+
+/* The bytes of the rows, or of every step-th of them, and no others, in address order inside a row. */
+INLINE void twin_rows(const uint8_t *const *rows, int count, int step, int64_t bytes, ahead cursor, const bool hint)
+{
+    for (int t = 0; t < count; t += step) {
+        const uint8_t *line = rows[t], *end = line + bytes / LINE * LINE;
+        for (; line < end; line += LINE) {
             if (hint)
                 ahead_line(&cursor);
             UNROLL for (int i = 0; i < LINE; i += 4 * VL)
                 v_pin(v_load_f32(line + i));
         }
+        if (bytes % LINE) {
+            if (hint)
+                ahead_line(&cursor);
+            twin_rest(rows[t], bytes / LINE * LINE, bytes);
+        }
+    }
+}
+
+INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const bool hint)
+{
+    if (tile->k_block)
+        twin_rows(tile->k, tile->count, LANES, tile->k_block, ahead_from(tile->k_ahead, bytes), hint);
+    else
+        twin_rows(tile->k, tile->count, 1, bytes, ahead_from(tile->k_ahead, bytes), hint);
+    twin_rows(tile->v + tile->lead, tile->count - tile->lead, 1, bytes, ahead_from(tile->v_ahead, bytes), hint);
 }
 
 static void twin(const kvb_tile *tile, int64_t bytes)
 {
-    if (tile->k_ahead && tile->v_ahead) {
-        twin_rows(tile->k, tile->k_ahead, tile->count, bytes, true);
-        twin_rows(tile->v, tile->v_ahead, tile->count, bytes, true);
-    } else {
-        twin_rows(tile->k, NULL, tile->count, bytes, false);
-        twin_rows(tile->v, NULL, tile->count, bytes, false);
-    }
+    if (tile->k_ahead && tile->v_ahead)
+        twin_tile(tile, bytes, true);
+    else
+        twin_tile(tile, bytes, false);
 }

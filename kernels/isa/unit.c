@@ -1,8 +1,10 @@
 /* One tier. Compiled once per instruction set, with that set's flags and KVB_VEC naming its vector header. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "../core.h"
+#include "../dot.h"
 #include KVB_VEC
 
 #define INLINE static inline __attribute__((always_inline))
@@ -10,9 +12,16 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
+#define GATHER_LINE(to, from) v_stream(to, from)
+#include "../gather.h"
+
+#include "loads.tmpl.c"
 #include "ahead.tmpl.c"
 #include "softmax.tmpl.c"
 #include "probe.tmpl.c"
+#include "scales.tmpl.c"
+
+#define BLOCK 1
 
 #define DTYPE f32
 #define ELEMENT 4
@@ -37,21 +46,53 @@
 #define DTYPE e4m3
 #define ELEMENT 1
 #define SCALED 0
+#define FOLD 256.0f
+#define PAIRED
 #include "rows.tmpl.c"
 
 #define DTYPE e5m2
 #define ELEMENT 1
 #define SCALED 0
+#define PAIRED
 #include "rows.tmpl.c"
 
-#include "round16.tmpl.c"
+#undef BLOCK
+#define BLOCK 32
+#include "blocks.tmpl.c"
 
-#define ROWS_OF(dtype, name, bytes, scaled) [DTYPE_##name] = ROWS(dtype),
-#define TILE_OF(dtype, name, bytes, scaled) [DTYPE_##name] = bytes == 1 ? TILE_BYTE : TILE_FLOAT,
+#define DTYPE q8_0
+#define ELEMENT 34
+#define SCALED 0
+#include "rows.tmpl.c"
+
+#define DTYPE q4_0
+#define ELEMENT 18
+#define SCALED 0
+#include "rows.tmpl.c"
+
+#undef BLOCK
+#define BLOCK 1
+
+#include "round16.tmpl.c"
+#include "transposed.tmpl.c"
+#include "dot.tmpl.c"
+
+#define ROWS_OF(dtype, name, ...) [DTYPE_##name] = ROWS(dtype),
+#define TILE_OF(dtype, name, elements, bytes, scaled) [DTYPE_##name] = bytes < 2 * elements ? TILE_BYTE : TILE_FLOAT,
 
 const kvb_tier TIER = {
     .rows = {KVB_DTYPES(ROWS_OF)},
     .rows[READ_ROUND16] = ROWS_ROUND16,
+    .rows[DTYPE_F32].qk_t = ROWS_TRANSPOSED(f32),
+    .rows[DTYPE_F16].qk_t = ROWS_TRANSPOSED(f16),
+    .rows[DTYPE_BF16].qk_t = ROWS_TRANSPOSED(bf16),
+    .rows[DTYPE_I8].qk_t = ROWS_TRANSPOSED(i8),
+#ifdef DOT_BYTES
+    .rows[READ_DOT8] = DOT_ROWS(dot8),
+#endif
+#if defined(DOT_WORDS) || defined(DOT_SPLIT)
+    .rows[READ_DOT16] = DOT_ROWS(dot16),
+#endif
     .peak = peak,
     .weigh = weigh,
     .twin = twin,

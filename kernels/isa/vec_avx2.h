@@ -10,6 +10,8 @@
 #define QK_HEADS 4     /* most heads of a QK step */
 #define PV_ACC 8       /* accumulators of a PV slice: heads x vectors */
 #define PV_HEADS 4     /* most heads of a PV slice */
+#define DOT_WORDS 8    /* sums of a PV slice of dot16: heads x vectors, which 16-bit products make */
+#define V_PAIRS        /* formats of bytes are converted two vectors at a time */
 #define FLOPS_ACC 12   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 #define TILE_FLOAT 32  /* tokens per tile */
 #define TILE_BYTE 64
@@ -81,6 +83,12 @@ static inline vf v_sums(const vf *a)
 
 /* round(a), and a * 2^n for an integral n of at least -126 */
 static inline vf v_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+/* Half way: away from zero. */
+static inline vf v_away(vf a)
+{
+    vf most = _mm256_or_ps(_mm256_and_ps(a, v_set1(-0.0f)), v_set1(0x1.fffffep-2f)); /* of what is below 1 / 2 */
+    return _mm256_round_ps(v_add(a, most), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
 static inline vf v_scale2(vf a, vf n)
 {
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)));
@@ -104,17 +112,60 @@ static inline vf v_load_i8(const uint8_t *p)
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
 /* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
- * so a NaN becomes one there, too. */
-static inline vf v_load_e4m3(const uint8_t *p)
+ * so a NaN becomes one there, too. Small: the f16 as it is. */
+static inline vf v_small_e4m3(const uint8_t *p)
 {
     __m128i codes = _mm_slli_epi16(_mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p)), 7);
     __m128i carry = _mm_and_si128(_mm_add_epi16(codes, _mm_set1_epi16(0x80)), _mm_set1_epi16(0x4000));
-    return _mm256_mul_ps(_mm256_cvtph_ps(_mm_xor_si128(codes, carry)), _mm256_set1_ps(256.0f));
+    return _mm256_cvtph_ps(_mm_xor_si128(codes, carry));
+}
+static inline vf v_load_e4m3(const uint8_t *p) { return v_mul(v_small_e4m3(p), v_set1(256.0f)); }
+/* Two vectors at once. */
+static inline void v_pair_e4m3(const uint8_t *p, vf *to)
+{
+    __m256i codes = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p)), 7);
+    __m256i carry = _mm256_and_si256(_mm256_add_epi16(codes, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000));
+    __m256i halves = _mm256_xor_si256(codes, carry);
+    to[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
+    to[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
 }
 /* The upper byte of an f16. */
 static inline vf v_load_e5m2(const uint8_t *p)
 {
     return _mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+static inline void v_pair_e5m2(const uint8_t *p, vf *to)
+{
+    __m128i codes = _mm_loadu_si128((const __m128i *)(const void *)p);
+    to[0] = _mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), codes));
+    to[1] = _mm256_cvtph_ps(_mm_unpackhi_epi8(_mm_setzero_si128(), codes));
+}
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+typedef __m256i vcells;
+static inline vcells v_load_cells(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+static inline vf v_cell_bf16(vcells a, int element)
+{
+    __m256i high = element ? _mm256_and_si256(a, _mm256_set1_epi32(-0x10000)) : _mm256_slli_epi32(a, 16);
+    return _mm256_castsi256_ps(high);
+}
+static inline vf v_cell_i8(vcells a, int element)
+{
+    __m256i high = element < 3 ? _mm256_slli_epi32(a, 24 - 8 * element) : a;
+    return _mm256_cvtepi32_ps(element ? _mm256_and_si256(high, _mm256_set1_epi32(-0x1000000)) : high);
+}
+/* The f16 at p, in all lanes. */
+static inline vf v_half(const uint8_t *p)
+{
+    int16_t half;
+    memcpy(&half, p, sizeof half);
+    return _mm256_cvtph_ps(_mm_set1_epi16(half));
+}
+/* Lower or upper halves of VL bytes, less 8. */
+static inline vf v_load_nibbles(const uint8_t *p, bool upper)
+{
+    __m256i codes = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    codes = upper ? _mm256_srli_epi32(codes, 4) : _mm256_and_si256(codes, _mm256_set1_epi32(15));
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(codes, _mm256_set1_epi32(8)));
 }
 static inline void v_store_f32(uint8_t *p, vf a) { _mm256_storeu_ps((float *)(void *)p, a); }
 static inline void v_store_f16(uint8_t *p, vf a)
@@ -164,6 +215,37 @@ static inline void v_store_e5m2(uint8_t *p, vf a)
     __m128i code = _mm_srli_epi16(half, 8);
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(code, code));
 }
+
+/* Whole numbers, for dot.tmpl.c. */
+typedef __m256i vi;
+static inline vi v_none(void) { return _mm256_setzero_si256(); }
+static inline vf v_floats(vi a) { return _mm256_cvtepi32_ps(a); }
+static inline void v_store_words16(int16_t *p, vf a)
+{
+    __m256i i = _mm256_cvtps_epi32(a);
+    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(i), _mm256_extracti128_si256(i, 1));
+    _mm_storeu_si128((__m128i *)(void *)p, words);
+}
+static inline vi v_load_words(const int16_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+/* 2 * VL codes as words */
+static inline vi v_words(const uint8_t *p)
+{
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+/* VL codes of two rows as words, side by side; and two weights for all of them */
+static inline vi v_word_pairs(const uint8_t *a, const uint8_t *b)
+{
+    __m128i x = _mm_loadl_epi64((const __m128i *)(const void *)a), y = _mm_loadl_epi64((const __m128i *)(const void *)b);
+    return _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(x, y));
+}
+static inline vi v_set_pairs(const int16_t *p)
+{
+    int32_t pair;
+    memcpy(&pair, p, sizeof pair);
+    return _mm256_set1_epi32(pair);
+}
+/* Each lane of *acc grows by two products of words. */
+static inline void v_dot_words_into(vi *acc, vi a, vi b) { *acc = _mm256_add_epi32(*acc, _mm256_madd_epi16(a, b)); }
 
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream(void *to, const void *from)

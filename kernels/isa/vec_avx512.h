@@ -10,6 +10,10 @@
 #define QK_HEADS 8     /* most heads of a QK step */
 #define PV_ACC 16      /* accumulators of a PV slice: heads x vectors */
 #define PV_HEADS 8     /* most heads of a PV slice */
+#define DOT_BYTES      /* dot8 by products of bytes, */
+#define DOT_K_BIAS 128 /* of which one has no sign: the keys' codes, and the weights */
+#define DOT_V_BIAS 0
+#define DOT_WORDS 16   /* sums of a PV slice of dot16: heads x vectors, which 16-bit products make */
 #define FLOPS_ACC 24   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 #define TILE_FLOAT 32  /* tokens per tile */
 #define TILE_BYTE 64
@@ -82,6 +86,13 @@ static inline vf v_sums(const vf *a)
 
 /* round(a), and a * 2^n for an integral n of at least -126 */
 static inline vf v_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+/* Half way: away from zero. */
+static inline vf v_away(vf a)
+{
+    __m512i sign = _mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32(INT32_MIN));
+    __m512i most = _mm512_or_si512(sign, _mm512_castps_si512(v_set1(0x1.fffffep-2f))); /* of what is below 1 / 2 */
+    return _mm512_roundscale_ps(v_add(a, _mm512_castsi512_ps(most)), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
 static inline vf v_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 /* a where x is at least low, or NaN; else 0 */
 static inline vf v_unless_below(vf a, vf x, vf low)
@@ -105,18 +116,46 @@ static inline vf v_load_i8(const uint8_t *p)
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 }
 /* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
- * so a NaN becomes one there, too. */
-static inline vf v_load_e4m3(const uint8_t *p)
+ * so a NaN becomes one there, too. Small: the f16 as it is. */
+static inline vf v_small_e4m3(const uint8_t *p)
 {
     __m256i codes = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p)), 7);
     __m256i carry = _mm256_and_si256(_mm256_add_epi16(codes, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000));
-    return v_mul(_mm512_cvtph_ps(_mm256_xor_si256(codes, carry)), v_set1(256.0f));
+    return _mm512_cvtph_ps(_mm256_xor_si256(codes, carry));
 }
+static inline vf v_load_e4m3(const uint8_t *p) { return v_mul(v_small_e4m3(p), v_set1(256.0f)); }
 /* The upper byte of an f16. */
 static inline vf v_load_e5m2(const uint8_t *p)
 {
     __m256i codes = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm512_cvtph_ps(_mm256_slli_epi16(codes, 8));
+}
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+typedef __m512i vcells;
+static inline vcells v_load_cells(const uint8_t *p) { return _mm512_loadu_si512(p); }
+static inline vf v_cell_bf16(vcells a, int element)
+{
+    __m512i high = element ? _mm512_and_si512(a, _mm512_set1_epi32(-0x10000)) : _mm512_slli_epi32(a, 16);
+    return _mm512_castsi512_ps(high);
+}
+static inline vf v_cell_i8(vcells a, int element)
+{
+    __m512i high = element < 3 ? _mm512_slli_epi32(a, (unsigned)(24 - 8 * element)) : a;
+    return _mm512_cvtepi32_ps(element ? _mm512_and_si512(high, _mm512_set1_epi32(-0x1000000)) : high);
+}
+/* The f16 at p, in all lanes. */
+static inline vf v_half(const uint8_t *p)
+{
+    int16_t half;
+    memcpy(&half, p, sizeof half);
+    return _mm512_cvtph_ps(_mm256_set1_epi16(half));
+}
+/* Lower or upper halves of VL bytes, less 8. */
+static inline vf v_load_nibbles(const uint8_t *p, bool upper)
+{
+    __m128i codes = _mm_loadu_si128((const __m128i *)(const void *)p);
+    codes = _mm_and_si128(upper ? _mm_srli_epi16(codes, 4) : codes, _mm_set1_epi8(15));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_sub_epi8(codes, _mm_set1_epi8(8))));
 }
 static inline void v_store_f32(uint8_t *p, vf a) { _mm512_storeu_ps(p, a); }
 static inline void v_store_f16(uint8_t *p, vf a)
@@ -171,6 +210,81 @@ static inline void v_store_e5m2(uint8_t *p, vf a)
     vf near = v_round_within(a, 4, 0x1p-14f, 57344.0f);
     __m256i half = _mm512_cvtps_ph(near, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     v_store_words(p, _mm256_srli_epi16(half, 8));
+}
+
+/* Whole numbers, for dot.tmpl.c. */
+typedef __m512i vi;
+static inline vi v_none(void) { return _mm512_set1_epi32(0); }
+static inline vi v_set_int(int32_t x) { return _mm512_set1_epi32(x); }
+static inline vi v_load_ints(const int32_t *p) { return _mm512_loadu_si512(p); }
+static inline void v_store_ints(int32_t *p, vi a) { _mm512_storeu_si512(p, a); }
+static inline vi v_less(vi a, vi b) { return _mm512_sub_epi32(a, b); }
+static inline vf v_floats(vi a) { return _mm512_cvtepi32_ps(a); }
+static inline void v_store_words16(int16_t *p, vf a)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(a)));
+}
+static inline vi v_load_words(const int16_t *p) { return _mm512_loadu_si512(p); }
+/* 2 * VL codes as words */
+static inline vi v_words(const uint8_t *p)
+{
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+/* VL codes of two rows as words, side by side; and two weights for all of them */
+static inline vi v_word_pairs(const uint8_t *a, const uint8_t *b)
+{
+    __m128i x = _mm_loadu_si128((const __m128i *)(const void *)a), y = _mm_loadu_si128((const __m128i *)(const void *)b);
+    return _mm512_cvtepi8_epi16(_mm256_set_m128i(_mm_unpackhi_epi8(x, y), _mm_unpacklo_epi8(x, y)));
+}
+static inline vi v_set_pairs(const int16_t *p)
+{
+    int32_t pair;
+    memcpy(&pair, p, sizeof pair);
+    return _mm512_set1_epi32(pair);
+}
+/* Each lane of *acc grows by two products of words. By hand, as below: so this tier compiles without VNNI, and runs it
+ * in functions that are called where the CPU has it; and no accumulator is copied. */
+static inline void v_dot_words_into(vi *acc, vi a, vi b) { __asm__("vpdpwssd %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b)); }
+/* VB codes with 128 added; and VB bytes as they are */
+static inline vi v_codes(const uint8_t *p)
+{
+    return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi32((int32_t)0x80808080));
+}
+static inline vi v_load_bytes(const int8_t *p) { return _mm512_loadu_si512(p); }
+static inline vi v_set_quads(const uint8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return _mm512_set1_epi32(four);
+}
+/* Each lane of *acc grows by four products of bytes, of which those of `plain` have no sign. */
+static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(*acc) : "v"(plain), "v"(b));
+}
+#define v_dot_query_into(acc, codes, query) v_dot_bytes_into(acc, codes, query)
+#define v_dot_weights_into(acc, weights, codes) v_dot_bytes_into(acc, weights, codes)
+/* VB codes of four rows from byte `at` on, the four of an element side by side: 128-bit lane l of to[j] is of the
+ * elements from 16 l + 4 j on. v_unquad: from that order to theirs. */
+static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
+{
+    vi a = _mm512_loadu_si512(rows[0] + at), b = _mm512_loadu_si512(rows[1] + at);
+    vi c = _mm512_loadu_si512(rows[2] + at), d = _mm512_loadu_si512(rows[3] + at);
+    vi ab = _mm512_unpacklo_epi8(a, b), cd = _mm512_unpacklo_epi8(c, d);
+    to[0] = _mm512_unpacklo_epi16(ab, cd);
+    to[1] = _mm512_unpackhi_epi16(ab, cd);
+    ab = _mm512_unpackhi_epi8(a, b), cd = _mm512_unpackhi_epi8(c, d);
+    to[2] = _mm512_unpacklo_epi16(ab, cd);
+    to[3] = _mm512_unpackhi_epi16(ab, cd);
+}
+static inline void v_unquad(vf *a)
+{
+    vf low01 = _mm512_shuffle_f32x4(a[0], a[1], 0x44), high01 = _mm512_shuffle_f32x4(a[0], a[1], 0xee);
+    vf low23 = _mm512_shuffle_f32x4(a[2], a[3], 0x44), high23 = _mm512_shuffle_f32x4(a[2], a[3], 0xee);
+    a[0] = _mm512_shuffle_f32x4(low01, low23, 0x88);
+    a[1] = _mm512_shuffle_f32x4(low01, low23, 0xdd);
+    a[2] = _mm512_shuffle_f32x4(high01, high23, 0x88);
+    a[3] = _mm512_shuffle_f32x4(high01, high23, 0xdd);
 }
 
 /* One 64-byte line past the caches; `to` is aligned. */

@@ -10,6 +10,10 @@
 #define QK_HEADS 4     /* most heads of a QK step */
 #define PV_ACC 16      /* accumulators of a PV slice: heads x vectors */
 #define PV_HEADS 4     /* most heads of a PV slice */
+#define DOT_BYTES      /* dot8 and dot16 by products of bytes, */
+#define DOT_SPLIT
+#define DOT_K_BIAS 0   /* which both have a sign or both have none, as weights do */
+#define DOT_V_BIAS 128
 #define FLOPS_ACC 24   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 #define TILE_FLOAT 32  /* tokens per tile */
 #define TILE_BYTE 64
@@ -65,6 +69,8 @@ static inline vf v_sums(const vf *a) { return vpaddq_f32(vpaddq_f32(a[0], a[1]),
 
 /* round(a), and a * 2^n for an integral n of at least -126 */
 static inline vf v_round(vf a) { return vrndnq_f32(a); }
+/* Half way: away from zero. */
+static inline vf v_away(vf a) { return vrndaq_f32(a); }
 static inline vf v_scale2(vf a, vf n)
 {
     return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(a), vshlq_n_s32(vcvtnq_s32_f32(n), 23)));
@@ -96,17 +102,44 @@ static inline uint32x2_t v_load_four(const uint8_t *p)
     return vcreate_u32(four);
 }
 /* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
- * so a NaN becomes one there, too. */
-static inline vf v_load_e4m3(const uint8_t *p)
+ * so a NaN becomes one there, too. Small: the f16 as it is. */
+static inline vf v_small_e4m3(const uint8_t *p)
 {
     int16x4_t codes = vshl_n_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(v_load_four(p)))), 7);
     int16x4_t carry = vand_s16(vadd_s16(codes, vdup_n_s16(0x80)), vdup_n_s16(0x4000));
-    return vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_s16(veor_s16(codes, carry))), 256.0f);
+    return vcvt_f32_f16(vreinterpret_f16_s16(veor_s16(codes, carry)));
 }
+static inline vf v_load_e4m3(const uint8_t *p) { return v_mul(v_small_e4m3(p), v_set1(256.0f)); }
 /* The upper byte of an f16. */
 static inline vf v_load_e5m2(const uint8_t *p)
 {
     return vcvt_f32_f16(vreinterpret_f16_u8(vzip1_u8(vdup_n_u8(0), vreinterpret_u8_u32(v_load_four(p)))));
+}
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+typedef int32x4_t vcells;
+static inline vcells v_load_cells(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
+/* The bits of an element of `width` at the top of each lane; those below are zero. */
+static inline vcells v_cell_top(vcells a, int element, int width)
+{
+    vcells high = vshlq_s32(a, vdupq_n_s32(32 - width * (element + 1)));
+    return element ? vandq_s32(high, vshlq_s32(vdupq_n_s32(-1), vdupq_n_s32(32 - width))) : high;
+}
+static inline vf v_cell_bf16(vcells a, int element) { return vreinterpretq_f32_s32(v_cell_top(a, element, 16)); }
+static inline vf v_cell_i8(vcells a, int element) { return vcvtq_f32_s32(v_cell_top(a, element, 8)); }
+/* The f16 at p, in all lanes. */
+static inline vf v_half(const uint8_t *p)
+{
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(half)));
+}
+/* Lower or upper halves of VL bytes, less 8. */
+static inline vf v_load_nibbles(const uint8_t *p, bool upper)
+{
+    uint8x8_t codes = vreinterpret_u8_u32(v_load_four(p));
+    codes = upper ? vshr_n_u8(codes, 4) : vand_u8(codes, vdup_n_u8(15));
+    int8x8_t less = vsub_s8(vreinterpret_s8_u8(codes), vdup_n_s8(8));
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(less))));
 }
 static inline void v_store_f32(uint8_t *p, vf a) { vst1q_f32((float *)(void *)p, a); }
 static inline void v_store_f16(uint8_t *p, vf a) { vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32(a))); }
@@ -156,6 +189,47 @@ static inline void v_store_e5m2(uint8_t *p, vf a)
     uint16x4_t half = vreinterpret_u16_f16(vcvt_f16_f32(v_round_within(a, 4, 0x1p-14f, 57344.0f)));
     v_store_words(p, vshr_n_u16(half, 8));
 }
+
+/* Whole numbers, for dot.tmpl.c. */
+typedef int32x4_t vi;
+static inline vi v_none(void) { return vdupq_n_s32(0); }
+static inline vi v_set_int(int32_t x) { return vdupq_n_s32(x); }
+static inline vi v_load_ints(const int32_t *p) { return vld1q_s32(p); }
+static inline void v_store_ints(int32_t *p, vi a) { vst1q_s32(p, a); }
+static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
+/* VB codes, or bytes, as they are */
+static inline vi v_codes(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
+static inline vi v_load_bytes(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
+static inline vi v_set_quads(const uint8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return vdupq_n_s32(four);
+}
+/* Each lane of *acc grows by four products of bytes. By hand: so this tier compiles without dot products, and runs them
+ * in functions that are called where the CPU has them. */
+static inline void v_dot_query_into(vi *acc, vi codes, vi query)
+{
+    __asm__(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(*acc) : "w"(codes), "w"(query));
+}
+static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
+{
+    __asm__(".arch armv8.2-a+dotprod\n\tudot %0.4s, %1.16b, %2.16b" : "+w"(*acc) : "w"(weights), "w"(codes));
+}
+/* VB codes with 128 added, of four rows from byte `at` on, the four of an element side by side. */
+static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
+{
+    const uint8x16_t bias = vdupq_n_u8(0x80);
+    uint8x16_t a = veorq_u8(vld1q_u8(rows[0] + at), bias), b = veorq_u8(vld1q_u8(rows[1] + at), bias);
+    uint8x16_t c = veorq_u8(vld1q_u8(rows[2] + at), bias), d = veorq_u8(vld1q_u8(rows[3] + at), bias);
+    uint16x8_t ab = vreinterpretq_u16_u8(vzip1q_u8(a, b)), cd = vreinterpretq_u16_u8(vzip1q_u8(c, d));
+    to[0] = vreinterpretq_s32_u16(vzip1q_u16(ab, cd));
+    to[1] = vreinterpretq_s32_u16(vzip2q_u16(ab, cd));
+    ab = vreinterpretq_u16_u8(vzip2q_u8(a, b)), cd = vreinterpretq_u16_u8(vzip2q_u8(c, d));
+    to[2] = vreinterpretq_s32_u16(vzip1q_u16(ab, cd));
+    to[3] = vreinterpretq_s32_u16(vzip2q_u16(ab, cd));
+}
+static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
 
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream_pair(void *to, uint8x16_t a, uint8x16_t b)

@@ -11,6 +11,10 @@
 #define QK_AT_ONCE         /* one head uses a row's vector when it is loaded: else 16 rows and 16 sums spill */
 #define PV_ACC 16          /* accumulators of a PV slice: heads x vectors */
 #define PV_HEADS 8         /* most heads of a PV slice */
+#define DOT_BYTES          /* dot8 and dot16 by products of bytes, */
+#define DOT_SPLIT
+#define DOT_K_BIAS 0       /* which both have a sign or both have none, as weights do */
+#define DOT_V_BIAS 128
 #define FLOPS_ACC 24       /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 #define TILE_FLOAT 32      /* tokens per tile */
 #define TILE_BYTE 64
@@ -65,6 +69,8 @@ static inline vf v_sums(const vf *a) { return v_add_pairs(v_sums8(a), v_sums8(a 
 
 /* round(a), and a * 2^n for an integral n of at least -126 */
 static inline vf v_round(vf a) { return svrintn_f32_x(v_all(), a); }
+/* Half way: away from zero. */
+static inline vf v_away(vf a) { return svrinta_f32_x(v_all(), a); }
 static inline vf v_scale2(vf a, vf n) { return svscale_f32_x(v_all(), a, svcvt_s32_f32_x(v_all(), n)); }
 /* a where x is at least low, or NaN; else 0 */
 static inline vf v_unless_below(vf a, vf x, vf low) { return svdup_n_f32_m(a, svcmplt_f32(v_all(), x, low), 0.0f); }
@@ -85,20 +91,48 @@ static inline vf v_load_i8(const uint8_t *p)
     return svcvt_f32_s32_x(v_all(), svld1sb_s32(v_all(), (const int8_t *)(const void *)p));
 }
 /* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
- * so a NaN becomes one there, too. */
-static inline vf v_load_e4m3(const uint8_t *p)
+ * so a NaN becomes one there, too. Small: the f16 as it is. */
+static inline vf v_small_e4m3(const uint8_t *p)
 {
     vi bytes = svld1sb_s32(v_all(), (const int8_t *)(const void *)p);
     vu codes = svlsl_n_u32_x(v_all(), svreinterpret_u32_s32(bytes), 7);
     vu carry = svand_n_u32_x(v_all(), svadd_n_u32_x(v_all(), codes, 0x80), 0x4000);
     vu half = sveor_u32_x(v_all(), codes, carry);
-    return v_mul(svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(half)), v_set1(256.0f));
+    return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(half));
 }
+static inline vf v_load_e4m3(const uint8_t *p) { return v_mul(v_small_e4m3(p), v_set1(256.0f)); }
 /* The upper byte of an f16. */
 static inline vf v_load_e5m2(const uint8_t *p)
 {
     vu half = svlsl_n_u32_x(v_all(), svld1ub_u32(v_all(), p), 8);
     return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(half));
+}
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+typedef vi vcells;
+static inline vcells v_load_cells(const uint8_t *p) { return svld1_s32(v_all(), (const int32_t *)(const void *)p); }
+/* The bits of an element of `width` at the top of each lane; those below are zero. */
+static inline vcells v_cell_top(vcells a, int element, int width)
+{
+    vcells high = svlsl_n_s32_x(v_all(), a, (uint32_t)(32 - width * (element + 1)));
+    if (!element)
+        return high;
+    return svand_n_s32_x(v_all(), high, (int32_t)(~0u << (32 - width)));
+}
+static inline vf v_cell_bf16(vcells a, int element) { return svreinterpret_f32_s32(v_cell_top(a, element, 16)); }
+static inline vf v_cell_i8(vcells a, int element) { return svcvt_f32_s32_x(v_all(), v_cell_top(a, element, 8)); }
+/* The f16 at p, in all lanes. */
+static inline vf v_half(const uint8_t *p)
+{
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(svdup_n_u32(half)));
+}
+/* Lower or upper halves of VL bytes, less 8. */
+static inline vf v_load_nibbles(const uint8_t *p, bool upper)
+{
+    vu codes = svld1ub_u32(v_all(), p);
+    codes = upper ? (vu)svlsr_n_u32_x(v_all(), codes, 4) : (vu)svand_n_u32_x(v_all(), codes, 15);
+    return svcvt_f32_s32_x(v_all(), svsub_n_s32_x(v_all(), svreinterpret_s32_u32(codes), 8));
 }
 static inline void v_store_f32(uint8_t *p, vf a) { svst1_f32(v_all(), (float *)(void *)p, a); }
 /* The lower half of each lane. */
@@ -149,6 +183,47 @@ static inline void v_store_e5m2(uint8_t *p, vf a)
     vu half = svreinterpret_u32_f16(svcvt_f16_f32_x(v_all(), near));
     svst1b_u32(v_all(), p, svlsr_n_u32_x(v_all(), half, 8));
 }
+
+/* Whole numbers, for dot.tmpl.c. Every SVE has these dot products. */
+typedef svuint8_t vb FIXED;
+typedef svuint16_t vh FIXED;
+static inline vi v_none(void) { return svdup_n_s32(0); }
+static inline vi v_set_int(int32_t x) { return svdup_n_s32(x); }
+static inline vi v_load_ints(const int32_t *p) { return svld1_s32(v_all(), p); }
+static inline void v_store_ints(int32_t *p, vi a) { svst1_s32(v_all(), p, a); }
+static inline vf v_floats(vi a) { return svcvt_f32_s32_x(v_all(), a); }
+/* VB codes, or bytes, as they are */
+static inline vi v_codes(const uint8_t *p) { return svreinterpret_s32_u8(svld1_u8(svptrue_b8(), p)); }
+static inline vi v_load_bytes(const int8_t *p) { return svreinterpret_s32_s8(svld1_s8(svptrue_b8(), p)); }
+static inline vi v_set_quads(const uint8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return svdup_n_s32(four);
+}
+/* Each lane of *acc grows by four products of bytes. */
+static inline void v_dot_query_into(vi *acc, vi codes, vi query)
+{
+    *acc = svdot_s32(*acc, svreinterpret_s8_s32(codes), svreinterpret_s8_s32(query));
+}
+static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
+{
+    vu sum = svdot_u32(svreinterpret_u32_s32(*acc), svreinterpret_u8_s32(weights), svreinterpret_u8_s32(codes));
+    *acc = svreinterpret_s32_u32(sum);
+}
+/* VB codes with 128 added, of four rows from byte `at` on, the four of an element side by side. */
+static inline vb v_biased(const uint8_t *p) { return sveor_n_u8_x(svptrue_b8(), svld1_u8(svptrue_b8(), p), 0x80); }
+static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
+{
+    vb a = v_biased(rows[0] + at), b = v_biased(rows[1] + at), c = v_biased(rows[2] + at), d = v_biased(rows[3] + at);
+    vh ab = svreinterpret_u16_u8(svzip1_u8(a, b)), cd = svreinterpret_u16_u8(svzip1_u8(c, d));
+    to[0] = svreinterpret_s32_u16(svzip1_u16(ab, cd));
+    to[1] = svreinterpret_s32_u16(svzip2_u16(ab, cd));
+    ab = svreinterpret_u16_u8(svzip2_u8(a, b)), cd = svreinterpret_u16_u8(svzip2_u8(c, d));
+    to[2] = svreinterpret_s32_u16(svzip1_u16(ab, cd));
+    to[3] = svreinterpret_s32_u16(svzip2_u16(ab, cd));
+}
+static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
 
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream(void *to, const void *from)

@@ -26,7 +26,7 @@ float kvb_scalar_exp2(float x)
 }
 
 /* Ask for a row while another one is consumed. */
-static void fetch(const uint8_t *const *ahead, int32_t t, int64_t bytes)
+void kvb_scalar_fetch(const uint8_t *const *ahead, int32_t t, int64_t bytes)
 {
     for (int64_t b = 0; ahead && b < bytes; b += LINE)
         __builtin_prefetch(ahead[t] + b);
@@ -46,7 +46,7 @@ void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, 
     assert(tile->count > 0 && tile->count <= TILE && group->heads <= HEADS && group->dim <= DIM_MAX);
     float k[DIM_MAX];
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        fetch(tile->k_ahead, t, group->dim * kvb_formats[dtype].element_bytes);
+        kvb_scalar_fetch(tile->k_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, tile->k[t], 1.0f, group->dim, k);
         for (int64_t h = 0; h < group->heads; h++)
             scores[h * TILE + t] = dot(group, h, k);
@@ -61,7 +61,7 @@ void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores
     for (int64_t h = 0; h < group->heads; h++) {
         float *s = scores + h * TILE, max = group->max[h];
         for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-            if (t >= tile->count)
+            if (t < tile->lead || t >= tile->count)
                 s[t] = -INFINITY;
             else if (scaled)
                 s[t] *= tile->k_scale[t];
@@ -95,8 +95,8 @@ void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, 
     for (int64_t h = 0; h < group->heads; h++)
         for (int64_t d = 0; d < group->dim; d++)
             sum[h][d] = (double)group->acc[h * group->dim_pad + d] * (double)group->rescale[h];
-    for (int32_t t = 0; t < tile->count; t++) {
-        fetch(tile->v_ahead, t, group->dim * kvb_formats[dtype].element_bytes);
+    for (int32_t t = tile->lead; t < tile->count; t++) {
+        kvb_scalar_fetch(tile->v_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, tile->v[t], 1.0f, group->dim, v);
         for (int64_t h = 0; h < group->heads; h++)
             for (int64_t d = 0; d < group->dim; d++)

@@ -102,19 +102,37 @@ double kvb_scalar_flops(int64_t rounds)
     return (double)rounds * (2 * CHAINS);
 }
 
-static void twin_rows(const uint8_t *const *rows, const uint8_t *const *ahead, int32_t count, int64_t bytes)
+/* A line's bytes of a packed row, which begins anywhere: words, the last one again where less is left of the row. */
+static void read_packed(const uint8_t *row, int64_t from, int64_t bytes)
 {
-    for (int32_t t = 0; t < count; t++)
+    for (int64_t end = at_most(from + LINE, bytes); from < end; from += (int64_t)sizeof(word)) {
+        word value;
+        memcpy(&value, row + at_most(from, bytes - (int64_t)sizeof value), sizeof value);
+        USE(value);
+    }
+}
+
+/* The first `bytes` of rows, or of blocks of `step` rows, while as many lines of others are fetched. */
+static void twin_rows(const uint8_t *const *rows, const uint8_t *const *ahead, int32_t count, int32_t step,
+                      int64_t bytes, int64_t row)
+{
+    for (int32_t t = 0; t < count; t += step)
         for (int64_t b = 0; b < bytes; b += LINE) {
             if (ahead)
-                __builtin_prefetch(ahead[t] + b);
-            kvb_scalar_read(rows[t] + b, LINE, 0);
+                __builtin_prefetch(ahead[t + b / row] + b % row);
+            if ((uintptr_t)rows[t] % LINE || bytes % LINE)
+                read_packed(rows[t], b, bytes);
+            else
+                kvb_scalar_read(rows[t] + b, LINE, 0);
         }
 }
 
-/* Whole lines: rows are padded to one. */
+/* The bytes of the rows, and no others. */
 void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes)
 {
-    twin_rows(tile->k, tile->k_ahead, tile->count, bytes);
-    twin_rows(tile->v, tile->v_ahead, tile->count, bytes);
+    if (tile->k_block)
+        twin_rows(tile->k, tile->k_ahead, tile->count, LANES, tile->k_block, bytes);
+    else
+        twin_rows(tile->k, tile->k_ahead, tile->count, 1, bytes, bytes);
+    twin_rows(tile->v + tile->lead, tile->v_ahead, tile->count - tile->lead, 1, bytes, bytes);
 }

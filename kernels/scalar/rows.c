@@ -191,6 +191,10 @@ static void encode_row(int32_t dtype, const float *from, int64_t dim, float inve
 
 void kvb_scalar_encode(int32_t dtype, const kvb_encode *rows)
 {
+    if (kvb_formats[dtype].elements > 1) {
+        kvb_scalar_encode_packed(dtype, rows);
+        return;
+    }
     assert(rows->dim <= DIM_MAX && rows->row_bytes <= DIM_MAX * 4 && rows->row_bytes % LINE == 0);
     _Alignas(LINE) uint8_t row[DIM_MAX * 4];
     for (int64_t r = 0; r < rows->rows; r++) {
@@ -213,6 +217,10 @@ void kvb_scalar_encode(int32_t dtype, const kvb_encode *rows)
 
 void kvb_scalar_decode(int32_t dtype, const uint8_t *row, float scale, int64_t dim, float *to)
 {
+    if (kvb_formats[dtype].elements > 1) {
+        kvb_scalar_decode_packed(dtype, row, dim, to);
+        return;
+    }
     const uint16_t *halves = (const uint16_t *)(const void *)row;
     switch (dtype) {
     case DTYPE_F32:

@@ -16,9 +16,16 @@ float kvb_scalar_from_bf16(uint16_t bits);
 void kvb_scalar_encode(int32_t dtype, const kvb_encode *rows);
 void kvb_scalar_decode(int32_t dtype, const uint8_t *row, float scale, int64_t dim, float *to);
 
+/* ---- blocks.c: packed rows -------------------------------------------------------------------------------------- */
+
+void kvb_scalar_encode_packed(int32_t dtype, const kvb_encode *rows);
+void kvb_scalar_decode_packed(int32_t dtype, const uint8_t *row, int64_t dim, float *to);
+
 /* ---- attend.c -------------------------------------------------------------------------------------------------- */
 
 float kvb_scalar_exp2(float x);
+/* Ask for row t of those ahead, if any, while another one is consumed. */
+void kvb_scalar_fetch(const uint8_t *const *ahead, int32_t t, int64_t bytes);
 
 void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
 void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
@@ -26,11 +33,21 @@ void kvb_scalar_weigh(const kvb_tile *tile, const kvb_group *group, float *score
 void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p);
 void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *group);
 
+/* ---- transposed.c ---------------------------------------------------------------------------------------------- */
+
+void kvb_scalar_qk_t(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
+
 /* ---- round16.c -------------------------------------------------------------------------------------------------- */
 
 void kvb_scalar_decode_round16(const uint8_t *row, float scale, int64_t dim, float *to);
 void kvb_scalar_qk_round16(const kvb_tile *tile, const kvb_group *group, float *scores);
 void kvb_scalar_pv_round16(const kvb_tile *tile, const kvb_group *group, const float *p);
+
+/* ---- dot.c ------------------------------------------------------------------------------------------------------ */
+
+void kvb_scalar_take(int32_t way, const kvb_group *group);
+void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scores);
+void kvb_scalar_pv_dot(int32_t way, const kvb_tile *tile, const kvb_group *group, const float *p);
 
 /* ---- probe.c --------------------------------------------------------------------------------------------------- */
 

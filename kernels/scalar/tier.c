@@ -1,11 +1,15 @@
 /* The table of the scalar tier. Group classes differ in nothing here: a loop over heads serves all of them. */
 #include "scalar.h"
 
-#define FUNCTIONS(dtype, name, bytes, scaled) FUNCTIONS_OF(dtype, DTYPE_##name)
+#define FUNCTIONS(dtype, name, ...) FUNCTIONS_OF(dtype, DTYPE_##name)
 #define FUNCTIONS_OF(dtype, index)                                                                                    \
     static void qk_##dtype(const kvb_tile *tile, const kvb_group *group, float *scores)                               \
     {                                                                                                                 \
         kvb_scalar_qk(index, tile, group, scores);                                                                    \
+    }                                                                                                                 \
+    static void __attribute__((unused)) qk_t_##dtype(const kvb_tile *tile, const kvb_group *group, float *scores)     \
+    {                                                                                                                 \
+        kvb_scalar_qk_t(index, tile, group, scores);                                                                  \
     }                                                                                                                 \
     static void pv_##dtype(const kvb_tile *tile, const kvb_group *group, const float *p)                              \
     {                                                                                                                 \
@@ -21,16 +25,36 @@
         kvb_scalar_decode(index, row, scale, dim, to);                                                                \
     }
 
-#define ROWS(dtype, name, bytes, scaled)                                                                              \
+#define ROWS(dtype, name, ...)                                                                                       \
     [DTYPE_##name] = {                                                                                                \
         .qk = {qk_##dtype, qk_##dtype, qk_##dtype, qk_##dtype},                                                       \
         .pv = {pv_##dtype, pv_##dtype, pv_##dtype, pv_##dtype},                                                       \
         .perhead = perhead_##dtype, .encode = encode_##dtype, .decode = decode_##dtype,                               \
     },
 
-#define TILE_OF(dtype, name, bytes, scaled) [DTYPE_##name] = bytes == 1 ? 64 : 32,
+#define TILE_OF(dtype, name, elements, bytes, scaled) [DTYPE_##name] = bytes < 2 * elements ? 64 : 32,
+
+#define QK_T(dtype) {qk_t_##dtype, qk_t_##dtype, qk_t_##dtype, qk_t_##dtype}
+
+#define DOT(word, way)                                                                                                \
+    static void take_##word(const kvb_group *group) { kvb_scalar_take(way, group); }                                  \
+    static void qk_##word(const kvb_tile *tile, const kvb_group *group, float *scores)                                \
+    {                                                                                                                 \
+        kvb_scalar_qk_dot(tile, group, scores);                                                                       \
+    }                                                                                                                 \
+    static void pv_##word(const kvb_tile *tile, const kvb_group *group, const float *p)                               \
+    {                                                                                                                 \
+        kvb_scalar_pv_dot(way, tile, group, p);                                                                       \
+    }
+#define ROWS_DOT(word)                                                                                                \
+    {                                                                                                                 \
+        .take = take_##word, .qk = {qk_##word, qk_##word, qk_##word, qk_##word},                                      \
+        .pv = {pv_##word, pv_##word, pv_##word, pv_##word},                                                           \
+    }
 
 KVB_DTYPES(FUNCTIONS)
+DOT(dot8, READ_DOT8)
+DOT(dot16, READ_DOT16)
 
 const kvb_tier kvb_tier_scalar = {
     .rows = {KVB_DTYPES(ROWS)},
@@ -41,6 +65,12 @@ const kvb_tier kvb_tier_scalar = {
                            .pv = {kvb_scalar_pv_round16, kvb_scalar_pv_round16, kvb_scalar_pv_round16,
                                   kvb_scalar_pv_round16},
                            .decode = kvb_scalar_decode_round16},
+    .rows[DTYPE_F32].qk_t = QK_T(f32),
+    .rows[DTYPE_F16].qk_t = QK_T(f16),
+    .rows[DTYPE_BF16].qk_t = QK_T(bf16),
+    .rows[DTYPE_I8].qk_t = QK_T(i8),
+    .rows[READ_DOT8] = ROWS_DOT(dot8),
+    .rows[READ_DOT16] = ROWS_DOT(dot16),
     .twin = kvb_scalar_twin,
     .read = kvb_scalar_read,
     .write = kvb_scalar_write,

@@ -18,6 +18,8 @@ COLUMNS = {
     **dict.fromkeys(("dearer_append", "cheaper_append"), "float64"),  # of storing one token of a decode
     **dict.fromkeys(("dearer_decode", "cheaper_decode"), "float64"),  # of reading the whole context once
     **dict.fromkeys(("tokens", "tokens_low", "tokens_high"), "float64"),  # decoded, that pay a prompt's storing back
+    # Of context, from which on a decoded token's read saves more than its append costs: reads take as long as they are.
+    **dict.fromkeys(("even", "even_low", "even_high"), "float64"),
     "word": "str",
 }
 PAYS, NEVER, NOISE = "pays back", "never pays back", "no difference within noise"
@@ -106,6 +108,7 @@ def _pair(one: _Cache, other: _Cache, facts: Mapping[str, Any]) -> Iterator[dict
             **_told("dearer", dearer),
             **_told("cheaper", cheaper),
             **_payback(dearer, cheaper, context),
+            **_even(dearer, cheaper, context),
         }
 
 
@@ -143,6 +146,15 @@ def _payback(dearer: Sequence[Any], cheaper: Sequence[Any], context: int) -> dic
         return {"word": NEVER}
     low, high = extra[1] / saved[2], extra[2] / saved[1]
     return {"word": PAYS, "tokens": extra[0] / saved[0], "tokens_low": low, "tokens_high": high}
+
+
+def _even(dearer: Sequence[Any], cheaper: Sequence[Any], context: int) -> dict[str, float]:
+    """Nothing where a token is not dearer to append, or reading it saves nothing, beyond noise."""
+    lost, saved = _difference(dearer[2], cheaper[2]), _difference(cheaper[3], dearer[3])
+    if lost[1] <= 0 or saved[1] <= 0:
+        return {}
+    low, high = lost[1] / saved[2], lost[2] / saved[1]
+    return {"even": context * lost[0] / saved[0], "even_low": context * low, "even_high": context * high}
 
 
 def _difference(one: _Times, other: _Times) -> _Times:

@@ -60,7 +60,7 @@ class _Reader:
             return None
         others = self._others(kernel)
         reached = self._reached([named[name] for name in (makers[0], *_ROOTS) if name in named], kernel, others)
-        if kernel.op == "decode" and not any(kernel.variant in _words(part.name) for part in reached):
+        if kernel.op == "decode" and not any(kernel.variant in self._words(part.name) for part in reached):
             return None
         return _digest(*sorted(self._described(part, uses) for part, uses in reached.items()))
 
@@ -88,11 +88,21 @@ class _Reader:
     def _dtypes(self) -> frozenset[str]:
         return frozenset(kernel.dtype for kernel in self.kernels) - {"-"}
 
+    @cached_property
+    def _word(self) -> re.Pattern[str]:
+        """What stands between underscores, or a dtype that has one itself."""
+        long = sorted((re.escape(dtype) for dtype in self._dtypes if "_" in dtype), key=len, reverse=True)
+        return re.compile("|".join([*(f"{dtype}(?![^_])" for dtype in long), "[^_]+"]))
+
+    def _words(self, name: str) -> list[str]:
+        """ "qk8_f16.constprop.0" is qk8 and f16."""
+        return self._word.findall(name.partition(".")[0])
+
     def _runs(self, kernel: Kernel, use: Use, others: frozenset[str]) -> bool:
         """Whether an entry of a table may be for the kernel, by its name."""
         if not isinstance(use.target, Part):
             return True
-        words = _words(use.target.name)
+        words = self._words(use.target.name)
         if others & set(words):
             return False
         of = self._dtypes & set(words)
@@ -111,11 +121,6 @@ class _Reader:
         if part not in self._code:
             self._code[part] = _describe(part, uses)
         return self._code[part]
-
-
-def _words(name: str) -> list[str]:
-    """ "qk8_f16.constprop.0" is qk8 and f16."""
-    return re.split("_+", name.partition(".")[0])
 
 
 def _describe(part: Part, uses: tuple[Use, ...]) -> str:

@@ -6,11 +6,14 @@ from kvbench.native.library import Library, default_library, library_of, library
 from kvbench.native.ops import AHEAD, decode_task, probe_task, store_task
 from kvbench.native.plugin import is_plugin
 from kvbench.native.pool import Pool
+from kvbench.native.rows import block_of
 from kvbench.native.task import Task
 from kvbench.native.team import Team
+from kvbench.native.transposed import LANES, key_bytes
 
 __all__ = [
     "AHEAD",
+    "LANES",
     "Arena",
     "Cache",
     "Library",
@@ -18,9 +21,11 @@ __all__ = [
     "Pool",
     "Task",
     "Team",
+    "block_of",
     "decode_task",
     "default_library",
     "is_plugin",
+    "key_bytes",
     "library_of",
     "library_path",
     "pages_given",

@@ -33,3 +33,11 @@ def floats(name: str, value: Any, shape: tuple[int | str, ...]) -> np.ndarray:
         wanted = ", ".join(map(str, shape))
         raise BadArgument(f"{name} has the shape {list(array.shape)}", f"expected is [{wanted}]")
     return array
+
+
+def factors(name: str, given: float | tuple[float, float]) -> tuple[float, float]:
+    """For K and for V, as the library takes them: what is no factor in float32 is refused, 0 being its word for none."""
+    pair = given if isinstance(given, tuple) else (given, given)
+    if len(pair) != 2 or not all(0 < np.float32(factor) < np.inf for factor in pair):
+        raise BadArgument(f"{name} is {given}", "finite and positive, one for both or a pair for K and V")
+    return pair

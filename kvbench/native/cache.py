@@ -6,7 +6,7 @@ import numpy as np
 
 from kvbench.errors import BadArgument
 from kvbench.native.arena import Arena
-from kvbench.native.arguments import floats, whole
+from kvbench.native.arguments import factors, floats, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.task import Task
@@ -23,10 +23,10 @@ class Cache:
     window: decode attends to the last `window` tokens, the newest included. A cache whose window fits its capacity
     is a ring: it takes tokens without end and keeps the last `capacity` of them. `ring` overrides that.
     A paged cache has blocks of `block_tokens`, ordered inside by `inner`; `shuffle`, a seed, scatters its blocks.
-    scale: the dtype of the scales, for dtypes that have them. pad: bytes behind each head's plane (None: the
-    library's choice). pages and guard: see Arena; or `arena` and a byte `offset` into it, for a cache among
-    others, which finds there what was there; memory of its own begins as zeros. `table` and `lengths` are what the
-    kernels read, as live arrays.
+    scale: the dtype of the scales, for dtypes that have them. tensor_scale: for e4m3 and e5m2, what every stored
+    element is multiplied by, or a pair for K and V; None for nothing. pad: bytes behind each head's plane (None: the
+    library's choice). pages and guard: see Arena; or `arena` and a byte `offset` into it, for a cache among others,
+    which finds there what was there; memory of its own begins as zeros. Kernels read `table` and `lengths` live.
     """
 
     shares = False  # whether its blocks are those of a pool, to be taken before anything is stored in them
@@ -44,6 +44,7 @@ class Cache:
         *,
         inner: str = "head",
         scale: str = "f32",
+        tensor_scale: float | tuple[float, float] | None = None,
         ring: bool | None = None,
         pad: int | None = None,
         shuffle: int | None = None,
@@ -54,7 +55,8 @@ class Cache:
         library: Library | None = None,
     ) -> None:
         facts = dict(batch=batch, layout=layout, dtype=dtype, window=window, block_tokens=block_tokens, inner=inner)
-        self._describe(kv_heads, head_dim, capacity, **facts, scale=scale, ring=ring, pad=pad, library=library)
+        facts |= dict(scale=scale, tensor_scale=tensor_scale, ring=ring, pad=pad, library=library)
+        self._describe(kv_heads, head_dim, capacity, **facts)
         self._lay_out(shuffle)
         self._own = arena is None
         self._arena = arena or Arena(self._struct.bytes, pages, guard, self.library)
@@ -91,6 +93,7 @@ class Cache:
         block_tokens: int = 16,
         inner: str = "head",
         scale: str = "f32",
+        tensor_scale: float | tuple[float, float] | None = None,
         ring: bool | None = None,
         pad: int | None = None,
         blocks: int | None = None,
@@ -112,6 +115,8 @@ class Cache:
             setattr(self._struct, name, self.library.number(name, word))
         for name, count in counts.items():
             setattr(self._struct, name, whole(name, count))
+        if tensor_scale is not None:
+            self._struct.k_tensor, self._struct.v_tensor = factors("tensor_scale", tensor_scale)
         self._plan(ring, blocks)
 
     def _plan(self, ring: bool | None, pool: int | None) -> None:
@@ -201,7 +206,7 @@ class Cache:
         return int(self.lengths.max())
 
     def place(self, token: int, head: int, sequence: int = 0) -> tuple[int, int]:
-        """Where it lies: bytes into a plane of rows, and into one of scales, as abi.h tells at kvb_cache."""
+        """Where it lies: bytes into a plane of rows, and into one of scales; for its bytes of K see `key_bytes`."""
         c, plane, slot = self.struct, sequence, token % self.struct.capacity
         if self.table is not None:
             plane, slot = int(self.table[sequence, slot // c.block_tokens]), slot % c.block_tokens

@@ -181,22 +181,46 @@ class Library:
         """The plug-in's."""
         return self.plugin.variants if self.plugin else ()
 
-    def reads(self, variant: str, dtype: str) -> str | None:
+    def reads(self, variant: str, layout: str, dtype: str) -> str | None:
         """The dtype as whose values a variant takes a cache's: mostly its own. None: it has no kernel for such a cache."""
         ask = getattr(self.lib, "kvb_reads", None)  # None: of before there was a variant that has not all dtypes
         if ask is None or variant not in self.words("variant"):  # but a plug-in's, or a store's
             return dtype
-        found = ask(self.number("variant", variant), self.number("dtype", dtype))
+        asked = {"variant": variant, "layout": layout, "dtype": dtype}
+        if len(self.ffi.typeof(ask).args) < len(asked):  # of before there was a layout that has not all dtypes
+            del asked["layout"]
+        found = ask(*(self.number(kind, word) for kind, word in asked.items()))
         return self.words("dtype")[found] if found >= 0 else None
+
+    def dtypes(self, layout: str) -> tuple[str, ...]:
+        """Those that caches of a layout have."""
+        have = {kernel.dtype for kernel in self._own_kernels() if kernel.layout == layout}
+        return tuple(word for word in self.words("dtype") if word in have)
+
+    def cell(self, layout: str, dtype: str) -> int:
+        """Bytes of a row of K that stay together where a layout transposes K; else 0."""
+        ask = getattr(self.lib, "kvb_cell", None)  # None: of before there was such a layout
+        return ask(self.number("layout", layout), self.number("dtype", dtype)) if ask else 0
+
+    def levels(self, variant: str, head_dim: int) -> tuple[int, int] | None:
+        """The largest whole numbers of a query and of weights, of a variant that multiplies such. None: it does not."""
+        ask = getattr(self.lib, "kvb_levels", None)  # None: of before there was one
+        if ask is None or variant not in self.words("variant"):
+            return None
+        query, weights = (ask(self.number("variant", variant), head_dim, which) for which in (0, 1))
+        return (query, weights) if query else None
 
     def way(self, variant: str, layout: str, dtype: str, isa: str) -> dict[str, Any]:
         """How a kvb_decode is told its variant: by its number, or by the function of a plug-in's."""
         if variant in self.foreign_variants:
             return {"run": self.plugin.run(variant, layout, dtype, isa)}
         number = self.number("variant", variant)
-        if self.reads(variant, dtype) is None:
-            offered = ", ".join(word for word in self.words("dtype") if self.reads(variant, word))
-            raise BadArgument(f"variant {variant} has no kernel for the dtype {dtype}", f"it has: {offered}")
+        if self.reads(variant, layout, dtype) is None:
+            offered = ", ".join(word for word in self.words("dtype") if self.reads(variant, layout, word)) or "none"
+            raise BadArgument(
+                f"variant {variant} has no kernel for the dtype {dtype} in the layout {layout}",
+                f"in that layout it has: {offered}",
+            )
         return {"variant": number}
 
 

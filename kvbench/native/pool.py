@@ -30,6 +30,7 @@ class Pool:
         *,
         inner: str = "head",
         scale: str = "f32",
+        tensor_scale: float | tuple[float, float] | None = None,
         pages: str = "thp",
         guard: int = 0,
         library: Library | None = None,
@@ -39,6 +40,7 @@ class Pool:
             raise BadArgument(f"layout is {layout}: its caches have no blocks", "a paged one")
         self._facts: dict[str, Any] = dict(kv_heads=kv_heads, head_dim=head_dim, blocks=blocks, layout=layout)
         self._facts |= dict(dtype=dtype, block_tokens=block_tokens, inner=inner, scale=scale, library=library)
+        self._facts |= dict(tensor_scale=tensor_scale)
         self.arena = Arena(Cache.size_of(capacity=1, **self._facts), pages, guard, library)
         self.blocks = blocks
         self._free = list(range(blocks - 1, -1, -1))  # the last one is taken first

@@ -70,7 +70,9 @@ def room(point: Point, layers: int) -> tuple[object, ...]:
 
 def needs_here(points: Iterable[Point | Probe], machine: Machine) -> dict[Point, Needs]:
     """Of each point. Probes have none."""
-    return {p: needs(p, far_bytes(machine, p.cpus)) for p in points if isinstance(p, Point)}
+    own = [point for point in points if isinstance(point, Point)]
+    far = {cpus: far_bytes(machine, cpus) for cpus in {point.cpus for point in own}}
+    return {point: needs(point, far[point.cpus]) for point in own}
 
 
 def slice_of(point: Point) -> int:

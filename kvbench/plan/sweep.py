@@ -114,22 +114,26 @@ def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
     for axes, unasked in grids:
         for values in product(*axes.values()):
             facts = dict(zip(axes, values, strict=True))
-            if facts["variant"] not in unasked or _kernel(facts, site) or _missed(facts, site):
+            if _kernel(facts, site) or not _elsewhere(facts, unasked, site):
                 yield facts
 
 
-def _unasked(grid: Table, op: str, site: Site) -> set[str]:
-    """Variants that the grid does not name: a plug-in's, and those that "all" stands for. They join where they have a
-    kernel, and are missed only where no variant has."""
-    named = grid.axes.get("variant", ())
-    return {*site.library.foreign_variants, *(site.words_of(op, "variant") if ALL in named else ())} - set(named)
+def _unasked(grid: Table, op: str, site: Site) -> dict[str, set[str]]:
+    """Variants and layouts that the grid does not name: a plug-in's variants, and what "all" stands for. They join where
+    they have a kernel, and are missed only where no other has one in their place."""
+    named = {axis: grid.axes.get(axis, ()) for axis in ("variant", "layout")}
+    found = {axis: set(site.words_of(op, axis) if ALL in words else ()) for axis, words in named.items()}
+    found["variant"] |= set(site.library.foreign_variants)
+    return {axis: words - set(named[axis]) for axis, words in found.items()}
 
 
-def _missed(facts: _Facts, site: Site) -> bool:
-    """Whether a combination of such a variant, which has no kernel, is to be named among what is left out."""
-    if facts["variant"] in site.library.foreign_variants:
-        return False
-    return not any(_kernel(facts | {"variant": other}, site) for other in site.words_of(facts["op"], "variant"))
+def _elsewhere(facts: _Facts, unasked: Mapping[str, set[str]], site: Site) -> bool:
+    """Whether a combination that has no kernel need not be named among what is left out."""
+    if facts["variant"] in unasked["variant"] and facts["variant"] in site.library.foreign_variants:
+        return True
+    axes = [axis for axis, words in unasked.items() if facts[axis] in words]
+    others = product(*(site.words_of(facts["op"], axis) for axis in axes))
+    return any(_kernel(facts | dict(zip(axes, words, strict=True)), site) for words in others)
 
 
 def _ops(grid: Table) -> tuple[str, ...]:

@@ -17,12 +17,17 @@ _COPIES = (("copy", 0), ("copy_nt", 0))
 
 def witnesses(found: Mapping[Point, Needs], machine: Machine) -> tuple[Probe, ...]:
     """Memory too, for every set of CPUs: whether a cache is faster than that is what is asked."""
-    probes = (probe for point, needed in found.items() for probe in _of(point, needed, machine))
+    far = {cpus: far_bytes(machine, cpus) for cpus in {point.cpus for point in found}}
+    alike = {  # points with the same witnesses: each is asked for once
+        (needed.footprint, point.residency == "evicted", point.isa, point.cpus, point.pages, stores(point)): point
+        for point, needed in found.items()
+    }
+    probes = (probe for point in alike.values() for probe in _of(point, found[point], machine, far[point.cpus]))
     return tuple(dict.fromkeys(probes))
 
 
-def _of(point: Point, needed: Needs, machine: Machine) -> Iterator[Probe]:
-    far, grain = far_bytes(machine, point.cpus), GRAIN * len(point.cpus)
+def _of(point: Point, needed: Needs, machine: Machine, far: int) -> Iterator[Probe]:
+    grain = GRAIN * len(point.cpus)
     footprint = far if point.residency == "evicted" else needed.footprint
     for count in dict.fromkeys((_near(footprint, point, machine, far), far)):
         size = max(1, int(count // grain)) * grain if count < far else math.ceil(count / grain) * grain

@@ -6,7 +6,7 @@ from typing import Any
 
 from kvbench.model import Machine
 from kvbench.model.size import Allocated, Blocks, Decoder, Layers
-from kvbench.native import Cache, default_library
+from kvbench.native import LANES, Cache, default_library
 from kvbench.sizing.decoder import SIDES, parts, row, token_bytes
 
 _BASE = 4096  # where the machine does not say
@@ -63,7 +63,7 @@ def _of_layer(decoder: Decoder, layers: Layers) -> dict[str, int]:
     """`places`: slots of a sequence, more than its capacity where whole blocks are taken."""
     cache, each = _planned(decoder, layers), row(decoder)
     arranged = cache.blocks if cache.table_stride else cache.batch
-    places = cache.table_stride * cache.block_tokens if cache.table_stride else cache.capacity
+    places = cache.table_stride * cache.block_tokens if cache.table_stride else _room(decoder, cache.capacity)
     rows, scales = SIDES * arranged * cache.seq_stride, SIDES * arranged * cache.scale_seq_stride
     slot = SIDES * decoder.batch * decoder.kv_heads
     return {
@@ -75,6 +75,11 @@ def _of_layer(decoder: Decoder, layers: Layers) -> dict[str, int]:
         "head_padding": rows - slot * places * each.padded,
         "line_rounding": cache.bytes - rows - scales,
     }
+
+
+def _room(decoder: Decoder, capacity: int) -> int:
+    """Tokens that a sequence without a table has places for: whole blocks of them where K is transposed in such."""
+    return -(-capacity // LANES) * LANES if default_library().cell(decoder.layout, decoder.dtype) else capacity
 
 
 def _huge_page(machine: Machine) -> int:

@@ -7,12 +7,11 @@ from functools import cache
 from kvbench.analysis.models import Geometry
 from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder, Layers
-from kvbench.native import Cache
+from kvbench.native import Cache, block_of
 from kvbench.suite.axes import shown
 
 SIDES = 2  # K and V
 LARGEST = 1 << 63  # bytes of anything: what a machine can count
-_LINE = 64
 _COUNT = 1 << 31
 _LEAST = {
     **dict.fromkeys(("layers", "q_heads", "kv_heads", "head_dim", "context", "batch", "block_tokens"), 1),
@@ -23,9 +22,11 @@ _LEAST = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Bytes of one side of one token in one KV head: its elements, its scale, and the lines that the elements touch."""
+    """Bytes of one side of one token in one KV head: its elements, its scale, and what the elements have to themselves.
+    `each`: of an element, or of a block of a packed row."""
 
-    element: int
+    noun: str
+    each: int
     data: int
     scale: int
     padded: int
@@ -42,9 +43,9 @@ def row(decoder: Decoder) -> Row:
 
 @cache
 def _row(head_dim: int, dtype: str, scale: str) -> Row:
-    own, line = (Cache.planned(1, elements, 1, dtype=dtype, scale=scale) for elements in (head_dim, _LINE))
-    element = line.row_bytes // _LINE  # elements that fill lines leave nothing over
-    return Row(element, head_dim * element, own.scale_token_stride, own.row_bytes)
+    own, (elements, size) = Cache.planned(1, head_dim, 1, dtype=dtype, scale=scale), block_of(dtype)
+    noun, data = "element" if elements == 1 else "block", -(-head_dim // elements) * size
+    return Row(noun, size, data, own.scale_token_stride, own.row_bytes)
 
 
 def refuse_nonsense(decoder: Decoder) -> None:
@@ -139,7 +140,7 @@ def _factors(decoder: Decoder) -> Iterator[str]:
     else:
         each = (f"{_many(count, 'layer')} x {held:,}" for count, held in found)
         yield f"({' + '.join(each)} tokens)"
-    elements = f"{_many(decoder.head_dim, 'element')} x {_many(of_row.element, 'byte')}"
+    elements = f"{_many(of_row.data // of_row.each, of_row.noun)} x {_many(of_row.each, 'byte')}"
     yield f"({elements} + {of_row.scale} of scale)" if of_row.scale else elements
     if decoder.batch > 1:
         yield _many(decoder.batch, "sequence")

@@ -5,7 +5,7 @@ What was read can be computed with: no count that is divided by is 0, no time is
 
 import json
 import math
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from kvbench.model import Job, Machine, Point, Probe, Record
@@ -17,8 +17,14 @@ _MEMORY = {"resident_bytes", "huge_bytes"}  # what shares are formed with
 
 
 def plain(value: Any) -> Any:
-    """A value of the model as what json.dumps takes."""
-    return asdict(value)
+    """A value of the model as what json.dumps takes: as dataclasses.asdict, but that copies numbers and words, too."""
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(plain(inner) for inner in value)
+    return value
 
 
 def as_json(value: Any) -> Any:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kvbench.model import Kernel
-from kvbench.native import Cache, Library
-from kvbench.verify.situation import Prepared, Situation
+from kvbench.native import Cache, Library, block_of, key_bytes
+from kvbench.verify.situation import Prepared, Situation, how_taken
 
 _HERE = Situation("faults", 2, 3, 64, 260, (250, 200), (("block_tokens", 20),))
 
@@ -29,42 +29,63 @@ class Victim:
         self.prepared, self.other, self.kernel = prepared, other, kernel
         self.cache, self.q = prepared.copy(), prepared.q.copy()
         self.last = int(self.cache.lengths[0]) - 1  # newest token of sequence 0
+        self.block = block_of(self.cache.dtype, self.cache.library)  # elements and bytes
 
     def decode(self, cache: Cache | None = None, q: np.ndarray | None = None) -> np.ndarray:
         return (cache or self.cache).decode(self.q if q is None else q, self.kernel.variant, self.kernel.isa)
 
+    @property
+    def bytes(self) -> np.ndarray:
+        """The cache's own."""
+        return self.cache.arena.view()
+
     def rows(self, token: int, head: int, seq: int = 0) -> list[np.ndarray]:
-        """K and V of one token, and their scales where rows have any: views of the cache's own bytes."""
-        c, buffer = self.cache.struct, self.cache.library.ffi.buffer
+        """Where the bytes of K and V of one token lie, and of their scales where rows have any."""
+        c = self.cache.struct
         row, scale = self.cache.place(token, head, seq)
-        places = [(c.k + row, c.row_bytes), (c.v + row, c.row_bytes)]
+        places = [key_bytes(self.cache, token, head, seq), c.plane_bytes + row + np.arange(c.row_bytes)]
         if c.scale_plane_bytes:
             width = min(c.scale_token_stride, c.scale_head_stride)  # scales lie side by side one way or the other
-            places += [(c.k_scale + scale, width), (c.v_scale + scale, width)]
-        return [np.frombuffer(buffer(*place), dtype=np.uint8) for place in places]
+            scales = 2 * c.plane_bytes + scale + np.arange(width)
+            places += [scales, c.scale_plane_bytes + scales]
+        return places
+
+    def altered(self, byte: int, mask: int, token: int, head: int) -> dict[int, float]:
+        """By how much which elements of a key of sequence 0 change when these bits of the cache do."""
+        library = self.cache.library.isas()[0]
+        before = self.cache.rows(token, 1, library)[0][0, 0, head]
+        self.bytes[byte] ^= mask
+        after = self.cache.rows(token, 1, library)[0][0, 0, head]
+        self.bytes[byte] ^= mask
+        with np.errstate(invalid="ignore"):
+            change = np.abs(after - before)
+        return {int(element): float(change[element]) for element in np.flatnonzero(after != before)}
 
     def copy_token(self, start: int, end: int, seq: int = 0) -> None:
         for head in range(self.cache.struct.kv_heads):
             for source, target in zip(self.rows(start, head, seq), self.rows(end, head, seq), strict=True):
-                target[:] = source
+                self.bytes[target] = self.bytes[source]
 
     def swap(self, one: list[np.ndarray], two: list[np.ndarray]) -> None:
         for a, b in zip(one, two, strict=True):
-            kept = a.copy()
-            a[:] = b
-            b[:] = kept
+            self.bytes[a], self.bytes[b] = self.bytes[b], self.bytes[a]
 
 
 # ---- the faults: each returns what the kernel then answers ----------------------------------------------------------
 
 
 def flipped_bit(victim: Victim) -> np.ndarray:
-    """The sign bit of one element of one key."""
-    dim, token = victim.prepared.situation.head_dim, victim.last // 2
+    """The highest bit of one element of one key: its sign, or what a code counts most by."""
+    token = victim.last // 2
     element = int(np.argmax(np.abs(victim.q[0, 0] * victim.prepared.k[0, token, 0])))
-    key = victim.rows(token, 0)[0]
-    width = victim.cache.struct.row_bytes // dim
-    key[element * width + width - 1] ^= 0x80
+    key, (elements, size) = victim.rows(token, 0)[0], victim.block
+    byte, mask = element * size + size - 1, 0x80
+    if elements > 1:  # wherever in its block the bit is that changes the element most, and no other
+        first = element // elements * size
+        places = [(byte, mask) for byte in range(first, first + size) for mask in (0x80, 0x08)]
+        changes = {place: victim.altered(key[place[0]], place[1], token, 0) for place in places}
+        byte, mask = max((place for place in places if [*changes[place]] == [element]), key=lambda at: changes[at][element])
+    victim.bytes[key[byte]] ^= mask
     return victim.decode()
 
 
@@ -104,11 +125,18 @@ def wrong_scale(victim: Victim) -> np.ndarray:
 
 
 def wrong_row_scale(victim: Victim) -> np.ndarray | None:
-    """The scales of two keys, exchanged; nothing to do where rows have none."""
-    one, two = victim.rows(victim.last, 0), victim.rows(victim.last - 1, 0)
-    if len(one) < 4:
+    """The scales of the longest and the shortest key, exchanged, or of their blocks; nothing to do where rows have none."""
+    length = np.abs(victim.prepared.k[0, : victim.last, 0]).max(axis=1)
+    one, two = (victim.rows(int(token), 0) for token in (length.argmax(), length.argmin()))
+    elements, size = victim.block
+    if elements > 1:  # the bytes of a block that all its elements hang on
+        token = int(length.argmax())
+        found = [byte for byte in range(size) if len(victim.altered(one[0][byte], 4, token, 0)) > elements // 2]
+        victim.swap(*([row[0].reshape(-1, size)[:, found[0] : found[-1] + 1]] for row in (one, two)))
+    elif len(one) == 4:
+        victim.swap(one[2:3], two[2:3])
+    else:
         return None
-    victim.swap(one[2:3], two[2:3])
     return victim.decode()
 
 
@@ -129,7 +157,7 @@ def plant(library: Library, isa: str | None = None, quick: bool = False) -> Iter
     """Each fault under every decode kernel that runs here; quick: under the best tier's alone."""
     chosen = isa or (library.isa() if quick else None)
     kernels = [k for k in library.kernels() if k.op == "decode" and k.runnable and chosen in (None, k.isa)]
-    cells = {kernel: (kernel.layout, kernel.dtype, library.reads(kernel.variant, kernel.dtype)) for kernel in kernels}
+    cells = {kernel: (kernel.layout, kernel.dtype, *how_taken(library, kernel)) for kernel in kernels}
     kinds = dict.fromkeys(cells.values())
     prepared = {kind: [Prepared(library, _HERE, *kind, seed=seed) for seed in (0, 1)] for kind in kinds}
     try:
@@ -151,4 +179,4 @@ def _error(
     victim = Victim(prepared, other, kernel)
     with victim.cache:
         out = fault(victim)
-        return None if out is None else prepared.error(out) / prepared.allowed
+        return None if out is None else prepared.error(out)

@@ -8,11 +8,11 @@ import numpy as np
 
 from kvbench.errors import KvbenchError
 from kvbench.model import Kernel
-from kvbench.native import Library, decode_task, store_task
+from kvbench.native import Library, block_of, decode_task, store_task
 from kvbench.oracle import rounding
 from kvbench.verify.complaint import Wrong, require
 from kvbench.verify.moves import Moves
-from kvbench.verify.situation import FULL, QUICK, STALE, Prepared
+from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, how_taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Bench(Moves):
     def __init__(self, library: Library, quick: bool) -> None:
         super().__init__(library)
         self.situations = QUICK if quick else FULL
-        self._prepared: dict[tuple[str, ...], list[Prepared]] = {}
+        self._prepared: dict[tuple[str | None, ...], list[Prepared]] = {}
 
     def close(self) -> None:
         for prepared in self._prepared.values():
@@ -42,9 +42,9 @@ class Bench(Moves):
                 one.close()
         super().close()
 
-    def prepared(self, layout: str, dtype: str, read: str | None = None) -> list[Prepared]:
-        """Every situation, with every dtype of scales where the dtype has scales; for kernels that read it as `read`."""
-        cell = (layout, dtype, read or dtype)
+    def prepared(self, layout: str, dtype: str, taken: tuple[str | None, str | None] = (None, None)) -> list[Prepared]:
+        """Every situation, with every dtype of scales where the dtype has scales; for kernels that take it so."""
+        cell = (layout, dtype, taken[0] or dtype, taken[1])
         if cell not in self._prepared:
             scales = self.library.words("scale")
             self._prepared[cell] = [
@@ -56,11 +56,11 @@ class Bench(Moves):
     # ---- decode and its company: the share of the allowed error, or a complaint ----------------------------------
 
     def check_decode(self, kernel: Kernel) -> float:
-        worst, read = 0.0, self.library.reads(kernel.variant, kernel.dtype)
-        for one in self.prepared(kernel.layout, kernel.dtype, read):
+        worst, taken = 0.0, how_taken(self.library, kernel)
+        for one in self.prepared(kernel.layout, kernel.dtype, taken):
             for threads in (1, 3):
                 out = one.cache.decode(one.q, kernel.variant, kernel.isa, threads)
-                worst = max(worst, one.error(out) / one.allowed)
+                worst = max(worst, one.error(out))
         return worst
 
     def check_twin(self, kernel: Kernel) -> float:
@@ -124,7 +124,8 @@ class Bench(Moves):
                 stored.append(cache.arena.view().copy())
                 decoded = cache.numpy(isa=self.plainest)
         require(np.array_equal(*stored), f"its bytes differ from those of {self.plainest}")
-        step = rounding(moved.kv, moved.scales, 2 * source[0].size)
+        elements, size = block_of(one.cache.dtype, self.library)
+        step = rounding(size / elements, moved.scales > 0)
         return max(_share(got, want, step) for got, want in zip(decoded, source, strict=True))
 
     def check_unpack(self, kernel: Kernel) -> float:
@@ -134,7 +135,7 @@ class Bench(Moves):
         return 0.0
 
     def check_clear(self, kernel: Kernel) -> float:
-        for dtype in self.library.words("dtype"):
+        for dtype in self.library.dtypes(kernel.layout):
             with self.prepared(kernel.layout, dtype)[0].copy() as cache:
                 cache.clear(kernel.isa, 2)
                 require(not cache.arena.view().any(), "a byte is left")

@@ -5,9 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from kvbench.model import Kernel
 from kvbench.native import Arena, Cache, Library
-from kvbench.oracle import attention, rounded, tolerance, whole
+from kvbench.oracle import attention, attention_in_steps, rounded, tolerance, whole
 
+_TOGETHER = 4  # the root mean square of what rounding does to many numbers is so much less than what it may do to one
 STALE = 0xFF  # stands wherever nothing was stored: NaN in every float format
 
 
@@ -41,8 +43,9 @@ FULL = (
 
 class Prepared:
     """A situation stored in one layout and dtype by the plainest tier. right: float64 [B, Hq, D], of a kernel that takes
-    the values as those of the dtype `read` (None: as they are); allowed: the largest error of a correct one. A copy has
-    the same bytes, elsewhere."""
+    the values as those of the dtype `read` (None: as they are); allowed: the largest error of a correct one, for all of
+    it, or for each number where the kernel is of a variant `stepped` that multiplies whole numbers. A copy has the same
+    bytes, elsewhere."""
 
     def __init__(
         self,
@@ -51,6 +54,7 @@ class Prepared:
         layout: str,
         dtype: str,
         read: str | None = None,
+        stepped: str | None = None,
         seed: int = 0,
         **facts: Any,
     ) -> None:
@@ -68,8 +72,13 @@ class Prepared:
         if read not in (None, dtype):
             decoded = tuple(rounded(rows, read) for rows in decoded)
         held = np.minimum(self.cache.lengths, s.capacity)
-        self.right = attention(self.q, whole(*decoded), held, self.cache.window)
-        self.allowed = tolerance(float(np.abs(decoded[1]).max(initial=0.0)), max(s.lengths))
+        self.allowed: float | np.ndarray = tolerance(float(np.abs(decoded[1]).max(initial=0.0)), max(s.lengths))
+        levels = library.levels(stepped, s.head_dim) if stepped else None
+        if levels:
+            self.right, off = attention_in_steps(self.q, whole(*decoded), held, levels, self.cache.window)
+            self.allowed = self.allowed + off
+        else:
+            self.right = attention(self.q, whole(*decoded), held, self.cache.window)
 
     def _open(self) -> Cache:
         s = self.situation
@@ -88,9 +97,14 @@ class Prepared:
         return twin
 
     def error(self, out: np.ndarray) -> float:
-        """Largest difference to the right answer; infinite where a number is missing."""
-        difference = np.abs(out.astype(np.float64) - self.right)
-        return float(np.inf if np.isnan(difference).any() else difference.max())
+        """Largest difference to the right answer, in allowed ones; infinite where a number is missing."""
+        share = np.abs(out.astype(np.float64) - self.right) / self.allowed
+        if np.isnan(share).any():
+            return np.inf
+        if np.ndim(self.allowed) == 0:
+            return float(share.max())
+        together = np.square(share).reshape(len(out), self.situation.kv_heads, -1).mean(axis=2)
+        return float(max(share.max(), _TOGETHER * np.sqrt(together.max())))
 
     def close(self) -> None:
         self.cache.close()
@@ -105,3 +119,9 @@ class Prepared:
 def scratch(library: Library, size: int) -> Arena:
     """Guarded memory for a probe."""
     return Arena(size, library.words("pages")[0], 1, library)
+
+
+def how_taken(library: Library, kernel: Kernel) -> tuple[str | None, str | None]:
+    """`read` and `stepped` of what a decode kernel is prepared for."""
+    stepped = kernel.variant if library.levels(kernel.variant, 1) else None
+    return library.reads(kernel.variant, kernel.layout, kernel.dtype), stepped

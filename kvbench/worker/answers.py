@@ -1,7 +1,7 @@
 """What kernels must answer: computed once in a run for each set of data, and left in a folder for later processes.
 
 The answer is that of float64 NumPy on the decoded cache, so it does not depend on layout, tier or threads; and on the
-variant only where that takes values as those of another dtype.
+variant only where that takes values as those of another dtype, or queries in whole numbers.
 """
 
 import hashlib
@@ -14,15 +14,16 @@ import numpy as np
 
 from kvbench.model import Point
 from kvbench.native import Cache
-from kvbench.oracle import attention, rounded, tolerance
+from kvbench.oracle import attention, attention_in_steps, rounded, tolerance
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`out`: float64 [batch, q_heads, head_dim]; `limit`: the largest error that is right."""
+    """`out`: float64 [batch, q_heads, head_dim]; `limit`: the largest error that is right, for all of it or for each
+    number."""
 
     out: np.ndarray
-    limit: float
+    limit: np.ndarray
 
 
 class Answers:
@@ -43,20 +44,22 @@ class Answers:
         return self._folder / f"{digest[:32]}.npy" if self._folder else None
 
 
-def taken(point: Point, cache: Cache) -> tuple[str, str | None]:
-    """The dtype of what is stored, and the one as whose values it is taken."""
-    return point.dtype, cache.library.reads(point.variant, point.dtype)
+def taken(point: Point, cache: Cache) -> tuple[str, str | None, tuple[int, int] | None]:
+    """The dtype of what is stored, the one as whose values it is taken, and the whole numbers that stand for others."""
+    levels = cache.library.levels(point.variant, point.shape.head_dim)
+    return point.dtype, cache.library.reads(point.variant, point.layout, point.dtype), levels
 
 
 def _kept(path: Path | None, shape: tuple[int, ...]) -> Answer | None:
     if path is None or not path.is_file():
         return None
     kept = np.load(path, allow_pickle=False)
-    return Answer(kept[1:].reshape(shape), float(kept[0]))
+    limit, out = np.split(kept, [-int(np.prod(shape))])
+    return Answer(out.reshape(shape), limit.reshape(shape) if limit.size > 1 else limit[0])
 
 
 def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray) -> Answer:
-    largest, (stored, read) = 0.0, taken(point, cache)
+    largest, (stored, read, levels) = 0.0, taken(point, cache)
 
     def rows(first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         nonlocal largest
@@ -66,11 +69,14 @@ def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray) -> A
         largest = max(largest, float(v.max()), -float(v.min()))
         return k, v
 
-    out = attention(q, rows, cache.lengths, cache.window)
-    found = Answer(out, tolerance(largest, point.shape.context))
+    if levels:
+        out, off = attention_in_steps(q, rows, cache.lengths, levels, cache.window)
+    else:
+        out, off = attention(q, rows, cache.lengths, cache.window), np.zeros(())
+    found = Answer(out, tolerance(largest, point.shape.context) + off)
     if path:
         with suppress(OSError):  # it will be computed again
             part = path.with_name(f"{path.stem}.{os.getpid()}.part.npy")
-            np.save(part, np.concatenate([[found.limit], found.out.ravel()]), allow_pickle=False)
+            np.save(part, np.concatenate([found.limit.ravel(), found.out.ravel()]), allow_pickle=False)
             part.replace(path)
     return found

@@ -46,6 +46,16 @@ static void check_shapes(void)
     BAD_SHAPE(blocks, 0, "blocks");
     BAD_SHAPE(pad, -64, "pad");
     BAD_SHAPE(pad, 63, "pad");
+    BAD_SHAPE(k_tensor, 2.0f, "k_tensor"); /* of f32 */
+    BAD_SHAPE(v_tensor, 2.0f, "v_tensor");
+    c = good_shape();
+    c.dtype = word_of("dtype", "e4m3"), c.k_tensor = c.v_tensor = 2.0f;
+    expect(!kvb_cache_plan(&c), "e4m3 with scales of the tensor: %s", kvb_message());
+    static const float wrong[] = {-1.0f, INFINITY, NAN};
+    for (int i = 0; i < 3; i++) {
+        c.k_tensor = 1.0f, c.v_tensor = wrong[i];
+        refused(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "v_tensor");
+    }
     refused(kvb_cache_plan(NULL), KVB_BAD_ARGUMENT, "cache");
     c = good_shape();
     c.layout = word_of("layout", "head");

@@ -67,6 +67,18 @@ static void add_tier(int32_t isa)
     tiers[count] = -1;
 }
 
+bool has_kernel(int32_t variant, int32_t layout, int32_t dtype, int32_t isa)
+{
+    for (int32_t i = 0; kvb_kernels(i); i++) {
+        const kvb_kernel *k = kvb_kernels(i);
+        if (!strcmp(k->op, "decode") && !strcmp(k->variant, kvb_word("variant", variant)) &&
+            !strcmp(k->layout, kvb_word("layout", layout)) && !strcmp(k->dtype, kvb_word("dtype", dtype)) &&
+            !strcmp(k->isa, kvb_word("isa", isa)))
+            return k->runnable;
+    }
+    return false;
+}
+
 /* Fill `tiers` with those named, or with all that run. Returns the name of one that does not run, or null. */
 static const char *choose_tiers(char *names)
 {

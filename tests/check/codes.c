@@ -127,7 +127,7 @@ static void same_bytes(const char *dtype, const float *from, int64_t rows, int32
     uint8_t *right = need((size_t)r.cache.bytes);
     for (int i = -1; i < 0 || tiers[i] >= 0; i++) {
         int32_t isa = i < 0 ? word_of("isa", "scalar") : tiers[i];
-        kvb_store args = {.cache = &r.cache, .k = from, .v = minus, .tokens = rows, .isa = isa, .nt = i & 1};
+        kvb_store args = {.cache = &r.cache, .k = from, .v = minus, .tokens = rows, .head_major = i & 1, .isa = isa, .nt = i & 1};
         memset(r.cache.k, 0xa5, (size_t)r.cache.bytes);
         r.lengths[0] = 0;
         if (!expect(!run_bulk(&args, 1), "bulk %s: %s", dtype, kvb_message()))
@@ -168,7 +168,8 @@ static void check_midpoints(const floats *f)
     free(from);
 }
 
-static void check_i8_rows(int32_t scale)
+/* Rows of every size and odd ones, for formats that share a scale. */
+static void check_scaled_rows(const char *dtype, int32_t scale)
 {
     enum { ROWS = 256 };
     float *from = need(ROWS * DIM * sizeof *from);
@@ -182,12 +183,54 @@ static void check_i8_rows(int32_t scale)
         memcpy(&from[(9 + 3 * i) * DIM + 5 * i], &odd[i], 4);
     for (int d = 0; d < DIM; d++)
         from[2 * DIM + d] = 0.0f;
-    same_bytes("i8", from, ROWS, scale);
+    same_bytes(dtype, from, ROWS, scale);
     free(from);
+}
+
+/* The formats of packed rows: blocks of 32 elements, an f16 before the codes of 8 bits, or of 4 that mean 8 more. */
+typedef struct blocks {
+    const char *dtype;
+    int64_t bytes;
+} blocks;
+
+static float value_in(const uint8_t *codes, int i, bool nibbles)
+{
+    return (float)(!nibbles ? (int8_t)codes[i] : (i < 16 ? codes[i] & 15 : codes[i - 16] >> 4) - 8);
+}
+
+/* Bytes count up and down through all codes, behind scales of every kind. */
+static void check_decode_blocks(const blocks *f)
+{
+    enum { BLOCKS = 32 };
+    static const uint16_t halves[] = {0x3c00, 0xb800, 0x7bff, 0x0001, 0x83ff, 0x0000, 0x4200};
+    static const float scales[] = {1.0f, -0.5f, 65504.0f, 0x1p-24f, -0x3ffp-24f, 0.0f, 3.0f};
+    rig r;
+    float k[BLOCKS * 32], v[BLOCKS * 32];
+    if (!open_rows(&r, f->dtype, BLOCKS / 2, 0))
+        return;
+    for (int b = 0; b < BLOCKS; b++)
+        for (int64_t i = 0; i < f->bytes; i++) {
+            int code = (int)(b * (f->bytes - 2) + i - 2);
+            r.cache.k[b * f->bytes + i] = (uint8_t)(i < 2 ? halves[b % 7] >> 8 * i : code);
+            r.cache.v[b * f->bytes + i] = (uint8_t)(i < 2 ? halves[b % 7] >> 8 * i : 255 - code);
+        }
+    for (int isa = 0; tiers[isa] >= 0 && unpack_all(&r, k, v, tiers[isa]); isa++) {
+        int wrong = 0;
+        for (int i = 0; i < BLOCKS * 32; i++) {
+            const uint8_t *codes = r.cache.k + i / 32 * f->bytes + 2, *others = r.cache.v + i / 32 * f->bytes + 2;
+            wrong += bits_of(k[i]) != bits_of(value_in(codes, i % 32, f->bytes < 32) * scales[i / 32 % 7]);
+            wrong += bits_of(v[i]) != bits_of(value_in(others, i % 32, f->bytes < 32) * scales[i / 32 % 7]);
+        }
+        expect(!wrong, "%s %s: %d codes decode wrongly", f->dtype, kvb_word("isa", tiers[isa]), wrong);
+    }
+    rig_close(&r);
 }
 
 void check_codes(void)
 {
+    static const blocks packed[] = {{"q8_0", 34}, {"q4_0", 18}};
+    for (int i = 0; i < 2; i++)
+        check_decode_blocks(&packed[i]);
     static const floats formats[] = {{"f16", 5, 10, false}, {"bf16", 8, 7, false}, {"e4m3", 4, 3, true},
                                      {"e5m2", 5, 2, false}};
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
@@ -196,6 +239,8 @@ void check_codes(void)
     }
     for (int32_t scale = 0; kvb_word("scale", scale); scale++) {
         check_decode_i8(scale);
-        check_i8_rows(scale);
+        check_scaled_rows("i8", scale);
+        check_scaled_rows("q8_0", scale);
+        check_scaled_rows("q4_0", scale);
     }
 }

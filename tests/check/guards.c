@@ -43,11 +43,16 @@ static void check_arena(int64_t bytes)
 static void check_variant(kvb_decode args)
 {
     const char *isa = kvb_word("isa", args.isa), *variant = kvb_word("variant", args.variant);
-    if (kvb_reads(args.variant, args.cache->dtype) < 0) {
+    if (kvb_reads(args.variant, args.cache->layout, args.cache->dtype) < 0) {
         expect(run_decode(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s", variant,
                kvb_message());
         expect(run_twin(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s", variant,
                kvb_message());
+        return;
+    }
+    if (!has_kernel(args.variant, args.cache->layout, args.cache->dtype, args.isa)) {
+        expect(run_decode(&args, 2) == KVB_UNSUPPORTED && strstr(kvb_message(), variant) && strstr(kvb_message(), isa),
+               "%s on %s: %s", variant, isa, kvb_message());
         return;
     }
     expect(!run_decode(&args, 2) && isfinite(args.out[0]), "decode %s: %s", isa, kvb_message());
@@ -100,6 +105,10 @@ void check_guards(void)
                 kvb_cache shape = {.layout = layout, .dtype = dtype, .inner = d & 1, .scale = d & 1, .batch = 2,
                                    .kv_heads = 2, .head_dim = dims[d], .capacity = 16 * d + 15, .block_tokens = 5,
                                    .blocks = 2 * ((16 * d + 15 + 4) / 5)};
-                check_shape(shape, 1 + d % 2);
+                if (kvb_reads(0, layout, dtype) >= 0)
+                    check_shape(shape, 1 + d % 2);
+                else
+                    expect(kvb_cache_plan(&shape) == KVB_BAD_ARGUMENT && strstr(kvb_message(), "dtype"),
+                           "layout %s of %s: %s", kvb_word("layout", layout), kvb_word("dtype", dtype), kvb_message());
             }
 }

@@ -11,7 +11,7 @@ typedef struct record {
     int64_t seed, index, op, layout, inner, dtype, scale_dtype, ring, batch, kv_heads, head_dim, capacity, block_tokens,
         blocks, pad, plane_bytes, scale_plane_bytes, q_heads, window, variant, prefetch, distance, threads,
         deterministic, guard, fill, tokens, head_major, nt, paged;
-    double scale;
+    double scale, k_tensor, v_tensor;
 } record;
 
 static void take(FILE *file, void *to, int64_t bytes)
@@ -53,6 +53,8 @@ static void replay_decode(const record *c, rig *r, FILE *file)
     float *q = take_floats(file, count);
     double *right = take_doubles(file, count), *bound = take_doubles(file, count);
     for (int i = 0; tiers[i] >= 0; i++) {
+        if (!has_kernel((int32_t)c->variant, r->cache.layout, r->cache.dtype, tiers[i]))
+            continue;
         kvb_arena q_arena, out_arena;
         kvb_decode args = {.cache = &r->cache, .q_heads = c->q_heads, .window = c->window, .scale = (float)c->scale,
                            .variant = (int32_t)c->variant, .isa = tiers[i], .prefetch = (int32_t)c->prefetch,
@@ -113,7 +115,8 @@ static void replay_one(const record *c, FILE *file)
     kvb_cache shape = {.layout = (int32_t)c->layout, .inner = (int32_t)c->inner, .dtype = (int32_t)c->dtype,
                        .scale = (int32_t)c->scale_dtype, .ring = (int32_t)c->ring, .batch = c->batch,
                        .kv_heads = c->kv_heads, .head_dim = c->head_dim, .capacity = c->capacity,
-                       .block_tokens = c->block_tokens, .blocks = c->blocks, .pad = c->pad};
+                       .block_tokens = c->block_tokens, .blocks = c->blocks, .pad = c->pad,
+                       .k_tensor = (float)c->k_tensor, .v_tensor = (float)c->v_tensor};
     if (!rig_open(&r, shape, (int32_t)c->guard))
         exit(2);
     if (!expect(r.cache.plane_bytes == c->plane_bytes && r.cache.scale_plane_bytes == c->scale_plane_bytes,
@@ -143,7 +146,7 @@ void check_replay(const char *path)
     char magic[8];
     record c;
     while (fread(magic, 1, sizeof magic, file) == sizeof magic) {
-        if (memcmp(magic, "KVBCASE1", sizeof magic)) {
+        if (memcmp(magic, "KVBCASE2", sizeof magic)) {
             fprintf(stderr, "kvb-check: %s is not a case file\n", path);
             exit(2);
         }

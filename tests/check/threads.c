@@ -57,10 +57,10 @@ static void compare(const float *out, const double *right, const char *isa, int3
 }
 
 /* As the variant takes them: as they are, or as halves. */
-static void reference_of(int32_t variant, const float *q, const float *k, const float *v, const int64_t *lengths,
-                         int64_t window, double *out)
+static void reference_of(int32_t variant, int32_t layout, const float *q, const float *k, const float *v,
+                         const int64_t *lengths, int64_t window, double *out)
 {
-    if (kvb_reads(variant, word_of("dtype", "f32")) == word_of("dtype", "f32")) {
+    if (kvb_reads(variant, layout, word_of("dtype", "f32")) == word_of("dtype", "f32")) {
         reference(q, k, v, lengths, window, out);
         return;
     }
@@ -79,7 +79,9 @@ static void check_tier(rig *r, const float *q, const float *k, const float *v, i
     float out[COUNT], first[COUNT];
     double right[COUNT];
     for (int32_t variant = 0; kvb_word("variant", variant); variant++) {
-        reference_of(variant, q, k, v, r->lengths, window, right);
+        if (!has_kernel(variant, r->cache.layout, r->cache.dtype, isa))
+            continue;
+        reference_of(variant, r->cache.layout, q, k, v, r->lengths, window, right);
         for (int32_t threads = 1; threads <= 16; threads++) {
             kvb_decode args = {.cache = &r->cache, .q = q, .out = out, .q_heads = Q_HEADS, .window = window,
                                .variant = variant, .isa = isa, .prefetch = threads % 3, .distance = 1024,

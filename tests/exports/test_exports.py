@@ -141,8 +141,8 @@ def test_markdown_shows_names_as_they_are():
 @pytest.mark.parametrize("text", ["short", "&" * 300, "🚀" * 300], ids=["short", "escaped", "wide"])
 def test_limits_hold(kind, text):
     """Those of bytes here; those of series and of annotations in the readers."""
-    points = tuple(replace(SLOWER, name=f"{number} {text}", note=text) for number in range(5000))
-    many = replace(made(0), points=points, missing=(text,) * 5000, notes=(text,) * 5000, base=text, machine=text)
+    points = tuple(replace(SLOWER, name=f"{number} {text}", note=text) for number in range(1500))
+    many = replace(made(0), points=points, missing=(text,) * 1500, notes=(text,) * 1500, base=text, machine=text)
     found = write(many, kind)
     read(kind, found)
     assert len(found.encode()) <= LIMITS.get(kind, 1 << 30)

@@ -142,7 +142,7 @@ def test_a_gain_is_found():
 
 def test_confirmation_holds_for_all_candidates_together():
     """The one chance in a hundred is that of any of them, not of each."""
-    suites, candidates = 1500, 12
+    suites, candidates = 500, 12
     first = shifted(dict.fromkeys(range(24), 0.1))[0][:candidates]
     screen = screened(suite(first, POINTS[:candidates]), MACHINE)
     assert len(screen.candidates) >= candidates

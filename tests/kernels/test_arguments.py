@@ -37,6 +37,17 @@ def refused(raw, name, call, code="KVB_BAD_ARGUMENT"):
     assert name in caught.value.args[1], caught.value.args[1]
 
 
+def test_a_layout_refuses_what_it_has_not(raw):
+    transposed = {"batch": 1, "kv_heads": 2, "head_dim": 24, "capacity": 40}
+    message = "dtype e4m3 is none of the layout blockt, which has: f32, f16, bf16, i8"
+    refused(raw, message, lambda: Bound(raw, Shape("blockt", "e4m3", **transposed), [3]))
+    with Bound(raw, Shape("blockt", "f16", **transposed), [3]) as bound:
+        q = np.ones((1, 4, 24), np.float32)
+        args = decode_args(raw, bound, q, q.copy(), "scalar", variant="perhead")
+        message = "variant perhead has no kernel for the dtype f16 in the layout blockt"
+        refused(raw, message, lambda: task_of(raw, "decode", args))
+
+
 SHAPES = [
     *((field, value) for field in ("batch", "kv_heads", "head_dim", "capacity", "block_tokens", "blocks")
       for value in (0, -1, -INT64_MAX)),

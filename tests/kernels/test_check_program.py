@@ -1,4 +1,4 @@
-"""The C check program, built here: its own tests, and cases replayed from a file."""
+"""The C check program: its own tests, and cases replayed from a file."""
 
 import shutil
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.raw import ROOT
+from tests.raw import ROOT, library_path
 
 BARE_CPU = "Nehalem"  # x86 without AVX
 OLD_ARM = "cortex-a57"  # Arm without SVE
@@ -30,6 +30,21 @@ def build(tmp_path_factory):
     return make
 
 
+@pytest.fixture
+def linked(tmp_path):
+    """The program with the library under test as it is installed: it calls the public interface alone."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    program, plugin, library, kernels = tmp_path / "kvb-check", tmp_path / "plugin.o", library_path(), ROOT / "kernels"
+    flags = [compiler, "-O1", "-Wall", "-Wextra", "-I", kernels]
+    other = [*flags, "-Dkvb_kernels=plugin_kernels", "-c", kernels / "example" / "plugin.c", "-o", plugin]
+    ends = [plugin, library, f"-Wl,-rpath,{library.rpartition('/')[0]}", "-pthread", "-lm"]
+    for command in (other, [*flags, *(ROOT / "tests" / "check").glob("*.c"), "-o", program, *ends]):
+        subprocess.run(command, check=True)
+    return program
+
+
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cases")
@@ -50,8 +65,8 @@ def code(*command):
     return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False).returncode
 
 
-def test_native(build, cases, raw):
-    program = build()
+def test_native(linked, cases, raw):
+    program = linked
     assert passes(program, cases) == raw.tiers()
     assert passes(program, "--isa", "scalar", cases) == ["scalar"]
     refused = subprocess.run([program, "--isa", "scalar,nonesuch"], capture_output=True, text=True, check=False)
@@ -60,6 +75,11 @@ def test_native(build, cases, raw):
     assert code(program, "--only", "tiers", "--isa", "scalar", "--refuses", "nonesuch") == 1
     assert code(program, "--isas", "scalar") == code(program, "--only", "nothing") == 2
     assert code(program, "--only", "tiers", "--isa", "scalar") == 0
+
+
+@pytest.mark.full
+def test_built_with_it(build, cases, raw):
+    assert passes(build(), cases) == raw.tiers()
 
 
 @pytest.mark.full

@@ -43,8 +43,10 @@ def passes(bench, case, isa):
     assert trial.failures(bench, case, [isa]) == []
 
 
-@pytest.mark.parametrize("layout", ["head", "position", "paged"])
-@pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
+@pytest.mark.parametrize(("layout", "variant"), [
+    *((layout, variant) for layout in ("head", "position", "paged") for variant in ("flash", "twopass", "perhead")),
+    ("blockt", "flash"), ("blockt", "twopass"),
+])  # fmt: skip
 class TestEveryLayoutAndVariant:
     def test_ragged_batch(self, bench, isa, layout, variant):
         shape = shape_of(layout, batch=5)
@@ -79,7 +81,7 @@ def test_ring_refuses_more_than_it_keeps(bench):
         trial.failures(bench, case, ["scalar"])
 
 
-@pytest.mark.parametrize("dtype", oracle.STORED)
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("group", [1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 64])
 def test_every_group_size(bench, isa, dtype, group):
     shape = shape_of(dtype=dtype, head_dim=128)
@@ -87,7 +89,7 @@ def test_every_group_size(bench, isa, dtype, group):
 
 
 @pytest.mark.parametrize("dim", [1, 3, 15, 16, 17, 48, 63, 64, 65, 127, 255, 256, 320, 1024])
-@pytest.mark.parametrize("dtype", oracle.STORED)
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_every_kind_of_dim(bench, isa, dtype, dim):
     passes(bench, case_of(bench, shape_of(dtype=dtype, head_dim=dim), [100]), isa)
 
@@ -98,9 +100,22 @@ def test_tile_edges(bench, isa, dtype, tokens):
     passes(bench, case_of(bench, shape_of(dtype=dtype, capacity=tokens), [tokens]), isa)
 
 
+@pytest.mark.parametrize("variant", ["flash", "twopass"])
+@pytest.mark.parametrize("dtype", oracle.CELL)
+def test_lanes_of_transposed_blocks(bench, isa, dtype, variant):
+    """Every length and first lane around the blocks; tokens beside them, rows' padding and unused lanes are NaN."""
+    for tokens in (*range(1, 50), 63, 64, 65):
+        ring = tokens % 4 == 0
+        dim = 1024 if tokens == 64 else (48, 37, 3)[tokens % 3]
+        shape = shape_of("blockt", dtype, head_dim=dim, capacity=tokens - ring, ring=ring)
+        how = {"window": max(1, tokens * (tokens % 5) // 5 - ring) if tokens % 5 else tokens - ring, "evicted": True}
+        case = case_of(bench, shape, [tokens], variant=variant, q_heads=2 * (1, 2, 3, 8, 9)[tokens % 5], **how)
+        passes(bench, case, isa)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
-@pytest.mark.parametrize("dtype", oracle.STORED)
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_128k_tokens(bench, isa, dtype, variant):
     shape = shape_of(dtype=dtype, kv_heads=1, head_dim=64, capacity=131072)
     passes(bench, case_of(bench, shape, [131072], variant=variant, q_heads=2), isa)

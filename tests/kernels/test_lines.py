@@ -19,7 +19,8 @@ STILL = ["setarch", "-R"] if shutil.which("setarch") else []
 SHAPES = [  # layout, dtype, KV heads, query heads of each, D, context: a few times the last level
     ("head", "f16", 2, 4, 64, 1500),
     ("position", "f32", 3, 1, 40, 700),
-    ("paged", "i8", 2, 2, 128, 1300),
+    ("paged", "i8", 2, 2, 128, 2600),
+    ("blockt", "f16", 2, 2, 72, 1300),
 ]
 
 

@@ -31,10 +31,11 @@ def test_clear_zeroes_every_byte(bench, isa, threads):
         assert not any(plane.any() for plane in bound.planes.all()) and bound.lengths.tolist() == [5, 20]
 
 
-@pytest.mark.parametrize("dtype", oracle.STORED)
+@pytest.mark.parametrize("layout", ["head", "blockt"])
+@pytest.mark.parametrize("dtype", oracle.CELL)
 @pytest.mark.parametrize(("old", "new", "pad"), [(20, 21, 0), (20, 40, 320), (1, 300, 0), (20, 20, 0), (17, 64, 64)])
-def test_repack_grows_in_place(raw, dtype, old, new, pad):
-    small, large = shape_of(dtype, capacity=old, pad=pad), shape_of(dtype, capacity=new, pad=pad)
+def test_repack_grows_in_place(raw, layout, dtype, old, new, pad):
+    small, large = (shape_of(dtype, layout=layout, capacity=capacity, pad=pad) for capacity in (old, new))
     lengths, rng = [old, old // 2], np.random.default_rng(old)
     with Bound(raw, large, [0, 0], guard=1) as room:
         view = raw.ffi.new("kvb_cache *", room.cache[0])

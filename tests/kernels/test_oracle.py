@@ -11,7 +11,7 @@ from tests import oracle
 from tests.oracle import Planes, Shape
 from tests.raw import Bound
 
-LAYOUTS = [("head", "head"), ("position", "head"), ("paged", "head"), ("paged", "token")]
+LAYOUTS = [("head", "head"), ("position", "head"), ("paged", "head"), ("paged", "token"), ("blockt", "head")]
 
 
 def shape_of(layout, inner, dtype="i8", **more):
@@ -50,11 +50,23 @@ def test_rows_never_overlap(layout, inner, dtype):
         assert (np.diff(scales) >= shape.scale_bytes).all() and scales[-1] < shape.scale_plane()
 
 
+@pytest.mark.parametrize("dtype", oracle.CELL)
+def test_cells_of_keys_by_hand(dtype):
+    """Every byte of K has a place of its own; cell 3 of slot 17 is the second of the second block's fourth row."""
+    shape = shape_of("blockt", "head", dtype, capacity=35)
+    slots = np.arange(48)
+    rows = np.concatenate([oracle.places(shape, None, seq, slots)[0] for seq in range(2)])
+    spans = oracle.k_spans(shape, rows, slots, shape.row)
+    assert len(np.unique(spans)) == spans.size and spans.min() == 0 and spans.max() < shape.plane()
+    cell = {"f32": 4, "f16": 2, "bf16": 4, "i8": 4}[dtype]
+    assert spans[0, 17, 3 * cell : 4 * cell].tolist() == [16 * shape.row + (3 * 16 + 1) * cell + i for i in range(cell)]
+    assert np.array_equal(spans[4] - spans[0], np.full(spans[0].shape, 4 * (48 * shape.row + shape.pad)))
+
+
 @pytest.mark.parametrize(("layout", "inner"), LAYOUTS)
-@pytest.mark.parametrize("dtype", oracle.STORED)
 @pytest.mark.parametrize("scale", ["f32", "f16"])
-def test_library_plans_the_same_sizes(raw, layout, inner, dtype, scale):
-    for dim, pad in itertools.product((1, 20, 129), (0, 320)):
+def test_library_plans_the_same_sizes(raw, layout, inner, scale):
+    for dtype, dim, pad in itertools.product(oracle.dtypes_of(layout), (1, 20, 129), (0, 320)):
         shape = shape_of(layout, inner, dtype, scale=scale, head_dim=dim, pad=pad)
         with Bound(raw, shape, [0, 0], table_of(shape)) as bound:
             assert bound.cache.plane_bytes == shape.plane()
@@ -91,6 +103,34 @@ def test_quantise_by_hand():
     assert scale == 0 and codes.tolist() == [0, 0, 0]
     codes, scale = oracle.quantise(np.array([np.inf, -np.inf, 1.0]), "f16")
     assert scale == 65504 and codes.tolist() == [127, -127, 0]
+
+
+def block_by_block(dtype, x):
+    """ggml's rule for one block, one element after another."""
+    largest, at = np.float32(0), np.float32(0)
+    for value in x:
+        if abs(value) > largest:
+            largest, at = abs(value), value
+    d = largest / np.float32(127) if dtype == "q8_0" else at / np.float32(-8)
+    inverse = np.float32(1) / d if d else np.float32(0)
+    codes = []
+    for value in x * inverse:
+        near = math.floor(abs(float(value)) + 0.5)
+        codes.append((near if value > 0 else -near) % 256 if dtype == "q8_0" else min(15, int(value + np.float32(8.5))))
+    if dtype == "q4_0":
+        codes = [codes[i] | codes[i + 16] << 4 for i in range(16)]
+    return np.float16(d).tobytes() + bytes(codes)
+
+
+@pytest.mark.parametrize("dtype", oracle.PACKED)
+def test_blocks_by_hand(dtype):
+    rng = np.random.default_rng(6)
+    rows = (rng.standard_normal((60, 32)) * 10.0 ** rng.integers(-6, 5, (60, 1))).astype(np.float32)
+    rows[:20] = rng.integers(-16, 17, (20, 32)) / 2
+    rows[20] = 0
+    rows[21] = np.where(np.arange(32) % 2, 5, -5)
+    assert oracle.to_blocks(dtype, rows).reshape(60, -1).tobytes() == b"".join(block_by_block(dtype, x) for x in rows)
+    assert oracle.to_blocks(dtype, rows[20]).tobytes() == (bytes(34) if dtype == "q8_0" else b"\x00\x80" + b"\x88" * 16)
 
 
 def test_a_wrong_answer_is_outside_the_bound():

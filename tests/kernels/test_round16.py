@@ -108,8 +108,9 @@ def test_it_is_flash_on_rounded_rows(bench, isa, heads):
 def test_of_f32_alone(raw):
     kernels = [kernel for kernel in raw.kernels() if kernel["variant"] == "round16"]
     flash = [kernel | {"variant": "round16"} for kernel in raw.kernels() if kernel["variant"] == "flash"]
-    assert kernels == [kernel for kernel in flash if kernel["dtype"] == "f32"] != []
-    assert cases.Words.of(raw).variants("f16") == [word for word in raw.words("variant") if word != "round16"]
+    rows = [kernel for kernel in flash if kernel["dtype"] == "f32" and kernel["layout"] != "blockt"]
+    assert kernels == rows != []
+    assert cases.Words.of(raw).variants("head", "f16") == ["flash", "twopass", "perhead"]
 
 
 def test_another_dtype_is_refused(raw, bench):

@@ -15,13 +15,13 @@ def one_head(dtype, rows, dim=DIM, **more):
     return Shape(layout="head", dtype=dtype, batch=1, kv_heads=1, head_dim=dim, capacity=rows, **more)
 
 
-def encode(bench, isa, shape, values, nt=0):
+def encode(bench, isa, shape, values, nt=0, head_major=0):
     """The bytes of K after a bulk store of `values` [rows, D] (and their negatives as V), and the planes."""
     with Bound(bench.raw, shape, [0], guard=1) as bound:
         bound.put(Planes.filled(shape, 0xA5))
         k = np.ascontiguousarray(values, dtype=np.float32)
         v = -k
-        bench.team(1).do("bulk", store_args(bench.raw, bound, k, v, len(k), isa, nt=nt))
+        bench.team(1).do("bulk", store_args(bench.raw, bound, k, v, len(k), isa, nt=nt, head_major=head_major))
         return bound.planes.copy()
 
 
@@ -151,8 +151,59 @@ def test_i8_codes_and_scales(bench, isa, scale, nt):
         assert np.flatnonzero(mine != expected).tolist() == [], name
 
 
+def blocks(*parts):
+    """d and codes of a block each, as a plane's bytes."""
+    return np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in parts], axis=1).ravel()
+
+
+@pytest.mark.parametrize("dtype", oracle.PACKED)
+def test_every_code_of_a_block_decodes(bench, isa, dtype):
+    """All bytes there are, behind scales of every kind: subnormal, zero, negative, the largest."""
+    per_block, codes = oracle.PACKED[dtype] - 2, np.arange(256, dtype=np.uint8)
+    d = np.array([1, -0.5, 65504, 2**-24, -1023 * 2**-24, 0, -0.0, 1 / 127], np.float16).repeat(256 // per_block)[
+        :, None
+    ]
+    codes = np.tile(codes.reshape(-1, per_block), (8, 1))
+    shape = one_head(dtype, len(d) // 2)
+    planes = Planes.filled(shape, 0)
+    planes.k[:], planes.v[:] = blocks(d, codes), blocks(d, codes[::-1])
+    got = decode(bench, isa, shape, planes).reshape(2, -1, 32)
+    for mine, raw in zip(got, (codes, codes[::-1]), strict=True):
+        value = raw.view(np.int8) if dtype == "q8_0" else np.hstack((raw % 16, raw // 16)).astype(np.int8) - np.int8(8)
+        assert np.array_equal(mine, value.astype(np.float32) * d.astype(np.float32))
+
+
+def block_rows(rng, dtype):
+    """Beside those of i8: ties of codes, blocks whose largest elements are of both signs, the ends of float16 scales."""
+    rows = rng.standard_normal((500, DIM)).astype(np.float32)
+    rows[:400] = i8_rows(rng)
+    largest, half = (127, 254) if dtype == "q8_0" else (8, 16)
+    rows[400:440] = rng.integers(-half, half + 1, (40, DIM)) / 2  # x * inverse is half way
+    rows[400:440, ::32] = largest * rng.choice([-1, 1], (40, 2))
+    rows[440:450] = rng.choice([-3, 3, 3 - 2**-22], (10, DIM))
+    rows[450:460] *= np.float32(2) ** rng.integers(-30, -12, (10, 1))  # scales that are subnormal, or vanish
+    for row, scale in enumerate((65504, 65519.996, 65520, 7e4, 2**-24, 2**-25, 2.9802326e-8, 1e-38), 460):
+        rows[row, ::32] = scale * largest * (-1) ** row
+    rows[470], rows[471], rows[472, 40] = 0.0, -0.0, np.float32(2.0**-126)
+    rows[473, :32], rows[474, 5], rows[475, 3:5] = np.nan, np.nan, (np.inf, np.nan)
+    return rows
+
+
+@pytest.mark.parametrize("dtype", oracle.PACKED)
+@pytest.mark.parametrize("nt", [0, 1])
+@pytest.mark.parametrize("head_major", [0, 1])
+def test_blocks(bench, isa, dtype, nt, head_major):
+    values = block_rows(np.random.default_rng(3), dtype)
+    shape = one_head(dtype, len(values))
+    got = encode(bench, isa, shape, values, nt, head_major)
+    right = Planes.filled(shape, 0xA5)
+    oracle.store(shape, right, None, 0, 0, values[:, None], -values[:, None])
+    for name, mine, expected in zip(("k", "v"), got.all(), right.all(), strict=False):
+        assert np.flatnonzero(mine != expected).tolist() == [], name
+
+
 @pytest.mark.parametrize("dim", [1, 2, 7, 15, 16, 17, 31, 33, 63, 65, 100, 127, 129, 257, 320, 1024])
-@pytest.mark.parametrize("dtype", oracle.STORED)
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_padding_becomes_zero_and_nothing_else_changes(bench, isa, dtype, dim):
     """One token between two that must stay as they were."""
     shape = one_head(dtype, 3, dim)

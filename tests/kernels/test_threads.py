@@ -26,8 +26,10 @@ def answers(bench, case, isa, counts, deterministic):
 
 
 @pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
-@pytest.mark.parametrize("layout", ["head", "position", "paged"])
+@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
 def test_deterministic_for_1_to_16_threads(bench, isa, layout, variant):
+    if (layout, variant) == ("blockt", "perhead"):
+        return  # there is no such kernel
     shape = shape_of(layout, batch=2, capacity=2500, blocks=400, head_dim=40)
     case = case_of(bench, shape, [2500, 1300], table_of(shape), variant=variant)
     assert len({out.tobytes() for out in answers(bench, case, isa, range(1, 17), 1)}) == 1

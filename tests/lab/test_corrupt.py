@@ -47,7 +47,7 @@ def test_another_format(short, asked):
 # ---- the faults ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["head", "position", "paged"])
+@pytest.fixture(params=["head", "position", "paged", "blockt"])
 def cached(request):
     with Cached(Decoder(1), 64, layout=request.param) as made:
         for token in range(40):

@@ -1,5 +1,7 @@
 """Reports of made-up runs, written once for all tests; and a browser."""
 
+import fcntl
+import os
 import shutil
 
 import pytest
@@ -9,16 +11,34 @@ from tests.test_cli import call
 
 
 @pytest.fixture(scope="session")
-def rich(tmp_path_factory):
-    """A run directory with something for every part of a report."""
-    return made.directory(tmp_path_factory.mktemp("rich") / "run", made.whole(made.RICH), made.RICH)
+def once(tmp_path_factory):
+    """From a name and what fills a folder to that folder, which the first of the processes that test has filled."""
+    root = tmp_path_factory.getbasetemp()
+    root = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
+
+    def filled(name, fill):
+        folder, done = root / name, root / f"{name}.done"
+        with (root / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                fill(folder)
+                done.touch()
+        return folder
+
+    return filled
 
 
 @pytest.fixture(scope="session")
-def report(rich):
+def rich(once):
+    """A run directory with something for every part of a report."""
+    return once("rich", lambda folder: made.directory(folder, made.whole(made.RICH), made.RICH))
+
+
+@pytest.fixture(scope="session")
+def report(once, rich):
     """The folder of its report."""
-    assert call("report", str(rich)) == 0
-    return rich / "report"
+    return once("report", lambda folder: reported(folder, rich))
 
 
 @pytest.fixture(scope="session")
@@ -30,11 +50,13 @@ def small(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def both(small, tmp_path_factory):
+def both(once, small):
     """The folder of a report of two runs."""
-    folder = tmp_path_factory.mktemp("both") / "report"
-    assert call("report", str(small), str(small), "--redact", "-o", str(folder)) == 0
-    return folder
+    return once("both", lambda folder: reported(folder, small, small, "--redact"))
+
+
+def reported(folder, *arguments):
+    assert call("report", *map(str, arguments), "-o", str(folder)) == 0
 
 
 @pytest.fixture(scope="session")

@@ -55,6 +55,7 @@ def drawn(make, found):
         return figure, ""
     with styled():
         canvas = figure.draw(figure.table)
+        canvas.set_layout_engine("none")  # takes as long as all the rest; where things end up is for a browser to see
         text = svg(canvas, figure.name)
     plt.close(canvas)
     for words in re.findall(r"<text[^>]*>([^<]*)</text>", text):

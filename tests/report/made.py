@@ -83,12 +83,13 @@ def measured(launch: int, of: Point | Probe, rounds: int = 3) -> Record:
         rate = luck * (400.0 * threads if of.op == "flops" else near * min(20.0, 8.0 * threads))
         return replace(probe(launch, rate, of), steps=1)
     shape = of.shape
-    each = 2 * shape.kv_heads * shape.head_dim * shape.context * WIDE[of.dtype]
+    wide = WIDE.get(of.dtype, 1)
+    each = 2 * shape.kv_heads * shape.head_dim * shape.context * wide
     layers = 1 if of.residency == "hot" else max(2, math.ceil(256 * MIB / each))
     far = layers * each > 16 * MIB
     reads = luck * min(20.0, 8.0 * threads) * (1.0 if far else FASTER)
     if of.op == "decode":
-        core = luck * WIDE[of.dtype] * 5.0 * threads
+        core = luck * wide * 5.0 * threads
         rate = 40.0 if of == CHEAT else (reads**-4 + core**-4) ** -0.25
         rates = {"point": rate, "twin": reads, "twin_ahead": 0.95 * reads, "core": core}
     else:

@@ -11,7 +11,7 @@ from tests.report import made
 from tests.report.texts import plain_text
 from tests.test_cli import call
 
-DRAWN = ("nothing visited", "one launch of three", "cut within a launch", "one point", "all failed", "probes alone")
+DRAWN = ("nothing visited", "one point", "all failed", "probes alone")
 
 
 @pytest.mark.parametrize("name", made.BARE)

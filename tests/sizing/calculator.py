@@ -5,6 +5,8 @@ from dataclasses import dataclass
 LINE = 64
 ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "e4m3": 1, "e5m2": 1}
 SCALED = {"i8"}
+PACKED = {"q8_0": 34, "q4_0": 18}  # bytes of 32 elements
+TRANSPOSED = {"f32", "f16", "bf16", "i8"}  # in blockt
 PAD = 5 * LINE  # the library's
 
 
@@ -30,7 +32,19 @@ class Case:
     @property
     def row(self):
         """Bytes of the elements and of the scale of one row."""
+        if self.dtype in PACKED:
+            return rounded(self.head_dim, 32) // 32 * PACKED[self.dtype], 0
         return self.head_dim * ELEMENT[self.dtype], ELEMENT[self.scale] if self.dtype in SCALED else 0
+
+    @property
+    def padded(self):
+        """Bytes from a row to the next."""
+        return self.row[0] if self.dtype in PACKED else rounded(self.row[0], LINE)
+
+    @property
+    def block(self):
+        """Tokens of which a sequence takes whole multiples."""
+        return {"paged": self.block_tokens, "blockt": 16}.get(self.layout, 1)
 
     def attended(self):
         """Tokens that a decode reads in each layer that stays. Of every `window_every` the last one attends to all."""
@@ -51,10 +65,10 @@ class Case:
         return sum(map(self._allocated, self.room()))
 
     def _allocated(self, room):
-        row, scale = self.row
-        places = rounded(room, self.block_tokens) if self.layout == "paged" else room
+        _, scale = self.row
+        places = rounded(room, self.block)
         padding = PAD if self.pad is None else self.pad
-        of_head = places * rounded(row, LINE) + (padding if self.layout == "head" else 0)
+        of_head = places * self.padded + (padding if self.layout in ("head", "blockt") else 0)
         heads = self.batch * self.kv_heads
         return 2 * (rounded(heads * of_head, LINE) + rounded(heads * places * scale, LINE))
 

@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.native import Arena, Cache, default_library
 from kvbench.sizing.known import here
-from tests.sizing.calculator import ELEMENT, Case, rounded
+from tests.sizing.calculator import ELEMENT, PACKED, TRANSPOSED, Case, rounded
 from tests.sizing.made import sized
 
 COUNT = 1000
@@ -22,6 +22,7 @@ def drawn(seed):
         (None, None, context + draw.randint(0, 999), None if everything else draw.randint(window, context))
     )
     every = draw.choice((0, 1, 2, 6, 200)) if window and (more is None or more >= context) else 0
+    dtype = draw.choice((*ELEMENT, *PACKED))
     return Case(
         layers=layers,
         q_heads=kv_heads * draw.choice((1, 2, 7, 8)),
@@ -29,9 +30,9 @@ def drawn(seed):
         head_dim=draw.choice((1, 16, 64, 80, 128, 256, draw.randint(1, 256))),
         context=context,
         batch=draw.choice((1, 1, 2, 5, 64)),
-        dtype=draw.choice(list(ELEMENT)),
+        dtype=dtype,
         scale=draw.choice(("f32", "f16")),
-        layout=draw.choice(("head", "position", "paged")),
+        layout=draw.choice(("head", "position", "paged", *(["blockt"] if dtype in TRANSPOSED else []))),
         inner=draw.choice(("head", "token")),
         block_tokens=draw.choice((1, 7, 16, 64, 256)),
         window=window,
@@ -88,17 +89,15 @@ def test_allocated(found):
 def test_each_part_is_what_its_name_says(found):
     for case, size in found:
         row, scale = case.row
-        slots = [2 * case.batch * case.kv_heads * room for room in case.room()]
-        if case.layout != "paged":
-            assert size.allocated.block_rounding == 0
-            assert size.allocated.row_padding == sum(slots) * (rounded(row, 64) - row)
-        else:
-            places = [rounded(room, case.block_tokens) for room in case.room()]
-            more = sum(place - room for place, room in zip(places, case.room(), strict=True))
-            assert size.allocated.block_rounding == 2 * case.batch * case.kv_heads * more * (row + scale)
+        places = [rounded(room, case.block) for room in case.room()]
+        slots = [2 * case.batch * case.kv_heads * place for place in places]
+        more = sum(place - room for place, room in zip(places, case.room(), strict=True))
+        assert size.allocated.block_rounding == 2 * case.batch * case.kv_heads * more * (row + scale)
+        assert size.allocated.row_padding == sum(slots) * (case.padded - row)
+        if case.layout == "paged":
             assert size.blocks.per_layer == case.batch * max(places) // case.block_tokens if places else not size.blocks
         pads = len(slots) * 2 * case.batch * case.kv_heads * (5 * 64 if case.pad is None else case.pad)
-        assert size.allocated.head_padding == (pads if case.layout == "head" else 0)
+        assert size.allocated.head_padding == (pads if case.layout in ("head", "blockt") else 0)
         empty = sum(max(0, room - case.context) for room in case.room())
         assert size.allocated.unused == 2 * case.batch * case.kv_heads * empty * (row + scale)
 

@@ -287,8 +287,8 @@ def test_sweep():
 def test_dtypes_of_one_size_share_a_line():
     case = Case(28, 16, 8, 128, 1024)
     figure = sizes(sweep(decoder(case), 1024), decoder(case), sized(case).fit, 16 * GIB)
-    assert list(figure.table["dtype"].unique()) == ["f32", "f16, bf16", "i8", "e4m3, e5m2"]
-    assert len(figure.table) == 4 * figure.table["context"].nunique()
+    assert list(figure.table["dtype"].unique()) == ["f32", "f16, bf16", "i8", "e4m3, e5m2", "q8_0", "q4_0"]
+    assert len(figure.table) == 6 * figure.table["context"].nunique()
 
 
 @pytest.mark.parametrize("kind", ["png", "svg"])

@@ -108,7 +108,7 @@ def test_reservation_is_the_sum_over_sequences(tmp_path, layout, window, block_t
     for kind, lengths in kinds.items():
         found = sized(case, lengths=read_lengths(kind), budget=GIB).admission
         data, laid, kept = 2 * 2 * (80 + 2), 2 * 2 * (128 + 2), list(case.attended())
-        rooms = kept if layout != "paged" else [rounded(most, block_tokens) for most in kept]
+        rooms = [rounded(most, case.block) for most in kept]
         held = sum(data * min(length, most) for length in lengths for most in kept)
         places = sum(rounded(min(length, most), block_tokens) for length in lengths for most in kept)
         ahead = len(lengths) * case.allocated()

@@ -31,8 +31,11 @@ def _payback(breakeven: pd.DataFrame) -> str:
         return "" if breakeven.empty else "; what a layout costs to store, or saves to read, is lost in noise"
     row = said.sort_values(["context", "dtype", "dearer", "cheaper"]).iloc[-1]
     text = f"; {row['dearer']}, dearer to store than {row['cheaper']},"
-    if row["word"] == NEVER:
+    if row["word"] == NEVER and pd.isna(row["even"]):
         return f"{text} is dearer to read, too"
+    if row["word"] == NEVER:
+        interval = between(row["even_low"], row["even_high"])
+        return f"{text} pays its appends only from a context of {number(row['even'])} tokens on ({interval})"
     interval = between(row["tokens_low"], row["tokens_high"])
     tokens = f"{number(row['tokens'])} decoded tokens ({interval})"
     return f"{text} pays that back after {tokens} at a context of {row['context']}"

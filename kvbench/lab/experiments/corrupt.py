@@ -9,7 +9,7 @@ import pandas as pd
 from kvbench.lab.apart import apart
 from kvbench.lab.decoder import Cached, Decoder, Naive, greedy
 from kvbench.lab.experiment import Asked, Outcome
-from kvbench.native import Cache
+from kvbench.native import Cache, key_bytes
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.ruled import Column
 
@@ -28,6 +28,7 @@ def experiment(asked: Asked, dtype: str = "f32") -> Outcome:
     runs = [
         _beside(naive, _run(decoder, prompt, asked, fault, layout=layout, dtype=dtype)).assign(layout=layout, run=name)
         for layout in asked.library.words("layout")
+        if dtype in asked.library.dtypes(layout)
         for name, fault in {_HEALTHY: None, **_FAULTS}.items()
     ]
     every = pd.concat(runs, ignore_index=True)
@@ -42,8 +43,7 @@ def experiment(asked: Asked, dtype: str = "f32") -> Outcome:
 def _one_key(cached: Cached) -> None:
     """Of the first layer's first head, in the middle of the prompt."""
     cache = cached.caches[0]
-    row, _ = cache.place(PROMPT // 2, head=0)
-    cache.arena.view()[row : row + cache.struct.row_bytes] = _BYTE
+    cache.arena.view()[key_bytes(cache, PROMPT // 2, head=0)] = _BYTE
 
 
 def _shifted(cached: Cached) -> None:

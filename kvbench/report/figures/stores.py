@@ -87,13 +87,22 @@ def _even(pairs: pd.DataFrame) -> str:
     for pair in pairs.sort_values("context", kind="stable").drop_duplicates(list(_PAIR), keep="last").itertuples():
         where = f"{pair.dtype}, {pair.context} tokens, {counted(pair.threads, 'thread')}"
         if pair.word != PAYS:
-            said.append(f"Storing as {pair.dearer} and not as {pair.cheaper} ({where}): {pair.word}. ")
+            said.append(f"Storing as {pair.dearer} and not as {pair.cheaper} ({where}): {pair.word}{_from(pair)}. ")
             continue
         steps = f"{pair.tokens:.3g} ({pair.tokens_low:.3g} to {pair.tokens_high:.3g}) decoded tokens"
         said.append(
-            f"A prompt stored as {pair.dearer}, dearer than {pair.cheaper}, pays back after {steps} ({where}). "
+            f"A prompt stored as {pair.dearer}, dearer than {pair.cheaper}, pays back after {steps} ({where})"
+            f"{_from(pair)}. "
         )
     return "".join(said[:_SENTENCES])
+
+
+def _from(pair: Any) -> str:
+    """From which context on a decoded token is worth its own append."""
+    if pd.isna(pair.even):
+        return ""
+    interval = f"{pair.even_low:.3g} to {pair.even_high:.3g}"
+    return f"; a step saves more than its dearer append costs from a context of {pair.even:.3g} ({interval}) tokens on"
 
 
 # ---- how it is drawn -------------------------------------------------------------------------------------------------

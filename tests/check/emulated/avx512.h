@@ -15,6 +15,8 @@ typedef union zmm {
     double d[8];
     int32_t i[16];
     uint32_t u[16];
+    int16_t w[32];
+    uint8_t b[64];
 } zmm;
 
 #define EACH(set)                    \
@@ -123,6 +125,8 @@ static inline float scaled(float a, float n)
 static inline zmm lanes_scalef_ps(zmm a, zmm n) EACH(r.f[i] = scaled(a.f[i], n.f[i]))
 static inline zmm lanes_roundscale_ps(zmm a, int how)
 {
+    if (how == (_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
+        EACH(r.f[i] = truncf(a.f[i]))
     if (how != (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
         __builtin_trap();
     EACH(r.f[i] = rintf(a.f[i]))
@@ -169,6 +173,44 @@ static inline __m128i lanes_cvtepi32_epi8(zmm a)
     for (int i = 0; i < 16; i++)
         bytes[i] = (uint8_t)a.u[i];
     return _mm_loadu_si128((const __m128i *)(const void *)bytes);
+}
+
+/* ---- whole numbers ---------------------------------------------------------------------------------------------- */
+
+/* Not inline, where the templates unroll: a compiler takes minutes over so many copies. */
+#define CALLED static __attribute__((noinline))
+
+static inline void lanes_storeu_si512(void *p, zmm a) { memcpy(p, &a, sizeof a); }
+static inline zmm lanes_sub_epi32(zmm a, zmm b) EACH(r.u[i] = a.u[i] - b.u[i])
+static inline zmm lanes_xor_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] ^ b.u[i])
+CALLED zmm lanes_cvtepi8_epi16(__m256i a)
+{
+    int8_t bytes[32];
+    zmm r;
+    memcpy(bytes, &a, sizeof bytes);
+    for (int i = 0; i < 32; i++)
+        r.w[i] = bytes[i];
+    return r;
+}
+/* Half a 128-bit lane of a and of b, which take turns: half 0 or 1, in elements of `bytes`. */
+CALLED zmm lanes_unpack(zmm a, zmm b, int half, int bytes)
+{
+    zmm r;
+    for (int i = 0; i < 64; i++) {
+        int element = i % 16 / bytes, from = i / 16 * 16 + 8 * half + element / 2 * bytes + i % bytes;
+        r.b[i] = (element & 1 ? b : a).b[from];
+    }
+    return r;
+}
+CALLED void lanes_dpwssd(zmm *acc, zmm a, zmm b)
+{
+    for (int i = 0; i < 16; i++)
+        acc->u[i] += (uint32_t)(a.w[2 * i] * b.w[2 * i]) + (uint32_t)(a.w[2 * i + 1] * b.w[2 * i + 1]);
+}
+CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
+{
+    for (int i = 0; i < 64; i++)
+        acc->u[i / 4] += (uint32_t)(a.b[i] * (int8_t)b.b[i]);
 }
 
 /* ---- the names that the vector header uses ---------------------------------------------------------------------- */
@@ -226,15 +268,29 @@ static inline __m128i lanes_cvtepi32_epi8(zmm a)
 #define _mm512_stream_ps lanes_stream
 #define _mm512_stream_si512 lanes_stream
 #define _mm512_sub_ps lanes_sub_ps
+#define _mm512_cvtepi8_epi16 lanes_cvtepi8_epi16
+#define _mm512_storeu_si512 lanes_storeu_si512
+#define _mm512_sub_epi32 lanes_sub_epi32
+#define _mm512_unpackhi_epi16(a, b) lanes_unpack(a, b, 1, 2)
+#define _mm512_unpackhi_epi8(a, b) lanes_unpack(a, b, 1, 1)
 #define _mm512_unpackhi_pd lanes_unpackhi_pd
 #define _mm512_unpackhi_ps lanes_unpackhi_ps
+#define _mm512_unpacklo_epi16(a, b) lanes_unpack(a, b, 0, 2)
+#define _mm512_unpacklo_epi8(a, b) lanes_unpack(a, b, 0, 1)
 #define _mm512_unpacklo_pd lanes_unpacklo_pd
 #define _mm512_unpacklo_ps lanes_unpacklo_ps
+#define _mm512_xor_si512 lanes_xor_si512
 
 #define v_pin v_pin_zmm /* these name registers that are not there, and are never called */
 #define v_fma_into v_fma_into_zmm
+#define v_dot_words_into v_dot_words_into_zmm
+#define v_dot_bytes_into v_dot_bytes_into_zmm
 #include "isa/vec_avx512.h"
 #undef v_pin
 #undef v_fma_into
+#undef v_dot_words_into
+#undef v_dot_bytes_into
+static inline void v_dot_words_into(vi *acc, vi a, vi b) { lanes_dpwssd(acc, a, b); }
+static inline void v_dot_bytes_into(vi *acc, vi plain, vi b) { lanes_dpbusd(acc, plain, b); }
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
 static inline void v_pin(vf a) { __asm__ volatile("" : : "m"(a)); }

@@ -1,0 +1,87 @@
+/* dot8 and dot16 over i8 rows: what both ways of multiplying have in common. The rules stand in ../dot.c. Elements of q
+ * behind dim are zero as whole numbers, and those of rows are numbers whatever they hold, so no row is cut to its dim. */
+
+INLINE ahead dot_ahead(const uint8_t *const *rows, const kvb_group *group) { return ahead_from(rows, group->dim); }
+
+/* Steps to one, or 0 where that is not finite: then all of it counts as zero. */
+INLINE float dot_steps(float levels, float most)
+{
+    float inverse = levels / most;
+    return inverse <= 3.0e38f ? inverse : 0.0f;
+}
+
+/* What `head` of a group must be multiplied by, and in `step` what a whole number is then worth. */
+INLINE float dot_query_steps(const kvb_group *group, int head, int32_t way, float *step)
+{
+    const float levels = (float)dot_query(way, group->dim);
+    vf most = v_zero(), check = v_zero();
+    for (int64_t d = 0; d < group->dim_pad; d += VL) {
+        vf x = v_load(group->q + (d / LANES * group->slots + head) * LANES + d % LANES);
+        most = v_max(most, v_abs(x));
+        check = v_fma(x, v_zero(), check); /* NaN where one is not finite */
+    }
+    float largest = v_hmax(most), inverse = dot_steps(levels, largest);
+    *step = largest / levels + v_hsum(check);
+    return *step == *step ? inverse : 0.0f;
+}
+
+/* VL elements of q from d on, as whole numbers; zero behind those that there are. */
+INLINE vf dot_query_at(const kvb_group *group, int head, int64_t d, float inverse)
+{
+    if (d >= group->dim_pad)
+        return v_zero();
+    vf x = v_load(group->q + (d / LANES * group->slots + head) * LANES + d % LANES);
+    return inverse == 0.0f ? v_zero() : v_round(v_mul(x, v_set1(inverse)));
+}
+
+/* What a head's weights must be multiplied by, and in `step` what a whole number is then worth. */
+INLINE float dot_weight_steps(const float *p, int end, int32_t way, float *step)
+{
+    vf most = v_load(p);
+    for (int t = VL; t < end; t += VL)
+        most = v_max(most, v_load(p + t));
+    float largest = v_hmax(most);
+    *step = largest / (float)dot_weight(way);
+    return dot_steps((float)dot_weight(way), largest);
+}
+
+/* Sums of `heads` heads and QK_ACC / heads tokens, as scores. */
+INLINE void dot_scores(const vf *sums, const float *step, float *scores, const int heads, const int tokens)
+{
+    float all[QK_ACC];
+    UNROLL for (int i = 0; i < heads * tokens; i += VL)
+        v_store(all + i, v_sums(sums + i));
+    UNROLL for (int h = 0; h < heads; h++)
+        UNROLL for (int t = 0; t < tokens; t++)
+            scores[h * TILE + t] = all[h * tokens + t] * step[h];
+}
+
+/* The functions of a way for groups of 1, 2, 4 and 8 heads, from qk_tile_<way> and pv_tile_<way>. */
+#define DOT_CLASS(way, heads)                                                                                   \
+    static void CAT(CAT(CAT(qk, heads), _), way)(const kvb_tile *tile, const kvb_group *group, float *scores)   \
+    {                                                                                                           \
+        if (tile->k_ahead)                                                                                      \
+            CAT(qk_tile_, way)(tile, group, scores, heads, true);                                               \
+        else                                                                                                    \
+            CAT(qk_tile_, way)(tile, group, scores, heads, false);                                              \
+    }                                                                                                           \
+    static void CAT(CAT(CAT(pv, heads), _), way)(const kvb_tile *tile, const kvb_group *group, const float *p)  \
+    {                                                                                                           \
+        if (tile->v_ahead)                                                                                      \
+            CAT(pv_tile_, way)(tile, group, p, heads, true);                                                    \
+        else                                                                                                    \
+            CAT(pv_tile_, way)(tile, group, p, heads, false);                                                   \
+    }
+#define DOT_CLASSES(way) DOT_CLASS(way, 1) DOT_CLASS(way, 2) DOT_CLASS(way, 4) DOT_CLASS(way, 8)
+#define DOT_ROWS(way)                                                                                           \
+    {                                                                                                           \
+        .take = CAT(take_, way), .qk = {CAT(qk1_, way), CAT(qk2_, way), CAT(qk4_, way), CAT(qk8_, way)},        \
+        .pv = {CAT(pv1_, way), CAT(pv2_, way), CAT(pv4_, way), CAT(pv8_, way)},                                 \
+    }
+
+#ifdef DOT_BYTES
+#include "dotbytes.tmpl.c"
+#endif
+#ifdef DOT_WORDS
+#include "dotwords.tmpl.c"
+#endif

@@ -1,0 +1,191 @@
+/* dot8, and where there is DOT_SPLIT dot16, by products of bytes: four neighbours to a lane. One factor has no sign
+ * where DOT_K_BIAS or DOT_V_BIAS is 128: codes are then taken with 128 added, and the sums begin that much lower. */
+
+enum { VB = 4 * VL }; /* bytes of a vector */
+
+/* Whole numbers as signed bytes, and what the sums begin with. codes: [parts][dim / VB][slots][VB] */
+INLINE void take_bytes(const kvb_group *group, int32_t way, const int parts)
+{
+    kvb_taken *taken = group->taken;
+    const int64_t dim = round_up(group->dim, VB), part = group->slots * dim;
+    for (int h = 0; h < group->slots; h++) {
+        float inverse = dot_query_steps(group, h, way, &taken->step[h]);
+        vi lanes = v_none();
+        for (int64_t d = 0; d < dim; d += VL) {
+            uint8_t *to = (uint8_t *)taken->codes + (d / VB * group->slots + h) * VB + d % VB;
+            vf whole = dot_query_at(group, h, d, inverse);
+            if (parts == 2) { /* upper bytes that leave lower ones from -128 to 127 */
+                vf upper = v_round(v_mul(v_add(whole, v_set1(0.5f)), v_set1(1.0f / 256.0f)));
+                v_store_i8(to, upper);
+                v_store_i8(to + part, v_sub(whole, v_mul(upper, v_set1(256.0f))));
+            } else {
+                v_store_i8(to, whole);
+            }
+        }
+#if DOT_K_BIAS
+        for (int64_t d = 0; d < dim; d += VB) {
+            static const uint8_t zeros[VB];
+            v_dot_query_into(&lanes, v_codes(zeros), v_load_bytes(taken->codes + (d / VB * group->slots + h) * VB));
+        }
+        lanes = v_less(v_none(), lanes);
+#endif
+        v_store_ints(taken->lanes[h], lanes);
+    }
+}
+
+INLINE void qk_step_bytes(vi *acc, const uint8_t *const *k, int at, const int8_t *q, int64_t part, const int heads,
+                          const int tokens, const int parts)
+{
+    vi x[QK_ACC];
+    UNROLL for (int t = 0; t < tokens; t++)
+        x[t] = v_codes(k[t] + at);
+    UNROLL for (int h = 0; h < heads; h++)
+        UNROLL for (int i = 0; i < parts; i++) {
+            vi w = v_load_bytes(q + i * part + h * VB);
+            UNROLL for (int t = 0; t < tokens; t++)
+                v_dot_query_into(&acc[(h * tokens + t) * parts + i], x[t], w);
+        }
+}
+
+INLINE void qk_tokens_bytes(const kvb_group *group, const uint8_t *const *k, ahead *cursor, int head, float *scores,
+                            const int heads, const int slots, const int parts, const bool hint)
+{
+    enum { STEPS_OF_LINE = LINE / VB };
+    const int tokens = QK_ACC / heads / parts, dim = group->dim;
+    const int64_t part = slots * round_up(dim, VB);
+    const int8_t *q = group->taken->codes + head * VB;
+    vi acc[QK_ACC];
+    UNROLL for (int h = 0; h < heads; h++)
+        UNROLL for (int i = 0; i < tokens * parts; i++)
+            acc[h * tokens * parts + i] = parts == 1 ? v_load_ints(group->taken->lanes[head + h]) : v_none();
+    int at = 0;
+    for (; at + LINE <= dim; at += LINE, q += LINE * slots)
+        UNROLL for (int s = 0; s < STEPS_OF_LINE; s++) {
+            UNROLL for (int t = 0; t < tokens; t++)
+                if (hint && t % STEPS_OF_LINE == s)
+                    ahead_line(cursor);
+            qk_step_bytes(acc, k, at + s * VB, q + s * VB * slots, part, heads, tokens, parts);
+        }
+    if (at < dim)
+        UNROLL for (int t = 0; t < tokens; t++)
+            if (hint)
+                ahead_line(cursor);
+    for (; at < dim; at += VB, q += VB * slots)
+        qk_step_bytes(acc, k, at, q, part, heads, tokens, parts);
+    vf sums[QK_ACC];
+    UNROLL for (int i = 0; i < heads * tokens; i++)
+        sums[i] = parts == 1 ? v_floats(acc[i])
+                             : v_fma(v_floats(acc[i * parts]), v_set1(256.0f), v_floats(acc[i * parts + parts - 1]));
+    UNROLL for (int i = heads * tokens; i < QK_ACC; i++)
+        sums[i] = v_zero();
+    dot_scores(sums, group->taken->step + head, scores, heads, tokens);
+}
+
+INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
+                          const int parts, const bool hint)
+{
+    const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass / parts;
+    ahead cursor = dot_ahead(tile->k_ahead, group);
+    for (int t = 0; t < tile->count; t += tokens)
+        UNROLL for (int h = 0; h < heads; h += pass)
+            qk_tokens_bytes(group, tile->k + t, &cursor, h, scores + h * TILE + t, pass, heads, parts, hint && h == 0);
+}
+
+/* A tile's weights of each head as bytes, the upper ones first where there are two of each. */
+typedef struct dot_weights {
+    uint8_t bytes[2][HEADS * TILE];
+    float step[HEADS];
+    int32_t first[2][HEADS]; /* what their sums begin with */
+} dot_weights;
+
+INLINE void dot_weights_of(dot_weights *w, const float *p, int end, int32_t way, const int heads, const int parts)
+{
+    for (int h = 0; h < heads; h++) {
+        float inverse = dot_weight_steps(p + h * TILE, end, way, &w->step[h]);
+        vf total[2] = {v_zero(), v_zero()};
+        for (int t = 0; t < end; t += VL) {
+            vf whole = v_round(v_mul(v_load(p + h * TILE + t), v_set1(inverse))), upper = whole;
+            if (parts == 2) { /* the floor of a 256th */
+                upper = v_round(v_fma(whole, v_set1(1.0f / 256.0f), v_set1(-127.5f / 256.0f)));
+                vf lower = v_sub(whole, v_mul(upper, v_set1(256.0f)));
+                v_store_i8(w->bytes[1] + h * TILE + t, lower);
+                total[1] = v_add(total[1], lower);
+            }
+            v_store_i8(w->bytes[0] + h * TILE + t, upper);
+            total[0] = v_add(total[0], upper);
+        }
+        UNROLL for (int i = 0; i < parts; i++) {
+            float sum = DOT_V_BIAS * v_hsum(total[i]);
+            w->first[i][h] = sum == sum ? -(int32_t)sum : 0;
+        }
+    }
+}
+
+/* VB elements of all rows, four rows at a time: each lane takes those of one element. */
+INLINE void pv_slice_bytes(const kvb_tile *tile, const kvb_group *group, ahead *cursor, const dot_weights *weights,
+                           int head, int at, const int heads, const int parts, const bool hint)
+{
+    vi sum[4 * PV_ACC];
+    UNROLL for (int h = 0; h < heads; h++)
+        UNROLL for (int i = 0; i < 4 * parts; i++)
+            sum[h * 4 * parts + i] = v_set_int(weights->first[i / 4][head + h]);
+    const int count = (int)round_up(tile->count, 4);
+    for (int t = 0; t < count; t += 4) {
+        if (hint && at % LINE == 0)
+            UNROLL for (int l = 0; l < 4; l++)
+                ahead_line(cursor);
+        vi x[4];
+        v_quads(tile->v + t, at, x);
+        UNROLL for (int h = 0; h < heads; h++)
+            UNROLL for (int i = 0; i < parts; i++) {
+                vi w = v_set_quads(weights->bytes[i] + (head + h) * TILE + t);
+                UNROLL for (int j = 0; j < 4; j++)
+                    v_dot_weights_into(&sum[(h * parts + i) * 4 + j], w, x[j]);
+            }
+    }
+    UNROLL for (int h = 0; h < heads; h++) {
+        const vi *own = sum + h * parts * 4;
+        vf found[4], step = v_set1(weights->step[head + h]), rescale = v_set1(group->rescale[head + h]);
+        float *to = group->acc + (head + h) * group->dim_pad + at;
+        UNROLL for (int j = 0; j < 4; j++)
+            found[j] = parts == 1 ? v_floats(own[j])
+                                  : v_fma(v_floats(own[j]), v_set1(256.0f), v_floats(own[parts * 4 - 4 + j]));
+        v_unquad(found);
+        UNROLL for (int j = 0; j < 4; j++)
+            if (at + j * VL < group->dim_pad)
+                v_store(to + j * VL, v_fma(found[j], step, v_mul(v_load(to + j * VL), rescale)));
+    }
+}
+
+INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const float *p, int32_t way, const int heads,
+                          const int parts, const bool hint)
+{
+    enum { MOST = PV_ACC / 4 };
+    const int pass = heads * parts < MOST ? heads : MOST / parts;
+    dot_weights weights;
+    dot_weights_of(&weights, p, (int)round_up(tile->count, LANES), way, heads, parts);
+    UNROLL for (int h = 0; h < heads; h += pass) {
+        ahead cursor = dot_ahead(tile->v_ahead, group);
+        for (int at = 0; at < group->dim; at += VB)
+            pv_slice_bytes(tile, group, &cursor, &weights, h, at, pass, parts, hint && h == 0);
+    }
+}
+
+#define DOT_BYTES_WAY(word, way, parts)                                                                           \
+    static void take_##word(const kvb_group *group) { take_bytes(group, way, parts); }                            \
+    INLINE void qk_tile_##word(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,      \
+                               const bool hint)                                                                   \
+    {                                                                                                             \
+        qk_tile_bytes(tile, group, scores, heads, parts, hint);                                                   \
+    }                                                                                                             \
+    INLINE void pv_tile_##word(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,     \
+                               const bool hint)                                                                   \
+    {                                                                                                             \
+        pv_tile_bytes(tile, group, p, way, heads, parts, hint);                                                   \
+    }                                                                                                             \
+    DOT_CLASSES(word)
+
+DOT_BYTES_WAY(dot8, READ_DOT8, 1)
+#ifdef DOT_SPLIT
+DOT_BYTES_WAY(dot16, READ_DOT16, 2)
+#endif

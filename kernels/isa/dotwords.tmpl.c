@@ -1,0 +1,131 @@
+/* dot16 by products of 16-bit words: codes are widened as they are loaded, one instruction for 2 * VL of them. */
+
+enum { VW = 2 * VL }; /* words of a vector */
+
+/* codes: [dim / VW][slots][VW] */
+static void take_dot16(const kvb_group *group)
+{
+    int16_t *codes = (int16_t *)(void *)group->taken->codes;
+    for (int h = 0; h < group->slots; h++) {
+        float inverse = dot_query_steps(group, h, READ_DOT16, &group->taken->step[h]);
+        for (int64_t d = 0; d < round_up(group->dim, VW); d += VL)
+            v_store_words16(codes + (d / VW * group->slots + h) * VW + d % VW, dot_query_at(group, h, d, inverse));
+    }
+}
+
+INLINE void qk_step_dot16(vi *acc, const uint8_t *const *k, int at, const int16_t *q, const int heads)
+{
+    const int tokens = QK_ACC / heads;
+    vi x[QK_ACC];
+    UNROLL for (int t = 0; t < tokens; t++)
+        x[t] = v_words(k[t] + at);
+    UNROLL for (int h = 0; h < heads; h++) {
+        vi w = v_load_words(q + h * VW);
+        UNROLL for (int t = 0; t < tokens; t++)
+            v_dot_words_into(&acc[h * tokens + t], x[t], w);
+    }
+}
+
+INLINE void qk_tokens_dot16(const uint8_t *const *k, ahead *cursor, const int16_t *q, int dim, const float *step,
+                            float *scores, const int heads, const int slots, const bool hint)
+{
+    enum { PARTS = LINE / VW };
+    const int tokens = QK_ACC / heads;
+    vi acc[QK_ACC];
+    UNROLL for (int i = 0; i < QK_ACC; i++)
+        acc[i] = v_none();
+    int at = 0;
+    for (; at + LINE <= dim; at += LINE, q += PARTS * VW * slots)
+        UNROLL for (int s = 0; s < PARTS; s++) {
+            UNROLL for (int t = 0; t < tokens; t++)
+                if (hint && t % PARTS == s)
+                    ahead_line(cursor);
+            qk_step_dot16(acc, k, at + s * VW, q + s * VW * slots, heads);
+        }
+    if (at < dim)
+        UNROLL for (int t = 0; t < tokens; t++)
+            if (hint)
+                ahead_line(cursor);
+    for (; at < dim; at += VW, q += VW * slots)
+        qk_step_dot16(acc, k, at, q, heads);
+    vf sums[QK_ACC];
+    UNROLL for (int i = 0; i < QK_ACC; i++)
+        sums[i] = v_floats(acc[i]);
+    dot_scores(sums, step, scores, heads, tokens);
+}
+
+INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const bool hint)
+{
+    const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
+    const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
+    ahead cursor = dot_ahead(tile->k_ahead, group);
+    for (int t = 0; t < tile->count; t += tokens)
+        UNROLL for (int h = 0; h < heads; h += pass)
+            qk_tokens_dot16(tile->k + t, &cursor, q + h * VW, group->dim, group->taken->step + h, scores + h * TILE + t,
+                            pass, heads, hint && h == 0);
+}
+
+/* Two rows at a time, an element of one beside that of the other: their products with two weights are added at once. */
+INLINE void pv_slice_dot16(const kvb_tile *tile, ahead *cursor, const int16_t *weights, const float *step,
+                           const float *rescale, float *acc, int64_t acc_stride, int at, const int heads, const int vecs,
+                           const bool hint)
+{
+    vi sum[PV_ACC];
+    UNROLL for (int i = 0; i < heads * vecs; i++)
+        sum[i] = v_none();
+    const int count = (int)round_up(tile->count, 2);
+    const bool starts = vecs * VL >= LINE || at % LINE == 0;
+    for (int t = 0; t < count; t += 2) {
+        if (hint && starts)
+            UNROLL for (int l = 0; l < 2 * ((vecs * VL + LINE - 1) / LINE); l++)
+                ahead_line(cursor);
+        vi x[PV_ACC];
+        UNROLL for (int i = 0; i < vecs; i++)
+            x[i] = v_word_pairs(tile->v[t] + at + i * VL, tile->v[t + 1] + at + i * VL);
+        UNROLL for (int h = 0; h < heads; h++) {
+            vi w = v_set_pairs(weights + h * TILE + t);
+            UNROLL for (int i = 0; i < vecs; i++)
+                v_dot_words_into(&sum[h * vecs + i], x[i], w);
+        }
+    }
+    UNROLL for (int h = 0; h < heads; h++)
+        UNROLL for (int i = 0; i < vecs; i++) {
+            float *to = acc + h * acc_stride + at + i * VL;
+            vf old = v_mul(v_load(to), v_set1(rescale[h]));
+            v_store(to, v_fma(v_floats(sum[h * vecs + i]), v_set1(step[h]), old));
+        }
+}
+
+INLINE void pv_heads_dot16(const kvb_tile *tile, const kvb_group *group, const int16_t *weights, const float *step,
+                           int first, const int heads, const bool hint)
+{
+    ahead cursor = dot_ahead(tile->v_ahead, group);
+    float *acc = group->acc + first * group->dim_pad;
+    const float *rescale = group->rescale + first;
+    const int dim = (group->dim + VL - 1) / VL * VL;
+    int at = 0;
+#define SLICES(vecs)                                                                                            \
+    for (; DOT_WORDS / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                                 \
+        pv_slice_dot16(tile, &cursor, weights + first * TILE, step + first, rescale, acc, group->dim_pad, at, heads, \
+                       DOT_WORDS / heads >= vecs ? vecs : 1, hint);
+    SLICES(4)
+    SLICES(2)
+    SLICES(1)
+#undef SLICES
+}
+
+INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads, const bool hint)
+{
+    int16_t weights[HEADS * TILE];
+    float step[HEADS];
+    const int pass = heads < PV_HEADS ? heads : PV_HEADS, end = (int)round_up(tile->count, LANES);
+    for (int h = 0; h < heads; h++) {
+        float inverse = dot_weight_steps(p + h * TILE, end, READ_DOT16, &step[h]);
+        for (int t = 0; t < end; t += VL)
+            v_store_words16(weights + h * TILE + t, v_mul(v_load(p + h * TILE + t), v_set1(inverse)));
+    }
+    UNROLL for (int h = 0; h < heads; h += pass)
+        pv_heads_dot16(tile, group, weights, step, h, pass, hint && h == 0);
+}
+
+DOT_CLASSES(dot16)

@@ -1,0 +1,47 @@
+/* How QK and PV take vectors of DTYPE. Those of a format with a FOLD are that much smaller than its values: sums are
+ * multiplied at their end, exactly, for it is a power of two. Of PAIRED formats a tier with V_PAIRS converts two vectors
+ * of a row at once. */
+#undef LOADF
+#undef UNFOLD
+#undef INTO_FOLD
+#undef PAIR
+
+#ifdef FOLD
+#define LOADF CAT(v_small_, DTYPE)
+#define UNFOLD(x) v_mul(x, v_set1(FOLD))
+#define INTO_FOLD(x) v_mul(x, v_set1(1.0f / FOLD))
+#else
+#define LOADF LOADV
+#define UNFOLD(x) (x)
+#define INTO_FOLD(x) (x)
+#endif
+
+#if defined(PAIRED) && defined(V_PAIRS)
+#define PAIR 2
+#define LOAD2 CAT(v_pair_, DTYPE)
+
+/* Two whole vectors of D of each row, at element `at`; `q` and `after` are those of the first head for each. Few heads
+ * take a row when it is loaded, for lack of registers; many take their q once for all rows. */
+INLINE void CAT(qk_pair_, DTYPE)(vf *acc, const uint8_t *const *k, int at, const float *q, const float *after,
+                                 const int heads)
+{
+    const int tokens = QK_ACC / heads;
+    vf x[2 * QK_ACC];
+    UNROLL for (int t = 0; t < tokens; t++) {
+        LOAD2(k[t] + OFFSET(at), x + 2 * t);
+        UNROLL for (int h = 0; heads <= 2 && h < heads; h++) {
+            v_fma_into(&acc[h * tokens + t], v_load(q + h * LANES), x[2 * t]);
+            v_fma_into(&acc[h * tokens + t], v_load(after + h * LANES), x[2 * t + 1]);
+        }
+    }
+    UNROLL for (int h = 0; heads > 2 && h < heads; h++) {
+        vf w = v_load(q + h * LANES), v = v_load(after + h * LANES);
+        UNROLL for (int t = 0; t < tokens; t++)
+            v_fma_into(&acc[h * tokens + t], w, x[2 * t]);
+        UNROLL for (int t = 0; t < tokens; t++)
+            v_fma_into(&acc[h * tokens + t], v, x[2 * t + 1]);
+    }
+}
+#else
+#define PAIR 1
+#endif

@@ -1,0 +1,96 @@
+/* Scores of a tile whose K is transposed. A vector holds one cell of VL tokens, and an element of q goes to all of its
+ * lanes: nothing is summed across lanes. Of the dtype DTYPE, with ELEMENTS to a cell of CELL bytes; CELLS loads VL of
+ * them, of which ELEMENT_OF takes one element, in units of UNIT. */
+
+#define VECTORS (LANES / VL)                             /* that a cell of a block's tokens takes */
+#define OF_LINE (ELEMENTS * LINE / (LANES * CELL))       /* elements of a token to a line of a block */
+#define BLOCK_AT(at) ((at) / ELEMENTS * (LANES * CELL))  /* where the cell with this element begins */
+
+/* One cell of all tokens of a block; `keep` elements of it. Its sums are those from `chain` on. */
+INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *k, const float *q, int keep, const int heads,
+                                  const int chain, const int chains)
+{
+    CELL_VECTOR cells[VECTORS];
+    UNROLL for (int v = 0; v < VECTORS; v++)
+        cells[v] = CELLS(k + v * VL * CELL);
+    UNROLL for (int e = 0; e < ELEMENTS; e++) {
+        if (e >= keep)
+            return;
+        vf x[VECTORS];
+        UNROLL for (int v = 0; v < VECTORS; v++)
+            x[v] = ELEMENT_OF(cells[v], e);
+        UNROLL for (int h = 0; h < heads; h++) {
+            vf w = v_set1(q[h * LANES + e]);
+            UNROLL for (int v = 0; v < VECTORS; v++)
+                v_fma_into(&acc[((chain + e) % chains * heads + h) * VECTORS + v], w, x[v]);
+        }
+    }
+}
+
+/* The LANES tokens of a block, and `heads` of the `slots` heads whose q lie interleaved. Few heads have several sums to
+ * a score, which hide the latency of one. A prefetch goes with every line of the block. */
+INLINE void CAT(qkt_block_, DTYPE)(const uint8_t *k, ahead *cursor, const float *q, int dim, float *scores,
+                                   const int heads, const int slots, const bool hint)
+{
+    const int chains = QK_ACC / (heads * VECTORS) > 1 ? QK_ACC / (heads * VECTORS) : 1, sums = heads * VECTORS;
+    const int few = chains > OF_LINE ? chains : OF_LINE, step = few > 4 ? few : 4; /* all divide LANES */
+    vf acc[QK_ACC];
+    UNROLL for (int i = 0; i < chains * sums; i++)
+        acc[i] = v_zero();
+    int at = 0;
+    for (; at + step <= dim; at += step) {
+        const float *w = q + at / LANES * LANES * slots + at % LANES;
+        UNROLL for (int i = 0; i < step; i += ELEMENTS) {
+            if (hint && i % OF_LINE == 0)
+                ahead_line(cursor);
+            CAT(qkt_cell_, DTYPE)(acc, k + BLOCK_AT(at + i), w + i, ELEMENTS, heads, i % chains, chains);
+        }
+    }
+    for (; at < dim; at += ELEMENTS) {
+        if (hint && at % OF_LINE == 0)
+            ahead_line(cursor);
+        CAT(qkt_cell_, DTYPE)(acc, k + BLOCK_AT(at), q + at / LANES * LANES * slots + at % LANES, dim - at, heads, 0,
+                              chains);
+    }
+    UNROLL for (int i = 0; i < sums; i++) {
+        UNROLL for (int c = 1; c < chains; c++)
+            acc[i] = v_add(acc[i], acc[c * sums + i]);
+        v_store(scores + i / VECTORS * TILE + i % VECTORS * VL, UNIT == 1.0f ? acc[i] : v_mul(acc[i], v_set1(UNIT)));
+    }
+}
+
+/* As in qk.tmpl.c. */
+INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
+                                  const bool hint)
+{
+    const int pass = heads < QK_HEADS ? heads : QK_HEADS;
+    ahead cursor = ahead_from(tile->k_ahead, (int64_t)group->dim * CELL / ELEMENTS);
+    for (int t = 0; t < tile->count; t += LANES)
+        UNROLL for (int h = 0; h < heads; h += pass)
+            CAT(qkt_block_, DTYPE)(tile->k[t], &cursor, group->q + h * LANES, group->dim, scores + h * TILE + t, pass,
+                                   heads, hint && h == 0);
+}
+
+#define QKT(heads)                                                                                          \
+    static void CAT(CAT(CAT(qkt, heads), _), DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores) \
+    {                                                                                                       \
+        if (tile->k_ahead)                                                                                  \
+            CAT(qkt_tile_, DTYPE)(tile, group, scores, heads, true);                                        \
+        else                                                                                                \
+            CAT(qkt_tile_, DTYPE)(tile, group, scores, heads, false);                                       \
+    }
+QKT(1)
+QKT(2)
+QKT(4)
+QKT(8)
+#undef QKT
+#undef VECTORS
+#undef OF_LINE
+#undef BLOCK_AT
+#undef DTYPE
+#undef ELEMENTS
+#undef CELL
+#undef CELL_VECTOR
+#undef CELLS
+#undef ELEMENT_OF
+#undef UNIT

@@ -1,0 +1,42 @@
+/* What a tier does with transposed K: the dtypes that have cells, which are listed in transposed.c. */
+#define WHOLE(x, e) (x)
+
+#define DTYPE f32
+#define ELEMENTS 1
+#define CELL 4
+#define CELL_VECTOR vf
+#define CELLS v_load_f32
+#define ELEMENT_OF WHOLE
+#define UNIT 1.0f
+#include "qkt.tmpl.c"
+
+#define DTYPE f16
+#define ELEMENTS 1
+#define CELL 2
+#define CELL_VECTOR vf
+#define CELLS v_load_f16
+#define ELEMENT_OF WHOLE
+#define UNIT 1.0f
+#include "qkt.tmpl.c"
+
+#define DTYPE bf16
+#define ELEMENTS 2
+#define CELL 4
+#define CELL_VECTOR vcells
+#define CELLS v_load_cells
+#define ELEMENT_OF v_cell_bf16
+#define UNIT 1.0f
+#include "qkt.tmpl.c"
+
+#define DTYPE i8
+#define ELEMENTS 4
+#define CELL 4
+#define CELL_VECTOR vcells
+#define CELLS v_load_cells
+#define ELEMENT_OF v_cell_i8
+#define UNIT 0x1p-24f
+#include "qkt.tmpl.c"
+
+#undef WHOLE
+
+#define ROWS_TRANSPOSED(dtype) {CAT(qkt1_, dtype), CAT(qkt2_, dtype), CAT(qkt4_, dtype), CAT(qkt8_, dtype)}

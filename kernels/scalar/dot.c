@@ -1,0 +1,83 @@
+/* dot8 and dot16 over i8 rows: the rules stand in dot.c. */
+#include <assert.h>
+#include <math.h>
+
+#include "../dot.h"
+#include "scalar.h"
+
+/* The largest |x|; n in turn `stride` apart in runs of LANES, as q lies. */
+static float largest(const float *x, int64_t n, int64_t stride)
+{
+    float most = 0.0f;
+    for (int64_t i = 0; i < n; i++) {
+        float size = fabsf(x[i / LANES * stride + i % LANES]);
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+/* Steps to one, or 0 where that is not finite: then all of it counts as zero. */
+static float steps(float levels, float most)
+{
+    float inverse = levels / most;
+    return inverse <= 3.0e38f ? inverse : 0.0f;
+}
+
+void kvb_scalar_take(int32_t way, const kvb_group *group)
+{
+    int16_t *codes = (int16_t *)(void *)group->taken->codes; /* [heads][dim] */
+    const float levels = (float)dot_query(way, group->dim);
+    const int64_t stride = group->slots * LANES;
+    for (int64_t h = 0; h < group->heads; h++) {
+        const float *q = group->q + h * LANES;
+        float most = largest(q, group->dim, stride), inverse = steps(levels, most), check = 0.0f;
+        for (int64_t d = 0; d < group->dim; d++) {
+            float x = q[d / LANES * stride + d % LANES];
+            check += x * 0.0f; /* NaN where x is not finite */
+            codes[h * group->dim + d] = check == 0.0f ? (int16_t)rintf(x * inverse) : 0;
+        }
+        group->taken->step[h] = most / levels + check;
+    }
+}
+
+void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scores)
+{
+    assert(group->dim <= 2 * DOT16_DIM);
+    const int16_t *codes = (const int16_t *)(const void *)group->taken->codes;
+    for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
+        kvb_scalar_fetch(tile->k_ahead, t, group->dim);
+        const int8_t *k = (const int8_t *)tile->k[t];
+        for (int64_t h = 0; h < group->heads; h++) {
+            int32_t sum = 0;
+            for (int64_t d = 0; d < group->dim; d++)
+                sum += codes[h * group->dim + d] * k[d];
+            scores[h * TILE + t] = (float)sum * group->taken->step[h];
+        }
+    }
+}
+
+/* One weight as a whole number. A NaN counts as nothing here: it stays in the sum of the weights. */
+static int32_t whole(float w, float inverse) { return w == w ? (int32_t)rintf(w * inverse) : 0; }
+
+void kvb_scalar_pv_dot(int32_t way, const kvb_tile *tile, const kvb_group *group, const float *p)
+{
+    const float levels = (float)dot_weight(way);
+    int32_t sum[HEADS][DIM_MAX] = {{0}};
+    float most[HEADS];
+    for (int64_t h = 0; h < group->heads; h++)
+        most[h] = largest(p + h * TILE, tile->count, LANES);
+    for (int32_t t = 0; t < tile->count; t++) {
+        kvb_scalar_fetch(tile->v_ahead, t, group->dim);
+        const int8_t *v = (const int8_t *)tile->v[t];
+        for (int64_t h = 0; h < group->heads; h++) {
+            int32_t weight = whole(p[h * TILE + t], steps(levels, most[h]));
+            for (int64_t d = 0; d < group->dim; d++)
+                sum[h][d] += weight * v[d];
+        }
+    }
+    for (int64_t h = 0; h < group->heads; h++)
+        for (int64_t d = 0; d < group->dim; d++) {
+            float *acc = &group->acc[h * group->dim_pad + d];
+            *acc = (float)((double)*acc * (double)group->rescale[h] + (double)sum[h][d] * (double)(most[h] / levels));
+        }
+}

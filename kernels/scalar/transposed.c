@@ -1,0 +1,13 @@
+/* Scores of a tile whose K is transposed: a tile of rows out of its blocks, and then what is done with rows. */
+#include "scalar.h"
+
+void kvb_scalar_qk_t(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores)
+{
+    _Alignas(LINE) uint8_t rows[TILE][DIM_MAX * 4]; /* not zeroed: 256 KiB */
+    kvb_tile plain = *tile;
+    for (int64_t t = 0; t < round_up(tile->count, LANES); t++) {
+        kvb_gather(dtype, tile->k[t / LANES * LANES], t % LANES, group->dim, rows[t]);
+        plain.k[t] = rows[t];
+    }
+    kvb_scalar_qk(dtype, &plain, group, scores);
+}
