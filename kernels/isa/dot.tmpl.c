@@ -1,8 +1,6 @@
 /* dot8 and dot16 over i8 rows: what both ways of multiplying have in common. The rules stand in ../dot.c. Elements of q
  * behind dim are zero as whole numbers, and those of rows are numbers whatever they hold, so no row is cut to its dim. */
 
-INLINE ahead dot_ahead(const uint8_t *const *rows, const kvb_group *group) { return ahead_from(rows, group->dim); }
-
 /* Steps to one, or 0 where that is not finite: then all of it counts as zero. */
 INLINE float dot_steps(float levels, float most)
 {
