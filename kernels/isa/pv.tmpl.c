@@ -16,6 +16,17 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
         if (hint && starts)
             UNROLL for (int l = 0; l < (width + SPAN - 1) / SPAN; l++)
                 ahead_line(cursor);
+#if BLOCK > 1
+        if (heads <= 2) { /* scales go to the weights, once for a block's vectors; more heads share values */
+            UNROLL for (int i = 0; i < vecs; i++) {
+                vf codes = CODES_AT(tile->v[t], at, in + i * VL);
+                vf scale = v_half(tile->v[t] + OFFSET(at) + OFFSET(in + i * VL));
+                UNROLL for (int h = 0; h < heads; h++)
+                    v_fma_into(&sum[h * vecs + i], v_mul(v_set1(p[h * TILE + t]), scale), codes);
+            }
+            continue;
+        }
+#endif
         vf x[PV_ACC];
 #if PAIR == 2
         UNROLL for (int i = 0; i + 1 < vecs; i += 2)
