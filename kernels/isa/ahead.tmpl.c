@@ -28,3 +28,20 @@ INLINE void ahead_line(ahead *a)
     a->line += a->step;
     a->left--;
 }
+
+/* A stage for groups of 1, 2, 4 and 8 heads: <stage>1_<way> to <stage>8_<way> are <stage>_tile_<way> with prefetches or
+ * without, as the tile's rows of `plane` say. */
+#define STAGE_OF(stage, way, heads, plane, floats)                                                                  \
+    static void CAT(CAT(CAT(stage, heads), _), way)(const kvb_tile *tile, const kvb_group *group, floats *scores)    \
+    {                                                                                                               \
+        if (tile->plane##_ahead)                                                                                    \
+            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, true);                                         \
+        else                                                                                                        \
+            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, false);                                        \
+    }
+#define STAGE(stage, way, plane, floats)                                                                            \
+    STAGE_OF(stage, way, 1, plane, floats)                                                                          \
+    STAGE_OF(stage, way, 2, plane, floats)                                                                          \
+    STAGE_OF(stage, way, 4, plane, floats)                                                                          \
+    STAGE_OF(stage, way, 8, plane, floats)
+#define CLASSES(stage, way) {CAT(stage##1_, way), CAT(stage##2_, way), CAT(stage##4_, way), CAT(stage##8_, way)}

@@ -54,28 +54,7 @@ INLINE void dot_scores(const vf *sums, const float *step, float *scores, const i
             scores[h * TILE + t] = all[h * tokens + t] * step[h];
 }
 
-/* The functions of a way for groups of 1, 2, 4 and 8 heads, from qk_tile_<way> and pv_tile_<way>. */
-#define DOT_CLASS(way, heads)                                                                                   \
-    static void CAT(CAT(CAT(qk, heads), _), way)(const kvb_tile *tile, const kvb_group *group, float *scores)   \
-    {                                                                                                           \
-        if (tile->k_ahead)                                                                                      \
-            CAT(qk_tile_, way)(tile, group, scores, heads, true);                                               \
-        else                                                                                                    \
-            CAT(qk_tile_, way)(tile, group, scores, heads, false);                                              \
-    }                                                                                                           \
-    static void CAT(CAT(CAT(pv, heads), _), way)(const kvb_tile *tile, const kvb_group *group, const float *p)  \
-    {                                                                                                           \
-        if (tile->v_ahead)                                                                                      \
-            CAT(pv_tile_, way)(tile, group, p, heads, true);                                                    \
-        else                                                                                                    \
-            CAT(pv_tile_, way)(tile, group, p, heads, false);                                                   \
-    }
-#define DOT_CLASSES(way) DOT_CLASS(way, 1) DOT_CLASS(way, 2) DOT_CLASS(way, 4) DOT_CLASS(way, 8)
-#define DOT_ROWS(way)                                                                                           \
-    {                                                                                                           \
-        .take = CAT(take_, way), .qk = {CAT(qk1_, way), CAT(qk2_, way), CAT(qk4_, way), CAT(qk8_, way)},        \
-        .pv = {CAT(pv1_, way), CAT(pv2_, way), CAT(pv4_, way), CAT(pv8_, way)},                                 \
-    }
+#define DOT_ROWS(way) {.take = CAT(take_, way), .qk = CLASSES(qk, way), .pv = CLASSES(pv, way)}
 
 #ifdef DOT_BYTES
 #include "dotbytes.tmpl.c"

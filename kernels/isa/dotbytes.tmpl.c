@@ -183,7 +183,8 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
     {                                                                                                             \
         pv_tile_bytes(tile, group, p, way, heads, parts, hint);                                                   \
     }                                                                                                             \
-    DOT_CLASSES(word)
+    STAGE(qk, word, k, float)                                                                                     \
+    STAGE(pv, word, v, const float)
 
 DOT_BYTES_WAY(dot8, READ_DOT8, 1)
 #ifdef DOT_SPLIT

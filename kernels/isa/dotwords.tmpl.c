@@ -128,4 +128,5 @@ INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const fl
         pv_heads_dot16(tile, group, weights, step, h, pass, hint && h == 0);
 }
 
-DOT_CLASSES(dot16)
+STAGE(qk, dot16, k, float)
+STAGE(pv, dot16, v, const float)

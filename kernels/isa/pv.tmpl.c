@@ -79,16 +79,4 @@ INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
         CAT(pv_heads_, DTYPE)(tile, group, p, h, pass, hint && h == 0);
 }
 
-#define PV(heads)                                                                                             \
-    static void CAT(CAT(CAT(pv, heads), _), DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p) \
-    {                                                                                                         \
-        if (tile->v_ahead)                                                                                    \
-            CAT(pv_tile_, DTYPE)(tile, group, p, heads, true);                                                \
-        else                                                                                                  \
-            CAT(pv_tile_, DTYPE)(tile, group, p, heads, false);                                               \
-    }
-PV(1)
-PV(2)
-PV(4)
-PV(8)
-#undef PV
+STAGE(pv, DTYPE, v, const float)

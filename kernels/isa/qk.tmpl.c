@@ -93,17 +93,6 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
                                    heads, hint && h == 0);
 }
 
-#define QK(heads)                                                                                          \
-    static void CAT(CAT(CAT(qk, heads), _), DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores) \
-    {                                                                                                      \
-        if (tile->k_ahead)                                                                                 \
-            CAT(qk_tile_, DTYPE)(tile, group, scores, heads, true);                                        \
-        else                                                                                               \
-            CAT(qk_tile_, DTYPE)(tile, group, scores, heads, false);                                       \
-    }
-QK(1)
-QK(2)
-QK(4)
-QK(8)
-#undef QK
+STAGE(qk, DTYPE, k, float)
+
 #undef Q_AT

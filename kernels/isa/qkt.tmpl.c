@@ -71,19 +71,8 @@ INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
                                    heads, hint && h == 0);
 }
 
-#define QKT(heads)                                                                                          \
-    static void CAT(CAT(CAT(qkt, heads), _), DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores) \
-    {                                                                                                       \
-        if (tile->k_ahead)                                                                                  \
-            CAT(qkt_tile_, DTYPE)(tile, group, scores, heads, true);                                        \
-        else                                                                                                \
-            CAT(qkt_tile_, DTYPE)(tile, group, scores, heads, false);                                       \
-    }
-QKT(1)
-QKT(2)
-QKT(4)
-QKT(8)
-#undef QKT
+STAGE(qkt, DTYPE, k, float)
+
 #undef VECTORS
 #undef OF_LINE
 #undef BLOCK_AT

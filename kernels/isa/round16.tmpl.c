@@ -28,8 +28,4 @@ static void decode_round16(const uint8_t *row, float scale, int64_t dim, float *
         v_store_n(to + at, v_load_round16(row + at * 4), (int)(dim - at));
 }
 
-#define ROWS_ROUND16                                                                                      \
-    {                                                                                                     \
-        .qk = {qk1_round16, qk2_round16, qk4_round16, qk8_round16},                                       \
-        .pv = {pv1_round16, pv2_round16, pv4_round16, pv8_round16}, .decode = decode_round16,             \
-    }
+#define ROWS_ROUND16 {.qk = CLASSES(qk, round16), .pv = CLASSES(pv, round16), .decode = decode_round16}

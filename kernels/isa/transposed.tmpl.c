@@ -38,5 +38,3 @@
 #include "qkt.tmpl.c"
 
 #undef WHOLE
-
-#define ROWS_TRANSPOSED(dtype) {CAT(qkt1_, dtype), CAT(qkt2_, dtype), CAT(qkt4_, dtype), CAT(qkt8_, dtype)}

@@ -83,10 +83,10 @@
 const kvb_tier TIER = {
     .rows = {KVB_DTYPES(ROWS_OF)},
     .rows[READ_ROUND16] = ROWS_ROUND16,
-    .rows[DTYPE_F32].qk_t = ROWS_TRANSPOSED(f32),
-    .rows[DTYPE_F16].qk_t = ROWS_TRANSPOSED(f16),
-    .rows[DTYPE_BF16].qk_t = ROWS_TRANSPOSED(bf16),
-    .rows[DTYPE_I8].qk_t = ROWS_TRANSPOSED(i8),
+    .rows[DTYPE_F32].qk_t = CLASSES(qkt, f32),
+    .rows[DTYPE_F16].qk_t = CLASSES(qkt, f16),
+    .rows[DTYPE_BF16].qk_t = CLASSES(qkt, bf16),
+    .rows[DTYPE_I8].qk_t = CLASSES(qkt, i8),
 #ifdef DOT_BYTES
     .rows[READ_DOT8] = DOT_ROWS(dot8),
 #endif
