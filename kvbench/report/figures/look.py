@@ -21,9 +21,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from kvbench.units import size
 
-# A page that is shown dark replaces exactly these colours: use no others, nor transparency in place of them.
+# A page that is shown dark replaces exactly these colours: use no others, nor transparency in place of them. The
+# colour-blind, too, tell COLOURS apart; there is one for each dtype.
 INK, FAINT, GRID, PAPER = "#1f2328", "#6a717b", "#d8dbe0", "#ffffff"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # told apart by the colour-blind
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f4a1e", "#4d1a7f")
 SHADES = ("#f1f4f8", "#e4eaf2")  # of neighbouring areas behind the marks
 MARKS = "os^DvPX<"
 HOT = "hot"  # the residency that finds its caches warm
@@ -94,7 +95,7 @@ class Look:
         dtypes, layouts, words = (set(points[name]) for name in ("dtype", "layout", "residency"))
         found: list[Artist] = [Patch(color=c, label=dtype) for dtype, c in self._colours.items() if dtype in dtypes]
         found += [_dot(mark, INK, layout) for layout, mark in self._marks.items() if layout in layouts]
-        return found + [_dot("o", INK if word == HOT else PAPER, word) for word in sorted(words)]
+        return found + [_dot("h", INK if word == HOT else PAPER, word) for word in sorted(words)]
 
 
 def _dot(mark: str, fill: str, label: str) -> Line2D:
