@@ -1,6 +1,6 @@
 """What a point needs: bytes of a slice, slices in rotation, memory. Arithmetic alone; nothing is allocated."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -23,6 +23,7 @@ SIZED_BY = (
 
 PROCESS = 160 * MIB  # of a process that measures, beside what a point needs
 _LINE = 64
+_MANY = 1 << 16  # tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +82,17 @@ def slice_of(point: Point) -> int:
     return slice_bytes(shape.kv_heads, shape.head_dim, shape.capacity, shape.batch, **facts)
 
 
+# Points of a sweep ask the same again and again.
+
+
 @cache
 def slice_bytes(kv_heads: int, head_dim: int, capacity: int, batch: int, **facts: Any) -> int:
-    """Bytes of one layer's K and V. Points of a sweep ask the same again and again."""
+    """Bytes of one layer's K and V."""
     return Cache.size_of(kv_heads, head_dim, capacity, batch=batch, **facts)
 
 
-def tokens_in(wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int, facts: Mapping[str, Any]) -> int:
+@cache
+def tokens_in(wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int, **facts: Any) -> int:
     """The most tokens whose slice takes no more than `wanted` bytes, 0 where not even one does; or with `up` the
     fewest that take no less."""
 
@@ -95,9 +100,13 @@ def tokens_in(wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int,
         count = slice_bytes(kv_heads, head_dim, tokens, batch, **facts)
         return count < wanted if up else count <= wanted
 
-    low, high = 0, 1
+    each = slice_bytes(kv_heads, head_dim, _MANY, batch, **facts) / _MANY
+    around = max(1, round(wanted / each))  # but for padding, which is no token's
+    low, high, step = around - 1, around, 1
     while fits(high):
-        low, high = high, 2 * high
+        low, high, step = high, high + step, 2 * step
+    while low and not fits(low):
+        low, high, step = max(0, low - step), low, 2 * step
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -241,7 +241,7 @@ def _tokens(facts: _Facts, point_facts: _Facts, heads: list[int], cpus: tuple[in
     _refuse_closed(facts, context, cpus, site)
     sized = {name: point_facts[name] for name in SIZED_BY}
     try:
-        tokens = tokens_in(context.factor * held, context.factor >= 1, heads[1], heads[2], facts["batch"], sized)
+        tokens = tokens_in(context.factor * held, context.factor >= 1, heads[1], heads[2], facts["batch"], **sized)
     except KvbenchError as error:
         raise _Left(INVALID, error.args[0]) from None
     if not tokens:

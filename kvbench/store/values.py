@@ -6,6 +6,7 @@ What was read can be computed with: no count that is divided by is 0, no time is
 import json
 import math
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from kvbench.model import Job, Machine, Point, Probe, Record
@@ -18,13 +19,18 @@ _MEMORY = {"resident_bytes", "huge_bytes"}  # what shares are formed with
 
 def plain(value: Any) -> Any:
     """A value of the model as what json.dumps takes: as dataclasses.asdict, but that copies numbers and words, too."""
-    if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if names := _names(type(value)):
+        return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(plain(inner) for inner in value)
     return value
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 def as_json(value: Any) -> Any:
@@ -43,8 +49,8 @@ def line(value: Any) -> str:
 
 
 def _by_fields(value: Any) -> dict[str, Any]:
-    if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if names := _names(type(value)):
+        return {name: getattr(value, name) for name in names}
     raise TypeError(f"{value!r} is no value of JSON")
 
 

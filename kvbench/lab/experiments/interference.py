@@ -75,7 +75,7 @@ def _scene(asked: Asked, model: str, dtype: str) -> _Scene:
     low, high = _room(asked.machine, asked.cpus)
     small = point(asked, model, 1, dtype=dtype)
     facts = {name: getattr(small, name) for name in SIZED_BY}
-    context = tokens_in(low, True, small.shape.kv_heads, small.shape.head_dim, 1, facts)
+    context = tokens_in(low, True, small.shape.kv_heads, small.shape.head_dim, 1, **facts)
     each = slice_of(point(asked, model, context, dtype=dtype))
     layers = max(1, min(known(model).layers, int(high // each)))
     far = far_bytes(asked.machine, asked.cpus)
