@@ -23,7 +23,7 @@ SIZED_BY = (
 
 PROCESS = 160 * MIB  # of a process that measures, beside what a point needs
 _LINE = 64
-_MANY = 1 << 16  # tokens
+_SOME = 256  # tokens, by which the size of one is guessed
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,9 @@ def slice_of(point: Point) -> int:
     return slice_bytes(shape.kv_heads, shape.head_dim, shape.capacity, shape.batch, **facts)
 
 
-# Points of a sweep ask the same again and again.
-
-
 @cache
 def slice_bytes(kv_heads: int, head_dim: int, capacity: int, batch: int, **facts: Any) -> int:
-    """Bytes of one layer's K and V."""
+    """Bytes of one layer's K and V. Points of a sweep ask the same again and again, here and below."""
     return Cache.size_of(kv_heads, head_dim, capacity, batch=batch, **facts)
 
 
@@ -100,7 +97,7 @@ def tokens_in(wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int,
         count = slice_bytes(kv_heads, head_dim, tokens, batch, **facts)
         return count < wanted if up else count <= wanted
 
-    each = slice_bytes(kv_heads, head_dim, _MANY, batch, **facts) / _MANY
+    each = slice_bytes(kv_heads, head_dim, _SOME, batch, **facts) / _SOME
     around = max(1, round(wanted / each))  # but for padding, which is no token's
     low, high, step = around - 1, around, 1
     while fits(high):
