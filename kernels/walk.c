@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "walk.h"
 
 /* Where heads lie inside a token, a block of all heads is consumed before the next: K and V of it, 64 KiB each. */
@@ -16,10 +18,17 @@ void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit
     *walk = (kvb_walk){.args = args, .unit = unit, .end = end, .step = block_step(args)};
 }
 
-/* The core roof's walk stays on the first `wrap` tokens of the first head, whatever the unit says. */
-static void block_offsets(const kvb_decode *a, const kvb_unit *unit, int64_t first, kvb_block *block)
+static void repeat_last(int64_t *offsets, int64_t count, int64_t end)
 {
-    bool wrapped = a->wrap > 0;
+    const int64_t last = offsets[count - 1];
+    for (int64_t t = count; t < end; t++)
+        offsets[t] = last;
+}
+
+/* The core roof's walk stays on the first `wrap` tokens of the first head, whatever the unit says. */
+static void block_offsets(const kvb_decode *a, const kvb_unit *unit, int64_t first, int64_t step, kvb_block *block)
+{
+    bool wrapped = a->wrap > 0, scaled = kvb_formats[a->cache->dtype].scaled;
     int64_t seq = wrapped ? 0 : unit->seq, head = wrapped ? 0 : unit->head;
     for (int64_t done = 0; done < block->count;) {
         int64_t from = first + done, n = block->count - done;
@@ -27,13 +36,12 @@ static void block_offsets(const kvb_decode *a, const kvb_unit *unit, int64_t fir
             from %= a->wrap;
             n = at_most(n, a->wrap - from);
         }
-        kvb_offsets(a->cache, seq, head, from, n, block->rows + done, block->scales + done);
+        kvb_offsets(a->cache, seq, head, from, n, block->rows + done, scaled ? block->scales + done : NULL);
         done += n;
     }
-    for (int32_t t = block->count; t < TILE; t++) {
-        block->rows[t] = block->rows[block->count - 1];
-        block->scales[t] = block->scales[block->count - 1];
-    }
+    repeat_last(block->rows, block->count, step);
+    if (scaled)
+        repeat_last(block->scales, block->count, step);
 }
 
 /* Transposed: tiles begin where a block of K does, with tokens in front that are not the unit's, and end where the
@@ -49,14 +57,17 @@ static void block_lanes(const kvb_decode *a, const kvb_unit *unit, int64_t token
     left = c->ring ? at_most(left, c->capacity - slot) : left;
     block->lead = (int32_t)kvb_lane(c, slot);
     block->count = (int32_t)at_most(step, block->lead + left);
+    bool scaled = kvb_formats[c->dtype].scaled;
     kvb_offsets(c, wrapped ? 0 : unit->seq, wrapped ? 0 : unit->head, slot - block->lead, block->count, block->rows,
-                block->scales);
-    for (int32_t t = 0; t < block->lead; t++)
+                scaled ? block->scales : NULL);
+    for (int32_t t = 0; scaled && t < block->lead; t++)
         block->scales[t] = block->scales[block->lead];
-    for (int32_t t = block->count; t < TILE; t++) {
-        block->rows[t] = block->rows[t - 1] + (t < round_up(block->count, LANES) ? c->token_stride : 0);
-        block->scales[t] = block->scales[block->count - 1];
-    }
+    int64_t whole = round_up(block->count, LANES);
+    for (int64_t t = block->count; t < whole; t++)
+        block->rows[t] = block->rows[t - 1] + c->token_stride;
+    repeat_last(block->rows, whole, step);
+    if (scaled)
+        repeat_last(block->scales, block->count, step);
 }
 
 void kvb_walk_next(kvb_walk *walk, kvb_block *block)
@@ -76,7 +87,7 @@ void kvb_walk_next(kvb_walk *walk, kvb_block *block)
     } else {
         block->lead = 0;
         block->count = (int32_t)at_most(walk->step, left);
-        block_offsets(walk->args, walk->unit, token, block);
+        block_offsets(walk->args, walk->unit, token, walk->step, block);
     }
     walk->token += block->count - block->lead;
 }
@@ -101,8 +112,13 @@ void kvb_tile_rows(const kvb_decode *a, const kvb_block *block, int64_t head, kv
 static void read_scales(const kvb_decode *a, const uint8_t *plane, const int64_t *offsets, int32_t count, float *to)
 {
     if (a->cache->scale == SCALE_F32) {
-        for (int32_t t = 0; t < count; t++)
-            to[t] = *(const float *)(const void *)(plane + offsets[t]);
+        const int64_t size = sizeof *to;
+        const bool rising = !kvb_layouts[a->cache->layout].paged; /* but for a ring's wrap */
+        if (rising && offsets[count - 1] - offsets[0] == (count - 1) * size)
+            memcpy(to, plane + offsets[0], (size_t)(count * size));
+        else
+            for (int32_t t = 0; t < count; t++)
+                to[t] = *(const float *)(const void *)(plane + offsets[t]);
         return;
     }
     uint16_t raw[TILE];
@@ -118,6 +134,19 @@ void kvb_tile_scales(const kvb_decode *a, const kvb_block *block, int64_t head, 
     int32_t count = (int32_t)round_up(block->count, LANES);
     read_scales(a, c->k_scale + shift, block->scales, count, tile->k_scale);
     read_scales(a, c->v_scale + shift, block->scales, count, tile->v_scale);
+}
+
+/* The lines of scales that a tile of this head will read. Where heads share them, the first head of a line fetches it. */
+static void scales_ahead(const kvb_decode *a, const kvb_block *later, int64_t head)
+{
+    const kvb_cache *c = a->cache;
+    int64_t shift = head * c->scale_head_stride, each = at_least(1, LINE / c->scale_token_stride);
+    if (kvb_heads_inner(c) && shift % LINE)
+        return;
+    for (int64_t t = 0; t < later->count; t += each) {
+        __builtin_prefetch(c->k_scale + later->scales[t] + shift);
+        __builtin_prefetch(c->v_scale + later->scales[t] + shift);
+    }
 }
 
 /* This head's share of a block of all heads, in address order: row i is token i / heads, head i % heads. */
@@ -143,9 +172,10 @@ static void rows_near(const kvb_decode *a, const kvb_block *block, const kvb_blo
     const kvb_cache *c = a->cache;
     int64_t skip = at_most(TILE, (a->distance + c->row_bytes - 1) / c->row_bytes);
     const kvb_block *other = next->unit ? next : block;
+    int64_t last = round_up(other->count, LANES) - 1;
     for (int64_t t = 0; t < count; t++) {
         int64_t at = t + skip;
-        int64_t offset = at < block->count ? block->rows[at] : other->rows[at_most(at - block->count, TILE - 1)];
+        int64_t offset = at < block->count ? block->rows[at] : other->rows[at_most(at - block->count, last)];
         offset += head * c->head_stride;
         ahead->k[t] = c->k + offset;
         ahead->v[t] = c->v + offset;
@@ -163,6 +193,8 @@ void kvb_tile_ahead(const kvb_decode *a, const kvb_block *block, const kvb_block
     tile->k_ahead = ahead->k;
     tile->v_ahead = ahead->v;
     const kvb_block *later = next->unit ? next : block;
+    if (kvb_formats[a->cache->dtype].scaled)
+        scales_ahead(a, later, head);
     if (a->prefetch == PREFETCH_NEAR) {
         rows_near(a, block, next, head, count, ahead);
     } else if (block->unit->heads > 1) {
