@@ -154,13 +154,11 @@ static void share_of_block(const kvb_decode *a, const kvb_block *block, int64_t 
 {
     const kvb_cache *c = a->cache;
     int64_t heads = c->kv_heads, row = head * count, token = row / heads, in = row % heads;
-    for (int32_t t = 0; t < count; t++) {
+    for (int32_t t = 0; t < count; token++, in = 0) {
         int64_t offset = block->rows[token] + in * c->head_stride;
-        ahead->k[t] = c->k + offset;
-        ahead->v[t] = c->v + offset;
-        if (++in == heads) {
-            in = 0;
-            token++;
+        for (int32_t end = (int32_t)at_most(count, t + heads - in); t < end; t++, offset += c->head_stride) {
+            ahead->k[t] = c->k + offset;
+            ahead->v[t] = c->v + offset;
         }
     }
 }

@@ -150,12 +150,12 @@ static inline vf v_half(const uint8_t *p)
     memcpy(&half, p, sizeof half);
     return _mm512_cvtph_ps(_mm256_set1_epi16(half));
 }
-/* Lower or upper halves of VL bytes, less 8. */
+/* Lower or upper halves of VL bytes, less 8: an index looks at its own four lowest bits. */
 static inline vf v_load_nibbles(const uint8_t *p, bool upper)
 {
-    __m128i codes = _mm_loadu_si128((const __m128i *)(const void *)p);
-    codes = _mm_and_si128(upper ? _mm_srli_epi16(codes, 4) : codes, _mm_set1_epi8(15));
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_sub_epi8(codes, _mm_set1_epi8(8))));
+    const vf values = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+    __m512i codes = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return _mm512_permutexvar_ps(upper ? _mm512_srli_epi32(codes, 4) : codes, values);
 }
 static inline void v_store_f32(uint8_t *p, vf a) { _mm512_storeu_ps(p, a); }
 static inline void v_store_f16(uint8_t *p, vf a)

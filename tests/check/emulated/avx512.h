@@ -154,6 +154,13 @@ static inline zmm lanes_cvtepu16_epi32(__m256i a)
     memcpy(words, &a, sizeof words);
     EACH(r.u[i] = words[i])
 }
+static inline zmm lanes_cvtepu8_epi32(__m128i a)
+{
+    uint8_t bytes[16];
+    memcpy(bytes, &a, sizeof bytes);
+    EACH(r.u[i] = bytes[i])
+}
+static inline zmm lanes_permutexvar_ps(zmm index, zmm a) EACH(r.f[i] = a.f[index.u[i] & 15])
 static inline zmm lanes_cvtepi8_epi32(__m128i a)
 {
     int8_t bytes[16];
@@ -222,6 +229,7 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #undef _mm512_cvtps_ph
 #undef _mm512_extractf32x8_ps
 #undef _mm512_roundscale_ps
+#undef _mm512_setr_ps
 #undef _mm512_shuffle_f32x4
 #undef _mm512_slli_epi32
 #undef _mm512_srli_epi32
@@ -240,6 +248,7 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define _mm512_cvtepi32_ps lanes_cvtepi32_ps
 #define _mm512_cvtepi8_epi32 lanes_cvtepi8_epi32
 #define _mm512_cvtepu16_epi32 lanes_cvtepu16_epi32
+#define _mm512_cvtepu8_epi32 lanes_cvtepu8_epi32
 #define _mm512_cvtph_ps lanes_cvtph_ps
 #define _mm512_cvtps_epi32 lanes_cvtps_epi32
 #define _mm512_cvtps_ph lanes_cvtps_ph
@@ -259,7 +268,9 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define _mm512_roundscale_ps lanes_roundscale_ps
 #define _mm512_scalef_ps lanes_scalef_ps
 #define _mm512_set1_epi32 lanes_set1_epi32
+#define _mm512_permutexvar_ps lanes_permutexvar_ps
 #define _mm512_set1_ps lanes_set1_ps
+#define _mm512_setr_ps(...) ((zmm){.f = {__VA_ARGS__}})
 #define _mm512_setzero_ps lanes_setzero_ps
 #define _mm512_shuffle_f32x4 lanes_shuffle_f32x4
 #define _mm512_slli_epi32 lanes_slli_epi32
