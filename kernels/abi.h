@@ -137,7 +137,8 @@ typedef struct kvb_decode {
     float scale;    /* 0 = 1 / sqrt(head_dim) */
     int32_t variant;
     int32_t isa;
-    int32_t prefetch;
+    int32_t prefetch;      /* off; near: rows of the same plane; cross: V while K is consumed, and K while V is; weave: the
+                            * same, from several pages in turn */
     int64_t distance;      /* bytes ahead, for the prefetch scheme "near" */
     int64_t wrap;          /* 0, or: walk a window of `wrap` tokens of the first head again and again (core roof) */
     int32_t deterministic; /* split by shape only, never by the number of threads */
@@ -223,7 +224,8 @@ typedef struct kvb_probe {
     const void *b; /* copy, triad: source */
     const void *c; /* triad: second source */
     int64_t bytes; /* of each buffer; a multiple of 64 */
-    int64_t distance; /* read, copy: prefetch so many bytes ahead; 0 = leave it to the hardware */
+    int64_t distance; /* read, copy: prefetch so many bytes ahead; 0 = leave it to the hardware. Then read takes the
+                       * eighths of a share in turn, for one run of lines leaves a core idle that follows eight */
     int64_t steps; /* times over the buffers, 0 = once; latency: loads, each pass on from where the last one stopped;
                     * flops: rounds; clock: additions */
 } kvb_probe;

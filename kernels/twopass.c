@@ -17,14 +17,8 @@ static void tile_of(const kvb_decode_task *task, kvb_state *state, const kvb_blo
     if (kvb_formats[a->cache->dtype].scaled)
         kvb_tile_scales(a, block, head, tile);
     kvb_tile_ahead(a, block, next, head, tile, &state->ahead);
-    if (a->prefetch != PREFETCH_CROSS || block->unit->heads > 1)
-        return;
-    for (int32_t t = 0; t < round_up(block->count, LANES); t++) {
-        state->ahead.k[t] = a->cache->k + later->rows[t];
-        state->ahead.v[t] = a->cache->v + later->rows[t];
-    }
-    tile->k_ahead = state->ahead.k;
-    tile->v_ahead = state->ahead.v;
+    if (tile->k_ahead && a->prefetch != PREFETCH_NEAR && block->unit->heads == 1)
+        kvb_share_ahead(a, later, head, (int32_t)round_up(block->count, LANES), &state->ahead);
 }
 
 enum pass { SCORES, SUMS };

@@ -149,18 +149,40 @@ static void scales_ahead(const kvb_decode *a, const kvb_block *later, int64_t he
     }
 }
 
-/* This head's share of a block of all heads, in address order: row i is token i / heads, head i % heads. */
-static void share_of_block(const kvb_decode *a, const kvb_block *block, int64_t head, int32_t count, kvb_ahead *ahead)
+/* Runs of a block's rows that are taken in turn: a page each, where there are so many. Prefetchers in hardware follow a
+ * page at a time, and do not cross into the next: a core that reads several side by side keeps more of memory busy than
+ * one that reads them one after another. */
+static int64_t runs_of(const kvb_decode *a, int64_t rows)
 {
-    const kvb_cache *c = a->cache;
-    int64_t heads = c->kv_heads, row = head * count, token = row / heads, in = row % heads;
-    for (int32_t t = 0; t < count; token++, in = 0) {
-        int64_t offset = block->rows[token] + in * c->head_stride;
-        for (int32_t end = (int32_t)at_most(count, t + heads - in); t < end; t++, offset += c->head_stride) {
-            ahead->k[t] = c->k + offset;
-            ahead->v[t] = c->v + offset;
+    enum { PAGE = 4096, MOST = 8 };
+    int64_t runs = 1;
+    while (a->prefetch == PREFETCH_WEAVE && runs < MOST && 2 * runs * PAGE <= rows * a->cache->row_bytes)
+        runs *= 2;
+    return runs;
+}
+
+/* A head's share of the rows that a block has in a plane: `count` for each of `heads`, in address order, or from one run
+ * after another in turn. */
+static void share_of_plane(const kvb_decode *a, const kvb_block *block, const uint8_t *plane, int64_t heads, int64_t head,
+                           int32_t count, const uint8_t **to)
+{
+    const int64_t runs = runs_of(a, heads * count), tokens = count / runs;
+    int64_t row = head * tokens, token = row / heads, in = row % heads; /* within a run */
+    for (int32_t t = 0; t < count;) {
+        const uint8_t *from = plane + in * a->cache->head_stride;
+        for (int64_t run = 0; run < runs; run++)
+            to[t++] = from + block->rows[run * tokens + token];
+        if (++in == heads) {
+            in = 0;
+            token++;
         }
     }
+}
+
+void kvb_share_ahead(const kvb_decode *a, const kvb_block *later, int64_t head, int32_t count, kvb_ahead *ahead)
+{
+    share_of_plane(a, later, a->cache->k, later->unit->heads, head, count, ahead->k);
+    share_of_plane(a, later, a->cache->v, later->unit->heads, head, count, ahead->v);
 }
 
 /* The rows `distance` bytes further in this unit, and at its end those of the next block. */
@@ -184,7 +206,6 @@ void kvb_tile_ahead(const kvb_decode *a, const kvb_block *block, const kvb_block
                     kvb_ahead *ahead)
 {
     int32_t count = (int32_t)round_up(block->count, LANES);
-    const uint8_t *const *own_v = tile->v;
     tile->k_ahead = tile->v_ahead = NULL;
     if (a->prefetch == PREFETCH_OFF)
         return;
@@ -196,10 +217,9 @@ void kvb_tile_ahead(const kvb_decode *a, const kvb_block *block, const kvb_block
     if (a->prefetch == PREFETCH_NEAR) {
         rows_near(a, block, next, head, count, ahead);
     } else if (block->unit->heads > 1) {
-        share_of_block(a, later, head, count, ahead);
-    } else {
-        tile->k_ahead = own_v; /* QK fetches V of this tile, PV the next tile's K */
-        for (int32_t t = 0; t < count; t++)
-            ahead->v[t] = a->cache->k + later->rows[t];
+        kvb_share_ahead(a, later, head, count, ahead);
+    } else { /* QK fetches V of this tile, PV the next tile's K */
+        share_of_plane(a, block, a->cache->v, 1, 0, count, ahead->k);
+        share_of_plane(a, later, a->cache->k, 1, 0, count, ahead->v);
     }
 }

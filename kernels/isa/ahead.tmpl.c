@@ -1,5 +1,6 @@
-/* A cursor over rows to prefetch: one line at a time, in address order, whatever order the rows are consumed in.
- * Hardware that follows streams keeps up with such a sequence; it loses one that hops from row to row. */
+/* A cursor over rows to prefetch: one line at a time, row after row in the order that the walk gives them, whatever order
+ * they are consumed in. Hardware that follows streams keeps up with such a sequence; it loses one that hops from row to
+ * row at every line. */
 
 typedef struct ahead {
     const uint8_t *const *row;

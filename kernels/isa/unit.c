@@ -78,7 +78,8 @@
 #include "dot.tmpl.c"
 
 #define ROWS_OF(dtype, name, ...) [DTYPE_##name] = ROWS(dtype),
-#define TILE_OF(dtype, name, elements, bytes, scaled) [DTYPE_##name] = bytes < 2 * elements ? TILE_BYTE : TILE_FLOAT,
+#define TILE_OF(dtype, name, elements, bytes, scaled) \
+    [DTYPE_##name] = bytes < 2 * elements ? TILE_BYTE : bytes < 4 * elements ? TILE_HALF : TILE_FLOAT,
 
 const kvb_tier TIER = {
     .rows = {KVB_DTYPES(ROWS_OF)},

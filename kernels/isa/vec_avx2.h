@@ -14,6 +14,7 @@
 #define V_PAIRS        /* formats of bytes are converted two vectors at a time */
 #define FLOPS_ACC 12   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 #define TILE_FLOAT 32  /* tokens per tile */
+#define TILE_HALF 32
 #define TILE_BYTE 64
 
 typedef __m256 vf;

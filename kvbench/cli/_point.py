@@ -40,7 +40,7 @@ _OPTIONS = (
     click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket. [default: compact]"),
     click.option("--pages", default="thp", show_default=True),
     click.option("--residency", default="rotate", show_default=True, help="hot, rotate or evicted."),
-    click.option("--prefetch", default="cross", show_default=True, help="A scheme, or the bytes ahead for near."),
+    click.option("--prefetch", default="weave", show_default=True, help="A scheme, or the bytes ahead for near."),
     click.option("--deterministic", is_flag=True, help="Split by shape only."),
 )
 

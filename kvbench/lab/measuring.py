@@ -41,7 +41,7 @@ def point(asked: Asked, model: str, context: int, **facts: Any) -> Point:
     usual |= {
         "pages": "thp",
         "residency": "rotate",
-        "prefetch": "cross",
+        "prefetch": "weave",
         "distance": 0,
         "scale": "f32",
         "inner": "head",

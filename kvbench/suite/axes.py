@@ -68,7 +68,7 @@ DEFAULTS: dict[str, Any] = {  # None: the first variant, the context, the librar
     "cpus": None,
     "pages": "thp",
     "residency": "rotate",
-    "prefetch": "cross",
+    "prefetch": "weave",
     "deterministic": False,
 }
 OPS = ("decode", "append", "bulk")

@@ -64,7 +64,7 @@ class Bench(Owner):
         if self.stores:
             return [self.plainest, self._copy("copy_nt")]
         wrapped = self._decode("decode", 0, **self._walk(), wrap=self._wrap())
-        return [self.plainest, self._twin("twin_ahead", "cross"), Program("core", (wrapped,))]
+        return [self.plainest, self._twin("twin_ahead", "weave"), Program("core", (wrapped,))]
 
     @cached_property
     def plainest(self) -> Program:

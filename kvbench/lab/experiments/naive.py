@@ -259,10 +259,10 @@ def _figure(found: pd.DataFrame) -> Figure:
 def _sentence(found: pd.DataFrame, fits: pd.DataFrame) -> str:
     last = found.iloc[-1]
     grows = {
-        way: "T^{:.2f} ({:.2f}..{:.2f})".format(*fits.loc[way, ["token", "token_low", "token_high"]]) for way in _WAYS
+        way: "T^{:z.2f} ({:z.2f}..{:z.2f})".format(*fits.loc[way, ["token", "token_low", "token_high"]]) for way in _WAYS
     }
     answers = {
-        way: "T^{:.2f} ({:.2f}..{:.2f})".format(*fits.loc[way, ["answer", "answer_low", "answer_high"]])
+        way: "T^{:z.2f} ({:z.2f}..{:z.2f})".format(*fits.loc[way, ["answer", "answer_low", "answer_high"]])
         for way in _WAYS
     }
     return (
