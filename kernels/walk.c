@@ -136,7 +136,7 @@ void kvb_tile_scales(const kvb_decode *a, const kvb_block *block, int64_t head, 
     read_scales(a, c->v_scale + shift, block->scales, count, tile->v_scale);
 }
 
-/* The lines of scales that a tile of this head will read. Where heads share them, the first head of a line fetches it. */
+/* The lines of scales that a tile of this head will read. Of heads that share a line, the first fetches it. */
 static void scales_ahead(const kvb_decode *a, const kvb_block *later, int64_t head)
 {
     const kvb_cache *c = a->cache;

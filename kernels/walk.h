@@ -12,7 +12,7 @@ typedef struct kvb_block {
     int64_t first;        /* within the unit */
     int32_t count;        /* `lead` of them are none of the unit's: the lanes of a transposed block in front of its own */
     int32_t lead;
-    int64_t rows[TILE];   /* behind `count` the last one is repeated up to a step; but transposed blocks have all their rows */
+    int64_t rows[TILE];   /* behind `count` the last one is repeated, to a step's end; transposed blocks have all rows */
     int64_t scales[TILE]; /* scaled formats only */
 } kvb_block;
 
