@@ -137,8 +137,8 @@ typedef struct kvb_decode {
     float scale;    /* 0 = 1 / sqrt(head_dim) */
     int32_t variant;
     int32_t isa;
-    int32_t prefetch;      /* off; near: rows of the same plane; cross: V while K is consumed, and K while V is; weave: the
-                            * same, from several pages in turn */
+    int32_t prefetch;      /* off; near: rows of the same plane; cross: V while K is consumed, and K while V is; weave: K
+                            * and V of what comes next, line by line from several pages of each */
     int64_t distance;      /* bytes ahead, for the prefetch scheme "near" */
     int64_t wrap;          /* 0, or: walk a window of `wrap` tokens of the first head again and again (core roof) */
     int32_t deterministic; /* split by shape only, never by the number of threads */

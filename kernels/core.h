@@ -122,6 +122,7 @@ typedef struct kvb_tile {
     int64_t k_block;                /* 0, or K is transposed: every LANES-th k is a block, and these are its bytes */
     const uint8_t *k[TILE];         /* row of each token */
     const uint8_t *v[TILE];
+    int64_t side;                   /* rows to prefetch line by line in turn */
     const uint8_t *const *k_ahead;  /* [TILE] rows to prefetch while K of token t is consumed, or null for none */
     const uint8_t *const *v_ahead;  /* the same while V is: one prefetch per line consumed, never a burst */
     float k_scale[TILE];            /* scaled formats only */

@@ -18,7 +18,7 @@ static void tile_of(const kvb_decode_task *task, kvb_state *state, const kvb_blo
         kvb_tile_scales(a, block, head, tile);
     kvb_tile_ahead(a, block, next, head, tile, &state->ahead);
     if (tile->k_ahead && a->prefetch != PREFETCH_NEAR && block->unit->heads == 1)
-        kvb_share_ahead(a, later, head, (int32_t)round_up(block->count, LANES), &state->ahead);
+        tile->side = kvb_share_ahead(a, later, head, (int32_t)round_up(block->count, LANES), &state->ahead);
 }
 
 enum pass { SCORES, SUMS };

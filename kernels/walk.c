@@ -179,10 +179,26 @@ static void share_of_plane(const kvb_decode *a, const kvb_block *block, const ui
     }
 }
 
-void kvb_share_ahead(const kvb_decode *a, const kvb_block *later, int64_t head, int32_t count, kvb_ahead *ahead)
+int64_t kvb_share_ahead(const kvb_decode *a, const kvb_block *later, int64_t head, int32_t count, kvb_ahead *ahead)
 {
     share_of_plane(a, later, a->cache->k, later->unit->heads, head, count, ahead->k);
     share_of_plane(a, later, a->cache->v, later->unit->heads, head, count, ahead->v);
+    return runs_of(a, later->unit->heads * count);
+}
+
+/* Rows of K and V in turn, and of each plane from one run after another: half of them for QK, half for PV. Returns how
+ * many lie side by side. */
+static int64_t weave_planes(const kvb_decode *a, const kvb_block *block, int32_t count, kvb_ahead *ahead)
+{
+    const int64_t runs = runs_of(a, count), tokens = count / runs;
+    const uint8_t **to = ahead->k, **end = to + count;
+    for (int64_t token = 0; token < tokens; token++)
+        for (int64_t run = 0; run < runs; run++) {
+            to = to == end ? ahead->v : to;
+            *to++ = a->cache->k + block->rows[run * tokens + token];
+            *to++ = a->cache->v + block->rows[run * tokens + token];
+        }
+    return 2 * runs;
 }
 
 /* The rows `distance` bytes further in this unit, and at its end those of the next block. */
@@ -211,13 +227,16 @@ void kvb_tile_ahead(const kvb_decode *a, const kvb_block *block, const kvb_block
         return;
     tile->k_ahead = ahead->k;
     tile->v_ahead = ahead->v;
+    tile->side = 1;
     const kvb_block *later = next->unit ? next : block;
     if (kvb_formats[a->cache->dtype].scaled)
         scales_ahead(a, later, head);
     if (a->prefetch == PREFETCH_NEAR) {
         rows_near(a, block, next, head, count, ahead);
     } else if (block->unit->heads > 1) {
-        kvb_share_ahead(a, later, head, count, ahead);
+        tile->side = kvb_share_ahead(a, later, head, count, ahead);
+    } else if (a->prefetch == PREFETCH_WEAVE) {
+        tile->side = weave_planes(a, later, count, ahead);
     } else { /* QK fetches V of this tile, PV the next tile's K */
         share_of_plane(a, block, a->cache->v, 1, 0, count, ahead->k);
         share_of_plane(a, later, a->cache->k, 1, 0, count, ahead->v);

@@ -40,8 +40,8 @@ typedef struct kvb_ahead {
 void kvb_tile_ahead(const kvb_decode *args, const kvb_block *block, const kvb_block *next, int64_t head, kvb_tile *tile,
                     kvb_ahead *ahead);
 
-/* A head's share of a later block: of K while K is consumed, of V while V is. */
-void kvb_share_ahead(const kvb_decode *args, const kvb_block *later, int64_t head, int32_t count, kvb_ahead *ahead);
+/* A head's share of a later block: of K while K is consumed, of V while V is. Returns how many rows lie side by side. */
+int64_t kvb_share_ahead(const kvb_decode *args, const kvb_block *later, int64_t head, int32_t count, kvb_ahead *ahead);
 
 #pragma GCC visibility pop
 

@@ -1,33 +1,40 @@
-/* A cursor over rows to prefetch: one line at a time, row after row in the order that the walk gives them, whatever order
- * they are consumed in. Hardware that follows streams keeps up with such a sequence; it loses one that hops from row to
- * row at every line. */
+/* A cursor over rows to prefetch: one line at a time, `side` rows side by side, in the order that the walk gives them and
+ * whatever order they are consumed in. Hardware that follows streams keeps up with such a sequence; it loses one that
+ * hops over all the rows that a stage consumes at once. */
 
 typedef struct ahead {
-    const uint8_t *const *row;
-    const uint8_t *line;
+    const uint8_t *const *row; /* the first of those side by side */
+    int64_t side, turn;
     int64_t lines; /* of a row */
     int64_t step;  /* bytes from one to the next: less than a line where rows begin anywhere */
-    int64_t left;  /* of the current row */
+    int64_t left;  /* of the current rows */
+    int64_t at;    /* bytes into them */
 } ahead;
 
 /* `rows` may be null for a cursor that is never used. */
-INLINE ahead ahead_by(const uint8_t *const *rows, int64_t lines, int64_t step)
+INLINE ahead ahead_by(const uint8_t *const *rows, int64_t side, int64_t lines, int64_t step)
 {
-    return (ahead){.row = rows, .line = NULL, .lines = lines, .step = step, .left = 0};
+    return (ahead){.row = rows, .side = side, .turn = 0, .lines = lines, .step = step, .left = lines, .at = 0};
 }
 
 /* The first `bytes` of rows that begin a line. */
-INLINE ahead ahead_from(const uint8_t *const *rows, int64_t bytes) { return ahead_by(rows, (bytes + LINE - 1) / LINE, LINE); }
+INLINE ahead ahead_from(const uint8_t *const *rows, int64_t side, int64_t bytes)
+{
+    return ahead_by(rows, side, (bytes + LINE - 1) / LINE, LINE);
+}
 
 INLINE void ahead_line(ahead *a)
 {
-    if (!a->left) {
-        a->line = *a->row++;
+    __builtin_prefetch(a->row[a->turn] + a->at);
+    if (++a->turn < a->side)
+        return;
+    a->turn = 0;
+    a->at += a->step;
+    if (--a->left == 0) {
+        a->row += a->side;
         a->left = a->lines;
+        a->at = 0;
     }
-    __builtin_prefetch(a->line);
-    a->line += a->step;
-    a->left--;
 }
 
 /* A stage for groups of 1, 2, 4 and 8 heads: <stage>1_<way> to <stage>8_<way> are <stage>_tile_<way> with prefetches or

@@ -85,7 +85,7 @@ INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *s
                           const int parts, const bool hint)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass / parts;
-    ahead cursor = ahead_from(tile->k_ahead, group->dim);
+    ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
             qk_tokens_bytes(group, tile->k + t, &cursor, h, scores + h * TILE + t, pass, heads, parts, hint && h == 0);
@@ -165,7 +165,7 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
     dot_weights weights;
     dot_weights_of(&weights, p, (int)round_up(tile->count, LANES), way, heads, parts);
     UNROLL for (int h = 0; h < heads; h += pass) {
-        ahead cursor = ahead_from(tile->v_ahead, group->dim);
+        ahead cursor = ahead_from(tile->v_ahead, tile->side, group->dim);
         for (int at = 0; at < group->dim; at += VB)
             pv_slice_bytes(tile, group, &cursor, &weights, h, at, pass, parts, hint && h == 0);
     }

@@ -58,7 +58,7 @@ INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *s
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
-    ahead cursor = ahead_from(tile->k_ahead, group->dim);
+    ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
             qk_tokens_dot16(tile->k + t, &cursor, q + h * VW, group->dim, group->taken->step + h, scores + h * TILE + t,
@@ -99,7 +99,7 @@ INLINE void pv_slice_dot16(const kvb_tile *tile, ahead *cursor, const int16_t *w
 INLINE void pv_heads_dot16(const kvb_tile *tile, const kvb_group *group, const int16_t *weights, const float *step,
                            int first, const int heads, const bool hint)
 {
-    ahead cursor = ahead_from(tile->v_ahead, group->dim);
+    ahead cursor = ahead_from(tile->v_ahead, tile->side, group->dim);
     float *acc = group->acc + first * group->dim_pad;
     const float *rescale = group->rescale + first;
     const int dim = (group->dim + VL - 1) / VL * VL;
