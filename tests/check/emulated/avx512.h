@@ -148,25 +148,17 @@ static inline __m256i lanes_cvtps_ph(zmm a, int how)
     return _mm256_set_m128i(_mm256_cvtps_ph(lanes_half(a, 1), _MM_FROUND_TO_NEAREST_INT),
                             _mm256_cvtps_ph(lanes_half(a, 0), _MM_FROUND_TO_NEAREST_INT));
 }
-static inline zmm lanes_cvtepu16_epi32(__m256i a)
-{
-    uint16_t words[16];
-    memcpy(words, &a, sizeof words);
-    EACH(r.u[i] = words[i])
-}
-static inline zmm lanes_cvtepu8_epi32(__m128i a)
-{
-    uint8_t bytes[16];
-    memcpy(bytes, &a, sizeof bytes);
-    EACH(r.u[i] = bytes[i])
-}
+#define WIDEN(name, from, type)                \
+    static inline zmm lanes_##name(from a)     \
+    {                                          \
+        type narrow[sizeof a / sizeof(type)];  \
+        memcpy(narrow, &a, sizeof narrow);     \
+        EACH(r.i[i] = narrow[i])               \
+    }
+WIDEN(cvtepu16_epi32, __m256i, uint16_t)
+WIDEN(cvtepu8_epi32, __m128i, uint8_t)
+WIDEN(cvtepi8_epi32, __m128i, int8_t)
 static inline zmm lanes_permutexvar_ps(zmm index, zmm a) EACH(r.f[i] = a.f[index.u[i] & 15])
-static inline zmm lanes_cvtepi8_epi32(__m128i a)
-{
-    int8_t bytes[16];
-    memcpy(bytes, &a, sizeof bytes);
-    EACH(r.i[i] = bytes[i])
-}
 static inline __m256i lanes_cvtepi32_epi16(zmm a)
 {
     uint16_t words[16];
