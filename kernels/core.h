@@ -88,8 +88,15 @@ bool kvb_layout_has(int32_t layout, int32_t dtype);
 /* Heads of a token lie side by side, so a walk takes all heads of a block of tokens before the next block. */
 bool kvb_heads_inner(const kvb_cache *cache);
 
-/* Where `count` tokens from `first` on lie, in bytes from the start of a plane. K that is transposed lies in blocks:
- * there it is where the row would lie, if the block were one of rows. */
+/* Slots from a token's on without a wrap or an edge of a block, in bytes from the start of a plane: the rows lie token
+ * strides apart. K that is transposed lies in blocks: there it is where the row would lie, if the block were one of
+ * rows. -1: the table leaves the block out. */
+typedef struct kvb_stretch {
+    int64_t count, row, scale;
+} kvb_stretch;
+kvb_stretch kvb_stretch_of(const kvb_cache *cache, int64_t seq, int64_t head, int64_t token);
+
+/* The same for each of `count` tokens from `first` on; scales may be null. */
 void kvb_offsets(const kvb_cache *cache, int64_t seq, int64_t head, int64_t first, int64_t count, int64_t *rows,
                  int64_t *scales);
 
@@ -114,107 +121,9 @@ void kvb_gather(int32_t dtype, const uint8_t *block, int64_t lane, int64_t dim, 
 /* Blocks that some tokens' slots lie in, each counted once. */
 int64_t kvb_blocks_of(const kvb_cache *cache, int64_t first, int64_t end);
 
-/* ---- a tile: up to TILE tokens of one sequence and one KV head ------------------------------------------------- */
-
-typedef struct kvb_tile {
-    int32_t count;                  /* one past the last live token; the pointers behind repeat its own, up to TILE */
-    int32_t lead;                   /* tokens in front that are none of the tile's: below LANES, and most often 0 */
-    int64_t k_block;                /* 0, or K is transposed: every LANES-th k is a block, and these are its bytes */
-    const uint8_t *k[TILE];         /* row of each token */
-    const uint8_t *v[TILE];
-    int64_t side;                   /* rows to prefetch line by line in turn */
-    const uint8_t *const *k_ahead;  /* [TILE] rows to prefetch while K of token t is consumed, or null for none */
-    const uint8_t *const *v_ahead;  /* the same while V is: one prefetch per line consumed, never a burst */
-    float k_scale[TILE];            /* scaled formats only */
-    float v_scale[TILE];
-} kvb_tile;
-
-/* ---- a tier: one instruction set's version of everything that touches rows --------------------------------------- */
-
-/* The q of a group as whole numbers, as a way's `take` leaves them. */
-typedef struct kvb_taken {
-    float step[HEADS];           /* what one is worth; NaN where q is not finite */
-    int32_t lanes[HEADS][LANES]; /* what a score's sums begin with */
-    _Alignas(LINE) int8_t codes[];
-} kvb_taken;
-
-static inline int64_t taken_bytes(int64_t dim)
-{
-    return (int64_t)sizeof(kvb_taken) + 2 * HEADS * round_up(dim, LINE);
-}
-
-/* Softmax state of up to HEADS query heads that share a KV head. */
-typedef struct kvb_group {
-    int32_t heads;
-    int32_t slots;     /* heads rounded up to a class: 1, 2, 4 or 8 */
-    int32_t dim;
-    int64_t dim_pad;   /* dim rounded up to LANES */
-    const float *q;    /* [dim_pad / LANES][slots][LANES], times scale * log2(e); zero behind dim and behind heads */
-    float *max;        /* [HEADS], of the scores so far, in units of log2 */
-    float *sum;        /* [HEADS][LANES], lane-wise */
-    float *rescale;    /* [HEADS], what the last softmax asks the accumulators to be multiplied by */
-    float *acc;        /* [slots][dim_pad] */
-    kvb_taken *taken;  /* null for ways without `take` */
-} kvb_group;
-
-/* Rows to encode: `rows` of them, source and target each with its stride. */
-typedef struct kvb_encode {
-    uint8_t *to;
-    int64_t to_stride;
-    uint8_t *scale;
-    int64_t scale_stride;
-    int32_t scale_dtype;
-    int32_t nt;
-    const float *from;
-    int64_t from_stride; /* floats */
-    int64_t rows;
-    int64_t dim;
-    int64_t row_bytes;
-} kvb_encode;
-
-/* The functions of a tier that depend on the dtype. The index of `qk` and `pv` is the group class: 1, 2, 4, 8 heads. */
-typedef struct kvb_rows {
-    /* at the beginning of a unit: q -> taken; null where q is multiplied as it is */
-    void (*take)(const kvb_group *group);
-    /* scores[head * TILE + t] = q[head] . k[t], for t < count rounded up to a multiple of LANES */
-    void (*qk[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
-    /* the same of a tile whose K is transposed; null where no layout transposes the dtype */
-    void (*qk_t[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
-    /* acc[head] = acc[head] * rescale[head] + sum over lead <= t < count of p[head * TILE + t] * v[t] */
-    void (*pv[4])(const kvb_tile *tile, const kvb_group *group, const float *p);
-    /* one query head, token by token, online softmax: what most public CPU kernels do */
-    void (*perhead)(const kvb_tile *tile, const kvb_group *group);
-    void (*encode)(const kvb_encode *rows);
-    /* one row as float32: to[0 .. dim) */
-    void (*decode)(const uint8_t *row, float scale, int64_t dim, float *to);
-} kvb_rows;
-
-typedef struct kvb_tier {
-    kvb_rows rows[READS];
-    /* scores times k_scale (where scaled), -inf below `lead` and from `count` up to a multiple of LANES; raises max,
-     * sets rescale */
-    void (*peak)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-    /* scores -> p = exp2(score - max) in place, times v_scale where scaled; sum = sum * rescale + sum of p */
-    void (*weigh)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-    /* reads `bytes` of every K row, or its blocks, and of every V row of a tile, prefetching as the tile says */
-    void (*twin)(const kvb_tile *tile, int64_t bytes);
-    /* probes on one thread's share; bytes are a multiple of LINE; nothing orders the non-temporal stores of _nt */
-    void (*read)(const void *from, int64_t bytes, int64_t distance);
-    void (*write)(void *to, int64_t bytes);
-    void (*write_nt)(void *to, int64_t bytes);
-    void (*copy)(void *to, const void *from, int64_t bytes, int64_t distance);
-    void (*copy_nt)(void *to, const void *from, int64_t bytes, int64_t distance);
-    void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
-    double (*flops)(int64_t rounds); /* returns the FLOPs done */
-    int32_t qk_heads;     /* query heads that share one load of a K row; more heads load it again, from L1 */
-    int32_t tile[DTYPES]; /* tokens per tile */
-} kvb_tier;
-
-extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon, kvb_tier_sve256, kvb_tier_sve512;
-/* registry.c: null where this build has no such tier */
-const kvb_tier *kvb_tier_of(int32_t isa);
-/* cpu.c: whether this CPU has what a tier's way needs beyond what the tier itself does */
-bool kvb_way_runs(int32_t isa, int32_t way);
+#pragma GCC visibility pop
+#include "tier.h"
+#pragma GCC visibility push(hidden)
 
 /* ---- tensor.c: scales of a whole tensor -------------------------------------------------------------------------- */
 

@@ -29,16 +29,16 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
 }
 
 /* Rows as float32 in scratch, prefetching one row ahead[t] with each row. Groups of more than HEADS share them. */
-static void widen(const kvb_decode_task *task, const uint8_t *const *rows, const uint8_t *const *ahead,
-                  const float *scales, int32_t count, float *to)
+static void widen(const kvb_decode_task *task, const kvb_tile *tile, kvb_places rows, kvb_places ahead,
+                  const float *scales, float *to)
 {
     const kvb_cache *c = task->args.cache;
     void (*decode)(const uint8_t *, float, int64_t, float *) = kvb_tier_of(task->args.isa)->rows[task->way].decode;
     bool scaled = kvb_formats[c->dtype].scaled;
-    for (int32_t t = 0; t < count; t++) {
-        for (int64_t b = 0; ahead && b < c->row_bytes; b += LINE)
-            __builtin_prefetch(ahead[t] + b);
-        decode(rows[t], scaled ? scales[t] : 1.0f, c->head_dim, to + t * task->dim_pad);
+    for (int32_t t = tile->lead; t < tile->count; t++) {
+        for (int64_t b = 0; ahead.at && b < c->row_bytes; b += LINE)
+            __builtin_prefetch(kvb_row_at(ahead, t) + b);
+        decode(kvb_row_at(rows, t), scaled ? scales[t] : 1.0f, c->head_dim, to + t * task->dim_pad);
     }
 }
 
@@ -50,20 +50,22 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     const kvb_rows *rows = &tier->rows[DTYPE_F32];
     kvb_tile *tile = &state->tile, *wide = &state->wide_tile;
     const bool as_it_is = tile->k_block > 0, scaled = as_it_is && kvb_formats[task->args.cache->dtype].scaled;
-    double none[3], *at = ticks ? ticks : none;
+    const kvb_places none = {0};
+    double unasked[3], *at = ticks ? ticks : unasked;
     wide->count = tile->count;
     wide->lead = tile->lead;
     wide->k_block = 0;
-    wide->k_ahead = wide->v_ahead = NULL;
+    wide->k_ahead = wide->v_ahead = none;
+    wide->k = wide->v = (kvb_places){(const uint8_t *)state->wide, state->wide_rows};
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++)
-        wide->k[t] = wide->v[t] = (const uint8_t *)(state->wide + at_most(t, tile->count - 1) * task->dim_pad);
+        state->wide_rows[t] = at_most(t, tile->count - 1) * task->dim_pad * (int64_t)sizeof *state->wide;
     uint64_t begin = ticks ? kvb_ticks() : 0;
     if (!as_it_is)
-        widen(task, tile->k, tile->k_ahead, tile->k_scale, tile->count, state->wide);
+        widen(task, tile, tile->k, tile->k_ahead, tile->k_scale, state->wide);
     for (int64_t p = 0; p < task->parts; p++) {
         kvb_score(as_it_is ? &tier->rows[task->way] : rows, as_it_is ? tile : wide, &groups[p],
                   state->scores + p * HEADS * TILE);
-        tile->k_ahead = NULL; /* fetched by the first part */
+        tile->k_ahead = none; /* fetched by the first part */
     }
     uint64_t scored = ticks ? kvb_ticks() : 0;
     for (int64_t p = 0; p < task->parts; p++) {
@@ -71,7 +73,7 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
         tier->weigh(wide, &groups[p], state->scores + p * HEADS * TILE, false);
     }
     uint64_t weighed = ticks ? kvb_ticks() : 0;
-    widen(task, tile->v, tile->v_ahead, tile->v_scale, tile->count, state->wide);
+    widen(task, tile, tile->v, tile->v_ahead, tile->v_scale, state->wide);
     for (int64_t p = 0; p < task->parts; p++)
         rows->pv[kvb_class(groups[p].heads)](wide, &groups[p], state->scores + p * HEADS * TILE);
     at[0] += (double)(scored - begin);
@@ -79,8 +81,8 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     at[2] += ticks ? (double)(kvb_ticks() - weighed) : 0.0;
 }
 
-static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_block *block, const kvb_block *next,
-                       double *ticks)
+static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_walk *walk, const kvb_block *block,
+                       const kvb_block *next, double *ticks)
 {
     const kvb_decode *a = &task->args;
     for (int64_t h = 0; h < block->unit->heads; h++) {
@@ -88,14 +90,14 @@ static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_
         kvb_tile_rows(a, block, h, &state->tile);
         if (kvb_formats[a->cache->dtype].scaled)
             kvb_tile_scales(a, block, h, &state->tile);
-        kvb_tile_ahead(a, block, next, h, &state->tile, &state->ahead);
+        kvb_tile_ahead(walk, block, next, h, false, &state->tile, &state->ahead);
         if (task->parts > 1 && kvb_widens(a->isa, task->way)) {
             fold_wide(task, state, groups, ticks);
             continue;
         }
         for (int64_t p = 0; p < task->parts; p++) {
             fold(task, &state->tile, &groups[p], state->scores, ticks);
-            state->tile.k_ahead = state->tile.v_ahead = NULL; /* fetched by the first part */
+            state->tile.k_ahead.at = state->tile.v_ahead.at = NULL; /* fetched by the first part */
         }
     }
 }
@@ -108,7 +110,7 @@ void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, do
         kvb_walk_next(walk, next);
         if (block->first == 0)
             kvb_unit_begin(task, state, block->unit);
-        fold_block(task, state, block, next, ticks);
+        fold_block(task, state, walk, block, next, ticks);
         if (next->unit != block->unit)
             kvb_unit_end(task, state, block->unit);
         kvb_block *done = block;

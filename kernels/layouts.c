@@ -71,39 +71,31 @@ bool kvb_layout_has(int32_t layout, int32_t dtype) { return !kvb_layouts[layout]
 
 bool kvb_heads_inner(const kvb_cache *c) { return c->kv_heads > 1 && c->head_stride < c->token_stride; }
 
-/* One stretch of slots without a wrap or a block edge. Returns its length. */
-static int64_t stretch(const kvb_cache *c, int64_t seq, int64_t head, int64_t slot, int64_t count, int64_t *rows,
-                       int64_t *scales)
+kvb_stretch kvb_stretch_of(const kvb_cache *c, int64_t seq, int64_t head, int64_t token)
 {
+    int64_t slot = c->ring ? token % c->capacity : token;
     int64_t place = seq, in = slot, end = c->capacity;
     if (kvb_layouts[c->layout].paged) {
         place = c->table[seq * c->table_stride + slot / c->block_tokens];
         in = slot % c->block_tokens;
         end = at_most(slot - in + c->block_tokens, c->capacity);
     }
-    int64_t n = at_most(count, end - slot);
-    if (place < 0) {
-        for (int64_t i = 0; i < n; i++)
-            rows[i] = -1;
-        return n;
-    }
-    int64_t row = place * c->seq_stride + head * c->head_stride + in * c->token_stride;
-    for (int64_t i = 0; i < n; i++)
-        rows[i] = row + i * c->token_stride;
-    if (scales) {
-        int64_t scale = place * c->scale_seq_stride + head * c->scale_head_stride + in * c->scale_token_stride;
-        for (int64_t i = 0; i < n; i++)
-            scales[i] = scale + i * c->scale_token_stride;
-    }
-    return n;
+    return (kvb_stretch){
+        .count = end - slot,
+        .row = place < 0 ? -1 : place * c->seq_stride + head * c->head_stride + in * c->token_stride,
+        .scale = place * c->scale_seq_stride + head * c->scale_head_stride + in * c->scale_token_stride,
+    };
 }
 
-/* A row of -1 stands for a block that the table leaves out. */
 void kvb_offsets(const kvb_cache *c, int64_t seq, int64_t head, int64_t first, int64_t count, int64_t *rows,
                  int64_t *scales)
 {
     for (int64_t done = 0; done < count;) {
-        int64_t slot = c->ring ? (first + done) % c->capacity : first + done;
-        done += stretch(c, seq, head, slot, count - done, rows + done, scales ? scales + done : NULL);
+        const kvb_stretch s = kvb_stretch_of(c, seq, head, first + done);
+        const int64_t begin = done, end = at_most(count, done + s.count), step = s.row < 0 ? 0 : c->token_stride;
+        for (; done < end; done++)
+            rows[done] = s.row + (done - begin) * step;
+        for (int64_t i = begin; scales && s.row >= 0 && i < end; i++)
+            scales[i] = s.scale + (i - begin) * c->scale_token_stride;
     }
 }

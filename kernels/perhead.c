@@ -7,7 +7,7 @@ void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, 
     const kvb_rows *rows = &kvb_tier_of(a->isa)->rows[a->cache->dtype];
     kvb_block *block = &state->block[0];
     (void)ticks; /* the stages of a token are too short to be timed apart */
-    state->tile.k_ahead = state->tile.v_ahead = NULL;
+    state->tile.k_ahead.at = state->tile.v_ahead.at = NULL;
     for (const kvb_unit *last = NULL;; last = block->unit) {
         kvb_walk_next(walk, block);
         if (last && block->unit != last)

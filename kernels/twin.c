@@ -41,7 +41,7 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
             kvb_tile_rows(a, block, h, &s->tile);
             if (kvb_formats[a->cache->dtype].scaled)
                 kvb_tile_scales(a, block, h, &s->tile);
-            kvb_tile_ahead(a, block, next, h, &s->tile, &s->ahead);
+            kvb_tile_ahead(&walk, block, next, h, false, &s->tile, &s->ahead);
             kvb_tier_of(a->isa)->twin(&s->tile, a->cache->row_bytes);
         }
         kvb_block *done = block;

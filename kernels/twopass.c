@@ -7,18 +7,13 @@ static float *scores_of(const kvb_decode_task *task, kvb_state *state, int64_t b
 }
 
 /* A pass streams one plane, so it prefetches the next block's rows of the same plane. */
-static void tile_of(const kvb_decode_task *task, kvb_state *state, const kvb_block *block, const kvb_block *next,
-                    int64_t head)
+static void tile_of(kvb_state *state, const kvb_walk *walk, const kvb_block *block, const kvb_block *next, int64_t head)
 {
-    const kvb_decode *a = &task->args;
-    const kvb_block *later = next->unit ? next : block;
     kvb_tile *tile = &state->tile;
-    kvb_tile_rows(a, block, head, tile);
-    if (kvb_formats[a->cache->dtype].scaled)
-        kvb_tile_scales(a, block, head, tile);
-    kvb_tile_ahead(a, block, next, head, tile, &state->ahead);
-    if (tile->k_ahead && a->prefetch != PREFETCH_NEAR && block->unit->heads == 1)
-        tile->side = kvb_share_ahead(a, later, head, (int32_t)round_up(block->count, LANES), &state->ahead);
+    kvb_tile_rows(walk->args, block, head, tile);
+    if (walk->scaled)
+        kvb_tile_scales(walk->args, block, head, tile);
+    kvb_tile_ahead(walk, block, next, head, true, tile, &state->ahead);
 }
 
 enum pass { SCORES, SUMS };
@@ -36,7 +31,7 @@ static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_u
     for (int64_t i = 0; block->unit; i++) {
         kvb_walk_next(&walk, next);
         for (int64_t h = 0; h < unit->heads; h++) {
-            tile_of(task, state, block, next, h);
+            tile_of(state, &walk, block, next, h);
             for (int64_t p = 0; p < task->parts; p++) {
                 const kvb_group *group = &state->groups[h * task->parts + p];
                 float *scores = scores_of(task, state, i, h, p);
@@ -46,7 +41,7 @@ static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_u
                 } else {
                     rows->pv[kvb_class(group->heads)](&state->tile, group, scores);
                 }
-                state->tile.k_ahead = state->tile.v_ahead = NULL;
+                state->tile.k_ahead.at = state->tile.v_ahead.at = NULL;
             }
         }
         kvb_block *done = block;

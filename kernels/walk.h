@@ -6,42 +6,53 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Tokens that are taken together. Offsets are of the unit's first KV head; the others lie head strides away. */
+/* Tokens that are taken together. Rows are of the unit's first KV head; the others lie head strides away. */
 typedef struct kvb_block {
     const kvb_unit *unit; /* null behind the last block */
     int64_t first;        /* within the unit */
     int32_t count;        /* `lead` of them are none of the unit's: the lanes of a transposed block in front of its own */
     int32_t lead;
-    int64_t rows[TILE];   /* behind `count` the last one is repeated, to a step's end; transposed blocks have all rows */
-    int64_t scales[TILE]; /* scaled formats only */
+    int64_t place;         /* in bytes from the start of a plane; rows and scales lie that far behind their lists */
+    int64_t scale;
+    const int64_t *rows;   /* [TILE] the walk's, where a whole step is one stretch, or `own`: behind `count` the last row */
+    const int64_t *scales; /* is repeated, to a step's end; transposed blocks have all rows. Scaled formats only */
+    int64_t own_rows[TILE];
+    int64_t own_scales[TILE];
 } kvb_block;
+
+/* Rows to prefetch while K of a tile is consumed, and while V is. */
+typedef struct kvb_ahead {
+    int64_t k[TILE];
+    int64_t v[TILE];
+} kvb_ahead;
 
 typedef struct kvb_walk {
     const kvb_decode *args;
     const kvb_unit *unit, *end;
-    int64_t token; /* within the unit */
-    int32_t step;  /* tokens per block */
+    int64_t token;      /* within the unit */
+    int32_t step;       /* tokens per block */
+    bool scaled;
+    int64_t rows[TILE]; /* of a step that is one stretch, from its first row on; such blocks are most of all */
+    int64_t scales[TILE];
+    kvb_ahead steady;   /* what to prefetch of such a block, from its first row on; of several heads, for the first one */
+    int64_t side;       /* of them */
+    bool woven;         /* K and V in turn, `steady.k` while K is consumed; else `steady.k` of either plane */
 } kvb_walk;
 
 /* Units [unit, end), skipping empty ones. */
 void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit, const kvb_unit *end);
 void kvb_walk_next(kvb_walk *walk, kvb_block *block);
 
-/* Pointers (and scales) of one KV head of a block; head counts from the unit's first. */
+/* Rows (and scales) of one KV head of a block; head counts from the unit's first. */
 void kvb_tile_rows(const kvb_decode *args, const kvb_block *block, int64_t head, kvb_tile *tile);
 void kvb_tile_scales(const kvb_decode *args, const kvb_block *block, int64_t head, kvb_tile *tile);
 
-/* Rows to prefetch while a tile is consumed. */
-typedef struct kvb_ahead {
-    const uint8_t *k[TILE];
-    const uint8_t *v[TILE];
-} kvb_ahead;
-/* Point tile->k_ahead and v_ahead at what the prefetch scheme asks for. `next` follows `block` in the walk. */
-void kvb_tile_ahead(const kvb_decode *args, const kvb_block *block, const kvb_block *next, int64_t head, kvb_tile *tile,
-                    kvb_ahead *ahead);
-
-/* A head's share of a later block: of K while K is consumed, of V while V is. Returns how many rows lie side by side. */
-int64_t kvb_share_ahead(const kvb_decode *args, const kvb_block *later, int64_t head, int32_t count, kvb_ahead *ahead);
+/* ahead.c: what the prefetch scheme asks for while a tile is consumed. `next` follows `block` in the walk; `one_plane`: of
+ * K only rows of K, of V of V. Lists that are not the walk's are written to `ahead`. */
+void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_block *next, int64_t head, bool one_plane,
+                    kvb_tile *tile, kvb_ahead *ahead);
+/* What does not change from tile to tile. */
+void kvb_ahead_start(kvb_walk *walk);
 
 #pragma GCC visibility pop
 

@@ -3,7 +3,7 @@
  * hops over all the rows that a stage consumes at once. */
 
 typedef struct ahead {
-    const uint8_t *const *row; /* the first of those side by side */
+    kvb_places rows; /* from the first of those side by side on */
     int64_t side, turn;
     int64_t lines; /* of a row */
     int64_t step;  /* bytes from one to the next: less than a line where rows begin anywhere */
@@ -11,27 +11,27 @@ typedef struct ahead {
     int64_t at;    /* bytes into them */
 } ahead;
 
-/* `rows` may be null for a cursor that is never used. */
-INLINE ahead ahead_by(const uint8_t *const *rows, int64_t side, int64_t lines, int64_t step)
+/* There may be no rows for a cursor that is never used. */
+INLINE ahead ahead_by(kvb_places rows, int64_t side, int64_t lines, int64_t step)
 {
-    return (ahead){.row = rows, .side = side, .turn = 0, .lines = lines, .step = step, .left = lines, .at = 0};
+    return (ahead){.rows = rows, .side = side, .turn = 0, .lines = lines, .step = step, .left = lines, .at = 0};
 }
 
 /* The first `bytes` of rows that begin a line. */
-INLINE ahead ahead_from(const uint8_t *const *rows, int64_t side, int64_t bytes)
+INLINE ahead ahead_from(kvb_places rows, int64_t side, int64_t bytes)
 {
     return ahead_by(rows, side, (bytes + LINE - 1) / LINE, LINE);
 }
 
 INLINE void ahead_line(ahead *a)
 {
-    __builtin_prefetch(a->row[a->turn] + a->at);
+    __builtin_prefetch(kvb_row_at(a->rows, a->turn) + a->at);
     if (++a->turn < a->side)
         return;
     a->turn = 0;
     a->at += a->step;
     if (--a->left == 0) {
-        a->row += a->side;
+        a->rows.at += a->side;
         a->left = a->lines;
         a->at = 0;
     }
@@ -42,7 +42,7 @@ INLINE void ahead_line(ahead *a)
 #define STAGE_OF(stage, way, heads, plane, floats)                                                                  \
     static void CAT(CAT(CAT(stage, heads), _), way)(const kvb_tile *tile, const kvb_group *group, floats *scores)    \
     {                                                                                                               \
-        if (tile->plane##_ahead)                                                                                    \
+        if (tile->plane##_ahead.at)                                                                                 \
             CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, true);                                         \
         else                                                                                                        \
             CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, false);                                        \

@@ -33,12 +33,12 @@ INLINE void take_bytes(const kvb_group *group, int32_t way, const int parts)
     }
 }
 
-INLINE void qk_step_bytes(vi *acc, const uint8_t *const *k, int at, const int8_t *q, int64_t part, const int heads,
+INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, int64_t part, const int heads,
                           const int tokens, const int parts)
 {
     vi x[QK_ACC];
     UNROLL for (int t = 0; t < tokens; t++)
-        x[t] = v_codes(k[t] + at);
+        x[t] = v_codes(kvb_row_at(k, t) + at);
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < parts; i++) {
             vi w = v_load_bytes(q + i * part + h * VB);
@@ -47,7 +47,7 @@ INLINE void qk_step_bytes(vi *acc, const uint8_t *const *k, int at, const int8_t
         }
 }
 
-INLINE void qk_tokens_bytes(const kvb_group *group, const uint8_t *const *k, ahead *cursor, int head, float *scores,
+INLINE void qk_tokens_bytes(const kvb_group *group, kvb_places k, ahead *cursor, int head, float *scores,
                             const int heads, const int slots, const int parts, const bool hint)
 {
     enum { STEPS_OF_LINE = LINE / VB };
@@ -88,7 +88,8 @@ INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *s
     ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
-            qk_tokens_bytes(group, tile->k + t, &cursor, h, scores + h * TILE + t, pass, heads, parts, hint && h == 0);
+            qk_tokens_bytes(group, kvb_rows_from(tile->k, t), &cursor, h, scores + h * TILE + t, pass, heads, parts,
+                            hint && h == 0);
 }
 
 /* A tile's weights of each head as bytes, the upper ones first where there are two of each. */
@@ -134,8 +135,11 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, const kvb_group *group, ahead *
         if (hint && at % LINE == 0)
             UNROLL for (int l = 0; l < 4; l++)
                 ahead_line(cursor);
+        const uint8_t *rows[4];
+        UNROLL for (int i = 0; i < 4; i++)
+            rows[i] = kvb_row_at(tile->v, t + i);
         vi x[4];
-        v_quads(tile->v + t, at, x);
+        v_quads(rows, at, x);
         UNROLL for (int h = 0; h < heads; h++)
             UNROLL for (int i = 0; i < parts; i++) {
                 vi w = v_set_quads(weights->bytes[i] + (head + h) * TILE + t);

@@ -13,12 +13,12 @@ static void take_dot16(const kvb_group *group)
     }
 }
 
-INLINE void qk_step_dot16(vi *acc, const uint8_t *const *k, int at, const int16_t *q, const int heads)
+INLINE void qk_step_dot16(vi *acc, kvb_places k, int at, const int16_t *q, const int heads)
 {
     const int tokens = QK_ACC / heads;
     vi x[QK_ACC];
     UNROLL for (int t = 0; t < tokens; t++)
-        x[t] = v_words(k[t] + at);
+        x[t] = v_words(kvb_row_at(k, t) + at);
     UNROLL for (int h = 0; h < heads; h++) {
         vi w = v_load_words(q + h * VW);
         UNROLL for (int t = 0; t < tokens; t++)
@@ -26,7 +26,7 @@ INLINE void qk_step_dot16(vi *acc, const uint8_t *const *k, int at, const int16_
     }
 }
 
-INLINE void qk_tokens_dot16(const uint8_t *const *k, ahead *cursor, const int16_t *q, int dim, const float *step,
+INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int dim, const float *step,
                             float *scores, const int heads, const int slots, const bool hint)
 {
     enum { PARTS = LINE / VW };
@@ -61,8 +61,8 @@ INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *s
     ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
-            qk_tokens_dot16(tile->k + t, &cursor, q + h * VW, group->dim, group->taken->step + h, scores + h * TILE + t,
-                            pass, heads, hint && h == 0);
+            qk_tokens_dot16(kvb_rows_from(tile->k, t), &cursor, q + h * VW, group->dim, group->taken->step + h,
+                            scores + h * TILE + t, pass, heads, hint && h == 0);
 }
 
 /* Two rows at a time, an element of one beside that of the other: their products with two weights are added at once. */
@@ -81,7 +81,7 @@ INLINE void pv_slice_dot16(const kvb_tile *tile, ahead *cursor, const int16_t *w
                 ahead_line(cursor);
         vi x[PV_ACC];
         UNROLL for (int i = 0; i < vecs; i++)
-            x[i] = v_word_pairs(tile->v[t] + at + i * VL, tile->v[t + 1] + at + i * VL);
+            x[i] = v_word_pairs(kvb_row_at(tile->v, t) + at + i * VL, kvb_row_at(tile->v, t + 1) + at + i * VL);
         UNROLL for (int h = 0; h < heads; h++) {
             vi w = v_set_pairs(weights + h * TILE + t);
             UNROLL for (int i = 0; i < vecs; i++)

@@ -22,13 +22,13 @@
 
 /* Two whole vectors of D of each row, at element `at`; `q` and `after` are those of the first head for each. Few heads
  * take a row when it is loaded, for lack of registers; many take their q once for all rows. */
-INLINE void CAT(qk_pair_, DTYPE)(vf *acc, const uint8_t *const *k, int at, const float *q, const float *after,
+INLINE void CAT(qk_pair_, DTYPE)(vf *acc, kvb_places k, int at, const float *q, const float *after,
                                  const int heads)
 {
     const int tokens = QK_ACC / heads;
     vf x[2 * QK_ACC];
     UNROLL for (int t = 0; t < tokens; t++) {
-        LOAD2(k[t] + OFFSET(at), x + 2 * t);
+        LOAD2(kvb_row_at(k, t) + OFFSET(at), x + 2 * t);
         UNROLL for (int h = 0; heads <= 2 && h < heads; h++) {
             v_fma_into(&acc[h * tokens + t], v_load(q + h * LANES), x[2 * t]);
             v_fma_into(&acc[h * tokens + t], v_load(after + h * LANES), x[2 * t + 1]);

@@ -18,7 +18,7 @@ static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
 {
     float max = group->max[0], sum = group->sum[0], *acc = group->acc;
     for (int t = 0; t < tile->count; t++) {
-        float score = CAT(perhead_dot_, DTYPE)(tile->k[t], group->q, group->dim);
+        float score = CAT(perhead_dot_, DTYPE)(kvb_row_at(tile->k, t), group->q, group->dim);
         if (SCALED)
             score *= tile->k_scale[t];
         if (score > max) {
@@ -32,7 +32,7 @@ static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
         sum += p;
         vf w = v_set1(SCALED ? p * tile->v_scale[t] : p);
         for (int at = 0; at < group->dim; at += VL)
-            v_store(acc + at, v_fma(w, LOAD_ANY(tile->v[t], at), v_load(acc + at)));
+            v_store(acc + at, v_fma(w, LOAD_ANY(kvb_row_at(tile->v, t), at), v_load(acc + at)));
     }
     group->max[0] = max;
     group->sum[0] = sum;

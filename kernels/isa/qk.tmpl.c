@@ -9,7 +9,7 @@
 #define APART(heads) (BLOCK > 1 && (heads) == 1)
 
 /* One vector of D, at element `at` + `in` of the rows: `keep` lanes of it, VL when the vector is whole. */
-INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, int in, const float *q, int keep,
+INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int at, int in, const float *q, int keep,
                                  const int heads)
 {
     const int tokens = QK_ACC / heads;
@@ -17,7 +17,7 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, int i
     if (heads == 1) {
         vf w = v_load(q);
         UNROLL for (int t = 0; t < tokens; t++) {
-            vf row = APART(heads) ? CODES_AT(k[t], at, in) : LOAD(k[t], at, in);
+            vf row = APART(heads) ? CODES_AT(kvb_row_at(k, t), at, in) : LOAD(kvb_row_at(k, t), at, in);
             v_fma_into(&acc[t], w, keep < VL ? v_keep(row, keep) : row);
         }
         return;
@@ -25,7 +25,7 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, int i
 #endif
     vf x[QK_ACC];
     UNROLL for (int t = 0; t < tokens; t++) {
-        x[t] = LOAD(k[t], at, in);
+        x[t] = LOAD(kvb_row_at(k, t), at, in);
         if (keep < VL)
             x[t] = v_keep(x[t], keep);
     }
@@ -38,7 +38,7 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, const uint8_t *const *k, int at, int i
 
 /* QK_ACC / heads tokens from k[0] on, and `heads` of the `slots` heads whose q lie interleaved: one pointer and
  * constant offsets reach them all. A prefetch goes with every line of every row, spread over the line's steps. */
-INLINE void CAT(qk_tokens_, DTYPE)(const uint8_t *const *k, ahead *cursor, const float *q, int dim, float *scores,
+INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, int dim, float *scores,
                                    const int heads, const int slots, const bool hint)
 {
     const int tokens = QK_ACC / heads;
@@ -89,8 +89,8 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
     ahead cursor = AHEAD(tile->k_ahead, tile->side, group->dim);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
-            CAT(qk_tokens_, DTYPE)(tile->k + t, &cursor, group->q + h * LANES, group->dim, scores + h * TILE + t, pass,
-                                   heads, hint && h == 0);
+            CAT(qk_tokens_, DTYPE)(kvb_rows_from(tile->k, t), &cursor, group->q + h * LANES, group->dim,
+                                   scores + h * TILE + t, pass, heads, hint && h == 0);
 }
 
 STAGE(qk, DTYPE, k, float)

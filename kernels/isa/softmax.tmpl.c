@@ -81,10 +81,10 @@ INLINE void twin_rest(const uint8_t *row, int64_t from, int64_t bytes)
 }
 
 /* The bytes of the rows, or of every step-th of them, and no others, in address order inside a row. */
-INLINE void twin_rows(const uint8_t *const *rows, int count, int step, int64_t bytes, ahead cursor, const bool hint)
+INLINE void twin_rows(kvb_places rows, int count, int step, int64_t bytes, ahead cursor, const bool hint)
 {
     for (int t = 0; t < count; t += step) {
-        const uint8_t *line = rows[t], *end = line + bytes / LINE * LINE;
+        const uint8_t *row = kvb_row_at(rows, t), *line = row, *end = row + bytes / LINE * LINE;
         for (; line < end; line += LINE) {
             if (hint)
                 ahead_line(&cursor);
@@ -94,7 +94,7 @@ INLINE void twin_rows(const uint8_t *const *rows, int count, int step, int64_t b
         if (bytes % LINE) {
             if (hint)
                 ahead_line(&cursor);
-            twin_rest(rows[t], bytes / LINE * LINE, bytes);
+            twin_rest(row, bytes / LINE * LINE, bytes);
         }
     }
 }
@@ -105,12 +105,13 @@ INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const bool hint)
         twin_rows(tile->k, tile->count, LANES, tile->k_block, ahead_from(tile->k_ahead, tile->side, bytes), hint);
     else
         twin_rows(tile->k, tile->count, 1, bytes, ahead_from(tile->k_ahead, tile->side, bytes), hint);
-    twin_rows(tile->v + tile->lead, tile->count - tile->lead, 1, bytes, ahead_from(tile->v_ahead, tile->side, bytes), hint);
+    twin_rows(kvb_rows_from(tile->v, tile->lead), tile->count - tile->lead, 1, bytes,
+              ahead_from(tile->v_ahead, tile->side, bytes), hint);
 }
 
 static void twin(const kvb_tile *tile, int64_t bytes)
 {
-    if (tile->k_ahead && tile->v_ahead)
+    if (tile->k_ahead.at && tile->v_ahead.at)
         twin_tile(tile, bytes, true);
     else
         twin_tile(tile, bytes, false);

@@ -46,7 +46,7 @@ void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scor
     const int16_t *codes = (const int16_t *)(const void *)group->taken->codes;
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
         kvb_scalar_fetch(tile->k_ahead, t, group->dim);
-        const int8_t *k = (const int8_t *)tile->k[t];
+        const int8_t *k = (const int8_t *)kvb_row_at(tile->k, t);
         for (int64_t h = 0; h < group->heads; h++) {
             int32_t sum = 0;
             for (int64_t d = 0; d < group->dim; d++)
@@ -68,7 +68,7 @@ void kvb_scalar_pv_dot(int32_t way, const kvb_tile *tile, const kvb_group *group
         most[h] = largest(p + h * TILE, tile->count, LANES);
     for (int32_t t = 0; t < tile->count; t++) {
         kvb_scalar_fetch(tile->v_ahead, t, group->dim);
-        const int8_t *v = (const int8_t *)tile->v[t];
+        const int8_t *v = (const int8_t *)kvb_row_at(tile->v, t);
         for (int64_t h = 0; h < group->heads; h++) {
             int32_t weight = whole(p[h * TILE + t], steps(levels, most[h]));
             for (int64_t d = 0; d < group->dim; d++)

@@ -113,18 +113,19 @@ static void read_packed(const uint8_t *row, int64_t from, int64_t bytes)
 }
 
 /* The first `bytes` of rows, or of blocks of `step` rows, while as many lines of others are fetched. */
-static void twin_rows(const uint8_t *const *rows, const uint8_t *const *ahead, int32_t count, int32_t step,
-                      int64_t bytes, int64_t row)
+static void twin_rows(kvb_places rows, kvb_places ahead, int32_t count, int32_t step, int64_t bytes, int64_t each)
 {
-    for (int32_t t = 0; t < count; t += step)
+    for (int32_t t = 0; t < count; t += step) {
+        const uint8_t *row = kvb_row_at(rows, t);
         for (int64_t b = 0; b < bytes; b += LINE) {
-            if (ahead)
-                __builtin_prefetch(ahead[t + b / row] + b % row);
-            if ((uintptr_t)rows[t] % LINE || bytes % LINE)
-                read_packed(rows[t], b, bytes);
+            if (ahead.at)
+                __builtin_prefetch(kvb_row_at(ahead, t + b / each) + b % each);
+            if ((uintptr_t)row % LINE || bytes % LINE)
+                read_packed(row, b, bytes);
             else
-                kvb_scalar_read(rows[t] + b, LINE, 0);
+                kvb_scalar_read(row + b, LINE, 0);
         }
+    }
 }
 
 /* The bytes of the rows, and no others. */
@@ -134,5 +135,5 @@ void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes)
         twin_rows(tile->k, tile->k_ahead, tile->count, LANES, tile->k_block, bytes);
     else
         twin_rows(tile->k, tile->k_ahead, tile->count, 1, bytes, bytes);
-    twin_rows(tile->v + tile->lead, tile->v_ahead, tile->count - tile->lead, 1, bytes, bytes);
+    twin_rows(kvb_rows_from(tile->v, tile->lead), tile->v_ahead, tile->count - tile->lead, 1, bytes, bytes);
 }

@@ -7,8 +7,8 @@ static void note(const kvb_tile *tile, int64_t bytes)
 {
     (void)bytes;
     for (int32_t t = 0; t < tile->count; t++) {
-        *to++ = tile->k[t];
-        *to++ = tile->v[t];
+        *to++ = kvb_row_at(tile->k, t);
+        *to++ = kvb_row_at(tile->v, t);
     }
 }
 

@@ -1,0 +1,148 @@
+/* Which rows are prefetched while a tile is consumed: the scheme `prefetch` of a decode. */
+#include "walk.h"
+
+/* Runs of a block's rows that are taken in turn: a page each, where there are so many. Prefetchers in hardware follow a
+ * page at a time, and do not cross into the next: a core that reads several side by side keeps more of memory busy than
+ * one that reads them one after another. */
+static int64_t runs_of(const kvb_decode *a, int64_t rows)
+{
+    enum { PAGE = 4096, MOST = 8 };
+    int64_t runs = 1;
+    while (a->prefetch == PREFETCH_WEAVE && runs < MOST && 2 * runs * PAGE <= rows * a->cache->row_bytes)
+        runs *= 2;
+    return runs;
+}
+
+/* A head's share of the rows that a block has in a plane: `count` for each of `heads`, in address order, or from one run
+ * after another in turn. Returns how many lie side by side. */
+static int64_t share_of_plane(const kvb_decode *a, const int64_t *rows, int64_t heads, int64_t head, int64_t count,
+                              int64_t *to)
+{
+    const int64_t runs = runs_of(a, heads * count), tokens = count / runs;
+    int64_t row = head * tokens, token = row / heads, in = row % heads; /* within a run */
+    for (int64_t t = 0; t < count;) {
+        for (int64_t run = 0; run < runs; run++)
+            to[t++] = in * a->cache->head_stride + rows[run * tokens + token];
+        if (++in == heads) {
+            in = 0;
+            token++;
+        }
+    }
+    return runs;
+}
+
+/* Rows of K and V in turn, and of each plane from one run after another, from where K is on: half of them for QK, half
+ * for PV. Returns how many lie side by side. */
+static int64_t weave_planes(const kvb_decode *a, const int64_t *rows, int64_t count, kvb_ahead *to)
+{
+    const int64_t runs = runs_of(a, count), tokens = count / runs;
+    const int64_t apart = (int64_t)((uintptr_t)a->cache->v - (uintptr_t)a->cache->k);
+    int64_t *at = to->k, *end = to->k + count;
+    for (int64_t token = 0; token < tokens; token++)
+        for (int64_t run = 0; run < runs; run++) {
+            at = at == end ? to->v : at;
+            *at++ = rows[run * tokens + token];
+            *at++ = rows[run * tokens + token] + apart;
+        }
+    return 2 * runs;
+}
+
+void kvb_ahead_start(kvb_walk *walk)
+{
+    const int64_t heads = walk->unit < walk->end ? walk->unit->heads : 1;
+    walk->woven = walk->args->prefetch == PREFETCH_WEAVE && heads == 1;
+    if (walk->woven)
+        walk->side = weave_planes(walk->args, walk->rows, walk->step, &walk->steady);
+    else
+        walk->side = share_of_plane(walk->args, walk->rows, heads, 0, walk->step, walk->steady.k);
+}
+
+/* The lines of scales that a tile of this head will read. Of heads that share a line, the first fetches it. */
+static void scales_ahead(const kvb_decode *a, const kvb_block *later, int64_t head)
+{
+    const kvb_cache *c = a->cache;
+    int64_t shift = head * c->scale_head_stride, each = at_least(1, LINE / c->scale_token_stride);
+    if (kvb_heads_inner(c) && shift % LINE)
+        return;
+    shift += later->scale;
+    for (int64_t t = 0; t < later->count; t += each) {
+        __builtin_prefetch(c->k_scale + later->scales[t] + shift);
+        __builtin_prefetch(c->v_scale + later->scales[t] + shift);
+    }
+}
+
+/* The rows `distance` bytes further in this unit, and at its end those of the next block. */
+static void rows_near(const kvb_decode *a, const kvb_block *block, const kvb_block *later, int64_t head,
+                      kvb_tile *tile, kvb_ahead *ahead)
+{
+    const kvb_cache *c = a->cache;
+    const int64_t count = round_up(block->count, LANES), last = round_up(later->count, LANES) - 1;
+    const int64_t skip = at_most(TILE, (a->distance + c->row_bytes - 1) / c->row_bytes);
+    for (int64_t t = 0; t < count; t++) {
+        int64_t at = t + skip;
+        ahead->k[t] = at < block->count ? block->place + block->rows[at]
+                                        : later->place + later->rows[at_most(at - block->count, last)];
+    }
+    tile->side = 1;
+    tile->k_ahead = (kvb_places){c->k + head * c->head_stride, ahead->k};
+    tile->v_ahead = (kvb_places){c->v + head * c->head_stride, ahead->k};
+}
+
+/* Of both planes what lies at the same places: a head's share of a later block. */
+static void share_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_block *later, int64_t head,
+                        kvb_tile *tile, kvb_ahead *ahead)
+{
+    const kvb_decode *a = walk->args;
+    const int64_t *at = ahead->k;
+    int64_t from = later->place;
+    if (later->rows == walk->rows && !walk->woven) { /* heads lie side by side, so shares do */
+        at = walk->steady.k;
+        tile->side = walk->side;
+        from += head * (walk->step / walk->side) * a->cache->head_stride;
+    } else {
+        tile->side = share_of_plane(a, later->rows, later->unit->heads, head, round_up(block->count, LANES), ahead->k);
+    }
+    tile->k_ahead = (kvb_places){a->cache->k + from, at};
+    tile->v_ahead = (kvb_places){a->cache->v + from, at};
+}
+
+static void woven_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_block *later, kvb_tile *tile,
+                        kvb_ahead *ahead)
+{
+    const uint8_t *from = walk->args->cache->k + later->place;
+    const kvb_ahead *rows = &walk->steady;
+    tile->side = walk->side;
+    if (later->rows != walk->rows) {
+        rows = ahead;
+        tile->side = weave_planes(walk->args, later->rows, round_up(block->count, LANES), ahead);
+    }
+    tile->k_ahead = (kvb_places){from, rows->k};
+    tile->v_ahead = (kvb_places){from, rows->v};
+}
+
+/* QK fetches V of this tile, PV the next tile's K. */
+static void cross_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_block *later, kvb_tile *tile)
+{
+    tile->side = 1;
+    tile->k_ahead = (kvb_places){walk->args->cache->v + block->place, block->rows};
+    tile->v_ahead = (kvb_places){walk->args->cache->k + later->place, later->rows};
+}
+
+void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_block *next, int64_t head, bool one_plane,
+                    kvb_tile *tile, kvb_ahead *ahead)
+{
+    const kvb_block *later = next->unit ? next : block;
+    tile->k_ahead.at = tile->v_ahead.at = NULL;
+    if (walk->args->prefetch == PREFETCH_OFF)
+        return;
+    if (walk->scaled)
+        scales_ahead(walk->args, later, head);
+    if (walk->args->prefetch == PREFETCH_NEAR)
+        rows_near(walk->args, block, later, head, tile, ahead);
+    else if (one_plane || block->unit->heads > 1)
+        share_ahead(walk, block, later, head, tile, ahead);
+    else if (walk->woven)
+        woven_ahead(walk, block, later, tile, ahead);
+    else
+        cross_ahead(walk, block, later, tile);
+}

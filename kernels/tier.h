@@ -1,0 +1,121 @@
+/* What one instruction set is asked to do: a tile of rows, a group of query heads, and the table of functions. core.h
+ * includes it, and is what to include. */
+#ifndef KVB_TIER_H
+#define KVB_TIER_H
+
+#pragma GCC visibility push(hidden)
+
+/* ---- a tile: up to TILE tokens of one sequence and one KV head ------------------------------------------------- */
+
+/* Rows: where each begins, in bytes from one place. Tiles that lie alike share the list, however far apart they are. */
+typedef struct kvb_places {
+    const uint8_t *from;
+    const int64_t *at; /* [TILE] */
+} kvb_places;
+
+static inline const uint8_t *kvb_row_at(kvb_places rows, int64_t t) { return rows.from + rows.at[t]; }
+static inline kvb_places kvb_rows_from(kvb_places rows, int64_t t) { return (kvb_places){rows.from, rows.at + t}; }
+
+typedef struct kvb_tile {
+    int32_t count;        /* one past the last live token; the rows behind are its own again, up to TILE */
+    int32_t lead;         /* tokens in front that are none of the tile's: below LANES, and most often 0 */
+    int64_t k_block;      /* 0, or K is transposed: every LANES-th row is a block, and these are its bytes */
+    kvb_places k, v;      /* row of each token */
+    int64_t side;         /* rows to prefetch line by line in turn */
+    kvb_places k_ahead;   /* rows to prefetch while K of token t is consumed; `at` is null for none */
+    kvb_places v_ahead;   /* the same while V is: one prefetch per line consumed, never a burst */
+    const float *k_scale; /* scaled formats only: [TILE], in the cache itself or in `scales` */
+    const float *v_scale;
+    float scales[2][TILE];
+} kvb_tile;
+
+/* ---- a tier: one instruction set's version of everything that touches rows --------------------------------------- */
+
+/* The q of a group as whole numbers, as a way's `take` leaves them. */
+typedef struct kvb_taken {
+    float step[HEADS];           /* what one is worth; NaN where q is not finite */
+    int32_t lanes[HEADS][LANES]; /* what a score's sums begin with */
+    _Alignas(LINE) int8_t codes[];
+} kvb_taken;
+
+static inline int64_t taken_bytes(int64_t dim)
+{
+    return (int64_t)sizeof(kvb_taken) + 2 * HEADS * round_up(dim, LINE);
+}
+
+/* Softmax state of up to HEADS query heads that share a KV head. */
+typedef struct kvb_group {
+    int32_t heads;
+    int32_t slots;     /* heads rounded up to a class: 1, 2, 4 or 8 */
+    int32_t dim;
+    int64_t dim_pad;   /* dim rounded up to LANES */
+    const float *q;    /* [dim_pad / LANES][slots][LANES], times scale * log2(e); zero behind dim and behind heads */
+    float *max;        /* [HEADS], of the scores so far, in units of log2 */
+    float *sum;        /* [HEADS][LANES], lane-wise */
+    float *rescale;    /* [HEADS], what the last softmax asks the accumulators to be multiplied by */
+    float *acc;        /* [slots][dim_pad] */
+    kvb_taken *taken;  /* null for ways without `take` */
+} kvb_group;
+
+/* Rows to encode: `rows` of them, source and target each with its stride. */
+typedef struct kvb_encode {
+    uint8_t *to;
+    int64_t to_stride;
+    uint8_t *scale;
+    int64_t scale_stride;
+    int32_t scale_dtype;
+    int32_t nt;
+    const float *from;
+    int64_t from_stride; /* floats */
+    int64_t rows;
+    int64_t dim;
+    int64_t row_bytes;
+} kvb_encode;
+
+/* The functions of a tier that depend on the dtype. The index of `qk` and `pv` is the group class: 1, 2, 4, 8 heads. */
+typedef struct kvb_rows {
+    /* at the beginning of a unit: q -> taken; null where q is multiplied as it is */
+    void (*take)(const kvb_group *group);
+    /* scores[head * TILE + t] = q[head] . k[t], for t < count rounded up to a multiple of LANES */
+    void (*qk[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
+    /* the same of a tile whose K is transposed; null where no layout transposes the dtype */
+    void (*qk_t[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
+    /* acc[head] = acc[head] * rescale[head] + sum over lead <= t < count of p[head * TILE + t] * v[t] */
+    void (*pv[4])(const kvb_tile *tile, const kvb_group *group, const float *p);
+    /* one query head, token by token, online softmax: what most public CPU kernels do */
+    void (*perhead)(const kvb_tile *tile, const kvb_group *group);
+    void (*encode)(const kvb_encode *rows);
+    /* one row as float32: to[0 .. dim) */
+    void (*decode)(const uint8_t *row, float scale, int64_t dim, float *to);
+} kvb_rows;
+
+typedef struct kvb_tier {
+    kvb_rows rows[READS];
+    /* scores times k_scale (where scaled), -inf below `lead` and from `count` up to a multiple of LANES; raises max,
+     * sets rescale */
+    void (*peak)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
+    /* scores -> p = exp2(score - max) in place, times v_scale where scaled; sum = sum * rescale + sum of p */
+    void (*weigh)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
+    /* reads `bytes` of every K row, or its blocks, and of every V row of a tile, prefetching as the tile says */
+    void (*twin)(const kvb_tile *tile, int64_t bytes);
+    /* probes on one thread's share; bytes are a multiple of LINE; nothing orders the non-temporal stores of _nt */
+    void (*read)(const void *from, int64_t bytes, int64_t distance);
+    void (*write)(void *to, int64_t bytes);
+    void (*write_nt)(void *to, int64_t bytes);
+    void (*copy)(void *to, const void *from, int64_t bytes, int64_t distance);
+    void (*copy_nt)(void *to, const void *from, int64_t bytes, int64_t distance);
+    void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
+    double (*flops)(int64_t rounds); /* returns the FLOPs done */
+    int32_t qk_heads;     /* query heads that share one load of a K row; more heads load it again, from L1 */
+    int32_t tile[DTYPES]; /* tokens per tile */
+} kvb_tier;
+
+extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon, kvb_tier_sve256, kvb_tier_sve512;
+/* registry.c: null where this build has no such tier */
+const kvb_tier *kvb_tier_of(int32_t isa);
+/* cpu.c: whether this CPU has what a tier's way needs beyond what the tier itself does */
+bool kvb_way_runs(int32_t isa, int32_t way);
+
+#pragma GCC visibility pop
+
+#endif
