@@ -1,14 +1,14 @@
 /* Which rows are prefetched while a tile is consumed: the scheme `prefetch` of a decode. */
 #include "walk.h"
 
-/* Runs of a block's rows that are taken in turn: a page each, where there are so many. Prefetchers in hardware follow a
- * page at a time, and do not cross into the next: a core that reads several side by side keeps more of memory busy than
- * one that reads them one after another. */
-static int64_t runs_of(const kvb_decode *a, int64_t rows)
+/* Runs of a block's rows in a plane that are taken in turn: at least a page each, and eight in all planes. Prefetchers in
+ * hardware follow a page at a time, and do not cross into the next: a core that reads several side by side keeps more of
+ * memory busy than one that reads them one after another. */
+static int64_t runs_of(const kvb_decode *a, int64_t rows, int64_t planes)
 {
-    enum { PAGE = 4096, MOST = 8 };
+    enum { PAGE = 4096, SIDE = 8 };
     int64_t runs = 1;
-    while (a->prefetch == PREFETCH_WEAVE && runs < MOST && 2 * runs * PAGE <= rows * a->cache->row_bytes)
+    while (a->prefetch == PREFETCH_WEAVE && runs < SIDE / planes && 2 * runs * PAGE <= rows * a->cache->row_bytes)
         runs *= 2;
     return runs;
 }
@@ -18,7 +18,7 @@ static int64_t runs_of(const kvb_decode *a, int64_t rows)
 static int64_t share_of_plane(const kvb_decode *a, const int64_t *rows, int64_t heads, int64_t head, int64_t count,
                               int64_t *to)
 {
-    const int64_t runs = runs_of(a, heads * count), tokens = count / runs;
+    const int64_t runs = runs_of(a, heads * count, 1), tokens = count / runs;
     int64_t row = head * tokens, token = row / heads, in = row % heads; /* within a run */
     for (int64_t t = 0; t < count;) {
         for (int64_t run = 0; run < runs; run++)
@@ -35,15 +35,15 @@ static int64_t share_of_plane(const kvb_decode *a, const int64_t *rows, int64_t 
  * for PV. Returns how many lie side by side. */
 static int64_t weave_planes(const kvb_decode *a, const int64_t *rows, int64_t count, kvb_ahead *to)
 {
-    const int64_t runs = runs_of(a, count), tokens = count / runs;
+    const int64_t runs = runs_of(a, count, 2), tokens = count / runs;
     const int64_t apart = (int64_t)((uintptr_t)a->cache->v - (uintptr_t)a->cache->k);
-    int64_t *at = to->k, *end = to->k + count;
-    for (int64_t token = 0; token < tokens; token++)
+    for (int64_t token = 0; token < tokens; token++) {
+        int64_t *at = token < tokens / 2 ? to->k + token * 2 * runs : to->v + (token - tokens / 2) * 2 * runs;
         for (int64_t run = 0; run < runs; run++) {
-            at = at == end ? to->v : at;
-            *at++ = rows[run * tokens + token];
-            *at++ = rows[run * tokens + token] + apart;
+            at[2 * run] = rows[run * tokens + token];
+            at[2 * run + 1] = rows[run * tokens + token] + apart;
         }
+    }
     return 2 * runs;
 }
 

@@ -106,8 +106,7 @@ typedef struct kvb_tier {
     void (*copy_nt)(void *to, const void *from, int64_t bytes, int64_t distance);
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
     double (*flops)(int64_t rounds); /* returns the FLOPs done */
-    int32_t qk_heads;     /* query heads that share one load of a K row; more heads load it again, from L1 */
-    int32_t tile[DTYPES]; /* tokens per tile */
+    int32_t qk_heads; /* query heads that share one load of a K row; more heads load it again, from L1 */
 } kvb_tier;
 
 extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon, kvb_tier_sve256, kvb_tier_sve512;

@@ -2,15 +2,15 @@
 
 #include "walk.h"
 
-/* Where heads lie inside a token, a block of all heads is consumed before the next: K and V of it, 64 KiB each. */
+/* Tokens of a block: so much of K, and as much of V, is asked for while the block before is consumed. Runs of two pages
+ * are read faster than single ones, and eight side by side come to 64 KiB in all; a cache of scattered blocks has no
+ * such runs, and half of that stays in L1. Where heads lie inside a token, all of them are taken together. */
 static int32_t block_step(const kvb_decode *a)
 {
-    int64_t step = kvb_tier_of(a->isa)->tile[a->cache->dtype];
-    if (a->variant != VARIANT_PERHEAD && kvb_heads_inner(a->cache)) {
-        int64_t fits = 65536 / (a->cache->kv_heads * a->cache->row_bytes) / LANES * LANES;
-        step = at_least(LANES, at_most(step, fits));
-    }
-    return (int32_t)step;
+    const bool inner = a->variant != VARIANT_PERHEAD && kvb_heads_inner(a->cache);
+    const int64_t token = a->cache->row_bytes * (inner ? a->cache->kv_heads : 1);
+    const int64_t most = inner ? 65536 : kvb_layouts[a->cache->layout].paged ? 16384 : 32768;
+    return (int32_t)at_least(LANES, at_most(TILE, most / token / LANES * LANES));
 }
 
 void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit, const kvb_unit *end)

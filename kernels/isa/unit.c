@@ -78,8 +78,6 @@
 #include "dot.tmpl.c"
 
 #define ROWS_OF(dtype, name, ...) [DTYPE_##name] = ROWS(dtype),
-#define TILE_OF(dtype, name, elements, bytes, scaled) \
-    [DTYPE_##name] = bytes < 2 * elements ? TILE_BYTE : bytes < 4 * elements ? TILE_HALF : TILE_FLOAT,
 
 const kvb_tier TIER = {
     .rows = {KVB_DTYPES(ROWS_OF)},
@@ -105,5 +103,4 @@ const kvb_tier TIER = {
     .triad = probe_triad,
     .flops = probe_flops,
     .qk_heads = QK_HEADS,
-    .tile = {KVB_DTYPES(TILE_OF)},
 };

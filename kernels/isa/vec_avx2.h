@@ -13,9 +13,6 @@
 #define DOT_WORDS 8    /* sums of a PV slice of dot16: heads x vectors, which 16-bit products make */
 #define V_PAIRS        /* formats of bytes are converted two vectors at a time */
 #define FLOPS_ACC 12   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
-#define TILE_FLOAT 32  /* tokens per tile */
-#define TILE_HALF 32
-#define TILE_BYTE 64
 
 typedef __m256 vf;
 

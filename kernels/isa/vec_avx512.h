@@ -15,9 +15,6 @@
 #define DOT_V_BIAS 0
 #define DOT_WORDS 16   /* sums of a PV slice of dot16: heads x vectors, which 16-bit products make */
 #define FLOPS_ACC 24   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
-#define TILE_FLOAT 32  /* tokens per tile */
-#define TILE_HALF 64
-#define TILE_BYTE 64
 
 typedef __m512 vf;
 

@@ -15,9 +15,6 @@
 #define DOT_K_BIAS 0   /* which both have a sign or both have none, as weights do */
 #define DOT_V_BIAS 128
 #define FLOPS_ACC 24   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
-#define TILE_FLOAT 32  /* tokens per tile */
-#define TILE_HALF 32
-#define TILE_BYTE 64
 
 typedef float32x4_t vf;
 

@@ -10,7 +10,7 @@ void kvb_scalar_decode_round16(const uint8_t *row, float scale, int64_t dim, flo
 }
 
 typedef struct copies {
-    float rows[TILE][DIM_MAX];
+    float rows[TILE * DIM_MAX];
     int64_t places[TILE];
     kvb_tile tile;
 } copies;
@@ -19,15 +19,15 @@ typedef struct copies {
 static kvb_places copy(kvb_places rows, int64_t count, int64_t dim, copies *to)
 {
     for (int64_t t = 0; t < count; t++) {
-        kvb_scalar_decode_round16(kvb_row_at(rows, t), 1.0f, dim, to->rows[t]);
-        to->places[t] = t * (int64_t)sizeof to->rows[t];
+        kvb_scalar_decode_round16(kvb_row_at(rows, t), 1.0f, dim, to->rows + t * dim);
+        to->places[t] = t * dim * (int64_t)sizeof *to->rows;
     }
     return (kvb_places){(const uint8_t *)to->rows, to->places};
 }
 
 void kvb_scalar_qk_round16(const kvb_tile *tile, const kvb_group *group, float *scores)
 {
-    copies rounded; /* not zeroed: 256 KiB */
+    copies rounded; /* not zeroed: 512 KiB */
     rounded.tile = *tile;
     rounded.tile.k = copy(tile->k, round_up(tile->count, LANES), group->dim, &rounded);
     kvb_scalar_qk(DTYPE_F32, &rounded.tile, group, scores);
@@ -35,7 +35,7 @@ void kvb_scalar_qk_round16(const kvb_tile *tile, const kvb_group *group, float *
 
 void kvb_scalar_pv_round16(const kvb_tile *tile, const kvb_group *group, const float *p)
 {
-    copies rounded; /* not zeroed: 256 KiB */
+    copies rounded; /* not zeroed: 512 KiB */
     rounded.tile = *tile;
     rounded.tile.v = copy(tile->v, tile->count, group->dim, &rounded);
     kvb_scalar_pv(DTYPE_F32, &rounded.tile, group, p);

@@ -32,8 +32,6 @@
         .perhead = perhead_##dtype, .encode = encode_##dtype, .decode = decode_##dtype,                               \
     },
 
-#define TILE_OF(dtype, name, elements, bytes, scaled) [DTYPE_##name] = bytes < 2 * elements ? 64 : 32,
-
 #define QK_T(dtype) {qk_t_##dtype, qk_t_##dtype, qk_t_##dtype, qk_t_##dtype}
 
 #define DOT(word, way)                                                                                                \
@@ -80,5 +78,4 @@ const kvb_tier kvb_tier_scalar = {
     .triad = kvb_scalar_triad,
     .flops = kvb_scalar_flops,
     .qk_heads = HEADS,
-    .tile = {KVB_DTYPES(TILE_OF)},
 };

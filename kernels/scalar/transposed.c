@@ -3,13 +3,13 @@
 
 void kvb_scalar_qk_t(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores)
 {
-    _Alignas(LINE) uint8_t rows[TILE][DIM_MAX * 4]; /* not zeroed: 256 KiB */
+    _Alignas(LINE) uint8_t rows[TILE * DIM_MAX * 4]; /* not zeroed: 512 KiB */
     int64_t places[TILE];
     kvb_tile plain = *tile;
-    plain.k = (kvb_places){rows[0], places};
+    plain.k = (kvb_places){rows, places};
     for (int64_t t = 0; t < round_up(tile->count, LANES); t++) {
-        kvb_gather(dtype, kvb_row_at(tile->k, t / LANES * LANES), t % LANES, group->dim, rows[t]);
-        places[t] = t * (int64_t)sizeof rows[t];
+        places[t] = t * kvb_row(dtype, group->dim);
+        kvb_gather(dtype, kvb_row_at(tile->k, t / LANES * LANES), t % LANES, group->dim, rows + places[t]);
     }
     kvb_scalar_qk(dtype, &plain, group, scores);
 }

@@ -79,7 +79,7 @@ def test_all_heads_of_a_token(raw, slowed):
         start = int(raw.ffi.cast("uintptr_t", bound.cache.k))
         tokens = [(place - start) / bound.cache.token_stride for place in found[::2]]
         assert len(found) == len(set(found)) == 2 * 80  # K and V of 200 tokens x 4 heads, a tenth of them
-        assert min(tokens) == 100 and max(tokens) < 132  # within the first tile
+        assert min(tokens) == 100 and max(tokens) < 228  # within the first tile
 
 
 def test_of_some_kernels_alone(raw, slowed):

@@ -94,7 +94,7 @@ def test_every_kind_of_dim(bench, isa, dtype, dim):
     passes(bench, case_of(bench, shape_of(dtype=dtype, head_dim=dim), [100]), isa)
 
 
-@pytest.mark.parametrize("tokens", [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 257, 511, 512, 513])
+@pytest.mark.parametrize("tokens", [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513])
 @pytest.mark.parametrize("dtype", ["f32", "i8"])
 def test_tile_edges(bench, isa, dtype, tokens):
     passes(bench, case_of(bench, shape_of(dtype=dtype, capacity=tokens), [tokens]), isa)
