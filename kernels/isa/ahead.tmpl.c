@@ -3,18 +3,17 @@
  * hops over all the rows that a stage consumes at once. */
 
 typedef struct ahead {
-    kvb_places rows; /* from the first of those side by side on */
-    int64_t side, turn;
-    int64_t lines; /* of a row */
-    int64_t step;  /* bytes from one to the next: less than a line where rows begin anywhere */
-    int64_t left;  /* of the current rows */
-    int64_t at;    /* bytes into them */
+    const uint8_t *from;       /* where the next line would be of a row that lies at 0, */
+    const int64_t *next, *end; /* and of those side by side, the rows whose turn is still to come */
+    int64_t side, left;        /* lines left of each */
+    int64_t lines, step;       /* of a row; from one to the next: less than a line where rows begin anywhere */
 } ahead;
 
 /* There may be no rows for a cursor that is never used. */
 INLINE ahead ahead_by(kvb_places rows, int64_t side, int64_t lines, int64_t step)
 {
-    return (ahead){.rows = rows, .side = side, .turn = 0, .lines = lines, .step = step, .left = lines, .at = 0};
+    const int64_t *end = rows.at ? rows.at + side : NULL;
+    return (ahead){.from = rows.from, .next = rows.at, .end = end, .side = side, .left = lines, .lines = lines, .step = step};
 }
 
 /* The first `bytes` of rows that begin a line. */
@@ -25,16 +24,17 @@ INLINE ahead ahead_from(kvb_places rows, int64_t side, int64_t bytes)
 
 INLINE void ahead_line(ahead *a)
 {
-    __builtin_prefetch(kvb_row_at(a->rows, a->turn) + a->at);
-    if (++a->turn < a->side)
+    __builtin_prefetch(a->from + *a->next);
+    if (++a->next != a->end)
         return;
-    a->turn = 0;
-    a->at += a->step;
-    if (--a->left == 0) {
-        a->rows.at += a->side;
-        a->left = a->lines;
-        a->at = 0;
+    a->from += a->step;
+    if (--a->left) {
+        a->next -= a->side;
+        return;
     }
+    a->from -= a->lines * a->step;
+    a->end += a->side;
+    a->left = a->lines;
 }
 
 /* A stage for groups of 1, 2, 4 and 8 heads: <stage>1_<way> to <stage>8_<way> are <stage>_tile_<way> with prefetches or

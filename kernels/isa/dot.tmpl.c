@@ -43,12 +43,26 @@ INLINE float dot_weight_steps(const float *p, int end, int32_t way, float *step)
     return dot_steps((float)dot_weight(way), largest);
 }
 
-/* Sums of `heads` heads and QK_ACC / heads tokens, as scores. */
+/* Lane i is the sum of a[i], rounded once where a tier adds up whole numbers. */
+INLINE vf dot_sums(const vi *a)
+{
+#ifdef V_INT_SUMS
+    return v_floats(v_int_sums(a));
+#else
+    vf sums[VL];
+    UNROLL for (int i = 0; i < VL; i++)
+        sums[i] = v_floats(a[i]);
+    return v_sums(sums);
+#endif
+}
+
+/* Sums of `heads` heads and QK_ACC / heads tokens, VL to a vector, as scores. */
 INLINE void dot_scores(const vf *sums, const float *step, float *scores, const int heads, const int tokens)
 {
     float all[QK_ACC];
     UNROLL for (int i = 0; i < heads * tokens; i += VL)
-        v_store(all + i, v_sums(sums + i));
+        v_store(all + i, sums[i / VL]);
+    KEEP_IN_MEMORY(all);
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int t = 0; t < tokens; t++)
             scores[h * TILE + t] = all[h * tokens + t] * step[h];

@@ -72,12 +72,19 @@ INLINE void qk_tokens_bytes(const kvb_group *group, kvb_places k, ahead *cursor,
                 ahead_line(cursor);
     for (; at < dim; at += VB, q += VB * slots)
         qk_step_bytes(acc, k, at, q, part, heads, tokens, parts);
-    vf sums[QK_ACC];
-    UNROLL for (int i = 0; i < heads * tokens; i++)
-        sums[i] = parts == 1 ? v_floats(acc[i])
-                             : v_fma(v_floats(acc[i * parts]), v_set1(256.0f), v_floats(acc[i * parts + parts - 1]));
-    UNROLL for (int i = heads * tokens; i < QK_ACC; i++)
-        sums[i] = v_zero();
+    vf sums[QK_ACC / VL];
+    UNROLL for (int i = 0; i < heads * tokens; i += VL) {
+        if (parts == 1) {
+            sums[i / VL] = dot_sums(acc + i);
+            continue;
+        }
+        vf both[VL];
+        UNROLL for (int l = i; l < i + VL; l++)
+            both[l - i] = l < heads * tokens
+                              ? v_fma(v_floats(acc[l * parts]), v_set1(256.0f), v_floats(acc[l * parts + parts - 1]))
+                              : v_zero();
+        sums[i / VL] = v_sums(both);
+    }
     dot_scores(sums, group->taken->step + head, scores, heads, tokens);
 }
 

@@ -48,9 +48,9 @@ INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int d
                 ahead_line(cursor);
     for (; at < dim; at += VW, q += VW * slots)
         qk_step_dot16(acc, k, at, q, heads);
-    vf sums[QK_ACC];
-    UNROLL for (int i = 0; i < QK_ACC; i++)
-        sums[i] = v_floats(acc[i]);
+    vf sums[QK_ACC / VL];
+    UNROLL for (int i = 0; i < QK_ACC; i += VL)
+        sums[i / VL] = dot_sums(acc + i);
     dot_scores(sums, step, scores, heads, tokens);
 }
 

@@ -10,7 +10,7 @@
  * CODES_AT leaves out the scale that a packed row has at the beginning of a block; else both are as folded.tmpl.c says. */
 #define LOADV CAT(v_load_, DTYPE)
 #define LOAD(row, at, in) CAT(LOAD_, BLOCK)(row, at, in)
-#define LOAD_1(row, at, in) LOADF((row) + OFFSET((at) + (in)))
+#define LOAD_1(row, at, in) LOADF((row) + OFFSET(at) + OFFSET(in))
 #define LOAD_32(row, at, in) v_mul(CODES_AT(row, at, in), v_half((row) + OFFSET(at) + OFFSET(in)))
 #define CODES_AT(row, at, in) CAT(CODES_AT_, BLOCK)(row, at, in)
 #define CODES_AT_1 LOAD_1

@@ -11,17 +11,18 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
         UNROLL for (int i = 0; i < vecs; i++)
             sum[h * vecs + i] = INTO_FOLD(v_mul(v_load(acc + h * acc_stride + at + in + i * VL), v_set1(rescale[h])));
     const int width = vecs * VL, count = tile->count;
+    const kvb_places rows = {tile->v.from + OFFSET(at), tile->v.at};
     const bool starts = width >= SPAN || (at + in) % SPAN == 0;
     for (int t = tile->lead; t < count; t++) {
-        const uint8_t *row = kvb_row_at(tile->v, t);
+        const uint8_t *row = kvb_row_at(rows, t);
         if (hint && starts)
             UNROLL for (int l = 0; l < (width + SPAN - 1) / SPAN; l++)
                 ahead_line(cursor);
 #if BLOCK > 1
         if (heads <= 2) { /* scales go to the weights, once for a block's vectors; more heads share values */
             UNROLL for (int i = 0; i < vecs; i++) {
-                vf codes = CODES_AT(row, at, in + i * VL);
-                vf scale = v_half(row + OFFSET(at) + OFFSET(in + i * VL));
+                vf codes = CODES_AT(row, 0, in + i * VL);
+                vf scale = v_half(row + OFFSET(in + i * VL));
                 UNROLL for (int h = 0; h < heads; h++)
                     v_fma_into(&sum[h * vecs + i], v_mul(v_set1(p[h * TILE + t]), scale), codes);
             }
@@ -31,12 +32,12 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
         vf x[PV_ACC];
 #if PAIR == 2
         UNROLL for (int i = 0; i + 1 < vecs; i += 2)
-            LOAD2(row + OFFSET(at + in + i * VL), x + i);
+            LOAD2(row + OFFSET(in + i * VL), x + i);
         if (vecs == 1)
-            x[0] = LOAD(row, at, in);
+            x[0] = LOAD(row, 0, in);
 #else
         UNROLL for (int i = 0; i < vecs; i++)
-            x[i] = LOAD(row, at, in + i * VL);
+            x[i] = LOAD(row, 0, in + i * VL);
 #endif
         UNROLL for (int h = 0; h < heads; h++) {
             vf w = v_set1(p[h * TILE + t]);

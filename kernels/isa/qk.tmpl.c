@@ -8,8 +8,8 @@
 /* One head sums up the codes of a packed row, each block's times its scale; several share values. */
 #define APART(heads) (BLOCK > 1 && (heads) == 1)
 
-/* One vector of D, at element `at` + `in` of the rows: `keep` lanes of it, VL when the vector is whole. */
-INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int at, int in, const float *q, int keep,
+/* One vector of D, at element `in` of the rows: `keep` lanes of it, VL when the vector is whole. */
+INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int in, const float *q, int keep,
                                  const int heads)
 {
     const int tokens = QK_ACC / heads;
@@ -17,7 +17,7 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int at, int in, const fl
     if (heads == 1) {
         vf w = v_load(q);
         UNROLL for (int t = 0; t < tokens; t++) {
-            vf row = APART(heads) ? CODES_AT(kvb_row_at(k, t), at, in) : LOAD(kvb_row_at(k, t), at, in);
+            vf row = APART(heads) ? CODES_AT(kvb_row_at(k, t), 0, in) : LOAD(kvb_row_at(k, t), 0, in);
             v_fma_into(&acc[t], w, keep < VL ? v_keep(row, keep) : row);
         }
         return;
@@ -25,7 +25,7 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int at, int in, const fl
 #endif
     vf x[QK_ACC];
     UNROLL for (int t = 0; t < tokens; t++) {
-        x[t] = LOAD(kvb_row_at(k, t), at, in);
+        x[t] = LOAD(kvb_row_at(k, t), 0, in);
         if (keep < VL)
             x[t] = v_keep(x[t], keep);
     }
@@ -46,37 +46,39 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
     UNROLL for (int i = 0; i < QK_ACC; i++)
         acc[i] = part[i] = v_zero();
     int at = 0;
-    for (; at + STEPS * VL <= dim; at += STEPS * VL, q += STEPS * VL * slots)
+    for (; at + SPAN <= dim; at += SPAN, k.from += OFFSET(SPAN), q += SPAN * slots)
         UNROLL for (int s = 0; s < STEPS; s++) {
             UNROLL for (int t = 0; t < tokens; t++)
                 if (hint && t % STEPS == s)
                     ahead_line(cursor);
 #if PAIR == 2
             if (s % 2 == 1)
-                CAT(qk_pair_, DTYPE)(acc, k, at + (s - 1) * VL, Q_AT(s - 1), Q_AT(s), heads);
+                CAT(qk_pair_, DTYPE)(acc, k, (s - 1) * VL, Q_AT(s - 1), Q_AT(s), heads);
 #else
-            CAT(qk_step_, DTYPE)(into, k, at, s * VL, Q_AT(s), VL, heads);
+            CAT(qk_step_, DTYPE)(into, k, s * VL, Q_AT(s), VL, heads);
             if (APART(heads) && (s + 1) * VL % BLOCK == 0)
-                qk_block(acc, part, k, OFFSET(at) + OFFSET(s * VL), heads);
+                qk_block(acc, part, k, OFFSET(s * VL), heads);
 #endif
         }
     if (at < dim) {
         UNROLL for (int t = 0; t < tokens; t++)
             if (hint)
                 ahead_line(cursor);
-        for (int from = at; at < dim; at += VL) {
-            const float *w = q + (at - from) / LANES * LANES * slots + (at - from) % LANES;
-            if (at + VL <= dim)
-                CAT(qk_step_, DTYPE)(into, k, from, at - from, w, VL, heads);
+        const int left = dim - at;
+        for (int in = 0; in < left; in += VL) {
+            const float *w = q + in / LANES * LANES * slots + in % LANES;
+            if (in + VL <= left)
+                CAT(qk_step_, DTYPE)(into, k, in, w, VL, heads);
             else
-                CAT(qk_step_, DTYPE)(into, k, from, at - from, w, dim - at, heads);
-            if (APART(heads) && ((at + VL) % BLOCK == 0 || at + VL >= dim))
-                qk_block(acc, part, k, OFFSET(at), heads);
+                CAT(qk_step_, DTYPE)(into, k, in, w, left - in, heads);
+            if (APART(heads) && ((in + VL) % BLOCK == 0 || in + VL >= left))
+                qk_block(acc, part, k, OFFSET(in), heads);
         }
     }
     float sums[QK_ACC];
     UNROLL for (int i = 0; i < QK_ACC; i += VL)
         v_store(sums + i, UNFOLD(v_sums(acc + i)));
+    KEEP_IN_MEMORY(sums);
     UNROLL for (int h = 0; h < heads; h++)
         memcpy(scores + h * TILE, sums + h * tokens, (size_t)tokens * sizeof *sums);
 }

@@ -62,25 +62,32 @@ static inline float v_hsum(vf a)
     s = _mm_add_ss(s, _mm_movehdup_ps(s));
     return _mm_cvtss_f32(s);
 }
-/* Every 128-bit lane of the result is the sums of a[0], a[1], a[2], a[3] in that lane. */
-static inline vf v_sums4(const vf *a)
+static inline vf v_added(vf a, vf b, bool whole) /* lanes are floats, or whole numbers */
 {
-    vf s01 = _mm512_add_ps(_mm512_unpacklo_ps(a[0], a[1]), _mm512_unpackhi_ps(a[0], a[1]));
-    vf s23 = _mm512_add_ps(_mm512_unpacklo_ps(a[2], a[3]), _mm512_unpackhi_ps(a[2], a[3]));
+    return whole ? _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)))
+                 : _mm512_add_ps(a, b);
+}
+/* Every 128-bit lane of the result is the sums of a[0], a[1], a[2], a[3] in that lane. */
+static inline vf v_sums4(const vf *a, bool whole)
+{
+    vf s01 = v_added(_mm512_unpacklo_ps(a[0], a[1]), _mm512_unpackhi_ps(a[0], a[1]), whole);
+    vf s23 = v_added(_mm512_unpacklo_ps(a[2], a[3]), _mm512_unpackhi_ps(a[2], a[3]), whole);
     __m512d d01 = _mm512_castps_pd(s01), d23 = _mm512_castps_pd(s23);
     __m512d lo = _mm512_unpacklo_pd(d01, d23), hi = _mm512_unpackhi_pd(d01, d23);
-    return _mm512_add_ps(_mm512_castpd_ps(lo), _mm512_castpd_ps(hi));
+    return v_added(_mm512_castpd_ps(lo), _mm512_castpd_ps(hi), whole);
 }
 /* The sums of neighbouring 128-bit lanes: two of a, two of b. */
-static inline vf v_sums_lanes(vf a, vf b)
+static inline vf v_sums_lanes(vf a, vf b, bool whole)
 {
-    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+    return v_added(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd), whole);
 }
 /* Lane i of the result is the sum of a[i]. Shuffles inside 128-bit lanes come first: they are faster than across. */
-static inline vf v_sums(const vf *a)
+static inline vf v_sums_of(const vf *a, bool whole)
 {
-    return v_sums_lanes(v_sums_lanes(v_sums4(a), v_sums4(a + 4)), v_sums_lanes(v_sums4(a + 8), v_sums4(a + 12)));
+    vf low = v_sums_lanes(v_sums4(a, whole), v_sums4(a + 4, whole), whole);
+    return v_sums_lanes(low, v_sums_lanes(v_sums4(a + 8, whole), v_sums4(a + 12, whole), whole), whole);
 }
+static inline vf v_sums(const vf *a) { return v_sums_of(a, false); }
 
 /* round(a), and a * 2^n for an integral n of at least -126 */
 static inline vf v_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
@@ -218,6 +225,8 @@ static inline vi v_load_ints(const int32_t *p) { return _mm512_loadu_si512(p); }
 static inline void v_store_ints(int32_t *p, vi a) { _mm512_storeu_si512(p, a); }
 static inline vi v_less(vi a, vi b) { return _mm512_sub_epi32(a, b); }
 static inline vf v_floats(vi a) { return _mm512_cvtepi32_ps(a); }
+#define V_INT_SUMS
+static inline vi v_int_sums(const vi *a) { return _mm512_castps_si512(v_sums_of((const vf *)a, true)); }
 static inline void v_store_words16(int16_t *p, vf a)
 {
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(a)));
@@ -234,12 +243,13 @@ static inline vi v_word_pairs(const uint8_t *a, const uint8_t *b)
     __m128i x = _mm_loadu_si128((const __m128i *)(const void *)a), y = _mm_loadu_si128((const __m128i *)(const void *)b);
     return _mm512_cvtepi8_epi16(_mm256_set_m128i(_mm_unpackhi_epi8(x, y), _mm_unpacklo_epi8(x, y)));
 }
-static inline vi v_set_pairs(const int16_t *p)
+static inline vi v_set_four(const void *p) /* bytes */
 {
-    int32_t pair;
-    memcpy(&pair, p, sizeof pair);
-    return _mm512_set1_epi32(pair);
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return _mm512_set1_epi32(four);
 }
+static inline vi v_set_pairs(const int16_t *p) { return v_set_four(p); }
 /* Each lane of *acc grows by two products of words. By hand, as below: so this tier compiles without VNNI, and runs it
  * in functions that are called where the CPU has it; and no accumulator is copied. */
 static inline void v_dot_words_into(vi *acc, vi a, vi b) { __asm__("vpdpwssd %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b)); }
@@ -249,12 +259,7 @@ static inline vi v_codes(const uint8_t *p)
     return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi32((int32_t)0x80808080));
 }
 static inline vi v_load_bytes(const int8_t *p) { return _mm512_loadu_si512(p); }
-static inline vi v_set_quads(const uint8_t *p)
-{
-    int32_t four;
-    memcpy(&four, p, sizeof four);
-    return _mm512_set1_epi32(four);
-}
+static inline vi v_set_quads(const uint8_t *p) { return v_set_four(p); }
 /* Each lane of *acc grows by four products of bytes, of which those of `plain` have no sign. */
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
 {
