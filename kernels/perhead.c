@@ -5,20 +5,22 @@ void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, 
 {
     const kvb_decode *a = &task->args;
     const kvb_rows *rows = &kvb_tier_of(a->isa)->rows[a->cache->dtype];
-    kvb_block *block = &state->block[0];
+    kvb_block *block = &state->block[0], *next = &state->block[1];
     (void)ticks; /* the stages of a token are too short to be timed apart */
-    state->tile.k_ahead.at = state->tile.v_ahead.at = NULL;
-    for (const kvb_unit *last = NULL;; last = block->unit) {
-        kvb_walk_next(walk, block);
-        if (last && block->unit != last)
-            kvb_unit_end(task, state, last);
-        if (!block->unit)
-            return;
+    kvb_walk_next(walk, block);
+    while (block->unit) {
+        kvb_walk_next(walk, next);
         if (block->first == 0)
             kvb_unit_begin(task, state, block->unit);
         kvb_tile_rows(a, block, 0, &state->tile);
-        if (kvb_formats[a->cache->dtype].scaled)
+        if (walk->scaled)
             kvb_tile_scales(a, block, 0, &state->tile);
+        kvb_tile_ahead(walk, block, next, 0, false, &state->tile, &state->ahead);
         rows->perhead(&state->tile, state->groups);
+        if (next->unit != block->unit)
+            kvb_unit_end(task, state, block->unit);
+        kvb_block *done = block;
+        block = next;
+        next = done;
     }
 }

@@ -14,10 +14,18 @@ INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim)
     return v_hsum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3])));
 }
 
-static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
+INLINE void CAT(perhead_ahead_, DTYPE)(ahead *cursor, int dim, const bool hint)
 {
+    for (int at = 0; hint && at < dim; at += SPAN)
+        ahead_line(cursor);
+}
+
+INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const bool hint)
+{
+    ahead k_ahead = AHEAD(tile->k_ahead, tile->side, group->dim), v_ahead = AHEAD(tile->v_ahead, tile->side, group->dim);
     float max = group->max[0], sum = group->sum[0], *acc = group->acc;
     for (int t = 0; t < tile->count; t++) {
+        CAT(perhead_ahead_, DTYPE)(&k_ahead, group->dim, hint);
         float score = CAT(perhead_dot_, DTYPE)(kvb_row_at(tile->k, t), group->q, group->dim);
         if (SCALED)
             score *= tile->k_scale[t];
@@ -30,10 +38,19 @@ static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
         }
         float p = exp2_of(score - (max == -INFINITY ? 0.0f : max));
         sum += p;
+        CAT(perhead_ahead_, DTYPE)(&v_ahead, group->dim, hint);
         vf w = v_set1(SCALED ? p * tile->v_scale[t] : p);
         for (int at = 0; at < group->dim; at += VL)
             v_store(acc + at, v_fma(w, LOAD_ANY(kvb_row_at(tile->v, t), at), v_load(acc + at)));
     }
     group->max[0] = max;
     group->sum[0] = sum;
+}
+
+static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
+{
+    if (tile->k_ahead.at)
+        CAT(perhead_tile_, DTYPE)(tile, group, true);
+    else
+        CAT(perhead_tile_, DTYPE)(tile, group, false);
 }

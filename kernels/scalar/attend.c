@@ -113,6 +113,7 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
     const bool scaled = kvb_formats[dtype].scaled;
     float row[DIM_MAX], *acc = group->acc;
     for (int32_t t = 0; t < tile->count; t++) {
+        kvb_scalar_fetch(tile->k_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, kvb_row_at(tile->k, t), scaled ? tile->k_scale[t] : 1.0f, group->dim, row);
         float score = dot(group, 0, row);
         float max = score > group->max[0] ? score : group->max[0];
@@ -120,6 +121,7 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
         float p = kvb_scalar_exp2(score - (max == -INFINITY ? 0.0f : max));
         group->max[0] = max;
         group->sum[0] = group->sum[0] * rescale + p;
+        kvb_scalar_fetch(tile->v_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, kvb_row_at(tile->v, t), scaled ? tile->v_scale[t] : 1.0f, group->dim, row);
         for (int64_t d = 0; d < group->dim; d++)
             acc[d] = acc[d] * rescale + p * row[d];
