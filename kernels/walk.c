@@ -37,7 +37,7 @@ static void repeat_last(int64_t *offsets, int64_t count, int64_t end)
 
 /* Whether the block is a whole step whose rows, from `token` of this sequence and head on, are one stretch: then nothing
  * has to be written down but where it begins. */
-static bool steady(const kvb_walk *walk, int64_t seq, int64_t head, int64_t token, kvb_block *block)
+static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t token, kvb_block *block)
 {
     if (block->count != walk->step || block->lead)
         return false;
@@ -66,7 +66,7 @@ static void block_offsets(const kvb_walk *walk, int64_t first, kvb_block *block)
     const bool wrapped = a->wrap > 0;
     int64_t seq = wrapped ? 0 : walk->unit->seq, head = wrapped ? 0 : walk->unit->head;
     int64_t from = wrapped ? first % a->wrap : first, room = wrapped ? a->wrap - from : block->count;
-    if (room >= block->count && steady(walk, seq, head, from, block))
+    if (room >= block->count && one_stretch(walk, seq, head, from, block))
         return;
     for (int64_t done = 0; done < block->count;) {
         int64_t n = at_most(block->count - done, room);
@@ -92,7 +92,7 @@ static void block_lanes(const kvb_walk *walk, int64_t token, int64_t left, kvb_b
     block->lead = (int32_t)kvb_lane(c, slot);
     block->count = (int32_t)at_most(walk->step, block->lead + left);
     int64_t seq = wrapped ? 0 : walk->unit->seq, head = wrapped ? 0 : walk->unit->head;
-    if (steady(walk, seq, head, slot, block))
+    if (one_stretch(walk, seq, head, slot, block))
         return;
     kvb_offsets(c, seq, head, slot - block->lead, block->count, block->own_rows,
                 walk->scaled ? block->own_scales : NULL);
