@@ -59,10 +59,10 @@ def libraries(tmp_path_factory):
     place = "    float sums[QK_ACC];\n"
     sources.edit("isa/qk.tmpl.c", place, place + "    if (SCALED)\n        acc[0] = v_add(acc[0], v_set1(1e-30f));\n")
     made["plain"] = sources.build()
-    sources.edit("flash.c", "state->tile.k_ahead = state->tile.v_ahead = NULL;", "state->tile.k_ahead = NULL;")
+    sources.edit("flash.c", "state->tile.k_ahead.at = state->tile.v_ahead.at = NULL;", "state->tile.k_ahead.at = NULL;")
     sources.edit("store.c", "enum { BLOCK = 16 };", "enum { BLOCK = 32 };")
     made["files"] = sources.build()
-    sources.edit("flash.c", "state->tile.k_ahead = NULL;", "state->tile.k_ahead = state->tile.v_ahead = NULL;")
+    sources.edit("flash.c", "state->tile.k_ahead.at = NULL;", "state->tile.k_ahead.at = state->tile.v_ahead.at = NULL;")
     sources.edit("store.c", "enum { BLOCK = 32 };", "enum { BLOCK = 16 };")
     made["shuffled"] = sources.build("KVB_SHUFFLE=1")
     sources.edit("isa/qk.tmpl.c", "1e-30f", "2e-30f")
