@@ -1,0 +1,45 @@
+/* A walk over given units that reads nothing: it writes down the rows of every tile, and those that it asks for. */
+#include "walk.h"
+
+const kvb_tier *kvb_tier_of(int32_t isa)
+{
+    static const kvb_tier none;
+    (void)isa;
+    return &none;
+}
+
+static uintptr_t *put(uintptr_t *to, kvb_places rows, int32_t count)
+{
+    for (int32_t t = 0; t < count; t++)
+        *to++ = (uintptr_t)kvb_row_at(rows, t);
+    return to;
+}
+
+/* Of every tile: its tokens, to `sizes`; its rows of K, then of V, to `rows`; as many to prefetch while K is consumed, then
+ * while V is, to `asked`. Returns how many tiles there are. */
+__attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, const kvb_unit *units, int64_t count,
+                                                      int64_t *sizes, uintptr_t *rows, uintptr_t *asked)
+{
+    static kvb_walk walk;
+    static kvb_block blocks[2];
+    static kvb_ahead ahead;
+    static kvb_tile tile;
+    kvb_block *block = &blocks[0], *next = &blocks[1];
+    int64_t tiles = 0;
+    kvb_walk_start(&walk, args, units, units + count);
+    kvb_walk_next(&walk, block);
+    while (block->unit) {
+        kvb_walk_next(&walk, next);
+        for (int64_t h = 0; h < block->unit->heads; h++) {
+            kvb_tile_rows(args, block, h, &tile);
+            kvb_tile_ahead(&walk, block, next, h, false, &tile, &ahead);
+            sizes[tiles++] = tile.count;
+            rows = put(put(rows, tile.k, tile.count), tile.v, tile.count);
+            asked = put(put(asked, tile.k_ahead, tile.count), tile.v_ahead, tile.count);
+        }
+        kvb_block *done = block;
+        block = next;
+        next = done;
+    }
+    return tiles;
+}

@@ -1,0 +1,94 @@
+"""What a walk asks for ahead: each row of the block that comes next once, and no row that is not the walk's."""
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import cffi
+import numpy as np
+import pytest
+
+from tests.oracle import Shape
+from tests.raw import ROOT, Bound, decode_args
+
+HEADS, CAPACITY = 4, 400
+SOURCES = ("walk", "ahead", "layouts", "formats", "transposed")
+SHAPES = {
+    "head.f16": Shape("head", "f16", 1, HEADS, 128, CAPACITY),
+    "head.f32.wide": Shape("head", "f32", 1, HEADS, 1000, CAPACITY),
+    "head.i8": Shape("head", "i8", 1, HEADS, 20, CAPACITY),
+    "head.q4_0": Shape("head", "q4_0", 1, HEADS, 128, CAPACITY),
+    "head.ring": Shape("head", "f16", 1, HEADS, 128, 336, ring=True),
+    "position.f16": Shape("position", "f16", 1, HEADS, 128, CAPACITY),
+    "position.ring": Shape("position", "bf16", 1, HEADS, 64, 336, ring=True),
+    "paged.f16": Shape("paged", "f16", 1, HEADS, 128, CAPACITY, blocks=25),
+    "paged.token": Shape("paged", "f32", 1, HEADS, 128, CAPACITY, inner="token", block_tokens=24, blocks=17),
+    "blockt.f16": Shape("blockt", "f16", 1, HEADS, 128, CAPACITY),
+}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    path, kernels = tmp_path_factory.mktemp("ahead") / "ahead.so", ROOT / "kernels"
+    sources = [Path(__file__).with_name("ahead.c"), *(kernels / f"{name}.c" for name in SOURCES)]
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}", "-o", path, *sources], check=True)
+    ffi = cffi.FFI()
+    ffi.cdef("int64_t walked(const void *, const int64_t *, int64_t, int64_t *, uintptr_t *, uintptr_t *);")
+    return ffi, ffi.dlopen(str(path))
+
+
+def addresses(bound: Bound, head: int, token: int) -> tuple[int, int]:
+    """Of a token's rows of K and V."""
+    c, slot = bound.cache, token % bound.cache.capacity if bound.cache.ring else token
+    place = slot * c.token_stride
+    if bound.table is not None:
+        block, slot = int(bound.table[0, slot // c.block_tokens]), slot % c.block_tokens
+        place = block * c.seq_stride + slot * c.token_stride
+    place += head * c.head_stride
+    return tuple(int(bound.raw.ffi.cast("uintptr_t", plane)) + place for plane in (c.k, c.v))
+
+
+def walk(program, bound: Bound, units: list[list[int]], scheme: str):
+    """Tiles as lists (rows of K, rows of V, asked for while K is consumed, while V is)."""
+    ffi, lib = program
+    q = np.zeros((1, HEADS, bound.shape.head_dim), np.float32)
+    args = decode_args(bound.raw, bound, q, q.copy(), "scalar", prefetch=scheme)
+    sizes, rows, asked = ffi.new("int64_t[999]"), ffi.new("uintptr_t[9999]"), ffi.new("uintptr_t[9999]")
+    flat = ffi.new("int64_t[]", [number for unit in units for number in unit])
+    tiles, at = [], 0
+    for size in sizes[0 : lib.walked(ffi.cast("void *", args), flat, len(units), sizes, rows, asked)]:
+        tiles.append([list(list_[at + i * size : at + (i + 1) * size]) for list_ in (rows, asked) for i in (0, 1)])
+        at += 2 * size
+    return tiles
+
+
+@pytest.mark.parametrize("scheme", ["cross", "weave"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_rows_of_the_next_block(raw, program, name, scheme):
+    shape = SHAPES[name]
+    table = np.random.default_rng(1).permutation(shape.blocks)[None] if shape.blocks else None
+    with Bound(raw, shape, [CAPACITY], table) as bound:
+        heads = HEADS if bound.cache.head_stride < bound.cache.token_stride else 1
+        first = CAPACITY - shape.capacity if shape.ring else 48
+        spans = [(head, first, CAPACITY) for head in range(0, HEADS, heads)] + [(0, first, first), (0, first + 16, CAPACITY)]
+        units = [[0, head, heads, head, 1, begin, end - begin, -1] for head, begin, end in spans]
+        tiles = walk(program, bound, units, scheme)
+        blocks = [tiles[i : i + heads] for i in range(0, len(tiles), heads)]
+
+        tokens = [len(block[0][0]) for block in blocks]
+        order = [(head, token) for head, begin, end in spans for token in range(begin, end)]
+        every = [addresses(bound, head + h, token) for head, token in order for h in range(heads)]
+        assert Counter(row for block in blocks for tile in block for row in tile[0]) == Counter(k for k, _ in every)
+        assert Counter(row for block in blocks for tile in block for row in tile[1]) == Counter(v for _, v in every)
+
+        whole = 0
+        for i, (block, later) in enumerate(zip(blocks, blocks[1:], strict=False)):
+            asked = Counter(row for tile in block for row in tile[2] + tile[3])
+            assert asked.keys() <= {row for rows in every for row in rows}
+            if tokens[i] == tokens[i + 1] == max(tokens):
+                whole += 1
+                of_this = scheme == "cross" and heads == 1  # K is consumed while V of the same tile is fetched
+                wanted = [row for tile in later for row in tile[0]]
+                wanted += [row for tile in (block if of_this else later) for row in tile[1]]
+                assert asked == Counter(wanted)
+        assert whole >= 2
