@@ -121,9 +121,7 @@ void kvb_gather(int32_t dtype, const uint8_t *block, int64_t lane, int64_t dim, 
 /* Blocks that some tokens' slots lie in, each counted once. */
 int64_t kvb_blocks_of(const kvb_cache *cache, int64_t first, int64_t end);
 
-#pragma GCC visibility pop
 #include "tier.h"
-#pragma GCC visibility push(hidden)
 
 /* ---- tensor.c: scales of a whole tensor -------------------------------------------------------------------------- */
 

@@ -50,12 +50,11 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     const kvb_rows *rows = &tier->rows[DTYPE_F32];
     kvb_tile *tile = &state->tile, *wide = &state->wide_tile;
     const bool as_it_is = tile->k_block > 0, scaled = as_it_is && kvb_formats[task->args.cache->dtype].scaled;
-    const kvb_places none = {0};
-    double unasked[3], *at = ticks ? ticks : unasked;
+    double none[3], *at = ticks ? ticks : none;
     wide->count = tile->count;
     wide->lead = tile->lead;
     wide->k_block = 0;
-    wide->k_ahead = wide->v_ahead = none;
+    wide->k_ahead.at = wide->v_ahead.at = NULL;
     wide->k = wide->v = (kvb_places){(const uint8_t *)state->wide, state->wide_rows};
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++)
         state->wide_rows[t] = at_most(t, tile->count - 1) * task->dim_pad * (int64_t)sizeof *state->wide;
@@ -65,7 +64,7 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     for (int64_t p = 0; p < task->parts; p++) {
         kvb_score(as_it_is ? &tier->rows[task->way] : rows, as_it_is ? tile : wide, &groups[p],
                   state->scores + p * HEADS * TILE);
-        tile->k_ahead = none; /* fetched by the first part */
+        tile->k_ahead.at = NULL; /* fetched by the first part */
     }
     uint64_t scored = ticks ? kvb_ticks() : 0;
     for (int64_t p = 0; p < task->parts; p++) {

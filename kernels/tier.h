@@ -3,8 +3,6 @@
 #ifndef KVB_TIER_H
 #define KVB_TIER_H
 
-#pragma GCC visibility push(hidden)
-
 /* ---- a tile: up to TILE tokens of one sequence and one KV head ------------------------------------------------- */
 
 /* Rows: where each begins, in bytes from one place. Tiles that lie alike share the list, however far apart they are. */
@@ -114,7 +112,5 @@ extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_
 const kvb_tier *kvb_tier_of(int32_t isa);
 /* cpu.c: whether this CPU has what a tier's way needs beyond what the tier itself does */
 bool kvb_way_runs(int32_t isa, int32_t way);
-
-#pragma GCC visibility pop
 
 #endif

@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "walk.h"
 
 /* Tokens of a block: so much of K, and as much of V, is asked for while the block before is consumed. Runs of two pages
@@ -49,14 +47,15 @@ static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t
     return s.count >= block->count;
 }
 
-static void write_down(const kvb_walk *walk, kvb_block *block, int64_t filled)
+/* The block's own lists, of which `rows` rows are there. */
+static void write_down(const kvb_walk *walk, kvb_block *block, int64_t rows)
 {
     block->place = block->scale = 0;
     block->rows = block->own_rows;
     block->scales = block->own_scales;
-    repeat_last(block->own_rows, filled, walk->step);
+    repeat_last(block->own_rows, rows, walk->step);
     if (walk->scaled)
-        repeat_last(block->own_scales, filled, walk->step);
+        repeat_last(block->own_scales, block->count, walk->step);
 }
 
 /* The core roof's walk stays on the first `wrap` tokens of the first head, whatever the unit says. */
@@ -99,8 +98,6 @@ static void block_lanes(const kvb_walk *walk, int64_t token, int64_t left, kvb_b
     for (int32_t t = 0; walk->scaled && t < block->lead; t++)
         block->own_scales[t] = block->own_scales[block->lead];
     int64_t whole = round_up(block->count, LANES);
-    if (walk->scaled)
-        repeat_last(block->own_scales, block->count, whole);
     for (int64_t t = block->count; t < whole; t++)
         block->own_rows[t] = block->own_rows[t - 1] + c->token_stride;
     write_down(walk, block, whole);
