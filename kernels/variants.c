@@ -1,8 +1,8 @@
 /* What a variant of decode makes of a cache's rows. Most take every layout and dtype, and its values as they are. */
 #include "dot.h"
 
-/* A variant that takes K as a transposed layout has it; or that is of one dtype alone, whose values it takes as they are
- * or as those of another one. */
+/* A variant may take K as a transposed layout has it; and be of one dtype alone, whose values it takes as they are or as
+ * those of another one. */
 typedef struct reading {
     bool transposed;
     bool apart;
@@ -15,8 +15,8 @@ static const reading readings[VARIANTS] = {
     [VARIANT_FLASH] = {.transposed = true},
     [VARIANT_TWOPASS] = {.transposed = true},
     [VARIANT_ROUND16] = {.apart = true, .dtype = DTYPE_F32, .as = DTYPE_F16, .way = READ_ROUND16},
-    [VARIANT_DOT8] = {.apart = true, .dtype = DTYPE_I8, .as = DTYPE_I8, .way = READ_DOT8},
-    [VARIANT_DOT16] = {.apart = true, .dtype = DTYPE_I8, .as = DTYPE_I8, .way = READ_DOT16},
+    [VARIANT_DOT8] = {.transposed = true, .apart = true, .dtype = DTYPE_I8, .as = DTYPE_I8, .way = READ_DOT8},
+    [VARIANT_DOT16] = {.transposed = true, .apart = true, .dtype = DTYPE_I8, .as = DTYPE_I8, .way = READ_DOT16},
 };
 
 int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype)

@@ -68,7 +68,8 @@ INLINE void dot_scores(const vf *sums, const float *step, float *scores, const i
             scores[h * TILE + t] = all[h * tokens + t] * step[h];
 }
 
-#define DOT_ROWS(way) {.take = CAT(take_, way), .qk = CLASSES(qk, way), .pv = CLASSES(pv, way)}
+#define DOT_ROWS(way) \
+    {.take = CAT(take_, way), .qk = CLASSES(qk, way), .qk_t = CLASSES(qkt, way), .pv = CLASSES(pv, way)}
 
 #ifdef DOT_BYTES
 #include "dotbytes.tmpl.c"

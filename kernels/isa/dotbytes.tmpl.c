@@ -10,7 +10,6 @@ INLINE void take_bytes(const kvb_group *group, int32_t way, const int parts)
     const int64_t dim = round_up(group->dim, VB), part = group->slots * dim;
     for (int h = 0; h < group->slots; h++) {
         float inverse = dot_query_steps(group, h, way, &taken->step[h]);
-        vi lanes = v_none();
         for (int64_t d = 0; d < dim; d += VL) {
             uint8_t *to = (uint8_t *)taken->codes + (d / VB * group->slots + h) * VB + d % VB;
             vf whole = dot_query_at(group, h, d, inverse);
@@ -22,14 +21,17 @@ INLINE void take_bytes(const kvb_group *group, int32_t way, const int parts)
                 v_store_i8(to, whole);
             }
         }
+        vi lanes = v_none();
 #if DOT_K_BIAS
         for (int64_t d = 0; d < dim; d += VB) {
             static const uint8_t zeros[VB];
             v_dot_query_into(&lanes, v_codes(zeros), v_load_bytes(taken->codes + (d / VB * group->slots + h) * VB));
         }
-        lanes = v_less(v_none(), lanes);
 #endif
         v_store_ints(taken->lanes[h], lanes);
+        taken->first[h] = 0;
+        for (int i = 0; i < VL; i++)
+            taken->first[h] += taken->lanes[h][i] = -taken->lanes[h][i];
     }
 }
 
@@ -99,6 +101,69 @@ INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *s
                             hint && h == 0);
 }
 
+/* One cell of all tokens of a block: four codes of each, which four of q meet that go to all of a vector's lanes. */
+INLINE void qkt_cell_bytes(vi *acc, const uint8_t *k, const int8_t *q, int64_t part, const int heads, const int parts)
+{
+    vi x[LANES / VL];
+    UNROLL for (int v = 0; v < LANES / VL; v++)
+        x[v] = v_codes(k + v * VB);
+    UNROLL for (int i = 0; i < heads * parts; i++) {
+        vi w = v_set_four(q + i % parts * part + i / parts * VB);
+        UNROLL for (int v = 0; v < LANES / VL; v++)
+            v_dot_query_into(&acc[i * (LANES / VL) + v], x[v], w);
+    }
+}
+
+/* The LANES tokens of a block: nothing is summed across lanes. Few heads have several sums to a score, which hide the
+ * latency of one. A cell of them is a line. */
+INLINE void qkt_block_bytes(const kvb_group *group, const uint8_t *k, ahead *cursor, int head, float *scores,
+                            const int heads, const int slots, const int parts, const bool hint)
+{
+    enum { VECTORS = LANES / VL };
+    const int sums = heads * parts * VECTORS, chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->dim;
+    const int64_t part = slots * round_up(dim, VB);
+    vi acc[QK_ACC];
+    UNROLL for (int i = 0; i < chains * sums; i++)
+        acc[i] = v_none();
+    UNROLL for (int i = 0; i < sums; i++)
+        acc[i] = v_set_int(parts == 1 ? group->taken->first[head + i / VECTORS] : 0);
+    const int whole = dim / (4 * chains) * 4 * chains;
+    for (int at = 0; at < dim; at += at < whole ? 4 * chains : 4) {
+        const int8_t *q = group->taken->codes + (at / VB * slots + head) * VB + at % VB;
+        UNROLL for (int c = 0; c < chains; c++) {
+            if (c > 0 && at >= whole)
+                break;
+            if (hint)
+                ahead_line(cursor);
+            qkt_cell_bytes(acc + c * sums, k + (at + 4 * c) * LANES, q + 4 * c, part, heads, parts);
+        }
+    }
+    UNROLL for (int i = 0; i < heads * VECTORS; i++) {
+        vf found[2];
+        UNROLL for (int p = 0; p < parts; p++) {
+            vi *sum = &acc[(i / VECTORS * parts + p) * VECTORS + i % VECTORS];
+            UNROLL for (int c = 1; c < chains; c++)
+                sum[0] = v_int_add(sum[0], sum[c * sums]);
+            found[p] = v_floats(sum[0]);
+        }
+        vf score = parts == 1 ? found[0] : v_fma(found[0], v_set1(256.0f), found[parts - 1]);
+        v_store(scores + i / VECTORS * TILE + i % VECTORS * VL,
+                v_mul(score, v_set1(group->taken->step[head + i / VECTORS])));
+    }
+}
+
+INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
+                           const int parts, const bool hint)
+{
+    enum { MOST = QK_ACC / (LANES / VL) };
+    const int pass = heads * parts < MOST ? heads : MOST / parts;
+    ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
+    for (int t = 0; t < tile->count; t += LANES)
+        UNROLL for (int h = 0; h < heads; h += pass)
+            qkt_block_bytes(group, kvb_row_at(tile->k, t), &cursor, h, scores + h * TILE + t, pass, heads, parts,
+                            hint && h == 0);
+}
+
 /* A tile's weights of each head as bytes, the upper ones first where there are two of each. */
 typedef struct dot_weights {
     uint8_t bytes[2][HEADS * TILE];
@@ -149,7 +214,7 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, const kvb_group *group, ahead *
         v_quads(rows, at, x);
         UNROLL for (int h = 0; h < heads; h++)
             UNROLL for (int i = 0; i < parts; i++) {
-                vi w = v_set_quads(weights->bytes[i] + (head + h) * TILE + t);
+                vi w = v_set_four(weights->bytes[i] + (head + h) * TILE + t);
                 UNROLL for (int j = 0; j < 4; j++)
                     v_dot_weights_into(&sum[(h * parts + i) * 4 + j], w, x[j]);
             }
@@ -189,12 +254,18 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
     {                                                                                                             \
         qk_tile_bytes(tile, group, scores, heads, parts, hint);                                                   \
     }                                                                                                             \
+    INLINE void qkt_tile_##word(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,     \
+                                const bool hint)                                                                  \
+    {                                                                                                             \
+        qkt_tile_bytes(tile, group, scores, heads, parts, hint);                                                  \
+    }                                                                                                             \
     INLINE void pv_tile_##word(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,     \
                                const bool hint)                                                                   \
     {                                                                                                             \
         pv_tile_bytes(tile, group, p, way, heads, parts, hint);                                                   \
     }                                                                                                             \
     STAGE(qk, word, k, float)                                                                                     \
+    STAGE(qkt, word, k, float)                                                                                    \
     STAGE(pv, word, v, const float)
 
 DOT_BYTES_WAY(dot8, READ_DOT8, 1)

@@ -65,6 +65,55 @@ INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *s
                             scores + h * TILE + t, pass, heads, hint && h == 0);
 }
 
+/* Four codes of each token of a block, VL / 2 tokens to a vector: two lanes of each, which are added at the end. */
+INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, int dim, const float *step,
+                            float *scores, const int heads, const int slots, const bool hint)
+{
+    enum { VECTORS = 4 * LANES / VW };
+    const int sums = heads * VECTORS, chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4;
+    const int whole = dim / (4 * chains) * 4 * chains;
+    vi acc[QK_ACC];
+    UNROLL for (int i = 0; i < chains * sums; i++)
+        acc[i] = v_none();
+    for (int at = 0; at < dim; at += at < whole ? 4 * chains : 4)
+        UNROLL for (int c = 0; c < chains; c++) {
+            if (c > 0 && at >= whole)
+                break;
+            if (hint)
+                ahead_line(cursor);
+            const int16_t *four = q + at / VW * VW * slots + at % VW + 4 * c;
+            vi x[VECTORS];
+            UNROLL for (int v = 0; v < VECTORS; v++)
+                x[v] = v_words(k + (at + 4 * c) * LANES + v * VW);
+            UNROLL for (int h = 0; h < heads; h++)
+                UNROLL for (int v = 0; v < VECTORS; v++)
+                    v_dot_words_into(&acc[c * sums + h * VECTORS + v], x[v], v_set_eight(four + h * VW));
+        }
+    UNROLL for (int h = 0; h < heads; h++) {
+        int32_t halves[2 * LANES];
+        UNROLL for (int v = 0; v < VECTORS; v++) {
+            vi *sum = &acc[h * VECTORS + v];
+            UNROLL for (int c = 1; c < chains; c++)
+                sum[0] = v_int_add(sum[0], sum[c * sums]);
+            memcpy(halves + v * VL, sum, sizeof *sum);
+        }
+        for (int t = 0; t < LANES; t++)
+            scores[h * TILE + t] = (float)(halves[2 * t] + halves[2 * t + 1]) * step[h];
+    }
+}
+
+INLINE void qkt_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const bool hint)
+{
+    enum { MOST = QK_ACC * VW / (4 * LANES) };
+    const int pass = heads < MOST ? heads : MOST;
+    const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
+    ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
+    for (int t = 0; t < tile->count; t += LANES)
+        UNROLL for (int h = 0; h < heads; h += pass)
+            qkt_block_dot16(kvb_row_at(tile->k, t), &cursor, q + h * VW, group->dim, group->taken->step + h,
+                            scores + h * TILE + t, pass, heads, hint && h == 0);
+}
+
 /* Two rows at a time, an element of one beside that of the other: their products with two weights are added at once. */
 INLINE void pv_slice_dot16(const kvb_tile *tile, ahead *cursor, const int16_t *weights, const float *step,
                            const float *rescale, float *acc, int64_t acc_stride, int at, const int heads, const int vecs,
@@ -83,7 +132,7 @@ INLINE void pv_slice_dot16(const kvb_tile *tile, ahead *cursor, const int16_t *w
         UNROLL for (int i = 0; i < vecs; i++)
             x[i] = v_word_pairs(kvb_row_at(tile->v, t) + at + i * VL, kvb_row_at(tile->v, t + 1) + at + i * VL);
         UNROLL for (int h = 0; h < heads; h++) {
-            vi w = v_set_pairs(weights + h * TILE + t);
+            vi w = v_set_four(weights + h * TILE + t);
             UNROLL for (int i = 0; i < vecs; i++)
                 v_dot_words_into(&sum[h * vecs + i], x[i], w);
         }
@@ -129,4 +178,5 @@ INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const fl
 }
 
 STAGE(qk, dot16, k, float)
+STAGE(qkt, dot16, k, float)
 STAGE(pv, dot16, v, const float)

@@ -223,7 +223,7 @@ static inline vi v_none(void) { return _mm512_set1_epi32(0); }
 static inline vi v_set_int(int32_t x) { return _mm512_set1_epi32(x); }
 static inline vi v_load_ints(const int32_t *p) { return _mm512_loadu_si512(p); }
 static inline void v_store_ints(int32_t *p, vi a) { _mm512_storeu_si512(p, a); }
-static inline vi v_less(vi a, vi b) { return _mm512_sub_epi32(a, b); }
+static inline vi v_int_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 static inline vf v_floats(vi a) { return _mm512_cvtepi32_ps(a); }
 #define V_INT_SUMS
 static inline vi v_int_sums(const vi *a) { return _mm512_castps_si512(v_sums_of((const vf *)a, true)); }
@@ -237,19 +237,20 @@ static inline vi v_words(const uint8_t *p)
 {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
-/* VL codes of two rows as words, side by side; and two weights for all of them */
+/* VL codes of two rows as words, side by side */
 static inline vi v_word_pairs(const uint8_t *a, const uint8_t *b)
 {
     __m128i x = _mm_loadu_si128((const __m128i *)(const void *)a), y = _mm_loadu_si128((const __m128i *)(const void *)b);
     return _mm512_cvtepi8_epi16(_mm256_set_m128i(_mm_unpackhi_epi8(x, y), _mm_unpacklo_epi8(x, y)));
 }
-static inline vi v_set_four(const void *p) /* bytes */
+/* Four bytes, and eight, in all lanes. */
+static inline vi v_set_four(const void *p)
 {
     int32_t four;
     memcpy(&four, p, sizeof four);
     return _mm512_set1_epi32(four);
 }
-static inline vi v_set_pairs(const int16_t *p) { return v_set_four(p); }
+static inline vi v_set_eight(const void *p) { return _mm512_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)p)); }
 /* Each lane of *acc grows by two products of words. By hand, as below: so this tier compiles without VNNI, and runs it
  * in functions that are called where the CPU has it; and no accumulator is copied. */
 static inline void v_dot_words_into(vi *acc, vi a, vi b) { __asm__("vpdpwssd %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b)); }
@@ -259,7 +260,6 @@ static inline vi v_codes(const uint8_t *p)
     return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi32((int32_t)0x80808080));
 }
 static inline vi v_load_bytes(const int8_t *p) { return _mm512_loadu_si512(p); }
-static inline vi v_set_quads(const uint8_t *p) { return v_set_four(p); }
 /* Each lane of *acc grows by four products of bytes, of which those of `plain` have no sign. */
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
 {

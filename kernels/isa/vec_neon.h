@@ -194,11 +194,12 @@ static inline vi v_none(void) { return vdupq_n_s32(0); }
 static inline vi v_set_int(int32_t x) { return vdupq_n_s32(x); }
 static inline vi v_load_ints(const int32_t *p) { return vld1q_s32(p); }
 static inline void v_store_ints(int32_t *p, vi a) { vst1q_s32(p, a); }
+static inline vi v_int_add(vi a, vi b) { return vaddq_s32(a, b); }
 static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
 /* VB codes, or bytes, as they are */
 static inline vi v_codes(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
-static inline vi v_set_quads(const uint8_t *p)
+static inline vi v_set_four(const void *p) /* bytes, in all lanes */
 {
     int32_t four;
     memcpy(&four, p, sizeof four);

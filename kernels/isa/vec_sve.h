@@ -189,11 +189,12 @@ static inline vi v_none(void) { return svdup_n_s32(0); }
 static inline vi v_set_int(int32_t x) { return svdup_n_s32(x); }
 static inline vi v_load_ints(const int32_t *p) { return svld1_s32(v_all(), p); }
 static inline void v_store_ints(int32_t *p, vi a) { svst1_s32(v_all(), p, a); }
+static inline vi v_int_add(vi a, vi b) { return svadd_s32_x(v_all(), a, b); }
 static inline vf v_floats(vi a) { return svcvt_f32_s32_x(v_all(), a); }
 /* VB codes, or bytes, as they are */
 static inline vi v_codes(const uint8_t *p) { return svreinterpret_s32_u8(svld1_u8(svptrue_b8(), p)); }
 static inline vi v_load_bytes(const int8_t *p) { return svreinterpret_s32_s8(svld1_s8(svptrue_b8(), p)); }
-static inline vi v_set_quads(const uint8_t *p)
+static inline vi v_set_four(const void *p) /* bytes, in all lanes */
 {
     int32_t four;
     memcpy(&four, p, sizeof four);

@@ -35,7 +35,7 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
 
 /* ---- transposed.c ---------------------------------------------------------------------------------------------- */
 
-void kvb_scalar_qk_t(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
+void kvb_scalar_qk_t(int32_t way, const kvb_tile *tile, const kvb_group *group, float *scores);
 
 /* ---- round16.c -------------------------------------------------------------------------------------------------- */
 

@@ -40,13 +40,17 @@
     {                                                                                                                 \
         kvb_scalar_qk_dot(tile, group, scores);                                                                       \
     }                                                                                                                 \
+    static void qk_t_##word(const kvb_tile *tile, const kvb_group *group, float *scores)                              \
+    {                                                                                                                 \
+        kvb_scalar_qk_t(way, tile, group, scores);                                                                    \
+    }                                                                                                                 \
     static void pv_##word(const kvb_tile *tile, const kvb_group *group, const float *p)                               \
     {                                                                                                                 \
         kvb_scalar_pv_dot(way, tile, group, p);                                                                       \
     }
 #define ROWS_DOT(word)                                                                                                \
     {                                                                                                                 \
-        .take = take_##word, .qk = {qk_##word, qk_##word, qk_##word, qk_##word},                                      \
+        .take = take_##word, .qk = {qk_##word, qk_##word, qk_##word, qk_##word}, .qk_t = QK_T(word),                  \
         .pv = {pv_##word, pv_##word, pv_##word, pv_##word},                                                           \
     }
 

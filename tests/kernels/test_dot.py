@@ -16,15 +16,18 @@ def passes(bench, isa, variant, shape, lengths, **more):
     assert trial.failures(bench, case_of(bench, shape, lengths, table_of(shape), variant=variant, **more), [isa]) == []
 
 
-def decoded(bench, isa, variant, codes, scales, q):
-    """Of one sequence and KV head: codes of K and V [T, D], scales [T]. None where the tier lacks the variant."""
-    if (variant, "head", "i8", isa) not in bench.words.kernels:
+def decoded(bench, isa, variant, codes, scales, q, layout="head"):
+    """Of one sequence and KV head: codes of K and V [T, D], D whole lines, scales [T]. None where a tier lacks it."""
+    if (variant, layout, "i8", isa) not in bench.words.kernels:
         return None
     tokens, dim = codes[0].shape
-    shape, out = Shape("head", "i8", 1, 1, dim, tokens), np.empty_like(q)
+    shape, out = Shape(layout, "i8", 1, 1, dim, tokens), np.empty_like(q)
     planes = Planes.filled(shape, 0x7F)
+    if layout == "blockt":  # 16 tokens side by side, four codes of each
+        rows = np.resize(codes[0], (-(-tokens // 16) * 16, dim))
+        codes = rows.reshape(-1, 16, dim // 4, 4).transpose(0, 2, 1, 3), codes[1]
     for plane, scale_plane, rows, own in zip(planes.all()[:2], planes.all()[2:], codes, scales, strict=True):
-        plane.view(np.int8).reshape(tokens, -1)[:, :dim] = rows
+        plane.view(np.int8)[: rows.size] = rows.ravel()
         scale_plane.view(np.float32)[:tokens] = own
     with Bound(bench.raw, shape, [tokens], guard=1) as bound:
         bound.put(planes)
@@ -33,7 +36,7 @@ def decoded(bench, isa, variant, codes, scales, q):
 
 
 @DOTS
-@pytest.mark.parametrize("layout", ["head", "position", "paged"])
+@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
 def test_every_layout(bench, isa, layout, variant):
     ragged = shape_of(layout, "i8", batch=5)
     passes(bench, isa, variant, ragged, [1, 700, 0, 33, 512])
@@ -45,13 +48,15 @@ def test_every_layout(bench, isa, layout, variant):
 @DOTS
 @pytest.mark.parametrize("group", [1, 2, 3, 8, 33])
 def test_every_group_size(bench, isa, variant, group):
-    passes(bench, isa, variant, shape_of(dtype="i8", head_dim=128), [333], q_heads=2 * group)
+    for layout in ("head", "blockt"):
+        passes(bench, isa, variant, shape_of(layout, "i8", head_dim=128), [333], q_heads=2 * group)
 
 
 @DOTS
 @pytest.mark.parametrize("dim", [1, 17, 63, 80, 320, 1024])
 def test_every_kind_of_dim(bench, isa, variant, dim):
-    passes(bench, isa, variant, shape_of(dtype="i8", head_dim=dim), [67])
+    for layout in ("head", "blockt"):
+        passes(bench, isa, variant, shape_of(layout, "i8", head_dim=dim), [67])
 
 
 def stated(q, codes, scales, levels):
@@ -67,8 +72,9 @@ def stated(q, codes, scales, levels):
 
 
 @DOTS
+@pytest.mark.parametrize("layout", ["head", "blockt"])
 @pytest.mark.parametrize("kind", ["plain", "query", "scale", "steep"])
-def test_the_stated_bound(bench, isa, variant, kind):
+def test_the_stated_bound(bench, isa, variant, kind, layout):
     """Of what no step of theirs rounded; with one element of q, or one scale of V, far above all others, too."""
     rng = np.random.default_rng(5)
     codes = rng.integers(-127, 128, size=(2, 300, 128))
@@ -80,7 +86,7 @@ def test_the_stated_bound(bench, isa, variant, kind):
         scales[1, 100] = 1e4
     if kind == "steep":
         q *= 40
-    out = decoded(bench, isa, variant, codes, scales, q)
+    out = decoded(bench, isa, variant, codes, scales, q, layout)
     if out is not None:
         right, bound = stated(q[0].astype(float), codes, scales, cases.levels(variant, 128))
         assert (np.abs(out - right) <= bound).all()
@@ -88,16 +94,17 @@ def test_the_stated_bound(bench, isa, variant, kind):
 
 
 @DOTS
+@pytest.mark.parametrize("layout", ["head", "blockt"])
 @pytest.mark.parametrize("dim", [512, 1024])
-def test_the_largest_sums_fit(bench, isa, variant, dim):
+def test_the_largest_sums_fit(bench, isa, variant, dim, layout):
     """All codes -128, or 127 of either sign, under a q whose elements are all alike: every score is the same."""
     for code in (-128, 127):
         codes = np.full((2, 130, dim), code)
         scales = np.full((2, 130), 0.01, np.float32)
-        out = decoded(bench, isa, variant, codes, scales, np.full((1, 9, dim), 3.0, np.float32))
+        out = decoded(bench, isa, variant, codes, scales, np.full((1, 9, dim), 3.0, np.float32), layout)
         assert out is None or np.allclose(out, code * 0.01, rtol=1e-6, atol=0)
         codes[0, 1:] = -code if code > 0 else 127  # the first token takes all, or nothing
-        out = decoded(bench, isa, variant, codes, scales, np.full((1, 9, dim), np.sign(code) * 3.0, np.float32))
+        out = decoded(bench, isa, variant, codes, scales, np.full((1, 9, dim), np.sign(code) * 3.0, np.float32), layout)
         assert out is None or np.allclose(out, code * 0.01, rtol=1e-6, atol=0)
 
 
@@ -112,9 +119,9 @@ def test_what_is_no_number_stays_none(bench, isa, variant):
 
 @DOTS
 def test_of_i8_alone(raw, variant):
-    """Where a tier lists it, it does so for every layout whose K lies in rows."""
+    """Where a tier lists it, it does so for every layout."""
     kernels = [kernel for kernel in raw.kernels() if kernel["variant"] == variant]
-    rows = [kernel for kernel in raw.kernels() if kernel["variant"] == "perhead" and kernel["dtype"] == "i8"]
+    rows = [kernel for kernel in raw.kernels() if kernel["variant"] == "flash" and kernel["dtype"] == "i8"]
     tiers = {kernel["isa"] for kernel in kernels}
     assert "scalar" in tiers and {kernel["dtype"] for kernel in kernels} == {"i8"}
     assert {(k["layout"], k["isa"]) for k in kernels} == {(k["layout"], k["isa"]) for k in rows if k["isa"] in tiers}
