@@ -31,9 +31,8 @@ typedef struct kvb_tile {
 
 /* The q of a group as whole numbers, as a way's `take` leaves them. */
 typedef struct kvb_taken {
-    float step[HEADS];           /* what one is worth; NaN where q is not finite */
-    int32_t lanes[HEADS][LANES]; /* what a score's sums begin with, */
-    int32_t first[HEADS];        /* and what one sum does */
+    float step[HEADS];    /* what one is worth; NaN where q is not finite */
+    int32_t first[HEADS]; /* what a score's sum begins with */
     _Alignas(LINE) int8_t codes[];
 } kvb_taken;
 

@@ -43,29 +43,37 @@ INLINE float dot_weight_steps(const float *p, int end, int32_t way, float *step)
     return dot_steps((float)dot_weight(way), largest);
 }
 
-/* Lane i is the sum of a[i], rounded once where a tier adds up whole numbers. */
-INLINE vf dot_sums(const vi *a)
+/* Lane i is `first` and the sum of a[i], rounded once where a tier adds up whole numbers. On others `first` is 0. */
+INLINE vf dot_sums(const vi *a, int32_t first)
 {
 #ifdef V_INT_SUMS
-    return v_floats(v_int_sums(a));
+    return v_floats(v_int_add(v_int_sums(a), v_set_int(first)));
 #else
     vf sums[VL];
+    (void)first;
     UNROLL for (int i = 0; i < VL; i++)
         sums[i] = v_floats(a[i]);
     return v_sums(sums);
 #endif
 }
 
+/* The steps of all heads for as many tokens of each, as their sums lie. */
+INLINE void dot_steps_of(const float *step, float *each, const int heads, const int tokens)
+{
+    for (int h = 0; h < heads; h++)
+        for (int t = 0; t < tokens; t++)
+            each[h * tokens + t] = step[h];
+}
+
 /* Sums of `heads` heads and QK_ACC / heads tokens, VL to a vector, as scores. */
-INLINE void dot_scores(const vf *sums, const float *step, float *scores, const int heads, const int tokens)
+INLINE void dot_scores(const vf *sums, const float *each, float *scores, const int heads, const int tokens)
 {
     float all[QK_ACC];
     UNROLL for (int i = 0; i < heads * tokens; i += VL)
-        v_store(all + i, sums[i / VL]);
+        v_store(all + i, v_mul(sums[i / VL], v_load(each + i)));
     KEEP_IN_MEMORY(all);
     UNROLL for (int h = 0; h < heads; h++)
-        UNROLL for (int t = 0; t < tokens; t++)
-            scores[h * TILE + t] = all[h * tokens + t] * step[h];
+        memcpy(scores + h * TILE, all + h * tokens, (size_t)tokens * sizeof *all);
 }
 
 #define DOT_ROWS(way) \

@@ -3,35 +3,41 @@
 
 enum { VB = 4 * VL }; /* bytes of a vector */
 
-/* Whole numbers as signed bytes, and what the sums begin with. codes: [parts][dim / VB][slots][VB] */
+/* A vector of q: VB codes of a head; or where V_PACKS, of all heads as many of each. A head's lie side by side. */
+#ifdef V_PACKS
+#define WIDTH_OF(slots) (VB / (slots))
+#else
+#define WIDTH_OF(slots) VB
+#endif
+INLINE int64_t dot_code(int slots, int head, int64_t d)
+{
+    const int width = WIDTH_OF(slots);
+    return (d / width * slots + head) * width + d % width;
+}
+
+/* Whole numbers as signed bytes, and what a sum begins with. codes: [parts][dim / width][slots][width] */
 INLINE void take_bytes(const kvb_group *group, int32_t way, const int parts)
 {
     kvb_taken *taken = group->taken;
     const int64_t dim = round_up(group->dim, VB), part = group->slots * dim;
     for (int h = 0; h < group->slots; h++) {
         float inverse = dot_query_steps(group, h, way, &taken->step[h]);
+        vf total = v_zero();
         for (int64_t d = 0; d < dim; d += VL) {
-            uint8_t *to = (uint8_t *)taken->codes + (d / VB * group->slots + h) * VB + d % VB;
-            vf whole = dot_query_at(group, h, d, inverse);
+            enum { PART = VL < VB / HEADS ? VL : VB / HEADS }; /* lies together whatever the width */
+            uint8_t bytes[2][VL];
+            vf whole = dot_query_at(group, h, d, inverse), upper = whole;
             if (parts == 2) { /* upper bytes that leave lower ones from -128 to 127 */
-                vf upper = v_round(v_mul(v_add(whole, v_set1(0.5f)), v_set1(1.0f / 256.0f)));
-                v_store_i8(to, upper);
-                v_store_i8(to + part, v_sub(whole, v_mul(upper, v_set1(256.0f))));
-            } else {
-                v_store_i8(to, whole);
+                upper = v_round(v_mul(v_add(whole, v_set1(0.5f)), v_set1(1.0f / 256.0f)));
+                v_store_i8(bytes[1], v_sub(whole, v_mul(upper, v_set1(256.0f))));
             }
+            v_store_i8(bytes[0], upper);
+            total = v_add(total, upper);
+            for (int i = 0; i < parts; i++)
+                for (int at = 0; at < VL; at += PART)
+                    memcpy(taken->codes + i * part + dot_code(group->slots, h, d + at), bytes[i] + at, PART);
         }
-        vi lanes = v_none();
-#if DOT_K_BIAS
-        for (int64_t d = 0; d < dim; d += VB) {
-            static const uint8_t zeros[VB];
-            v_dot_query_into(&lanes, v_codes(zeros), v_load_bytes(taken->codes + (d / VB * group->slots + h) * VB));
-        }
-#endif
-        v_store_ints(taken->lanes[h], lanes);
-        taken->first[h] = 0;
-        for (int i = 0; i < VL; i++)
-            taken->first[h] += taken->lanes[h][i] = -taken->lanes[h][i];
+        taken->first[h] = (int32_t)(-DOT_K_BIAS * v_hsum(total));
     }
 }
 
@@ -49,17 +55,16 @@ INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, int64_
         }
 }
 
-INLINE void qk_tokens_bytes(const kvb_group *group, kvb_places k, ahead *cursor, int head, float *scores,
-                            const int heads, const int slots, const int parts, const bool hint)
+INLINE void qk_tokens_bytes(const kvb_group *group, kvb_places k, ahead *cursor, int head, const float *each,
+                            float *scores, const int heads, const int slots, const int parts, const bool hint)
 {
     enum { STEPS_OF_LINE = LINE / VB };
     const int tokens = QK_ACC / heads / parts, dim = group->dim;
     const int64_t part = slots * round_up(dim, VB);
     const int8_t *q = group->taken->codes + head * VB;
     vi acc[QK_ACC];
-    UNROLL for (int h = 0; h < heads; h++)
-        UNROLL for (int i = 0; i < tokens * parts; i++)
-            acc[h * tokens * parts + i] = parts == 1 ? v_load_ints(group->taken->lanes[head + h]) : v_none();
+    UNROLL for (int i = 0; i < QK_ACC; i++)
+        acc[i] = v_none();
     int at = 0;
     for (; at + LINE <= dim; at += LINE, q += LINE * slots)
         UNROLL for (int s = 0; s < STEPS_OF_LINE; s++) {
@@ -77,7 +82,7 @@ INLINE void qk_tokens_bytes(const kvb_group *group, kvb_places k, ahead *cursor,
     vf sums[QK_ACC / VL];
     UNROLL for (int i = 0; i < heads * tokens; i += VL) {
         if (parts == 1) {
-            sums[i / VL] = dot_sums(acc + i);
+            sums[i / VL] = dot_sums(acc + i, group->taken->first[head]); /* of one head, or 0 */
             continue;
         }
         vf both[VL];
@@ -87,81 +92,31 @@ INLINE void qk_tokens_bytes(const kvb_group *group, kvb_places k, ahead *cursor,
                               : v_zero();
         sums[i / VL] = v_sums(both);
     }
-    dot_scores(sums, group->taken->step + head, scores, heads, tokens);
+    dot_scores(sums, each, scores, heads, tokens);
 }
+
+#include "dotcells.tmpl.c"
+#ifdef V_PACKS
+#include "dotpacked.tmpl.c"
+#endif
 
 INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
                           const int parts, const bool hint)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass / parts;
+    float each[QK_ACC * HEADS];
+    dot_steps_of(group->taken->step, each, heads, tokens);
     ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
+#ifdef V_PACKS
+    if (heads > 1) {
+        qk_tile_packed(tile, group, &cursor, scores, heads, hint);
+        return;
+    }
+#endif
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
-            qk_tokens_bytes(group, kvb_rows_from(tile->k, t), &cursor, h, scores + h * TILE + t, pass, heads, parts,
-                            hint && h == 0);
-}
-
-/* One cell of all tokens of a block: four codes of each, which four of q meet that go to all of a vector's lanes. */
-INLINE void qkt_cell_bytes(vi *acc, const uint8_t *k, const int8_t *q, int64_t part, const int heads, const int parts)
-{
-    vi x[LANES / VL];
-    UNROLL for (int v = 0; v < LANES / VL; v++)
-        x[v] = v_codes(k + v * VB);
-    UNROLL for (int i = 0; i < heads * parts; i++) {
-        vi w = v_set_four(q + i % parts * part + i / parts * VB);
-        UNROLL for (int v = 0; v < LANES / VL; v++)
-            v_dot_query_into(&acc[i * (LANES / VL) + v], x[v], w);
-    }
-}
-
-/* The LANES tokens of a block: nothing is summed across lanes. Few heads have several sums to a score, which hide the
- * latency of one. A cell of them is a line. */
-INLINE void qkt_block_bytes(const kvb_group *group, const uint8_t *k, ahead *cursor, int head, float *scores,
-                            const int heads, const int slots, const int parts, const bool hint)
-{
-    enum { VECTORS = LANES / VL };
-    const int sums = heads * parts * VECTORS, chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->dim;
-    const int64_t part = slots * round_up(dim, VB);
-    vi acc[QK_ACC];
-    UNROLL for (int i = 0; i < chains * sums; i++)
-        acc[i] = v_none();
-    UNROLL for (int i = 0; i < sums; i++)
-        acc[i] = v_set_int(parts == 1 ? group->taken->first[head + i / VECTORS] : 0);
-    const int whole = dim / (4 * chains) * 4 * chains;
-    for (int at = 0; at < dim; at += at < whole ? 4 * chains : 4) {
-        const int8_t *q = group->taken->codes + (at / VB * slots + head) * VB + at % VB;
-        UNROLL for (int c = 0; c < chains; c++) {
-            if (c > 0 && at >= whole)
-                break;
-            if (hint)
-                ahead_line(cursor);
-            qkt_cell_bytes(acc + c * sums, k + (at + 4 * c) * LANES, q + 4 * c, part, heads, parts);
-        }
-    }
-    UNROLL for (int i = 0; i < heads * VECTORS; i++) {
-        vf found[2];
-        UNROLL for (int p = 0; p < parts; p++) {
-            vi *sum = &acc[(i / VECTORS * parts + p) * VECTORS + i % VECTORS];
-            UNROLL for (int c = 1; c < chains; c++)
-                sum[0] = v_int_add(sum[0], sum[c * sums]);
-            found[p] = v_floats(sum[0]);
-        }
-        vf score = parts == 1 ? found[0] : v_fma(found[0], v_set1(256.0f), found[parts - 1]);
-        v_store(scores + i / VECTORS * TILE + i % VECTORS * VL,
-                v_mul(score, v_set1(group->taken->step[head + i / VECTORS])));
-    }
-}
-
-INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                           const int parts, const bool hint)
-{
-    enum { MOST = QK_ACC / (LANES / VL) };
-    const int pass = heads * parts < MOST ? heads : MOST / parts;
-    ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
-    for (int t = 0; t < tile->count; t += LANES)
-        UNROLL for (int h = 0; h < heads; h += pass)
-            qkt_block_bytes(group, kvb_row_at(tile->k, t), &cursor, h, scores + h * TILE + t, pass, heads, parts,
-                            hint && h == 0);
+            qk_tokens_bytes(group, kvb_rows_from(tile->k, t), &cursor, h, each + h * tokens, scores + h * TILE + t, pass,
+                            heads, parts, hint && h == 0);
 }
 
 /* A tile's weights of each head as bytes, the upper ones first where there are two of each. */

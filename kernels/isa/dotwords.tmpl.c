@@ -26,7 +26,7 @@ INLINE void qk_step_dot16(vi *acc, kvb_places k, int at, const int16_t *q, const
     }
 }
 
-INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int dim, const float *step,
+INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int dim, const float *each,
                             float *scores, const int heads, const int slots, const bool hint)
 {
     enum { PARTS = LINE / VW };
@@ -50,18 +50,20 @@ INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int d
         qk_step_dot16(acc, k, at, q, heads);
     vf sums[QK_ACC / VL];
     UNROLL for (int i = 0; i < QK_ACC; i += VL)
-        sums[i / VL] = dot_sums(acc + i);
-    dot_scores(sums, step, scores, heads, tokens);
+        sums[i / VL] = dot_sums(acc + i, 0);
+    dot_scores(sums, each, scores, heads, tokens);
 }
 
 INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const bool hint)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
+    float each[QK_ACC * HEADS];
+    dot_steps_of(group->taken->step, each, heads, tokens);
     ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
-            qk_tokens_dot16(kvb_rows_from(tile->k, t), &cursor, q + h * VW, group->dim, group->taken->step + h,
+            qk_tokens_dot16(kvb_rows_from(tile->k, t), &cursor, q + h * VW, group->dim, each + h * tokens,
                             scores + h * TILE + t, pass, heads, hint && h == 0);
 }
 

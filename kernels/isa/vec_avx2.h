@@ -10,7 +10,6 @@
 #define QK_HEADS 4     /* most heads of a QK step */
 #define PV_ACC 8       /* accumulators of a PV slice: heads x vectors */
 #define PV_HEADS 4     /* most heads of a PV slice */
-#define DOT_WORDS 8    /* sums of a PV slice of dot16: heads x vectors, which 16-bit products make */
 #define V_PAIRS        /* formats of bytes are converted two vectors at a time */
 #define FLOPS_ACC 12   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 
@@ -214,39 +213,7 @@ static inline void v_store_e5m2(uint8_t *p, vf a)
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(code, code));
 }
 
-/* Whole numbers, for dot.tmpl.c. */
-typedef __m256i vi;
-static inline vi v_none(void) { return _mm256_setzero_si256(); }
-static inline vi v_int_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
-static inline vf v_floats(vi a) { return _mm256_cvtepi32_ps(a); }
-static inline void v_store_words16(int16_t *p, vf a)
-{
-    __m256i i = _mm256_cvtps_epi32(a);
-    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(i), _mm256_extracti128_si256(i, 1));
-    _mm_storeu_si128((__m128i *)(void *)p, words);
-}
-static inline vi v_load_words(const int16_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
-/* 2 * VL codes as words */
-static inline vi v_words(const uint8_t *p)
-{
-    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
-}
-/* VL codes of two rows as words, side by side */
-static inline vi v_word_pairs(const uint8_t *a, const uint8_t *b)
-{
-    __m128i x = _mm_loadl_epi64((const __m128i *)(const void *)a), y = _mm_loadl_epi64((const __m128i *)(const void *)b);
-    return _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(x, y));
-}
-/* Four bytes, and eight, in all lanes. */
-static inline vi v_set_four(const void *p)
-{
-    int32_t four;
-    memcpy(&four, p, sizeof four);
-    return _mm256_set1_epi32(four);
-}
-static inline vi v_set_eight(const void *p) { return _mm256_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)p)); }
-/* Each lane of *acc grows by two products of words. */
-static inline void v_dot_words_into(vi *acc, vi a, vi b) { *acc = _mm256_add_epi32(*acc, _mm256_madd_epi16(a, b)); }
+#include "dot_avx2.h"
 
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream(void *to, const void *from)

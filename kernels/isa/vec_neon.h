@@ -10,10 +10,6 @@
 #define QK_HEADS 4     /* most heads of a QK step */
 #define PV_ACC 16      /* accumulators of a PV slice: heads x vectors */
 #define PV_HEADS 4     /* most heads of a PV slice */
-#define DOT_BYTES      /* dot8 and dot16 by products of bytes, */
-#define DOT_SPLIT
-#define DOT_K_BIAS 0   /* which both have a sign or both have none, as weights do */
-#define DOT_V_BIAS 128
 #define FLOPS_ACC 24   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 
 typedef float32x4_t vf;
@@ -188,47 +184,7 @@ static inline void v_store_e5m2(uint8_t *p, vf a)
     v_store_words(p, vshr_n_u16(half, 8));
 }
 
-/* Whole numbers, for dot.tmpl.c. */
-typedef int32x4_t vi;
-static inline vi v_none(void) { return vdupq_n_s32(0); }
-static inline vi v_set_int(int32_t x) { return vdupq_n_s32(x); }
-static inline vi v_load_ints(const int32_t *p) { return vld1q_s32(p); }
-static inline void v_store_ints(int32_t *p, vi a) { vst1q_s32(p, a); }
-static inline vi v_int_add(vi a, vi b) { return vaddq_s32(a, b); }
-static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
-/* VB codes, or bytes, as they are */
-static inline vi v_codes(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
-static inline vi v_load_bytes(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
-static inline vi v_set_four(const void *p) /* bytes, in all lanes */
-{
-    int32_t four;
-    memcpy(&four, p, sizeof four);
-    return vdupq_n_s32(four);
-}
-/* Each lane of *acc grows by four products of bytes. By hand: so this tier compiles without dot products, and runs them
- * in functions that are called where the CPU has them. */
-static inline void v_dot_query_into(vi *acc, vi codes, vi query)
-{
-    __asm__(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(*acc) : "w"(codes), "w"(query));
-}
-static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
-{
-    __asm__(".arch armv8.2-a+dotprod\n\tudot %0.4s, %1.16b, %2.16b" : "+w"(*acc) : "w"(weights), "w"(codes));
-}
-/* VB codes with 128 added, of four rows from byte `at` on, the four of an element side by side. */
-static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
-{
-    const uint8x16_t bias = vdupq_n_u8(0x80);
-    uint8x16_t a = veorq_u8(vld1q_u8(rows[0] + at), bias), b = veorq_u8(vld1q_u8(rows[1] + at), bias);
-    uint8x16_t c = veorq_u8(vld1q_u8(rows[2] + at), bias), d = veorq_u8(vld1q_u8(rows[3] + at), bias);
-    uint16x8_t ab = vreinterpretq_u16_u8(vzip1q_u8(a, b)), cd = vreinterpretq_u16_u8(vzip1q_u8(c, d));
-    to[0] = vreinterpretq_s32_u16(vzip1q_u16(ab, cd));
-    to[1] = vreinterpretq_s32_u16(vzip2q_u16(ab, cd));
-    ab = vreinterpretq_u16_u8(vzip2q_u8(a, b)), cd = vreinterpretq_u16_u8(vzip2q_u8(c, d));
-    to[2] = vreinterpretq_s32_u16(vzip1q_u16(ab, cd));
-    to[3] = vreinterpretq_s32_u16(vzip2q_u16(ab, cd));
-}
-static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
+#include "dot_neon.h"
 
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream_pair(void *to, uint8x16_t a, uint8x16_t b)

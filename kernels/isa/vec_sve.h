@@ -11,10 +11,6 @@
 #define QK_AT_ONCE         /* one head uses a row's vector when it is loaded: else 16 rows and 16 sums spill */
 #define PV_ACC 16          /* accumulators of a PV slice: heads x vectors */
 #define PV_HEADS 8         /* most heads of a PV slice */
-#define DOT_BYTES          /* dot8 and dot16 by products of bytes, */
-#define DOT_SPLIT
-#define DOT_K_BIAS 0       /* which both have a sign or both have none, as weights do */
-#define DOT_V_BIAS 128
 #define FLOPS_ACC 24       /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 
 #define FIXED __attribute__((arm_sve_vector_bits(SVE_BITS)))
@@ -182,47 +178,7 @@ static inline void v_store_e5m2(uint8_t *p, vf a)
     svst1b_u32(v_all(), p, svlsr_n_u32_x(v_all(), half, 8));
 }
 
-/* Whole numbers, for dot.tmpl.c. Every SVE has these dot products. */
-typedef svuint8_t vb FIXED;
-typedef svuint16_t vh FIXED;
-static inline vi v_none(void) { return svdup_n_s32(0); }
-static inline vi v_set_int(int32_t x) { return svdup_n_s32(x); }
-static inline vi v_load_ints(const int32_t *p) { return svld1_s32(v_all(), p); }
-static inline void v_store_ints(int32_t *p, vi a) { svst1_s32(v_all(), p, a); }
-static inline vi v_int_add(vi a, vi b) { return svadd_s32_x(v_all(), a, b); }
-static inline vf v_floats(vi a) { return svcvt_f32_s32_x(v_all(), a); }
-/* VB codes, or bytes, as they are */
-static inline vi v_codes(const uint8_t *p) { return svreinterpret_s32_u8(svld1_u8(svptrue_b8(), p)); }
-static inline vi v_load_bytes(const int8_t *p) { return svreinterpret_s32_s8(svld1_s8(svptrue_b8(), p)); }
-static inline vi v_set_four(const void *p) /* bytes, in all lanes */
-{
-    int32_t four;
-    memcpy(&four, p, sizeof four);
-    return svdup_n_s32(four);
-}
-/* Each lane of *acc grows by four products of bytes. */
-static inline void v_dot_query_into(vi *acc, vi codes, vi query)
-{
-    *acc = svdot_s32(*acc, svreinterpret_s8_s32(codes), svreinterpret_s8_s32(query));
-}
-static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
-{
-    vu sum = svdot_u32(svreinterpret_u32_s32(*acc), svreinterpret_u8_s32(weights), svreinterpret_u8_s32(codes));
-    *acc = svreinterpret_s32_u32(sum);
-}
-/* VB codes with 128 added, of four rows from byte `at` on, the four of an element side by side. */
-static inline vb v_biased(const uint8_t *p) { return sveor_n_u8_x(svptrue_b8(), svld1_u8(svptrue_b8(), p), 0x80); }
-static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
-{
-    vb a = v_biased(rows[0] + at), b = v_biased(rows[1] + at), c = v_biased(rows[2] + at), d = v_biased(rows[3] + at);
-    vh ab = svreinterpret_u16_u8(svzip1_u8(a, b)), cd = svreinterpret_u16_u8(svzip1_u8(c, d));
-    to[0] = svreinterpret_s32_u16(svzip1_u16(ab, cd));
-    to[1] = svreinterpret_s32_u16(svzip2_u16(ab, cd));
-    ab = svreinterpret_u16_u8(svzip2_u8(a, b)), cd = svreinterpret_u16_u8(svzip2_u8(c, d));
-    to[2] = svreinterpret_s32_u16(svzip1_u16(ab, cd));
-    to[3] = svreinterpret_s32_u16(svzip2_u16(ab, cd));
-}
-static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
+#include "dot_sve.h"
 
 /* One 64-byte line past the caches; `to` is aligned. */
 static inline void v_stream(void *to, const void *from)

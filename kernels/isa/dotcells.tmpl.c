@@ -1,0 +1,65 @@
+/* Scores of transposed K by products of bytes, as in qkt.tmpl.c: four codes of a token are a lane. */
+
+/* One cell of all tokens of a block: four codes of each, which four of q meet that go to all of a vector's lanes. */
+INLINE void qkt_cell_bytes(vi *acc, const uint8_t *k, const int8_t *q, int64_t part, const int heads, const int slots,
+                           const int parts)
+{
+    vi x[LANES / VL];
+    UNROLL for (int v = 0; v < LANES / VL; v++)
+        x[v] = v_codes(k + v * VB);
+    UNROLL for (int i = 0; i < heads * parts; i++) {
+        vi w = v_set_four(q + i % parts * part + i / parts * WIDTH_OF(slots));
+        UNROLL for (int v = 0; v < LANES / VL; v++)
+            v_dot_query_into(&acc[i * (LANES / VL) + v], x[v], w);
+    }
+}
+
+/* The LANES tokens of a block: nothing is summed across lanes. Few heads have several sums to a score, which hide the
+ * latency of one. A cell of them is a line. */
+INLINE void qkt_block_bytes(const kvb_group *group, const uint8_t *k, ahead *cursor, int head, float *scores,
+                            const int heads, const int slots, const int parts, const bool hint)
+{
+    enum { VECTORS = LANES / VL };
+    const int sums = heads * parts * VECTORS, chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->dim;
+    const int64_t part = slots * round_up(dim, VB);
+    vi acc[QK_ACC];
+    UNROLL for (int i = 0; i < chains * sums; i++)
+        acc[i] = v_none();
+    UNROLL for (int i = 0; i < sums; i++)
+        acc[i] = v_set_int(parts == 1 ? group->taken->first[head + i / VECTORS] : 0);
+    const int whole = dim / (4 * chains) * 4 * chains;
+    for (int at = 0; at < dim; at += at < whole ? 4 * chains : 4) {
+        UNROLL for (int c = 0; c < chains; c++) {
+            if (c > 0 && at >= whole)
+                break;
+            if (hint)
+                ahead_line(cursor);
+            qkt_cell_bytes(acc + c * sums, k + (at + 4 * c) * LANES,
+                           group->taken->codes + dot_code(slots, head, at + 4 * c), part, heads, slots, parts);
+        }
+    }
+    UNROLL for (int i = 0; i < heads * VECTORS; i++) {
+        vf found[2];
+        UNROLL for (int p = 0; p < parts; p++) {
+            vi *sum = &acc[(i / VECTORS * parts + p) * VECTORS + i % VECTORS];
+            UNROLL for (int c = 1; c < chains; c++)
+                sum[0] = v_int_add(sum[0], sum[c * sums]);
+            found[p] = v_floats(sum[0]);
+        }
+        vf score = parts == 1 ? found[0] : v_fma(found[0], v_set1(256.0f), found[parts - 1]);
+        v_store(scores + i / VECTORS * TILE + i % VECTORS * VL,
+                v_mul(score, v_set1(group->taken->step[head + i / VECTORS])));
+    }
+}
+
+INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
+                           const int parts, const bool hint)
+{
+    enum { MOST = QK_ACC / (LANES / VL) };
+    const int pass = heads * parts < MOST ? heads : MOST / parts;
+    ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
+    for (int t = 0; t < tile->count; t += LANES)
+        UNROLL for (int h = 0; h < heads; h += pass)
+            qkt_block_bytes(group, kvb_row_at(tile->k, t), &cursor, h, scores + h * TILE + t, pass, heads, parts,
+                            hint && h == 0);
+}

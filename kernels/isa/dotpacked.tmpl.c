@@ -1,0 +1,62 @@
+/* Scores of dot8 for groups of 2, 4 and 8 heads, all of them in each vector of q: a part of the vector is a head's, and
+ * as many codes of a row are repeated once for each. So a row's sums for all heads end in one vector, and little is left
+ * to add across lanes; it is that, and not the products, which takes the time where a vector is of one head. */
+
+enum { PIECE = 4 }; /* tokens whose scores lie side by side */
+
+/* The head whose scores are those from `lane` on in vector `i` of v_packed_sums(). */
+INLINE int packed_head(int i, int lane, const int heads)
+{
+    const int part = lane / PIECE;
+    return heads == 8 ? 2 * part + i : heads == 4 ? part : part / 2;
+}
+
+/* A line of LANES rows, its codes as v_codes() has them, and the heads' vectors of q for it. */
+INLINE void qk_packed_line(vi *acc, const uint8_t *lines, const int8_t *q, ahead *cursor, const int heads,
+                           const bool hint)
+{
+    UNROLL for (int s = 0; s < heads; s++) {
+        vi w = v_load_bytes(q + s * VB);
+        UNROLL for (int t = 0; t < LANES; t++) {
+            if (hint && t % heads == 0)
+                ahead_line(cursor);
+            v_dot_query_into(&acc[t], v_repeated(lines + t * VB + s * VB / heads, heads), w);
+        }
+    }
+}
+
+INLINE void qk_tile_packed(const kvb_tile *tile, const kvb_group *group, ahead *cursor, float *scores, const int heads,
+                           const bool hint)
+{
+    const int vectors = heads == 8 ? 2 : 1; /* for PIECE tokens */
+    float step[2 * VL], out[2 * VL];
+    int32_t first[2 * VL];
+    for (int i = 0; i < vectors * VL; i++) {
+        step[i] = group->taken->step[packed_head(i / VL, i % VL, heads)];
+        first[i] = group->taken->first[packed_head(i / VL, i % VL, heads)];
+    }
+    for (int t = 0; t < tile->count; t += LANES) {
+        vi acc[LANES];
+        UNROLL for (int i = 0; i < LANES; i++)
+            acc[i] = v_none();
+        const int8_t *q = group->taken->codes;
+        for (int at = 0; at < group->dim; at += VB, q += heads * VB) {
+            _Alignas(LINE) uint8_t lines[LANES * VB]; /* biased once for all heads */
+            UNROLL for (int i = 0; i < LANES; i++)
+                v_store_bytes(lines + i * VB, v_codes(kvb_row_at(tile->k, t + i) + at));
+            KEEP_IN_MEMORY(lines);
+            qk_packed_line(acc, lines, q, cursor, heads, hint);
+        }
+        UNROLL for (int i = 0; i < LANES; i += PIECE) {
+            vi sums[2];
+            v_packed_sums(acc + i, heads, sums);
+            UNROLL for (int v = 0; v < vectors; v++) {
+                vi whole = v_int_add(sums[v], v_load_ints(first + v * VL));
+                v_store(out + v * VL, v_mul(v_floats(whole), v_load(step + v * VL)));
+            }
+            KEEP_IN_MEMORY(out);
+            UNROLL for (int l = 0; l < vectors * VL; l += heads == 2 ? 2 * PIECE : PIECE)
+                memcpy(scores + packed_head(l / VL, l % VL, heads) * TILE + t + i, out + l, PIECE * sizeof *out);
+        }
+    }
+}
