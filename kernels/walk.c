@@ -7,7 +7,7 @@ static int32_t block_step(const kvb_decode *a)
 {
     const bool inner = a->variant != VARIANT_PERHEAD && kvb_heads_inner(a->cache);
     const int64_t token = a->cache->row_bytes * (inner ? a->cache->kv_heads : 1);
-    const int64_t most = inner ? 65536 : kvb_layouts[a->cache->layout].paged ? 16384 : 32768;
+    const int64_t most = inner ? TILE_BYTES : kvb_layouts[a->cache->layout].paged ? TILE_BYTES / 4 : TILE_BYTES / 2;
     return (int32_t)at_least(LANES, at_most(TILE, most / token / LANES * LANES));
 }
 

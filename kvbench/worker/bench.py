@@ -18,7 +18,7 @@ from kvbench.worker.owner import Owner
 from kvbench.worker.probing import ROUNDS
 from kvbench.worker.room import SEED, Room
 
-_WRAP_TOKENS = 128  # of the core roof's window: the most that a tile has, or fewer to fit a private cache
+_WRAP_TOKENS = 256  # of the core roof's window: the most that a tile has, or fewer to fit a private cache
 _HINT = "run kvbench verify, and report what it says"
 
 

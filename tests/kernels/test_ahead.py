@@ -11,7 +11,7 @@ import pytest
 from tests.oracle import Shape
 from tests.raw import ROOT, Bound, decode_args
 
-HEADS, CAPACITY = 4, 400
+HEADS, CAPACITY = 4, 704
 SOURCES = ("walk", "ahead", "layouts", "formats", "transposed")
 SHAPES = {
     "head.f16": Shape("head", "f16", 1, HEADS, 128, CAPACITY),
@@ -21,8 +21,8 @@ SHAPES = {
     "head.ring": Shape("head", "f16", 1, HEADS, 128, 336, ring=True),
     "position.f16": Shape("position", "f16", 1, HEADS, 128, CAPACITY),
     "position.ring": Shape("position", "bf16", 1, HEADS, 64, 336, ring=True),
-    "paged.f16": Shape("paged", "f16", 1, HEADS, 128, CAPACITY, blocks=25),
-    "paged.token": Shape("paged", "f32", 1, HEADS, 128, CAPACITY, inner="token", block_tokens=24, blocks=17),
+    "paged.f16": Shape("paged", "f16", 1, HEADS, 128, CAPACITY, blocks=44),
+    "paged.token": Shape("paged", "f32", 1, HEADS, 128, CAPACITY, inner="token", block_tokens=24, blocks=30),
     "blockt.f16": Shape("blockt", "f16", 1, HEADS, 128, CAPACITY),
 }
 
@@ -53,7 +53,7 @@ def walk(program, bound: Bound, units: list[list[int]], scheme: str):
     ffi, lib = program
     q = np.zeros((1, HEADS, bound.shape.head_dim), np.float32)
     args = decode_args(bound.raw, bound, q, q.copy(), "scalar", prefetch=scheme)
-    sizes, rows, asked = ffi.new("int64_t[999]"), ffi.new("uintptr_t[9999]"), ffi.new("uintptr_t[9999]")
+    sizes, rows, asked = ffi.new("int64_t[9999]"), ffi.new("uintptr_t[99999]"), ffi.new("uintptr_t[99999]")
     flat = ffi.new("int64_t[]", [number for unit in units for number in unit])
     tiles, at = [], 0
     for size in sizes[0 : lib.walked(ffi.cast("void *", args), flat, len(units), sizes, rows, asked)]:
