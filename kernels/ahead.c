@@ -31,19 +31,35 @@ static int64_t share_of_plane(const kvb_decode *a, const int64_t *rows, int64_t 
     return runs;
 }
 
-/* Rows of K and V in turn, and of each plane from one run after another, from where K is on: half of them for QK, half
- * for PV. Returns how many lie side by side. */
-static int64_t weave_planes(const kvb_decode *a, const int64_t *rows, int64_t count, kvb_ahead *to)
+/* Whether the rows of each run lie one behind another, without a gap. One of a paged cache that is no longer than a
+ * block has at most one place where they do not, so its ends tell. */
+static bool in_one_piece(const kvb_cache *c, const int64_t *rows, int64_t runs, int64_t tokens)
 {
-    const int64_t runs = runs_of(a, count, 2), tokens = count / runs;
+    if (c->token_stride != c->row_bytes || c->row_bytes % LINE)
+        return false;
+    if (kvb_layouts[c->layout].paged && tokens > c->block_tokens)
+        return false;
+    for (int64_t run = 0; run < runs; run++)
+        if (rows[run * tokens + tokens - 1] - rows[run * tokens] != (tokens - 1) * c->row_bytes)
+            return false;
+    return true;
+}
+
+/* Rows of K and V in turn, and of each plane from one run after another, from where K is on: half of them for QK, half
+ * for PV. Returns how many lie side by side; in `each`, how many in one piece an entry stands for. */
+static int64_t weave_planes(const kvb_decode *a, const int64_t *rows, int64_t count, kvb_ahead *to, int64_t *each)
+{
+    const int64_t runs = runs_of(a, count, 2), tokens = count / runs, half = tokens / 2;
     const int64_t apart = (int64_t)((uintptr_t)a->cache->v - (uintptr_t)a->cache->k);
-    for (int64_t token = 0; token < tokens; token++) {
-        int64_t *at = token < tokens / 2 ? to->k + token * 2 * runs : to->v + (token - tokens / 2) * 2 * runs;
+    *each = in_one_piece(a->cache, rows, runs, tokens) ? half : 1;
+    for (int64_t token = 0; token < half; token += *each)
         for (int64_t run = 0; run < runs; run++) {
-            at[2 * run] = rows[run * tokens + token];
-            at[2 * run + 1] = rows[run * tokens + token] + apart;
+            const int64_t at = 2 * (token / *each * runs + run), row = run * tokens + token;
+            to->k[at] = rows[row];
+            to->k[at + 1] = rows[row] + apart;
+            to->v[at] = rows[row + half];
+            to->v[at + 1] = rows[row + half] + apart;
         }
-    }
     return 2 * runs;
 }
 
@@ -52,7 +68,7 @@ void kvb_ahead_start(kvb_walk *walk)
     const int64_t heads = walk->unit < walk->end ? walk->unit->heads : 1;
     walk->woven = walk->args->prefetch == PREFETCH_WEAVE && heads == 1;
     if (walk->woven)
-        walk->side = weave_planes(walk->args, walk->rows, walk->step, &walk->steady);
+        walk->side = weave_planes(walk->args, walk->rows, walk->step, &walk->steady, &walk->each);
     else
         walk->side = share_of_plane(walk->args, walk->rows, heads, 0, walk->step, walk->steady.k);
 }
@@ -112,9 +128,10 @@ static void woven_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_
     const uint8_t *from = walk->args->cache->k + later->place;
     const kvb_ahead *rows = &walk->steady;
     tile->side = walk->side;
+    tile->each = walk->each;
     if (later->rows != walk->rows) {
         rows = ahead;
-        tile->side = weave_planes(walk->args, later->rows, round_up(block->count, LANES), ahead);
+        tile->side = weave_planes(walk->args, later->rows, round_up(block->count, LANES), ahead, &tile->each);
     }
     tile->k_ahead = (kvb_places){from, rows->k};
     tile->v_ahead = (kvb_places){from, rows->v};
@@ -133,6 +150,7 @@ void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_bloc
 {
     const kvb_block *later = next->unit ? next : block;
     tile->k_ahead.at = tile->v_ahead.at = NULL;
+    tile->each = 1;
     if (walk->args->prefetch == PREFETCH_OFF)
         return;
     if (walk->scaled)

@@ -28,7 +28,7 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
     ticks[2] += (double)(kvb_ticks() - weighed);
 }
 
-/* Rows as float32 in scratch, prefetching one row ahead[t] with each row. Groups of more than HEADS share them. */
+/* Rows as float32 in scratch, prefetching one of `ahead` with each row. Groups of more than HEADS share them. */
 static void widen(const kvb_decode_task *task, const kvb_tile *tile, kvb_places rows, kvb_places ahead,
                   const float *scales, float *to)
 {
@@ -37,7 +37,7 @@ static void widen(const kvb_decode_task *task, const kvb_tile *tile, kvb_places 
     bool scaled = kvb_formats[c->dtype].scaled;
     for (int32_t t = tile->lead; t < tile->count; t++) {
         for (int64_t b = 0; ahead.at && b < c->row_bytes; b += LINE)
-            __builtin_prefetch(kvb_row_at(ahead, t) + b);
+            __builtin_prefetch(kvb_row_ahead(tile, ahead, t, c->row_bytes) + b);
         decode(kvb_row_at(rows, t), scaled ? scales[t] : 1.0f, c->head_dim, to + t * task->dim_pad);
     }
 }

@@ -21,13 +21,20 @@ typedef struct kvb_tile {
     int32_t lead;         /* tokens in front that are none of the tile's: below LANES, and most often 0 */
     int64_t k_block;      /* 0, or K is transposed: every LANES-th row is a block, and these are its bytes */
     kvb_places k, v;      /* row of each token */
-    int64_t side;         /* rows to prefetch line by line in turn */
-    kvb_places k_ahead;   /* rows to prefetch while K of token t is consumed; `at` is null for none */
+    int64_t side;         /* rows to prefetch line by line in turn, */
+    int64_t each;         /* and behind each of them, before the next ones' turn: so many with it lie one behind another */
+    kvb_places k_ahead;   /* rows to prefetch while K is consumed, every `each`-th of them; `at` is null for none */
     kvb_places v_ahead;   /* the same while V is: one prefetch per line consumed, never a burst */
     const float *k_scale; /* scaled formats only: [TILE], in the cache itself or in `scales` */
     const float *v_scale;
     float scales[2][TILE];
 } kvb_tile;
+
+/* Row t of those to prefetch, in a walk that takes whole rows. */
+static inline const uint8_t *kvb_row_ahead(const kvb_tile *tile, kvb_places ahead, int64_t t, int64_t row_bytes)
+{
+    return kvb_row_at(ahead, t / tile->each) + t % tile->each * row_bytes;
+}
 
 /* ---- a tier: one instruction set's version of everything that touches rows --------------------------------------- */
 

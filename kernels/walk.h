@@ -35,7 +35,7 @@ typedef struct kvb_walk {
     int64_t rows[TILE]; /* of a step that is one stretch, from its first row on; such blocks are most of all */
     int64_t scales[TILE];
     kvb_ahead steady;   /* what to prefetch of such a block, from its first row on; of several heads, for the first one */
-    int64_t side;       /* of them */
+    int64_t side, each; /* of them, as in a tile */
     bool woven;         /* K and V in turn, `steady.k` while K is consumed; else `steady.k` of either plane */
 } kvb_walk;
 

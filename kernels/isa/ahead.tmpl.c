@@ -9,17 +9,18 @@ typedef struct ahead {
     int64_t lines, step;       /* of a row; from one to the next: less than a line where rows begin anywhere */
 } ahead;
 
-/* There may be no rows for a cursor that is never used. */
-INLINE ahead ahead_by(kvb_places rows, int64_t side, int64_t lines, int64_t step)
+/* There may be no rows for a cursor that is never used. `lines`: of one row. */
+INLINE ahead ahead_by(const kvb_tile *tile, kvb_places rows, int64_t lines, int64_t step)
 {
-    const int64_t *end = rows.at ? rows.at + side : NULL;
-    return (ahead){.from = rows.from, .next = rows.at, .end = end, .side = side, .left = lines, .lines = lines, .step = step};
+    const int64_t *end = rows.at ? rows.at + tile->side : NULL;
+    lines *= tile->each;
+    return (ahead){rows.from, rows.at, end, tile->side, lines, lines, step};
 }
 
 /* The first `bytes` of rows that begin a line. */
-INLINE ahead ahead_from(kvb_places rows, int64_t side, int64_t bytes)
+INLINE ahead ahead_from(const kvb_tile *tile, kvb_places rows, int64_t bytes)
 {
-    return ahead_by(rows, side, (bytes + LINE - 1) / LINE, LINE);
+    return ahead_by(tile, rows, (bytes + LINE - 1) / LINE, LINE);
 }
 
 INLINE void ahead_line(ahead *a)

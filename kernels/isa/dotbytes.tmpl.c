@@ -106,7 +106,7 @@ INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *s
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass / parts;
     float each[QK_ACC * HEADS];
     dot_steps_of(group->taken->step, each, heads, tokens);
-    ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
+    ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
 #ifdef V_PACKS
     if (heads > 1) {
         qk_tile_packed(tile, group, &cursor, scores, heads, hint);
@@ -196,7 +196,7 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
     dot_weights weights;
     dot_weights_of(&weights, p, (int)round_up(tile->count, LANES), way, heads, parts);
     UNROLL for (int h = 0; h < heads; h += pass) {
-        ahead cursor = ahead_from(tile->v_ahead, tile->side, group->dim);
+        ahead cursor = ahead_from(tile, tile->v_ahead, group->dim);
         for (int at = 0; at < group->dim; at += VB)
             pv_slice_bytes(tile, group, &cursor, &weights, h, at, pass, parts, hint && h == 0);
     }

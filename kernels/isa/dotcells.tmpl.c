@@ -57,7 +57,7 @@ INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *
 {
     enum { MOST = QK_ACC / (LANES / VL) };
     const int pass = heads * parts < MOST ? heads : MOST / parts;
-    ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
+    ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
     for (int t = 0; t < tile->count; t += LANES)
         UNROLL for (int h = 0; h < heads; h += pass)
             qkt_block_bytes(group, kvb_row_at(tile->k, t), &cursor, h, scores + h * TILE + t, pass, heads, parts,

@@ -60,7 +60,7 @@ INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *s
     const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
     float each[QK_ACC * HEADS];
     dot_steps_of(group->taken->step, each, heads, tokens);
-    ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
+    ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
             qk_tokens_dot16(kvb_rows_from(tile->k, t), &cursor, q + h * VW, group->dim, each + h * tokens,
@@ -109,7 +109,7 @@ INLINE void qkt_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *
     enum { MOST = QK_ACC * VW / (4 * LANES) };
     const int pass = heads < MOST ? heads : MOST;
     const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
-    ahead cursor = ahead_from(tile->k_ahead, tile->side, group->dim);
+    ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
     for (int t = 0; t < tile->count; t += LANES)
         UNROLL for (int h = 0; h < heads; h += pass)
             qkt_block_dot16(kvb_row_at(tile->k, t), &cursor, q + h * VW, group->dim, group->taken->step + h,
@@ -150,7 +150,7 @@ INLINE void pv_slice_dot16(const kvb_tile *tile, ahead *cursor, const int16_t *w
 INLINE void pv_heads_dot16(const kvb_tile *tile, const kvb_group *group, const int16_t *weights, const float *step,
                            int first, const int heads, const bool hint)
 {
-    ahead cursor = ahead_from(tile->v_ahead, tile->side, group->dim);
+    ahead cursor = ahead_from(tile, tile->v_ahead, group->dim);
     float *acc = group->acc + first * group->dim_pad;
     const float *rescale = group->rescale + first;
     const int dim = (group->dim + VL - 1) / VL * VL;

@@ -22,4 +22,4 @@
 #define LOAD_ANY_32(row, at) LOAD_32(row, (at) - (at) % BLOCK, (int)((at) % BLOCK))
 
 /* A cursor over rows of `dim` elements. */
-#define AHEAD(rows, side, dim) ahead_by(rows, side, ((dim) + SPAN - 1) / SPAN, SPAN / BLOCK * ELEMENT)
+#define AHEAD(tile, rows, dim) ahead_by(tile, rows, ((dim) + SPAN - 1) / SPAN, SPAN / BLOCK * ELEMENT)

@@ -22,7 +22,7 @@ INLINE void CAT(perhead_ahead_, DTYPE)(ahead *cursor, int dim, const bool hint)
 
 INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const bool hint)
 {
-    ahead k_ahead = AHEAD(tile->k_ahead, tile->side, group->dim), v_ahead = AHEAD(tile->v_ahead, tile->side, group->dim);
+    ahead k_ahead = AHEAD(tile, tile->k_ahead, group->dim), v_ahead = AHEAD(tile, tile->v_ahead, group->dim);
     float max = group->max[0], sum = group->sum[0], *acc = group->acc;
     for (int t = 0; t < tile->count; t++) {
         CAT(perhead_ahead_, DTYPE)(&k_ahead, group->dim, hint);

@@ -54,7 +54,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
 INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int first,
                                   const int heads, const bool hint)
 {
-    ahead cursor = AHEAD(tile->v_ahead, tile->side, group->dim);
+    ahead cursor = AHEAD(tile, tile->v_ahead, group->dim);
     float *acc = group->acc + first * group->dim_pad;
     const float *rescale = group->rescale + first;
     const int dim = (group->dim + VL - 1) / VL * VL;

@@ -88,7 +88,7 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
                                  const bool hint)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
-    ahead cursor = AHEAD(tile->k_ahead, tile->side, group->dim);
+    ahead cursor = AHEAD(tile, tile->k_ahead, group->dim);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
             CAT(qk_tokens_, DTYPE)(kvb_rows_from(tile->k, t), &cursor, group->q + h * LANES, group->dim,

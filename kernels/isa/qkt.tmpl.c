@@ -64,7 +64,7 @@ INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
                                   const bool hint)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS;
-    ahead cursor = ahead_from(tile->k_ahead, tile->side, (int64_t)group->dim * CELL / ELEMENTS);
+    ahead cursor = ahead_from(tile, tile->k_ahead, (int64_t)group->dim * CELL / ELEMENTS);
     for (int t = 0; t < tile->count; t += LANES)
         UNROLL for (int h = 0; h < heads; h += pass)
             CAT(qkt_block_, DTYPE)(kvb_row_at(tile->k, t), &cursor, group->q + h * LANES, group->dim,

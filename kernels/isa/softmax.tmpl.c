@@ -102,11 +102,11 @@ INLINE void twin_rows(kvb_places rows, int count, int step, int64_t bytes, ahead
 INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const bool hint)
 {
     if (tile->k_block)
-        twin_rows(tile->k, tile->count, LANES, tile->k_block, ahead_from(tile->k_ahead, tile->side, bytes), hint);
+        twin_rows(tile->k, tile->count, LANES, tile->k_block, ahead_from(tile, tile->k_ahead, bytes), hint);
     else
-        twin_rows(tile->k, tile->count, 1, bytes, ahead_from(tile->k_ahead, tile->side, bytes), hint);
+        twin_rows(tile->k, tile->count, 1, bytes, ahead_from(tile, tile->k_ahead, bytes), hint);
     twin_rows(kvb_rows_from(tile->v, tile->lead), tile->count - tile->lead, 1, bytes,
-              ahead_from(tile->v_ahead, tile->side, bytes), hint);
+              ahead_from(tile, tile->v_ahead, bytes), hint);
 }
 
 static void twin(const kvb_tile *tile, int64_t bytes)

@@ -26,10 +26,10 @@ float kvb_scalar_exp2(float x)
 }
 
 /* Ask for a row while another one is consumed. */
-void kvb_scalar_fetch(kvb_places ahead, int32_t t, int64_t bytes)
+void kvb_scalar_fetch(const kvb_tile *tile, kvb_places ahead, int32_t t, int64_t bytes)
 {
     for (int64_t b = 0; ahead.at && b < bytes; b += LINE)
-        __builtin_prefetch(kvb_row_at(ahead, t) + b);
+        __builtin_prefetch(kvb_row_ahead(tile, ahead, t, round_up(bytes, LINE)) + b);
 }
 
 /* q[head] . k, with q as kvb_group keeps it: LANES elements of every head in turn. */
@@ -46,7 +46,7 @@ void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, 
     assert(tile->count > 0 && tile->count <= TILE && group->heads <= HEADS && group->dim <= DIM_MAX);
     float k[DIM_MAX];
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        kvb_scalar_fetch(tile->k_ahead, t, kvb_payload(dtype, group->dim));
+        kvb_scalar_fetch(tile, tile->k_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, kvb_row_at(tile->k, t), 1.0f, group->dim, k);
         for (int64_t h = 0; h < group->heads; h++)
             scores[h * TILE + t] = dot(group, h, k);
@@ -96,7 +96,7 @@ void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, 
         for (int64_t d = 0; d < group->dim; d++)
             sum[h][d] = (double)group->acc[h * group->dim_pad + d] * (double)group->rescale[h];
     for (int32_t t = tile->lead; t < tile->count; t++) {
-        kvb_scalar_fetch(tile->v_ahead, t, kvb_payload(dtype, group->dim));
+        kvb_scalar_fetch(tile, tile->v_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, kvb_row_at(tile->v, t), 1.0f, group->dim, v);
         for (int64_t h = 0; h < group->heads; h++)
             for (int64_t d = 0; d < group->dim; d++)
@@ -113,7 +113,7 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
     const bool scaled = kvb_formats[dtype].scaled;
     float row[DIM_MAX], *acc = group->acc;
     for (int32_t t = 0; t < tile->count; t++) {
-        kvb_scalar_fetch(tile->k_ahead, t, kvb_payload(dtype, group->dim));
+        kvb_scalar_fetch(tile, tile->k_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, kvb_row_at(tile->k, t), scaled ? tile->k_scale[t] : 1.0f, group->dim, row);
         float score = dot(group, 0, row);
         float max = score > group->max[0] ? score : group->max[0];
@@ -121,7 +121,7 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
         float p = kvb_scalar_exp2(score - (max == -INFINITY ? 0.0f : max));
         group->max[0] = max;
         group->sum[0] = group->sum[0] * rescale + p;
-        kvb_scalar_fetch(tile->v_ahead, t, kvb_payload(dtype, group->dim));
+        kvb_scalar_fetch(tile, tile->v_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, kvb_row_at(tile->v, t), scaled ? tile->v_scale[t] : 1.0f, group->dim, row);
         for (int64_t d = 0; d < group->dim; d++)
             acc[d] = acc[d] * rescale + p * row[d];

@@ -45,7 +45,7 @@ void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scor
     assert(group->dim <= 2 * DOT16_DIM);
     const int16_t *codes = (const int16_t *)(const void *)group->taken->codes;
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        kvb_scalar_fetch(tile->k_ahead, t, group->dim);
+        kvb_scalar_fetch(tile, tile->k_ahead, t, group->dim);
         const int8_t *k = (const int8_t *)kvb_row_at(tile->k, t);
         for (int64_t h = 0; h < group->heads; h++) {
             int32_t sum = 0;
@@ -67,7 +67,7 @@ void kvb_scalar_pv_dot(int32_t way, const kvb_tile *tile, const kvb_group *group
     for (int64_t h = 0; h < group->heads; h++)
         most[h] = largest(p + h * TILE, tile->count, LANES);
     for (int32_t t = 0; t < tile->count; t++) {
-        kvb_scalar_fetch(tile->v_ahead, t, group->dim);
+        kvb_scalar_fetch(tile, tile->v_ahead, t, group->dim);
         const int8_t *v = (const int8_t *)kvb_row_at(tile->v, t);
         for (int64_t h = 0; h < group->heads; h++) {
             int32_t weight = whole(p[h * TILE + t], steps(levels, most[h]));

@@ -113,13 +113,14 @@ static void read_packed(const uint8_t *row, int64_t from, int64_t bytes)
 }
 
 /* The first `bytes` of rows, or of blocks of `step` rows, while as many lines of others are fetched. */
-static void twin_rows(kvb_places rows, kvb_places ahead, int32_t count, int32_t step, int64_t bytes, int64_t each)
+static void twin_rows(const kvb_tile *tile, kvb_places rows, kvb_places ahead, int32_t count, int32_t step,
+                      int64_t bytes, int64_t each)
 {
     for (int32_t t = 0; t < count; t += step) {
         const uint8_t *row = kvb_row_at(rows, t);
         for (int64_t b = 0; b < bytes; b += LINE) {
             if (ahead.at)
-                __builtin_prefetch(kvb_row_at(ahead, t + b / each) + b % each);
+                __builtin_prefetch(kvb_row_ahead(tile, ahead, t + b / each, round_up(each, LINE)) + b % each);
             if ((uintptr_t)row % LINE || bytes % LINE)
                 read_packed(row, b, bytes);
             else
@@ -132,8 +133,8 @@ static void twin_rows(kvb_places rows, kvb_places ahead, int32_t count, int32_t 
 void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes)
 {
     if (tile->k_block)
-        twin_rows(tile->k, tile->k_ahead, tile->count, LANES, tile->k_block, bytes);
+        twin_rows(tile, tile->k, tile->k_ahead, tile->count, LANES, tile->k_block, bytes);
     else
-        twin_rows(tile->k, tile->k_ahead, tile->count, 1, bytes, bytes);
-    twin_rows(kvb_rows_from(tile->v, tile->lead), tile->v_ahead, tile->count - tile->lead, 1, bytes, bytes);
+        twin_rows(tile, tile->k, tile->k_ahead, tile->count, 1, bytes, bytes);
+    twin_rows(tile, kvb_rows_from(tile->v, tile->lead), tile->v_ahead, tile->count - tile->lead, 1, bytes, bytes);
 }

@@ -25,7 +25,7 @@ void kvb_scalar_decode_packed(int32_t dtype, const uint8_t *row, int64_t dim, fl
 
 float kvb_scalar_exp2(float x);
 /* Ask for row t of those ahead, if any, while another one is consumed. */
-void kvb_scalar_fetch(kvb_places ahead, int32_t t, int64_t bytes);
+void kvb_scalar_fetch(const kvb_tile *tile, kvb_places ahead, int32_t t, int64_t bytes);
 
 void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
 void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);

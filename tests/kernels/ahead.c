@@ -15,6 +15,13 @@ static uintptr_t *put(uintptr_t *to, kvb_places rows, int32_t count)
     return to;
 }
 
+static uintptr_t *put_ahead(uintptr_t *to, const kvb_tile *tile, kvb_places ahead, int64_t row_bytes)
+{
+    for (int32_t t = 0; t < tile->count; t++)
+        *to++ = (uintptr_t)kvb_row_ahead(tile, ahead, t, row_bytes);
+    return to;
+}
+
 /* Of every tile: its tokens, to `sizes`; its rows of K, then of V, to `rows`; as many to prefetch while K is consumed, then
  * while V is, to `asked`. Returns how many tiles there are. */
 __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, const kvb_unit *units, int64_t count,
@@ -35,7 +42,8 @@ __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, co
             kvb_tile_ahead(&walk, block, next, h, false, &tile, &ahead);
             sizes[tiles++] = tile.count;
             rows = put(put(rows, tile.k, tile.count), tile.v, tile.count);
-            asked = put(put(asked, tile.k_ahead, tile.count), tile.v_ahead, tile.count);
+            asked = put_ahead(asked, &tile, tile.k_ahead, args->cache->row_bytes);
+            asked = put_ahead(asked, &tile, tile.v_ahead, args->cache->row_bytes);
         }
         kvb_block *done = block;
         block = next;
