@@ -104,8 +104,6 @@ INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *s
                           const int parts, const bool hint)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass / parts;
-    float each[QK_ACC * HEADS];
-    dot_steps_of(group->taken->step, each, heads, tokens);
     ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
 #ifdef V_PACKS
     if (heads > 1) {
@@ -113,6 +111,8 @@ INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *s
         return;
     }
 #endif
+    float each[QK_ACC * HEADS];
+    dot_steps_of(group->taken->step, each, heads, tokens);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
             qk_tokens_bytes(group, kvb_rows_from(tile->k, t), &cursor, h, each + h * tokens, scores + h * TILE + t, pass,
