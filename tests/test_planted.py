@@ -14,6 +14,7 @@ from tests.planted import KIB, MIB, PLANTS, machine
 
 SEEDS = range(20)
 RIGHT = 0.95  # of the words
+EVERY = [pytest.param(name, marks=pytest.mark.full) if "noise" in name else name for name in PLANTS]
 
 
 @cache
@@ -33,7 +34,7 @@ def words(name):
     return found
 
 
-@pytest.mark.parametrize("name", PLANTS)
+@pytest.mark.parametrize("name", EVERY)
 def test_words(name):
     plant, found = PLANTS[name], words(name)
     assert not [word for word in plant.never if found[word]], found
@@ -58,7 +59,7 @@ UNTESTED = {
 QUESTION = "Is a layer's slice that fits the L3 cache read faster than memory? "
 
 
-@pytest.mark.parametrize("name", PLANTS)
+@pytest.mark.parametrize("name", EVERY)
 def test_sentences(name):
     """The answer of each run, over all seeds: never the opposite, in 95 % the right one or an honest doubt."""
     plant, host = PLANTS[name], machine(PLANTS[name].host)

@@ -17,7 +17,7 @@ def call(capsys, *arguments):
 
 
 def test_quick(capsys):
-    code, said = call(capsys, "--quick")
+    code, said = call(capsys, "--quick", "--isa", default_library().isa())
     assert code == 0, said.out
     lines = said.out.splitlines()
     assert lines[-1].endswith("all well")
@@ -68,7 +68,7 @@ def test_a_missed_fault_fails(capsys, monkeypatch):
         return victim.decode()
 
     monkeypatch.setattr(faults, "FAULTS", (harmless,))
-    code, said = call(capsys, "--quick")
+    code, said = call(capsys, "--quick", "--isa", default_library().isa())
     assert code == 1 and "MISSED" in said.out
 
 
