@@ -3,8 +3,6 @@
 #ifndef KVB_TIER_H
 #define KVB_TIER_H
 
-enum { TILE_BYTES = 65536 }; /* of a tile's rows in a plane, at most: as many as LANES of the longest have */
-
 /* ---- a tile: up to TILE tokens of one sequence and one KV head ------------------------------------------------- */
 
 /* Rows: where each begins, in bytes from one place. Tiles that lie alike share the list, however far apart they are. */

@@ -11,7 +11,7 @@ import numpy as np
 
 Rows = Callable[[int, int], tuple[np.ndarray, np.ndarray]]  # first token, count -> K and V [B, count, Hkv, D]
 
-_TILE = 256  # tokens, at most, whose weights a kernel takes together
+TILE = 256  # tokens, at most, whose weights a kernel takes together
 _LONG = 4096  # tokens from which float32 sums get more room
 BLOCK = 4096  # tokens taken together: decoded, a long cache is many times what it was
 
@@ -58,17 +58,17 @@ def _codes(v: np.ndarray) -> np.ndarray:
 
 def _steps(weights: np.ndarray, first: int, q: np.ndarray, rows: Rows) -> np.ndarray:
     """At least the largest weight of each token's tile, each times its row's largest element: the tile may begin at any
-    token, and has no more than _TILE."""
+    token, and has no more than TILE."""
     heavy = weights.copy()
     for at, count in _blocks(first, first + weights.shape[2]):
         _, v = rows(at, count)
         for b, queried, head in _heads(q, v):
             heavy[b, queried, at - first : at - first + count] *= np.abs(v[b, :, head]).max(axis=-1)
     tokens = heavy.shape[2]
-    tiles = np.pad(heavy, ((0, 0), (0, 0), (_TILE, -tokens % _TILE + _TILE)))
-    tiles = tiles.reshape(*heavy.shape[:2], -1, _TILE).max(axis=3)
+    tiles = np.pad(heavy, ((0, 0), (0, 0), (TILE, -tokens % TILE + TILE)))
+    tiles = tiles.reshape(*heavy.shape[:2], -1, TILE).max(axis=3)
     near = np.maximum(np.maximum(tiles[..., :-2], tiles[..., 1:-1]), tiles[..., 2:])
-    return np.repeat(near, _TILE, axis=2)[..., :tokens]
+    return np.repeat(near, TILE, axis=2)[..., :tokens]
 
 
 def _weights(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | None) -> tuple[np.ndarray, int]:

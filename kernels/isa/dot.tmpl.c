@@ -43,6 +43,23 @@ INLINE float dot_weight_steps(const float *p, int end, int32_t way, float *step)
     return dot_steps((float)dot_weight(way), largest);
 }
 
+/* Four bytes, in all lanes. */
+INLINE vi dot_four(const void *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return v_set_int(four);
+}
+
+/* A sum out of the `chains` that it was made in, `apart` vectors apart. */
+INLINE vi dot_chained(const vi *sums, const int chains, const int apart)
+{
+    vi sum = sums[0];
+    UNROLL for (int c = 1; c < chains; c++)
+        sum = v_int_add(sum, sums[c * apart]);
+    return sum;
+}
+
 /* Lane i is `first` and the sum of a[i], rounded once where a tier adds up whole numbers. On others `first` is 0. */
 INLINE vf dot_sums(const vi *a, int32_t first)
 {

@@ -3,6 +3,7 @@
 
 typedef __m256i vi;
 static inline vi v_none(void) { return _mm256_setzero_si256(); }
+static inline vi v_set_int(int32_t x) { return _mm256_set1_epi32(x); }
 static inline vi v_int_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
 static inline vf v_floats(vi a) { return _mm256_cvtepi32_ps(a); }
 static inline void v_store_words16(int16_t *p, vf a)
@@ -23,13 +24,7 @@ static inline vi v_word_pairs(const uint8_t *a, const uint8_t *b)
     __m128i x = _mm_loadl_epi64((const __m128i *)(const void *)a), y = _mm_loadl_epi64((const __m128i *)(const void *)b);
     return _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(x, y));
 }
-/* Four bytes, and eight, in all lanes. */
-static inline vi v_set_four(const void *p)
-{
-    int32_t four;
-    memcpy(&four, p, sizeof four);
-    return _mm256_set1_epi32(four);
-}
+/* Eight bytes, again and again. */
 static inline vi v_set_eight(const void *p) { return _mm256_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)p)); }
 /* Each lane of *acc grows by two products of words. */
 static inline void v_dot_words_into(vi *acc, vi a, vi b) { *acc = _mm256_add_epi32(*acc, _mm256_madd_epi16(a, b)); }

@@ -34,13 +34,7 @@ static inline vi v_word_pairs(const uint8_t *a, const uint8_t *b)
     __m128i x = _mm_loadu_si128((const __m128i *)(const void *)a), y = _mm_loadu_si128((const __m128i *)(const void *)b);
     return _mm512_cvtepi8_epi16(_mm256_set_m128i(_mm_unpackhi_epi8(x, y), _mm_unpacklo_epi8(x, y)));
 }
-/* Four bytes, and eight, in all lanes. */
-static inline vi v_set_four(const void *p)
-{
-    int32_t four;
-    memcpy(&four, p, sizeof four);
-    return _mm512_set1_epi32(four);
-}
+/* Eight bytes, again and again. */
 static inline vi v_set_eight(const void *p) { return _mm512_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)p)); }
 /* Each lane of *acc grows by two products of words. By hand, as below: so this tier compiles without VNNI, and runs it
  * in functions that are called where the CPU has it; and no accumulator is copied. */

@@ -12,12 +12,6 @@ static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
 /* VB codes, or bytes, as they are */
 static inline vi v_codes(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
-static inline vi v_set_four(const void *p) /* bytes, in all lanes */
-{
-    int32_t four;
-    memcpy(&four, p, sizeof four);
-    return vdupq_n_s32(four);
-}
 /* Each lane of *acc grows by four products of bytes. By hand: so this tier compiles without dot products, and runs them
  * in functions that are called where the CPU has them. */
 static inline void v_dot_query_into(vi *acc, vi codes, vi query)

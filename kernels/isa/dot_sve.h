@@ -13,12 +13,6 @@ static inline vf v_floats(vi a) { return svcvt_f32_s32_x(v_all(), a); }
 /* VB codes, or bytes, as they are */
 static inline vi v_codes(const uint8_t *p) { return svreinterpret_s32_u8(svld1_u8(svptrue_b8(), p)); }
 static inline vi v_load_bytes(const int8_t *p) { return svreinterpret_s32_s8(svld1_s8(svptrue_b8(), p)); }
-static inline vi v_set_four(const void *p) /* bytes, in all lanes */
-{
-    int32_t four;
-    memcpy(&four, p, sizeof four);
-    return svdup_n_s32(four);
-}
 /* Each lane of *acc grows by four products of bytes. */
 static inline void v_dot_query_into(vi *acc, vi codes, vi query)
 {

@@ -169,7 +169,7 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, const kvb_group *group, ahead *
         v_quads(rows, at, x);
         UNROLL for (int h = 0; h < heads; h++)
             UNROLL for (int i = 0; i < parts; i++) {
-                vi w = v_set_four(weights->bytes[i] + (head + h) * TILE + t);
+                vi w = dot_four(weights->bytes[i] + (head + h) * TILE + t);
                 UNROLL for (int j = 0; j < 4; j++)
                     v_dot_weights_into(&sum[(h * parts + i) * 4 + j], w, x[j]);
             }

@@ -8,7 +8,7 @@ INLINE void qkt_cell_bytes(vi *acc, const uint8_t *k, const int8_t *q, int64_t p
     UNROLL for (int v = 0; v < LANES / VL; v++)
         x[v] = v_codes(k + v * VB);
     UNROLL for (int i = 0; i < heads * parts; i++) {
-        vi w = v_set_four(q + i % parts * part + i / parts * WIDTH_OF(slots));
+        vi w = dot_four(q + i % parts * part + i / parts * WIDTH_OF(slots));
         UNROLL for (int v = 0; v < LANES / VL; v++)
             v_dot_query_into(&acc[i * (LANES / VL) + v], x[v], w);
     }
@@ -40,12 +40,8 @@ INLINE void qkt_block_bytes(const kvb_group *group, const uint8_t *k, ahead *cur
     }
     UNROLL for (int i = 0; i < heads * VECTORS; i++) {
         vf found[2];
-        UNROLL for (int p = 0; p < parts; p++) {
-            vi *sum = &acc[(i / VECTORS * parts + p) * VECTORS + i % VECTORS];
-            UNROLL for (int c = 1; c < chains; c++)
-                sum[0] = v_int_add(sum[0], sum[c * sums]);
-            found[p] = v_floats(sum[0]);
-        }
+        UNROLL for (int p = 0; p < parts; p++)
+            found[p] = v_floats(dot_chained(&acc[(i / VECTORS * parts + p) * VECTORS + i % VECTORS], chains, sums));
         vf score = parts == 1 ? found[0] : v_fma(found[0], v_set1(256.0f), found[parts - 1]);
         v_store(scores + i / VECTORS * TILE + i % VECTORS * VL,
                 v_mul(score, v_set1(group->taken->step[head + i / VECTORS])));

@@ -94,10 +94,8 @@ INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, i
     UNROLL for (int h = 0; h < heads; h++) {
         int32_t halves[2 * LANES];
         UNROLL for (int v = 0; v < VECTORS; v++) {
-            vi *sum = &acc[h * VECTORS + v];
-            UNROLL for (int c = 1; c < chains; c++)
-                sum[0] = v_int_add(sum[0], sum[c * sums]);
-            memcpy(halves + v * VL, sum, sizeof *sum);
+            vi sum = dot_chained(&acc[h * VECTORS + v], chains, sums);
+            memcpy(halves + v * VL, &sum, sizeof sum);
         }
         for (int t = 0; t < LANES; t++)
             scores[h * TILE + t] = (float)(halves[2 * t] + halves[2 * t + 1]) * step[h];
@@ -134,7 +132,7 @@ INLINE void pv_slice_dot16(const kvb_tile *tile, ahead *cursor, const int16_t *w
         UNROLL for (int i = 0; i < vecs; i++)
             x[i] = v_word_pairs(kvb_row_at(tile->v, t) + at + i * VL, kvb_row_at(tile->v, t + 1) + at + i * VL);
         UNROLL for (int h = 0; h < heads; h++) {
-            vi w = v_set_four(weights + h * TILE + t);
+            vi w = dot_four(weights + h * TILE + t);
             UNROLL for (int i = 0; i < vecs; i++)
                 v_dot_words_into(&sum[h * vecs + i], x[i], w);
         }

@@ -8,7 +8,7 @@ import numpy as np
 from kvbench.errors import WrongAnswer
 from kvbench.model import Point
 from kvbench.native import AHEAD, Part, Task, block_of, decode_task, probe_task, store_task
-from kvbench.oracle import rounding
+from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
 from kvbench.regime import dram_bytes, far_bytes, levels
 from kvbench.units import MIB
@@ -18,7 +18,6 @@ from kvbench.worker.owner import Owner
 from kvbench.worker.probing import ROUNDS
 from kvbench.worker.room import SEED, Room
 
-_WRAP_TOKENS = 256  # of the core roof's window: the most that a tile has, or fewer to fit a private cache
 _HINT = "run kvbench verify, and report what it says"
 
 
@@ -138,11 +137,11 @@ class Bench(Owner):
         return tuple(self._decode(op, layer, **facts) for layer in range(self.room.layers))
 
     def _wrap(self) -> int:
-        """Tokens of the core roof's window: K and V of it fill half of a private cache at most."""
+        """Tokens of the core roof's window: as many as a tile has, or half of a private cache holds."""
         shape, cache = self.point.shape, self.room.caches[0].struct
         side_by_side = shape.kv_heads if cache.head_stride < cache.token_stride else 1
         fits = self._private() // 2 // (2 * cache.row_bytes * side_by_side) // 16 * 16
-        return max(1, min(shape.context, max(16, min(_WRAP_TOKENS, fits))))
+        return max(1, min(shape.context, max(16, min(TILE, fits))))
 
     def _private(self) -> int:
         """Bytes of the largest cache below the last level that one CPU has; 256 KiB where nothing is declared."""
