@@ -75,6 +75,7 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
     for (int64_t i = 0; i < unit->heads * task->parts; i++) {
         kvb_group *g = &state->groups[i];
         float *q = (float *)(uintptr_t)g->q;
+        const int64_t part = g->slots == HEADS ? kvb_tier_of(a->isa)->q_part : LANES;
         const float *from = a->q + (unit->seq * a->q_heads + query_of(task, unit, i)) * dim;
         memset(q, 0, (size_t)floats(g->slots * task->dim_pad));
         memset(g->acc, 0, (size_t)floats(g->slots * task->dim_pad));
@@ -85,7 +86,7 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
         }
         for (int64_t h = 0; h < g->heads; h++)
             for (int64_t d = 0; d < dim; d++)
-                q[(d / LANES * g->slots + h) * LANES + d % LANES] = from[h * dim + d] * scale;
+                q[q_index(d, h, g->slots, part)] = from[h * dim + d] * scale;
         if (g->taken)
             kvb_tier_of(a->isa)->rows[task->way].take(g);
     }

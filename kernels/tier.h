@@ -48,13 +48,19 @@ static inline int64_t taken_bytes(int64_t dim)
     return (int64_t)sizeof(kvb_taken) + 2 * HEADS * round_up(dim, LINE);
 }
 
+/* Where q of a group has an element of a head: [dim_pad / part][slots][part]. */
+static inline int64_t q_index(int64_t d, int64_t head, int64_t slots, int64_t part)
+{
+    return (d / part * slots + head) * part + d % part;
+}
+
 /* Softmax state of up to HEADS query heads that share a KV head. */
 typedef struct kvb_group {
     int32_t heads;
     int32_t slots;     /* heads rounded up to a class: 1, 2, 4 or 8 */
     int32_t dim;
     int64_t dim_pad;   /* dim rounded up to LANES */
-    const float *q;    /* [dim_pad / LANES][slots][LANES], times scale * log2(e); zero behind dim and behind heads */
+    const float *q;    /* as q_index() says, times scale * log2(e); zero behind dim and behind heads */
     float *max;        /* [HEADS], of the scores so far, in units of log2 */
     float *sum;        /* [HEADS][LANES], lane-wise */
     float *rescale;    /* [HEADS], what the last softmax asks the accumulators to be multiplied by */
@@ -112,6 +118,7 @@ typedef struct kvb_tier {
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
     double (*flops)(int64_t rounds); /* returns the FLOPs done */
     int32_t qk_heads; /* query heads that share one load of a K row; more heads load it again, from L1 */
+    int32_t q_part;   /* elements of a head that lie side by side in the q of HEADS of them; of fewer, LANES do */
 } kvb_tier;
 
 extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon, kvb_tier_sve256, kvb_tier_sve512;

@@ -8,13 +8,23 @@ INLINE float dot_steps(float levels, float most)
     return inverse <= 3.0e38f ? inverse : 0.0f;
 }
 
+/* VL elements of q from d on. */
+INLINE vf dot_floats(const kvb_group *group, int head, int64_t d)
+{
+    float all[VL];
+    for (int i = 0; i < VL; i++)
+        all[i] = group->q[q_index(d + i, head, group->slots, Q_PART(group->slots))];
+    KEEP_IN_MEMORY(all);
+    return v_load(all);
+}
+
 /* What `head` of a group must be multiplied by, and in `step` what a whole number is then worth. */
 INLINE float dot_query_steps(const kvb_group *group, int head, int32_t way, float *step)
 {
     const float levels = (float)dot_query(way, group->dim);
     vf most = v_zero(), check = v_zero();
     for (int64_t d = 0; d < group->dim_pad; d += VL) {
-        vf x = v_load(group->q + (d / LANES * group->slots + head) * LANES + d % LANES);
+        vf x = dot_floats(group, head, d);
         most = v_max(most, v_abs(x));
         check = v_fma(x, v_zero(), check); /* NaN where one is not finite */
     }
@@ -28,7 +38,7 @@ INLINE vf dot_query_at(const kvb_group *group, int head, int64_t d, float invers
 {
     if (d >= group->dim_pad)
         return v_zero();
-    vf x = v_load(group->q + (d / LANES * group->slots + head) * LANES + d % LANES);
+    vf x = dot_floats(group, head, d);
     return inverse == 0.0f ? v_zero() : v_round(v_mul(x, v_set1(inverse)));
 }
 

@@ -4,6 +4,9 @@
 #define Q_AT(s) (q + (s) * VL / LANES * LANES * slots + (s) * VL % LANES)
 
 #include "folded.tmpl.c"
+#ifdef V_QUADS
+#include "qkeight.tmpl.c"
+#endif
 
 /* One head sums up the codes of a packed row, each block's times its scale; several share values. */
 #define APART(heads) (BLOCK > 1 && (heads) == 1)
@@ -87,6 +90,12 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
 INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
                                  const bool hint)
 {
+#ifdef V_QUADS
+    if (heads == HEADS) {
+        CAT(qk_eight_, DTYPE)(tile, group, scores, hint);
+        return;
+    }
+#endif
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     ahead cursor = AHEAD(tile, tile->k_ahead, group->dim);
     for (int t = 0; t < tile->count; t += tokens)

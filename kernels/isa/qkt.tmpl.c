@@ -6,9 +6,9 @@
 #define OF_LINE (ELEMENTS * LINE / (LANES * CELL))       /* elements of a token to a line of a block */
 #define BLOCK_AT(at) ((at) / ELEMENTS * (LANES * CELL))  /* where the cell with this element begins */
 
-/* One cell of all tokens of a block; `keep` elements of it. Its sums are those from `chain` on. */
-INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *k, const float *q, int keep, const int heads,
-                                  const int chain, const int chains)
+/* One cell of all tokens of a block, of the elements from `in` on behind those of q; `keep` of them. */
+INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *k, const float *q, const int in, int keep, const int heads,
+                                  const int slots, const int chains)
 {
     CELL_VECTOR cells[VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++)
@@ -20,9 +20,9 @@ INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *k, const float *q, int
         UNROLL for (int v = 0; v < VECTORS; v++)
             x[v] = ELEMENT_OF(cells[v], e);
         UNROLL for (int h = 0; h < heads; h++) {
-            vf w = v_set1(q[h * LANES + e]);
+            vf w = v_set1(q[q_index(in + e, h, slots, Q_PART(slots))]);
             UNROLL for (int v = 0; v < VECTORS; v++)
-                v_fma_into(&acc[((chain + e) % chains * heads + h) * VECTORS + v], w, x[v]);
+                v_fma_into(&acc[((in + e) % chains * heads + h) * VECTORS + v], w, x[v]);
         }
     }
 }
@@ -34,22 +34,23 @@ INLINE void CAT(qkt_block_, DTYPE)(const uint8_t *k, ahead *cursor, const float 
 {
     const int chains = QK_ACC / (heads * VECTORS) > 1 ? QK_ACC / (heads * VECTORS) : 1, sums = heads * VECTORS;
     const int few = chains > OF_LINE ? chains : OF_LINE, step = few > 4 ? few : 4; /* all divide LANES */
+    const int part = Q_PART(slots);
     vf acc[QK_ACC];
     UNROLL for (int i = 0; i < chains * sums; i++)
         acc[i] = v_zero();
     int at = 0;
     for (; at + step <= dim; at += step) {
-        const float *w = q + at / LANES * LANES * slots + at % LANES;
+        const float *w = q + q_index(at, 0, slots, part);
         UNROLL for (int i = 0; i < step; i += ELEMENTS) {
             if (hint && i % OF_LINE == 0)
                 ahead_line(cursor);
-            CAT(qkt_cell_, DTYPE)(acc, k + BLOCK_AT(at + i), w + i, ELEMENTS, heads, i % chains, chains);
+            CAT(qkt_cell_, DTYPE)(acc, k + BLOCK_AT(at + i), w, i, ELEMENTS, heads, slots, chains);
         }
     }
     for (; at < dim; at += ELEMENTS) {
         if (hint && at % OF_LINE == 0)
             ahead_line(cursor);
-        CAT(qkt_cell_, DTYPE)(acc, k + BLOCK_AT(at), q + at / LANES * LANES * slots + at % LANES, dim - at, heads, 0,
+        CAT(qkt_cell_, DTYPE)(acc, k + BLOCK_AT(at), q + q_index(at, 0, slots, part), 0, dim - at, heads, slots,
                               chains);
     }
     UNROLL for (int i = 0; i < sums; i++) {
@@ -67,7 +68,7 @@ INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     ahead cursor = ahead_from(tile, tile->k_ahead, (int64_t)group->dim * CELL / ELEMENTS);
     for (int t = 0; t < tile->count; t += LANES)
         UNROLL for (int h = 0; h < heads; h += pass)
-            CAT(qkt_block_, DTYPE)(kvb_row_at(tile->k, t), &cursor, group->q + h * LANES, group->dim,
+            CAT(qkt_block_, DTYPE)(kvb_row_at(tile->k, t), &cursor, group->q + h * Q_PART(heads), group->dim,
                                    scores + h * TILE + t, pass, heads, hint && h == 0);
 }
 

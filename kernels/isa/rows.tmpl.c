@@ -6,6 +6,7 @@
 
 #undef DTYPE
 #undef FOLD
+#undef PLAIN
 #undef PAIRED
 #undef ELEMENT
 #undef SCALED

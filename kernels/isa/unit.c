@@ -14,6 +14,14 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
+/* Elements of a head side by side in q, and rows whose scores for eight heads are made at once. */
+#ifdef V_QUADS
+#define Q_PART(slots) ((slots) == HEADS ? QUAD : LANES)
+enum { QUAD = 4, EIGHT_ROWS = QK_ACC / 2 };
+#else
+#define Q_PART(slots) LANES
+#endif
+
 #define GATHER_LINE(to, from) v_stream(to, from)
 #include "../gather.h"
 
@@ -28,6 +36,7 @@
 #define DTYPE f32
 #define ELEMENT 4
 #define SCALED 0
+#define PLAIN
 #include "rows.tmpl.c"
 
 #define DTYPE f16
@@ -105,4 +114,5 @@ const kvb_tier TIER = {
     .triad = probe_triad,
     .flops = probe_flops,
     .qk_heads = QK_HEADS,
+    .q_part = Q_PART(HEADS),
 };

@@ -37,7 +37,7 @@ static float dot(const kvb_group *group, int64_t head, const float *k)
 {
     double sum = 0.0;
     for (int64_t d = 0; d < group->dim; d++)
-        sum += (double)group->q[(d / LANES * group->slots + head) * LANES + d % LANES] * (double)k[d];
+        sum += (double)group->q[q_index(d, head, group->slots, LANES)] * (double)k[d];
     return (float)sum;
 }
 

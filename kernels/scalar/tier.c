@@ -82,4 +82,5 @@ const kvb_tier kvb_tier_scalar = {
     .triad = kvb_scalar_triad,
     .flops = kvb_scalar_flops,
     .qk_heads = HEADS,
+    .q_part = LANES,
 };

@@ -1,5 +1,6 @@
 """The C check program: its own tests, and cases replayed from a file."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -75,6 +76,13 @@ def test_native(linked, cases, raw):
     assert code(program, "--only", "tiers", "--isa", "scalar", "--refuses", "nonesuch") == 1
     assert code(program, "--isas", "scalar") == code(program, "--only", "nothing") == 2
     assert code(program, "--only", "tiers", "--isa", "scalar") == 0
+
+
+def test_every_instruction_of_the_tier_is_spelled_out():
+    """One that is not fails the build of the emulated tier, which takes minutes and is none of this run."""
+    emulated = (ROOT / "tests" / "check" / "emulated" / "avx512.h").read_text()
+    used = "".join(header.read_text() for header in (ROOT / "kernels" / "isa").glob("*_avx512.h"))
+    assert set(re.findall(r"_mm512_\w+", used)) == set(re.findall(r"#define (_mm512_\w+)", emulated))
 
 
 @pytest.mark.full

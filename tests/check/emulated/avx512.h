@@ -112,6 +112,19 @@ static inline zmm lanes_unpacklo_pd(zmm a, zmm b) PAIRS(r.d[i] = (i & 1 ? b : a)
 static inline zmm lanes_unpackhi_pd(zmm a, zmm b) PAIRS(r.d[i] = (i & 1 ? b : a).d[(i & 6) + 1])
 static inline zmm lanes_shuffle_f32x4(zmm a, zmm b, int from)
     EACH(r.f[i] = (i < 8 ? a : b).f[(from >> i / 4 * 2 & 3) * 4 + i % 4])
+static inline zmm lanes_shuffle_ps(zmm a, zmm b, int from)
+    EACH(r.f[i] = (i & 2 ? b : a).f[(i & 12) + (from >> i % 4 * 2 & 3)])
+static inline zmm lanes_repeated(const void *p, size_t bytes)
+{
+    zmm r;
+    for (size_t at = 0; at < sizeof r; at += bytes)
+        memcpy(r.b + at, p, bytes);
+    return r;
+}
+static inline zmm lanes_broadcast_f32x4(__m128 a) { return lanes_repeated(&a, sizeof a); }
+static inline zmm lanes_broadcast_i32x4(__m128i a) { return lanes_repeated(&a, sizeof a); }
+static inline zmm lanes_broadcast_i64x4(__m256i a) { return lanes_repeated(&a, sizeof a); }
+static inline zmm lanes_broadcastq_epi64(__m128i a) { return lanes_repeated(&a, sizeof a / 2); }
 
 /* ---- conversions ----------------------------------------------------------------------------------------------- */
 
@@ -180,7 +193,6 @@ static inline __m128i lanes_cvtepi32_epi8(zmm a)
 #define CALLED static __attribute__((noinline))
 
 static inline void lanes_storeu_si512(void *p, zmm a) { memcpy(p, &a, sizeof a); }
-static inline zmm lanes_sub_epi32(zmm a, zmm b) EACH(r.u[i] = a.u[i] - b.u[i])
 static inline zmm lanes_xor_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] ^ b.u[i])
 CALLED zmm lanes_cvtepi8_epi16(__m256i a)
 {
@@ -223,12 +235,17 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #undef _mm512_roundscale_ps
 #undef _mm512_setr_ps
 #undef _mm512_shuffle_f32x4
+#undef _mm512_shuffle_ps
 #undef _mm512_slli_epi32
 #undef _mm512_srli_epi32
 #define _mm512_add_epi32 lanes_add_epi32
 #define _mm512_add_ps lanes_add_ps
 #define _mm512_and_si512 lanes_and_si512
 #define _mm512_andnot_ps lanes_andnot_ps
+#define _mm512_broadcast_f32x4 lanes_broadcast_f32x4
+#define _mm512_broadcast_i32x4 lanes_broadcast_i32x4
+#define _mm512_broadcast_i64x4 lanes_broadcast_i64x4
+#define _mm512_broadcastq_epi64 lanes_broadcastq_epi64
 #define _mm512_castpd_ps lanes_same
 #define _mm512_castps512_ps256(a) lanes_half(a, 0)
 #define _mm512_castps_pd lanes_same
@@ -265,6 +282,7 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define _mm512_setr_ps(...) ((zmm){.f = {__VA_ARGS__}})
 #define _mm512_setzero_ps lanes_setzero_ps
 #define _mm512_shuffle_f32x4 lanes_shuffle_f32x4
+#define _mm512_shuffle_ps lanes_shuffle_ps
 #define _mm512_slli_epi32 lanes_slli_epi32
 #define _mm512_srli_epi32 lanes_srli_epi32
 #define _mm512_storeu_ps lanes_storeu_ps
@@ -273,7 +291,6 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define _mm512_sub_ps lanes_sub_ps
 #define _mm512_cvtepi8_epi16 lanes_cvtepi8_epi16
 #define _mm512_storeu_si512 lanes_storeu_si512
-#define _mm512_sub_epi32 lanes_sub_epi32
 #define _mm512_unpackhi_epi16(a, b) lanes_unpack(a, b, 1, 2)
 #define _mm512_unpackhi_epi8(a, b) lanes_unpack(a, b, 1, 1)
 #define _mm512_unpackhi_pd lanes_unpackhi_pd

@@ -1,0 +1,70 @@
+/* Scores of eight heads, four to a vector of q: a 128-bit lane is a head's, and four elements of a row at a time are
+ * repeated for each. So a row's sums for all heads end in two vectors, and little is left to add across lanes. Rows are
+ * made floats in L1 first, once for all heads; those that are, PLAIN ones, are read where they lie. */
+
+/* Up to SPAN elements of EIGHT_ROWS rows: `left` of them. */
+INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, const float *q, int left, const bool hint)
+{
+#ifdef PLAIN
+    const bool in_place = left >= SPAN;
+#else
+    const bool in_place = false;
+#endif
+    _Alignas(LINE) float rows[EIGHT_ROWS * SPAN];
+    UNROLL for (int t = 0; t < EIGHT_ROWS; t++) {
+        const uint8_t *row = kvb_row_at(k, t);
+        if (hint)
+            ahead_line(cursor);
+        UNROLL for (int s = 0; s < SPAN && !in_place; s += VL)
+            if (left >= s + VL)
+                v_store(rows + t * SPAN + s, LOAD(row, 0, s));
+            else if (left > s)
+                v_store(rows + t * SPAN + s, v_keep(LOAD(row, 0, s), left - s));
+    }
+    if (!in_place)
+        KEEP_IN_MEMORY(rows);
+    UNROLL for (int s = 0; s < SPAN; s += VL, q += VL * HEADS) {
+        if (s >= left)
+            return;
+        vf w[VL / QUAD][2];
+        UNROLL for (int i = 0; i < VL / QUAD; i++)
+            UNROLL for (int half = 0; half < 2; half++)
+                w[i][half] = v_load(q + (2 * i + half) * VL);
+        UNROLL for (int t = 0; t < EIGHT_ROWS; t++) {
+            const uint8_t *from = in_place ? kvb_row_at(k, t) + OFFSET(s) : (const uint8_t *)(rows + t * SPAN + s);
+            UNROLL for (int i = 0; i < VL / QUAD; i++) {
+                vf x = v_quad(from + i * QUAD * (int)sizeof(float));
+                v_fma_into(&acc[2 * t], w[i][0], x);
+                v_fma_into(&acc[2 * t + 1], w[i][1], x);
+            }
+        }
+    }
+}
+
+INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const bool hint)
+{
+    ahead cursor = AHEAD(tile, tile->k_ahead, group->dim);
+    for (int t = 0; t < tile->count; t += EIGHT_ROWS) {
+        kvb_places k = kvb_rows_from(tile->k, t);
+        const float *q = group->q;
+        vf acc[2 * EIGHT_ROWS];
+        UNROLL for (int i = 0; i < 2 * EIGHT_ROWS; i++)
+            acc[i] = v_zero();
+        int left = group->dim;
+        for (; left >= SPAN; left -= SPAN, k.from += OFFSET(SPAN), q += SPAN * HEADS)
+            CAT(qk_eight_span_, DTYPE)(acc, k, &cursor, q, SPAN, hint);
+        if (left > 0)
+            CAT(qk_eight_span_, DTYPE)(acc, k, &cursor, q, left, hint);
+        UNROLL for (int i = 0; i < EIGHT_ROWS; i += QUAD)
+            UNROLL for (int half = 0; half < 2; half++) {
+                vf four[QUAD];
+                float sums[VL]; /* of QUAD rows for each head */
+                UNROLL for (int r = 0; r < QUAD; r++)
+                    four[r] = acc[2 * (i + r) + half];
+                v_store(sums, UNFOLD(v_sums4(four, false)));
+                KEEP_IN_MEMORY(sums);
+                UNROLL for (int h = 0; h < VL / QUAD; h++)
+                    memcpy(scores + (half * VL / QUAD + h) * TILE + t + i, sums + h * QUAD, QUAD * sizeof *sums);
+            }
+    }
+}
