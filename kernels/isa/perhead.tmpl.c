@@ -1,23 +1,41 @@
 /* One query head, token by token: dot product, online softmax, accumulators in memory. The honest baseline. */
 
-INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim)
+#define STRIDE (SPAN > 4 * VL ? SPAN : 4 * VL) /* elements at a time */
+
+INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim, ahead *cursor, const bool hint)
 {
     vf sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
     int at = 0;
-    for (; at + 4 * VL <= dim; at += 4 * VL)
-        UNROLL for (int i = 0; i < 4; i++)
-            sum[i] = v_fma(v_load(q + at + i * VL), LOAD_ANY(k, at + i * VL), sum[i]);
-    for (; at + VL <= dim; at += VL)
-        sum[0] = v_fma(v_load(q + at), LOAD_ANY(k, at), sum[0]);
-    if (at < dim)
-        sum[1] = v_fma(v_load(q + at), v_keep(LOAD_ANY(k, at), dim - at), sum[1]);
+    for (; at + STRIDE <= dim; at += STRIDE)
+        UNROLL for (int i = 0; i < STRIDE; i += VL) {
+            if (hint && i % SPAN == 0)
+                ahead_line(cursor);
+            sum[i / VL % 4] = v_fma(v_load(q + at + i), LOAD_ANY(k, at + i), sum[i / VL % 4]);
+        }
+    for (; at < dim; at += VL) {
+        if (hint && at % SPAN == 0)
+            ahead_line(cursor);
+        vf row = LOAD_ANY(k, at);
+        sum[0] = v_fma(v_load(q + at), at + VL <= dim ? row : v_keep(row, dim - at), sum[0]);
+    }
     return v_hsum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3])));
 }
 
-INLINE void CAT(perhead_ahead_, DTYPE)(ahead *cursor, int dim, const bool hint)
+/* acc += w * v */
+INLINE void CAT(perhead_add_, DTYPE)(float *acc, const uint8_t *v, vf w, int dim, ahead *cursor, const bool hint)
 {
-    for (int at = 0; hint && at < dim; at += SPAN)
-        ahead_line(cursor);
+    int at = 0;
+    for (; at + STRIDE <= dim; at += STRIDE)
+        UNROLL for (int i = 0; i < STRIDE; i += VL) {
+            if (hint && i % SPAN == 0)
+                ahead_line(cursor);
+            v_store(acc + at + i, v_fma(w, LOAD_ANY(v, at + i), v_load(acc + at + i)));
+        }
+    for (; at < dim; at += VL) {
+        if (hint && at % SPAN == 0)
+            ahead_line(cursor);
+        v_store(acc + at, v_fma(w, LOAD_ANY(v, at), v_load(acc + at)));
+    }
 }
 
 INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const bool hint)
@@ -25,8 +43,7 @@ INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
     ahead k_ahead = AHEAD(tile, tile->k_ahead, group->dim), v_ahead = AHEAD(tile, tile->v_ahead, group->dim);
     float max = group->max[0], sum = group->sum[0], *acc = group->acc;
     for (int t = 0; t < tile->count; t++) {
-        CAT(perhead_ahead_, DTYPE)(&k_ahead, group->dim, hint);
-        float score = CAT(perhead_dot_, DTYPE)(kvb_row_at(tile->k, t), group->q, group->dim);
+        float score = CAT(perhead_dot_, DTYPE)(kvb_row_at(tile->k, t), group->q, group->dim, &k_ahead, hint);
         if (SCALED)
             score *= tile->k_scale[t];
         if (score > max) {
@@ -38,10 +55,8 @@ INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
         }
         float p = exp2_of(score - (max == -INFINITY ? 0.0f : max));
         sum += p;
-        CAT(perhead_ahead_, DTYPE)(&v_ahead, group->dim, hint);
         vf w = v_set1(SCALED ? p * tile->v_scale[t] : p);
-        for (int at = 0; at < group->dim; at += VL)
-            v_store(acc + at, v_fma(w, LOAD_ANY(kvb_row_at(tile->v, t), at), v_load(acc + at)));
+        CAT(perhead_add_, DTYPE)(acc, kvb_row_at(tile->v, t), w, group->dim, &v_ahead, hint);
     }
     group->max[0] = max;
     group->sum[0] = sum;
@@ -54,3 +69,5 @@ static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
     else
         CAT(perhead_tile_, DTYPE)(tile, group, false);
 }
+
+#undef STRIDE
