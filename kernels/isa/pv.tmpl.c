@@ -30,15 +30,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
         }
 #endif
         vf x[PV_ACC];
-#if PAIR == 2
-        UNROLL for (int i = 0; i + 1 < vecs; i += 2)
-            LOAD2(row + OFFSET(in + i * VL), x + i);
-        if (vecs == 1)
-            x[0] = LOAD(row, 0, in);
-#else
-        UNROLL for (int i = 0; i < vecs; i++)
-            x[i] = LOAD(row, 0, in + i * VL);
-#endif
+        CAT(loads_, DTYPE)(row, in, vecs, x);
         UNROLL for (int h = 0; h < heads; h++) {
             vf w = v_set1(p[h * TILE + t]);
             UNROLL for (int i = 0; i < vecs; i++)

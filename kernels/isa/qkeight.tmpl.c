@@ -15,11 +15,14 @@ INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, con
         const uint8_t *row = kvb_row_at(k, t);
         if (hint)
             ahead_line(cursor);
-        UNROLL for (int s = 0; s < SPAN && !in_place; s += VL)
-            if (left >= s + VL)
-                v_store(rows + t * SPAN + s, LOAD(row, 0, s));
-            else if (left > s)
-                v_store(rows + t * SPAN + s, v_keep(LOAD(row, 0, s), left - s));
+        if (in_place)
+            continue;
+        vf x[SPAN / VL];
+        if (left >= SPAN)
+            CAT(loads_, DTYPE)(row, 0, SPAN / VL, x);
+        UNROLL for (int s = 0; s < SPAN; s += VL)
+            if (s < left)
+                v_store(rows + t * SPAN + s, left >= SPAN ? x[s / VL] : v_keep(LOAD(row, 0, s), at_most(left - s, VL)));
     }
     if (!in_place)
         KEEP_IN_MEMORY(rows);

@@ -7,7 +7,6 @@
 #undef DTYPE
 #undef FOLD
 #undef PLAIN
-#undef PAIRED
 #undef ELEMENT
 #undef SCALED
 

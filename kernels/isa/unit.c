@@ -58,13 +58,11 @@ enum { QUAD = 4, EIGHT_ROWS = QK_ACC / 2 };
 #define ELEMENT 1
 #define SCALED 0
 #define FOLD 256.0f
-#define PAIRED
 #include "rows.tmpl.c"
 
 #define DTYPE e5m2
 #define ELEMENT 1
 #define SCALED 0
-#define PAIRED
 #include "rows.tmpl.c"
 
 #undef BLOCK

@@ -10,7 +10,8 @@
 #define QK_HEADS 4     /* most heads of a QK step */
 #define PV_ACC 8       /* accumulators of a PV slice: heads x vectors */
 #define PV_HEADS 4     /* most heads of a PV slice */
-#define V_PAIRS        /* formats of bytes are converted two vectors at a time */
+#define V_PAIR_e4m3 1  /* two vectors of a row are converted at once, for less than twice one's work */
+#define V_PAIR_e5m2 1
 #define FLOPS_ACC 12   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 
 typedef __m256 vf;

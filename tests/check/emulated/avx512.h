@@ -192,16 +192,34 @@ static inline __m128i lanes_cvtepi32_epi8(zmm a)
 /* Not inline, where the templates unroll: a compiler takes minutes over so many copies. */
 #define CALLED static __attribute__((noinline))
 
+#define WORDS(set)                   \
+    {                                \
+        zmm r;                       \
+        for (int i = 0; i < 32; i++) \
+            set;                     \
+        return r;                    \
+    }
+static inline zmm lanes_set1_epi16(int x) WORDS(r.w[i] = (int16_t)x)
+static inline zmm lanes_add_epi16(zmm a, zmm b) WORDS(r.w[i] = (int16_t)(a.w[i] + b.w[i]))
+static inline zmm lanes_slli_epi16(zmm a, unsigned n) WORDS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n))
+static inline zmm lanes_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
+{
+    zmm r = lanes_setzero_ps();
+    for (int i = 0; i < 16; i++)
+        for (int bit = 0; bit < 32; bit++) {
+            unsigned row = (a.u[i] >> bit & 1) << 2 | (b.u[i] >> bit & 1) << 1 | (c.u[i] >> bit & 1);
+            r.u[i] |= ((unsigned)table >> row & 1) << bit;
+        }
+    return r;
+}
+static inline __m256i lanes_whole_half(zmm a, int half) { return _mm256_castps_si256(lanes_half(a, half)); }
 static inline void lanes_storeu_si512(void *p, zmm a) { memcpy(p, &a, sizeof a); }
 static inline zmm lanes_xor_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] ^ b.u[i])
 CALLED zmm lanes_cvtepi8_epi16(__m256i a)
 {
     int8_t bytes[32];
-    zmm r;
     memcpy(bytes, &a, sizeof bytes);
-    for (int i = 0; i < 32; i++)
-        r.w[i] = bytes[i];
-    return r;
+    WORDS(r.w[i] = bytes[i])
 }
 /* Half a 128-bit lane of a and of b, which take turns: half 0 or 1, in elements of `bytes`. */
 CALLED zmm lanes_unpack(zmm a, zmm b, int half, int bytes)
@@ -232,12 +250,16 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #undef _mm512_cmp_ps_mask
 #undef _mm512_cvtps_ph
 #undef _mm512_extractf32x8_ps
+#undef _mm512_extracti64x4_epi64
 #undef _mm512_roundscale_ps
 #undef _mm512_setr_ps
 #undef _mm512_shuffle_f32x4
 #undef _mm512_shuffle_ps
+#undef _mm512_slli_epi16
 #undef _mm512_slli_epi32
 #undef _mm512_srli_epi32
+#undef _mm512_ternarylogic_epi32
+#define _mm512_add_epi16 lanes_add_epi16
 #define _mm512_add_epi32 lanes_add_epi32
 #define _mm512_add_ps lanes_add_ps
 #define _mm512_and_si512 lanes_and_si512
@@ -251,6 +273,7 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define _mm512_castps_pd lanes_same
 #define _mm512_castps_si512 lanes_same
 #define _mm512_castsi512_ps lanes_same
+#define _mm512_castsi512_si256(a) lanes_whole_half(a, 0)
 #define _mm512_cmp_ps_mask lanes_cmp_ps_mask
 #define _mm512_cvtepi32_epi16 lanes_cvtepi32_epi16
 #define _mm512_cvtepi32_epi8 lanes_cvtepi32_epi8
@@ -262,6 +285,7 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define _mm512_cvtps_epi32 lanes_cvtps_epi32
 #define _mm512_cvtps_ph lanes_cvtps_ph
 #define _mm512_extractf32x8_ps lanes_half
+#define _mm512_extracti64x4_epi64 lanes_whole_half
 #define _mm512_fmadd_ps lanes_fmadd_ps
 #define _mm512_loadu_ps lanes_loadu
 #define _mm512_loadu_si512 lanes_loadu
@@ -276,6 +300,7 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define _mm512_or_si512 lanes_or_si512
 #define _mm512_roundscale_ps lanes_roundscale_ps
 #define _mm512_scalef_ps lanes_scalef_ps
+#define _mm512_set1_epi16 lanes_set1_epi16
 #define _mm512_set1_epi32 lanes_set1_epi32
 #define _mm512_permutexvar_ps lanes_permutexvar_ps
 #define _mm512_set1_ps lanes_set1_ps
@@ -283,12 +308,14 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define _mm512_setzero_ps lanes_setzero_ps
 #define _mm512_shuffle_f32x4 lanes_shuffle_f32x4
 #define _mm512_shuffle_ps lanes_shuffle_ps
+#define _mm512_slli_epi16 lanes_slli_epi16
 #define _mm512_slli_epi32 lanes_slli_epi32
 #define _mm512_srli_epi32 lanes_srli_epi32
 #define _mm512_storeu_ps lanes_storeu_ps
 #define _mm512_stream_ps lanes_stream
 #define _mm512_stream_si512 lanes_stream
 #define _mm512_sub_ps lanes_sub_ps
+#define _mm512_ternarylogic_epi32 lanes_ternarylogic_epi32
 #define _mm512_cvtepi8_epi16 lanes_cvtepi8_epi16
 #define _mm512_storeu_si512 lanes_storeu_si512
 #define _mm512_unpackhi_epi16(a, b) lanes_unpack(a, b, 1, 2)
