@@ -84,9 +84,10 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
             g->max[h] = -INFINITY;
             g->rescale[h] = 1.0f;
         }
-        for (int64_t h = 0; h < g->heads; h++)
-            for (int64_t d = 0; d < dim; d++)
-                q[q_index(d, h, g->slots, part)] = from[h * dim + d] * scale;
+        for (int64_t h = 0; h < g->heads; h++) /* as q_index() says, without its divisions */
+            for (int64_t d = 0, at = h * part; d < dim; at += (g->slots - 1) * part)
+                for (int64_t end = at_most(dim, d + part); d < end; d++, at++)
+                    q[at] = from[h * dim + d] * scale;
         if (g->taken)
             kvb_tier_of(a->isa)->rows[task->way].take(g);
     }

@@ -1,6 +1,6 @@
 /* Scores of eight heads, four to a vector of q: a 128-bit lane is a head's, and four elements of a row at a time are
  * repeated for each. So a row's sums for all heads end in two vectors, and little is left to add across lanes. Rows are
- * made floats in L1 first, once for all heads; those that are, PLAIN ones, are read where they lie. */
+ * made floats in L1 first, once for all heads; PLAIN ones, which are floats, are read where they lie. */
 
 /* Up to SPAN elements of EIGHT_ROWS rows: `left` of them. */
 INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, const float *q, int left, const bool hint)

@@ -15,9 +15,9 @@
 #define CAT(a, b) CAT_(a, b)
 
 /* Elements of a head side by side in q, and rows whose scores for eight heads are made at once. */
+enum { QUAD = 4, EIGHT_ROWS = QK_ACC / 2 };
 #ifdef V_QUADS
 #define Q_PART(slots) ((slots) == HEADS ? QUAD : LANES)
-enum { QUAD = 4, EIGHT_ROWS = QK_ACC / 2 };
 #else
 #define Q_PART(slots) LANES
 #endif
