@@ -43,11 +43,13 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     s->wide = wide;
     for (int64_t i = 0, slot = 0; i < units; i++) {
         int64_t heads = at_most(HEADS, task->group - i % task->parts * HEADS);
+        const int64_t part = heads > HEADS / 2 ? kvb_tier_of(task->args.isa)->q_part : LANES;
         groups[i] = (kvb_group){
             .heads = (int32_t)heads,
             .slots = 1 << kvb_class(heads),
             .dim = (int32_t)task->args.cache->head_dim,
             .dim_pad = task->dim_pad,
+            .part = part,
             .q = q + slot * task->dim_pad,
             .max = max + i * HEADS,
             .sum = sum + slot * LANES,
@@ -75,7 +77,6 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
     for (int64_t i = 0; i < unit->heads * task->parts; i++) {
         kvb_group *g = &state->groups[i];
         float *q = (float *)(uintptr_t)g->q;
-        const int64_t part = g->slots == HEADS ? kvb_tier_of(a->isa)->q_part : LANES;
         const float *from = a->q + (unit->seq * a->q_heads + query_of(task, unit, i)) * dim;
         memset(q, 0, (size_t)floats(g->slots * task->dim_pad));
         memset(g->acc, 0, (size_t)floats(g->slots * task->dim_pad));
@@ -85,8 +86,8 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
             g->rescale[h] = 1.0f;
         }
         for (int64_t h = 0; h < g->heads; h++) /* as q_index() says, without its divisions */
-            for (int64_t d = 0, at = h * part; d < dim; at += (g->slots - 1) * part)
-                for (int64_t end = at_most(dim, d + part); d < end; d++, at++)
+            for (int64_t d = 0, at = h * g->part; d < dim; at += (g->slots - 1) * g->part)
+                for (int64_t end = at_most(dim, d + g->part); d < end; d++, at++)
                     q[at] = from[h * dim + d] * scale;
         if (g->taken)
             kvb_tier_of(a->isa)->rows[task->way].take(g);

@@ -48,7 +48,7 @@ static inline int64_t taken_bytes(int64_t dim)
     return (int64_t)sizeof(kvb_taken) + 2 * HEADS * round_up(dim, LINE);
 }
 
-/* Where q of a group has an element of a head: [dim_pad / part][slots][part]. */
+/* Where q of a group has an element of a head. */
 static inline int64_t q_index(int64_t d, int64_t head, int64_t slots, int64_t part)
 {
     return (d / part * slots + head) * part + d % part;
@@ -60,7 +60,8 @@ typedef struct kvb_group {
     int32_t slots;     /* heads rounded up to a class: 1, 2, 4 or 8 */
     int32_t dim;
     int64_t dim_pad;   /* dim rounded up to LANES */
-    const float *q;    /* as q_index() says, times scale * log2(e); zero behind dim and behind heads */
+    int64_t part;      /* elements of a head that lie side by side in q */
+    const float *q;    /* [dim_pad / part][slots][part], times scale * log2(e); zero behind dim and behind heads */
     float *max;        /* [HEADS], of the scores so far, in units of log2 */
     float *sum;        /* [HEADS][LANES], lane-wise */
     float *rescale;    /* [HEADS], what the last softmax asks the accumulators to be multiplied by */
@@ -87,7 +88,7 @@ typedef struct kvb_encode {
 typedef struct kvb_rows {
     /* at the beginning of a unit: q -> taken; null where q is multiplied as it is */
     void (*take)(const kvb_group *group);
-    /* scores[head * TILE + t] = q[head] . k[t], for t < count rounded up to a multiple of LANES */
+    /* scores[head * TILE + t] = q[head] . k[t], for t < count, and anything up to a multiple of LANES */
     void (*qk[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
     /* the same of a tile whose K is transposed; null where no layout transposes the dtype */
     void (*qk_t[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
@@ -118,7 +119,7 @@ typedef struct kvb_tier {
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
     double (*flops)(int64_t rounds); /* returns the FLOPs done */
     int32_t qk_heads; /* query heads that share one load of a K row; more heads load it again, from L1 */
-    int32_t q_part;   /* elements of a head that lie side by side in the q of HEADS of them; of fewer, LANES do */
+    int32_t q_part;   /* `part` of groups with HEADS slots; that of others is LANES */
 } kvb_tier;
 
 extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon, kvb_tier_sve256, kvb_tier_sve512;

@@ -11,11 +11,11 @@ INLINE float dot_steps(float levels, float most)
 /* VL elements of q from d on. */
 INLINE vf dot_floats(const kvb_group *group, int head, int64_t d)
 {
-    if (Q_PART(group->slots) == LANES)
+    if (group->part == LANES)
         return v_load(group->q + q_index(d, head, group->slots, LANES));
     float all[VL];
-    for (int i = 0; i < VL; i += QUAD)
-        memcpy(all + i, group->q + q_index(d + i, head, HEADS, Q_PART(HEADS)), QUAD * sizeof *all);
+    for (int i = 0; i < VL; i += SHARE)
+        memcpy(all + i, group->q + q_index(d + i, head, group->slots, SHARE), SHARE * sizeof *all);
     KEEP_IN_MEMORY(all);
     return v_load(all);
 }

@@ -1,6 +1,6 @@
 /* How QK and PV take vectors of DTYPE. Those of a format with a FOLD are that much smaller than its values: sums are
- * multiplied at their end, exactly, for it is a power of two. Of a format that a tier has V_PAIR_<dtype> for, it converts
- * two vectors of a row at once. */
+ * multiplied at their end, exactly, for it is a power of two. Where a tier has V_PAIR_<dtype>, it
+ * converts two vectors of a row at once. */
 #undef LOADF
 #undef UNFOLD
 #undef INTO_FOLD
@@ -45,15 +45,16 @@ INLINE void CAT(qk_pair_, DTYPE)(vf *acc, kvb_places k, int at, const float *q, 
 }
 #else
 #define PAIR 1
-#define LOAD2(row, to) (void)0
 #endif
 
 /* `vecs` vectors of a row, from element `in` of a block on. */
 INLINE void CAT(loads_, DTYPE)(const uint8_t *row, const int in, const int vecs, vf *x)
 {
-    const int pairs = PAIR == 2 ? vecs / 2 * 2 : 0;
-    UNROLL for (int i = 0; i < pairs; i += 2)
+    int i = 0;
+#if PAIR == 2
+    UNROLL for (; i + 1 < vecs; i += 2)
         LOAD2(row + OFFSET(in + i * VL), x + i);
-    UNROLL for (int i = pairs; i < vecs; i++)
+#endif
+    UNROLL for (; i < vecs; i++)
         x[i] = LOAD(row, 0, in + i * VL);
 }

@@ -1,16 +1,17 @@
 /* One query head, token by token: dot product, online softmax, accumulators in memory. The honest baseline. */
 
-#define STRIDE (SPAN > 4 * VL ? SPAN : 4 * VL) /* elements at a time */
+/* Of four vectors at a time, whether a line begins with that of element at + i. */
+#define BEGINS(at, i) ((i) % SPAN == 0 && (SPAN <= 4 * VL || (at) % SPAN == 0))
 
 INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim, ahead *cursor, const bool hint)
 {
     vf sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
     int at = 0;
-    for (; at + STRIDE <= dim; at += STRIDE)
-        UNROLL for (int i = 0; i < STRIDE; i += VL) {
-            if (hint && i % SPAN == 0)
+    for (; at + 4 * VL <= dim; at += 4 * VL)
+        UNROLL for (int i = 0; i < 4 * VL; i += VL) {
+            if (hint && BEGINS(at, i))
                 ahead_line(cursor);
-            sum[i / VL % 4] = v_fma(v_load(q + at + i), LOAD_ANY(k, at + i), sum[i / VL % 4]);
+            sum[i / VL] = v_fma(v_load(q + at + i), LOAD_ANY(k, at + i), sum[i / VL]);
         }
     for (; at < dim; at += VL) {
         if (hint && at % SPAN == 0)
@@ -25,9 +26,9 @@ INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim,
 INLINE void CAT(perhead_add_, DTYPE)(float *acc, const uint8_t *v, vf w, int dim, ahead *cursor, const bool hint)
 {
     int at = 0;
-    for (; at + STRIDE <= dim; at += STRIDE)
-        UNROLL for (int i = 0; i < STRIDE; i += VL) {
-            if (hint && i % SPAN == 0)
+    for (; at + 4 * VL <= dim; at += 4 * VL)
+        UNROLL for (int i = 0; i < 4 * VL; i += VL) {
+            if (hint && BEGINS(at, i))
                 ahead_line(cursor);
             v_store(acc + at + i, v_fma(w, LOAD_ANY(v, at + i), v_load(acc + at + i)));
         }
@@ -70,4 +71,4 @@ static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
         CAT(perhead_tile_, DTYPE)(tile, group, false);
 }
 
-#undef STRIDE
+#undef BEGINS

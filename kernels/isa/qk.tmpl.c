@@ -1,10 +1,11 @@
-/* Scores of a tile: up to QK_HEADS heads x QK_ACC / heads tokens at a time, sums merged VL at a time. */
+/* Scores of a tile: up to QK_HEADS heads x QK_ACC / heads tokens at a time, sums merged VL at a time; eight heads as
+ * qkeight.tmpl.c says, where a tier has V_FOURS. */
 
 #define STEPS (SPAN / VL) /* vectors of a row from one prefetch to the next */
-#define Q_AT(s) (q + (s) * VL / LANES * LANES * slots + (s) * VL % LANES)
+#define Q_AT(s) (q + q_index((s) * VL, 0, slots, LANES))
 
 #include "folded.tmpl.c"
-#ifdef V_QUADS
+#ifdef V_FOURS
 #include "qkeight.tmpl.c"
 #endif
 
@@ -69,7 +70,7 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
                 ahead_line(cursor);
         const int left = dim - at;
         for (int in = 0; in < left; in += VL) {
-            const float *w = q + in / LANES * LANES * slots + in % LANES;
+            const float *w = q + q_index(in, 0, slots, LANES);
             if (in + VL <= left)
                 CAT(qk_step_, DTYPE)(into, k, in, w, VL, heads);
             else
@@ -90,7 +91,7 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
 INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
                                  const bool hint)
 {
-#ifdef V_QUADS
+#ifdef V_FOURS
     if (heads == HEADS) {
         CAT(qk_eight_, DTYPE)(tile, group, scores, hint);
         return;

@@ -2,7 +2,13 @@
  * repeated for each. So a row's sums for all heads end in two vectors, and little is left to add across lanes. Rows are
  * made floats in L1 first, once for all heads; PLAIN ones, which are floats, are read where they lie. */
 
-/* Up to SPAN elements of EIGHT_ROWS rows: `left` of them. */
+#ifndef ROWS_AT_ONCE
+#define ROWS_AT_ONCE (QK_ACC / 2)
+#define SHARERS (VL / SHARE) /* heads of a vector */
+_Static_assert(2 * SHARERS == HEADS, "two vectors have all heads");
+#endif
+
+/* Up to SPAN elements of ROWS_AT_ONCE rows: `left` of them. One prefetch goes with each row. */
 INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, const float *q, int left, const bool hint)
 {
 #ifdef PLAIN
@@ -10,33 +16,34 @@ INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, con
 #else
     const bool in_place = false;
 #endif
-    _Alignas(LINE) float rows[EIGHT_ROWS * SPAN];
-    UNROLL for (int t = 0; t < EIGHT_ROWS; t++) {
+    _Alignas(LINE) float rows[ROWS_AT_ONCE * SPAN];
+    UNROLL for (int t = 0; t < ROWS_AT_ONCE && !in_place; t++) {
         const uint8_t *row = kvb_row_at(k, t);
-        if (hint)
-            ahead_line(cursor);
-        if (in_place)
-            continue;
         vf x[SPAN / VL];
         if (left >= SPAN)
             CAT(loads_, DTYPE)(row, 0, SPAN / VL, x);
-        UNROLL for (int s = 0; s < SPAN; s += VL)
-            if (s < left)
-                v_store(rows + t * SPAN + s, left >= SPAN ? x[s / VL] : v_keep(LOAD(row, 0, s), at_most(left - s, VL)));
+        UNROLL for (int i = 0; i < SPAN / VL; i++) {
+            if (left < SPAN && i * VL < left)
+                x[i] = i * VL + VL <= left ? LOAD(row, 0, i * VL) : v_keep(LOAD(row, 0, i * VL), left - i * VL);
+            if (i * VL < left)
+                v_store(rows + t * SPAN + i * VL, x[i]);
+        }
     }
     if (!in_place)
         KEEP_IN_MEMORY(rows);
     UNROLL for (int s = 0; s < SPAN; s += VL, q += VL * HEADS) {
         if (s >= left)
             return;
-        vf w[VL / QUAD][2];
-        UNROLL for (int i = 0; i < VL / QUAD; i++)
+        vf w[VL / SHARE][2];
+        UNROLL for (int i = 0; i < VL / SHARE; i++)
             UNROLL for (int half = 0; half < 2; half++)
                 w[i][half] = v_load(q + (2 * i + half) * VL);
-        UNROLL for (int t = 0; t < EIGHT_ROWS; t++) {
+        UNROLL for (int t = 0; t < ROWS_AT_ONCE; t++) {
+            if (hint && s == 0)
+                ahead_line(cursor);
             const uint8_t *from = in_place ? kvb_row_at(k, t) + OFFSET(s) : (const uint8_t *)(rows + t * SPAN + s);
-            UNROLL for (int i = 0; i < VL / QUAD; i++) {
-                vf x = v_quad(from + i * QUAD * (int)sizeof(float));
+            UNROLL for (int i = 0; i < VL / SHARE; i++) {
+                vf x = v_fours(from + i * SHARE * (int)sizeof(float));
                 v_fma_into(&acc[2 * t], w[i][0], x);
                 v_fma_into(&acc[2 * t + 1], w[i][1], x);
             }
@@ -47,27 +54,27 @@ INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, con
 INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const bool hint)
 {
     ahead cursor = AHEAD(tile, tile->k_ahead, group->dim);
-    for (int t = 0; t < tile->count; t += EIGHT_ROWS) {
+    for (int t = 0; t < tile->count; t += ROWS_AT_ONCE) {
         kvb_places k = kvb_rows_from(tile->k, t);
         const float *q = group->q;
-        vf acc[2 * EIGHT_ROWS];
-        UNROLL for (int i = 0; i < 2 * EIGHT_ROWS; i++)
+        vf acc[2 * ROWS_AT_ONCE];
+        UNROLL for (int i = 0; i < 2 * ROWS_AT_ONCE; i++)
             acc[i] = v_zero();
         int left = group->dim;
         for (; left >= SPAN; left -= SPAN, k.from += OFFSET(SPAN), q += SPAN * HEADS)
             CAT(qk_eight_span_, DTYPE)(acc, k, &cursor, q, SPAN, hint);
         if (left > 0)
             CAT(qk_eight_span_, DTYPE)(acc, k, &cursor, q, left, hint);
-        UNROLL for (int i = 0; i < EIGHT_ROWS; i += QUAD)
+        UNROLL for (int i = 0; i < ROWS_AT_ONCE; i += SHARE)
             UNROLL for (int half = 0; half < 2; half++) {
-                vf four[QUAD];
-                float sums[VL]; /* of QUAD rows for each head */
-                UNROLL for (int r = 0; r < QUAD; r++)
+                vf four[SHARE];
+                float sums[VL]; /* of SHARE rows for each head */
+                UNROLL for (int r = 0; r < SHARE; r++)
                     four[r] = acc[2 * (i + r) + half];
                 v_store(sums, UNFOLD(v_sums4(four, false)));
                 KEEP_IN_MEMORY(sums);
-                UNROLL for (int h = 0; h < VL / QUAD; h++)
-                    memcpy(scores + (half * VL / QUAD + h) * TILE + t + i, sums + h * QUAD, QUAD * sizeof *sums);
+                UNROLL for (int h = 0; h < SHARERS; h++)
+                    memcpy(scores + (half * SHARERS + h) * TILE + t + i, sums + h * SHARE, SHARE * sizeof *sums);
             }
     }
 }

@@ -14,10 +14,10 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
-/* Elements of a head side by side in q, and rows whose scores for eight heads are made at once. */
-enum { QUAD = 4, EIGHT_ROWS = QK_ACC / 2 };
-#ifdef V_QUADS
-#define Q_PART(slots) ((slots) == HEADS ? QUAD : LANES)
+/* Elements of a head that lie side by side in a group's q: of eight, where four share a vector, a fourth of it. */
+enum { SHARE = 4 };
+#ifdef V_FOURS
+#define Q_PART(slots) ((slots) == HEADS ? SHARE : LANES)
 #else
 #define Q_PART(slots) LANES
 #endif

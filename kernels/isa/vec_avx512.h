@@ -11,7 +11,7 @@
 #define PV_ACC 16      /* accumulators of a PV slice: heads x vectors */
 #define PV_HEADS 8     /* most heads of a PV slice */
 #define V_PAIR_e4m3 1  /* two vectors of a row are converted at once, for less than twice one's work */
-#define V_QUADS        /* four elements of a row are repeated for as many heads */
+#define V_FOURS        /* for eight heads, four share a vector of q: so its layout is another, and v_fours() there */
 #define FLOPS_ACC 24   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 
 typedef __m512 vf;
@@ -23,7 +23,7 @@ static inline vf v_zero(void) { return _mm512_setzero_ps(); }
 static inline vf v_set1(float x) { return _mm512_set1_ps(x); }
 static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
 /* Four floats, four times. */
-static inline vf v_quad(const void *p) { return _mm512_broadcast_f32x4(_mm_loadu_ps(p)); }
+static inline vf v_fours(const void *p) { return _mm512_broadcast_f32x4(_mm_loadu_ps(p)); }
 static inline void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
 static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 static inline vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }

@@ -32,12 +32,12 @@ void kvb_scalar_fetch(const kvb_tile *tile, kvb_places ahead, int32_t t, int64_t
         __builtin_prefetch(kvb_row_ahead(tile, ahead, t, round_up(bytes, LINE)) + b);
 }
 
-/* q[head] . k, with q as kvb_group keeps it: LANES elements of every head in turn. */
+/* q[head] . k */
 static float dot(const kvb_group *group, int64_t head, const float *k)
 {
     double sum = 0.0;
     for (int64_t d = 0; d < group->dim; d++)
-        sum += (double)group->q[q_index(d, head, group->slots, LANES)] * (double)k[d];
+        sum += (double)group->q[q_index(d, head, group->slots, group->part)] * (double)k[d];
     return (float)sum;
 }
 

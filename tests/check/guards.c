@@ -68,13 +68,13 @@ static void check_shape(kvb_cache shape, int32_t guard)
     if (!rig_open(&r, shape, guard))
         return;
     kvb_cache *c = &r.cache;
-    int64_t rows = c->batch * c->capacity * c->kv_heads * c->head_dim;
+    int64_t rows = c->batch * c->capacity * c->kv_heads * c->head_dim, group = guard & 1 ? 8 : 3;
     float *k = need((size_t)rows * sizeof *k), *v = need((size_t)rows * sizeof *v);
-    float *q = need((size_t)(3 * c->batch * c->kv_heads * c->head_dim) * sizeof *q);
-    float *out = need((size_t)(3 * c->batch * c->kv_heads * c->head_dim) * sizeof *out);
+    float *q = need((size_t)(group * c->batch * c->kv_heads * c->head_dim) * sizeof *q);
+    float *out = need((size_t)(group * c->batch * c->kv_heads * c->head_dim) * sizeof *out);
     noise(k, rows, 1);
     noise(v, rows, 2);
-    noise(q, 3 * c->batch * c->kv_heads * c->head_dim, 3);
+    noise(q, group * c->batch * c->kv_heads * c->head_dim, 3);
     for (int i = 0; tiers[i] >= 0; i++) {
         memset(c->lengths, 0, (size_t)c->batch * sizeof *c->lengths);
         kvb_store put = {.cache = c, .k = k, .v = v, .tokens = c->capacity, .isa = tiers[i], .nt = guard & 1, .advance = 1};
@@ -82,8 +82,8 @@ static void check_shape(kvb_cache shape, int32_t guard)
         expect(!run_bulk(&put, 2), "bulk %s: %s", isa, kvb_message());
         for (int32_t variant = 0; kvb_word("variant", variant); variant++)
             for (int32_t prefetch = 0; kvb_word("prefetch", prefetch); prefetch++)
-                check_variant((kvb_decode){.cache = c, .q = q, .out = out, .q_heads = 3 * c->kv_heads, .isa = tiers[i],
-                                           .variant = variant, .prefetch = prefetch, .distance = 2048});
+                check_variant((kvb_decode){.cache = c, .q = q, .out = out, .q_heads = group * c->kv_heads,
+                                           .isa = tiers[i], .variant = variant, .prefetch = prefetch, .distance = 2048});
         expect(!run_unpack(c, 0, c->capacity, k, v, tiers[i], 2), "unpack %s: %s", isa, kvb_message());
     }
     rig_close(&r);

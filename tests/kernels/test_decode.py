@@ -91,7 +91,8 @@ def test_every_group_size(bench, isa, dtype, group):
 @pytest.mark.parametrize("dim", [1, 3, 15, 16, 17, 48, 63, 64, 65, 127, 255, 256, 320, 1024])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_every_kind_of_dim(bench, isa, dtype, dim):
-    passes(bench, case_of(bench, shape_of(dtype=dtype, head_dim=dim), [100]), isa)
+    for group in (3, 8):
+        passes(bench, case_of(bench, shape_of(dtype=dtype, head_dim=dim), [100], q_heads=2 * group), isa)
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513])
