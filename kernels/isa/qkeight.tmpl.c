@@ -19,15 +19,16 @@ INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, con
     _Alignas(LINE) float rows[ROWS_AT_ONCE * SPAN];
     UNROLL for (int t = 0; t < ROWS_AT_ONCE && !in_place; t++) {
         const uint8_t *row = kvb_row_at(k, t);
+        float *to = rows + t * SPAN;
         vf x[SPAN / VL];
-        if (left >= SPAN)
+        if (left >= SPAN) {
             CAT(loads_, DTYPE)(row, 0, SPAN / VL, x);
-        UNROLL for (int i = 0; i < SPAN / VL; i++) {
-            if (left < SPAN && i * VL < left)
-                x[i] = i * VL + VL <= left ? LOAD(row, 0, i * VL) : v_keep(LOAD(row, 0, i * VL), left - i * VL);
-            if (i * VL < left)
-                v_store(rows + t * SPAN + i * VL, x[i]);
+            UNROLL for (int i = 0; i < SPAN / VL; i++)
+                v_store(to + i * VL, x[i]);
+            continue;
         }
+        for (int in = 0; in < left; in += VL)
+            v_store(to + in, in + VL <= left ? LOAD(row, 0, in) : v_keep(LOAD(row, 0, in), left - in));
     }
     if (!in_place)
         KEEP_IN_MEMORY(rows);

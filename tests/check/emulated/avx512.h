@@ -19,20 +19,16 @@ typedef union zmm {
     uint8_t b[64];
 } zmm;
 
-#define EACH(set)                    \
-    {                                \
-        zmm r;                       \
-        for (int i = 0; i < 16; i++) \
-            set;                     \
-        return r;                    \
+#define LANES_OF(count, set)            \
+    {                                   \
+        zmm r;                          \
+        for (int i = 0; i < count; i++) \
+            set;                        \
+        return r;                       \
     }
-#define PAIRS(set)                  \
-    {                               \
-        zmm r;                      \
-        for (int i = 0; i < 8; i++) \
-            set;                    \
-        return r;                   \
-    }
+#define EACH(set) LANES_OF(16, set)
+#define PAIRS(set) LANES_OF(8, set)
+#define WORDS(set) LANES_OF(32, set)
 #define ON(mask) ((mask) >> i & 1)
 
 static inline zmm lanes_set1_ps(float x) EACH(r.f[i] = x)
@@ -192,13 +188,6 @@ static inline __m128i lanes_cvtepi32_epi8(zmm a)
 /* Not inline, where the templates unroll: a compiler takes minutes over so many copies. */
 #define CALLED static __attribute__((noinline))
 
-#define WORDS(set)                   \
-    {                                \
-        zmm r;                       \
-        for (int i = 0; i < 32; i++) \
-            set;                     \
-        return r;                    \
-    }
 static inline zmm lanes_set1_epi16(int x) WORDS(r.w[i] = (int16_t)x)
 static inline zmm lanes_add_epi16(zmm a, zmm b) WORDS(r.w[i] = (int16_t)(a.w[i] + b.w[i]))
 static inline zmm lanes_slli_epi16(zmm a, unsigned n) WORDS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n))
