@@ -60,7 +60,7 @@ class Stages:
         if CONFIRM in self.records:
             fresh = screened(duels(self.records[CONFIRM]), self._machine)
         sure = confirmed(screen.candidates, fresh) if fresh else {}
-        return Course(screen, fresh, sure, frozenset(self._controls), tuple(unmeasured))
+        return Course(screen, fresh, sure, frozenset(self._controls), tuple(unmeasured), self._plan.launches)
 
     def notes(self) -> Iterator[str]:
         for stage, own in self.records.items():

@@ -42,6 +42,15 @@ def test_what_every_pair_suffers_is_usual():
     assert only([duel(0, pairs, switches=range(4))]).values == pytest.approx({0: math.log(2)})
 
 
+def test_what_every_pair_of_a_point_suffers_is_usual_for_it():
+    """A long pass meets more switches than short ones, whose pairs are most of a run."""
+    long, short = replace(DECODE, dtype="f32"), [replace(DECODE, dtype=dtype) for dtype in ("f16", "bf16", "i8", "e4m3")]
+    pairs = [(1e-3, 1e-3)] * 4
+    records = [duel(n, pairs, point) for n in range(6) for point in short for _ in range(3)]
+    found = {each.point: each for each in duels([duel(n, pairs, long, switches=range(4)) for n in range(6)] + records)}
+    assert found[long].dropped == 0 and len(found[long].values) == 6
+
+
 def test_which_side_was_slower_has_no_part_in_it():
     """The same pairs with the names of the sides exchanged: the same pairs are left, and all values change their sign."""
     pairs = [(1e-3, 1.1e-3), (1e-3, 5e-3), (2e-3, 1e-3), (1e-3, 0.9e-3)]

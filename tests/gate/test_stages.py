@@ -1,6 +1,7 @@
 """What a gate makes of launches, from thousands of made-up suites: it must not cry wolf, and must see what is there."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def gated(first, again, points=POINTS, controls=(), **facts):
         fresh = screened(suite(again[places], [points[place] for place in places], **members), MACHINE)
         sure = confirmed(screen.candidates, fresh)
     return whole(
-        Course(screen, fresh, sure, frozenset(controls), ()), "a", "b", "here", "2026-01-02T03:04:05+00:00", (), ()
+        Course(screen, fresh, sure, frozenset(controls), (), LAUNCHES), "a", "b", "here", "2026-01-02T03:04:05+00:00", (), ()
     )
 
 
@@ -153,11 +154,22 @@ def test_confirmation_holds_for_all_candidates_together():
 
 
 def test_the_detectable_effect_is_detected():
-    """Nine times in ten, as printed: a point alone, slower by what its own row says could have been seen."""
-    seen = np.median([row.detectable for row in gated(*shifted({})).points])
-    found = [gated(*shifted({5: seen})) for _ in range(60)]
-    caught = sum(row.verdict == REGRESSION for each in found for row in each.points if row.name == POINTS[5].name)
-    assert binom.ppf(0.001, 60, LIMITS.power * 0.9) <= caught
+    """Nine times in ten, as printed: a point alone, slower by what its own row says could have been seen; also where
+    there were more launches to find candidates than to confirm them."""
+    for screening in (LAUNCHES, 2 * LAUNCHES):
+        seen = np.median([row.detectable for row in gated(*uneven({}, screening)).points])
+        found = [gated(*uneven({5: seen}, screening)) for _ in range(100)]
+        caught = sum(row.verdict == REGRESSION for each in found for row in each.points if row.name == POINTS[5].name)
+        assert binom.ppf(0.01, 100, LIMITS.power) <= caught
+
+
+def uneven(slow, screening):
+    """As shifted(), with noise that is larger than the smallest effect, and so many launches of the first stage."""
+    stages = DICE.normal(0, 0.06, (len(POINTS), screening)), DICE.normal(0, 0.06, (len(POINTS), LAUNCHES))
+    for values in stages:
+        for place, share in slow.items():
+            values[place] += math.log1p(share)
+    return stages
 
 
 def test_what_fresh_launches_do_not_show_is_no_change():
@@ -182,6 +194,44 @@ def test_controls_that_alarm_say_so():
     assert REGRESSION not in {row.verdict for row in found.points}
 
 
+def test_controls_that_alarm_in_fresh_launches_alone_say_so():
+    """Whatever made candidates slower there makes their like slower: nothing is confirmed."""
+    controls = [point.name for point in POINTS[21:]]
+    first, again = shifted({3: 0.1}), shifted(dict.fromkeys((3, 21, 22, 23), 0.1))
+    measured = screened(suite(again[0][[3, 21, 22, 23]], [POINTS[3], *POINTS[21:]]), MACHINE)
+    screen = screened(suite(first[0]), MACHINE)
+    sure = confirmed(screen.candidates, measured)
+    assert sure[POINTS[3].name]
+    course = Course(screen, measured, sure, frozenset(controls), (), LAUNCHES)
+    found = whole(course, "a", "b", "here", "2026-01-02", (), ())
+    assert found.verdict == CONTAMINATED and "seems to have changed at 3 points" in " ".join(found.notes)
+    calm = screened(suite(shifted({3: 0.1})[0][[3, 21, 22, 23]], [POINTS[3], *POINTS[21:]]), MACHINE)
+    assert whole(replace(course, fresh=calm), "a", "b", "here", "2026-01-02", (), ()).verdict == REGRESSION
+
+
+def test_what_fails_in_fresh_launches_is_told():
+    """Though the screening had nothing against it; its family is then another, and its figures are not quoted."""
+    points = [replace(POINTS[0], shape=replace(POINTS[0].shape, context=context)) for context in (512, 1024, 2048)]
+    first, again = shifted(dict.fromkeys(range(3), 0.1))
+    screen = screened(suite(first[:3], points), MACHINE)
+    wrong = Duel(points[0], {}, {}, (math.nan, math.nan), 0.0, 0.0, math.nan, 0.0, fault="failed in 1 of 12 launches: x")
+    fresh = screened([wrong, *suite(again[1:3], points[1:])], MACHINE)
+    course = Course(screen, fresh, confirmed(screen.candidates, fresh), frozenset(), (), LAUNCHES)
+    found = whole(course, "a", "b", "here", "2026-01-02", (), ())
+    words = {row.name: row.verdict for row in found.points}
+    assert words == {points[0].name: NOT_COMPARABLE} | dict.fromkeys((p.name for p in points[1:]), REGRESSION)
+    assert found.missing == (f"{points[0].name}: failed in 1 of 12 launches: x",)
+    (family,) = found.families
+    assert family.verdict == INCONCLUSIVE and family.note.endswith("not confirmed by fresh launches")
+
+
+def test_the_smallest_effect_is_a_share_of_bases_time_both_ways():
+    """Head takes 2.95 % less: 3 % more of its own time."""
+    for share, word in ((-0.0295, {EQUIVALENT}), (-0.0305, {IMPROVEMENT})):
+        found = gated(*shifted({3: share}, noise=1e-4))
+        assert {row.verdict for row in found.points if row.name == POINTS[3].name} == word
+
+
 def test_calm_suites_are_the_same():
     found = gated(*shifted({}, noise=0.005))
     assert found.verdict == EQUIVALENT
@@ -202,7 +252,7 @@ def test_failed_and_disturbed_points_are_told():
     stormy = Duel(POINTS[1], {0: 0.0}, {0: 0.0}, (1.0, 1.0), 1e6, 1e6, 0.1, 0.9, few="90% of its pairs were disturbed")
     screen = screened([broken, stormy, *duels[2:]], MACHINE)
     found = whole(
-        Course(screen, None, {}, frozenset(), ()), "a", "b", "here", "2026-01-02", ("gone: only base has it",), ()
+        Course(screen, None, {}, frozenset(), (), LAUNCHES), "a", "b", "here", "2026-01-02", ("gone: only base has it",), ()
     )
     words = {row.name: row.verdict for row in found.points}
     assert words[POINTS[0].name] == NOT_COMPARABLE and words[POINTS[1].name] == INCONCLUSIVE
@@ -211,7 +261,7 @@ def test_failed_and_disturbed_points_are_told():
 
 
 def test_nothing_to_measure_is_the_same():
-    course = Course(screened([], MACHINE), None, {}, frozenset(), ("p", "q"))
+    course = Course(screened([], MACHINE), None, {}, frozenset(), ("p", "q"), LAUNCHES)
     found = whole(course, "a", "b", "here", "2026-01-02", (), ())
     assert found.verdict == EQUIVALENT and "2 points not measured" in found.notes[0]
 

@@ -44,7 +44,7 @@ def duels(records: Iterable[Record]) -> list[Duel]:
     for record in records:
         points.setdefault(record.point, []).append(record)
     usual = _usual(record for own in points.values() for record in own)
-    return [_duel(point, own, usual) for point, own in points.items()]
+    return [_duel(point, own, max(usual, _usual(own))) for point, own in points.items()]  # a long pass may cost more
 
 
 def _usual(records: Iterable[Record]) -> float:

@@ -17,8 +17,13 @@ _DRAWS, _SEED = 20_000, 1
 class Middle(Shift):
     """Of values of launches that hold both sides."""
 
-    def detectable(self, chance: float, power: float) -> float:
-        return (self.high - self.low) * _needed(self.launches[0], chance, power)
+    def detectable(self, chance: float, power: float, least: float = 0.0, launches: int | None = None) -> float:
+        """The true shift that so many launches as noisy as these, or as many, show with this power: a `slower` of
+        `chance` or less, and an estimate of `least` or more. NaN where none does."""
+        count = self.launches[0]
+        noise = (self.high - self.low) / _width(count)
+        missing, estimates = _drawn(launches or count, chance)
+        return float(np.quantile(np.maximum(noise * missing, least - noise * estimates), power))
 
     def mirrored(self) -> "Middle":
         return Middle(*super().mirrored())
@@ -58,14 +63,18 @@ def _chances(count: int) -> np.ndarray:
 
 
 @cache
-def _needed(count: int, chance: float, power: float) -> float:
-    """The shift that is seen with this power, against the usual width of the interval, of launches that are normal.
-
-    By drawing them: a draw is seen once its shift has carried so many means above nothing that the test says so.
-    """
+def _drawn(count: int, chance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Of draws of so many normal launches of deviation 1: how far each must be shifted until the test says `chance`,
+    which is so far that enough of its means lie above nothing; and its estimate."""
+    means = _means(np.random.default_rng(_SEED).normal(size=(_DRAWS, count)))
     enough = np.flatnonzero(_chances(count) <= chance)
+    missing = -means[:, -enough[0]] if len(enough) else np.full(len(means), math.nan)
+    return missing, np.median(means, axis=-1)
+
+
+@cache
+def _width(count: int) -> float:
+    """Of the interval as it usually is, of normal launches of deviation 1. NaN where they are too few for one."""
     means = _means(np.random.default_rng(_SEED).normal(size=(_DRAWS, count)))
     low, high = around(means, int((_chances(count) <= (1 - COVERAGE) / 2).sum()))
-    if not len(enough) or np.isnan(low).any():
-        return math.nan
-    return float(np.quantile(-means[:, -enough[0]], power) / np.median(high - low))
+    return float(np.median(high - low))

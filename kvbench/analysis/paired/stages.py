@@ -1,7 +1,7 @@
 """What the launches of a stage say: who is a candidate for a change, and whether fresh launches confirm it."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -34,12 +34,22 @@ class Row:
     q: dict[str, float]
 
     @property
+    def key(self) -> tuple[str, int]:
+        """A family that lost a member is not the same row."""
+        return self.name, len(self.members)
+
+    @property
     def candidate(self) -> str:
         """Which way it seems to have changed; "" if none."""
-        for way, side in ((SLOWER, self.found), (FASTER, self.found.mirrored())):
-            if self.q[way] <= LIMITS.screen and math.expm1(side.estimate) >= self.smallest:
+        for way in (SLOWER, FASTER):
+            if self.q[way] <= LIMITS.screen and self.share >= self.smallest:
                 return way
         return ""
+
+    @property
+    def share(self) -> float:
+        """Of base's time, either way."""
+        return abs(math.expm1(self.found.estimate))
 
     @property
     def same(self) -> bool:
@@ -86,14 +96,27 @@ def _family(duel: Duel, machine: Machine) -> str:
 
 def confirmed(candidates: Sequence[Row], fresh: Screened) -> dict[str, bool]:
     """By name, of candidates of all levels together. What the fresh launches could not measure is not confirmed."""
-    again = {(row.name, len(row.members)): row for row in fresh.rows}
-    sides = []
-    for row in candidates:
-        other = again.get((row.name, len(row.members)))
-        sides.append(other and (other.found if row.candidate == SLOWER else other.found.mirrored()))
-    chances = _hochberg([float(side.slower) if side else 1.0 for side in sides])
-    shown = [side and math.expm1(side.estimate) >= LIMITS.again * row.smallest for side, row in zip(sides, candidates)]
-    return {row.name: bool(p <= LIMITS.confirm and s) for row, p, s in zip(candidates, chances, shown, strict=True)}
+    rows, anew = {row.name: row for row in candidates}, again(fresh)
+    found = {name: anew[row.key] for name, row in rows.items() if row.key in anew}
+    chances = _hochberg({name: float(getattr(each.found, rows[name].candidate)) for name, each in found.items()})
+    sure = {name for name, each in found.items() if chances[name] <= LIMITS.confirm and _shown(each)}
+    return {name: name in sure for name in rows}
+
+
+def alarmed(controls: Collection[str], fresh: Screened) -> list[str]:
+    """Names of those that fresh launches show to have changed, either way, though their machine code has not."""
+    own = {row.name: row for row in fresh.points if row.name in controls}
+    chances = _hochberg({name: 2 * float(min(row.found.slower, row.found.faster)) for name, row in own.items()})
+    return [name for name, row in own.items() if chances[name] <= LIMITS.alarm and _shown(row)]
+
+
+def again(fresh: Screened) -> dict[tuple[str, int], Row]:
+    return {row.key: row for row in fresh.rows}
+
+
+def _shown(row: Row) -> bool:
+    """By fresh launches: enough of a change."""
+    return row.share >= LIMITS.again * row.smallest
 
 
 def of_family(members: Sequence[_Series]) -> dict[int, float]:
@@ -138,11 +161,10 @@ def _corrected(chances: Sequence[float]) -> list[float]:
     return [float(chance) for chance in false_discovery_control(chances)] if chances else []
 
 
-def _hochberg(chances: Sequence[float]) -> list[float]:
-    """Each times the number of those that are no smaller, and none above one behind it: as Benjamini and Hochberg's it
+def _hochberg(chances: Mapping[str, float]) -> dict[str, float]:
+    """By name, each times the number of those that are no smaller, and none above one behind it: as Benjamini and Hochberg's it
     holds where the tests lean the same way. (Holm's would confirm nothing of 42 candidates that 12 launches all show.)"""
-    adjusted, least = [1.0] * len(chances), 1.0
-    for passed, place in enumerate(sorted(range(len(chances)), key=chances.__getitem__, reverse=True)):
-        least = min(least, chances[place] * (passed + 1))
-        adjusted[place] = least
+    adjusted, least = dict[str, float](), 1.0
+    for passed, name in enumerate(sorted(chances, key=chances.__getitem__, reverse=True)):
+        adjusted[name] = least = min(least, chances[name] * (passed + 1))
     return adjusted

@@ -3,14 +3,16 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist, median
+from statistics import median
+
+import numpy as np
 
 from kvbench.analysis.compare.judge import incomparable
 from kvbench.analysis.compare.whole import verdict, worst_first
 from kvbench.analysis.paired.limits import LIMITS
 from kvbench.analysis.paired.series import Duel
 from kvbench.analysis.paired.signs import COVERAGE
-from kvbench.analysis.paired.stages import SLOWER, Row, Screened
+from kvbench.analysis.paired.stages import SLOWER, Row, Screened, again, alarmed
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, REGRESSION
 from kvbench.units import counted, gbps
@@ -20,9 +22,9 @@ from kvbench.units import counted, gbps
 class Course:
     """What a gate has measured. `screen`: its launches over all points, with those that were added to it.
 
-    `fresh`: launches for candidates alone, where there were any; `confirmed`: by name, whether they showed it again.
-    `controls`: names of points that run the same machine code on both sides. `unmeasured`: such points that were left
-    out.
+    `fresh`: launches for candidates alone, where there were any, and for controls; `confirmed`: by name, whether they
+    showed it again. `controls`: names of points that run the same machine code on both sides. `unmeasured`: such points
+    that were left out. `launches` of a stage, as planned.
     """
 
     screen: Screened
@@ -30,18 +32,23 @@ class Course:
     confirmed: Mapping[str, bool]
     controls: frozenset[str]
     unmeasured: tuple[str, ...]
+    launches: int
+
+    @property
+    def failed(self) -> tuple[Duel, ...]:
+        """By fresh launches, though the screening had them."""
+        return tuple(duel for duel in self.fresh.lost if duel.fault) if self.fresh else ()
 
 
 def whole(
     course: Course, base: str, head: str, machine: str, created: str, missing: Iterable[str], notes: Iterable[str]
 ) -> Comparison:
     """`missing`: points that were not measured at all, and `notes` on how the others were."""
-    points = [_judged(row, course, len(course.screen.points)) for row in course.screen.points]
-    points += [_lost(duel) for duel in course.screen.lost]
+    lost = {duel.point.name: duel for duel in (*course.screen.lost, *course.failed)}
+    rows = [row for row in course.screen.points if row.name not in lost]
+    points = [*(_judged(row, course, len(course.screen.points)) for row in rows), *map(_lost, lost.values())]
     families = [_judged(row, course, len(course.screen.families)) for row in course.screen.families]
-    alarms = [
-        row.name for row in course.screen.points if row.name in course.controls and course.confirmed.get(row.name)
-    ]
+    alarms = alarmed(course.controls, course.fresh) if course.fresh else []
     word = CONTAMINATED if alarms else verdict(points, families)
     return Comparison(
         command="gate",
@@ -52,7 +59,7 @@ def whole(
         verdict=word if points else EQUIVALENT,
         points=worst_first(points),
         families=worst_first(families),
-        missing=(*missing, *(f"{duel.point.name}: {duel.fault or duel.few}" for duel in course.screen.lost)),
+        missing=(*missing, *(f"{name}: {duel.fault or duel.few}" for name, duel in lost.items())),
         notes=(*notes, *_notes(course, alarms, points)),
     )
 
@@ -78,7 +85,7 @@ def _judged(row: Row, course: Course, tests: int) -> Judged:
         *(_share(each) for each in (row.found.estimate, row.found.low, row.found.high)),
         p=float(row.found.slower if up else row.found.faster),
         q=row.q["slower" if up else "faster"],
-        detectable=detectable(row, tests),
+        detectable=detectable(row, tests, course.launches),
         base_gbps=rates[0] if alone else None,
         head_gbps=rates[1] if alone else None,
         base_seconds=row.members[0].seconds[0] if alone else None,
@@ -105,7 +112,7 @@ def _word(row: Row, course: Course) -> tuple[str, str]:
 
 
 def _again(row: Row, course: Course) -> str:
-    found = next((each for each in course.fresh.rows if each.name == row.name), None) if course.fresh else None
+    found = again(course.fresh).get(row.key) if course.fresh else None
     if found is None:
         return "fresh launches"
     low, high = (_share(each) for each in (found.found.low, found.found.high))
@@ -123,11 +130,13 @@ def _moved(row: Row) -> float:
     return 0.0
 
 
-def detectable(row: Row, tests: int) -> float | None:
-    """The smallest slowdown, alone among its like, that would have been confirmed as a regression with LIMITS.power."""
-    needed = [row.found.detectable(chance, LIMITS.power) for chance in (LIMITS.screen / tests, LIMITS.confirm)]
-    needed.append(math.log1p(row.smallest) + NormalDist().inv_cdf(LIMITS.power) * float(row.found.error))
-    return None if any(map(math.isnan, needed)) else _share(max(needed))
+def detectable(row: Row, tests: int, launches: int) -> float | None:
+    """The smallest slowdown, alone among its like, that would have been confirmed as a regression with LIMITS.power:
+    both by those that screened it and by so many fresh launches."""
+    power = math.sqrt(LIMITS.power)
+    screen = row.found.detectable(LIMITS.screen / tests, power, math.log1p(row.smallest))
+    confirm = row.found.detectable(LIMITS.confirm, power, math.log1p(LIMITS.again * row.smallest), launches)
+    return _share(float(np.maximum(screen, confirm)))  # which is NaN where either is
 
 
 def _share(log: float) -> float | None:
