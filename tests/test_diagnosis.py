@@ -68,6 +68,14 @@ def test_without_a_ceiling_the_share_is_unknown():
     )
 
 
+def test_the_fastest_may_have_no_ceiling():
+    found = said(rated(15.0) + rated(25.0, replace(DECODE, pages="base")) + reads())["bandwidth"]
+    assert found == (
+        "Decode attention reads up to 25 GB/s from memory (head f16 base), and 15 where plain reads were measured, too, "
+        "75% of the 20 GB/s that plain reads by the same 2 threads get (head f16 thp)."
+    )
+
+
 def test_a_rate_above_the_ceiling_is_suspect():
     assert (
         "125% of the 20 GB/s that plain reads by the same 2 threads get, more than"
@@ -126,6 +134,14 @@ def test_points_that_the_core_limits_do_not_hide_what_others_settle():
     found = said(records)["l3"]
     assert found.startswith(f"{QUESTION} Yes, where the cores allow it, at 2 of 6 points, limited by the cores at 4; ")
     assert "60 GB/s against 20 of plain reads from memory" in found
+
+
+def test_a_few_settle_nothing_where_most_are_undecided():
+    records = reads() + sum((rated(50.0, at(512 << n, residency="hot"), **INSIDE) for n in range(2)), [])
+    for n in range(3):
+        records += rated(19.5, at(64 << n, residency="hot"), **INSIDE)
+    found = said(records)["l3"]
+    assert found.startswith(f"{QUESTION} Undecided, for the measurements overlap, at 3 of 5 points, yes at 2; ")
 
 
 def test_what_was_not_tested_is_said():
@@ -299,13 +315,22 @@ def test_fit_names_context_and_verdict():
     assert "no L3 is known" in said(rated(15.0), replace(MACHINE, caches=()))["fit"]
 
 
-def test_overhead_is_the_line_through_contexts():
+def line(launches):
     """10 µs and 1 µs for every token, of 16 KiB each."""
     records = []
     for context in (1024, 2048, 4096, 8192):
         seconds, moved = 1e-5 + 1e-6 * context, 16384.0 * context
-        records += rated(moved / seconds / 1e9, at(context), (1.0,) * 6, walked=moved * 16)
-    found = said(records)["overhead"]
+        records += rated(moved / seconds / 1e9, at(context), (1.0,) * launches, walked=moved * 16)
+    return records
+
+
+def test_overhead_of_few_launches_is_unknown():
+    found = said(line(2))["overhead"]
+    assert found.startswith("A pass over one layer (head f16, 2 threads) has a fixed cost that 2 launches cannot tell ")
+
+
+def test_overhead_is_the_line_through_contexts():
+    found = said(line(6))["overhead"]
     assert found == (
         "A pass over one layer (head f16, 2 threads) has a fixed cost of 10 µs (10 µs..10 µs); beyond it, tokens are "
         "read at 16.4 GB/s (16.4..16.4); measured times lie within 0% of the time that this says."

@@ -47,7 +47,7 @@ def test_rates_and_ratios_are_of_the_same_round():
                 "core": [0.05, 0.05, 0.15],
                 "ceiling": [0.08, 0.08, 0.24],
                 "ceiling_ahead": [0.05, 0.05, 0.15],
-                "fma": [0.02, 0.02, 0.02],
+                "fma": [0.02, 0.03, 0.06],
             }
         )
     )
@@ -58,8 +58,8 @@ def test_rates_and_ratios_are_of_the_same_round():
     assert facts["ceiling_fraction"] == pytest.approx(0.5)
     assert facts["core_gbps"] == pytest.approx(20.0)
     assert facts["dram_gbps"] == facts["ceiling_gbps"]
-    assert facts["fma_gflops"] == pytest.approx(200.0)
-    assert facts["fma_fraction"] == pytest.approx(10.0 * 4 / 200)
+    assert facts["fma_gflops"] == pytest.approx(4 / 0.03)
+    assert facts["fma_fraction"] == pytest.approx(0.2)  # of 0.2, 0.3 and 0.2
     assert facts["thread_skew"] == pytest.approx(0.05)
     assert facts["bound"] == "unknown"
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import curve_fit
+from scipy.stats import binom
 
 from kvbench.analysis.frames import points
 from kvbench.analysis.scaling import scaling
@@ -73,12 +75,36 @@ def test_lines_of_launches():
 
 
 def test_long_contexts_do_not_drown_short_ones():
-    """As numpy fits them where each residual is divided by its time."""
+    """As scipy fits a line through their logarithms."""
     times = np.array([30e-6, 61e-6, 190e-6, 1.6e-3])
     row = row_of([visited(0, context, seconds) for context, seconds in zip(CONTEXTS, times, strict=True)])
-    slope, intercept = np.polyfit(CONTEXTS, times, 1, w=1 / times)
-    assert (row["token_seconds"], row["fixed_seconds"]) == pytest.approx((slope, intercept))
+    begun = np.polyfit(CONTEXTS, times * 1e6, 1, w=1 / times)
+
+    def line(contexts, slope, intercept):
+        return np.log(slope * contexts + intercept)
+
+    (slope, intercept), _ = curve_fit(line, np.array(CONTEXTS, float), np.log(times * 1e6), begun)
+    slope, intercept = slope / 1e6, intercept / 1e6
+    assert (row["token_seconds"], row["fixed_seconds"]) == pytest.approx((slope, intercept), rel=1e-5)
     assert row["misfit"] == pytest.approx(np.abs((intercept + slope * np.array(CONTEXTS)) / times - 1).max())
+
+
+def test_noise_leaves_the_line_where_it_is():
+    """A fifth of each time: of a straight line through nothing the slope is found to a hundredth or so, and the interval
+    holds it as often as it says."""
+    draw, held, slopes = np.random.default_rng(3), 0, []
+    for _ in range(60):
+        noise = draw.lognormal(0, 0.2, (20, len(CONTEXTS)))
+        records = [
+            visited(launch, context, 1e-7 * context * noise[launch, place])
+            for launch in range(20)
+            for place, context in enumerate(CONTEXTS)
+        ]
+        row = row_of(records)
+        held += row["token_seconds_low"] <= 1e-7 <= row["token_seconds_high"]
+        slopes.append(row["token_seconds"])
+    assert np.median(slopes) == pytest.approx(1e-7, rel=0.02)
+    assert held >= binom.ppf(0.001, 60, 0.95)
 
 
 def test_series_differ_in_anything_but_the_context():

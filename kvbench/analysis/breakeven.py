@@ -1,5 +1,6 @@
 """Whether a layout that is dearer to store pays that back: a prompt is stored once, and read again for every token."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.columns import POINT, table
+from kvbench.analysis.interval import held
+from kvbench.analysis.launches import COVERAGE
 
 # A pair of layouts: to store with `dearer` takes longer. Seconds are of one layer and one sequence.
 COLUMNS = {
@@ -74,8 +77,13 @@ def _costs(points: pd.DataFrame) -> _Costs:
         row = rows.loc[rows["seconds"].idxmin()]
         tokens = row["batch"] * (context if op == _BULK else 1)
         times = tuple(float(row[name]) / tokens for name in ("seconds", "seconds_low", "seconds_high"))
-        found.setdefault(str(op), {})[int(context)] = times
+        found.setdefault(str(op), {})[int(context)] = _sure(times, row["launches"])
     return found
+
+
+def _sure(times: _Times, launches: int) -> _Times:
+    """Few launches enclose nothing."""
+    return times if held(int(launches), COVERAGE) >= COVERAGE else (times[0], -math.inf, math.inf)
 
 
 def _fits(lines: pd.DataFrame, cache: Sequence[Any]) -> pd.DataFrame:
@@ -125,7 +133,10 @@ def _decode(cache: _Cache, context: int, batch: int) -> tuple[_Times, bool] | No
     within = lines[(lines["context_low"] <= context) & (context <= lines["context_high"])]
     ends = ("", "_low", "_high")
     found = [
-        tuple(float(row[f"fixed_seconds{end}"] + row[f"token_seconds{end}"] * context) / batch for end in ends)
+        _sure(
+            tuple(float(row[f"fixed_seconds{end}"] + row[f"token_seconds{end}"] * context) / batch for end in ends),
+            row["launches"],
+        )
         for row in within.to_dict("records")
     ]
     return (min(found), True) if found else None

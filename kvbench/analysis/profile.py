@@ -77,8 +77,8 @@ def _against(
     found.setdefault("dram_gbps", found.get("ceiling_gbps"))
     found.setdefault("dram_fraction", found.get("ceiling_fraction"))
     if "fma" in samples:
-        found["fma_gflops"] = median(visit.traffic["fma"].flops * s.passes / s.seconds / 1e9 for s in samples["fma"])
-        found["fma_fraction"] = rates["point"].median * visit.traffic["point"].ai / found["fma_gflops"]
+        found["fma_gflops"] = median(peaks := _gflops(visit, "fma", samples["fma"]))
+        found["fma_fraction"] = median(np.divide(_gflops(visit, "point", samples["point"]), peaks))
     found["bound"] = bound(found.get("efficiency"), found.get("core_fraction"), thread_skew)
     return found
 
@@ -93,6 +93,10 @@ def _witnesses(rates: Iterable[str]) -> dict[str, list[str]]:
         if name not in ("point", "fma"):
             groups.setdefault(name.removesuffix("_ahead"), []).append(name)
     return groups
+
+
+def _gflops(visit: Visit, name: str, samples: list[Sample]) -> list[float]:
+    return [visit.traffic[name].flops * s.passes / s.seconds / 1e9 for s in samples]
 
 
 def _gbps(visit: Visit, name: str, samples: list[Sample]) -> list[float]:

@@ -34,8 +34,8 @@ SCALING = {
 def scaling(records: Sequence[Record], points: pd.DataFrame) -> pd.DataFrame:
     """A row for each series of `points` from memory that differ in nothing but the context and the room for it.
 
-    A straight line through the times of each launch, fitted to their ratios so that long contexts do not drown short
-    ones; then the median of the lines, and the interval of launches.COVERAGE over the launches. A rate is NaN where the
+    A straight line through the times of each launch, fitted to the logarithms of their ratios: so long contexts do not
+    drown short ones, and noise, which takes a share of a time, leaves the line where it is; then the median of the lines, and the interval of launches.COVERAGE over the launches. A rate is NaN where the
     interval's end has no slope. Series whose bytes do not grow evenly with the context have no row: a window ends the
     growth, and an append never grows.
     """
@@ -76,6 +76,7 @@ def _rate(token_bytes: float, token_seconds: float) -> float:
     return token_bytes / GB / token_seconds if token_seconds > 0 else float("nan")
 
 
+_EXACT = 1e-12  # of a fit
 _UNEVEN = 0.01  # of the bytes, by which they may miss a straight line: page tables come in steps
 
 
@@ -100,7 +101,20 @@ def _lines(contexts: np.ndarray, seconds: Sequence[dict[int, float]]) -> list[tu
 
 
 def _fit(contexts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-    """Where a straight line begins, and how it rises: least squares of its ratio to the values."""
-    terms = np.column_stack([np.ones_like(contexts), contexts]) / values[:, None]
-    (begins, rises), *_ = np.linalg.lstsq(terms, np.ones_like(values), rcond=None)
-    return float(begins), float(rises)
+    """Where a straight line begins, and how it rises: least squares of the logarithms of its ratios to the values.
+
+    Sought by its height at both ends, which is above nothing."""
+    from scipy.optimize import least_squares  # slow to load
+
+    first, last = contexts.argmin(), contexts.argmax()
+    away = contexts[last] - contexts[first]
+    along = (contexts - contexts[first]) / away
+
+    def ratios(ends: np.ndarray) -> np.ndarray:
+        low, high = np.exp(ends)
+        return np.log((low + (high - low) * along) / values)
+
+    found = least_squares(ratios, np.log(values[[first, last]]), xtol=_EXACT, ftol=_EXACT, gtol=_EXACT)
+    low, high = np.exp(found.x)
+    rises = (high - low) / away
+    return float(low - rises * contexts[first]), float(rises)

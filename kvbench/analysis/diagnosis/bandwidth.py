@@ -29,10 +29,13 @@ def memory(points: pd.DataFrame) -> str:
             f"Memory bandwidth of decode attention: not tested: {_why_not(decodes, 'none leaves the caches behind')}."
         )
     held = far[far["dram_gbps"].notna()]
-    row = _fastest(far if held.empty else held)
+    row = _fastest(far)
     best = f"Decode attention reads up to {number(row['gbps'])} GB/s from memory"
     if held.empty:
         return f"{best} ({row['short']}); what share of the bandwidth that is, is unknown: {row['ceiling_note']}."
+    if pd.isna(row["dram_gbps"]):
+        best, row = f"{best} ({row['short']})", _fastest(held)
+        best = f"{best}, and {number(row['gbps'])} where plain reads were measured, too"
     suspect = ", more than there should be: suspect" if row["gbps_low"] > row["dram_high"] else ""
     share, team = row["gbps"] / row["dram_gbps"], _same(row["threads"])
     text = f"{best}, {share:.0%} of the {number(row['dram_gbps'])} GB/s that plain reads by {team} get{suspect}"
@@ -64,8 +67,9 @@ def l3(points: pd.DataFrame, machine: Machine) -> str:
 
 def _leading(counts: pd.Series) -> str:
     """The word of most points; but those that the core limits say nothing against what several others settle."""
-    settled = counts[counts.index.isin([CONFIRMED, REFUTED])]
-    return str((settled if len(settled) and settled.iloc[0] >= _SEVERAL else counts).index[0])
+    others = counts.drop(CORE, errors="ignore")
+    settled = len(others) and others.index[0] in (CONFIRMED, REFUTED) and others.iloc[0] >= _SEVERAL
+    return str((others if settled else counts).index[0])
 
 
 def _elsewhere(decodes: pd.DataFrame) -> str:

@@ -3,7 +3,9 @@
 import pandas as pd
 
 from kvbench.analysis.diagnosis.phrases import between, listed, number
+from kvbench.analysis.interval import held
 from kvbench.analysis.l3 import CONFIRMED, CORE, REFUTED, UNSTABLE
+from kvbench.analysis.launches import COVERAGE
 from kvbench.analysis.models import NOT_TESTED
 from kvbench.units import counted, duration
 
@@ -94,7 +96,9 @@ def overhead(scaling: pd.DataFrame) -> str:
     setting = f"{row['layout']} {row['dtype']}, {counted(int(row['threads']), 'thread')}"
     low, high = row["fixed_seconds_low"], row["fixed_seconds_high"]
     fixed = "no fixed cost that shows above noise"
-    if low > 0:
+    if held(int(row["launches"]), COVERAGE) < COVERAGE:
+        fixed = f"a fixed cost that {counted(int(row['launches']), 'launch')} cannot tell from none"
+    elif low > 0:
         fixed = f"a fixed cost of {duration(row['fixed_seconds'])} ({duration(low)}..{duration(high)})"
     rate = f"{number(row['gbps'])} GB/s ({between(row['gbps_low'], row['gbps_high'])})"
     return (

@@ -32,7 +32,7 @@ def _payback(breakeven: pd.DataFrame) -> str:
     row = said.sort_values(["context", "dtype", "dearer", "cheaper"]).iloc[-1]
     text = f"; {row['dearer']}, dearer to store than {row['cheaper']},"
     if row["word"] == NEVER and pd.isna(row["even"]):
-        return f"{text} is dearer to read, too"
+        return f"{text} saves nothing in reading that shows above noise"
     if row["word"] == NEVER:
         interval = between(row["even_low"], row["even_high"])
         return f"{text} pays its appends only from a context of {number(row['even'])} tokens on ({interval})"
