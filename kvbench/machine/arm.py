@@ -1,6 +1,6 @@
 """Arm cores by the numbers that they identify themselves with. The kernel gives no name."""
 
-from kvbench.machine.files import Files
+from kvbench.machine.files import Files, count
 from kvbench.machine.processors import processors
 
 _IMPLEMENTERS = {
@@ -75,11 +75,10 @@ def parts(files: Files, cpus: tuple[int, ...]) -> dict[int, tuple[int, int]]:
         fields = listed.get(cpu, {})
         if register is not None:
             found[cpu] = (register >> 24 & 0xFF, register >> 4 & 0xFFF)
-        elif "CPU implementer" in fields and "CPU part" in fields:
-            try:
-                found[cpu] = (int(fields["CPU implementer"], 0), int(fields["CPU part"], 0))
-            except ValueError:
-                continue
+            continue
+        implementer, part = (count(fields.get(f"CPU {name}", ""), 0) for name in ("implementer", "part"))
+        if implementer is not None and part is not None:
+            found[cpu] = (implementer, part)
     return found
 
 

@@ -1,7 +1,7 @@
 """The caches that CPUs declare in sysfs, and the groups of CPUs that share a last level."""
 
 from kvbench.machine.cpus import read_list
-from kvbench.machine.files import Files
+from kvbench.machine.files import Files, count
 from kvbench.model import DataCache
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -31,16 +31,15 @@ def _read(files: Files, index: str, cpu: int) -> DataCache | None:
 def _bytes(text: str) -> int:
     """ "32K"; 0 for what is no size."""
     number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
-    return int(number) * unit if number.isdigit() else 0
+    return (count(number) or 0) * unit
 
 
 def _mask(text: str) -> frozenset[int]:
     """ "00000001,00000003": words of 32 bits, the highest first."""
-    try:
-        bits = int(text.replace(",", "") or "0", 16)
-    except ValueError:
+    words = [count(word, 16) for word in reversed(text.split(","))]
+    if None in words:
         return frozenset()
-    return frozenset(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
+    return frozenset(32 * place + bit for place, word in enumerate(words) for bit in range(32) if word >> bit & 1)
 
 
 def last_levels(caches: tuple[DataCache, ...]) -> tuple[DataCache, ...]:

@@ -2,7 +2,7 @@
 
 import os
 
-from kvbench.machine.files import Files
+from kvbench.machine.files import Files, count, whole
 from kvbench.machine.processors import processors
 from kvbench.model import Cpu
 from kvbench.units import cpu_list
@@ -12,8 +12,13 @@ _SYSFS = "/sys/devices/system/cpu"
 
 def read_list(files: Files, path: str) -> frozenset[int]:
     """The CPU list in a file; empty where there is none."""
+    return listed_cpus(files.text(path) or "")
+
+
+def listed_cpus(text: str) -> frozenset[int]:
+    """Empty for what is no list."""
     try:
-        return cpu_list(files.text(path) or "")
+        return cpu_list(text)
     except ValueError:
         return frozenset()
 
@@ -27,8 +32,8 @@ def online_cpus(files: Files) -> tuple[int, ...]:
     if online and files.live:
         online |= os.sched_getaffinity(0)
     if not online:
-        shown = (path.rpartition("/cpu")[2] for path in files.glob(f"{_SYSFS}/cpu[0-9]*"))
-        online = {int(cpu) for cpu in shown if files.number(f"{_SYSFS}/cpu{cpu}/online") != 0}
+        shown = {count(path.rpartition("/cpu")[2]) for path in files.glob(f"{_SYSFS}/cpu[0-9]*")} - {None}
+        online = {cpu for cpu in shown if files.number(f"{_SYSFS}/cpu{cpu}/online") != 0}
     return tuple(sorted(online or processors(files) or os.sched_getaffinity(0)))
 
 
@@ -43,11 +48,7 @@ def allowed_cpus(files: Files | None = None) -> tuple[int, ...]:
 
 
 def _stated_mask(files: Files) -> frozenset[int]:
-    for line in (files.text("/proc/self/status") or "").splitlines():
-        name, _, value = line.partition(":")
-        if name == "Cpus_allowed_list":
-            return cpu_list(value.strip())
-    return frozenset()
+    return listed_cpus(files.field("/proc/self/status", "Cpus_allowed_list"))
 
 
 def logical_cpus(files: Files, nodes: dict[int, int]) -> tuple[tuple[Cpu, ...], str, str]:
@@ -61,7 +62,7 @@ def logical_cpus(files: Files, nodes: dict[int, int]) -> tuple[tuple[Cpu, ...], 
         source = "/proc/cpuinfo"
         where = {cpu: (listed[cpu]["physical id"], listed[cpu]["core id"]) for cpu in online}
         cores = {cpu: frozenset(other for other in online if where[other] == where[cpu]) for cpu in online}
-        sockets = {cpu: int(listed[cpu]["physical id"]) for cpu in online}
+        sockets = {cpu: whole(listed[cpu]["physical id"]) for cpu in online}
     else:
         source = "assumed"
         cores, sockets = {cpu: frozenset({cpu}) for cpu in online}, dict.fromkeys(online)

@@ -23,11 +23,18 @@ class Files:
             return None
 
     def number(self, path: str) -> int | None:
-        text = self.text(path)
-        try:
-            return None if text is None else int(text, 0)
-        except ValueError:
-            return None
+        return whole(self.text(path) or "", 0)
+
+    def field(self, path: str, name: str) -> str:
+        """What follows "name:"; empty where no line begins so."""
+        lines = (line.partition(":") for line in (self.text(path) or "").splitlines())
+        return next((value.strip() for key, _, value in lines if key == name), "")
+
+    def table(self, path: str, skip: int = 0) -> dict[str, int]:
+        """Lines of a name, with or without a colon, and a count; `skip`: words before the name."""
+        rows = (line.split()[skip:] for line in (self.text(path) or "").splitlines())
+        found = {row[0].rstrip(":"): count(row[1]) for row in rows if len(row) > 1}
+        return {name: number for name, number in found.items() if number is not None}
 
     def glob(self, pattern: str) -> list[str]:
         """Absolute paths as text() takes them; numbers in names sort as numbers."""
@@ -45,6 +52,21 @@ class Files:
 
     def _real(self, path: str) -> Path:
         return self.root / path.lstrip("/")
+
+
+def whole(text: str, base: int = 10) -> int | None:
+    """A number that a file may hold: of 64 bits at most. None for what is none."""
+    try:
+        number = int(text, base)
+    except ValueError:
+        return None
+    return number if -1 << 63 <= number < 1 << 64 else None
+
+
+def count(text: str, base: int = 10) -> int | None:
+    """One from 0 on."""
+    number = whole(text, base)
+    return None if number is None or number < 0 else number
 
 
 def _natural(path: str) -> list[tuple[int, str]]:

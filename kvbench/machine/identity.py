@@ -7,7 +7,7 @@ import platform
 from typing import Any
 
 from kvbench.errors import KvbenchError
-from kvbench.machine.files import Files
+from kvbench.machine.files import Files, count
 from kvbench.machine.processors import processors
 from kvbench.model import Cpu, DataCache, Fact, Node
 
@@ -76,9 +76,9 @@ def _mitigations(files: Files) -> Fact:
 
 
 def _page_bytes(files: Files) -> Fact:
-    for line in "" if files.live else (files.text("/proc/self/smaps") or "").splitlines():
-        if line.startswith("KernelPageSize:"):
-            return Fact(int(line.split()[1]) << 10, "/proc/self/smaps", "high")
+    stated = "" if files.live else files.field("/proc/self/smaps", "KernelPageSize")
+    if kib := count(stated.removesuffix("kB")):
+        return Fact(kib << 10, "/proc/self/smaps", "high")
     return Fact(os.sysconf("SC_PAGE_SIZE"), "sysconf", "high")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from kvbench.machine.files import Files
+from kvbench.machine.files import Files, count
 
 _UNLIMITED = 1 << 62  # version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
 _ROOT = "/sys/fs/cgroup"
@@ -31,8 +31,9 @@ def quota_cpus(files: Files) -> float | None:
         words = (files.text(f"{group}/cpu.max") or "").split()
         if len(words) != 2:
             words = [files.text(f"{group}/cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
-        if all(word.isdigit() and int(word) for word in words):
-            quotas.append(int(words[0]) / int(words[1]))
+        quota, period = map(count, words)
+        if quota and period:
+            quotas.append(quota / period)
     return min(quotas, default=None)
 
 
@@ -44,11 +45,11 @@ def throttled(files: Files) -> Throttling | None:
 def throttle_tables(files: Files) -> tuple[str, ...]:
     """The files that count; to find them takes longer than to read them."""
     paths = (f"{group}/cpu.stat" for group in _groups(files, "cpu"))
-    return tuple(path for path in paths if "nr_throttled" in _table(files, path))
+    return tuple(path for path in paths if "nr_throttled" in files.table(path))
 
 
 def counted_in(files: Files, paths: Iterable[str]) -> Throttling | None:
-    counts = [counted for path in paths if "nr_throttled" in (counted := _table(files, path))]
+    counts = [counted for path in paths if "nr_throttled" in (counted := files.table(path))]
     if not counts:
         return None
     return Throttling(
@@ -73,7 +74,7 @@ def available_memory(files: Files | None = None) -> int:
     for group in _groups(files, "memory"):
         limit = _limit(files, group)
         used = files.number(f"{group}/memory.current") or files.number(f"{group}/memory.usage_in_bytes") or 0
-        table = _table(files, f"{group}/memory.stat")
+        table = files.table(f"{group}/memory.stat")
         reclaimable = table.get("total_inactive_file", table.get("inactive_file", 0))  # page cache gives way
         if limit is not None:
             free = min(free, limit - max(0, used - reclaimable))
@@ -94,20 +95,14 @@ def _system(files: Files) -> int:
 
 
 def _meminfo(files: Files) -> dict[str, int]:
-    return {name.rstrip(":"): kib << 10 for name, kib in _table(files, "/proc/meminfo").items()}
+    return {name: kib << 10 for name, kib in files.table("/proc/meminfo").items()}
 
 
 def _limit(files: Files, group: str) -> int | None:
     """memory.high counts: a group above it is made to wait. Ancestors out of sight count in the version 1 table."""
     limits = [files.number(f"{group}/memory.{name}") for name in ("max", "high", "limit_in_bytes")]
-    limits.append(_table(files, f"{group}/memory.stat").get("hierarchical_memory_limit"))
+    limits.append(files.table(f"{group}/memory.stat").get("hierarchical_memory_limit"))
     return min((limit for limit in limits if limit is not None and limit < _UNLIMITED), default=None)
-
-
-def _table(files: Files, path: str) -> dict[str, int]:
-    """Lines of a name and a number."""
-    rows = (line.split() for line in (files.text(path) or "").splitlines())
-    return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit()}
 
 
 def _groups(files: Files, controller: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """NUMA nodes."""
 
 from kvbench.machine.cpus import read_list
-from kvbench.machine.files import Files
+from kvbench.machine.files import Files, count
 from kvbench.model import Cpu, Node
 
 _SYSFS = "/sys/devices/system/node"
@@ -11,19 +11,16 @@ def numa_nodes(files: Files, online: tuple[int, ...]) -> tuple[Node, ...]:
     """Every node, those without CPUs too; empty where the kernel shows none."""
     found = []
     for folder in files.glob(f"{_SYSFS}/node[0-9]*"):
-        number = folder.rpartition("/node")[2]
-        cpus = read_list(files, f"{folder}/cpulist") & set(online)
-        found.append(Node(int(number), tuple(sorted(cpus)), _total(files.text(f"{folder}/meminfo") or "")))
+        number = count(folder.rpartition("/node")[2])
+        if number is not None:
+            cpus = read_list(files, f"{folder}/cpulist") & set(online)
+            found.append(Node(number, tuple(sorted(cpus)), node_memory(files, number).get("MemTotal")))
     return tuple(found)
 
 
-def _total(meminfo: str) -> int | None:
-    """ "Node 0 MemTotal:  16384 kB" """
-    for line in meminfo.splitlines():
-        words = line.split()
-        if "MemTotal:" in words and words[-2].isdigit():
-            return int(words[-2]) << 10
-    return None
+def node_memory(files: Files, node: int) -> dict[str, int]:
+    """Bytes by name, of lines such as "Node 0 MemTotal:  16384 kB"."""
+    return {name: kib << 10 for name, kib in files.table(f"{_SYSFS}/node{node}/meminfo", skip=2).items()}
 
 
 def nodes_per_socket(cpus: tuple[Cpu, ...]) -> int:

@@ -1,6 +1,6 @@
 """/proc/cpuinfo."""
 
-from kvbench.machine.files import Files
+from kvbench.machine.files import Files, count
 
 
 def processors(files: Files) -> dict[int, dict[str, str]]:
@@ -9,8 +9,9 @@ def processors(files: Files) -> dict[int, dict[str, str]]:
     for block in (files.text("/proc/cpuinfo") or "").split("\n\n"):
         lines = [line.partition(":") for line in block.splitlines()]
         fields = {name.strip(): value.strip() for name, colon, value in lines if colon}
-        if fields.get("processor", "").isdigit():
-            blocks[int(fields["processor"])] = fields
-        else:
+        number = count(fields.get("processor", ""))
+        if number is None:
             common |= fields
+        else:
+            blocks[number] = fields
     return {cpu: common | fields for cpu, fields in sorted(blocks.items())}

@@ -186,6 +186,52 @@ def test_a_cache_without_a_size_is_left_out(tmp_path):
     assert values(machine, "l2", "l3") == (1 << 20, None)
 
 
+@pytest.mark.parametrize("garbage", ["²", "-1 kB", "9" * 5000])
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (f"{CPU}/online", "{}"),
+        (f"{CPU}/cpu0/topology/core_cpus_list", "{}"),
+        (f"{CPU}/cpu0/topology/physical_package_id", "{}"),
+        (f"{CPU}/cpu0/cache/index0/size", "{}"),
+        (f"{CPU}/cpu0/cache/index0/shared_cpu_list", "{}"),
+        (f"{NODE}/node0/cpulist", "{}"),
+        (f"{NODE}/node0.bak/cpulist", "{}"),
+        (f"{NODE}/node0/meminfo", "Node 0 MemTotal: {}"),
+        (f"{NODE}/node0/meminfo", "MemTotal:"),
+        ("proc/meminfo", "MemTotal: {} kB"),
+        ("proc/self/status", "Cpus_allowed_list: {}"),
+        ("sys/fs/cgroup/cpu.max", "{} 100000"),
+        ("sys/fs/cgroup/memory.max", "{}"),
+    ],
+)
+def test_garbage_is_no_crash(path, text, garbage, tmp_path):
+    machine = describe(grow(tmp_path, cores=2, more={path: text.format(garbage)}))
+    assert [cpu.cpu for cpu in machine.cpus] == [0, 1]
+    json.dumps(asdict(machine))
+
+
+@pytest.mark.parametrize("field", ["KernelPageSize: {} kB", "KernelPageSize:{}"])
+@pytest.mark.parametrize("garbage", ["zz", "", "-1", "0", "²"])
+def test_a_page_of_no_size_is_not_believed(field, garbage, tmp_path):
+    machine = describe(grow(tmp_path, cores=1, more={"proc/self/smaps": field.format(garbage)}))
+    assert machine.facts["page_bytes"].source != "/proc/self/smaps"
+
+
+def test_a_folder_that_is_no_cpu(tmp_path):
+    files = grow(tmp_path, cores=2, more={f"{CPU}/cpu0.bak/online": 1})
+    (tmp_path / CPU / "online").unlink()
+    assert [cpu.cpu for cpu in describe(files).cpus] == [0, 1]
+
+
+def test_garbage_in_cpuinfo(tmp_path):
+    blocks = [f"processor: {cpu}\nphysical id: x\ncore id: {cpu}" for cpu in (0, "²", "9" * 5000, 1)]
+    machine = describe(put(tmp_path, {"proc/cpuinfo": "\n\n".join(blocks), "proc/self/status": "Cpus_allowed_list: x"}))
+    assert [cpu.cpu for cpu in machine.cpus] == [0, 1]
+    assert values(machine, "sockets", "cores") == (1, 2)
+    assert machine.facts["sockets"].confidence == "low"
+
+
 def test_the_fingerprint_is_of_hardware(tmp_path):
     first = describe(trees.zen4(tmp_path / "first"))
     changed = {

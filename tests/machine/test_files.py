@@ -1,6 +1,8 @@
 """The door to /sys and /proc."""
 
-from kvbench.machine.files import Files
+import pytest
+
+from kvbench.machine.files import Files, count
 from tests.machine.trees import put
 
 
@@ -12,6 +14,19 @@ def test_what_is_missing_is_none(tmp_path):
     )
     assert (files.number("/sys/number"), files.number("/sys/hex")) == (12, 16)
     assert files.exists("/sys/text") and not files.exists("/sys/none")
+
+
+@pytest.mark.parametrize("word", ["²", "12a", "", "9" * 5000, f"{1 << 64}", f"0x{1 << 64:x}"])
+def test_what_is_no_number(tmp_path, word):
+    files = put(tmp_path, {"/sys/number": word, "/sys/table": f"a 1\nb: {word}\nc -1\nd\ne: 2 kB"})
+    assert files.number("/sys/number") is count(word) is None
+    assert files.table("/sys/table") == {"a": 1, "e": 2}
+
+
+def test_lines_of_a_name_and_a_value(tmp_path):
+    files = put(tmp_path, {"/sys/status": "Name:\tone: two\nSeccomp:\t2", "/sys/node": "Node 0 Free: 3 kB\nNode 0"})
+    assert (files.field("/sys/status", "Name"), files.field("/sys/status", "Sec")) == ("one: two", "")
+    assert files.table("/sys/node", skip=2) == {"Free": 3}
 
 
 def test_zeros_end_lines(tmp_path):

@@ -2,6 +2,7 @@
 
 from statistics import median
 
+from kvbench.machine.files import count
 from kvbench.machine.preflight.check import Finding, check, ok, unknown, warn
 from kvbench.machine.preflight.scene import Scene
 from kvbench.machine.preflight.thresholds import CLOCK_APART, CLOCK_SHORT, CLOCK_SWING, TIMER_SECONDS
@@ -59,7 +60,7 @@ def _declared(scene: Scene) -> dict[str, float]:
         ("highest", "cpufreq/cpuinfo_max_freq", 1e6),
     ):
         texts = scene.per_cpu(path)
-        ghz = min((int(texts[cpu]) / unit for cpu in scene.cpus if texts.get(cpu, "").isdigit()), default=0)
+        ghz = min(filter(None, (count(texts.get(cpu, "")) for cpu in scene.cpus)), default=0) / unit
         if ghz:
             found.setdefault(name, ghz)
     return found

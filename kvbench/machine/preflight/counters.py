@@ -1,8 +1,10 @@
 """Whether the hardware's own counters could be asked, as a second witness of the bytes that moved."""
 
+from kvbench.machine.files import count
 from kvbench.machine.preflight.check import Finding, check, ok, unknown, warn
 from kvbench.machine.preflight.scene import Scene
 
+_STATUS = "/proc/self/status"
 _SOURCES = "/sys/bus/event_source/devices"
 _MEMORY = ("uncore_imc", "amd_umc", "amd_df", "amd_l3", "arm_cmn", "arm_dsu", "arm_dmc", "nvidia_scf", "hisi_sccl")
 _CORE = ("cpu", "armv", "apple_")  # beginnings of names; riscv's PMU is "cpu" too
@@ -27,7 +29,7 @@ def permission(scene: Scene) -> Finding:
         return unknown("nothing here to be permitted", _WITHOUT)
     level = int(scene.read("/proc/sys/kernel/perf_event_paranoid"))
     everything = level <= 0 or _capable(scene)
-    filtered = "; a seccomp filter may forbid it" if _status(scene, "Seccomp") == "2" else ""
+    filtered = "; a seccomp filter may forbid it" if scene.files.field(_STATUS, "Seccomp") == "2" else ""
     reach = "everything" if everything else "own processes" if level <= 2 else "nothing"
     value = f"{reach} (perf_event_paranoid {level}){filtered}"
     if everything or (level <= 2 and not memory):
@@ -46,14 +48,6 @@ def _names(names: list[str], most: int = 4) -> str:
     return " ".join(names[:most]) + more if names else "none"
 
 
-def _status(scene: Scene, key: str) -> str:
-    for line in (scene.files.text("/proc/self/status") or "").splitlines():
-        name, _, value = line.partition(":")
-        if name == key:
-            return value.strip()
-    return ""
-
-
 def _capable(scene: Scene) -> bool:
-    held = int(_status(scene, "CapEff") or "0", 16)
+    held = count(scene.files.field(_STATUS, "CapEff"), 16) or 0
     return bool(held >> _PERFMON & 1 or held >> _ADMIN & 1)
