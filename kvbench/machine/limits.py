@@ -1,14 +1,19 @@
-"""What control groups leave to this process: CPU quota and memory, from its own group up to the root."""
+"""What is left to this process: CPU quota and memory, by its control groups up to the root and by other limits."""
 
 import os
+import resource
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from kvbench.machine.cpus import listed_cpus
 from kvbench.machine.files import Files, count
+from kvbench.machine.nodes import node_memory, shown_nodes
 
 _UNLIMITED = 1 << 62  # version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
 _ROOT = "/sys/fs/cgroup"
+_STATUS = "/proc/self/status"
+_STRICT = 2  # of vm.overcommit_memory: the kernel promises no more than it has
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +73,42 @@ def memory_limit(files: Files) -> int | None:
 
 
 def available_memory(files: Files | None = None) -> int:
-    """Bytes that this process may still take: what the system has available, or what a group leaves, if less."""
+    """Bytes that this process may still take: the least of what the system has available and of what its nodes, the
+    kernel's promises, its own limit and its groups leave."""
     files = files or Files()
-    free = _system(files)
+    return max(0, min((_system(files), *_of_nodes(files), *_promised(files), *_addresses(files), *_of_groups(files))))
+
+
+def _of_nodes(files: Files) -> Iterator[int]:
+    """Where not every node with memory may be used: what is free on those that may, and page cache, which gives way."""
+    nodes = {node: table for node in shown_nodes(files) if (table := node_memory(files, node)).get("MemTotal")}
+    allowed = listed_cpus(files.field(_STATUS, "Mems_allowed_list")) & nodes.keys()
+    if allowed and allowed < nodes.keys() and all("MemFree" in nodes[node] for node in allowed):
+        yield sum(nodes[node]["MemFree"] + nodes[node].get("Inactive(file)", 0) for node in allowed)
+
+
+def _promised(files: Files) -> Iterator[int]:
+    """Under strict accounting, memory counts from where it is mapped, touched or not."""
+    table = _meminfo(files)
+    if files.number("/proc/sys/vm/overcommit_memory") == _STRICT and {"CommitLimit", "Committed_AS"} <= table.keys():
+        yield table["CommitLimit"] - table["Committed_AS"]
+
+
+def _addresses(files: Files) -> Iterator[int]:
+    """What ulimit -v leaves; a made-up tree has no such limit."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if files.live and limit != resource.RLIM_INFINITY:
+        yield limit - (files.table(_STATUS).get("VmSize", 0) << 10)
+
+
+def _of_groups(files: Files) -> Iterator[int]:
     for group in _groups(files, "memory"):
         limit = _limit(files, group)
         used = files.number(f"{group}/memory.current") or files.number(f"{group}/memory.usage_in_bytes") or 0
         table = files.table(f"{group}/memory.stat")
         reclaimable = table.get("total_inactive_file", table.get("inactive_file", 0))  # page cache gives way
         if limit is not None:
-            free = min(free, limit - max(0, used - reclaimable))
-    return max(0, free)
+            yield limit - max(0, used - reclaimable)
 
 
 def total_memory(files: Files) -> int | None:
@@ -90,7 +120,7 @@ def _system(files: Files) -> int:
     if "MemAvailable" in table:
         return table["MemAvailable"]
     if "MemFree" in table:
-        return table["MemFree"] + table.get("Cached", 0)
+        return table["MemFree"] + max(0, table.get("Cached", 0) - table.get("Shmem", 0))
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -10,12 +10,15 @@ _SYSFS = "/sys/devices/system/node"
 def numa_nodes(files: Files, online: tuple[int, ...]) -> tuple[Node, ...]:
     """Every node, those without CPUs too; empty where the kernel shows none."""
     found = []
-    for folder in files.glob(f"{_SYSFS}/node[0-9]*"):
-        number = count(folder.rpartition("/node")[2])
-        if number is not None:
-            cpus = read_list(files, f"{folder}/cpulist") & set(online)
-            found.append(Node(number, tuple(sorted(cpus)), node_memory(files, number).get("MemTotal")))
+    for number in shown_nodes(files):
+        cpus = read_list(files, f"{_SYSFS}/node{number}/cpulist") & set(online)
+        found.append(Node(number, tuple(sorted(cpus)), node_memory(files, number).get("MemTotal")))
     return tuple(found)
+
+
+def shown_nodes(files: Files) -> list[int]:
+    numbers = (count(folder.rpartition("/node")[2]) for folder in files.glob(f"{_SYSFS}/node[0-9]*"))
+    return [number for number in numbers if number is not None]
 
 
 def node_memory(files: Files, node: int) -> dict[str, int]:

@@ -7,9 +7,8 @@ import pytest
 
 from kvbench.machine import brand as names
 from kvbench.machine.brand import brand, vendor
-from kvbench.machine.files import Files
 from kvbench.machine.virtual import container, hypervisor, is_virtual
-from tests.machine.trees import grow, put
+from tests.machine.trees import Live, grow, put
 
 DMI = "sys/class/dmi/id"
 CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
@@ -83,12 +82,6 @@ def test_arm_numbers(arm, name, maker, tmp_path):
 def test_no_name_at_all(tmp_path):
     files = put(tmp_path, {})
     assert brand(files).value is vendor(files).value is None
-
-
-class Live(Files):
-    """A made-up tree that passes for the running system."""
-
-    live = True
 
 
 @pytest.fixture

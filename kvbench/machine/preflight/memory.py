@@ -107,4 +107,8 @@ def swap(scene: Scene) -> Finding:
 def memory(scene: Scene) -> Finding:
     needed, available = BUFFERS * far_bytes(scene.machine, scene.cpus), available_memory(scene.files)
     value = f"{size(available)} available, {size(needed)} for {BUFFERS} buffers that no cache helps"
-    return ok(value) if available >= needed else warn(value, "free memory, or raise the control group's memory limit")
+    if available >= needed:
+        return ok(value)
+    return warn(
+        value, "free memory, or raise what limits it: control group, cpuset.mems, ulimit -v, vm.overcommit_memory"
+    )
