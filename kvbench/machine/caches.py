@@ -4,6 +4,8 @@ from kvbench.machine.cpus import read_list
 from kvbench.machine.files import Files, count
 from kvbench.model import DataCache
 
+_HOLD_DATA = ("Data", "Unified")
+_SHARED = 3  # from this level on
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -19,11 +21,16 @@ def data_caches(cpus: tuple[int, ...], files: Files | None = None) -> list[DataC
 
 
 def _read(files: Files, index: str, cpu: int) -> DataCache | None:
-    """None where it holds instructions, or has no size: some firmware names caches and does not describe them."""
+    """None unless it is said to hold data, and how much: some firmware names caches and does not describe them.
+
+    Where sharing is not stated, the first levels are a core's own; of what lies behind them nothing is known.
+    """
     level, size = files.number(f"{index}/level"), _bytes(files.text(f"{index}/size") or "")
-    if files.text(f"{index}/type") == "Instruction" or level is None or not size:
+    if files.text(f"{index}/type") not in _HOLD_DATA or level is None or not size:
         return None
     shared = read_list(files, f"{index}/shared_cpu_list") or _mask(files.text(f"{index}/shared_cpu_map") or "")
+    if not shared and level >= _SHARED:
+        return None
     line = files.number(f"{index}/coherency_line_size") or DataCache.__dataclass_fields__["line"].default
     return DataCache(level, size, tuple(sorted(shared | {cpu})), line)
 

@@ -58,7 +58,7 @@ def cache_facts(caches: tuple[DataCache, ...], doubted: bool, virtual: bool) -> 
 def _level(caches: tuple[DataCache, ...], level: int) -> Fact:
     counts = Counter(cache.size for cache in caches if cache.level == level)
     if not counts:
-        return Fact(None, _CACHES, "none", "no such cache is declared")
+        return Fact(None, _CACHES, "none", "no such cache is declared with its size and CPUs")
     note = ", ".join(f"{count} of {size(each)}" for each, count in sorted(counts.items(), reverse=True))
     return Fact(max(counts), _CACHES, "high", note)
 

@@ -1,5 +1,7 @@
 """Caches, read from a made-up sysfs."""
 
+import pytest
+
 from kvbench.machine.caches import data_caches, last_levels
 from kvbench.model import DataCache
 from tests.machine.trees import CPU, SERVER, grow, put
@@ -18,6 +20,26 @@ def test_those_of_the_cpus_asked_for(tmp_path):
 
 def test_a_machine_that_declares_nothing(tmp_path):
     assert data_caches((0, 1), grow(tmp_path, caches=[])) == []
+
+
+def test_what_is_not_said_to_hold_data_is_left_out(tmp_path):
+    files = grow(tmp_path, cores=1)
+    for index in (0, 1):
+        (tmp_path / CPU / f"cpu0/cache/index{index}/type").unlink()
+    assert [cache.level for cache in data_caches((0,), files)] == [2, 3]
+
+
+@pytest.mark.parametrize("shared", ["", "garbage"])
+def test_a_shared_level_is_known_only_with_its_cpus(shared, tmp_path):
+    files = grow(tmp_path, cores=2)
+    for path in tmp_path.rglob("shared_cpu_list"):
+        path.write_text(shared)
+    assert [(cache.level, cache.cpus) for cache in data_caches((0, 1), files)] == [
+        (1, (0,)),
+        (1, (1,)),
+        (2, (0,)),
+        (2, (1,)),
+    ]
 
 
 def test_lines_are_read(tmp_path):

@@ -180,6 +180,12 @@ def test_sharing_from_masks_and_older_names(tmp_path):
     assert values(machine, "cores", "smt", "domains") == (40, 2, ["0-79"])
 
 
+def test_cpus_that_do_not_agree_on_their_l3(tmp_path):
+    machine = describe(grow(tmp_path, cores=4, more={f"{CPU}/cpu1/cache/index3/shared_cpu_list": 1}))
+    assert "several L3 are declared for CPUs 1" in machine.warnings[0]
+    assert machine.facts["l3"].confidence == machine.facts["domains"].confidence == "low"
+
+
 def test_a_cache_without_a_size_is_left_out(tmp_path):
     more = {f"{CPU}/cpu{cpu}/cache/index3/size": "0K" if cpu else "" for cpu in range(8)}
     machine = describe(grow(tmp_path, more=more))

@@ -45,6 +45,7 @@ def test_sound_ones(name):
         (machine("0011", "0011", (0, 1, 2, 3)), ("CPUs 0-3 spans 2 sockets",)),
         (machine("0011", "0100", (0, 1)), ("CPUs 0-1 is shared by NUMA nodes of several sockets",)),
         (machine("0000", "0011", (0, 2), (1, 3)), ("as many L3 as NUMA nodes",)),
+        (machine("0000", "0000", (0, 1, 2, 3), (1,)), ("several L3 are declared for CPUs 1",)),
     ],
 )
 def test_impossible_ones(found, words, virtual):
