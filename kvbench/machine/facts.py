@@ -77,10 +77,13 @@ def limit_facts(files: Files) -> dict[str, Fact]:
         ("memory_limit", "memory", limits.memory_limit(files)),
     ):
         source = f"control groups, {controller}"
-        if limits.has_groups(files, controller):
-            facts[name] = Fact("unlimited" if limit is None else limit, source, "high")
-        else:
+        doubt = limits.unclear(files, controller)
+        if not limits.has_groups(files, controller):
             facts[name] = Fact(None, source, "none", "no control group is shown to this process")
+        elif limit is None and doubt:
+            facts[name] = Fact(None, source, "none", doubt)
+        else:
+            facts[name] = Fact("unlimited" if limit is None else limit, source, "low" if doubt else "high", doubt)
     if counts:
         facts["throttled"] = Fact(asdict(counts), "control groups, cpu.stat", "high")
     else:

@@ -50,6 +50,13 @@ class Files:
         except OSError:
             return False
 
+    def empty(self, path: str) -> bool:
+        """Whether there is no such folder, or nothing in it that may be seen."""
+        try:
+            return next(self._real(path).iterdir(), None) is None
+        except OSError:
+            return True
+
     def _real(self, path: str) -> Path:
         return self.root / path.lstrip("/")
 

@@ -1,6 +1,7 @@
 """What is left to this process: CPU quota and memory, by its control groups up to the root and by other limits."""
 
 import os
+import re
 import resource
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,6 +13,10 @@ from kvbench.machine.nodes import node_memory, shown_nodes
 
 _UNLIMITED = 1 << 62  # version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
 _ROOT = "/sys/fs/cgroup"
+_STATED = {  # files of limits, and how each says that there is none
+    "cpu": {"cpu.max": "max", "cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": None},
+    "memory": {"memory.max": "max", "memory.high": "max", "memory.limit_in_bytes": None},
+}
 _STATUS = "/proc/self/status"
 _STRICT = 2  # of vm.overcommit_memory: the kernel promises no more than it has
 
@@ -130,9 +135,21 @@ def _meminfo(files: Files) -> dict[str, int]:
 
 def _limit(files: Files, group: str) -> int | None:
     """memory.high counts: a group above it is made to wait. Ancestors out of sight count in the version 1 table."""
-    limits = [files.number(f"{group}/memory.{name}") for name in ("max", "high", "limit_in_bytes")]
+    limits = [count(files.text(f"{group}/{name}") or "") for name in _STATED["memory"]]
     limits.append(files.table(f"{group}/memory.stat").get("hierarchical_memory_limit"))
     return min((limit for limit in limits if limit is not None and limit < _UNLIMITED), default=None)
+
+
+def unclear(files: Files, controller: str) -> str:
+    """What stands where a group's limit should; empty where every file states one, or that there is none."""
+    for group in _groups(files, controller):
+        for name, without in _STATED[controller].items():
+            path = f"{group}/{name}"
+            first, *others = (files.text(path) or "").split() or [""]
+            stated = first == without or count(first) is not None
+            if files.exists(path) and not (stated and all(map(count, others))):
+                return f"{path} does not state a limit"
+    return ""
 
 
 def _groups(files: Files, controller: str) -> Iterator[str]:
@@ -171,9 +188,14 @@ def _mounts(files: Files, controller: str) -> list[tuple[str, str, str]]:
         fields, _, rest = line.partition(" - ")
         words, kind = fields.split(), rest.split()
         if len(words) > 4 and len(kind) > 2 and (kind[0] == "cgroup2" or _holds(kind, controller)):
-            found.append((words[3], words[4], kind[0]))
+            found.append((_unescaped(words[3]), _unescaped(words[4]), kind[0]))
     usual = (("/", _ROOT, "cgroup2"), ("/", f"{_ROOT}/{controller}", "cgroup"), ("/", f"{_ROOT}/cpu,cpuacct", "cgroup"))
-    return found or [mount for mount in usual if files.exists(mount[1])]
+    return [mount for mount in found or usual if not files.empty(mount[1])]
+
+
+def _unescaped(path: str) -> str:
+    r"""White space and backslashes are written as in "my\040groups"."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
 
 
 def _holds(kind: list[str], controller: str) -> bool:

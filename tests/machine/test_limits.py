@@ -5,7 +5,8 @@ import resource
 import pytest
 
 from kvbench.machine import available_memory
-from kvbench.machine.limits import Throttling, has_groups, memory_limit, quota_cpus, throttled
+from kvbench.machine.facts import limit_facts
+from kvbench.machine.limits import Throttling, has_groups, memory_limit, quota_cpus, throttled, unclear
 from tests.machine.trees import NODE, Live, put
 
 TOP = "sys/fs/cgroup"
@@ -125,6 +126,48 @@ def test_the_usual_places_where_mounts_are_not_shown(tmp_path):
     assert (quota_cpus(files), memory_limit(files)) == (2, 4096)
     files = put(tmp_path / "1", {f"{TOP}/cpu/cpu.cfs_quota_us": "200000", f"{TOP}/cpu/cpu.cfs_period_us": "100000"})
     assert quota_cpus(files) == 2
+
+
+@pytest.mark.parametrize("text", ["garbage", "-1", "", "max 0", "²"])
+def test_what_states_no_limit_is_not_unlimited(text, tmp_path):
+    files = version2(tmp_path, inner={"app/run/cpu.max": text, "app/run/memory.max": text})
+    assert quota_cpus(files) is memory_limit(files) is None
+    assert "app/run/cpu.max" in unclear(files, "cpu") and "app/run/memory.max" in unclear(files, "memory")
+    facts = limit_facts(files)
+    assert (facts["quota"].value, facts["memory_limit"].value) == (None, None)
+    assert "app/run/memory.max does not state a limit" in facts["memory_limit"].note
+    assert available_memory(files) == 4096 << 10
+
+
+def test_a_limit_beside_one_that_is_unclear(tmp_path):
+    limit = limit_facts(version2(tmp_path, groups={"app/memory.max": "4096", "app/run/memory.max": "x"}))[
+        "memory_limit"
+    ]
+    assert (limit.value, limit.confidence) == (4096, "low")
+
+
+def test_no_limit_is_clear(tmp_path):
+    quota = {"cpu,cpuacct/app/run/cpu.cfs_quota_us": "-1", "cpu,cpuacct/app/run/cpu.cfs_period_us": "100000"}
+    files = version1(tmp_path / "1", cpu=quota, memory={"memory/app/run/memory.limit_in_bytes": UNLIMITED["4 KiB"]})
+    assert unclear(files, "cpu") == unclear(files, "memory") == ""
+    assert limit_facts(files)["quota"].value == limit_facts(files)["memory_limit"].value == "unlimited"
+    files = version2(tmp_path / "2", inner={"app/run/cpu.max": "max 100000", "app/run/memory.max": "max"})
+    assert unclear(files, "cpu") == unclear(files, "memory") == ""
+    assert limit_facts(files)["quota"].confidence == "high"
+
+
+@pytest.mark.parametrize("mounts", ["", V2])
+def test_an_empty_folder_shows_no_groups(mounts, tmp_path):
+    (tmp_path / TOP).mkdir(parents=True)
+    files = put(tmp_path, {"proc/self/mountinfo": mounts, "proc/self/cgroup": "0::/app"} | MEMINFO)
+    assert not has_groups(files, "cpu")
+    assert limit_facts(files)["quota"].value is None
+
+
+def test_a_mount_point_with_white_space(tmp_path):
+    mount = V2.replace("/sys/fs/cgroup", r"/my\040groups\134")
+    more = {"my groups\\/app/memory.max": "4096", "proc/self/mountinfo": mount, "proc/self/cgroup": "0::/app"}
+    assert memory_limit(put(tmp_path, more)) == 4096
 
 
 def test_no_groups(tmp_path):
