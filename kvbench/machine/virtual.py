@@ -4,10 +4,9 @@ from kvbench.machine.files import Files
 from kvbench.machine.processors import processors
 from kvbench.model import Fact
 
-_VENDORS = {  # what virtual machines write into the system's DMI names
+_VENDORS = {  # what virtual machines write into the DMI names of product, maker and firmware, in this order
     "amazon ec2": "Amazon EC2",
     "google compute engine": "Google Compute Engine",
-    "virtual machine": "Hyper-V",
     "alibaba cloud ecs": "Alibaba Cloud ECS",
     "openstack": "OpenStack",
     "qemu": "QEMU",
@@ -18,7 +17,14 @@ _VENDORS = {  # what virtual machines write into the system's DMI names
     "bochs": "Bochs",
     "firecracker": "Firecracker",
     "xen": "Xen",
+    "apple virtualization": "Apple Virtualization",
+    "nutanix": "Nutanix AHV",
+    "tencent cloud": "Tencent Cloud",
+    "vserver hetzner": "Hetzner vServer",
+    "virtual machine microsoft": "Hyper-V",
 }
+_METAL = ".metal"  # ends the names of a cloud's machines that are a whole host
+_KVM = "/sys/devices/virtual/misc/kvm"
 _CLOCKS = {"kvm-clock": "KVM", "hyperv_clocksource_tsc_page": "Hyper-V", "xen": "Xen"}
 _MARKS = {"/.dockerenv": "Docker", "/run/.containerenv": "Podman", "/run/systemd/container": "container"}
 _HINTS = {
@@ -31,7 +37,7 @@ _HINTS = {
 
 
 def hypervisor(files: Files) -> Fact:
-    """Its name, or "none". Only x86 has a flag that settles it."""
+    """Its name, or "none". Only x86 has a flag that settles it: elsewhere, unknown firmware may be a guest's."""
     flags = [fields["flags"].split() for fields in processors(files).values() if "flags" in fields]
     flagged = any("hypervisor" in words for words in flags)
     if name := _by_kernel(files):
@@ -42,9 +48,11 @@ def hypervisor(files: Files) -> Fact:
         return Fact(name, "/sys/class/dmi/id", "high")
     if flagged:
         return Fact(_by_clock(files) or "unnamed", "/proc/cpuinfo, flag hypervisor", "high")
-    if files.text("/sys/class/dmi/id/sys_vendor"):
-        return Fact("none", "/sys/class/dmi/id", "low", "the firmware names no hypervisor")
-    return Fact(None, "/proc/cpuinfo", "none", "no CPU flag on this architecture, and no firmware names to go by")
+    if _METAL in _firmware(files):
+        return Fact("none", "/sys/class/dmi/id", "low", "the firmware names bare metal")
+    if files.exists(_KVM):
+        return Fact("none", _KVM, "low", "the kernel can run guests, which few guests can")
+    return Fact(None, "/proc/cpuinfo", "none", "no CPU flag on this architecture, and no firmware name that is known")
 
 
 def is_virtual(found: Fact) -> bool:
@@ -58,9 +66,13 @@ def _by_kernel(files: Files) -> str:
 
 
 def _by_firmware(files: Files) -> str:
+    words = _firmware(files)
+    return "" if _METAL in words else next((name for word, name in _VENDORS.items() if word in words), "")
+
+
+def _firmware(files: Files) -> str:
     names = (files.text(f"/sys/class/dmi/id/{name}") or "" for name in ("product_name", "sys_vendor", "bios_vendor"))
-    words = " ".join(names).lower()
-    return "" if ".metal" in words else next((name for word, name in _VENDORS.items() if word in words), "")
+    return " ".join(names).lower()
 
 
 def _by_clock(files: Files) -> str:

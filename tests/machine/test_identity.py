@@ -31,7 +31,10 @@ MOUNT = "1 0 0:1 / {} rw - {} {} rw"
         (ARM, None),
         (ARM | {f"{DMI}/sys_vendor": "Amazon EC2", f"{DMI}/product_name": "c7g.large"}, "Amazon EC2"),
         (ARM | {f"{DMI}/sys_vendor": "Amazon EC2", f"{DMI}/product_name": "c7g.metal"}, "none"),
-        (ARM | {f"{DMI}/sys_vendor": "GIGABYTE"}, "none"),
+        (ARM | {f"{DMI}/sys_vendor": "GIGABYTE"}, None),
+        (ARM | {f"{DMI}/sys_vendor": "GIGABYTE", "sys/devices/virtual/misc/kvm/dev": "10:232"}, "none"),
+        (ARM | {f"{DMI}/sys_vendor": "QEMU", "sys/devices/virtual/misc/kvm/dev": "10:232"}, "QEMU"),
+        (ARM | {"sys/devices/virtual/misc/kvm/dev": "10:232"}, "none"),
         (ARM | {"proc/device-tree/hypervisor/compatible": "linux,kvm"}, "linux,kvm"),
     ],
 )
@@ -39,6 +42,28 @@ def test_hypervisors(files, name, tmp_path):
     found = hypervisor(put(tmp_path, files))
     assert found.value == name
     assert is_virtual(found) is (name not in (None, "none"))
+
+
+@pytest.mark.parametrize(
+    ("product", "vendor", "name"),
+    [
+        ("QEMU Virtual Machine", "QEMU", "QEMU"),
+        ("KVM Virtual Machine", "QEMU", "QEMU"),
+        ("KVM Virtual Machine", "Red Hat", "KVM"),
+        ("Parallels ARM Virtual Machine", "Parallels International GmbH.", "Parallels"),
+        ("Virtual Machine", "Microsoft Corporation", "Hyper-V"),
+        ("Surface Pro", "Microsoft Corporation", None),
+        ("Apple Virtualization Generic Platform", "Apple Inc.", "Apple Virtualization"),
+        ("vServer", "Hetzner", "Hetzner vServer"),
+        ("AHV", "Nutanix", "Nutanix AHV"),
+        ("CVM", "Tencent Cloud", "Tencent Cloud"),
+        ("OpenStack Nova", "Huawei Cloud", "OpenStack"),
+    ],
+)
+def test_firmware_names(product, vendor, name, tmp_path):
+    found = hypervisor(put(tmp_path, ARM | {f"{DMI}/product_name": product, f"{DMI}/sys_vendor": vendor}))
+    assert found.value == name
+    assert found.note or name
 
 
 @pytest.mark.parametrize(
