@@ -32,13 +32,23 @@ def cpu_facts(cpus: tuple[Cpu, ...], source: str, doubt: str, virtual: bool) -> 
 def node_facts(nodes: tuple[Node, ...], cpus: tuple[Cpu, ...], virtual: bool) -> dict[str, Fact]:
     """nodes, and snc: nodes with CPUs in a socket, where 1 is off."""
     if not nodes:
-        return dict.fromkeys(("nodes", "snc"), Fact(None, _NODES, "none", "the kernel shows no NUMA nodes"))
+        return dict.fromkeys(
+            ("nodes", "snc"), Fact(None, _NODES, "none", "the kernel does not show each CPU on a NUMA node")
+        )
     trust, note = ("low", _GUEST) if virtual else ("high", "")
-    alone = [node.node for node in nodes if not node.cpus]
     return {
-        "nodes": Fact(len(nodes), _NODES, trust, f"of memory alone: {cpu_text(alone)}" if alone else note),
+        "nodes": Fact(len(nodes), _NODES, trust, _without_cpus(nodes) or note),
         "snc": Fact(nodes_per_socket(cpus), _NODES, trust, note),
     }
+
+
+def _without_cpus(nodes: tuple[Node, ...]) -> str:
+    found: dict[str, list[int]] = {}
+    for node in nodes:
+        if not node.cpus:
+            kind = "memory alone" if node.bytes else "unknown size" if node.bytes is None else "nothing"
+            found.setdefault(kind, []).append(node.node)
+    return "; ".join(f"of {kind}: {cpu_text(numbers)}" for kind, numbers in found.items())
 
 
 def cache_facts(caches: tuple[DataCache, ...], doubted: bool, virtual: bool) -> dict[str, Fact]:

@@ -8,12 +8,13 @@ _SYSFS = "/sys/devices/system/node"
 
 
 def numa_nodes(files: Files, online: tuple[int, ...]) -> tuple[Node, ...]:
-    """Every node, those without CPUs too; empty where the kernel shows none."""
+    """Every node, those without CPUs too; empty where the kernel does not show each CPU on one."""
     found = []
     for number in shown_nodes(files):
         cpus = read_list(files, f"{_SYSFS}/node{number}/cpulist") & set(online)
         found.append(Node(number, tuple(sorted(cpus)), node_memory(files, number).get("MemTotal")))
-    return tuple(found)
+    placed = {cpu for node in found for cpu in node.cpus}
+    return tuple(found) if placed == set(online) else ()
 
 
 def shown_nodes(files: Files) -> list[int]:

@@ -147,7 +147,12 @@ def test_memory_without_cpus(tmp_path):
     assert values(machine, "nodes", "snc", "brand") == (9, 1, "Neoverse-V2")
     assert [node.node for node in machine.nodes if not node.cpus] == list(range(1, 9))
     assert machine.nodes[1].bytes == 96 << 30
-    assert machine.facts["nodes"].note == "of memory alone: 1-8"
+    assert machine.facts["nodes"].note == "of memory alone: 1; of nothing: 2-8"
+
+
+def test_memory_that_is_not_stated(tmp_path):
+    machine = describe(grow(tmp_path, more={f"{NODE}/node255/cpulist": ""}))
+    assert machine.facts["nodes"].note == "of unknown size: 255"
 
 
 def test_topology_from_cpuinfo_alone(tmp_path):
@@ -304,6 +309,16 @@ def test_a_tree_can_take_the_place_of_the_system(tmp_path, monkeypatch):
     trees.snc4(tmp_path)
     monkeypatch.setenv("KVBENCH_ROOT", str(tmp_path))
     assert describe().facts["nodes"].value == 8
+
+
+@pytest.mark.parametrize("text", [None, "", "4-garbage", "4-6"])
+def test_a_cpu_on_no_node(text, tmp_path):
+    files = grow(tmp_path, sockets=2, cores=4)
+    (tmp_path / NODE / "node1/cpulist").unlink()
+    machine = describe(files if text is None else put(tmp_path, {f"{NODE}/node1/cpulist": text}))
+    assert values(machine, "nodes", "snc") == (None, None)
+    assert "each CPU on a NUMA node" in machine.facts["nodes"].note
+    assert [node.cpus for node in machine.nodes] == [tuple(range(8))]
 
 
 def test_nodes_missing(tmp_path):
