@@ -143,12 +143,10 @@ def holds(machine: Machine, cpus: Sequence[int], measured: Measured | None = Non
 def windows(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> tuple[Window, ...]:
     """One window for each L3 domain that has a thread. Empty where the CPUs have no L3."""
     found = []
-    for domain in _domains(_hierarchies(machine, cpus, measured)):
-        if domain.last is None or domain.last.level != _LAST:
-            continue
-        low, high = domain.beyond * domain.threads, LIMITS.last * domain.last.size
-        largest = _largest(machine, cpus, domain.last, measured)
-        found.append(Window(domain.last.cpus, domain.threads, low, high, low <= high, largest))
+    for domain, last in _behind_l3(machine, cpus, measured):
+        low, high = domain.beyond * domain.threads, LIMITS.last * last.size
+        largest = max(_opening(machine, cpus, last, measured), default=0)
+        found.append(Window(last.cpus, domain.threads, low, high, low <= high, largest))
     return tuple(found)
 
 
@@ -160,10 +158,17 @@ def suggestion(machine: Machine, cpus: Sequence[int], measured: Measured | None 
     if max(window.low / window.threads for window in found) <= min(window.high / window.threads for window in found):
         return ""  # one share per thread suits every domain
     at = f"at {len(cpus)} thread{'s' if len(cpus) > 1 else ''}"
-    threads = min(window.largest_threads for window in found)
-    if not 0 < threads < len(cpus):
+    cores = min(
+        len({cpu.core for cpu in machine.cpus if cpu.cpu in window.cpus and cpu.cpu in machine.allowed})
+        for window in found
+    )
+    others = set(range(1, cores + 1)) - {len(cpus)}
+    others.intersection_update(
+        *(_opening(machine, cpus, last, measured) for _, last in _behind_l3(machine, cpus, measured))
+    )
+    if not others:
         return f"not testable {at}, nor at fewer: a core's private caches hold too much of what L3 holds"
-    return f"not testable {at}; try --threads {threads}"
+    return f"not testable {at}; try --threads {max(others)}"
 
 
 # ---- where a thread's share lies -------------------------------------------------------------------------------------
@@ -236,8 +241,14 @@ def _hierarchies(machine: Machine, cpus: Sequence[int], measured: Measured | Non
     return tuple(tuple(caches.get(cpu, ())) for cpu in cpus)
 
 
-def _largest(machine: Machine, cpus: Sequence[int], last: DataCache, measured: Measured | None) -> int:
-    """The most threads that open the window of `last`: the first ones of `cpus`, then others of the domain.
+def _behind_l3(machine: Machine, cpus: Sequence[int], measured: Measured | None) -> list[tuple[_Domain, DataCache]]:
+    domains = _domains(_hierarchies(machine, cpus, measured))
+    return [(domain, domain.last) for domain in domains if domain.last and domain.last.level == _LAST]
+
+
+def _opening(machine: Machine, cpus: Sequence[int], last: DataCache, measured: Measured | None) -> tuple[int, ...]:
+    """Numbers of threads that open the window of `last`: the first ones of `cpus`, then others of the domain. Of unlike
+    cores they may have gaps.
 
     Others are taken as a placement takes them, one for each core before the cores' second threads.
     """
@@ -246,13 +257,13 @@ def _largest(machine: Machine, cpus: Sequence[int], last: DataCache, measured: M
     others = (set(last.cpus) & set(machine.allowed)) - set(own)
     order = own + sorted(others, key=lambda cpu: (siblings.get(cpu, 0), cpu))
     users: Counter[DataCache] = Counter()
-    largest = 0
+    found = []
     for threads, hierarchy in enumerate(_hierarchies(machine, order, measured), 1):
         users.update(hierarchy[:-1])
         most = max((cache.size / count for cache, count in users.items()), default=0.0)
         if LIMITS.beyond * most * threads <= LIMITS.last * last.size:
-            largest = threads
-    return largest
+            found.append(threads)
+    return tuple(found)
 
 
 # ---- how sure it is --------------------------------------------------------------------------------------------------

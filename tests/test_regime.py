@@ -133,6 +133,14 @@ def test_efficient_cores_share_their_cluster():
     assert not windows(HYBRID, range(8, 17))[0].open
 
 
+def test_unlike_cores_open_it_at_more_threads_too():
+    """Nine: the one efficient core has 4 MiB alone, two have 2 MiB each. 30 of 30.8 MiB at ten."""
+    part = replace(HYBRID, caches=(*HYBRID.caches[:-1], DataCache(3, 44 * MIB, tuple(range(24)))))
+    assert [count for count in range(1, 12) if windows(part, first(part, count))[0].open] == [*range(1, 9), 10]
+    assert suggestion(part, first(part, 9)) == "not testable at 9 threads; try --threads 10"
+    assert suggestion(part, first(part, 10)) == ""
+
+
 def test_second_threads_share_the_private_cache():
     """26 cores with both threads: 52 threads of 1 MiB."""
     both = [cpu for core in range(26) for cpu in (core, core + 60)]
@@ -362,3 +370,13 @@ def test_what_levels_hold_by_hand():
     assert holds(ZEN4, first(ZEN4, 2)) == pytest.approx(expected)
     assert holds(ZEN4, first(ZEN4, 2), {3: 10 * MIB}) == pytest.approx(expected | {3: 7 * MIB})
     assert holds(NOTHING, first(NOTHING, 2)) == {}
+
+
+def test_second_threads_are_not_what_to_try():
+    """Ten cores on 1 MiB each and four of 2 MiB: with both threads on the four it would open again."""
+    cpus = tuple(Cpu(cpu, cpu if cpu < 14 else cpu - 14, 0, 0, cpu // 14) for cpu in range(18))
+    l2 = tuple(DataCache(2, 2 * MIB, (cpu, cpu + 14)) for cpu in range(4))
+    l2 += tuple(DataCache(2, MIB, (cpu,)) for cpu in range(4, 14))
+    part = Machine(cpus, tuple(range(18)), (*l2, DataCache(3, 40 * MIB, tuple(range(18)))), (), {}, (), "", "")
+    assert windows(part, range(14))[0].largest_threads == 18
+    assert suggestion(part, range(14)) == "not testable at 14 threads; try --threads 9"
