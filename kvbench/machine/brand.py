@@ -7,11 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from kvbench.machine.arm import implementer_name, part_name, parts
-from kvbench.machine.files import Files
+from kvbench.machine.files import UNSAID, Files
 from kvbench.machine.processors import processors
 from kvbench.model import Fact
 
 _NAMES = ("model name", "cpu model", "cpu", "uarch")  # as x86, MIPS, POWER and RISC-V kernels spell it
+_ARCH = "/proc/sys/kernel/arch"
+_LISTED_BY = {"CPU implementer": "aarch64", "flags": "x86_64"}
 _NUMBERS = (
     "vendor_id",
     "cpu family",
@@ -50,8 +52,16 @@ def vendor(files: Files) -> Fact:
 
 
 def architecture(files: Files) -> Fact:
-    stated = files.text("/proc/sys/kernel/arch")
-    return Fact(stated or platform.machine(), "/proc/sys/kernel/arch" if stated else "uname", "high")
+    """Kernels before 6.1 have no file for it, but what they list of a CPU depends on it."""
+    if stated := files.text(_ARCH):
+        return Fact(stated, _ARCH, "high")
+    if files.live:
+        return Fact(platform.machine(), "uname", "high")
+    listed = {field for fields in processors(files).values() for field in fields}
+    for field, name in _LISTED_BY.items():
+        if field in listed:
+            return Fact(name, f"/proc/cpuinfo, {field}", "low", f"{_ARCH} is missing")
+    return Fact(None, _ARCH, "none", UNSAID)
 
 
 def identity(files: Files) -> list[list[str]]:

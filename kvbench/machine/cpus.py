@@ -38,17 +38,12 @@ def online_cpus(files: Files) -> tuple[int, ...]:
 
 
 def allowed_cpus(files: Files | None = None) -> tuple[int, ...]:
-    """The affinity mask, of the online CPUs. A made-up tree may state its own mask in /proc/self/status."""
+    """The affinity mask. A made-up tree may state its own in /proc/self/status: without, all its CPUs are allowed."""
     files = files or Files()
-    mask = frozenset(os.sched_getaffinity(0))
     if files.live:
-        return tuple(sorted(mask))
+        return tuple(sorted(os.sched_getaffinity(0)))
     online = frozenset(online_cpus(files))
-    return tuple(sorted((_stated_mask(files) or mask) & online or online))
-
-
-def _stated_mask(files: Files) -> frozenset[int]:
-    return listed_cpus(files.field("/proc/self/status", "Cpus_allowed_list"))
+    return tuple(sorted(listed_cpus(files.field("/proc/self/status", "Cpus_allowed_list")) & online or online))
 
 
 def logical_cpus(files: Files, nodes: dict[int, int]) -> tuple[tuple[Cpu, ...], str, str]:

@@ -3,12 +3,16 @@
 import os
 from pathlib import Path
 
+from kvbench.errors import BadArgument
+
+UNSAID = "the tree does not say"  # of a made-up one, for which the running system cannot answer
+
 
 class Files:
     """Reads by absolute path ("/sys/..."), below `root`. What is missing or may not be read is None, never an error."""
 
     def __init__(self, root: Path | str | None = None):
-        self.root = Path(root or os.environ.get("KVBENCH_ROOT") or "/")
+        self.root = Path(root) if root else _named()
 
     @property
     def live(self) -> bool:
@@ -59,6 +63,13 @@ class Files:
 
     def _real(self, path: str) -> Path:
         return self.root / path.lstrip("/")
+
+
+def _named() -> Path:
+    root = Path(os.environ.get("KVBENCH_ROOT") or "/")
+    if not root.is_dir():
+        raise BadArgument(f"KVBENCH_ROOT: there is no folder {root}", "a copy of another machine's /sys and /proc")
+    return root
 
 
 def whole(text: str, base: int = 10) -> int | None:

@@ -7,7 +7,7 @@ import platform
 from typing import Any
 
 from kvbench.errors import KvbenchError
-from kvbench.machine.files import Files, count
+from kvbench.machine.files import UNSAID, Files, count
 from kvbench.machine.processors import processors
 from kvbench.model import Cpu, DataCache, Fact, Node
 
@@ -21,6 +21,7 @@ _ENVIRONMENT = (
     "hypervisor",
     "container",
 )
+_RELEASE = "/proc/sys/kernel/osrelease"
 _VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities"
 
 
@@ -57,8 +58,9 @@ def _microcode(files: Files) -> Fact:
 
 
 def _kernel(files: Files) -> Fact:
-    stated = files.text("/proc/sys/kernel/osrelease")
-    return Fact(stated or platform.release(), "/proc/sys/kernel/osrelease" if stated else "uname", "high")
+    if stated := files.text(_RELEASE):
+        return Fact(stated, _RELEASE, "high")
+    return Fact(platform.release(), "uname", "high") if files.live else Fact(None, _RELEASE, "none", UNSAID)
 
 
 def _command_line(files: Files) -> Fact:
@@ -76,10 +78,11 @@ def _mitigations(files: Files) -> Fact:
 
 
 def _page_bytes(files: Files) -> Fact:
-    stated = "" if files.live else files.field("/proc/self/smaps", "KernelPageSize")
-    if kib := count(stated.removesuffix("kB")):
+    if files.live:
+        return Fact(os.sysconf("SC_PAGE_SIZE"), "sysconf", "high")
+    if kib := count(files.field("/proc/self/smaps", "KernelPageSize").removesuffix("kB")):
         return Fact(kib << 10, "/proc/self/smaps", "high")
-    return Fact(os.sysconf("SC_PAGE_SIZE"), "sysconf", "high")
+    return Fact(None, "/proc/self/smaps", "none", UNSAID)
 
 
 def fingerprint(identity: Any, cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], nodes: tuple[Node, ...]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from kvbench.errors import BadArgument
 from kvbench.machine.cpus import listed_cpus
 from kvbench.machine.files import Files, count
 from kvbench.machine.nodes import node_memory, shown_nodes
@@ -126,6 +127,8 @@ def _system(files: Files) -> int:
         return table["MemAvailable"]
     if "MemFree" in table:
         return table["MemFree"] + max(0, table.get("Cached", 0) - table.get("Shmem", 0))
+    if not files.live:
+        raise BadArgument(f"{files.root} does not say how much memory is available", "record its /proc/meminfo too")
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -21,6 +21,7 @@ HEALTHY = {
     "/proc/self/cgroup": "0::/\n",
     "/sys/fs/cgroup/cpu.stat": "nr_periods 9\nnr_throttled 3\n",
     "/proc/self/status": "THP_enabled:\t1\nSeccomp:\t0\nCapEff:\t0000000000000000\n",
+    "/proc/self/smaps": "KernelPageSize:        4 kB\n",
     "/proc/self/numa_maps": f"{ADDRESS:x} default anon=16384 N0=16384 kernelpagesize_kB=4\n",
     "/proc/sys/kernel/numa_balancing": "0\n",
     "/proc/sys/kernel/perf_event_paranoid": "0\n",

@@ -226,7 +226,7 @@ def test_garbage_is_no_crash(path, text, garbage, tmp_path):
 @pytest.mark.parametrize("garbage", ["zz", "", "-1", "0", "²"])
 def test_a_page_of_no_size_is_not_believed(field, garbage, tmp_path):
     machine = describe(grow(tmp_path, cores=1, more={"proc/self/smaps": field.format(garbage)}))
-    assert machine.facts["page_bytes"].source != "/proc/self/smaps"
+    assert machine.facts["page_bytes"].value is None
 
 
 def test_a_folder_that_is_no_cpu(tmp_path):
@@ -319,6 +319,16 @@ def test_a_cpu_on_no_node(text, tmp_path):
     assert values(machine, "nodes", "snc") == (None, None)
     assert "each CPU on a NUMA node" in machine.facts["nodes"].note
     assert [node.cpus for node in machine.nodes] == [tuple(range(8))]
+
+
+def test_a_tree_does_not_say_what_the_running_system_is(tmp_path):
+    cpuinfo = {"x86_64": "processor: 0\nflags: fpu lm sse", "aarch64": "processor: 0\nCPU implementer: 0x41"}
+    for name, text in cpuinfo.items():
+        machine = describe(put(tmp_path / name, {"proc/cpuinfo": text}))
+        assert values(machine, "architecture", "kernel", "page_bytes") == (name, None, None)
+        assert machine.facts["architecture"].confidence == "low"
+        assert machine.facts["kernel"].note == machine.facts["page_bytes"].note == "the tree does not say"
+    assert describe(put(tmp_path / "none", {})).facts["architecture"].value is None
 
 
 def test_nodes_missing(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 
 from kvbench.machine.files import Files, count
 from tests.machine.trees import put
+from tests.test_cli import call
 
 
 def test_what_is_missing_is_none(tmp_path):
@@ -46,3 +47,11 @@ def test_the_root_is_the_running_system_unless_told(tmp_path, monkeypatch):
     assert Files().live and Files().text("/proc/self/stat")
     monkeypatch.setenv("KVBENCH_ROOT", str(tmp_path))
     assert not Files().live and Files().root == tmp_path
+
+
+@pytest.mark.parametrize("name", ["none", "file"])
+def test_a_root_that_is_no_folder(name, tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KVBENCH_ROOT", str(tmp_path / name))
+    assert call("machine", "--identify") == 2
+    assert f"there is no folder {tmp_path / name} (a copy of" in capsys.readouterr().err
