@@ -157,17 +157,19 @@ def unclear(files: Files, controller: str) -> str:
 
 def _groups(files: Files, controller: str) -> Iterator[str]:
     """Folders of this process's groups that may limit `controller`, the innermost first, of both versions."""
-    paths = _paths(files)
-    for root, point, kind in _mounts(files, controller):
+    paths, mounts = _paths(files), _mounts(files, controller)
+    for kind in dict.fromkeys(kind for _, _, kind in mounts):
         path = paths.get("" if kind == "cgroup2" else controller, "/")
-        folder = _below(path, root)
-        if folder is None or not files.exists(f"{point}/{folder}"):
-            folder = PurePosixPath()  # another namespace's name for it: the mount shows our own group at its top
-        for part in (folder, *folder.parents):
-            yield point if part == PurePosixPath() else f"{point}/{part}"
+        folders = {point: _below(path, root) for root, point, other in mounts if other == kind}
+        own = {point: folder for point, folder in folders.items() if folder and files.exists(f"{point}/{folder}")}
+        # without any, the path is another namespace's name for our group, which the mounts show at their top
+        for point, folder in (own or dict.fromkeys(folders, PurePosixPath())).items():
+            for part in (folder, *folder.parents):
+                yield point if part == PurePosixPath() else f"{point}/{part}"
 
 
 def _below(path: str, root: str) -> PurePosixPath | None:
+    """None where the path leads elsewhere: that mount is another group's."""
     try:
         folder = PurePosixPath(path).relative_to(root)
     except ValueError:

@@ -84,6 +84,19 @@ def test_a_namespace_shows_the_own_group_at_the_top(path, tmp_path):
     assert memory_limit(version1(tmp_path / "1", path=path, mounted="/docker/abc", own=own)) == 1000000
 
 
+@pytest.mark.parametrize("path", ["/", "/user"])
+def test_the_mount_of_another_group_is_not_ours(path, tmp_path):
+    inside = "/var/lib/lxc/other/rootfs/sys/fs/cgroup"
+    mounts = f"{V2}\n31 20 0:26 /lxc/other {inside} rw - cgroup2 cgroup2 rw"
+    other = {f"{inside}/memory.max": "4096", f"{inside}/cpu.max": "50000 100000"}
+    own = {f"{TOP}/user/memory.max": "8192", "proc/self/mountinfo": mounts, "proc/self/cgroup": f"0::{path}"}
+    files = put(tmp_path, own | other)
+    assert (memory_limit(files), quota_cpus(files)) == (8192 if path == "/user" else None, None)
+    (tmp_path / TOP / "user/memory.max").rename(tmp_path / TOP / "memory.max")
+    hidden = put(tmp_path, {"proc/self/cgroup": "0::/../../outside"})
+    assert memory_limit(hidden) == 4096, "whose it is cannot be told: the least of them"
+
+
 def test_a_path_that_leads_out_of_the_mount_is_not_followed(tmp_path):
     files = version2(tmp_path, path="/../outside", own={"memory.max": "1000000"}, other={"../outside/memory.max": "10"})
     assert memory_limit(files) == 1000000
