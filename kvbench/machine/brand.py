@@ -31,8 +31,8 @@ def brand(files: Files) -> Fact:
     listed = processors(files)
     for fields in listed.values():
         for name in _NAMES:
-            if fields.get(name):
-                return Fact(" ".join(fields[name].split()), "/proc/cpuinfo", "high")
+            if known := _known(fields, name):
+                return Fact(known, "/proc/cpuinfo", "high")
     if files.live and (name := _from_library(identity(files))):
         return Fact(name, "py-cpuinfo", "low")
     names = sorted({part_name(part) for part in parts(files, tuple(listed)).values()})
@@ -44,11 +44,17 @@ def brand(files: Files) -> Fact:
 def vendor(files: Files) -> Fact:
     listed = processors(files)
     for fields in listed.values():
-        if name := fields.get("vendor_id"):
+        if name := _known(fields, "vendor_id"):
             return Fact(name, "/proc/cpuinfo", "high")
     for implementer, _ in parts(files, tuple(listed)).values():
         return Fact(implementer_name(implementer), "/proc/cpuinfo, CPU implementer", "high")
     return Fact(None, "/proc/cpuinfo", "none", "the kernel lists neither a vendor nor an implementer")
+
+
+def _known(fields: dict[str, str], name: str) -> str:
+    """Some kernels write "unknown" for what they do not know."""
+    text = " ".join(fields.get(name, "").split())
+    return "" if text.lower() == "unknown" else text
 
 
 def architecture(files: Files) -> Fact:

@@ -90,6 +90,11 @@ def test_a_name_from_the_kernel(tmp_path):
     assert (fact.value, fact.source, fact.confidence) == ("AMD EPYC 9654", "/proc/cpuinfo", "high")
 
 
+def test_unknown_is_no_name(tmp_path):
+    files = put(tmp_path, {"proc/cpuinfo": "processor: 0\nvendor_id: unknown\nmodel name: Unknown\nuarch: sifive,u74"})
+    assert (brand(files).value, vendor(files).value) == ("sifive,u74", None)
+
+
 @pytest.mark.parametrize(
     ("arm", "name", "maker"),
     [
