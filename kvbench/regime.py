@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from kvbench.errors import BadArgument
 from kvbench.model import DataCache, Machine
-from kvbench.units import MIB, size
+from kvbench.units import MIB, cpu_text, size
 
 Measured = Mapping[int, float]  # bytes that one cache of a level was seen to hold
 
@@ -127,6 +127,13 @@ def levels(machine: Machine, cpus: Sequence[int], measured: Measured | None = No
     return {level: tuple(found[level]) for level in sorted(found)}
 
 
+def lacking(machine: Machine, cpus: Sequence[int], level: int, measured: Measured | None = None) -> str:
+    """Which of `cpus` no known cache of that level serves."""
+    served = {cpu for cache in levels(machine, cpus, measured).get(level, ()) for cpu in cache.cpus}
+    without = set(cpus) - served
+    return f"CPUs {cpu_text(without)}" if without < set(cpus) else "these CPUs"
+
+
 def holds(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> dict[int, float]:
     """The largest footprint, split evenly over all threads, that the caches of each level hold. Empty where a CPU has
     no known cache."""
@@ -154,7 +161,7 @@ def suggestion(machine: Machine, cpus: Sequence[int], measured: Measured | None 
     """What to do where no footprint tests L3 on all of `cpus`; empty where one does."""
     found = windows(machine, cpus, measured)
     if sum(window.threads for window in found) < len(cpus):
-        return "not testable: no L3 is known for these CPUs"
+        return f"not testable: no L3 is known for {lacking(machine, cpus, _LAST, measured)}"
     if max(window.low / window.threads for window in found) <= min(window.high / window.threads for window in found):
         return ""  # one share per thread suits every domain
     at = f"at {len(cpus)} thread{'s' if len(cpus) > 1 else ''}"

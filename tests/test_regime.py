@@ -119,6 +119,13 @@ def test_suggestions(part, threads, text):
     assert suggestion(part, first(part, threads)) == text
 
 
+def test_the_cpus_without_an_l3_are_named():
+    part = replace(SKYLAKE, caches=(*SKYLAKE.caches[:-1], DataCache(3, 32 * MIB, tuple(range(18)))))
+    assert suggestion(part, range(20)) == "not testable: no L3 is known for CPUs 18-19"
+    assert suggestion(replace(part, caches=part.caches[-1:]), range(20)).endswith("for CPUs 18-19")
+    assert suggestion(part, (18, 19)) == "not testable: no L3 is known for these CPUs"
+
+
 def test_a_private_cache_as_large_as_l3_leaves_nothing_to_try():
     part = machine(2, l2=4 * MIB, l3=8 * MIB)
     assert windows(part, (0,))[0].largest_threads == 0

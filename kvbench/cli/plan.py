@@ -64,7 +64,7 @@ def _facts(sweep: Any, seen: Any) -> dict[str, Any]:
         "axes": {axis: [written(value) for value in values] for axis, values in sweep.varying().items()},
         "skips": [
             {"reason": reason, "count": len(skips), "detail": skips[0].detail, "example": _example(sweep, skips[0])}
-            for reason, skips in _reasons(sweep.skips).items()
+            for reason, skips in by_reason(sweep.skips).items()
         ],
         "points": [plain(point) for point in sweep.points],
         "ceilings": [plain(point) for point in plan.points[len(sweep.points) :]],
@@ -85,10 +85,12 @@ def _heading(sweep: Any, seen: Any) -> list[str]:
         f"{sweep.suite.name}: {sweep.suite.question}",
         f"  {len(sweep.points)} points and {len(plan.points) - len(sweep.points)} ceilings, {plan.launches} launches of "
         f"{plan.samples} samples of {duration(plan.seconds)}",
-        f"  time: about {span(seen.seconds)}, {seen.timed / seen.seconds:.0%} of it in samples "
-        f"(assumed: a thread fills {FILL / GB:g} GB/s, all read {READ / GB:g} GB/s)",
     ]
     if seen.largest:
+        lines.append(
+            f"  time: about {span(seen.seconds)}, {seen.timed / seen.seconds:.0%} of it in samples "
+            f"(assumed: a thread fills {FILL / GB:g} GB/s, all read {READ / GB:g} GB/s)"
+        )
         needs = f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context"
         lines.append(f"  memory: {needs} {seen.largest.shape.context}; {size(sweep.memory)} available")
     return lines
@@ -111,16 +113,15 @@ def _short(value: Any) -> str:
 
 
 def _skipped(sweep: Any) -> list[str]:
-    reasons = _reasons(sweep.skips)
     lines = []
-    for reason, skips in reasons.items():
+    for reason, skips in by_reason(sweep.skips).items():
         lines.append(f"    {len(skips):>5}  {reason}: {skips[0].detail}")
         if example := _example(sweep, skips[0]):
             lines.append(f"           such as {' '.join(f'{axis}={_short(value)}' for axis, value in example.items())}")
     return ["", f"  left out: {len(sweep.skips)}", *lines] if lines else []
 
 
-def _reasons(skips: Iterable[Any]) -> dict[str, list[Any]]:
+def by_reason(skips: Iterable[Any]) -> dict[str, list[Any]]:
     """Those with most first."""
     found: dict[str, list[Any]] = {}
     for skip in skips:

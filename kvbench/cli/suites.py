@@ -12,7 +12,7 @@ def command(as_json: bool) -> None:
 
     kvbench plan SUITE says more of one.
     """
-    from kvbench.cli.plan import site
+    from kvbench.cli.plan import by_reason, site
     from kvbench.plan import expand, forecast
     from kvbench.suite import find, shipped
     from kvbench.units import span
@@ -25,6 +25,7 @@ def command(as_json: bool) -> None:
             "count": len(sweep.points),
             "seconds": forecast(sweep).seconds,
             "question": sweep.suite.question,
+            "left_out": "" if sweep.points else next(iter(by_reason(sweep.skips)), ""),
         }
         for sweep in sweeps
     ]
@@ -34,4 +35,7 @@ def command(as_json: bool) -> None:
         return
     width = max(len(row["name"]) for row in rows)
     for row in rows:
-        click.echo(f"{row['name']:<{width}}  {row['count']:>5} points  {span(row['seconds']):>10}  {row['question']}")
+        why = f" ({row['left_out']})" if row["left_out"] else ""
+        click.echo(
+            f"{row['name']:<{width}}  {row['count']:>5} points  {span(row['seconds']):>10}  {row['question']}{why}"
+        )

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, zip_longest
 
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, Unsupported
 from kvbench.machine.caches import last_levels
 from kvbench.model import Cpu, Machine
 from kvbench.units import cpu_text
@@ -77,7 +77,7 @@ def _ordered(machine: Machine, word: str) -> tuple[int, ...]:
     allowed = [cpu for cpu in machine.cpus if cpu.cpu in machine.allowed]
     levels: tuple[Callable[[Cpu], int], ...] = (lambda cpu: cpu.socket, lambda cpu: cpu.node, lambda cpu: home[cpu.cpu])
     if word == "domain" and not machine.caches:
-        raise BadArgument("--cpus: no cache is declared, so there are no domains to choose from", "node or socket")
+        raise Unsupported("--cpus: no cache is declared, so there are no domains to choose from", "node or socket")
     if word in ("domain", "node", "socket"):
         level = levels[("socket", "node", "domain").index(word)]
         allowed = max(_groups(allowed, level), key=lambda group: len({cpu.core for cpu in group}))

@@ -45,9 +45,10 @@ def forecast(sweep: Sweep) -> Forecast:
     arena = max((needed.arena for needed in needs.values()), default=0)
     beside = max((needed.beside for needed in needs.values()), default=0)
     longest = max(each.values(), default=0.0)
+    launches = plan.launches if plan.points else 0
     return Forecast(
-        seconds=plan.launches * (START + sum(each.values()) + filling),
-        timed=plan.launches * sum(timed.values()),
+        seconds=launches * (START + sum(each.values()) + filling),
+        timed=launches * sum(timed.values()),
         largest=largest,
         memory=arena + beside + PROCESS if needs else 0,
         patience=_PATIENCE + _SLOWER * longest + (arena + beside) / _FILLED,

@@ -12,12 +12,13 @@ from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any
 
-from kvbench.errors import BadArgument, KvbenchError
+from kvbench.errors import BadArgument, KvbenchError, Unsupported
 from kvbench.model import Kernel, Plan, Point, Shape, Skip
 from kvbench.model.kernel import kernel_id
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
 from kvbench.plan.site import L3_SHARE, Site
 from kvbench.plan.witnesses import witnesses
+from kvbench.regime import lacking
 from kvbench.suite import AXES, DEFAULTS, Relative, Suite, model
 from kvbench.suite.axes import BY_KERNEL, MOST, words
 from kvbench.suite.values import ALL, HEADS, Axes, Table
@@ -207,6 +208,8 @@ def _cpus(facts: _Facts, site: Site) -> tuple[int, ...]:
         return site.cpus(facts["cpus"], facts["threads"])
     except BadArgument as error:
         raise _Left(CPUS, error.args[0]) from None
+    except Unsupported as error:
+        raise _Left(UNKNOWN, error.args[0]) from None
 
 
 def _shape(facts: _Facts, point_facts: _Facts, cpus: tuple[int, ...], site: Site) -> Shape:
@@ -237,7 +240,7 @@ def _tokens(facts: _Facts, point_facts: _Facts, heads: list[int], cpus: tuple[in
         return context
     held = site.level_bytes(cpus, context.level)
     if held is None:
-        raise _Left(UNKNOWN, f"no L{context.level} is known for these CPUs")
+        raise _Left(UNKNOWN, f"no L{context.level} is known for {lacking(site.machine, cpus, context.level)}")
     _refuse_closed(facts, context, cpus, site)
     sized = {name: point_facts[name] for name in SIZED_BY}
     try:

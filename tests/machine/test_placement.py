@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, Unsupported
 from kvbench.machine import describe
 from kvbench.machine.placement import place
 from tests.machine import trees
@@ -136,6 +136,6 @@ def test_threads_are_counted_from_one(threads, two_domains):
 
 def test_domains_need_caches(tmp_path):
     machine = describe(trees.bare_guest(tmp_path))
-    with pytest.raises(BadArgument, match="no cache is declared") as caught:
+    with pytest.raises(Unsupported, match="no cache is declared") as caught:
         place(machine, "domain", None)
     assert caught.value.hint == "node or socket"
