@@ -119,6 +119,7 @@ OK = [
     ("page placement", "50% of the pages on node 0, 50% of the pages on node 1", {"tree": on_node(8, 8), "nodes": 2}),
     ("page placement", "only one node", {"without": ["/proc/self/numa_maps"]}),
     ("swap", "0 B of 2 GiB used", {"tree": {"/proc/meminfo": "SwapTotal: 2097152 kB\nSwapFree: 2097152 kB\n"}}),
+    ("swap", "none", {"without": ["/proc/stat"], "live": {"quiet": {}}}),
     ("virtual machine", "no", {}),
     ("container", "docker", {"container": "docker"}),
     ("counter permission", "everything", {"tree": FULL | {"/proc/sys/kernel/perf_event_paranoid": "4"}}),
@@ -168,9 +169,13 @@ REFUSED = {"live": {"error": Refused("the system said no", "ask it")}}
 UNKNOWN = [
     ("governor", "no cpufreq", {"without": [f"{CPU}/cpu{cpu}/cpufreq/scaling_governor" for cpu in (0, 1)]}),
     ("frequency limit", "no cpufreq", {"without": [f"{CPU}/cpu{cpu}/cpufreq/scaling_max_freq" for cpu in (0, 1)]}),
+    ("frequency limit", "no cpufreq", {"tree": {f"{CPU}/cpu{cpu}/cpufreq/cpuinfo_max_freq": "-1" for cpu in (0, 1)}}),
+    ("turbo", "neither 0 nor 1", {"tree": {f"{CPU}/intel_pstate/no_turbo": "-1"}}),
     ("turbo", "no_turbo", {"without": [f"{CPU}/intel_pstate/no_turbo"]}),
     ("load", "/proc/loadavg", {"without": ["/proc/loadavg"]}),
-    ("load", "could not convert", {"tree": {"/proc/loadavg": "much"}}),
+    ("load", "/proc/loadavg is not understood: 'much'", {"tree": {"/proc/loadavg": "much"}}),
+    ("load", "/proc/loadavg is missing, empty", {"tree": {"/proc/loadavg": ""}}),
+    ("other tasks", "not understood", {"tree": {"/proc/stat": "cpu0 many"}, "live": {"quiet": {}}}),
     ("other tasks", "stand still", {"live": {"quiet": {}}}),
     ("other tasks", "names no CPU", {"tree": {"/proc/stat": "intr 0\n"}, "live": {"quiet": {}}}),
     ("steal", "does not count", {"live": {"busy": {"/proc/stat": "cpu0 99 0 0 99\ncpu1 99 0 0 99\n"}}}),
@@ -183,18 +188,28 @@ UNKNOWN = [
     ("container", "container is not known", {"container": None}),
     ("core clock", "the system said no", REFUSED),
     ("clock source", "sundial", {"tree": {CLOCKSOURCE: "sundial"}}),
+    ("clock source", "is missing, empty", {"tree": {CLOCKSOURCE: ""}}),
     ("clock source", "missing", {"without": [CLOCKSOURCE]}),
     ("timer", "did not move", {"live": {"step": 0.0}}),
     ("base pages", "not known", {"page_bytes": None}),
+    ("transparent huge pages", "enabled is not understood: 'maybe'", {"tree": {f"{THP}/enabled": "maybe"}}),
+    ("transparent huge pages", "is missing, empty", {"tree": {f"{THP}/enabled": ""}}),
     ("transparent huge pages", "missing", {"without": [f"{THP}/enabled"]}),
     ("huge page coverage", "the system said no", REFUSED),
     ("huge page coverage", "too little", {"tree": {"/proc/meminfo": "MemAvailable: 65536 kB\n"}}),
     ("NUMA balancing", "missing", {"without": ["/proc/sys/kernel/numa_balancing"], "nodes": 2}),
     ("page placement", "numa_maps", {"without": ["/proc/self/numa_maps"], "nodes": 2}),
     ("page placement", "numa_maps", {"tree": on_node(), "nodes": 2}),
+    ("page placement", "not understood", {"tree": {"/proc/self/numa_maps": f"{ADDRESS:x} default N0=x"}, "nodes": 2}),
+    ("swap", "/proc/meminfo does not state", {"tree": {"/proc/meminfo": "SwapTotal: much"}}),
     ("swap", "/proc/meminfo", {"without": ["/proc/meminfo"]}),
     ("memory", "does not say how much", {"without": ["/proc/meminfo"]}),
     ("counters", "no counters", {"without": [f"{PMU}/cpu", f"{PMU}/uncore_imc_0"]}),
+    (
+        "counter permission",
+        "perf_event_paranoid is not understood: 'x'",
+        {"tree": {"/proc/sys/kernel/perf_event_paranoid": "x"}},
+    ),
     ("counter permission", "missing", {"without": ["/proc/sys/kernel/perf_event_paranoid"]}),
 ]
 
@@ -223,10 +238,18 @@ def test_the_running_system():
         assert 0 <= memory["huge_bytes"] <= memory["resident_bytes"]
 
 
-def test_every_check_is_seen_in_every_state():
+def test_cpus_of_another_machine_are_not_tried():
+    absent = max(os.sched_getaffinity(0)) + 1
+    with pytest.raises(Refused, match=f"CPUs {absent} are not here"):
+        Live().clock([absent])
+    with pytest.raises(Refused, match=f"CPUs {absent} are not here"), Live().touched(4 * MIB, [absent]):
+        pass
+
+
+def test_every_check_is_seen_in_every_state(tmp_path):
     """A check that is not listed here in a state cannot be in it."""
     nowhere = Files("/nowhere")
-    checks = preflight(nowhere, machine(), (), Still(None, error=Refused("no", "ask")))
+    checks = preflight(nowhere, machine(), (), Still(tmp_path, quiet={}, error=Refused("no", "ask")))
     everything = {check.name for check in checks}
     assert everything - {name for name, *_ in WARN} == {"base pages", "container", "counters"}
     assert everything - {name for name, *_ in UNKNOWN} == {"core kinds"}

@@ -31,7 +31,8 @@ def unknown(reason: str, advice: str = "") -> Finding:
 
 
 def check(name: str, why: str) -> Callable[[Callable[[Scene], Finding]], Callable[[Scene], Check]]:
-    """Make a check of a function. What it does not find (LookupError), or cannot read or try, is unknown: no crash."""
+    """Make a check of a function. What it does not find (LookupError), cannot try or does not understand is unknown: no
+    crash, and in no words of Python's."""
 
     def named(look: Callable[[Scene], Finding]) -> Callable[[Scene], Check]:
         @wraps(look)
@@ -40,7 +41,11 @@ def check(name: str, why: str) -> Callable[[Callable[[Scene], Finding]], Callabl
                 found = look(scene)
             except KvbenchError as error:
                 found = unknown(error.args[0], error.hint)
-            except (OSError, ValueError, LookupError) as error:
+            except OSError as error:
+                found = unknown(f"the system does not allow it: {error.strerror or error}")
+            except (ValueError, IndexError, KeyError):
+                found = unknown("what the system says of it is not understood")
+            except LookupError as error:
                 found = unknown(str(error))
             return Check(name, found.status, found.value, why, found.advice)
 

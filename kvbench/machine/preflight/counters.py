@@ -27,7 +27,7 @@ def permission(scene: Scene) -> Finding:
     core, memory = _sources(scene)
     if not core and not memory:
         return unknown("nothing here to be permitted", _WITHOUT)
-    level = int(scene.read("/proc/sys/kernel/perf_event_paranoid"))
+    level = scene.parsed("/proc/sys/kernel/perf_event_paranoid", int)
     everything = level <= 0 or _capable(scene)
     filtered = "; a seccomp filter may forbid it" if scene.files.field(_STATUS, "Seccomp") == "2" else ""
     reach = "everything" if everything else "own processes" if level <= 2 else "nothing"

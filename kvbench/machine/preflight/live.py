@@ -1,12 +1,15 @@
 """What no file tells: memory touched, clocks read, cores counted. The only part of the preflight that does anything."""
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
+from kvbench.errors import Refused
 from kvbench.machine.preflight.thresholds import CLOCK_ROUNDS, CLOCK_SECONDS, WARM_SECONDS
 from kvbench.native import Arena, Team, default_library, probe_task
+from kvbench.units import cpu_text
 
 _READS = 5000  # of the timer
 _ADDITIONS = 1 << 20  # of a pass: some 0.3 ms
@@ -27,6 +30,7 @@ class Live:
     @contextmanager
     def touched(self, size: int, cpus: Sequence[int]) -> Iterator[tuple[dict[str, int], int]]:
         """An arena first touched by a thread on each of `cpus`: what inspect() says, and its address."""
+        _refuse_absent(cpus)
         library = default_library()
         with Team(len(cpus), cpus, library) as team, Arena(size, "thp", library=library) as arena:
             with probe_task(library, "write", len(cpus), isa=library.isas()[0], to=arena, size=size) as task:
@@ -35,6 +39,7 @@ class Live:
 
     def clock(self, cpus: Sequence[int]) -> list[tuple[float, ...]]:
         """GHz of each of `cpus`, all under load, in round after round."""
+        _refuse_absent(cpus)
         library = default_library()
         with (
             Team(len(cpus), cpus, library) as team,
@@ -45,3 +50,9 @@ class Live:
             passes = max(1, round(CLOCK_SECONDS / pass_seconds))
             rounds = [team.run(task, passes=passes).thread_seconds for _ in range(CLOCK_ROUNDS)]
         return [tuple(passes * _ADDITIONS / seconds / 1e9 for seconds in round_) for round_ in rounds]
+
+
+def _refuse_absent(cpus: Sequence[int]) -> None:
+    """A made-up tree may name CPUs that are not here."""
+    if absent := set(cpus) - os.sched_getaffinity(0):
+        raise Refused(f"CPUs {cpu_text(absent)} are not here to be tried", "run doctor on the machine itself")

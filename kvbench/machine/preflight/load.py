@@ -9,7 +9,7 @@ _WAIT = "wait until it is over, or stop it: see top"
 
 @check("load", "what ran in the last minute may run again in the next, and take bandwidth then")
 def load(scene: Scene) -> Finding:
-    average = float(scene.read("/proc/loadavg").split()[0])
+    average = scene.parsed("/proc/loadavg", lambda text: float(text.split()[0]))
     cpus = len(scene.machine.cpus) or len(scene.machine.allowed) or 1
     value = f"{average:.2f} in the last minute, {cpus} CPU{'s' * (cpus > 1)}"
     return ok(value) if average <= LOAD_SHARE * cpus else warn(value, _WAIT)
@@ -17,9 +17,9 @@ def load(scene: Scene) -> Finding:
 
 @check("other tasks", "tasks on any core share the memory controllers and the last-level cache with the measurement")
 def other_tasks(scene: Scene) -> Finding:
-    span = scene.quiet
-    value = f"{max(0.0, span.runnable):.1f} runnable, these CPUs busy {span.busy:.0%} of the time"
-    quiet = span.runnable <= OTHER_TASKS and span.busy <= BUSY_SHARE
+    busy, runnable = scene.quiet.busy, scene.asleep.runnable
+    value = f"{max(0.0, runnable):.1f} runnable, these CPUs busy {busy:.0%} of the time"
+    quiet = runnable <= OTHER_TASKS and busy <= BUSY_SHARE
     return ok(value) if quiet else warn(value, _WAIT)
 
 

@@ -24,11 +24,11 @@ def base_pages(scene: Scene) -> Finding:
 
 @check("transparent huge pages", "without huge pages every 4 KiB need a translation of their own: DRAM reads slow down")
 def transparent_huge_pages(scene: Scene) -> Finding:
-    mode = _chosen(scene.read(f"{_THP}/enabled"))
+    mode = scene.parsed(f"{_THP}/enabled", _chosen)
     page = scene.files.number(f"{_THP}/hpage_pmd_size")
-    own = scene.files.text(f"{_THP}/hugepages-{page // KIB}kB/enabled") if page else None
-    if own and _chosen(own) != "inherit":
-        mode = _chosen(own)
+    of_page = f"{_THP}/hugepages-{(page or 0) // KIB}kB/enabled"
+    if scene.files.text(of_page) and (own := scene.parsed(of_page, _chosen)) != "inherit":
+        mode = own
     if mode == "never":
         return warn("never", f"echo madvise | sudo tee {_THP}/enabled")
     if "THP_enabled:\t0" in (scene.files.text("/proc/self/status") or ""):
@@ -92,9 +92,11 @@ def placement(scene: Scene) -> Finding:
 
 @check("swap", "a page that comes back from disk takes a thousand times longer than the rest of its pass")
 def swap(scene: Scene) -> Finding:
-    words = scene.read("/proc/meminfo").split()
-    total, free = (int(words[words.index(name) + 1]) * KIB for name in ("SwapTotal:", "SwapFree:"))
-    moved = scene.quiet.swapped
+    table = scene.files.table("/proc/meminfo")
+    if not {"SwapTotal", "SwapFree"} <= table.keys():
+        raise LookupError("/proc/meminfo does not state SwapTotal and SwapFree")
+    total, free = table["SwapTotal"] * KIB, table["SwapFree"] * KIB
+    moved = scene.asleep.swapped
     value = f"{size(total - free)} of {size(total)} used" if total else "none"
     if moved:
         return warn(f"{value}, {moved} pages moving now", "stop what needs the memory: see vmstat 1")

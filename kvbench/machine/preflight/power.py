@@ -1,5 +1,6 @@
 """Who sets the frequency of the cores, and within which limits."""
 
+from kvbench.machine.files import count
 from kvbench.machine.preflight.check import Finding, check, ok, warn
 from kvbench.machine.preflight.scene import Scene
 from kvbench.machine.preflight.thresholds import CAP_SHARE
@@ -29,15 +30,20 @@ def _steady(governor: str, driver: str, wish: str) -> bool:
 
 @check("frequency limit", "a core held below its own limit has slower caches and fewer FLOP/s than the part can do")
 def frequency_limit(scene: Scene) -> Finding:
-    highest, able = scene.per_cpu("cpufreq/scaling_max_freq"), scene.per_cpu("cpufreq/cpuinfo_max_freq")
-    shares = {cpu: int(highest[cpu]) / int(able[cpu]) for cpu in highest.keys() & able.keys() if int(able[cpu])}
+    highest, able = _frequencies(scene, "scaling_max_freq"), _frequencies(scene, "cpuinfo_max_freq")
+    shares = {cpu: highest[cpu] / able[cpu] for cpu in highest.keys() & able.keys()}
     if not shares:
         raise LookupError(_NONE)
     cpu = min(shares, key=lambda cpu: (shares[cpu], cpu))
-    value = f"{int(highest[cpu]) / 1e6:.2f} of {int(able[cpu]) / 1e6:.2f} GHz"
+    value = f"{highest[cpu] / 1e6:.2f} of {able[cpu] / 1e6:.2f} GHz"
     if shares[cpu] >= CAP_SHARE:
         return ok(value)
     return warn(f"{value} (CPU {cpu})", f"sudo cpupower frequency-set -u {able[cpu]}kHz")
+
+
+def _frequencies(scene: Scene, name: str) -> dict[int, int]:
+    """kHz by CPU, where the driver knows it."""
+    return {cpu: khz for cpu, text in scene.per_cpu(f"cpufreq/{name}").items() if (khz := count(text))}
 
 
 @check("turbo", "with turbo, the clock depends on temperature and on how many cores work; DRAM hardly notices")
@@ -48,6 +54,8 @@ def turbo(scene: Scene) -> Finding:
     on = on or ({str(1 - off)} if off is not None else {boost} if boost else set())
     if not on:
         raise LookupError("neither intel_pstate/no_turbo nor cpufreq/boost is there")
+    if not on <= {"0", "1"}:
+        raise LookupError("what no_turbo or boost says is neither 0 nor 1")
     if len(on) > 1:
         return warn("on for some CPUs, off for others", "set every /sys/devices/system/cpu/cpu*/cpufreq/boost alike")
     return ok("off" if on == {"0"} else "on")

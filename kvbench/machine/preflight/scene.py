@@ -1,6 +1,6 @@
 """What the checks look at. What takes time to observe is observed once, when the first check asks for it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
@@ -14,6 +14,7 @@ from kvbench.model import Machine
 from kvbench.units import MIB, size
 
 _IDLE, _WAIT, _STEAL, _TIMES = 3, 4, 7, 8  # places in a line of /proc/stat; what follows is counted in them already
+_SHOWN = 40  # letters of what is not understood
 _THP_USUAL = 2 * MIB
 
 
@@ -23,6 +24,14 @@ class Span:
 
     busy: float
     steal: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asleep:
+    """While this process slept: ticks before and after, none where they are not counted."""
+
+    before: list[int]
+    after: list[int]
     runnable: float  # tasks besides this one, on average
     swapped: int | None  # pages moved in or out
 
@@ -59,9 +68,17 @@ class Scene:
 
     def read(self, path: str) -> str:
         text = self.files.text(path)
-        if text is None:
-            raise LookupError(f"{path} is missing or may not be read")
+        if not text:
+            raise LookupError(f"{path} is missing, empty or may not be read")
         return text
+
+    def parsed(self, path: str, parse: Callable[[str], Any]) -> Any:
+        """What `parse` makes of a file; where it fails, the file and its words are the reason."""
+        text = self.read(path)
+        try:
+            return parse(text)
+        except (ValueError, LookupError):
+            raise LookupError(f"{path} is not understood: {text[:_SHOWN]!r}") from None
 
     def per_cpu(self, path: str) -> dict[int, str]:
         """By allowed CPU, where it has a file of that name below its folder in sysfs."""
@@ -71,13 +88,17 @@ class Scene:
     # ---- observed ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def quiet(self) -> Span:
-        """While this process sleeps."""
-        before, moved, runnable = self._times(), self._swapped(), []
+    def asleep(self) -> Asleep:
+        before, moved, runnable = self._times_if_any(), self._swapped(), []
         for _ in range(LOOKS):
             self.live.sleep(QUIET_SECONDS / LOOKS)
-            runnable.append(self._runnable() - 1)
-        return _span(before, self._times(), fmean(runnable), _less(self._swapped(), moved))
+            runnable.append(self.files.table("/proc/stat").get("procs_running", 1) - 1)
+        return Asleep(before, self._times_if_any(), fmean(runnable), _less(self._swapped(), moved))
+
+    @cached_property
+    def quiet(self) -> Span:
+        """While this process sleeps."""
+        return _span(self.asleep.before or self._times(), self.asleep.after)
 
     @cached_property
     def loaded(self) -> Loaded:
@@ -85,7 +106,7 @@ class Scene:
         throttled_before, before = throttled(self.files), self._times_if_any()
         rounds = self.live.clock(self.cpus)
         after, throttled_after = self._times_if_any(), throttled(self.files)
-        span = _span(before, after, 0.0, None) if sum(before) < sum(after) else None
+        span = _span(before, after) if sum(before) < sum(after) else None
         return Loaded(rounds, span, (throttled_before, throttled_after))
 
     @cached_property
@@ -101,7 +122,7 @@ class Scene:
 
     @cached_property
     def since_boot(self) -> Span:
-        return _span([0] * _TIMES, self._times(), 0.0, None)
+        return _span([0] * _TIMES, self._times())
 
     # ---- /proc ---------------------------------------------------------------------------------------------------
 
@@ -121,24 +142,19 @@ class Scene:
         except (LookupError, ValueError):
             return []
 
-    def _runnable(self) -> int:
-        words = self.read("/proc/stat").split()
-        return int(words[words.index("procs_running") + 1]) if "procs_running" in words else 1
-
     def _swapped(self) -> int | None:
-        words = (self.files.text("/proc/vmstat") or "").split()
-        counts = dict(zip(words[::2], words[1::2], strict=False))
-        return int(counts["pswpin"]) + int(counts["pswpout"]) if {"pswpin", "pswpout"} <= counts.keys() else None
+        counts = self.files.table("/proc/vmstat")
+        return counts["pswpin"] + counts["pswpout"] if {"pswpin", "pswpout"} <= counts.keys() else None
 
 
 def _less(after: int | None, before: int | None) -> int | None:
     return None if after is None or before is None else after - before
 
 
-def _span(before: list[int], after: list[int], runnable: float, swapped: int | None) -> Span:
+def _span(before: list[int], after: list[int]) -> Span:
     spent = [max(0, late - early) for early, late in zip(before, after, strict=False)]
     total = sum(spent)
     if not total:
         raise LookupError("the counters of /proc/stat stand still")
     idle = sum(spent[_IDLE : _WAIT + 1])
-    return Span(1 - idle / total, spent[_STEAL] / total if len(spent) > _STEAL else None, runnable, swapped)
+    return Span(1 - idle / total, spent[_STEAL] / total if len(spent) > _STEAL else None)
