@@ -19,6 +19,7 @@ from kvbench.worker.probing import ROUNDS
 from kvbench.worker.room import SEED, Room
 
 _HINT = "run kvbench verify, and report what it says"
+_STALE = 0xFF  # bytes of what is still to be written: no number in any format, nor is a scale
 
 
 class Bench(Owner):
@@ -167,7 +168,8 @@ class Bench(Owner):
 
     def _verify_store(self, layer: int) -> float:
         """What was stored reads back as the source, up to the format's own rounding."""
-        cache, source = self.room.caches[layer], self.room.sources[layer]
+        cache, source, begin = self.room.caches[layer], self.room.sources[layer], layer * self.room.slice_bytes
+        self.room.arena.view()[begin : begin + self.room.slice_bytes] = _STALE
         self.team.run(self.own.tasks[layer])
         first, count = int(cache.lengths[0]), source.shape[2]
         cache.lengths[:] = first + count
