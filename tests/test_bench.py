@@ -40,3 +40,46 @@ def test_a_store_that_stores_nothing_is_wrong(point, dtype, monkeypatch):
         monkeypatch.setattr(found.team, "run", lambda *tasks, **how: None)
         with pytest.raises(WrongAnswer, match="off by nan"):
             found.verify()
+
+
+@pytest.mark.parametrize("layer", range(SHAPE.layers))
+def test_a_slice_that_is_decoded_wrong_is_seen(layer, monkeypatch):
+    with bench(DECODE) as found:
+        run = found.team.run
+
+        def wrong(*tasks, **how):
+            run(*tasks, **how)
+            found.out[layer, 1, 3, 31] += 1.0
+
+        assert found.verify() < 1e-5
+        monkeypatch.setattr(found.team, "run", wrong)
+        with pytest.raises(WrongAnswer, match="off by 1"):
+            found.verify()
+
+
+@pytest.mark.parametrize("passes", [1, 3, 5, 7])
+def test_what_timed_passes_leave_is_what_is_checked(passes):
+    """Of the slices they came to, and those must be as many as there were passes."""
+    with bench(DECODE) as found:
+        found.verify()
+        with pytest.raises(WrongAnswer, match="as it was"):
+            found.verify_left(passes)
+        for program in (found.own, *found.witnesses):
+            found.team.run(*program.tasks, passes=passes)
+        assert found.verify_left(passes) < 1e-5
+        if passes < SHAPE.layers:
+            with pytest.raises(WrongAnswer, match="as it was"):
+                found.verify_left(passes + 1)
+        for value, said in ((float("nan"), "off by nan"), (9.0, "off by [89]")):
+            found.out[min(passes, SHAPE.layers) - 1, 0, 0, 0] = value
+            with pytest.raises(WrongAnswer, match=said):
+                found.verify_left(passes)
+
+
+@pytest.mark.parametrize("point", STORES, ids=lambda point: point.op)
+def test_what_copies_were_made_over_is_stored_again(point):
+    with bench(point) as found:
+        assert found.verify() < 1e-2
+        for program in (found.own, *found.witnesses):
+            found.team.run(*program.tasks, passes=7)
+        assert found.verify_left(7) < 1e-2

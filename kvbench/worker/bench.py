@@ -1,5 +1,6 @@
 """The programs of one point in a room: the kernel and its witnesses. And whether its answers are right."""
 
+import random
 from functools import cached_property
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from kvbench.errors import WrongAnswer
 from kvbench.model import Point
-from kvbench.native import AHEAD, Part, Task, block_of, decode_task, probe_task, store_task
+from kvbench.native import AHEAD, Cache, Part, Task, block_of, decode_task, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
 from kvbench.regime import dram_bytes, far_bytes, levels
@@ -26,8 +27,8 @@ class Bench(Owner):
     """`own`: the point as a program; `witnesses`: what every sample of it is held against. Each is made when it is first
     asked for, and lives as long as the bench."""
 
-    def __init__(self, point: Point, room: Room, answers: Answers) -> None:
-        self.point, self.room, self._answers = point, room, answers
+    def __init__(self, point: Point, room: Room, answers: Answers, seed: int = 0) -> None:
+        self.point, self.room, self._answers, self._random = point, room, answers, random.Random(seed)
         self.team = room.team(point.cpus)
         super().__init__()
 
@@ -63,7 +64,7 @@ class Bench(Owner):
     def witnesses(self) -> list[Program]:
         if self.stores:
             return [self.plainest, self._copy("copy_nt")]
-        wrapped = self._decode("decode", 0, **self._walk(), wrap=self._wrap())
+        wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(), wrap=self._wrap())
         return [self.plainest, self._twin("twin_ahead", "weave"), Program("core", (wrapped,))]
 
     @cached_property
@@ -129,13 +130,13 @@ class Bench(Owner):
         point = self.point
         return {"prefetch": point.prefetch, "distance": point.distance, "deterministic": point.deterministic}
 
-    def _decode(self, op: str, layer: int, **facts: Any) -> Task:
+    def _decode(self, op: str, cache: Cache, out: np.ndarray, **facts: Any) -> Task:
         facts = {"variant": self.point.variant, "isa": self.point.isa, **facts}
-        cache, threads = self.room.caches[layer], self.team.threads
-        return self._owned.enter_context(decode_task(op, cache, self.q, self.out[layer], threads, **facts))
+        return self._owned.enter_context(decode_task(op, cache, self.q, out, self.team.threads, **facts))
 
     def _over_layers(self, op: str, **facts: Any) -> tuple[Task, ...]:
-        return tuple(self._decode(op, layer, **facts) for layer in range(self.room.layers))
+        slices = zip(self.room.caches, self.out, strict=True)
+        return tuple(self._decode(op, cache, out, **facts) for cache, out in slices)
 
     def _wrap(self) -> int:
         """Tokens of the core roof's window: as many as a tile has, or half of a private cache holds."""
@@ -152,16 +153,32 @@ class Bench(Owner):
     # ---- answers -------------------------------------------------------------------------------------------------
 
     def verify(self) -> float:
-        """The largest error of the first and the last slice."""
-        check = self._verify_store if self.stores else self._verify_decode
-        return max(check(layer) for layer in {0, self.room.layers - 1})
+        """The largest error of all slices, each of them walked once; of stores that of three, one of them drawn anew.
+        Nothing is left of the answers."""
+        last = self.room.layers - 1
+        if self.stores:
+            return max(self._verify_store(layer) for layer in {0, last, self._random.randint(0, last)})
+        self.out[:] = np.nan
+        self.team.run(*self.own.tasks, passes=self.room.layers)
+        error = self._error(self.room.layers)
+        self.out[:] = np.nan
+        return error
 
-    def _verify_decode(self, layer: int) -> float:
+    def verify_left(self, passes: int) -> float:
+        """The largest error of what so many passes have left behind, or more. What was stored is stored again: copies
+        were made over it."""
+        return self.verify() if self.stores else self._error(passes)
+
+    def _error(self, passes: int) -> float:
+        """One answer serves all slices, so the smallest and the largest of what they have for a number tell. Those that
+        no pass came to have none."""
         answer = self._answers.of(self.point, self.room.caches[0], self.q)
-        out = self.out[layer]
-        out[:] = np.nan
-        self.team.run(self.own.tasks[layer])
-        errors = np.abs(out - answer.out)
+        written = ~np.isnan(self.out).all(axis=(1, 2, 3), keepdims=True)
+        if np.count_nonzero(written) < min(passes, self.room.layers):
+            raise WrongAnswer(f"{self.point.kernel} leaves its output as it was", _HINT)
+        least = self.out.min(axis=0, where=written, initial=np.inf)
+        most = self.out.max(axis=0, where=written, initial=-np.inf)
+        errors = np.maximum(np.abs(least - answer.out), np.abs(most - answer.out))
         if not (errors <= answer.limit).all():
             raise WrongAnswer(f"{self.point.kernel} is off by {errors.max():.3g}", _HINT)
         return float(errors.max())

@@ -71,14 +71,15 @@ class Rivals:
 
     def visit(self, point: Point, host: Room, answers: Answers, watch: Callable[[], Disturbed]) -> Record:
         with ExitStack() as owned:
-            benches: dict[str, Bench] = {}
+            benches, seed = dict[str, Bench](), self._coin.randrange(1 << 32)
             for side in self._coin.sample(SIDES, 2):
                 room = owned.enter_context(Guest(host, self._libraries[side]))
-                benches[side] = owned.enter_context(Bench(point, room, answers))
+                benches[side] = owned.enter_context(Bench(point, room, answers, seed))
             third = owned.enter_context(Bench(_known(point, host.library), host, answers))
             error = max(bench.verify() for bench in benches.values())
             taken = tuple(self._pairs(benches, third, watch))
-            error = max(error, *(bench.verify() for bench in benches.values()))
+            own = next(sample.passes for sample in taken if sample.program in benches)
+            error = max(error, *(bench.verify_left(own) for bench in benches.values()))
             return Record(
                 launch=self._job.launch,
                 point=point,
