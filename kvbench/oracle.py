@@ -35,9 +35,10 @@ def attention_in_steps(
     """
     q = _in_steps(q, levels[0])
     weights, first = _weights(q, rows, lengths, window)
-    steps = _steps(weights, first, q, rows) / levels[1]
-    variance = _sums(steps**2 / 12, first, q, lambda at, count: (None, _codes(rows(at, count)[1]) ** 2))
-    return _sums(weights, first, q, rows), 6 * np.sqrt(variance)
+    out = _sums(weights, first, q, rows)
+    _to_variances(weights, levels[1], first, q, rows)
+    variance = _sums(weights, first, q, lambda at, count: (None, _codes(rows(at, count)[1]) ** 2))
+    return out, 6 * np.sqrt(variance)
 
 
 def _in_steps(q: np.ndarray, levels: int) -> np.ndarray:
@@ -56,19 +57,19 @@ def _codes(v: np.ndarray) -> np.ndarray:
     return np.divide(v, most, out=np.zeros_like(v), where=most > 0)
 
 
-def _steps(weights: np.ndarray, first: int, q: np.ndarray, rows: Rows) -> np.ndarray:
-    """At least the largest weight of each token's tile, each times its row's largest element: the tile may begin at any
-    token, and has no more than TILE."""
-    heavy = weights.copy()
+def _to_variances(weights: np.ndarray, levels: int, first: int, q: np.ndarray, rows: Rows) -> None:
+    """In place, what rounding does to each. A step is at least the largest weight of a token's tile, each times its
+    row's largest element: the tile may begin at any token, and has no more than TILE."""
     for at, count in _blocks(first, first + weights.shape[2]):
         _, v = rows(at, count)
         for b, queried, head in _heads(q, v):
-            heavy[b, queried, at - first : at - first + count] *= np.abs(v[b, :, head]).max(axis=-1)
-    tokens = heavy.shape[2]
-    tiles = np.pad(heavy, ((0, 0), (0, 0), (TILE, -tokens % TILE + TILE)))
-    tiles = tiles.reshape(*heavy.shape[:2], -1, TILE).max(axis=3)
-    near = np.maximum(np.maximum(tiles[..., :-2], tiles[..., 1:-1]), tiles[..., 2:])
-    return np.repeat(near, TILE, axis=2)[..., :tokens]
+            weights[b, queried, at - first : at - first + count] *= np.abs(v[b, :, head]).max(axis=-1)
+        del v, _
+    tokens = weights.shape[2]
+    for b, head in np.ndindex(weights.shape[:2]):
+        tiles = np.pad(weights[b, head], (TILE, -tokens % TILE + TILE)).reshape(-1, TILE).max(axis=1)
+        near = np.maximum(np.maximum(tiles[:-2], tiles[1:-1]), tiles[2:])
+        weights[b, head] = np.repeat((near / levels) ** 2 / 12, TILE)[:tokens]
 
 
 def _weights(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | None) -> tuple[np.ndarray, int]:

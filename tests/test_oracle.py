@@ -1,12 +1,13 @@
 """The package's reference against plain loops: ragged lengths, windows, empty sequences, blocks of any size."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import kvbench.oracle
-from kvbench.oracle import attention, whole
+from kvbench.oracle import attention, attention_in_steps, whole
 
 
 def by_hand(q, k, v, lengths, window):
@@ -43,3 +44,20 @@ def test_attention(monkeypatch, block, lengths, window):
     assert np.allclose(
         attention(q, whole(k, v), lengths, window), by_hand(q, k, v, lengths, window), rtol=0, atol=1e-13
     )
+
+
+@pytest.mark.parametrize("levels", [None, (127, 127)])
+def test_no_more_than_the_scores_are_held_of_all_tokens(levels):
+    """And two more of one sequence, as a sweep's forecast counts them; what is held of a block is little here."""
+    rng = np.random.default_rng(1)
+    q, (k, v) = rng.standard_normal((3, 8, 8)), rng.standard_normal((2, 3, 40000, 1, 8), dtype=np.float32)
+    scores = 8 * 40000 * 8
+    tracemalloc.start()
+    try:
+        if levels:
+            attention_in_steps(q, whole(k, v), (40000,) * 3, levels)
+        else:
+            attention(q, whole(k, v), (40000,) * 3)
+        assert 3 * scores < tracemalloc.get_traced_memory()[1] < 5 * scores + (2 << 20)
+    finally:
+        tracemalloc.stop()
