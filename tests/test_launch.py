@@ -1,16 +1,18 @@
 """One process visits every kind of point there is: what one leaves in memory must not harm the next."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
 from kvbench.machine import describe
-from kvbench.model import Job, Point, Record
+from kvbench.model import Job, Plan, Point, Record
 from kvbench.native import default_library
 from kvbench.plan import Site, expand
 from kvbench.suite import load
 from kvbench.worker import room
 from kvbench.worker.launch import launch
+from kvbench.worker.loop import rounds
 
 CPU = min(os.sched_getaffinity(0))
 SUITE = f"""
@@ -105,3 +107,25 @@ def test_an_answer_is_computed_once(visited):
     kinds = ((p, p.variant if p.variant in rounding else "") for p in decodes)
     own = {(p.dtype, how, p.shape.q_heads, p.shape.batch, p.shape.window) for p, how in kinds}
     assert len(list(folder.glob("*.npy"))) == len(own) < len(decodes)
+
+
+def test_seconds_of_passes_are_dropped_as_they_come(visited, monkeypatch):
+    """Those of one sample are there at a time: of a small point they are millions."""
+    alive = []
+
+    class Passes(tuple):
+        def __del__(self):
+            alive.pop()
+
+    def told(*args):
+        for sample in rounds(*args):
+            alive.append("seconds")
+            yield replace(sample, pass_seconds=Passes(sample.pass_seconds))
+            del sample
+            most.append(len(alive))
+
+    most, point = [], next(point for point in visited[0] if point.op == "decode")
+    monkeypatch.setattr("kvbench.worker.launch.rounds", told)
+    plan = Plan((point,), 1, 3, 0.0002, 1)
+    _, record = launch(default_library(), Job(plan, 0, 0, (point,), {}, ""))
+    assert not record.error and len(most) == 3 * 4 and max(most) <= 1

@@ -101,13 +101,14 @@ class _Visitor:
         with Bench(point, self._room, self._answers, seed) as bench:
             error = bench.verify()
             plan, passes = self._job.plan, self._job.passes.get(point.name)
-            taken = tuple(rounds(bench.team, bench.programs, plan.samples, plan.seconds, seed, passes, watch))
+            every = rounds(bench.team, bench.programs, plan.samples, plan.seconds, seed, passes, watch)
+            taken = tuple(replace(sample, pass_seconds=()) for sample in every)
             own = next(sample.passes for sample in taken if sample.program == bench.own.name)
             error = max(error, bench.verify_left(own))
             return Record(
                 launch=self._job.launch,
                 point=point,
-                samples=tuple(replace(sample, pass_seconds=()) for sample in taken),
+                samples=taken,
                 traffic={program.name: program.traffic() for program in bench.programs},
                 memory=self._room.memory,
                 layers=self._room.layers,
