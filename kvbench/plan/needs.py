@@ -24,6 +24,7 @@ SIZED_BY = (
 PROCESS = 160 * MIB  # of a process that measures, beside what a point needs
 _LINE = 64
 _SOME = 256  # tokens, by which the size of one is guessed
+_OBJECTS, _UNITS = 12 << 10, 256  # bytes of a slice's cache and tasks: for itself, and for each sequence and KV head
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Needs:
     """Bytes of one layer's K and V, those that a pass walks of them and of what is stored there, slices in rotation.
 
     Bytes of memory: `slices`, all of them; `sources`, what is stored there; `beside`, what evicts or is compared with
-    them, and the check's decoded copies.
+    them, the check's decoded copies, and what a process holds for each slice.
     """
 
     slice_bytes: int
@@ -59,7 +60,8 @@ def needs(point: Point, far: int) -> Needs:
     count, rows = slice_of(point), slice_of(replace(point, pad=0))  # nobody walks what pads
     layers = _layers(point, rows if point.op == "append" else _walked(point, rows), far)
     slices = -(-layers * count // _LINE) * _LINE
-    return Needs(count, _walked(point, count), layers, slices, layers * _sources(point), far + _check(point))
+    beside = far + _check(point) + layers * _held(point)
+    return Needs(count, _walked(point, count), layers, slices, layers * _sources(point), beside)
 
 
 def room(point: Point, layers: int) -> tuple[object, ...]:
@@ -138,6 +140,13 @@ def _check(point: Point) -> int:
     scores = (shape.batch + 2) * shape.q_heads * shape.context * 8
     tokens = shape.context if point.op == "bulk" else min(shape.context, BLOCK)
     return max(0, scores + 5 * shape.batch * tokens * shape.kv_heads * shape.head_dim * 4)
+
+
+def _held(point: Point) -> int:
+    """Bytes for one slice, beside its rows: objects, and the output of its own that a decode leaves there."""
+    shape = point.shape
+    out = 0 if stores(point) else shape.batch * shape.q_heads * shape.head_dim * 4
+    return max(0, out + _OBJECTS + _UNITS * shape.batch * shape.kv_heads)
 
 
 def stores(point: Point) -> bool:
