@@ -154,8 +154,8 @@ class _Worker:
 
     def records(self) -> Iterator[Record]:
         job = replace(self._job, plan=replace(self._job.plan, points=()))
-        self._say(json.dumps(plain(job) | {"parent": os.getpid()}))
         try:
+            self._say(json.dumps(plain(job) | {"parent": os.getpid()}))
             for line in _lines(self._process.stdout.fileno(), self._job.plan.patience):
                 found = self._understood(line)
                 if found is None:
@@ -175,9 +175,12 @@ class _Worker:
             self._fault = "the worker closed its output"
 
     def _say(self, line: str) -> None:
+        """In pieces, each of which a pipe that is ready takes at once. TimeoutError where it is not in time."""
+        pipe, left, end = self._process.stdin.fileno(), f"{line}\n".encode(), time.monotonic() + self._job.plan.patience
         with suppress(BrokenPipeError):  # it is dead: its end says why
-            self._process.stdin.write(f"{line}\n".encode())
-            self._process.stdin.flush()
+            while left:
+                _await(pipe, select.POLLOUT, end)
+                left = left[os.write(pipe, left[: select.PIPE_BUF]) :]
 
     def _understood(self, line: str) -> Record | Point | Probe | None:
         """The record in a line, or the point whose visit begins; None where it is neither, or not of those owed."""
@@ -210,17 +213,22 @@ class _Worker:
 
 def _lines(pipe: int, patience: float) -> Iterator[str]:
     """Asleep until there is one. TimeoutError where none comes for so many seconds."""
-    waiting = select.poll()
-    waiting.register(pipe, select.POLLIN)
     pending = b""
     while True:
-        if not waiting.poll(patience * 1e3):
-            raise TimeoutError
+        _await(pipe, select.POLLIN, time.monotonic() + patience)
         got = os.read(pipe, 1 << 20)
         if not got:
             return
         *whole, pending = (pending + got).split(b"\n")
         yield from (line.decode(errors="replace") for line in whole)
+
+
+def _await(pipe: int, event: int, end: float) -> None:
+    """TimeoutError where a pipe is not ready by then."""
+    waiting = select.poll()
+    waiting.register(pipe, event)
+    if not waiting.poll(max(0.0, end - time.monotonic()) * 1e3):
+        raise TimeoutError
 
 
 def _end(code: int, complaints: IO[Any]) -> str:

@@ -189,6 +189,13 @@ def test_a_worker_that_hangs_is_stopped():
     assert record.point == READ and "no sign of life for 0.5 s" in record.error
 
 
+def test_a_worker_that_does_not_listen_is_stopped():
+    """Its job is more than a pipe holds."""
+    asked = replace(job(replace(PLAN, patience=0.5)), passes={"x" * (1 << 20): {"point": 1}})
+    records = list(launch(asked, ("-c", "import time; time.sleep(600)")))
+    assert len(records) == 3 and all("no sign of life for 0.5 s" in record.error for record in records)
+
+
 @pytest.mark.parametrize(
     "line",
     [
