@@ -24,6 +24,7 @@ from kvbench.model import Job, Plan, Point, Probe, Record
 from kvbench.store import plain, record
 
 Execute = Callable[[Job], Iterator[Record]]
+_LONGEST = 1 << 24  # bytes of a line: a record of a thousand samples has two MiB
 _GOODBYE = 2.0  # seconds from the end of its output to its own
 _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}  # NumPy's would stay awake
 
@@ -212,15 +213,18 @@ class _Worker:
 
 
 def _lines(pipe: int, patience: float) -> Iterator[str]:
-    """Asleep until there is one. TimeoutError where none comes for so many seconds."""
-    pending = b""
-    while True:
-        _await(pipe, select.POLLIN, time.monotonic() + patience)
+    """Asleep until there is one. TimeoutError where no whole one comes for so many seconds. One that does not end is
+    given as it is."""
+    pending, end = b"", time.monotonic() + patience
+    while len(pending) < _LONGEST:
+        _await(pipe, select.POLLIN, end)
         got = os.read(pipe, 1 << 20)
         if not got:
             return
         *whole, pending = (pending + got).split(b"\n")
         yield from (line.decode(errors="replace") for line in whole)
+        end = time.monotonic() + patience if whole else end
+    yield pending.decode(errors="replace")
 
 
 def _await(pipe: int, event: int, end: float) -> None:
