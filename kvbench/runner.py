@@ -150,7 +150,7 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=complaints,
             env={**os.environ, **_ONE_THREAD},
-            start_new_session=True,  # Ctrl-C is ours to handle
+            start_new_session=True,  # Ctrl-C is ours to handle; and all that it begins ends with it
         )
 
     def records(self) -> Iterator[Record]:
@@ -171,7 +171,8 @@ class _Worker:
                     return
             self._process.wait(_GOODBYE)
         except TimeoutError:
-            self._fault = f"no sign of life for {self._job.plan.patience:g} s: it hangs"
+            if self._process.poll() is None:  # else it has died, and somebody that it left behind holds its output
+                self._fault = f"no sign of life for {self._job.plan.patience:g} s: it hangs"
         except subprocess.TimeoutExpired:
             self._fault = "the worker closed its output"
 
@@ -195,8 +196,9 @@ class _Worker:
             return None
 
     def stop(self) -> None:
-        """It has nothing to do any more, or cannot be trusted to end by itself."""
-        self._process.kill()
+        """It has nothing to do any more, or cannot be trusted to end by itself; nor can whom it has begun."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._process.stdout.close()
         with suppress(BrokenPipeError):

@@ -5,8 +5,10 @@ import os
 import random
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import replace
 
+import psutil
 import pytest
 
 import kvbench.runner
@@ -188,6 +190,25 @@ def test_a_worker_that_hangs_is_stopped():
     plan = replace(PLAN, patience=0.5)
     (record,) = launch(job(plan), ("-c", f"{HEAR} say({VISITING!r}); time.sleep(600)"))
     assert record.point == READ and "no sign of life for 0.5 s" in record.error
+
+
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 11)", "time.sleep(600)"])
+def test_nobody_is_left_of_a_worker_that_began_others(end, tmp_path):
+    """One of them holds its output: how it ended is told all the same."""
+    mark, plan = tmp_path / "pid", replace(PLAN, patience=1.0)
+    child = f"child = os.fork(); child or time.sleep(600); open({str(mark)!r}, 'w').write(str(child))"
+    (record,) = launch(job(plan), ("-c", f"{HEAR} say({VISITING!r}); {child}; {end}"))
+    assert record.point == READ and ("SIGSEGV" if "kill" in end else "it hangs") in record.error
+    deadline = time.monotonic() + 10
+    while alive(int(mark.read_text())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive(int(mark.read_text()))
+
+
+def alive(pid):
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def test_a_worker_that_only_stutters_is_stopped():
