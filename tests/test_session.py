@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from statistics import median
 
@@ -10,6 +12,7 @@ import pytest
 import kvbench.session.session
 from kvbench.errors import BadArgument, BadRun, NotComparable, Refused
 from kvbench.model import Point, Record, Sample, Traffic
+from kvbench.native import library_path
 from kvbench.session import Options, Session
 from kvbench.store import RunDirectory
 
@@ -146,6 +149,34 @@ def test_what_has_changed_is_not_continued(tmp_path, name, said):
     with pytest.raises(NotComparable, match=said) as caught:
         Session.resume(tmp_path / "run")
     assert caught.value.exit_code == 6
+
+
+@pytest.mark.parametrize("when", [0, 1])
+def test_a_library_that_is_replaced_is_not_measured(tmp_path, when):
+    """By the next process that would: what was measured before stays, and is gone on with once the library is back."""
+    folder = tmp_path / "library"
+    folder.mkdir()
+    for file in (library_path(), library_path().with_name("abi.h")):
+        shutil.copy(file, folder)
+    library = folder / library_path().name
+
+    def replaced(job):
+        yield from Played()(job)
+        if job.launch == when:
+            library.rename(folder / "old.so")  # what is mapped must not change
+            library.write_bytes((folder / "old.so").read_bytes() + b"another")
+
+    with begun(tmp_path, replaced, library=str(library)) as session:
+        with pytest.raises(NotComparable, match="its library") if when == 0 else nullcontext():
+            list(session.records())
+        assert session.finish()
+        assert {found.launch for found in session.directory.records} == set(range(when + 1))
+    with pytest.raises(NotComparable, match="its library"):
+        Session.resume(tmp_path / "run")
+    (folder / "old.so").replace(library)
+    with Session.resume(tmp_path / "run", execute=Played()) as session:
+        list(session.records())
+        assert {found.launch for found in session.directory.records} == {0, 1}
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,8 @@ def _measure(session: Any, as_json: bool, report: bool) -> int:
             pass
     except KeyboardInterrupt:
         interrupted = True
-    session.finish()
+    finally:
+        session.finish()
     _summarise(session, as_json, report)
     path = session.directory.path
     if interrupted:

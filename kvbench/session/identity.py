@@ -1,10 +1,10 @@
-"""What must still be the same when a run is resumed: the suite, what measures, and the machine."""
+"""What must still be the same when a run is resumed: the suite, what measures, and the machine. And what measures,
+before each process that does."""
 
 import hashlib
 import os
 import sys
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 import kvbench
@@ -27,7 +27,7 @@ def identity(suite: Suite, library: Library, machine: Machine) -> dict[str, str]
     tables = [[(name, str(values)) for name, values in table.axes.items()] for table in (*suite.grids, *suite.skips)]
     return {
         "suite": _digest(repr((suite.question, tables, suite.launches, suite.samples, suite.seconds)).encode()),
-        "build": _build(library.path, library.plugin.path if library.plugin else None),
+        "build": build(library),
         "machine": machine.fingerprint,
         "environment": machine.environment,
     }
@@ -36,7 +36,10 @@ def identity(suite: Suite, library: Library, machine: Machine) -> dict[str, str]
 def refuse_changed(then: Mapping[str, str], now: Mapping[str, str], source: str) -> None:
     changed = [what for name, what in _NAMES.items() if then.get(name) != now[name]]
     if changed:
-        raise NotComparable(f"{source}: {' and '.join(changed)} changed since the run began", "begin another run")
+        raise NotComparable(
+            f"{source}: {' and '.join(changed)} changed since the run began",
+            "what it has measured stays: undo the change and resume it, or begin another run",
+        )
 
 
 def versions(library: Library, machine: Machine) -> dict[str, str]:
@@ -60,11 +63,12 @@ def _plugin(library: Library) -> dict[str, str]:
     return {"plugin": f"{name} ({_digest(content)}): {', '.join(kernel.id for kernel in library.plugin.kernels)}"}
 
 
-@cache
-def _build(library: Path, plugin: Path | None) -> str:
+def build(library: Library) -> str:
+    """Of the files as they are now, whichever are open; of nothing in the place of one that is gone."""
     parts = [Path(folder, part) for folder in kvbench.__path__ for part in _MEASURING]
     sources = {file for part in parts for file in ([part] if part.is_file() else part.rglob("*.py"))}
-    kernels = [path.read_bytes() for path in (library, plugin) if path]
+    paths = (library.path, *([library.plugin.path] if library.plugin else []))
+    kernels = (path.read_bytes() if path.is_file() else b"" for path in paths)
     return _digest(*kernels, *(file.read_bytes() for file in sorted(sources)))
 
 

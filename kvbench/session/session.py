@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Self
 
+from kvbench import runner
 from kvbench.analysis.ceilings import ceilings
 from kvbench.analysis.interval import held, interval
 from kvbench.analysis.launches import COVERAGE
@@ -23,7 +24,7 @@ from kvbench.errors import BadArgument
 from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files
 from kvbench.machine.preflight import preflight
-from kvbench.model import Check, Machine, Point, Probe, Record
+from kvbench.model import Check, Job, Machine, Point, Probe, Record
 from kvbench.native import Library
 from kvbench.plan import (
     Forecast,
@@ -38,7 +39,7 @@ from kvbench.plan import (
 )
 from kvbench.results import Run, load
 from kvbench.runner import Execute, new_run, run
-from kvbench.session.identity import identity, refuse_changed, versions
+from kvbench.session.identity import build, identity, refuse_changed, versions
 from kvbench.session.options import Options
 from kvbench.store import Manifest, RunDirectory
 from kvbench.units import now
@@ -120,9 +121,15 @@ class Session:
         """Measure what is left. Each record is kept before it is yielded."""
         plan = self.directory.manifest.plan
         plan = replace(plan, patience=self.options.patience or plan.patience)
-        for found in run(plan, self._execute, self.done, self._more):
+        for found in run(plan, self._unchanged, self.done, self._more):
             self.directory.append(found)
             yield found
+
+    def _unchanged(self, job: Job) -> Iterator[Record]:
+        """A process opens the library anew: it must be the one that the run began with."""
+        kept = self.directory.manifest.identity
+        refuse_changed(kept, kept | {"build": build(self.options.kernels)}, str(self.directory.path))
+        return (self._execute or runner.launch)(job)
 
     def finish(self) -> bool:
         """Rebuild what others read. False where no launch is complete yet."""
