@@ -110,21 +110,27 @@ def rounded(rows: np.ndarray, dtype: str) -> np.ndarray:
         return rows.astype(f"f{int(dtype.removeprefix('f')) // 8}").astype(np.float32)
 
 
-# Of a row's largest element, by bytes per element and whether rows have scales: the coarsest rounding of such formats.
-# A block of 4 bits has one code less for elements of the other sign than its largest, and its scale is rounded, too.
-_STEPS = {
-    (4, False): 0.0,
-    (2, False): 2.0**-8,
-    (1, True): 1 / 250,
-    (1, False): 2.0**-3,
-    (34 / 32, False): 1 / 220,
-    (18 / 32, False): 1 / 7.9,
-}
+# The coarsest rounding of formats with so many bytes for an element: half a step, as a share of it and near zero.
+_STEPS = {4: (0.0, 0.0), 2: (2.0**-8, 2.0**-25), 1: (2.0**-3, 2.0**-10)}
+# Where elements share a scale, by elements and bytes of a block: half a step, as a share of the largest of them. A
+# block of 4 bits has one code less for elements of the other sign than its largest, and its scale is rounded, too.
+_SCALED_STEPS = {(1, 1): 1 / 250, (32, 34): 1 / 220, (32, 18): 1 / 7.9}
 
 
-def rounding(element: float, scaled: bool) -> float:
-    """By what share of its row's largest element a stored one may be off, where one takes so many bytes."""
-    return _STEPS[element, scaled]
+def rounding(rows: np.ndarray, block: tuple[int, int], scaled: bool) -> np.ndarray:
+    """By how much each element may be off once it is stored in blocks of so many elements and bytes. scaled: each row
+    has a scale."""
+    elements, size = block
+    allowed = np.abs(rows)
+    if elements > 1 or scaled:
+        dim = rows.shape[-1]
+        together = dim if scaled else elements
+        largest = np.maximum.reduceat(allowed, np.arange(0, dim, together), axis=-1) * np.float32(_SCALED_STEPS[block])
+        return np.repeat(largest, together, axis=-1)[..., :dim]
+    share, least = _STEPS[size]
+    allowed *= share
+    allowed += least
+    return allowed
 
 
 def tolerance(v: float, tokens: int) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from kvbench.errors import WrongAnswer
 from kvbench.model import Shape
-from kvbench.native import default_library
+from kvbench.native import Cache, default_library
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.ground import Ground
@@ -39,6 +39,25 @@ def test_a_store_that_stores_nothing_is_wrong(point, dtype, monkeypatch):
         found.verify()
         monkeypatch.setattr(found.team, "run", lambda *tasks, **how: None)
         with pytest.raises(WrongAnswer, match="off by nan"):
+            found.verify()
+
+
+@pytest.mark.parametrize("dtype", default_library().words("dtype"))
+@pytest.mark.parametrize("point", STORES, ids=lambda point: point.op)
+def test_a_large_number_does_not_excuse_others(point, dtype, monkeypatch):
+    """What it shares no scale with must be as exact as without it."""
+    with bench(replace(point, dtype=dtype)) as found:
+        found.room.sources[..., 0, 1], found.room.sources[..., 1, 7] = 400.0, 1.0
+        assert found.verify() <= 16
+        rows = Cache.rows
+
+        def dropping(*args):
+            k, v = rows(*args)
+            k[..., 1, 7] = 0.0
+            return k, v
+
+        monkeypatch.setattr(Cache, "rows", dropping)
+        with pytest.raises(WrongAnswer, match="off by"):
             found.verify()
 
 

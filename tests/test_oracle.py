@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import kvbench.oracle
-from kvbench.oracle import attention, attention_in_steps, whole
+from kvbench.native import Cache, block_of, default_library
+from kvbench.oracle import attention, attention_in_steps, rounding, whole
 
 
 def by_hand(q, k, v, lengths, window):
@@ -44,6 +45,18 @@ def test_attention(monkeypatch, block, lengths, window):
     assert np.allclose(
         attention(q, whole(k, v), lengths, window), by_hand(q, k, v, lengths, window), rtol=0, atol=1e-13
     )
+
+
+@pytest.mark.parametrize("dtype", default_library().words("dtype"))
+def test_rounding(dtype):
+    """What a format makes of numbers is allowed, whatever their size; f32 keeps them."""
+    rows = np.random.default_rng(1).standard_normal((2, 1, 500, 1, 80), dtype=np.float32)
+    rows[..., 33] *= 30.0
+    with Cache(1, 80, 500, dtype=dtype) as cache:
+        cache.bulk(*rows)
+        off = np.abs(np.stack(cache.numpy()) - rows)
+        allowed = rounding(rows, block_of(dtype), cache.struct.scale_plane_bytes > 0)
+    assert (off <= allowed).all() and (off == 0).all() == (dtype == "f32")
 
 
 @pytest.mark.parametrize("levels", [None, (127, 127)])

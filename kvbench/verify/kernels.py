@@ -132,9 +132,8 @@ class Bench(Moves):
             same = np.array_equal(cache.arena.view(), self._plain[key])
             require(same, f"its bytes differ from those of {self.plainest}")
             decoded = cache.numpy(isa=self.plainest)
-        elements, size = block_of(one.cache.dtype, self.library)
-        step = rounding(size / elements, scaled)
-        return max(_share(got, want, step) for got, want in zip(decoded, source, strict=True))
+        block = block_of(one.cache.dtype, self.library)
+        return max(_share(got, want, rounding(want, block, scaled)) for got, want in zip(decoded, source, strict=True))
 
     def check_unpack(self, kernel: Kernel) -> float:
         for one in self.prepared(kernel.layout, kernel.dtype):
@@ -158,10 +157,9 @@ class Bench(Moves):
         return 0.0
 
 
-def _share(got: np.ndarray, want: np.ndarray, step: float) -> float:
-    """The largest difference as a share of one rounding step of its row."""
+def _share(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> float:
+    """The largest difference as a share of what is allowed there."""
     difference = np.abs(got - want)
-    allowed = step * np.abs(want).max(axis=-1, keepdims=True)
     if not (difference <= allowed).all():
         return np.inf
     return float(np.max(difference / np.where(allowed > 0, allowed, 1)))
