@@ -37,6 +37,12 @@ def test_a_launch_answers_for_every_point():
         assert abs(record.began - time.time()) < 600
 
 
+def test_memory_is_that_of_the_worker():
+    """And not of the larger process that it was forked from."""
+    held = b"k" * (512 << 20)
+    assert all(0 < record.peak < len(held) for record in launch(job()))
+
+
 def test_passes_that_are_known_are_kept():
     asked = replace(job(), passes={READ.name: {"point": 17}})
     found = next(record for record in launch(asked) if record.point == READ)

@@ -96,6 +96,7 @@ class Record:
     part: int = 0
     began: float = 0.0  # seconds since 1970
     wall: float = 0.0  # seconds that the visit took, with memory and checks
+    peak: int = 0  # bytes that its process has held at most, so far
     run: str = ""
 
 

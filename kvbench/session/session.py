@@ -5,7 +5,6 @@ records:          each is on the disk before the next visit begins
 finish:           what others read, rebuilt from the journal
 """
 
-import resource
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -150,8 +149,8 @@ class Session:
         return {point.name: seconds for point, seconds in visits(plan, needs_here(plan.points, self.machine)).items()}
 
     def peak_memory(self) -> int:
-        """Bytes of the largest process that has measured for this one."""
-        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
+        """Bytes of the largest process that has measured for the run."""
+        return max((record.peak for record in self.directory.records), default=0)
 
     def _more(self, number: int) -> bool:
         """Whether launch `number` begins. One that has begun is finished."""

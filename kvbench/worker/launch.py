@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Self
 
 from kvbench.errors import KvbenchError
@@ -44,8 +45,15 @@ def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
                     found = visitor.record(point)
                 except (KvbenchError, MemoryError) as error:  # of this one; the others get their chance
                     found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory")
-                yield replace(found, part=job.part, began=began, wall=time.perf_counter() - start)
+                wall = time.perf_counter() - start
+                yield replace(found, part=job.part, began=began, wall=wall, peak=_peak())
             visitor.leave()
+
+
+def _peak() -> int:
+    """What getrusage tells would begin with what this process was forked from."""
+    found = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()
+    return int(found[0]) << 10 if found else 0
 
 
 class _Visitor:

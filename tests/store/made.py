@@ -52,6 +52,7 @@ def visit(chance, launch, point, samples=3, scale=1.0, **facts):
         "max_abs_err": chance.random() / 1000,
         "began": 1767303845.5 + 100 * launch + chance.random(),
         "wall": 0.5 + chance.random(),
+        "peak": chance.randrange(1 << 40),
     }
     return Record(launch, point, tuple(taken), **known | facts)
 
