@@ -4,13 +4,14 @@ The model keeps rows in lists, and of a ring which token each slot was last writ
 """
 
 from dataclasses import dataclass
+from threading import Event, Thread
 
 import numpy as np
 import pytest
 
 import kvbench
 from kvbench.errors import KvbenchError
-from kvbench.native import Team, default_library, store_task
+from kvbench.native import Team, decode_task, default_library, store_task
 from tests.oracle import PACKED, STORED, attend, from_blocks, practical, quantise, to_blocks
 
 WORDS = default_library().words
@@ -318,3 +319,56 @@ def test_lives(part, team):
             error.add_note(f"Trial({seed})")
             raise
         trial.close()
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["cache", "drawn", "pool"])
+@pytest.mark.parametrize("op", ["decode", "append", "numpy", "clear"])
+def test_what_a_thread_works_on_is_not_taken_from_it(which, op, monkeypatch):
+    """Whoever closes it waits; then it is closed."""
+    with kvbench.Pool(1, 4, 8) as pool:
+        cache = kvbench.Cache(1, 4, 8) if which == "cache" else pool.cache(8)
+        owner = pool if which == "pool" else cache
+        row = np.ones((1, 1, 4), np.float32)
+        cache.append(row, row)
+        calls = {
+            "decode": lambda: cache.decode(row),
+            "append": lambda: cache.append(row, row),
+            "numpy": cache.numpy,
+            "clear": cache.clear if which == "cache" else cache.numpy,  # the blocks of others are not cleared
+        }
+        run, working, go_on, ended = Team.run, Event(), Event(), []
+
+        def held(*args):
+            working.set()
+            go_on.wait(60)
+            return run(*args)
+
+        def then(call, name):
+            call()
+            ended.append(name)
+
+        monkeypatch.setattr(Team, "run", held)
+        threads = [Thread(target=then, args=args) for args in ((calls[op], "worked"), (owner.close, "closed"))]
+        threads[0].start()
+        assert working.wait(60)
+        threads[1].start()
+        threads[1].join(0.1)
+        go_on.set()
+        for thread in threads:
+            thread.join(60)
+        assert ended == ["worked", "closed"]
+        with pytest.raises(KvbenchError, match="closed"):
+            cache.decode(row)
+
+
+def test_a_task_that_was_made_before_its_cache_was_closed_does_not_run(monkeypatch):
+    with kvbench.Cache(1, 4, 8) as cache:
+        row = np.ones((1, 1, 4), np.float32)
+        cache.append(row, row)
+        make = decode_task
+        monkeypatch.setattr("kvbench.native.cache.decode_task", lambda *a, **k: (make(*a, **k), cache.close())[0])
+        with pytest.raises(KvbenchError, match="closed"):
+            cache.decode(row)

@@ -10,7 +10,7 @@ from kvbench.native.arguments import factors, floats, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.task import Task
-from kvbench.native.team import Team
+from kvbench.native.team import Teams
 from kvbench.units import size
 
 _INT64_MAX = (1 << 63) - 1
@@ -61,7 +61,7 @@ class Cache:
         self._own = arena is None
         self._arena = arena or Arena(self._struct.bytes, pages, guard, self.library)
         self._bind(whole("offset", offset))
-        self._teams: dict[int, Team] = {}
+        self._teams = Teams(self.library)
 
     @classmethod
     def size_of(cls, kv_heads: int, head_dim: int, capacity: int, **facts: Any) -> int:
@@ -174,14 +174,13 @@ class Cache:
         self.close()
 
     def close(self) -> None:
-        """Give the memory back; the cache cannot be used any more."""
-        for team in self._teams.values():
-            team.close()
-        self._teams.clear()
-        if self._arena is not None:
-            if self._own:
-                self._arena.close()
-            self._arena = None
+        """Give the memory back once no thread works on it; the cache cannot be used any more."""
+        with self._teams.lock:
+            self._teams.close()
+            if self._arena is not None:
+                if self._own:
+                    self._arena.close()
+                self._arena = None
 
     def _refuse_closed(self) -> None:
         if self._arena is None:
@@ -237,8 +236,8 @@ class Cache:
         k, v = floats("k", k, shape), floats("v", v, shape)
         threads = whole("threads", threads, 32)
         how = {"isa": self.library.isa(isa), "advance": True, "placed": False, **facts}
-        with store_task(op, self, k, v, threads, **how) as task:
-            team = self._team(threads)
+        with self._teams.lock, store_task(op, self, k, v, threads, **how) as task:
+            team = self._teams.of(threads)
             self.reserve(tokens)
             team.run(task)
 
@@ -390,10 +389,6 @@ class Cache:
         self._run(threads, Task(self.library, make, *args, threads, keep=keep))
 
     def _run(self, threads: int, task: Task) -> None:
-        with task:
-            self._team(threads).run(task)
-
-    def _team(self, threads: int) -> Team:
-        if threads not in self._teams:
-            self._teams[threads] = Team(threads, library=self.library)
-        return self._teams[threads]
+        with self._teams.lock, task:
+            self._refuse_closed()  # a thread may have closed it since the task was made
+            self._teams.of(threads).run(task)

@@ -10,6 +10,7 @@ from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library, default_library
+from kvbench.native.team import Teams
 from kvbench.units import counted, size
 
 
@@ -95,7 +96,7 @@ class _Drawn(Cache):
         self._lay_out(None)
         self._own, self._arena = False, pool.arena
         self._bind(0)
-        self._teams = {}
+        self._teams = Teams(self.library)
         self._left = weakref.finalize(self, _return_all, pool, self._blocks)  # also when it is forgotten, never twice
         self._left.atexit = False
 
@@ -112,8 +113,9 @@ class _Drawn(Cache):
         return super().__repr__().replace(size(self._struct.bytes), repr(self._pool))
 
     def close(self) -> None:
-        self._left()
-        super().close()
+        with self._teams.lock:
+            self._left()
+            super().close()
 
     def would_overflow(self, tokens: int = 1) -> bool:
         return super().would_overflow(tokens) or len(self._missing(tokens)) > self._pool.free

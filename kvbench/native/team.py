@@ -1,6 +1,7 @@
 """Persistent threads that run tasks."""
 
 from collections.abc import Sequence
+from threading import RLock
 from typing import Any, Self
 
 from kvbench.errors import BadArgument
@@ -65,6 +66,23 @@ class Team:
             switches=times.switches,
             faults=times.faults,
         )
+
+
+class Teams:
+    """One for each number of threads, made when it is first asked for. `lock` is held while one of them works, or what
+    they work on is given back."""
+
+    def __init__(self, library: Library) -> None:
+        self._library, self._made, self.lock = library, dict[int, Team](), RLock()
+
+    def of(self, threads: int) -> Team:
+        if threads not in self._made:
+            self._made[threads] = Team(threads, library=self._library)
+        return self._made[threads]
+
+    def close(self) -> None:
+        while self._made:
+            self._made.popitem()[1].close()
 
 
 def _refuse_unplaced(tasks: Sequence[Task], passes: int, between: Task | None) -> None:
