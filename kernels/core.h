@@ -168,12 +168,15 @@ void kvb_attended(const kvb_decode *args, int64_t seq, int64_t *first, int64_t *
 /* ---- tasks (run.c drives them) ---------------------------------------------------------------------------------- */
 
 struct kvb_task {
-    /* null, or: before a run of this many passes of the task, a code with its message where they cannot all be done */
-    int32_t (*ready)(const kvb_task *task, int64_t passes);
+    /* null, or: before a run, a code with its message where the task's passes cannot all be done. Before the last of
+     * them the run will have added `grown` tokens to each sequence of `cache` */
+    int32_t (*ready)(const kvb_task *task, int64_t grown);
     /* `work` on every thread; then, after a barrier, `finish` on every thread, where there is one */
     void (*work)(kvb_task *task, int32_t thread, void *scratch);
     void (*finish)(kvb_task *task, int32_t thread, void *scratch);
     void (*dispose)(kvb_task *task); /* releases what the task owns, not the task */
+    const kvb_cache *cache; /* whose lengths a pass goes by; null where none does, or a plan's lengths are asked for */
+    int64_t advance;        /* tokens that a pass adds to each of its sequences */
     int32_t threads;
     int32_t stages;         /* 1: the first 64 bytes of the scratch are double ticks[3], zeroed before each pass */
     int64_t scratch_bytes;  /* per thread; 64-byte aligned, its content is whatever the last pass left */

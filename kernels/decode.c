@@ -203,10 +203,10 @@ static void finish(kvb_task *base, int32_t thread, void *scratch)
 
 /* ---- the task -------------------------------------------------------------------------------------------------- */
 
-static int32_t ready(const kvb_task *base, int64_t passes)
+static int32_t ready(const kvb_task *base, int64_t grown)
 {
     const kvb_decode_task *task = (const kvb_decode_task *)base;
-    (void)passes;
+    (void)grown;
     return kvb_plan_ready(&task->args, base->threads, &task->plan);
 }
 

@@ -99,17 +99,63 @@ static void report(const kvb_team *team, const run *job, kvb_run_times *times)
         times->stage_share[j] = all > 0 ? ticks[j] / all : 0;
 }
 
-static int32_t check_task(const kvb_team *team, const kvb_task *task, const char *name, int64_t passes)
+static int32_t check_task(const kvb_team *team, const kvb_task *task, const char *name)
 {
     if (!task)
         return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", name);
     if (task->threads != team->threads)
         return kvb_fail(KVB_BAD_ARGUMENT, "%s is planned for %d threads, but the team has %d", name, task->threads,
                         team->threads);
-    return task->ready ? task->ready(task, passes) : KVB_OK;
+    return KVB_OK;
 }
 
-static int32_t check_run(const kvb_team *team, const run *job, const kvb_run_times *times)
+static int32_t check_tasks(const kvb_team *team, const run *job)
+{
+    for (int32_t i = 0; i < job->count; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "tasks[%d]", i);
+        int32_t code = check_task(team, job->tasks[i], name);
+        if (code)
+            return code;
+    }
+    return job->between ? check_task(team, job->between, "between") : KVB_OK;
+}
+
+/* Passes of tasks[i] among the first so many of all. */
+static int64_t passes_of(const run *job, int32_t i, int64_t passes)
+{
+    return i < passes ? (passes - i - 1) / job->count + 1 : 0;
+}
+
+/* Tokens that a task's passes add to sequences whose lengths stand there. */
+static __int128 added(const kvb_task *task, int64_t passes, const int64_t *lengths)
+{
+    return task->cache && task->cache->lengths == lengths ? (__int128)task->advance * passes : 0;
+}
+
+/* Whether a task can do its last pass, behind so many of the tasks and of `between`. Tasks of one cache share its lengths:
+ * what each of them asks for lies behind what all have stored. */
+static int32_t check_ready(const run *job, const kvb_task *task, int64_t passes, int64_t betweens)
+{
+    __int128 grown = 0;
+    for (int32_t i = 0; task->cache && i < job->count; i++)
+        grown += added(job->tasks[i], passes_of(job, i, passes), task->cache->lengths);
+    if (task->cache && job->between)
+        grown += added(job->between, betweens, task->cache->lengths);
+    return task->ready ? task->ready(task, grown < INT64_MAX / 2 ? (int64_t)grown : INT64_MAX / 2) : KVB_OK;
+}
+
+static int32_t check_run(const kvb_team *team, const run *job)
+{
+    int32_t code = check_tasks(team, job);
+    for (int32_t i = 0; !code && i < job->count && i < job->passes; i++) {
+        int64_t last = i + (passes_of(job, i, job->passes) - 1) * job->count;
+        code = check_ready(job, job->tasks[i], last, last + 1);
+    }
+    return code || !job->between ? code : check_ready(job, job->between, job->passes - 1, job->passes - 1);
+}
+
+static int32_t check_call(const kvb_team *team, const run *job, const kvb_run_times *times)
 {
     if (!team)
         return kvb_fail(KVB_BAD_ARGUMENT, "team is null");
@@ -121,14 +167,7 @@ static int32_t check_run(const kvb_team *team, const run *job, const kvb_run_tim
         return kvb_fail(KVB_BAD_ARGUMENT, "count is %d; it must be at least 1", job->count);
     if (job->passes < 1)
         return kvb_fail(KVB_BAD_ARGUMENT, "passes is %lld; it must be at least 1", (long long)job->passes);
-    for (int32_t i = 0; i < job->count; i++) {
-        char name[24];
-        snprintf(name, sizeof name, "tasks[%d]", i);
-        int32_t code = check_task(team, job->tasks[i], name, (job->passes - i + job->count - 1) / job->count);
-        if (code)
-            return code;
-    }
-    return job->between ? check_task(team, job->between, "between", job->passes) : KVB_OK;
+    return KVB_OK;
 }
 
 static int64_t scratch_needed(const run *job)
@@ -143,7 +182,8 @@ int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t p
                 kvb_run_times *times)
 {
     run job = {tasks, count, passes, between, times ? times->pass_seconds : NULL, 0};
-    int32_t code = check_run(team, &job, times);
+    int32_t code = check_call(team, &job, times);
+    code = code ? code : check_run(team, &job);
     if (code)
         return code;
     pthread_mutex_lock(&team->turn);

@@ -168,12 +168,11 @@ static void advance(kvb_task *base, int32_t thread, void *scratch)
         a->cache->lengths[seq] += a->cache->ring ? a->tokens : stored(a, seq);
 }
 
-/* Lengths and tables may have changed since the task was planned, and each pass may need room of its own. */
-static int32_t ready(const kvb_task *base, int64_t passes)
+/* Lengths and tables may have changed since the task was planned, and its last pass is behind what the run has added. */
+static int32_t ready(const kvb_task *base, int64_t grown)
 {
     kvb_store all = ((const store_task *)base)->args;
-    if (all.advance && __builtin_mul_overflow(all.tokens, passes, &all.tokens))
-        return kvb_fail(KVB_BAD_ARGUMENT, "passes %lld: the tokens stored overflow", (long long)passes);
+    all.tokens += grown;
     return kvb_check_store(&all, base->threads);
 }
 
@@ -186,6 +185,8 @@ int32_t kvb_task_bulk(const kvb_store *args, int32_t threads, kvb_task **out)
     if (!task)
         return KVB_NO_MEMORY;
     task->args = *args;
+    task->task.cache = args->cache;
+    task->task.advance = args->advance ? args->tokens : 0;
     task->task.ready = ready;
     task->task.work = work;
     task->task.finish = args->advance ? advance : NULL;

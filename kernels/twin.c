@@ -11,9 +11,9 @@ typedef struct rows_task {
     uint64_t seed;
 } rows_task;
 
-static int32_t ready(const kvb_task *base, int64_t passes)
+static int32_t ready(const kvb_task *base, int64_t grown)
 {
-    (void)passes;
+    (void)grown;
     return kvb_plan_ready(&((const rows_task *)base)->args, base->threads, &((const rows_task *)base)->plan);
 }
 

@@ -107,7 +107,8 @@ static const struct {
     const char *name;
     void (*run)(void);
 } tests[] = {{"tiers", check_tiers}, {"arguments", check_arguments}, {"codes", check_codes},
-             {"guards", check_guards}, {"threads", check_threads},  {"foreign", check_foreign}};
+             {"guards", check_guards}, {"threads", check_threads},  {"foreign", check_foreign},
+             {"runs", check_runs}};
 
 /* All tests, or the one of this name. Returns how many that are. */
 static int run_tests(const char *only)

@@ -56,5 +56,6 @@ void check_arguments(void);
 void check_guards(void);
 void check_threads(void);
 void check_foreign(void);
+void check_runs(void);
 
 #endif

@@ -1,0 +1,84 @@
+/* Runs of several tasks, and of tasks whose memory has changed since they were planned: what a run could not do is
+ * refused before its first pass. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { DIM = 16, CAPACITY = 20 };
+
+static kvb_team *team;
+static float source[CAPACITY * DIM];
+
+static int32_t run(kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between)
+{
+    kvb_run_times times;
+    memset(&times, 0, sizeof times);
+    return kvb_run(team, tasks, count, passes, between, &times);
+}
+
+static void refused(int32_t code, const char *name, const char *what)
+{
+    expect(code == KVB_BAD_ARGUMENT && strstr(kvb_message(), name), "%s: code %d, message \"%s\"", what, code,
+           code ? kvb_message() : "");
+}
+
+/* A cache of one sequence and head, of two blocks where it is paged. */
+static bool open_rig(rig *r, const char *layout)
+{
+    return rig_open(r, (kvb_cache){.layout = word_of("layout", layout), .batch = 1, .kv_heads = 1, .head_dim = DIM,
+                                   .capacity = CAPACITY, .block_tokens = CAPACITY / 2, .blocks = 2}, 1);
+}
+
+static kvb_task *store_of(kvb_cache *cache, int64_t tokens, int32_t advance)
+{
+    kvb_task *task = NULL;
+    kvb_store args = {.cache = cache, .k = source, .v = source, .tokens = tokens, .isa = tiers[0], .advance = advance};
+    expect(!kvb_task_bulk(&args, 1, &task), "bulk: %s", kvb_message());
+    return task;
+}
+
+/* Stores into one cache share its lengths, whichever of them is asked. */
+static void check_stores_of_a_run(const char *layout)
+{
+    rig r;
+    if (!open_rig(&r, layout))
+        return;
+    kvb_cache twin = r.cache; /* with the same lengths */
+    kvb_task *one = store_of(&r.cache, 1, 1), *ten = store_of(&twin, 10, 1), *still = store_of(&r.cache, 10, 0);
+    kvb_task *const ones[] = {one, one}, *const both[] = {one, ten};
+    kvb_task *const first[] = {still, ten}, *const last[] = {ten, still};
+    refused(run(ones, 2, CAPACITY + 1, NULL), "tokens", "a task twice");
+    refused(run(both, 2, 4, NULL), "tokens", "two tasks");
+    refused(run(&one, 1, CAPACITY / 2 + 1, one), "tokens", "a task between its own passes");
+    refused(run(&one, 1, 2, ten), "tokens", "another task between");
+    refused(run(last, 2, 4, NULL), "tokens", "a task behind others that advance");
+    refused(run(ones, 2, INT64_MAX, one), "tokens", "more tokens than can be counted");
+    expect(r.lengths[0] == 0, "refused runs stored %ld tokens", (long)r.lengths[0]);
+    if (r.table) {
+        r.table[1] = 1 << 20;
+        refused(run(ones, 2, CAPACITY, NULL), "table", "a task twice, over a table");
+        refused(run(last, 2, 2, NULL), "table", "a task behind one that advances, over a table");
+        expect(!run(ones, 2, CAPACITY / 2, NULL) && r.lengths[0] == CAPACITY / 2, "a block full: %s", kvb_message());
+        r.table[1] = 1;
+        r.lengths[0] = 0;
+    }
+    expect(!run(first, 2, 4, NULL) && r.lengths[0] == CAPACITY, "a task in front of one that advances: %s",
+           kvb_message());
+    r.lengths[0] = CAPACITY - 1;
+    expect(!run(both, 2, 1, NULL) && r.lengths[0] == CAPACITY, "a task that gets no pass: %s", kvb_message());
+    kvb_task_free(one);
+    kvb_task_free(ten);
+    kvb_task_free(still);
+    rig_close(&r);
+}
+
+void check_runs(void)
+{
+    noise(source, CAPACITY * DIM, 31);
+    if (!expect(!kvb_team_open(NULL, 1, &team), "team: %s", kvb_message()))
+        return;
+    check_stores_of_a_run("head");
+    check_stores_of_a_run("paged");
+    kvb_team_close(team);
+}
