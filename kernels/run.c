@@ -133,8 +133,8 @@ static __int128 added(const kvb_task *task, int64_t passes, const int64_t *lengt
     return task->cache && task->cache->lengths == lengths ? (__int128)task->advance * passes : 0;
 }
 
-/* Whether a task can do its last pass, behind so many of the tasks and of `between`. Tasks of one cache share its lengths:
- * what each of them asks for lies behind what all have stored. */
+/* Whether a task can do its last pass, behind so many of the tasks and of `between`. Those of one cache share its
+ * lengths: what each of them asks for lies behind what all have stored. */
 static int32_t check_ready(const run *job, const kvb_task *task, int64_t passes, int64_t betweens)
 {
     __int128 grown = 0;
@@ -145,6 +145,7 @@ static int32_t check_ready(const run *job, const kvb_task *task, int64_t passes,
     return task->ready ? task->ready(task, grown < INT64_MAX / 2 ? (int64_t)grown : INT64_MAX / 2) : KVB_OK;
 }
 
+/* Lengths and tables are what another caller's run has left of them: so the caller has the turn. */
 static int32_t check_run(const kvb_team *team, const run *job)
 {
     int32_t code = check_tasks(team, job);
@@ -183,11 +184,11 @@ int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t p
 {
     run job = {tasks, count, passes, between, times ? times->pass_seconds : NULL, 0};
     int32_t code = check_call(team, &job, times);
-    code = code ? code : check_run(team, &job);
     if (code)
         return code;
     pthread_mutex_lock(&team->turn);
-    code = kvb_team_scratch(team, scratch_needed(&job));
+    code = check_run(team, &job);
+    code = code ? code : kvb_team_scratch(team, scratch_needed(&job));
     if (!code) {
         if (job.pass_seconds) /* so that no page of it is new inside the loop */
             memset(job.pass_seconds, 0, (size_t)passes * sizeof *job.pass_seconds);

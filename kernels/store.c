@@ -168,7 +168,7 @@ static void advance(kvb_task *base, int32_t thread, void *scratch)
         a->cache->lengths[seq] += a->cache->ring ? a->tokens : stored(a, seq);
 }
 
-/* Lengths and tables may have changed since the task was planned, and its last pass is behind what the run has added. */
+/* Lengths and tables may have changed since the task was planned, and its last pass is behind what the run adds. */
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
     kvb_store all = ((const store_task *)base)->args;

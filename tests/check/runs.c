@@ -1,7 +1,10 @@
 /* Runs of several tasks, and of tasks whose memory has changed since they were planned: what a run could not do is
  * refused before its first pass. */
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "check.h"
 
@@ -73,6 +76,55 @@ static void check_stores_of_a_run(const char *layout)
     rig_close(&r);
 }
 
+static sem_t begun, go_on;
+
+/* A plug-in's kernel that says that it runs, and waits. */
+static void wait_inside(const kvb_work *work)
+{
+    sem_post(&begun);
+    sem_wait(&go_on);
+    work->max[0] = work->sum[0] = 0.0f;
+    memset(work->acc, 0, DIM * sizeof *work->acc);
+}
+
+static void *run_both(void *tasks) { return run(tasks, 2, 2, NULL) ? tasks : NULL; }
+
+/* After long enough for a check that does not wait for its turn. */
+static void *let_go(void *none)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    sem_post(&go_on);
+    return none;
+}
+
+/* A second caller is answered by what the first one's run leaves of the cache. */
+static void check_two_callers(void)
+{
+    rig r;
+    if (!open_rig(&r, "head"))
+        return;
+    float out[DIM];
+    kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0], .run = wait_inside};
+    r.lengths[0] = 1;
+    kvb_task *tasks[2] = {NULL, store_of(&r.cache, CAPACITY - 1, 1)}, *more = store_of(&r.cache, 1, 1);
+    expect(!kvb_task_decode(&args, 1, &tasks[0]), "decode: %s", kvb_message());
+    pthread_t first, other;
+    void *failed;
+    sem_init(&begun, 0, 0);
+    sem_init(&go_on, 0, 0);
+    pthread_create(&first, NULL, run_both, tasks);
+    sem_wait(&begun);
+    pthread_create(&other, NULL, let_go, NULL);
+    refused(run(&more, 1, 1, NULL), "tokens", "a store behind another caller's");
+    pthread_join(first, &failed);
+    pthread_join(other, NULL);
+    expect(!failed && r.lengths[0] == CAPACITY, "a decode and a store: %ld tokens", (long)r.lengths[0]);
+    for (int i = 0; i < 2; i++)
+        kvb_task_free(tasks[i]);
+    kvb_task_free(more);
+    rig_close(&r);
+}
+
 void check_runs(void)
 {
     noise(source, CAPACITY * DIM, 31);
@@ -80,5 +132,6 @@ void check_runs(void)
         return;
     check_stores_of_a_run("head");
     check_stores_of_a_run("paged");
+    check_two_callers();
     kvb_team_close(team);
 }
