@@ -11,11 +11,21 @@ typedef struct probe_task {
     const void *at; /* latency: where the last pass stopped, so that a walk comes back only after the whole chain */
 } probe_task;
 
-/* `steps` dependent loads from a place of the chain; the place reached. */
-static const void *chase(const void *at, int64_t steps)
+/* Whether a place is a line of the buffer that a chain lies in. */
+static bool in_chain(const kvb_probe *args, const void *at)
 {
-    for (int64_t i = 0; i < steps; i++)
-        at = *(void *const *)at;
+    uintptr_t from = (uintptr_t)at - (uintptr_t)args->a;
+    return from < (uintptr_t)args->bytes && from % LINE == 0;
+}
+
+static const void *next_of(const void *at) { return *(void *const *)at; }
+
+/* `steps` dependent loads from a place of the chain; the place reached. A walk over a chain that was written over ends
+ * where it would leave the buffer: the branch is foretold, and no load waits for it. */
+static const void *chase(const kvb_probe *args, const void *at)
+{
+    for (int64_t i = 0; i < args->steps && in_chain(args, at); i++)
+        at = next_of(at);
     return at;
 }
 
@@ -53,7 +63,7 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
     case OP_CLOCK: count(args->steps); return;
     case OP_LATENCY:
         if (thread == 0)
-            probe->at = chase(probe->at, args->steps);
+            probe->at = chase(args, probe->at);
         return;
     }
     for (int64_t sweep = at_least(1, args->steps); sweep > 0; sweep--)
@@ -72,12 +82,20 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
 /* Every line must lead to a line of the buffer: a walk must not leave it. */
 static int32_t check_chain(const kvb_probe *args)
 {
-    for (int64_t at = 0; at < args->bytes; at += LINE) {
-        uintptr_t step = *(const uintptr_t *)(const void *)((const uint8_t *)args->a + at) - (uintptr_t)args->a;
-        if (step >= (uintptr_t)args->bytes || step % LINE)
+    for (int64_t at = 0; at < args->bytes; at += LINE)
+        if (!in_chain(args, next_of((const uint8_t *)args->a + at)))
             return kvb_fail(KVB_BAD_ARGUMENT, "a is not a chain: line %lld leads out of it", (long long)(at / LINE));
-    }
     return KVB_OK;
+}
+
+/* Where the walk goes on. To look at every line again would bring them into the caches that its loads are to miss. */
+static int32_t ready(const kvb_task *base, int64_t grown)
+{
+    const probe_task *probe = (const probe_task *)(const void *)base;
+    (void)grown;
+    if (in_chain(&probe->args, probe->at) && in_chain(&probe->args, next_of(probe->at)))
+        return KVB_OK;
+    return kvb_fail(KVB_BAD_ARGUMENT, "a is no chain any more: it was written over since the task was planned");
 }
 
 int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
@@ -95,6 +113,7 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
     probe->args = *args;
     probe->tier = kvb_tier_of(args->isa);
     probe->at = args->a;
+    probe->task.ready = args->op == OP_LATENCY ? ready : NULL;
     probe->task.work = work;
     kvb_traffic_probe(args, &probe->task.traffic);
     if (args->op == OP_FLOPS) /* the length of a round is the tier's own */

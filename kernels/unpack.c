@@ -78,11 +78,11 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
     }
 }
 
-/* The table of the tokens that will be read. */
-static int32_t check_table(const kvb_cache *c)
+/* The table of the tokens that will be read, of sequences that have grown by so many. */
+static int32_t check_table(const kvb_cache *c, int64_t grown)
 {
     for (int64_t seq = 0; c->layout == LAYOUT_PAGED && seq < c->batch; seq++)
-        for (int64_t i = 0; i * c->block_tokens < live(c, seq); i++) {
+        for (int64_t i = 0; i * c->block_tokens < at_most(c->lengths[seq] + grown, c->capacity); i++) {
             int64_t at = seq * c->table_stride + i;
             if (c->table[at] >= c->blocks)
                 return kvb_fail(KVB_BAD_ARGUMENT, "table[%lld] is %d; the pool has blocks 0 to %lld", (long long)at,
@@ -91,17 +91,15 @@ static int32_t check_table(const kvb_cache *c)
     return KVB_OK;
 }
 
-static int32_t check(const unpack_task *task, int32_t isa, int32_t threads)
+/* What belongs to the caller and may have changed since the task was planned. */
+static int32_t ready(const kvb_task *base, int64_t grown)
 {
-    int32_t code = kvb_check_threads(threads);
-    code = code ? code : kvb_check_cache(task->cache);
-    code = code ? code : kvb_check_isa(isa);
-    code = code ? code : check_table(task->cache);
+    const unpack_task *task = (const unpack_task *)base;
+    int32_t code = kvb_check_cache(task->cache);
+    code = code ? code : check_table(task->cache, grown);
     if (code)
         return code;
     int64_t capacity = task->cache->capacity;
-    if (!task->k || !task->v)
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", task->k ? "v" : "k");
     if (task->first < 0 || task->first >= capacity)
         return kvb_fail(KVB_BAD_ARGUMENT, "first is %lld; allowed is 0 to %lld", (long long)task->first,
                         (long long)capacity - 1);
@@ -109,6 +107,16 @@ static int32_t check(const unpack_task *task, int32_t isa, int32_t threads)
         return kvb_fail(KVB_BAD_ARGUMENT, "tokens is %lld; allowed is 1 to %lld", (long long)task->tokens,
                         (long long)(capacity - task->first));
     return KVB_OK;
+}
+
+static int32_t check(const unpack_task *task, int32_t isa, int32_t threads)
+{
+    int32_t code = kvb_check_threads(threads);
+    code = code ? code : ready(&task->task, 0);
+    code = code ? code : kvb_check_isa(isa);
+    if (!code && (!task->k || !task->v))
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", task->k ? "v" : "k");
+    return code;
 }
 
 /* `first` counts from the oldest token that is held. */
@@ -125,6 +133,8 @@ int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, f
     args.task = task->task;
     *task = args;
     task->tier = kvb_tier_of(isa);
+    task->task.cache = cache;
+    task->task.ready = ready;
     task->task.work = work;
     double rows = 2.0 * (double)(cache->batch * tokens * cache->kv_heads);
     double kv = rows * (double)kvb_payload(cache->dtype, cache->head_dim);

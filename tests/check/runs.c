@@ -76,6 +76,53 @@ static void check_stores_of_a_run(const char *layout)
     rig_close(&r);
 }
 
+/* Lengths and tables belong to the caller, and may change from run to run. */
+static void check_unpack(void)
+{
+    rig r;
+    if (!open_rig(&r, "paged"))
+        return;
+    float k[CAPACITY * DIM], v[CAPACITY * DIM];
+    kvb_task *task = NULL;
+    expect(!kvb_task_unpack(&r.cache, 0, CAPACITY, k, v, tiers[0], 1, &task), "unpack: %s", kvb_message());
+    kvb_task *store = store_of(&r.cache, CAPACITY / 2, 1), *const twice[] = {store, store, task};
+    r.table[1] = 1 << 20;
+    r.lengths[0] = CAPACITY;
+    refused(run(&task, 1, 1, NULL), "table", "unpack by another table");
+    r.lengths[0] = CAPACITY / 2;
+    expect(!run(&task, 1, 1, NULL), "unpack in front of a wrong entry: %s", kvb_message());
+    r.table[1] = -1; /* which stores skip */
+    r.lengths[0] = 0;
+    expect(!run(twice, 3, 3, NULL) && r.lengths[0] == CAPACITY, "unpack behind stores: %s", kvb_message());
+    r.lengths[0] = INT64_C(1) << 40;
+    refused(run(&task, 1, 1, NULL), "lengths", "unpack of another length");
+    kvb_task_free(task);
+    kvb_task_free(store);
+    rig_close(&r);
+}
+
+/* A chain that is written over, all of it or a line: no walk leaves the buffer. */
+static void check_latency(void)
+{
+    enum { LINES = 64, WORDS = 64 / sizeof(void *) };
+    void **chain = need(2 * LINES * 64), **first = chain + (64 - (uintptr_t)chain % 64) / sizeof *chain;
+    kvb_probe args = {.op = word_of("op", "latency"), .a = first, .bytes = LINES * 64, .steps = 1};
+    kvb_task *task = NULL;
+    expect(!kvb_chain(first, LINES * 64, 1) && !kvb_task_probe(&args, 1, &task), "a chain: %s", kvb_message());
+    expect(!run(&task, 1, 3 * LINES, NULL), "three times around: %s", kvb_message());
+    void *kept = first[WORDS];
+    first[WORDS] = first + LINES * WORDS; /* one line too far */
+    expect(!run(&task, 1, 2 * LINES, NULL), "to the line that leads out: %s", kvb_message());
+    refused(run(&task, 1, 1, NULL), "chain", "behind the line that leads out");
+    kvb_task_free(task);
+    first[WORDS] = kept;
+    expect(!kvb_task_probe(&args, 1, &task), "a chain again: %s", kvb_message());
+    memset(first, 0x5a, LINES * 64);
+    refused(run(&task, 1, 1, NULL), "chain", "a chain that is written over");
+    kvb_task_free(task);
+    free(chain);
+}
+
 static sem_t begun, go_on;
 
 /* A plug-in's kernel that says that it runs, and waits. */
@@ -132,6 +179,8 @@ void check_runs(void)
         return;
     check_stores_of_a_run("head");
     check_stores_of_a_run("paged");
+    check_unpack();
+    check_latency();
     check_two_callers();
     kvb_team_close(team);
 }
