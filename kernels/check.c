@@ -131,11 +131,21 @@ int32_t kvb_check_cache(const kvb_cache *c)
         again.head_stride != c->head_stride || again.seq_stride != c->seq_stride ||
         again.scale_token_stride != c->scale_token_stride || again.scale_head_stride != c->scale_head_stride ||
         again.scale_seq_stride != c->scale_seq_stride || again.table_stride != c->table_stride ||
+        again.plane_bytes != c->plane_bytes || again.scale_plane_bytes != c->scale_plane_bytes ||
         again.bytes != c->bytes)
         return kvb_fail(KVB_BAD_ARGUMENT, "cache was planned for another shape");
     if (kvb_layouts[c->layout].paged && !c->table)
         return fail_null("table");
     return check_lengths(c);
+}
+
+int32_t kvb_check_same(const kvb_cache *c, const kvb_cache *before)
+{
+    if (c->layout != before->layout || c->inner != before->inner || c->dtype != before->dtype ||
+        c->scale != before->scale || c->ring != before->ring || c->batch != before->batch ||
+        c->kv_heads != before->kv_heads || c->head_dim != before->head_dim)
+        return kvb_fail(KVB_BAD_ARGUMENT, "cache was planned anew since the task was, for another shape");
+    return KVB_OK;
 }
 
 /* A tier may lack a variant, and a CPU the instructions for it: nothing else is run in its place. */

@@ -175,19 +175,21 @@ struct kvb_task {
     void (*work)(kvb_task *task, int32_t thread, void *scratch);
     void (*finish)(kvb_task *task, int32_t thread, void *scratch);
     void (*dispose)(kvb_task *task); /* releases what the task owns, not the task */
-    const kvb_cache *cache; /* whose lengths a pass goes by; null where none does, or a plan's lengths are asked for */
+    const kvb_cache *cache; /* null where there is none */
+    kvb_cache shape;        /* as the cache was when the task was planned */
     int64_t advance;        /* tokens that a pass adds to each of its sequences */
     int32_t threads;
     int32_t stages;         /* 1: the first 64 bytes of the scratch are double ticks[3], zeroed before each pass */
     int64_t scratch_bytes;  /* per thread; 64-byte aligned, its content is whatever the last pass left */
     kvb_traffic traffic;
 };
-/* A zeroed task of `bytes` (a struct that begins with kvb_task), or null with the message set. */
-void *kvb_task_new(size_t bytes, int32_t threads);
+/* A zeroed task of `bytes` (a struct that begins with kvb_task), or null with the message set. `cache` may be null. */
+void *kvb_task_new(size_t bytes, const kvb_cache *cache, int32_t threads);
 
 /* check.c: every argument rule stands here, each with a message that names the argument */
 int32_t kvb_check_shape(const kvb_cache *cache); /* before planning */
 int32_t kvb_check_cache(const kvb_cache *cache); /* planned, bound, with lengths and table */
+int32_t kvb_check_same(const kvb_cache *cache, const kvb_cache *before); /* the same rows, of any capacity */
 int32_t kvb_check_decode(const kvb_decode *args, int32_t threads);
 int32_t kvb_check_store(const kvb_store *args, int32_t threads);
 int32_t kvb_check_probe(const kvb_probe *args, int32_t threads);

@@ -203,20 +203,6 @@ static void finish(kvb_task *base, int32_t thread, void *scratch)
 
 /* ---- the task -------------------------------------------------------------------------------------------------- */
 
-static int32_t ready(const kvb_task *base, int64_t grown)
-{
-    const kvb_decode_task *task = (const kvb_decode_task *)base;
-    (void)grown;
-    return kvb_plan_ready(&task->args, base->threads, &task->plan);
-}
-
-static void dispose(kvb_task *base)
-{
-    kvb_decode_task *task = (kvb_decode_task *)base;
-    kvb_plan_free(&task->plan);
-    free(task->partials);
-}
-
 static int64_t most_blocks(const kvb_decode_task *task)
 {
     int64_t most = 0;
@@ -232,6 +218,26 @@ static int64_t most_blocks(const kvb_decode_task *task)
         most = at_least(most, blocks);
     }
     return most;
+}
+
+/* Where a ring of another capacity ends, a unit may have more blocks than there are scores for. */
+static int32_t ready(const kvb_task *base, int64_t grown)
+{
+    const kvb_decode_task *task = (const kvb_decode_task *)base;
+    const kvb_cache *c = base->cache;
+    int32_t code = kvb_plan_ready(&task->args, base->threads, &task->plan);
+    (void)grown;
+    if (code || c->capacity == base->shape.capacity || task->args.variant != VARIANT_TWOPASS)
+        return code;
+    return most_blocks(task) <= task->blocks ? KVB_OK
+                                             : kvb_fail(KVB_BAD_ARGUMENT, "capacity of the cache changed its tiles");
+}
+
+static void dispose(kvb_task *base)
+{
+    kvb_decode_task *task = (kvb_decode_task *)base;
+    kvb_plan_free(&task->plan);
+    free(task->partials);
 }
 
 static int32_t prepare(kvb_decode_task *task)
@@ -264,7 +270,7 @@ int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **out)
     int32_t code = kvb_check_decode(args, threads);
     if (code || !out)
         return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
-    kvb_decode_task *task = kvb_task_new(sizeof *task, threads);
+    kvb_decode_task *task = kvb_task_new(sizeof *task, args->cache, threads);
     if (!task)
         return KVB_NO_MEMORY;
     task->args = *args;

@@ -107,7 +107,7 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
         return kvb_fail(KVB_BAD_ARGUMENT, "task is null");
     if (args->op == OP_LATENCY && (code = check_chain(args)))
         return code;
-    probe_task *probe = kvb_task_new(sizeof *probe, threads);
+    probe_task *probe = kvb_task_new(sizeof *probe, NULL, threads);
     if (!probe)
         return KVB_NO_MEMORY;
     probe->args = *args;

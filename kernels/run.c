@@ -138,6 +138,9 @@ static __int128 added(const kvb_task *task, int64_t passes, const int64_t *lengt
 static int32_t check_ready(const run *job, const kvb_task *task, int64_t passes, int64_t betweens)
 {
     __int128 grown = 0;
+    int32_t code = task->cache ? kvb_check_same(task->cache, &task->shape) : KVB_OK;
+    if (code)
+        return code;
     for (int32_t i = 0; task->cache && i < job->count; i++)
         grown += added(job->tasks[i], passes_of(job, i, passes), task->cache->lengths);
     if (task->cache && job->between)

@@ -181,11 +181,10 @@ int32_t kvb_task_bulk(const kvb_store *args, int32_t threads, kvb_task **out)
     int32_t code = kvb_check_store(args, threads);
     if (code || !out)
         return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
-    store_task *task = kvb_task_new(sizeof *task, threads);
+    store_task *task = kvb_task_new(sizeof *task, args->cache, threads);
     if (!task)
         return KVB_NO_MEMORY;
     task->args = *args;
-    task->task.cache = args->cache;
     task->task.advance = args->advance ? args->tokens : 0;
     task->task.ready = ready;
     task->task.work = work;
@@ -248,7 +247,7 @@ int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb
     code = code ? code : kvb_check_threads(threads);
     if (code || !out)
         return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
-    clear_task *task = kvb_task_new(sizeof *task, threads);
+    clear_task *task = kvb_task_new(sizeof *task, cache, threads);
     if (!task)
         return KVB_NO_MEMORY;
     task->cache = cache;

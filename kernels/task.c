@@ -3,7 +3,7 @@
 
 #include "core.h"
 
-void *kvb_task_new(size_t bytes, int32_t threads)
+void *kvb_task_new(size_t bytes, const kvb_cache *cache, int32_t threads)
 {
     kvb_task *task = calloc(1, bytes);
     if (!task) {
@@ -11,6 +11,9 @@ void *kvb_task_new(size_t bytes, int32_t threads)
         return NULL;
     }
     task->threads = threads;
+    task->cache = cache;
+    if (cache)
+        task->shape = *cache;
     return task;
 }
 

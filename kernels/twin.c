@@ -114,7 +114,7 @@ static void fill_rows(kvb_task *base, int32_t thread, void *scratch)
 
 static int32_t make(const kvb_decode *args, int32_t threads, int64_t scratch_bytes, rows_task **out)
 {
-    rows_task *task = kvb_task_new(sizeof *task, threads);
+    rows_task *task = kvb_task_new(sizeof *task, args->cache, threads);
     if (!task)
         return KVB_NO_MEMORY;
     task->args = *args;

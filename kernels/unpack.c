@@ -127,13 +127,12 @@ int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, f
     int32_t code = check(&args, isa, threads);
     if (code || !out)
         return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
-    unpack_task *task = kvb_task_new(sizeof *task, threads);
+    unpack_task *task = kvb_task_new(sizeof *task, cache, threads);
     if (!task)
         return KVB_NO_MEMORY;
     args.task = task->task;
     *task = args;
     task->tier = kvb_tier_of(isa);
-    task->task.cache = cache;
     task->task.ready = ready;
     task->task.work = work;
     double rows = 2.0 * (double)(cache->batch * tokens * cache->kv_heads);

@@ -101,6 +101,72 @@ static void check_unpack(void)
     rig_close(&r);
 }
 
+/* A cache that is planned anew, its shape so much more than before: no task of before fits other rows. */
+static void check_other_shape(kvb_cache more)
+{
+    enum { TASKS = 6 };
+    static const char *const names[TASKS] = {"decode", "twin", "fill", "bulk", "unpack", "clear"};
+    rig r;
+    if (!open_rig(&r, "head"))
+        return;
+    float out[DIM];
+    int64_t lengths[2] = {2, 2};
+    r.cache.lengths = lengths;
+    kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
+    kvb_task *tasks[TASKS] = {NULL, NULL, NULL, store_of(&r.cache, 1, 0)};
+    expect(!kvb_task_decode(&args, 1, &tasks[0]) && !kvb_task_twin(&args, 1, &tasks[1]) &&
+               !kvb_task_fill(&args, 1, 1, &tasks[2]) && !kvb_task_clear(&r.cache, tiers[0], 1, &tasks[5]) &&
+               !kvb_task_unpack(&r.cache, 0, 1, out, out, tiers[0], 1, &tasks[4]), "tasks: %s", kvb_message());
+    kvb_cache *c = &r.cache;
+    c->layout += more.layout, c->dtype += more.dtype, c->scale += more.scale, c->inner += more.inner;
+    c->ring += more.ring, c->batch += more.batch, c->kv_heads += more.kv_heads, c->head_dim += more.head_dim;
+    c->capacity += more.capacity;
+    expect(!kvb_cache_plan(c), "plan: %s", kvb_message());
+    uint8_t *memory = need((size_t)c->bytes + 64);
+    kvb_cache_bind(c, memory + (64 - (uintptr_t)memory % 64));
+    for (int t = 0; t < TASKS; t++) {
+        int32_t code = run(&tasks[t], 1, 1, NULL);
+        if (more.capacity)
+            expect(!code, "%s with a larger capacity: %s", names[t], kvb_message());
+        else
+            refused(code, "cache", names[t]);
+        kvb_task_free(tasks[t]);
+    }
+    rig_close(&r);
+    free(memory);
+}
+
+/* Where a ring of another capacity ends inside a tile, there are two: more than there is room for scores of. */
+static void check_other_ring(void)
+{
+    enum { WINDOW = 256 };
+    rig r;
+    kvb_cache shape = {.layout = word_of("layout", "blockt"), .ring = 1, .batch = 1, .kv_heads = 1, .head_dim = DIM,
+                       .capacity = 3 * WINDOW};
+    if (!rig_open(&r, shape, 0))
+        return;
+    float out[DIM];
+    kvb_task *task = NULL;
+    kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .window = WINDOW, .isa = tiers[0],
+                       .variant = word_of("variant", "twopass")};
+    r.lengths[0] = 3 * WINDOW;
+    expect(!kvb_task_decode(&args, 1, &task) && !run(&task, 1, 1, NULL), "a window of a ring: %s", kvb_message());
+    r.cache.capacity = 2 * WINDOW + DIM;
+    expect(!kvb_cache_plan(&r.cache) && !kvb_cache_bind(&r.cache, r.arena.base), "plan: %s", kvb_message());
+    refused(run(&task, 1, 1, NULL), "capacity", "a window around a ring's end");
+    kvb_task_free(task);
+    rig_close(&r);
+}
+
+static void check_planned_anew(void)
+{
+    static const kvb_cache more[] = {{.batch = 1}, {.kv_heads = 1}, {.head_dim = DIM}, {.layout = 1}, {.dtype = 1},
+                                     {.scale = 1}, {.inner = 1}, {.ring = 1}, {.capacity = 5}};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        check_other_shape(more[i]);
+    check_other_ring();
+}
+
 /* A chain that is written over, all of it or a line: no walk leaves the buffer. */
 static void check_latency(void)
 {
@@ -180,6 +246,7 @@ void check_runs(void)
     check_stores_of_a_run("head");
     check_stores_of_a_run("paged");
     check_unpack();
+    check_planned_anew();
     check_latency();
     check_two_callers();
     kvb_team_close(team);
