@@ -197,10 +197,15 @@ int32_t kvb_check_isa(int32_t isa);
 int32_t kvb_check_threads(int32_t threads);
 
 /* traffic.c: a code where memory to count with is lacking */
-int32_t kvb_traffic_decode(const kvb_decode *args, kvb_traffic *traffic);
+int32_t kvb_traffic_decode(const kvb_decode *args, const kvb_plan *plan, kvb_traffic *traffic);
 int32_t kvb_traffic_twin(const kvb_decode *args, kvb_traffic *traffic);
 int32_t kvb_traffic_store(const kvb_store *args, kvb_traffic *traffic);
 void kvb_traffic_probe(const kvb_probe *args, kvb_traffic *traffic);
+
+/* loads.c: how often a decode loads a row of K or of V, */
+double kvb_loads(const kvb_decode *args, bool k);
+/* and all scales of `rows` rows of each */
+double kvb_scale_loads(const kvb_decode *args, const kvb_plan *plan, double rows);
 
 #pragma GCC visibility pop
 

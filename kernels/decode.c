@@ -281,7 +281,7 @@ int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **out)
     task->task.dispose = dispose;
     task->task.stages = args->stages && args->variant != VARIANT_PERHEAD && !args->run;
     code = prepare(task);
-    code = code ? code : kvb_traffic_decode(&task->args, &task->task.traffic);
+    code = code ? code : kvb_traffic_decode(&task->args, &task->plan, &task->task.traffic);
     if (code) {
         kvb_task_free(&task->task);
         return code;

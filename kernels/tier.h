@@ -99,6 +99,8 @@ typedef struct kvb_rows {
     void (*encode)(const kvb_encode *rows);
     /* one row as float32: to[0 .. dim) */
     void (*decode)(const uint8_t *row, float scale, int64_t dim, float *to);
+    /* query heads of a group that share one load of a row, in qk, qk_t and pv; more load it again, from L1 */
+    int32_t qk_heads, qk_t_heads, pv_heads;
 } kvb_rows;
 
 typedef struct kvb_tier {
@@ -118,8 +120,7 @@ typedef struct kvb_tier {
     void (*copy_nt)(void *to, const void *from, int64_t bytes, int64_t distance);
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
     double (*flops)(int64_t rounds); /* returns the FLOPs done */
-    int32_t qk_heads; /* query heads that share one load of a K row; more heads load it again, from L1 */
-    int32_t q_part;   /* `part` of groups with HEADS slots; that of others is LANES */
+    int32_t q_part; /* `part` of groups with HEADS slots; that of others is LANES */
 } kvb_tier;
 
 extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon, kvb_tier_sve256, kvb_tier_sve512;

@@ -159,28 +159,6 @@ static double table_bytes(const touched *t, double *lines)
 
 /* ---- decode and its twin ---------------------------------------------------------------------------------------- */
 
-/* Times that a row of V, or of K, is loaded: once per pass over the group's heads; a converted row is loaded once. K
- * that is transposed is not converted beforehand. */
-static double walks(const kvb_decode *a, bool k)
-{
-    int64_t group = a->q_heads / a->cache->kv_heads, pass = kvb_tier_of(a->isa)->qk_heads;
-    if (a->variant == VARIANT_PERHEAD)
-        return (double)group;
-    if (k && kvb_layouts[a->cache->layout].transposed)
-        return (double)((group + pass - 1) / pass);
-    if (a->variant != VARIANT_TWOPASS && group > HEADS && kvb_widens(a->isa, kvb_way_of(a->variant, a->cache->dtype)))
-        return 1.0;
-    return (double)((group + pass - 1) / pass);
-}
-
-/* Times that a scale is loaded: with each tile, for all heads of the group. */
-static double scale_walks(const kvb_decode *a)
-{
-    if (a->variant == VARIANT_PERHEAD)
-        return (double)(a->q_heads / a->cache->kv_heads);
-    return a->variant == VARIANT_TWOPASS ? 3.0 : 1.0; /* twopass: scores, softmax, sums */
-}
-
 static int32_t count_rows(const kvb_decode *a, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;
@@ -203,7 +181,7 @@ int32_t kvb_traffic_twin(const kvb_decode *a, kvb_traffic *t)
     return code;
 }
 
-int32_t kvb_traffic_decode(const kvb_decode *a, kvb_traffic *t)
+int32_t kvb_traffic_decode(const kvb_decode *a, const kvb_plan *plan, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;
     const touched all = {.cache = c, .decode = a};
@@ -212,10 +190,10 @@ int32_t kvb_traffic_decode(const kvb_decode *a, kvb_traffic *t)
     t->flops = 4.0 * attended(&all) * (double)(a->q_heads * c->head_dim);
     t->compulsory = t->kv + t->scales + t->table + 2.0 * vector * sizeof *a->q;
     double rows = attended(&all) * (double)c->kv_heads;
-    t->issued = (k_rows(&all, rows) * walks(a, true) + rows * walks(a, false)) * payload(c) +
-                t->scales * scale_walks(a) + t->table + 2.0 * vector * sizeof *a->q;
-    if (a->run) /* nobody knows what a plug-in loads */
-        t->issued = t->compulsory;
+    t->issued = t->compulsory;
+    if (!a->run) /* nobody knows what a plug-in loads */
+        t->issued += (k_rows(&all, rows) * kvb_loads(a, true) + rows * kvb_loads(a, false)) * payload(c) - t->kv +
+                     kvb_scale_loads(a, plan, rows) * scale_bytes(c) - t->scales;
     t->line += 2.0 * LINE * lines_in(vector * sizeof *a->q);
     t->ai = t->compulsory > 0.0 ? t->flops / t->compulsory : 0.0;
     return code;

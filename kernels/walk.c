@@ -135,13 +135,13 @@ void kvb_tile_rows(const kvb_decode *a, const kvb_block *block, int64_t head, kv
     tile->v = (kvb_places){a->cache->v + shift, block->rows};
 }
 
-/* Scales that lie side by side are taken where they are, others are collected in `to`. */
+/* Scales in their place, or collected in `to`. */
 static const float *scales_at(const kvb_decode *a, const uint8_t *plane, const kvb_block *block, float *to)
 {
     const int64_t count = round_up(block->count, LANES);
+    if (kvb_scales_in_place(a, block))
+        return (const float *)(const void *)plane;
     if (a->cache->scale == SCALE_F32) {
-        if (block->rows != block->own_rows && a->cache->scale_token_stride == (int64_t)sizeof *to)
-            return (const float *)(const void *)plane;
         for (int64_t t = 0; t < count; t++)
             to[t] = *(const float *)(const void *)(plane + block->scales[t]);
         return to;

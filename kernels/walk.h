@@ -47,6 +47,13 @@ void kvb_walk_next(kvb_walk *walk, kvb_block *block);
 void kvb_tile_rows(const kvb_decode *args, const kvb_block *block, int64_t head, kvb_tile *tile);
 void kvb_tile_scales(const kvb_decode *args, const kvb_block *block, int64_t head, kvb_tile *tile);
 
+/* Whether the scales of a block's tiles are taken where they lie, side by side. Others are collected. */
+static inline bool kvb_scales_in_place(const kvb_decode *args, const kvb_block *block)
+{
+    return args->cache->scale == SCALE_F32 && block->rows != block->own_rows &&
+           args->cache->scale_token_stride == (int64_t)sizeof(float);
+}
+
 /* ahead.c: what the prefetch scheme asks for while a tile is consumed. `next` follows `block` in the walk; `one_plane`: of
  * K only rows of K, of V of V. Lists that are not the walk's are written to `ahead`. */
 void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_block *next, int64_t head, bool one_plane,

@@ -105,8 +105,11 @@ INLINE void dot_scores(const vf *sums, const float *each, float *scores, const i
         memcpy(scores + h * TILE, all + h * tokens, (size_t)tokens * sizeof *all);
 }
 
-#define DOT_ROWS(way) \
-    {.take = CAT(take_, way), .qk = CLASSES(qk, way), .qk_t = CLASSES(qkt, way), .pv = CLASSES(pv, way)}
+#define DOT_ROWS(way, of_block, of_slice)                                                                    \
+    {                                                                                                        \
+        .take = CAT(take_, way), .qk = CLASSES(qk, way), .qk_t = CLASSES(qkt, way), .pv = CLASSES(pv, way),  \
+        .qk_heads = QK_HEADS, .qk_t_heads = of_block, .pv_heads = of_slice,                                  \
+    }
 
 #ifdef DOT_BYTES
 #include "dotbytes.tmpl.c"

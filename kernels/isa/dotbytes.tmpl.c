@@ -149,6 +149,8 @@ INLINE void dot_weights_of(dot_weights *w, const float *p, int end, int32_t way,
     }
 }
 
+enum { SLICE_SUMS = PV_ACC / 4 }; /* most heads of a slice, each with all its parts */
+
 /* VB elements of all rows, four rows at a time: each lane takes those of one element. */
 INLINE void pv_slice_bytes(const kvb_tile *tile, const kvb_group *group, ahead *cursor, const dot_weights *weights,
                            int head, int at, const int heads, const int parts, const bool hint)
@@ -191,8 +193,7 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, const kvb_group *group, ahead *
 INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const float *p, int32_t way, const int heads,
                           const int parts, const bool hint)
 {
-    enum { MOST = PV_ACC / 4 };
-    const int pass = heads * parts < MOST ? heads : MOST / parts;
+    const int pass = heads * parts < SLICE_SUMS ? heads : SLICE_SUMS / parts;
     dot_weights weights;
     dot_weights_of(&weights, p, (int)round_up(tile->count, LANES), way, heads, parts);
     UNROLL for (int h = 0; h < heads; h += pass) {
@@ -223,7 +224,11 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
     STAGE(qkt, word, k, float)                                                                                    \
     STAGE(pv, word, v, const float)
 
+#define DOT_BYTES_ROWS(word, parts) DOT_ROWS(word, BLOCK_SUMS / parts, SLICE_SUMS / parts)
+
 DOT_BYTES_WAY(dot8, READ_DOT8, 1)
+#define ROWS_DOT8 DOT_BYTES_ROWS(dot8, 1)
 #ifdef DOT_SPLIT
 DOT_BYTES_WAY(dot16, READ_DOT16, 2)
+#define ROWS_DOT16 DOT_BYTES_ROWS(dot16, 2)
 #endif

@@ -1,5 +1,7 @@
 /* Scores of transposed K by products of bytes, as in qkt.tmpl.c: four codes of a token are a lane. */
 
+enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most heads of a block's scores, each with all its parts */
+
 /* One cell of all tokens of a block: four codes of each, which four of q meet that go to all of a vector's lanes. */
 INLINE void qkt_cell_bytes(vi *acc, const uint8_t *k, const int8_t *q, int64_t part, const int heads, const int slots,
                            const int parts)
@@ -51,8 +53,7 @@ INLINE void qkt_block_bytes(const kvb_group *group, const uint8_t *k, ahead *cur
 INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
                            const int parts, const bool hint)
 {
-    enum { MOST = QK_ACC / (LANES / VL) };
-    const int pass = heads * parts < MOST ? heads : MOST / parts;
+    const int pass = heads * parts < BLOCK_SUMS ? heads : BLOCK_SUMS / parts;
     ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
     for (int t = 0; t < tile->count; t += LANES)
         UNROLL for (int h = 0; h < heads; h += pass)

@@ -67,6 +67,8 @@ INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *s
                             scores + h * TILE + t, pass, heads, hint && h == 0);
 }
 
+enum { WORD_SUMS = QK_ACC * VW / (4 * LANES) }; /* most heads of a block's scores */
+
 /* Four codes of each token of a block, VL / 2 tokens to a vector: two lanes of each, which are added at the end. */
 INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, int dim, const float *step,
                             float *scores, const int heads, const int slots, const bool hint)
@@ -104,8 +106,7 @@ INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, i
 
 INLINE void qkt_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const bool hint)
 {
-    enum { MOST = QK_ACC * VW / (4 * LANES) };
-    const int pass = heads < MOST ? heads : MOST;
+    const int pass = heads < WORD_SUMS ? heads : WORD_SUMS;
     const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
     ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
     for (int t = 0; t < tile->count; t += LANES)
@@ -180,3 +181,4 @@ INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const fl
 STAGE(qk, dot16, k, float)
 STAGE(qkt, dot16, k, float)
 STAGE(pv, dot16, v, const float)
+#define ROWS_DOT16 DOT_ROWS(dot16, WORD_SUMS, PV_HEADS)

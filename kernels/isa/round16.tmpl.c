@@ -28,4 +28,8 @@ static void decode_round16(const uint8_t *row, float scale, int64_t dim, float *
         v_store_n(to + at, v_load_round16(row + at * 4), (int)(dim - at));
 }
 
-#define ROWS_ROUND16 {.qk = CLASSES(qk, round16), .pv = CLASSES(pv, round16), .decode = decode_round16}
+#define ROWS_ROUND16                                                                              \
+    {                                                                                             \
+        .qk = CLASSES(qk, round16), .pv = CLASSES(pv, round16), .decode = decode_round16,         \
+        .qk_heads = QK_HEADS, .pv_heads = PV_HEADS,                                               \
+    }

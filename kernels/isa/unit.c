@@ -95,11 +95,11 @@ const kvb_tier TIER = {
     .rows[DTYPE_F16].qk_t = CLASSES(qkt, f16),
     .rows[DTYPE_BF16].qk_t = CLASSES(qkt, bf16),
     .rows[DTYPE_I8].qk_t = CLASSES(qkt, i8),
-#ifdef DOT_BYTES
-    .rows[READ_DOT8] = DOT_ROWS(dot8),
+#ifdef ROWS_DOT8
+    .rows[READ_DOT8] = ROWS_DOT8,
 #endif
-#if defined(DOT_WORDS) || defined(DOT_SPLIT)
-    .rows[READ_DOT16] = DOT_ROWS(dot16),
+#ifdef ROWS_DOT16
+    .rows[READ_DOT16] = ROWS_DOT16,
 #endif
     .peak = peak,
     .weigh = weigh,
@@ -111,6 +111,5 @@ const kvb_tier TIER = {
     .copy_nt = probe_copy_nt,
     .triad = probe_triad,
     .flops = probe_flops,
-    .qk_heads = QK_HEADS,
     .q_part = Q_PART(HEADS),
 };

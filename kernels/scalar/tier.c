@@ -25,11 +25,13 @@
         kvb_scalar_decode(index, row, scale, dim, to);                                                                \
     }
 
+#define SHARED .qk_heads = HEADS, .qk_t_heads = HEADS, .pv_heads = HEADS
+
 #define ROWS(dtype, name, ...)                                                                                       \
     [DTYPE_##name] = {                                                                                                \
         .qk = {qk_##dtype, qk_##dtype, qk_##dtype, qk_##dtype},                                                       \
         .pv = {pv_##dtype, pv_##dtype, pv_##dtype, pv_##dtype},                                                       \
-        .perhead = perhead_##dtype, .encode = encode_##dtype, .decode = decode_##dtype,                               \
+        .perhead = perhead_##dtype, .encode = encode_##dtype, .decode = decode_##dtype, SHARED,                       \
     },
 
 #define QK_T(dtype) {qk_t_##dtype, qk_t_##dtype, qk_t_##dtype, qk_t_##dtype}
@@ -51,7 +53,7 @@
 #define ROWS_DOT(word)                                                                                                \
     {                                                                                                                 \
         .take = take_##word, .qk = {qk_##word, qk_##word, qk_##word, qk_##word}, .qk_t = QK_T(word),                  \
-        .pv = {pv_##word, pv_##word, pv_##word, pv_##word},                                                           \
+        .pv = {pv_##word, pv_##word, pv_##word, pv_##word}, SHARED,                                                   \
     }
 
 KVB_DTYPES(FUNCTIONS)
@@ -66,7 +68,7 @@ const kvb_tier kvb_tier_scalar = {
                                   kvb_scalar_qk_round16},
                            .pv = {kvb_scalar_pv_round16, kvb_scalar_pv_round16, kvb_scalar_pv_round16,
                                   kvb_scalar_pv_round16},
-                           .decode = kvb_scalar_decode_round16},
+                           .decode = kvb_scalar_decode_round16, SHARED},
     .rows[DTYPE_F32].qk_t = QK_T(f32),
     .rows[DTYPE_F16].qk_t = QK_T(f16),
     .rows[DTYPE_BF16].qk_t = QK_T(bf16),
@@ -81,6 +83,5 @@ const kvb_tier kvb_tier_scalar = {
     .copy_nt = kvb_scalar_copy_nt,
     .triad = kvb_scalar_triad,
     .flops = kvb_scalar_flops,
-    .qk_heads = HEADS,
     .q_part = LANES,
 };

@@ -1,7 +1,11 @@
-/* lines LAYOUT DTYPE KV_HEADS GROUP HEAD_DIM CONTEXT RUNS: for a simulator of caches to count.
+/* lines LAYOUT DTYPE KV_HEADS GROUP HEAD_DIM CONTEXT RUNS [VARIANT ISA]: for a simulator of caches to count.
  *
  * One cache of CONTEXT tokens is filled, then thrown out of every cache, then decoded RUNS times (0 or 1) by the scalar
- * tier. What 1 run misses beyond what 0 runs do are the lines that a decode touches. Prints how many it should be. */
+ * tier. What 1 run misses beyond what 0 runs do are the lines that a decode touches. Prints how many it should be.
+ *
+ * With a variant and a tier (or "best") the cache is decoded as it comes, for a tool that lists loads. Prints where it
+ * lies, its bytes, and how many the loads of it should ask for. Exit 3 where the tier has no such kernel. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +27,7 @@ static void must(int32_t code)
 {
     if (code) {
         fprintf(stderr, "lines: %s\n", kvb_message());
-        exit(2);
+        exit(code == KVB_UNSUPPORTED ? 3 : 2);
     }
 }
 
@@ -68,14 +72,18 @@ static void sweep(const volatile char *buffer)
 
 int main(int argc, char **argv)
 {
-    if (argc != 8)
+    if (argc != 8 && argc != 10)
         return 2;
     kvb_cache cache = planned(argv);
+    const bool listed = argc == 10;
+    const char *isa = listed && strcmp(argv[9], "best") ? argv[9] : "scalar";
     int64_t q_heads = cache.kv_heads * atoi(argv[4]);
     size_t vector = (size_t)(q_heads * cache.head_dim) * sizeof(float);
     kvb_decode args = {.cache = &cache, .q = need(vector), .out = need(vector), .q_heads = q_heads,
-                       .variant = word("variant", "flash"), .isa = word("isa", "scalar"),
+                       .variant = word("variant", listed ? argv[8] : "flash"), .isa = word("isa", isa),
                        .prefetch = word("prefetch", "off")};
+    if (listed && !strcmp(argv[9], "best"))
+        args.isa = kvb_isa_best();
     kvb_team *team;
     kvb_task *fill, *decode;
     kvb_traffic traffic;
@@ -83,11 +91,17 @@ int main(int argc, char **argv)
     must(kvb_task_fill(&args, 1, 1, &fill));
     must(kvb_task_decode(&args, 1, &decode));
     must(kvb_task_traffic(decode, &traffic));
-    char *buffer = need(SWEEP);
-    run(team, fill);
-    sweep(buffer);
+    if (!listed) {
+        char *buffer = need(SWEEP);
+        run(team, fill);
+        sweep(buffer);
+    }
     for (int i = 0; i < atoi(argv[7]); i++)
         run(team, decode);
-    printf("%.0f\n", traffic.line / 64);
+    if (!listed)
+        printf("%.0f\n", traffic.line / 64);
+    else
+        printf("%llu %lld %.0f\n", (unsigned long long)(uintptr_t)cache.k, (long long)cache.bytes,
+               traffic.issued - traffic.table - 2.0 * (double)vector);
     return 0;
 }

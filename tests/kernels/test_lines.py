@@ -1,7 +1,9 @@
-"""Lines of a decode, as valgrind's simulator of caches counts them: no formula, and no trace, is asked.
+"""Lines and loads of a decode, as valgrind sees them: no formula, and no trace, is asked.
 
 The simulated caches are small and the same everywhere. A decode is run once by the scalar tier after its cache was
 thrown out, and its misses of the last level, less those of the same program without it, are the lines it touches.
+
+Loads are those of the best tier that valgrind runs, one by one: of whole vectors and blocks, so that none is rounded up.
 """
 
 import re
@@ -21,6 +23,16 @@ SHAPES = [  # layout, dtype, KV heads, query heads of each, D, context: a few ti
     ("position", "f32", 3, 1, 40, 700),
     ("paged", "i8", 2, 2, 128, 2600),
     ("blockt", "f16", 2, 2, 72, 1300),
+]
+
+LOADS = [  # layout, dtype, KV heads, query heads of each, D, context: two whole steps and one that is none; variant
+    ("head", "i8", 1, 3, 128, 560, "flash"),
+    ("head", "i8", 1, 12, 128, 560, "flash"),
+    ("blockt", "i8", 1, 12, 128, 560, "flash"),
+    ("head", "i8", 2, 5, 128, 560, "twopass"),
+    ("head", "i8", 1, 5, 128, 560, "dot8"),
+    ("head", "i8", 1, 12, 128, 560, "dot16"),
+    ("blockt", "i8", 1, 5, 128, 560, "dot16"),
 ]
 
 
@@ -56,3 +68,23 @@ def test_a_decode_misses_the_lines_it_touches(program, tmp_path, shape):
     told, with_it = run(program, tmp_path, *shape, 1)
     _, without = run(program, tmp_path, *shape, 0)
     assert with_it - without == pytest.approx(told, rel=CLOSE)
+
+
+@pytest.mark.parametrize("shape", LOADS, ids=lambda shape: ".".join(map(str, shape)))
+def test_a_decode_loads_the_bytes_it_tells(program, tmp_path, shape):
+    log = tmp_path / "log"
+    valgrind = ["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-file={log}"]
+    *rest, variant = map(str, shape)
+    command = [*STILL, *valgrind, program, *rest, "1", variant, "best"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode == 3:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    start, size, told = map(int, done.stdout.split())
+    loaded = 0
+    with log.open() as lines:
+        for line in lines:
+            if line.startswith((" L ", " M ")):
+                address, wide = line[3:].split(",")
+                loaded += int(wide) if start <= int(address, 16) < start + size else 0
+    assert loaded == told
