@@ -12,8 +12,21 @@ static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
 /* VB codes, or bytes, as they are */
 static inline vi v_codes(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
-/* Each lane of *acc grows by four products of bytes. By hand: so this tier compiles without dot products, and runs them
- * in functions that are called where the CPU has them. */
+/* Each lane of *acc grows by four products of bytes. By hand where the compiler has no such: so this tier compiles
+ * without dot products, and runs them in functions that are called where the CPU has them. `.arch` holds to a file's end:
+ * where the compiler has more, the assembler must not have less. */
+#ifdef __ARM_FEATURE_DOTPROD
+static inline void v_dot_query_into(vi *acc, vi codes, vi query)
+{
+    *acc = vdotq_s32(*acc, vreinterpretq_s8_s32(codes), vreinterpretq_s8_s32(query));
+}
+static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
+{
+    uint32x4_t sum = vreinterpretq_u32_s32(*acc);
+    sum = vdotq_u32(sum, vreinterpretq_u8_s32(weights), vreinterpretq_u8_s32(codes));
+    *acc = vreinterpretq_s32_u32(sum);
+}
+#else
 static inline void v_dot_query_into(vi *acc, vi codes, vi query)
 {
     __asm__(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(*acc) : "w"(codes), "w"(query));
@@ -22,6 +35,7 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
     __asm__(".arch armv8.2-a+dotprod\n\tudot %0.4s, %1.16b, %2.16b" : "+w"(*acc) : "w"(weights), "w"(codes));
 }
+#endif
 /* VB codes with 128 added, of four rows from byte `at` on, the four of an element side by side. */
 static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
 {

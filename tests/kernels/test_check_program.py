@@ -85,6 +85,28 @@ def test_every_instruction_of_the_tier_is_spelled_out():
     assert set(re.findall(r"_mm512_\w+", used)) == set(re.findall(r"#define (_mm512_\w+)", emulated))
 
 
+@pytest.mark.parametrize("cpu", ["generic", "neoverse-n1", "neoverse-v1"])
+def test_dot_products_leave_an_arm_compiler_its_instructions(tmp_path, cpu):
+    """Whatever it was told that the CPU has: what follows them may be vectors of SVE."""
+    compiler = shutil.which("aarch64-linux-gnu-gcc")
+    if not compiler:
+        pytest.skip("no compiler for Arm")
+    source = tmp_path / "unit.c"
+    source.write_text(
+        """
+        #include <math.h>
+        #include <string.h>
+        #include "core.h"
+        #include "isa/vec_neon.h"
+        vi dots(vi a, vi b, vi c) { v_dot_query_into(&a, b, c); v_dot_weights_into(&a, b, c); return a; }
+        void add(float *restrict a, const float *restrict b, int64_t n) { for (int64_t i = 0; i < n; i++) a[i] += b[i]; }
+        """
+    )
+    flags = ["-O3", f"-mcpu={cpu}", "-I", ROOT / "kernels", "-c", "-o", tmp_path / "unit.o"]
+    done = subprocess.run([compiler, *flags, source], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.full
 def test_built_with_it(build, cases, raw):
     assert passes(build(), cases) == raw.tiers()
