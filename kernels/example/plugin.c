@@ -46,7 +46,8 @@ static void textbook(const kvb_work *w)
             for (int64_t d = 0; d < c->head_dim; d++)
                 score += q[d] * k[d];
             score *= w->scale;
-            float top = fmaxf(max, score), shrink = expf(max - top), p = expf(score - top);
+            float top = fmaxf(max, score), shrink = max == top ? 1.0f : expf(max - top); /* both may be -INFINITY */
+            float p = expf(score - (top == -INFINITY ? 0.0f : top));
             for (int64_t d = 0; d < c->head_dim; d++)
                 acc[d] = acc[d] * shrink + p * v[d];
             sum = sum * shrink + p;

@@ -15,7 +15,7 @@ static double apart(const float *a, const float *b)
     double worst = 0;
     for (int64_t i = 0; i < COUNT; i++) {
         double error = fabs((double)a[i] - (double)b[i]);
-        worst = error <= worst ? worst : error;
+        worst = error <= worst || isnan(worst) ? worst : error;
     }
     return worst;
 }
@@ -54,6 +54,28 @@ static void check_refusals(kvb_decode args)
     expect(!run_decode(&args, 2), "stages of a plug-in: %s", kvb_message());
 }
 
+/* A first score that nothing may be subtracted from. */
+static void check_first_score(const kvb_kernel *kernel)
+{
+    rig r;
+    kvb_cache shape = {.layout = word_of("layout", kernel->layout), .batch = BATCH, .kv_heads = KV_HEADS, .head_dim = DIM,
+                       .capacity = CAPACITY, .block_tokens = 100, .blocks = BATCH * 14};
+    if (!rig_open(&r, shape, 0))
+        return;
+    float right[COUNT], out[COUNT], q[COUNT], *row = (float *)(void *)r.cache.k, *v = (float *)(void *)r.cache.v;
+    noise(row, r.cache.bytes / (int64_t)sizeof *row, 23);
+    for (int64_t i = 0; i < COUNT; i++)
+        q[i] = 1.0f;
+    row[0] = -INFINITY, v[0] = 1e6f;
+    r.lengths[0] = r.lengths[1] = 9;
+    kvb_decode args = {.cache = &r.cache, .q = q, .out = right, .q_heads = Q_HEADS, .isa = word_of("isa", "scalar")};
+    expect(!run_decode(&args, 1), "decode: %s", kvb_message());
+    args.out = out, args.run = kernel->run;
+    expect(!run_decode(&args, 1), "plug-in: %s", kvb_message());
+    expect(apart(out, right) <= 2e-6 * 1.75, "plug-in %s, -inf first: error %.3g", kernel->layout, apart(out, right));
+    rig_close(&r);
+}
+
 static void check_layout(const kvb_kernel *kernel, const float *source, const float *q)
 {
     static const int64_t lengths[][BATCH] = {{1400, 700}, {1, 0}, {2000, 1399}}; /* the last one in a ring */
@@ -88,7 +110,9 @@ void check_foreign(void)
     noise(source, floats, 21);
     noise(q, COUNT, 22);
     expect(kvb_plugin == KVB_PLUGIN && plugin_kernels(0) && !plugin_kernels(-1), "the plug-in exports no registry");
-    for (int32_t i = 0; plugin_kernels(i); i++)
+    for (int32_t i = 0; plugin_kernels(i); i++) {
         check_layout(plugin_kernels(i), source, q);
+        check_first_score(plugin_kernels(i));
+    }
     free(source);
 }
