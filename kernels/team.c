@@ -3,6 +3,7 @@
 #include "team.h"
 
 #include <errno.h>
+#include <fenv.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ static void *live(void *argument)
     kvb_member *me = argument;
     kvb_team *team = me->team;
     int64_t seen = 0;
+    fesetenv(FE_DFL_ENV); /* numbers are rounded as ever, however the one who opens the team rounds his */
     pthread_mutex_lock(&team->lock);
     for (;;) {
         while (team->jobs == seen && !team->closing)
