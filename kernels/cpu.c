@@ -59,7 +59,8 @@ typedef struct needs {
     int32_t vector;
 } needs;
 
-/* The length is the process's: the kernel may hold it below what the CPU can do. */
+/* The length is the calling thread's, and those that it starts inherit it: one that changes its own, or is started by
+ * one that did, must not run a tier. The kernel may hold it below what the CPU can do. */
 static needs found(void)
 {
     needs cpu = {getauxval(AT_HWCAP), 0};

@@ -24,7 +24,7 @@ typedef struct kvb_decode_task {
 /* A thread's scratch. */
 typedef struct kvb_state {
     kvb_group *groups; /* [heads][parts] */
-    float *scores;     /* [HEADS][TILE]; twopass [blocks][heads][parts][HEADS][TILE] */
+    float *scores;     /* [HEADS][TILE]; widened groups [parts] of it, twopass [blocks][heads][parts] */
     float *wide;       /* [TILE][dim_pad]: a tile's rows as float32, for groups of more than HEADS */
     kvb_tile tile, wide_tile;
     int64_t wide_rows[TILE];
