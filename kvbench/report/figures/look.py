@@ -32,6 +32,7 @@ WIDTH = 9.0  # inches; a page shows them from 600 to 1100 pixels wide
 
 _STYLE = {
     "svg.fonttype": "none",  # words stay words, to be searched and restyled
+    "text.parse_math": False,  # names of machines may have dollar signs, which begin no formula
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "axes.titlesize": 10.5,
