@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 
@@ -65,7 +66,12 @@ def drawn(make, found):
 
 def tagged(text):
     """Rows of the points' table that some mark shows."""
-    return {int(row) for row in re.findall(r'data-point="(\d+)"', text)}
+    return {*parts(text)}
+
+
+def parts(text):
+    """Of each row of the points' table how many marks, bars and caps show it."""
+    return Counter(int(row) for row in re.findall(r'data-point="(\d+)"', text))
 
 
 def strange_colours(text):

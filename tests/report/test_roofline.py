@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.report.figures.roofline import rooflines
 from tests.made_run import DECODE, MIB, READ, failed, probe, visit
-from tests.report.drawn import drawn, found_in, tagged
+from tests.report.drawn import drawn, found_in, parts, tagged
 
 FMA = replace(READ, op="flops", bytes=0, pages="-")
 RATES = {"point": [10.0], "twin": [20.0], "core": [50.0]}
@@ -34,7 +34,16 @@ def test_a_point_is_at_its_intensity_and_rate():
     (point,) = figure.table.query("kind == 'point'").to_dict("records")
     assert (point["ai"], point["gflops"], point["gflops_low"]) == pytest.approx((4.0, 40.0, 40.0))
     assert point["ai_issued"] == pytest.approx(FLOPS / 7)
-    assert tagged(text) == {point["row"]}
+    assert parts(text) == {point["row"]: 2 * 2}  # mark, bar; above and side by side
+
+
+def test_what_belongs_to_a_point_knows_it():
+    """Issued bytes are a mark and a line more; a cross is drawn twice."""
+    fast = [visit(n, RATES | {"point": [30.0]}, flops=FLOPS) for n in range(6)]
+    twice = {name: replace(each, issued=2 * each.compulsory) for name, each in fast[0].traffic.items()}
+    figure, text = first([*(probe(n, 20.0) for n in range(6)), *(replace(each, traffic=twice) for each in fast)])
+    (point,) = figure.table.query("kind == 'point'").to_dict("records")
+    assert point["above"] and point["ai_issued"] < point["ai"] and parts(text) == {point["row"]: 2 * 3 + 2}
 
 
 def test_roofs_are_the_run_s_own_on_the_same_threads():

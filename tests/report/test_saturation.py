@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.report.figures.saturation import MOST, saturation
 from tests.made_run import DECODE, READ, probe, visit
-from tests.report.drawn import BARE, bare, drawn, found_in, strange_colours, tagged, unknown
+from tests.report.drawn import BARE, bare, drawn, found_in, parts, strange_colours, tagged, unknown
 
 
 def series(rates, point=DECODE):
@@ -26,6 +26,7 @@ def test_the_knee_and_the_best():
     assert list(rows["twin_gbps"]) == pytest.approx([6.0, 10.2, 11.0, 9.0])
     assert list(rows["ceiling_gbps"]) == pytest.approx([7.0, 11.2, 12.0, 10.0])
     assert list(rows["knee"]) == [False, True, False, False] and list(rows["best"]) == [False, False, True, False]
+    assert [parts(text)[row] for row in rows["row"]] == [4, 5, 5, 4]  # mark, bar, two caps; ring; star
     assert tagged(text) == set(rows["row"]) and not strange_colours(text)
     assert text.count("★") == 1
     ticks = [int(words) for words in re.findall(r"<text[^>]*>(\d+)</text>", text)]

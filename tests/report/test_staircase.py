@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.report.figures.staircase import staircase
 from tests.made_run import DECODE, KIB, MIB, READ, failed, probe, visit
-from tests.report.drawn import drawn, found_in, tagged
+from tests.report.drawn import drawn, found_in, parts, tagged
 
 HOT = replace(DECODE, residency="hot")
 RATES = {"point": [30.0], "twin": [40.0], "twin_ahead": [20.0], "core": [80.0]}
@@ -72,7 +72,7 @@ def test_capacities_are_those_of_the_caches_that_the_threads_use():
 
 def test_every_mark_knows_its_point():
     figure, text = staircase_of(records())
-    assert tagged(text) == set(figure.table["row"].dropna())
+    assert parts(text) == dict.fromkeys(figure.table["row"].dropna(), 2)  # mark, bar
     words = set(re.findall(r"<text[^>]*>([^<]*)</text>", text))
     assert {"GB/s", "2 threads on CPUs 0-1", "DRAM read ceiling 20 GB/s", "twin", "read ceiling", "L3", "hot"} <= words
 

@@ -7,7 +7,7 @@ import pytest
 from kvbench.model import Fact
 from kvbench.report.figures.waterfall import waterfall
 from tests.made_run import DECODE, MACHINE, READ, probe, visit
-from tests.report.drawn import BARE, RATES, bare, drawn, found_in, strange_colours, tagged, unknown
+from tests.report.drawn import BARE, RATES, bare, drawn, found_in, parts, strange_colours, tagged, unknown
 
 ONE = replace(DECODE, cpus=(0,))
 RECORDS = [
@@ -42,6 +42,7 @@ def test_every_step_names_what_it_is_a_share_of():
         "its twin",
     )
     assert rows.loc[("kernel", "f32"), "share"] == pytest.approx(0.5)
+    assert set(parts(text).values()) == {5}  # twin, kernel, its interval and caps
     assert tagged(text) == set(figure.table["row"].dropna()) and not strange_colours(text)
     assert "80% of its twin" in text and "40 GB/s (its firmware, high confidence)" in figure.about
 

@@ -170,14 +170,16 @@ def _points(axes: Axes, own: pd.DataFrame, marks: dict[str, str], look: Look, *,
     differs = own["word"].isin((FASTER, SLOWER))
     for (dtype, sure), alike in own.groupby(["dtype", differs]):
         colour = look.colour(dtype)
-        axes.vlines(alike["place"], alike["ratio_low"], alike["ratio_high"], color=colour, lw=1.2 if sure else 0.6)
+        bar = {"color": colour, "lw": 1.2 if sure else 0.6}
         size = (5.5 if sure else 4.5) if len(own) <= _CROWD else 3.5
-        style = {"color": colour, "mfc": colour if sure else PAPER, "ms": size, "ls": ""}
+        style = {"color": colour, "mfc": colour if sure else PAPER, "marker": marks[dtype], "ms": size, "ls": ""}
         if not tagged:
-            axes.plot(alike["place"], alike["ratio"], marker=marks[dtype], **style)
+            axes.vlines(alike["place"], alike["ratio_low"], alike["ratio_high"], **bar)
+            axes.plot(alike["place"], alike["ratio"], **style)
             continue
         for point in alike.itertuples():
-            (drawn,) = axes.plot(point.place, point.ratio, marker=marks[dtype], **style)
+            tag(axes.vlines(point.place, point.ratio_low, point.ratio_high, **bar), int(point.row))
+            (drawn,) = axes.plot(point.place, point.ratio, **style)
             tag(drawn, int(point.row))
 
 

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 import matplotlib
 
 matplotlib.use("Agg")
+import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.artist import Artist
@@ -158,6 +159,17 @@ def tag(artist: Artist, row: int) -> Artist:
     """The artist shows the point in this row of the points' table: a page shows the row beside it."""
     artist.set_gid(f"point-{row}-{next(_count)}")
     return artist
+
+
+def whiskers(
+    axes: Axes, row: int | None, at: tuple[float, float], ends: tuple[float, float], along: str = "y", **look: object
+) -> None:
+    """An interval between `ends`. Of a point in this row, its bar and caps know it as its mark does."""
+    middle = at["xy".index(along)]
+    lengths = np.maximum([[middle - ends[0]], [ends[1] - middle]], 0)
+    for part in axes.errorbar(*at, **{f"{along}err": lengths}, fmt="none", **look).get_children():
+        if row is not None:
+            tag(part, row)
 
 
 def svg(figure: Canvas, name: str) -> str:

@@ -164,18 +164,22 @@ def _slope(axes: Axes, roof: Any, ends: tuple[float, float], peak: float, place:
 
 def _issued(axes: Axes, point: Any, look: Look) -> None:
     if point.ai_issued < point.ai / _JOINED:
-        axes.plot([point.ai_issued, point.ai], [point.gflops] * 2, color=FAINT, lw=0.7, zorder=2)
-        axes.plot(point.ai_issued, point.gflops, look.mark(point.layout), ms=4, color=FAINT, mfc=PAPER, zorder=2)
+        ends, mark = [point.ai_issued, point.ai], look.mark(point.layout)
+        drawn = axes.plot(ends, [point.gflops] * 2, color=FAINT, lw=0.7, zorder=2)
+        drawn += axes.plot(point.ai_issued, point.gflops, mark, ms=4, color=FAINT, mfc=PAPER, zorder=2)
+        for part in drawn:
+            tag(part, int(point.row))
 
 
 def _mark(axes: Axes, point: Any, where: float, look: Look) -> None:
     colour = look.colour(point.dtype)
-    axes.plot([where] * 2, [point.gflops_low, point.gflops_high], color=colour, lw=0.7, zorder=3)
+    drawn = axes.plot([where] * 2, [point.gflops_low, point.gflops_high], color=colour, lw=0.7, zorder=3)
     fill = look.fill(point.dtype, point.residency)
-    (drawn,) = axes.plot(where, point.gflops, look.mark(point.layout), ms=5.5, color=colour, mfc=fill, zorder=4)
-    tag(drawn, int(point.row))
+    drawn += axes.plot(where, point.gflops, look.mark(point.layout), ms=5.5, color=colour, mfc=fill, zorder=4)
     if point.above:
-        axes.plot(where, point.gflops, "x", ms=9, color=INK, zorder=5)
+        drawn += axes.plot(where, point.gflops, "x", ms=9, color=INK, zorder=5)
+    for part in drawn:
+        tag(part, int(point.row))
 
 
 def _strips(axes: Axes, points: pd.DataFrame, cores: pd.DataFrame, look: Look) -> None:

@@ -1,8 +1,10 @@
 """What more threads bring, and how many are enough."""
 
 import textwrap
+from typing import Any
 
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
@@ -12,7 +14,7 @@ from kvbench.analysis.columns import POINT
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.saturation import KNEE
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import FAINT, INK, Look, legend_below, panels, rate_axis, tag
+from kvbench.report.figures.look import FAINT, INK, Look, legend_below, panels, rate_axis, tag, whiskers
 
 MOST = 6  # panels, one series each
 _LINEAR = 16  # threads up to which their axis is linear
@@ -96,20 +98,25 @@ def _panel(axes: Axes, own: pd.DataFrame, look: Look) -> None:
     axes.plot(_x(fastest), fastest["twin_gbps"], color=FAINT, lw=1, marker=".", ms=5, zorder=2)
     colour, mark = look.colour(own["dtype"].iloc[0]), look.mark(own["layout"].iloc[0])
     axes.plot(_x(fastest), fastest["gbps"], color=colour, lw=1.4, zorder=3)
-    ends = (own["gbps"] - own["gbps_low"]).clip(lower=0), (own["gbps_high"] - own["gbps"]).clip(lower=0)
-    axes.errorbar(_x(own), own["gbps"], ends, fmt="none", color=colour, elinewidth=1, capsize=2.5, zorder=3)
-    knee = own[own["knee"].fillna(False).astype(bool)]
-    axes.plot(_x(knee), knee["gbps"], "o", ms=13, color=INK, mfc="none", mew=1, zorder=3.5)
-    for point in own[own["best"].fillna(False).astype(bool)].itertuples():
-        above = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center", "va": "bottom"}
-        axes.annotate("★", (point.threads, point.gbps_high), color=INK, fontsize=11, zorder=5, **above)
-    for point in own.itertuples():
-        (drawn,) = axes.plot(point.threads, point.gbps, mark, color=colour, ms=5, zorder=4)
-        tag(drawn, int(point.row))
+    for point in own.fillna({"knee": False, "best": False}).itertuples():
+        _point(axes, point, mark, colour)
     axes.margins(x=0.08)
     most = own[["gbps_high", "twin_gbps"]].max(axis=None)
     ceiling = min(own["ceiling_gbps"].max(), _FAR * most) if own["ceiling_gbps"].notna().any() else 0.0
     axes.set_ylim(top=1.18 * max(most, ceiling))
+
+
+def _point(axes: Axes, point: Any, mark: str, colour: str) -> None:
+    row, at, ends = int(point.row), (point.threads, point.gbps), (point.gbps_low, point.gbps_high)
+    whiskers(axes, row, at, ends, color=colour, elinewidth=1, capsize=2.5, zorder=3)
+    drawn: list[Artist] = axes.plot(*at, mark, color=colour, ms=5, zorder=4)
+    if point.knee:
+        drawn += axes.plot(*at, "o", ms=13, color=INK, mfc="none", mew=1, zorder=3.5)
+    if point.best:
+        above = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center", "va": "bottom"}
+        drawn.append(axes.annotate("★", (point.threads, point.gbps_high), color=INK, fontsize=11, zorder=5, **above))
+    for part in drawn:
+        tag(part, row)
 
 
 def _x(rows: pd.DataFrame) -> pd.Series:

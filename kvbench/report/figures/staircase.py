@@ -27,6 +27,7 @@ from kvbench.report.figures.look import (
     legend_below,
     rate_axis,
     tag,
+    whiskers,
 )
 from kvbench.units import counted, cpu_list, cpu_text
 
@@ -232,10 +233,11 @@ def _series(axes: Axes, series: pd.DataFrame, look: Look) -> None:
     axes.plot(series["bytes"], series["twin_gbps"], color=FAINT, lw=0.7, marker=".", ms=2.5, zorder=2)
     if fill == colour:
         axes.plot(series["bytes"], series["gbps"], color=colour, lw=1.2, zorder=3)
-    axes.errorbar(series["bytes"], series["gbps"], _bars(series), fmt="none", color=colour, elinewidth=0.8, zorder=3)
     for point in series.itertuples():
-        (drawn,) = axes.plot(point.bytes, point.gbps, mark, ms=6, color=colour, mfc=fill, zorder=4)
-        tag(drawn, int(point.row))
+        row, at, ends = int(point.row), (point.bytes, point.gbps), (point.gbps_low, point.gbps_high)
+        whiskers(axes, row, at, ends, color=colour, elinewidth=0.8, zorder=3)
+        (drawn,) = axes.plot(*at, mark, ms=6, color=colour, mfc=fill, zorder=4)
+        tag(drawn, row)
 
 
 def _groups(axes: Axes, points: pd.DataFrame) -> None:

@@ -12,7 +12,7 @@ from kvbench.analysis.breakeven import PAYS
 from kvbench.analysis.columns import table
 from kvbench.analysis.findings import Findings
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import INK, PAPER, Look, canvas, legend_below, tag
+from kvbench.report.figures.look import INK, PAPER, Look, canvas, legend_below, tag, whiskers
 from kvbench.units import counted, duration
 
 MOST = 20  # bars of a panel
@@ -128,12 +128,12 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
 
 def _bars(axes: Axes, own: pd.DataFrame, value: str, look: Look) -> None:
     at = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 9}
-    for place, (row, label, dtype, middle) in enumerate(_each(own, "row", "label", "dtype", value)):
+    rates = value, f"{value}_low", f"{value}_high"
+    for place, (row, dtype, middle, low, high) in enumerate(_each(own, "row", "dtype", *rates)):
         (drawn,) = axes.barh(place, middle, height=0.66, color=look.colour(dtype))
         tag(drawn, int(row))
+        whiskers(axes, int(row), (middle, place), (low, high), along="x", color=INK, elinewidth=1, capsize=2.5)
         axes.text(1.02, place, duration(middle / _NS) if value == "token_ns" else f"{middle:.3g} GB/s", **at)
-    ends = (own[value] - own[f"{value}_low"]).clip(lower=0), (own[f"{value}_high"] - own[value]).clip(lower=0)
-    axes.errorbar(own[value], range(len(own)), xerr=ends, fmt="none", color=INK, elinewidth=1, capsize=2.5)
     axes.set_yticks(range(len(own)), own["label"])
     axes.set_ylim(len(own) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -145,9 +145,10 @@ def _each(own: pd.DataFrame, *names: str) -> Iterator[tuple]:
 
 
 def _witnesses(axes: Axes, own: pd.DataFrame) -> None:
-    places = range(len(own))
-    axes.plot(own["copy_gbps"], places, "D", ms=6, color=INK, mfc=PAPER, zorder=4)
-    axes.plot(own["copy_nt_gbps"], places, "D", ms=6, color=INK, zorder=4)
+    for place, (row, plain, streamed) in enumerate(_each(own, "row", "copy_gbps", "copy_nt_gbps")):
+        for rate, fill in ((plain, PAPER), (streamed, INK)):
+            (drawn,) = axes.plot(rate, place, "D", ms=6, color=INK, mfc=fill, zorder=4)
+            tag(drawn, int(row))
 
 
 def _legend(rows: pd.DataFrame) -> list[Line2D]:

@@ -13,7 +13,7 @@ from kvbench.analysis.findings import Findings
 from kvbench.model import Machine
 from kvbench.report.figures.choice import decodes, left_out, setting, usual
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import FAINT, GRID, INK, Look, canvas, legend_below, tag
+from kvbench.report.figures.look import FAINT, GRID, INK, Look, canvas, legend_below, tag, whiskers
 from kvbench.units import counted
 
 _BAR = 0.33  # inches of a bar and the gap below it
@@ -129,12 +129,12 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
 def _bar(axes: Axes, place: int, step: Any, look: Look) -> None:
     colour = {"theoretical": GRID, "ceiling": INK, "twin": FAINT}.get(step.step) or look.colour(step.dtype)
     (drawn,) = axes.barh(place, step.gbps, height=0.72, color=colour)
-    if not pd.isna(step.row):
-        tag(drawn, int(step.row))
+    row = None if pd.isna(step.row) else int(step.row)
+    if row is not None:
+        tag(drawn, row)
     if not pd.isna(step.gbps_low):
-        ends = [[max(0.0, step.gbps - step.gbps_low)], [max(0.0, step.gbps_high - step.gbps)]]
-        middle = FAINT if step.step == "ceiling" else INK
-        axes.errorbar(step.gbps, place, xerr=ends, fmt="none", color=middle, elinewidth=1, capsize=2.5)
+        at, ends, middle = (step.gbps, place), (step.gbps_low, step.gbps_high), FAINT if step.step == "ceiling" else INK
+        whiskers(axes, row, at, ends, along="x", color=middle, elinewidth=1, capsize=2.5)
     share = "" if pd.isna(step.share) else f", {step.share:.0%} of {step.of}"
     at = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 9}
     axes.text(1.02, place, f"{step.gbps:.3g} GB/s{share}", **at)
