@@ -55,6 +55,19 @@ def both(once, small):
     return once("both", lambda folder: reported(folder, small, small, "--redact"))
 
 
+@pytest.fixture(scope="session")
+def past(once, tmp_path_factory):
+    """The folder of a history's page, of a machine whose name nowhere breaks."""
+    points = made.decodes()[:2]
+    root = tmp_path_factory.mktemp("past")
+    made.directory(root / "run", made.whole(points), points, versions={"cpu_model_name": 200 * "W"})
+    return once("past", lambda folder: told(folder, root))
+
+
+def told(folder, root):
+    assert call("history", "show", "--root", str(root), "--report", str(folder)) == 0
+
+
 def reported(folder, *arguments):
     assert call("report", *map(str, arguments), "-o", str(folder)) == 0
 

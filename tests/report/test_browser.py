@@ -84,7 +84,7 @@ def test_it_is_small_and_whole(page, report):
 
 
 @pytest.mark.parametrize("width", [1400, 700])
-@pytest.mark.parametrize("folder", ["report", "both"])
+@pytest.mark.parametrize("folder", ["report", "both", "past"])
 def test_nothing_overflows_overlaps_or_is_cut(browser, folder, width, request):
     with opened(browser, request.getfixturevalue(folder), width) as page:
         page.evaluate("document.body.classList.remove('scripted')")  # every sheet of a group
@@ -92,6 +92,9 @@ def test_nothing_overflows_overlaps_or_is_cut(browser, folder, width, request):
         out = """els => els.filter(e => !e.closest("svg, .scroll, #card") && e.getBoundingClientRect().width)
                           .filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 90))"""
         assert page.locator("body *").evaluate_all(out) == []
+        wide = "cells => cells.filter(e => e.offsetWidth > e.closest('.scroll').clientWidth).map(e => e.textContent)"
+        assert page.locator("td").evaluate_all(wide) == []
+        assert min(page.locator("#verdict dd").evaluate_all("all => all.map(e => e.offsetWidth)")) > width / 3
         for figure in page.locator("figure").all():
             svg = figure.locator("svg")
             frame, name = svg.bounding_box(), figure.get_attribute("aria-label")
