@@ -83,7 +83,7 @@ def test_it_is_small_and_whole(page, report):
     assert asked == page.evaluate("names => names.filter(name => document.getElementById(name))", asked)
 
 
-@pytest.mark.parametrize("width", [1400, 700])
+@pytest.mark.parametrize("width", [1400, 700, 380])
 @pytest.mark.parametrize("folder", ["report", "both", "past"])
 def test_nothing_overflows_overlaps_or_is_cut(browser, folder, width, request):
     with opened(browser, request.getfixturevalue(folder), width) as page:
@@ -102,6 +102,24 @@ def test_nothing_overflows_overlaps_or_is_cut(browser, folder, width, request):
             assert boxes, name
             assert [box["text"] for box in boxes if cut(box["corners"], frame)] == [], name
             assert overlaps(boxes) == [], name
+
+
+def test_on_a_phone(browser, report):
+    """Figures keep a size at which words can be read; what a link leads to is in sight, and so are all columns."""
+    with opened(browser, report, width=380, height=740) as page:
+        figures = page.locator("figure:visible")
+        assert min(figures.locator("svg").evaluate_all("all => all.map(e => e.clientWidth)")) >= 600
+        assert max(figures.evaluate_all("all => all.map(e => e.scrollWidth - e.clientWidth)")) > 0
+        for name in ("stores", "points"):
+            page.click(f'nav a[href="#{name}"]')
+            assert page.locator(f"#{name} h2").evaluate("""head => {
+              const box = head.getBoundingClientRect();
+              return document.elementFromPoint(box.x + 5, box.y + box.height / 2) === head; }""")
+        page.locator("#points .scroll").evaluate("box => { box.scrollLeft = 600; }")
+        seen = "cell => cell.getBoundingClientRect().right - cell.closest('.scroll').getBoundingClientRect().left"
+        assert page.locator("#points tbody td").first.evaluate(seen) < 0
+        page.emulate_media(media="print")
+        assert max(page.locator("figure svg").evaluate_all("all => all.map(e => e.clientWidth)")) <= 380
 
 
 def cut(corners, frame):
