@@ -20,6 +20,7 @@ from kvbench.report.figures.look import (
     FAINT,
     HOT,
     INK,
+    PAPER,
     SHADES,
     Look,
     bytes_axis,
@@ -34,6 +35,7 @@ from kvbench.units import counted, cpu_list, cpu_text
 MOST_PANELS = 4  # thread counts: the fewest, the most, and some between
 STEPS = 400  # of the footprint axis, to find where regimes begin and end
 SPAN = 4.0  # a series climbs stairs where its footprints differ by more than this
+_NAMES = 0.92  # of a panel's height: above it stand the names of regimes
 
 _HEADS = ("q_heads", "kv_heads", "head_dim")
 
@@ -54,7 +56,8 @@ def staircase(found: Findings, look: Look) -> Figure:
     about = (
         "Filled marks walk one layer's slice again and again, hollow ones all layers in turn, as a decoder does. Bars "
         "are intervals over launches. Grey lines: the twin, the same reads and nothing else. Line with ticks: the read "
-        "ceiling, the run's own plain or prefetching reads of such a footprint by the same threads; dashed: DRAM's. "
+        "ceiling, the run's own plain or prefetching reads of such a footprint by the same threads; where it is far above "
+        "all else it leaves the picture; dashed: DRAM's. "
         f"Vertical lines: what the caches of these threads declare. G: query heads on each KV head. {setting(shown)}. "
         f"{left_out(len(shown), every)}"
     )
@@ -194,13 +197,19 @@ def _background(axes: Axes, own: pd.DataFrame) -> None:
         )
         if wide:
             middle = math.sqrt(area.bytes * area.bytes_end)
-            at = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top"}
+            at = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "top", **_over(SHADES[place % 2])}
             axes.text(middle, 0.985, area.label, fontsize=9, color=FAINT, **at)
     for capacity in own[own["kind"] == "capacity"].itertuples():
         if areas["bytes"].min() < capacity.bytes < areas["bytes_end"].max():
-            axes.axvline(capacity.bytes, color=FAINT, lw=1)
-            at = {"transform": axes.get_xaxis_transform(), "ha": "left", "va": "top"}
-            axes.text(capacity.bytes, 0.9, f" {capacity.label} ends", fontsize=8, color=FAINT, **at)
+            axes.axvline(capacity.bytes, ymax=_NAMES, color=FAINT, lw=1)
+            at = {"xycoords": axes.get_xaxis_transform(), "xytext": (4, 0), "textcoords": "offset points"}
+            look = {"fontsize": 8, "color": FAINT, "va": "top", **_over(PAPER)}
+            axes.annotate(f"{capacity.label} ends", (capacity.bytes, 0.9), **at, **look)
+
+
+def _over(ground: str) -> dict[str, Any]:
+    """Of words: no line of a ceiling or a twin strikes them through, and no mark is hidden by them."""
+    return {"bbox": {"fc": ground, "ec": "none", "pad": 1}, "zorder": 2.5}
 
 
 def _ceiling_line(axes: Axes, ceilings: pd.DataFrame) -> None:
@@ -222,8 +231,9 @@ def _ceiling_line(axes: Axes, ceilings: pd.DataFrame) -> None:
     if len(far):
         rate = far["gbps"].max()
         axes.axhline(rate, color=INK, lw=0.9, ls=(0, (5, 4)), zorder=1)
-        at = {"transform": axes.get_yaxis_transform(), "ha": "left", "va": "bottom", "fontsize": 8.5, "color": INK}
-        axes.text(0.008, rate, f"DRAM read ceiling {rate:.3g} GB/s", **at)
+        at = {"xycoords": axes.get_yaxis_transform(), "xytext": (0, 3), "textcoords": "offset points"}
+        words = f"DRAM read ceiling {rate:.3g} GB/s"
+        axes.annotate(words, (0.008, rate), fontsize=8.5, color=INK, **at, **_over(PAPER))
 
 
 def _series(axes: Axes, series: pd.DataFrame, look: Look) -> None:
@@ -245,7 +255,7 @@ def _groups(axes: Axes, points: pd.DataFrame) -> None:
     for _, own in points[points["residency"] == HOT].groupby(["dtype", "group"]):
         first = own.sort_values(["bytes", "gbps"]).iloc[0]
         at = {"xytext": (-7, 0), "textcoords": "offset points", "ha": "right", "va": "center", "fontsize": 8.5}
-        axes.annotate(f"G={first['group']:g}", (first["bytes"], first["gbps"]), **at)
+        axes.annotate(f"G={first['group']:g}", (first["bytes"], first["gbps"]), **at, **_over(PAPER))
 
 
 def _bars(rows: pd.DataFrame) -> np.ndarray:
