@@ -4,7 +4,9 @@ import re
 from dataclasses import replace
 
 import pytest
+from matplotlib import pyplot as plt
 
+from kvbench.report.figures.look import INK
 from kvbench.report.figures.roofline import rooflines
 from tests.made_run import DECODE, MIB, READ, failed, probe, visit
 from tests.report.drawn import drawn, found_in, parts, tagged
@@ -89,6 +91,24 @@ def test_a_point_above_a_roof_has_a_cross_and_its_name_in_the_legend():
     assert figure.table.query("kind == 'point'")["above"].tolist() != [""] and "above a roof" in text
     figure, text = first([*far, *below])
     assert figure.table.query("kind == 'point'")["above"].tolist() == [""] and "above a roof" not in text
+
+
+@pytest.mark.parametrize("near", [22.0, 60.0, 150.0, 1e6])
+def test_a_roof_and_its_label_are_drawn_together_and_left_of_all_marks(near):
+    """Whether L3 is hardly faster than memory, faster than the core at any point, or ends left of the picture."""
+    roofs = [probe(0, 20.0), probe(0, near, replace(READ, bytes=8 * MIB)), probe(0, 200.0, FMA)]
+    canvas = first([*roofs, visit(0, RATES, flops=FLOPS)])[0].canvas()
+    canvas.draw_without_rendering()
+    axes = canvas.axes[0]
+    slopes = [line for line in axes.lines if len(line.get_xdata()) == 2 and line.get_color() == INK and not line.get_gid()]
+    slopes = [line for line in slopes if line.get_ydata()[0] < line.get_ydata()[1]]
+    labels = [text for text in axes.texts if "read" in text.get_text()]
+    assert len(labels) == len(slopes) == (1 if near == 1e6 else 2)
+    marks = [line.get_window_extent().x0 for line in axes.lines if line.get_gid()]
+    assert max(label.get_window_extent().x1 for label in labels) < min(marks)
+    low, ends = axes.get_xlim()[0], [line.get_xdata() for line in slopes]
+    assert all(start >= low and end > start for start, end in ends)
+    plt.close(canvas)
 
 
 @pytest.mark.parametrize("few", [[visit(0, RATES, flops=FLOPS)], [visit(0, {"point": [3.0]}, flops=FLOPS), *roofs()]])

@@ -20,6 +20,7 @@ from kvbench.units import counted, cpu_text
 
 _LEVELS = ("L1", "L2", "L3", "DRAM")  # other regimes are no level of the machine
 _CLOSE, _ASIDE = 1.25, 2.0  # lines nearer than that have their labels so far apart
+_MARGIN = 2.5  # times the intensity at the left end: room for a label beside the first mark
 _JOINED = 1.02  # issued bytes that are so much more than the compulsory ones are worth a line
 
 COLUMNS = ("kind", "row", "label", "layout", "dtype", "group", "residency", "context", "footprint", "regime", "above")
@@ -112,8 +113,9 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     figure, (axes, strips) = canvas(2, height=4.4, height_ratios=(3, 2))
     axes.set_xscale("log", base=2)
     rate_axis(axes, "GFLOP/s", log=True)
-    low, high = _limits(axes, points, reads, peak)
-    for roof, place in zip(reads.itertuples(), _places(reads["gbps"].tolist()), strict=True):
+    places = _places(reads["gbps"].tolist())
+    low, high = _limits(axes, points, reads, peak, max(places, default=0))
+    for roof, place in zip(reads.itertuples(), places, strict=True):
         _slope(axes, roof, (low, high), peak, place)
     for roof in table[table["kind"] == "FMA peak"].itertuples():
         axes.axhline(roof.gflops, color=INK, lw=1.4)
@@ -130,11 +132,13 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     return figure
 
 
-def _limits(axes: Axes, points: pd.DataFrame, reads: pd.DataFrame, peak: float) -> tuple[float, float]:
-    """The ends of the horizontal axis: all points, and the ridge of the slowest roof where it is near."""
+def _limits(axes: Axes, points: pd.DataFrame, reads: pd.DataFrame, peak: float, last: int) -> tuple[float, float]:
+    """The ends of the horizontal axis: all points, labels left of them as far as place `last`, and ridges that are near:
+    of the slowest roof, and of the fastest."""
     least, most = points[["ai", "ai_issued"]].min().min(), points["ai"].max()
-    ridge = peak / reads["gbps"].min() if len(reads) and not math.isnan(peak) else most
-    low, high = least / 2.2, max(2 * most, min(1.5 * ridge, 8 * most))
+    ridges = peak / reads["gbps"] if len(reads) and not math.isnan(peak) else points["ai"]
+    low = min(least / _MARGIN / _ASIDE**last, max(ridges.min() / _MARGIN, least / 8))
+    high = max(2 * most, min(1.5 * ridges.max(), 8 * most))
     rates = [points["gflops_low"].min() / 1.5, *(low * reads["gbps"])]
     tops = [points["gflops_high"].max(), *([peak] if not math.isnan(peak) else high * reads["gbps"])]
     axes.set_xlim(low, high)
@@ -152,14 +156,17 @@ def _places(rates: list[float]) -> list[int]:
 
 
 def _slope(axes: Axes, roof: Any, ends: tuple[float, float], peak: float, place: int) -> None:
-    """It stops where the core stops it."""
+    """It stops where the core stops it. One that has no room for its label would not be known: it is not drawn."""
     low, high = ends
     end = min(high, peak / roof.gbps) if not math.isnan(peak) else high
-    axes.plot([low, end], [low * roof.gbps, end * roof.gbps], color=INK, lw=1, ls="-" if roof.label == "DRAM" else "--")
     where = low * 1.06 * _ASIDE**place
+    if end < _ASIDE * where:
+        return
+    axes.plot([low, end], [low * roof.gbps, end * roof.gbps], color=INK, lw=1, ls="-" if roof.label == "DRAM" else "--")
     text = f"{roof.label} read {roof.gbps:.3g} GB/s"
     turned = {"rotation": math.degrees(math.atan(roof.gbps)), "rotation_mode": "anchor", "transform_rotates_text": True}
-    axes.text(where, where * roof.gbps, text, ha="left", va="bottom", fontsize=8.5, **turned)
+    over = {"bbox": {"fc": PAPER, "ec": "none", "pad": 0}}
+    axes.text(where, 1.02 * where * roof.gbps, text, ha="left", va="bottom", fontsize=8.5, **turned, **over)
 
 
 def _issued(axes: Axes, point: Any, look: Look) -> None:
