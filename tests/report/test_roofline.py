@@ -100,8 +100,8 @@ def test_a_roof_and_its_label_are_drawn_together_and_left_of_all_marks(near):
     canvas = first([*roofs, visit(0, RATES, flops=FLOPS)])[0].canvas()
     canvas.draw_without_rendering()
     axes = canvas.axes[0]
-    slopes = [line for line in axes.lines if len(line.get_xdata()) == 2 and line.get_color() == INK and not line.get_gid()]
-    slopes = [line for line in slopes if line.get_ydata()[0] < line.get_ydata()[1]]
+    own = [line for line in axes.lines if line.get_color() == INK and not line.get_gid()]
+    slopes = [line for line in own if line.get_ydata()[0] < line.get_ydata()[1]]
     labels = [text for text in axes.texts if "read" in text.get_text()]
     assert len(labels) == len(slopes) == (1 if near == 1e6 else 2)
     marks = [line.get_window_extent().x0 for line in axes.lines if line.get_gid()]

@@ -19,7 +19,7 @@ from kvbench.report.figures.look import INK, MARKS, PAPER, SHADES, Look, legend_
 from kvbench.units import counted
 
 _TAGS = 400  # marks that can each know their point
-_LEAST = 0.12  # of a panel's width, for the name of a regime
+_LEAST = 0.11  # of a panel's width, for the name of a regime
 _LETTERS = 110  # that fit above the whole width
 _CLOSEST = 1.2  # ratios that the axis always reaches
 _MOST = 0.9  # of the bars, that lie wholly inside
@@ -32,6 +32,7 @@ _TICKS = {
 _FAR = (2, 5, 10, 20, 50, 100)
 _CROWD = 60  # marks of a panel, beyond which they are small
 _REGIMES = ("L1", "L2", "L3", "mixed", "DRAM")  # from near to far; any other word after them
+_TWO = "two"  # what a shape is called whose layouts lie in different regimes
 
 COLUMNS = {
     **dict.fromkeys(("reference", "layout"), "str"),
@@ -49,11 +50,13 @@ def layouts(found: Findings, look: Look) -> Figure:
     reference = _reference(pairs, found.points)
     rows = _placed(table(_rows(pairs, reference, found.points), COLUMNS))
     longest = "Longer bars leave the picture. " if len(rows) and _outside(rows, _reach(rows)) else ""
+    two = (rows["regime"].map(_area) == _TWO).any()
+    apart = f"Last, as {_TWO}: shapes whose layouts lie in different regimes. " if two else ""
     about = (
         f"Each mark is one shape: how many times as fast it runs as with layout {reference}, in the same launches "
         f"(seconds with {reference} over seconds with the other). Bars are intervals over launches. {longest}Filled: "
         "the interval lies on one side of 1. Hollow: the same within noise, or too few launches to tell. Sorted by "
-        f"ratio within each regime. {_counts(rows)}"
+        f"ratio within each regime. {apart}{_counts(rows)}"
     )
     missing = "" if len(rows) else "No shape was measured in two layouts: run kvbench sweep layouts."
     return Figure("layouts", "Layouts side by side", about, rows, lambda t: _draw(t, look), missing)
@@ -100,12 +103,13 @@ _TURNED = {FASTER: SLOWER, SLOWER: FASTER}
 
 def _placed(rows: pd.DataFrame) -> pd.DataFrame:
     """From left to right by regime, and by ratio in each. A regime of few shapes gets the room that its name takes."""
-    rows = rows.assign(rank=rows["regime"].map(_rank)).sort_values(
-        ["layout", "rank", "regime", "ratio"], kind="stable", ignore_index=True
-    )
+    order = ["layout", "rank", "area", "ratio"]
+    rows = rows.assign(area=rows["regime"].map(_area), rank=rows["regime"].map(_area).map(_rank))
+    rows = rows.sort_values(order, kind="stable", ignore_index=True)
     for _, own in rows.groupby("layout"):
-        least, start = _LEAST * len(own), 0.0
-        for _, alike in own.groupby(["rank", "regime"], sort=True):
+        others = own["area"].nunique() - 1
+        least, start = _LEAST * len(own) / (1 - _LEAST * others), 0.0
+        for _, alike in own.groupby(["rank", "area"], sort=True):
             width = max(len(alike), least)
             first = start + (width - len(alike)) / 2 + 0.5
             rows.loc[alike.index, "place"] = [first + step for step in range(len(alike))]
@@ -114,8 +118,12 @@ def _placed(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[list(COLUMNS)]
 
 
-def _rank(regime: str) -> int:
-    return _REGIMES.index(regime) if regime in _REGIMES else len(_REGIMES)
+def _area(regime: str) -> str:
+    return _TWO if " and " in regime else regime
+
+
+def _rank(area: str) -> int:
+    return _REGIMES.index(area) if area in _REGIMES else len(_REGIMES) + (area == _TWO)
 
 
 def _counts(rows: pd.DataFrame) -> str:
@@ -155,11 +163,10 @@ def _title(own: pd.DataFrame, letters: int) -> str:
 
 
 def _areas(axes: Axes, own: pd.DataFrame) -> None:
-    areas = own.drop_duplicates(["regime", "start"])
+    areas = own.drop_duplicates("start")
     for place, area in enumerate(areas.itertuples()):
         axes.axvspan(area.start, area.end, color=SHADES[place % len(SHADES)], lw=0, zorder=0)
-    names = [word.replace(" and ", "\n") for word in areas["regime"]]
-    axes.set_xticks((areas["start"] + areas["end"]) / 2, names, fontsize=9)
+    axes.set_xticks((areas["start"] + areas["end"]) / 2, areas["regime"].map(_area), fontsize=9)
     axes.set_xlim(areas["start"].min(), areas["end"].max())
     axes.tick_params(axis="x", length=0)
     axes.grid(visible=False, axis="x")

@@ -133,8 +133,8 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
 
 
 def _limits(axes: Axes, points: pd.DataFrame, reads: pd.DataFrame, peak: float, last: int) -> tuple[float, float]:
-    """The ends of the horizontal axis: all points, labels left of them as far as place `last`, and ridges that are near:
-    of the slowest roof, and of the fastest."""
+    """The ends of the horizontal axis: all points, labels left of them up to place `last`, and ridges that are near: of
+    the slowest roof, and of the fastest."""
     least, most = points[["ai", "ai_issued"]].min().min(), points["ai"].max()
     ridges = peak / reads["gbps"] if len(reads) and not math.isnan(peak) else points["ai"]
     low = min(least / _MARGIN / _ASIDE**last, max(ridges.min() / _MARGIN, least / 8))

@@ -56,10 +56,9 @@ def staircase(found: Findings, look: Look) -> Figure:
     about = (
         "Filled marks walk one layer's slice again and again, hollow ones all layers in turn, as a decoder does. Bars "
         "are intervals over launches. Grey lines: the twin, the same reads and nothing else. Line with ticks: the read "
-        "ceiling, the run's own plain or prefetching reads of such a footprint by the same threads; where it is far above "
-        "all else it leaves the picture; dashed: DRAM's. "
-        f"Vertical lines: what the caches of these threads declare. G: query heads on each KV head. {setting(shown)}. "
-        f"{left_out(len(shown), every)}"
+        "ceiling, the run's own plain or prefetching reads of such a footprint by the same threads; where it is far "
+        "above all else it leaves the picture; dashed: DRAM's. Vertical lines: what the caches of these threads "
+        f"declare. G: query heads on each KV head. {setting(shown)}. {left_out(len(shown), every)}"
     )
     missing = "" if rows else "No decode point has a rate: run kvbench sweep quick."
     table = pd.DataFrame(rows, columns=list(COLUMNS))
