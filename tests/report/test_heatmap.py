@@ -52,6 +52,20 @@ def test_rows_are_what_the_run_varies_most():
     assert figure.title == "Context against heads" and "4/4 heads of 64" in set(figure.table["line"])
 
 
+def test_rows_have_one_order_in_all_panels():
+    """From wide to narrow; a page table's few bytes more make no dtype wider."""
+    wide, more = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1}, {("head", "f16"), ("paged", "bf16")}
+    records = [
+        visit(0, RATES, at(context, layout=layout, dtype=dtype), walked=size * (128 + ((layout, dtype) in more)) * MIB)
+        for layout in ("head", "paged")
+        for dtype, size in wide.items()
+        for context in (512, 4096)
+    ]
+    figure, _ = drawn(heatmap, found_in([*CEILINGS, *records]))
+    head, paged = (list(dict.fromkeys(own["line"])) for _, own in figure.table.groupby("panel"))
+    assert head == paged and (head[0], head[-1]) == ("f32", "i8")
+
+
 def test_contexts_that_are_nearly_the_same_share_a_column():
     points = [at(512), at(4096), at(4090, dtype="f32"), at(500, dtype="f32"), at(510, dtype="f32")]
     figure, text = drawn(heatmap, found_in([*CEILINGS, *(visit(0, RATES, point) for point in points)]))

@@ -50,7 +50,7 @@ def heatmap(found: Findings, look: Look) -> Figure:
     every = found.points[found.points["op"] == "decode"]
     options = [_panels(every, names) for names in _ROWS.values()]
     kind, panels = max(zip(_ROWS, options, strict=True), key=lambda both: (sum(map(len, both[1])), -len(both[1])))
-    rows = [row for own in panels for row in _cells(own, kind, panels)]
+    rows = [row for own in panels for row in _cells(own, kind, panels, look)]
     shown = sum(map(len, panels))
     left = (
         f" {shown} of {len(every)} decode points are shown; the table of points has all." if shown < len(every) else ""
@@ -97,15 +97,20 @@ def _narrowed(own: pd.DataFrame) -> pd.DataFrame:
 # ---- cells -----------------------------------------------------------------------------------------------------------
 
 
-def _cells(own: pd.DataFrame, kind: str, panels: Sequence[pd.DataFrame]) -> Iterator[dict[str, Any]]:
+# What rows of cells are sorted by, so that all panels have one order; and whether the least comes first.
+_ORDER = {"rank": True, "wide": False, "q_heads": False, "scale": True, "threads": True, "cpus": True}
+
+
+def _cells(own: pd.DataFrame, kind: str, panels: Sequence[pd.DataFrame], look: Look) -> Iterator[dict[str, Any]]:
     every = pd.concat(panels)
     varying = {name for name in _PANEL if every[name].nunique() > 1} - {*_ROWS[kind]}
     if every.groupby("threads")["cpus"].nunique().max() == 1:
         varying -= {"cpus"}
     title, scaled = _title(own.iloc[0], kind, varying), every.groupby("dtype")["scale"].nunique()
     same = ("name", "context", "column", "regime", "gbps", "ceiling_gbps", "ceiling_fraction", "unstable", "above")
-    own = own.assign(token=own["compulsory_bytes"] / own["context"].astype(float), column=_columns(own, kind))
-    for row, point in own.sort_values(["token", "threads"], ascending=[False, True], kind="stable").iterrows():
+    wide, rank = own["kv_heads"] * own["head_dim"], own["dtype"].map(look.rank)
+    own = own.assign(wide=wide, rank=rank, column=_columns(own, kind))
+    for row, point in own.sort_values(list(_ORDER), ascending=list(_ORDER.values()), kind="stable").iterrows():
         found = {"panel": title, "line": _line(point, kind, scaled[point["dtype"]] > 1), "row": row}
         yield found | {name: point[name] for name in same} | {"note": _note(point)}
 
