@@ -42,7 +42,7 @@ def test_every_step_names_what_it_is_a_share_of():
         "its twin",
     )
     assert rows.loc[("kernel", "f32"), "share"] == pytest.approx(0.5)
-    assert set(parts(text).values()) == {5}  # twin, kernel, its interval and caps
+    assert set(parts(text).values()) == {8}  # twin, kernel; its interval and two caps, on paper
     assert tagged(text) == set(figure.table["row"].dropna()) and not strange_colours(text)
     assert "80% of its twin" in text and "40 GB/s (its firmware, high confidence)" in figure.about
 

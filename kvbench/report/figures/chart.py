@@ -73,7 +73,8 @@ def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any]) -> No
             mark = MARKS[number % len(MARKS)] if len(own) <= _MARKED else None
             axes.plot(at, own[panel.y], marker=mark, ms=4.5, lw=1.4, **look)
         if panel.low:
-            axes.vlines(at, own[panel.low], own[panel.high], color=INK, lw=0.8, zorder=3)
+            for colour, wide in ((PAPER, 2.4), (INK, 0.8)) if panel.bars else ((INK, 0.8),):
+                axes.vlines(at, own[panel.low], own[panel.high], color=colour, lw=wide, zorder=3)
     _axes(axes, panel, rows, places)
 
 

@@ -176,6 +176,13 @@ def whiskers(
             tag(part, row)
 
 
+def whiskers_on_bar(axes: Axes, row: int | None, at: tuple[float, float], ends: tuple[float, float]) -> None:
+    """Of a bar to the right: ink on paper, for a bar's own colour may be as dark as ink, or on a dark page as light."""
+    for colour, more in ((PAPER, 2), (INK, 0)):
+        wide = {"elinewidth": 1 + more, "capthick": 1 + more, "capsize": 2.5 + more / 2}
+        whiskers(axes, row, at, ends, along="x", color=colour, **wide)
+
+
 def svg(figure: Canvas, name: str) -> str:
     """An <svg> element to stand among others on a page; a mark's element has its point's row as `data-point`."""
     text = io.StringIO()

@@ -12,7 +12,7 @@ from kvbench.analysis.breakeven import PAYS
 from kvbench.analysis.columns import table
 from kvbench.analysis.findings import Findings
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import INK, PAPER, Look, canvas, legend_below, tag, whiskers
+from kvbench.report.figures.look import INK, PAPER, Look, canvas, legend_below, tag, whiskers_on_bar
 from kvbench.units import counted, duration
 
 MOST = 20  # bars of a panel
@@ -132,7 +132,7 @@ def _bars(axes: Axes, own: pd.DataFrame, value: str, look: Look) -> None:
     for place, (row, dtype, middle, low, high) in enumerate(_each(own, "row", "dtype", *rates)):
         (drawn,) = axes.barh(place, middle, height=0.66, color=look.colour(dtype))
         tag(drawn, int(row))
-        whiskers(axes, int(row), (middle, place), (low, high), along="x", color=INK, elinewidth=1, capsize=2.5)
+        whiskers_on_bar(axes, int(row), (middle, place), (low, high))
         axes.text(1.02, place, duration(middle / _NS) if value == "token_ns" else f"{middle:.3g} GB/s", **at)
     axes.set_yticks(range(len(own)), own["label"])
     axes.set_ylim(len(own) - 0.5, -0.5)

@@ -13,7 +13,7 @@ from kvbench.analysis.findings import Findings
 from kvbench.model import Machine
 from kvbench.report.figures.choice import decodes, left_out, setting, usual
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import FAINT, GRID, INK, Look, canvas, legend_below, tag, whiskers
+from kvbench.report.figures.look import FAINT, GRID, INK, Look, canvas, legend_below, tag, whiskers_on_bar
 from kvbench.units import counted
 
 _BAR = 0.33  # inches of a bar and the gap below it
@@ -133,8 +133,7 @@ def _bar(axes: Axes, place: int, step: Any, look: Look) -> None:
     if row is not None:
         tag(drawn, row)
     if not pd.isna(step.gbps_low):
-        at, ends, middle = (step.gbps, place), (step.gbps_low, step.gbps_high), FAINT if step.step == "ceiling" else INK
-        whiskers(axes, row, at, ends, along="x", color=middle, elinewidth=1, capsize=2.5)
+        whiskers_on_bar(axes, row, (step.gbps, place), (step.gbps_low, step.gbps_high))
     share = "" if pd.isna(step.share) else f", {step.share:.0%} of {step.of}"
     at = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 9}
     axes.text(1.02, place, f"{step.gbps:.3g} GB/s{share}", **at)
