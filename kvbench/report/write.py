@@ -91,7 +91,7 @@ def _pictures(folder: Path, figure: Figure) -> str:
     canvas = figure.canvas()
     try:
         _arrange(canvas)
-        text = svg(canvas, figure.name)
+        text = svg(canvas, figure.name, figure.title)
         write_text(folder / f"{figure.name}.svg", text)
         with replacing(folder / f"{figure.name}.png") as file, styled():
             canvas.savefig(file, format="png", dpi=_DPI)

@@ -97,7 +97,7 @@ def test_nothing_overflows_overlaps_or_is_cut(browser, folder, width, request):
         assert min(page.locator("#verdict dd").evaluate_all("all => all.map(e => e.offsetWidth)")) > width / 3
         for figure in page.locator("figure").all():
             svg = figure.locator("svg")
-            frame, name = svg.bounding_box(), figure.get_attribute("aria-label")
+            frame, name = svg.bounding_box(), svg.get_attribute("aria-label")
             boxes = svg.evaluate(BOXES)
             assert boxes, name
             assert [box["text"] for box in boxes if cut(box["corners"], frame)] == [], name
@@ -190,6 +190,15 @@ def test_it_prints(browser, report, tmp_path):
         assert not page.locator("#tools").is_visible()
         clipped = "all => all.filter(e => e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY != 'visible').length"
         assert page.locator(".scroll").evaluate_all(clipped) == 0
+        page.set_viewport_size({"width": 718, "height": 1040})  # of A4
+        assert max(page.locator("table").evaluate_all("all => all.map(e => e.offsetWidth)")) <= 718
+        sizes = "all => all.map(e => parseFloat(getComputedStyle(e).fontSize))"
+        assert min(page.locator("table").evaluate_all(sizes)) >= 8
+        broken = """cells => cells.filter(cell => {
+          const words = document.createRange();
+          words.selectNodeContents(cell);
+          return new Set([...words.getClientRects()].map(box => box.y)).size > 1; }).length"""
+        assert page.locator("td[data-order]").evaluate_all(broken) == 0, "a number is parted from its unit"
 
 
 # ---- what scripts add ------------------------------------------------------------------------------------------------
@@ -257,6 +266,24 @@ def test_a_click_highlights_and_can_be_linked_to(page, browser, report):
     with opened(browser, report, fragment=f"#point-{number}") as linked:
         assert "on" in linked.locator(f"#point-{number}").get_attribute("class")
         assert linked.locator(f"#point-{number}").is_visible()
+
+
+def test_a_row_is_chosen_by_keys_alone(page):
+    row = page.locator(ROWS).nth(3)
+    row.focus()
+    page.keyboard.press("Enter")
+    number = row.get_attribute("data-point")
+    assert page.evaluate("location.hash") == f"#point-{number}" and "on" in row.get_attribute("class")
+    page.keyboard.press("Enter")
+    assert "on" not in row.get_attribute("class")
+
+
+def test_a_figure_says_what_it_is(page, report):
+    """To those who do not see it; and where it stands alone. On the page its title would hide the card of a mark."""
+    names = page.locator("figure svg[role=img]").evaluate_all("all => all.map(e => e.getAttribute('aria-label'))")
+    alone = [re.findall("<title>([^<]+)</title>", path.read_text()) for path in (report / "figures").glob("*.svg")]
+    assert all(names) and sorted(map(list, zip(names, strict=True))) == sorted(alone)
+    assert page.locator("svg title").count() == 0
 
 
 def test_light_and_dark(browser, report):

@@ -24,7 +24,7 @@ from kvbench.units import size
 
 # A page that is shown dark replaces exactly these colours: use no others, nor transparency in place of them. The
 # colour-blind, too, tell COLOURS apart; there is one for each dtype.
-INK, FAINT, GRID, PAPER = "#1f2328", "#6a717b", "#d8dbe0", "#ffffff"
+INK, FAINT, GRID, PAPER = "#1f2328", "#5b626c", "#d8dbe0", "#ffffff"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f4a1e", "#4d1a7f")
 SHADES = ("#f1f4f8", "#e4eaf2")  # of neighbouring areas behind the marks
 MARKS = "os^DvPX<"
@@ -183,11 +183,12 @@ def whiskers_on_bar(axes: Axes, row: int | None, at: tuple[float, float], ends: 
         whiskers(axes, row, at, ends, along="x", color=colour, **wide)
 
 
-def svg(figure: Canvas, name: str) -> str:
+def svg(figure: Canvas, name: str, title: str = "") -> str:
     """An <svg> element to stand among others on a page; a mark's element has its point's row as `data-point`."""
     text = io.StringIO()
+    facts = {"Date": None, "Creator": None} | ({"Title": title} if title else {})
     with styled(**{"svg.hashsalt": name}):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(text, format="svg", metadata=facts)
     found = text.getvalue()
     found = found[found.index("<svg") :]
     return _TAGGED.sub(r'data-point="\1"', _ANONYMOUS.sub("", found))

@@ -28,7 +28,7 @@ _NAMES = {INK: "ink", FAINT: "faint", GRID: "grid", PAPER: "paper"}
 _NAMES |= {colour: f"colour-{number}" for number, colour in enumerate(COLOURS, 1)}
 _NAMES |= {shade: f"shade-{number}" for number, shade in enumerate(SHADES, 1)}
 _COLOUR = re.compile("|".join(_NAMES))
-_EXTENT = re.compile(r' (?:width|height)="[\d.]+pt"|<metadata>.*?</metadata>', re.DOTALL)
+_EXTENT = re.compile(r' (?:width|height)="[\d.]+pt"|<(title|metadata)>.*?</\1>', re.DOTALL)
 _LOOK, _OFTEN = re.compile(r' style="([^"]+)"'), 10  # a style that so many elements have is named
 _TAG, _BETWEEN, _DIGITS = re.compile(r"<[^>]+>"), re.compile(r">\s+<"), re.compile(r"(\.\d\d)\d+")
 
@@ -148,14 +148,15 @@ def _groups(drawn: Sequence[Drawn]) -> dict[str, dict[str, Any]]:
 def _inline(each: Drawn) -> dict[str, Any]:
     data = each.csv.encode()
     link = f"data:text/csv;base64,{b64encode(data).decode()}" if len(data) <= LARGE else f"figures/{each.name}.csv"
-    svg = Markup(themed(each.svg, each.name))
+    said = Markup('<svg role="img" aria-label="{}" ').format(each.title)
+    svg = Markup(themed(each.svg, each.name).replace("<svg ", said, 1))
     facts = {"name": each.name, "title": each.title, "about": each.about, "missing": each.missing}
     return facts | {"svg": svg, "csv": link}
 
 
 def themed(svg: str, name: str) -> str:
     """Colours by name, so that the page can be light or dark; as wide as the page allows; and no longer than need be."""
-    svg = _BETWEEN.sub("><", _EXTENT.sub("", svg, count=3))
+    svg = _BETWEEN.sub("><", _EXTENT.sub("", svg, count=4))
     svg = _TAG.sub(lambda tag: _DIGITS.sub(r"\1", tag[0]), svg)  # nobody sees a hundredth of a point
     svg = _COLOUR.sub(lambda match: f"var(--{_NAMES[match[0]]})", svg)
     often = [style for style, times in Counter(_LOOK.findall(svg)).items() if times >= _OFTEN]

@@ -19,6 +19,8 @@
   const both = (point) => [...(marks.get(point) || []), rows.get(point)].filter(Boolean);
   const heads = all("#points thead th").map((head) => head.textContent.trim());
 
+  rows.forEach((row) => { row.tabIndex = 0; });
+
   // ---- the card beside a mark
   const text = (tag, content) => Object.assign(document.createElement(tag), { textContent: content });
   function show(event, point) {
@@ -50,6 +52,9 @@
   document.addEventListener("click", (event) => {
     const found = event.target.closest("[data-point]");
     if (found) choose(found.dataset.point);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.matches("tr[data-point]")) choose(event.target.dataset.point);
   });
   function ask() {
     const asked = /^#point-(\d+)$/.exec(location.hash);
