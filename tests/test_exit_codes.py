@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -326,6 +327,43 @@ def test_output_that_cannot_be_written():
         command = [sys.executable, "-m", "kvbench.cli", "schema"]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert ended.returncode == Exit.USAGE and ended.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def unread():
+    """The end of a pipe that can be written to, and nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    yield writing
+    os.close(writing)
+
+
+def ended(line, **streams):
+    command = [sys.executable, "-m", "kvbench.cli", *line.split()]
+    return subprocess.run(command, text=True, timeout=120, check=False, **({"stdout": subprocess.PIPE} | streams))
+
+
+def test_a_reader_that_has_left_changes_no_verdict(runs, unread, tmp_path):
+    done = ended("compare {base} {slow} --gate".format(**runs), stdout=unread, stderr=subprocess.PIPE)
+    assert done.returncode == Exit.FAILED and not done.stderr
+    place = tmp_path / "baseline"
+    shutil.copytree(runs["base"], place)
+    done = ended("compare {place} {again} --bless".format(**runs, place=place), stdout=unread, stderr=subprocess.PIPE)
+    assert done.returncode == Exit.FINE and done.stderr == f"baseline: {place}\n"
+    assert kvbench.load(place).manifest.run == "run-again"
+
+
+@pytest.mark.parametrize(("code", "line"), [(USAGE, "nope"), (FINE, "kernels"), (FINE, "doctor")])
+def test_messages_that_cannot_be_written_change_no_code(code, line, unread):
+    with open("/dev/full", "w") as full:
+        assert [ended(line, stderr=stream).returncode for stream in (full, unread)] == [code, code]
+
+
+def test_a_sweep_needs_nobody_to_read_it(unread, tmp_path):
+    done = ended(f"sweep {TINY} --out {tmp_path}/run", stdout=unread, stderr=unread)
+    assert done.returncode == Exit.FINE
+    whole = kvbench.load(tmp_path / "run")
+    assert len(whole.records) == len(whole.manifest.plan.points)
 
 
 def test_interrupted(tmp_path):

@@ -1,13 +1,13 @@
 """The command line: one file per command, imported when it is called or listed. Nothing else prints or exits."""
 
-import os
 import sys
 from importlib import import_module
 from pkgutil import iter_modules
 
 import click
 
-from kvbench.errors import Exit, KvbenchError
+from kvbench.cli._streams import take_streams
+from kvbench.errors import Exit, KvbenchError, Unwritable
 
 _CODES = "\n".join(
     ["\b", "Exit codes:", *(f"{code:>5}  {code.about}" for code in Exit)]
@@ -27,12 +27,11 @@ class Commands(click.Group):
         return import_module(f"{__name__}.{cmd_name}").command
 
     def invoke(self, ctx: click.Context) -> object:
-        """A reader that has seen enough (| head) is no failure; click would make it one."""
+        """click would exit with 1 where a pipe breaks that was named as a file."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:
-            _drop_output()
-            return 0
+        except BrokenPipeError as error:
+            raise Unwritable(f"cannot write: {error.strerror}", "its reader has left: name another file") from None
 
 
 @click.command(
@@ -54,11 +53,6 @@ def _fail(message: str, hint: str, code: int) -> int:
     return code
 
 
-def _drop_output() -> None:
-    """What cannot be written now must not be tried again when the interpreter ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _run(arguments: list[str] | None) -> int:
     """A command returns its exit code, or nothing for 0."""
     try:
@@ -74,15 +68,11 @@ def _run(arguments: list[str] | None) -> int:
         return _fail(error.format_message(), "see kvbench --help", Exit.USAGE)
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", "run the command again", Exit.INTERRUPTED)
-    except BrokenPipeError:
-        _drop_output()
-        return 0
     except OSError as error:
-        _drop_output()
         return _fail(str(error), "see whether the path can be written and has space left", Exit.USAGE)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The `kvbench` program. Where a standard stream is closed, what would go there is dropped."""
-    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
+    """The `kvbench` program."""
+    take_streams()
     sys.exit(_run(arguments))

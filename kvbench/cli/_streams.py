@@ -1,0 +1,46 @@
+"""The standard streams as commands meet them: a reader that is gone changes neither what they do nor how they end."""
+
+import io
+import os
+import sys
+from typing import IO, Any
+
+from kvbench.errors import Unwritable
+
+
+class _Output(io.FileIO):
+    """Standard output. Where its reader has seen enough (| head), the rest is dropped."""
+
+    def write(self, data: Any) -> int | None:
+        try:
+            return super().write(data)
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # nor is it tried when the interpreter ends
+            if isinstance(error, BrokenPipeError):
+                return len(data)
+            raise Unwritable(f"cannot write standard output: {error.strerror}", "make room, or write a file") from None
+
+
+class _Messages(io.FileIO):
+    """Standard error. What cannot be written is dropped."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data) or len(data)  # None where it would have to wait
+        except OSError:
+            return len(data)
+
+
+def take_streams() -> None:
+    """Where one is closed, what would go there is dropped. One that somebody else has put there is left alone."""
+    sys.stdout = _taken(sys.stdout, sys.__stdout__, _Output)
+    sys.stderr = _taken(sys.stderr, sys.__stderr__, _Messages)
+
+
+def _taken(stream: Any, own: Any, kind: type[io.FileIO]) -> IO[str]:
+    if stream is None:
+        return open(os.devnull, "w")  # noqa: SIM115
+    if stream is not own:
+        return stream
+    raw = io.BufferedWriter(kind(stream.fileno(), "wb", closefd=False))
+    return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering)
