@@ -83,5 +83,12 @@ class NotComparable(KvbenchError):
     exit_code = Exit.NOTHING
 
 
+def refuse_beyond(argument: str, value: float, limits: tuple[float, float]) -> None:
+    """NaN is beyond all limits."""
+    least, most = limits
+    if not least <= value <= most:
+        raise BadArgument(f"{argument} is {str(value)[:60]}", f"{least:g} to {most:g}")
+
+
 def unknown_word(argument: str, word: object, allowed: Iterable[str]) -> BadArgument:
     return BadArgument(f"{argument}: {word!r} is not known", f"one of: {', '.join(allowed)}")

@@ -157,6 +157,8 @@ def test_the_table_names_every_denominator(capsys):
         ([*SMALL, "--threads", "0"], ["--threads", "all"]),
         ([*SMALL, "--context", "0"], ["--context"]),
         ([*SMALL, "--kv-heads", "3"], ["q_heads", "kv_heads"]),
+        ([*SMALL, "--samples", "0"], ["--samples", "1 to 1000"]),
+        *(([*SMALL, "--sample-time", text], ["--sample-time", "0.0001 to 10"]) for text in ("nan", "inf", "-1", "1e9")),
     ],
 )
 def test_bad_input_is_one_line(arguments, words, capsys):

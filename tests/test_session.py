@@ -279,6 +279,7 @@ def test_patience_of_a_resumed_run(tmp_path):
         {"sample_time": float("nan")},
         {"axes": ("pages=thp",), "pages": "base"},
         {"seed": -1},
+        {"samples": 10**400},
     ],
 )
 def test_options_that_cannot_be(facts):

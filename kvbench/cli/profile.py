@@ -7,13 +7,14 @@ import click
 
 from kvbench.cli._plugin import plugin_option
 from kvbench.cli._point import point_options
+from kvbench.errors import refuse_beyond
 
 
 @click.command("profile")
 @click.argument("op", metavar="OP")
 @point_options
 @plugin_option
-@click.option("--samples", type=click.IntRange(1), default=12, show_default=True, help="Rounds of samples.")
+@click.option("--samples", type=int, default=12, show_default=True, help="Rounds of samples.")
 @click.option("--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object instead of a table.")
 def command(op: str, plugin: str | None, samples: int, sample_time: float, as_json: bool, **asked: Any) -> None:
@@ -25,8 +26,11 @@ def command(op: str, plugin: str | None, samples: int, sample_time: float, as_js
     from kvbench.analysis.profile import profile
     from kvbench.cli._point import point_of
     from kvbench.native import library_of
+    from kvbench.suite.values import LIMITS
     from kvbench.worker import visit
 
+    refuse_beyond("--samples", samples, LIMITS["samples"])
+    refuse_beyond("--sample-time", sample_time, LIMITS["sample_time"])
     library = library_of(None, plugin)
     point, name = point_of(op, library, **asked)
     facts = profile(visit(point, samples, sample_time, library=library))

@@ -5,17 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from kvbench.errors import BadArgument, BadRun
+from kvbench.errors import BadArgument, BadRun, refuse_beyond
 from kvbench.native import Library, library_of
 from kvbench.store.typed import read
 from kvbench.suite import Suite, find
 from kvbench.suite.override import from_options
+from kvbench.suite.values import LIMITS
 
 _LATER = frozenset({"budget", "target_ci", "patience"})  # these say when to stop, not what to measure
-_LIMITS = {
-    "launches": (1, 1000),
-    "samples": (1, 1000),
-    "sample_time": (1e-4, 10.0),
+_LIMITS = LIMITS | {
     "seed": (0, 1 << 62),
     "budget": (1e-9, 1e9),
     "target_ci": (1e-6, 1.0),
@@ -57,10 +55,9 @@ class Options:
                 object.__setattr__(self, name, str(Path(path).absolute()))
         if self.plugin:
             object.__setattr__(self, "plugin", str(Path(self.plugin).absolute()))
-        for name, (least, most) in _LIMITS.items():
-            value = getattr(self, name)
-            if value is not None and not least <= value <= most:
-                raise BadArgument(f"{name} is {value:g}", f"{least:g} to {most:g}")
+        for name, limits in _LIMITS.items():
+            if (value := getattr(self, name)) is not None:
+                refuse_beyond(name, value, limits)
         for name in {axis.partition("=")[0].strip() for axis in self.axes} & {"cpus", "pages"}:
             if getattr(self, name) is not None:
                 raise BadArgument(f"{name} is given twice, as an axis too", "leave one of them out")
