@@ -203,7 +203,7 @@ TABLE = [
     (USAGE, here, "size llama-3-8b --layers -1"),
     (USAGE, here, "size llama-3-8b --budget 1B"),
     (USAGE, here, "size llama-3-8b --machine {tmp}/none"),
-    (USAGE, here, "doctor --threads 0"),
+    (USAGE, here, "doctor --threads 99999999999"),
     (USAGE, here, "machine --threads 0"),
     (USAGE, here, "machine --plot /nowhere/stairs.png"),
     (USAGE, here, "profile decode"),

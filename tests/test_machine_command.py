@@ -213,6 +213,8 @@ def test_a_profile_that_cannot_be_kept_is_still_shown(made_up, capsys):
         (["--isa", "mmx"], ["isa", "scalar"]),
         (["--cpus", "near"], ["--cpus", "compact"]),
         (["--threads", "0"], ["--threads", "all"]),
+        (["--identify", "--threads", "0"], ["--threads", "all"]),
+        (["--identify", "--seed", "-1"], ["--seed"]),
         (["--override", "/nowhere/o.toml"], ["/nowhere/o.toml"]),
     ],
 )

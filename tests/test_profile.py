@@ -152,6 +152,8 @@ def test_the_table_names_every_denominator(capsys):
         ([*SMALL, "--dtype", "f17"], ["dtype", "bf16"]),
         ([*SMALL, "--residency", "warm"], ["--residency", "rotate"]),
         ([*SMALL, "--prefetch", "far"], ["--prefetch", "cross"]),
+        ([*SMALL, "--prefetch", "9" * 5000], ["--prefetch", "cross"]),
+        ([*SMALL, "--prefetch", "²"], ["--prefetch", "cross"]),
         ([*SMALL, "--variant", "fast"], ["--variant", "flash"]),
         ([*SMALL, "--cpus", "one"], ["--cpus", "0-3"]),
         ([*SMALL, "--threads", "0"], ["--threads", "all"]),

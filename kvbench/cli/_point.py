@@ -1,5 +1,6 @@
 """Options that describe one point, and the point that they describe."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -110,10 +111,10 @@ def _variant(op: str, variant: str | None, library: Any) -> str:
 
 
 def _prefetch(text: str, schemes: tuple[str, ...]) -> tuple[str, int]:
-    if text.isdigit():
+    if re.fullmatch("[0-9]{1,18}", text):
         return "near", int(text)
     if text not in schemes:
-        raise unknown_word("--prefetch", text, (*schemes, "a number of bytes"))
+        raise unknown_word("--prefetch", text[:60], (*schemes, "a number of bytes"))
     return text, 0
 
 

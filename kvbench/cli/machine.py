@@ -19,7 +19,9 @@ from kvbench.errors import Exit
 @click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
 @click.option("--pages", help="One kind of pages. [default: transparent huge ones; without --quick base pages too]")
 @click.option("--override", type=click.Path(path_type=Path), help="A TOML file that corrects what the system says.")
-@click.option("--seed", default=1, show_default=True, help="Of the order in which points are visited.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the order in which points are visited."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -41,12 +43,12 @@ def command(**asked: Any) -> int:
     refuse_plot(asked["plot"])
     files = Files()
     machine = describe(files, asked["override"])
+    cpus = place(machine, asked["cpus"], asked["threads"])
     if asked["identify"]:
         click.echo(_json(profile(machine)) if asked["as_json"] else "\n".join(identity(machine)))
         return 0
     if not files.live:
         click.echo(f"kvbench: {files.root} says who the machine is, but this one is measured", err=True)
-    cpus = place(machine, asked["cpus"], asked["threads"])
     checks = preflight(files, machine, cpus)
     records = _measure(machine, cpus, asked)
     found = profile(machine, checks, records)

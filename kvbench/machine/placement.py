@@ -8,6 +8,7 @@ Whatever the word, every physical core gets a thread before an SMT sibling gets 
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, zip_longest
 
@@ -16,7 +17,11 @@ from kvbench.machine.caches import last_levels
 from kvbench.model import Cpu, Machine
 from kvbench.units import cpu_text
 
+MOST_THREADS = 1024
+_NUMBER = "[0-9]{1,18}"  # with more digits it is none of a CPU, nor of threads
+_RANGE = re.compile(f"({_NUMBER})(?:-({_NUMBER}))?")
 _WORDS = ("compact", "scatter", "domain", "node", "socket")
+_HINT = f"a list such as 0-3,8, or one of: {', '.join(_WORDS)}"
 
 
 def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tuple[int, ...]:
@@ -41,8 +46,8 @@ def _count(threads: str | int | None) -> int | None:
     if threads is None or threads == "all":
         return None
     text = str(threads)
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise BadArgument(f"--threads is {text!r}", "a number from 1 on, or all")
+    if not re.fullmatch(_NUMBER, text) or not 1 <= int(text) <= MOST_THREADS:
+        raise BadArgument(f"--threads is {text[:60]!r}", f"a number from 1 to {MOST_THREADS}, or all")
     return int(text)
 
 
@@ -56,18 +61,18 @@ def _listed(machine: Machine, text: str) -> tuple[int, ...]:
     """In the order given, each once."""
     allowed, found = set(machine.allowed), dict[int, None]()
     for part in filter(None, text.replace(" ", "").split(",")):
-        first, dash, last = part.partition("-")
-        ends = (first, last if dash else first)
-        if not all(end.isascii() and end.isdigit() for end in ends) or int(ends[0]) > int(ends[1]):
-            raise BadArgument(f"--cpus: {part!r} is not known", f"a list such as 0-3,8, or one of: {', '.join(_WORDS)}")
-        for cpu in range(int(ends[0]), int(ends[1]) + 1):
+        ends = _RANGE.fullmatch(part)
+        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
+        if first > last:
+            raise BadArgument(f"--cpus: {part[:60]!r} is not known", _HINT)
+        for cpu in range(first, last + 1):
             if cpu not in allowed:
                 online = any(cpu == one.cpu for one in machine.cpus)
                 why = "not allowed to this process" if online else "not online"
                 raise BadArgument(f"--cpus: CPU {cpu} is {why}", f"allowed: {cpu_text(allowed)}")
             found[cpu] = None
     if not found:
-        raise BadArgument(f"--cpus is {text!r}", f"a list such as 0-3,8, or one of: {', '.join(_WORDS)}")
+        raise BadArgument(f"--cpus is {text[:60]!r}", _HINT)
     return tuple(found)
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from kvbench.errors import BadArgument
+from kvbench.machine.placement import MOST_THREADS
 from kvbench.native import Library, default_library
 from kvbench.suite.models import models
 from kvbench.suite.values import ALL, Relative
@@ -77,7 +78,6 @@ ORDERS = ("sequential", "shuffled")
 BY_KERNEL = ("variant", "layout", "dtype", "isa")  # "all" of these depends on the op
 MOST = 100_000  # values of an axis, and points of a suite
 _LARGEST = 1 << 31  # of any count
-_THREADS = 1024
 _UNITS = {"": 1, "k": KIB, "m": MIB}
 _COUNT = r"([0-9]{1,18})([kKmM]?)"
 _RANGE = re.compile(rf"{_COUNT}\s*\.\.\s*{_COUNT}\s*x\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)")
@@ -199,7 +199,7 @@ def _threads(where: str, name: str, value: Any) -> Iterator[Any]:
     if value in ("domain", ALL):
         yield value
     else:
-        yield from _count(where, name, value, most=_THREADS)
+        yield from _count(where, name, value, most=MOST_THREADS)
 
 
 def _count(where: str, name: str, value: Any, least: int = 1, most: int = _LARGEST) -> Iterator[int]:

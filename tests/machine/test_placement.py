@@ -103,7 +103,9 @@ def test_a_quota_bounds_what_is_not_asked_for_by_number(word, limit, count, tmp_
     assert len(place(machine, word, 8)) == 8
 
 
-@pytest.mark.parametrize("word", ["compct", "all", "0-", "-3", "3-1", "1.5", "0;1", "²", "0-x"])
+@pytest.mark.parametrize(
+    "word", ["compct", "all", "0-", "-3", "3-1", "1.5", "0;1", "²", "0-x", "9" * 5000, f"0-{'9' * 5000}"]
+)
 def test_unknown_words(word, two_domains):
     with pytest.raises(BadArgument, match=r"--cpus: .* is not known") as caught:
         place(two_domains, word, None)
@@ -127,11 +129,11 @@ def test_cpus_that_cannot_be_had(tmp_path):
         place(machine, "2-99999999999", 1)
 
 
-@pytest.mark.parametrize("threads", ["0", 0, -1, "two", "1.5", "", "²"])
-def test_threads_are_counted_from_one(threads, two_domains):
+@pytest.mark.parametrize("threads", ["0", 0, -1, "two", "1.5", "", "²", "1025", "99999999999", "9" * 5000])
+def test_threads_are_a_number(threads, two_domains):
     with pytest.raises(BadArgument, match="--threads is") as caught:
         place(two_domains, None, threads)
-    assert caught.value.hint == "a number from 1 on, or all"
+    assert caught.value.hint == "a number from 1 to 1024, or all"
 
 
 def test_domains_need_caches(tmp_path):
