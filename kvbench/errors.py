@@ -17,7 +17,7 @@ class Exit(IntEnum):
 
     FINE = 0, "fine"
     FAILED = 1, "a confirmed regression, or kvbench verify failed"
-    USAGE = 2, "usage, bad input, or output that cannot be written"
+    USAGE = 2, "usage, bad input, output that cannot be written, or an error inside kvbench"
     UNCLEAR = 3, "inconclusive, or contaminated by other work"
     ERRORS = 4, "finished, but some of what was to be measured failed"
     REFUSED = 5, "the environment does not allow it"

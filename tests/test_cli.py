@@ -81,6 +81,22 @@ def test_errors_take_one_line(capsys, monkeypatch, error, code):
     assert err.strip().count("\n") == 0 and err.strip().startswith("kvbench: ")  # click ends the line of a ^C
 
 
+def test_an_error_that_nobody_foresaw(capsys, monkeypatch):
+    """It is no verdict, and takes one line; where it happened is shown to who asks for it."""
+
+    def fail(*_):
+        raise TypeError("it is\nodd")
+
+    monkeypatch.setattr("kvbench.native.library_of", fail)
+    assert call("kernels") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("kvbench: internal error: TypeError: it is odd (") and "KVBENCH_TRACEBACK=1" in line
+    monkeypatch.setenv("KVBENCH_TRACEBACK", "1")
+    assert call("kernels") == 2
+    *shown, last = capsys.readouterr().err.splitlines()
+    assert shown[0].startswith("Traceback") and last == line
+
+
 def test_kernels_json(capsys):
     assert call("kernels", "--json") == 0
     answer = json.loads(capsys.readouterr().out)

@@ -1,6 +1,8 @@
 """The command line: one file per command, imported when it is called or listed. Nothing else prints or exits."""
 
+import os
 import sys
+import traceback
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -53,6 +55,14 @@ def _fail(message: str, hint: str, code: int) -> int:
     return code
 
 
+def _unforeseen(error: Exception) -> int:
+    """Nobody knows what it means, so it is no verdict."""
+    if os.environ.get("KVBENCH_TRACEBACK"):
+        traceback.print_exception(error)
+    said = f"internal error: {type(error).__name__}: {error}"
+    return _fail(said, "please report it with what KVBENCH_TRACEBACK=1 shows", Exit.USAGE)
+
+
 def _run(arguments: list[str] | None) -> int:
     """A command returns its exit code, or nothing for 0."""
     try:
@@ -70,6 +80,8 @@ def _run(arguments: list[str] | None) -> int:
         return _fail("interrupted", "run the command again", Exit.INTERRUPTED)
     except OSError as error:
         return _fail(str(error), "see whether the path can be written and has space left", Exit.USAGE)
+    except Exception as error:
+        return _unforeseen(error)
 
 
 def main(arguments: list[str] | None = None) -> None:
