@@ -317,6 +317,12 @@ def test_options_reach_the_plan(tmp_path):
     assert {p.cpus for p in plan.points} == {(int(CPU),)}
 
 
+def test_the_command_is_recorded_as_it_can_be_printed(tmp_path):
+    """A path need not be text."""
+    with Session.begin(options(), tmp_path / "run", "kvbench sweep --out '\udcff\x1b'", Played()):
+        assert RunDirectory.open(tmp_path / "run").manifest.command == r"kvbench sweep --out '\udcff\x1b'"
+
+
 def test_a_run_without_a_place_goes_below_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with Session.begin(options(), execute=Played()) as session:

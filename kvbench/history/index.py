@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from kvbench.errors import BadArgument, BadRun
+from kvbench.exports.sound import printable
 from kvbench.history.reading import JOURNAL, MANIFEST, Reading, read
 from kvbench.model import Point
 from kvbench.store import plain
@@ -83,7 +84,7 @@ class Index:
         """Read what is new. `tell` is told when that takes a while."""
         self._base.execute("BEGIN IMMEDIATE")
         try:
-            there = {str(path.relative_to(self._root)): path for path in _runs(self._root)}
+            there = self._there()
             stamps = {name: _stamp(path) for name, path in there.items()}
             known = dict(self._base.execute("SELECT path, stamp FROM run"))
             self._forget(name for name in known if stamps.get(name) != known[name])
@@ -99,6 +100,17 @@ class Index:
         except BaseException:
             self._base.execute("ROLLBACK")
             raise
+
+    def _there(self) -> dict[str, Path]:
+        """Run directories, by their names below the root, which a table holds only where they are text."""
+        found = {}
+        for path in _runs(self._root):
+            name = str(path.relative_to(self._root))
+            if name == name.encode(errors="replace").decode():
+                found[name] = path
+            else:
+                self.notes.append(f"left out: the name of {printable(name)} is not UTF-8: rename it")
+        return found
 
     def _forget(self, names: Iterable[str]) -> None:
         for name in names:

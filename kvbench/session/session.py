@@ -20,6 +20,7 @@ from kvbench.analysis.launches import COVERAGE
 from kvbench.analysis.machine import plain as machine_facts
 from kvbench.analysis.machine import profile
 from kvbench.errors import BadArgument
+from kvbench.exports.sound import printable
 from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files
 from kvbench.machine.preflight import preflight
@@ -80,7 +81,7 @@ class Session:
             options=asdict(options),
             identity=identity(sweep.suite, library, machine),
             versions=versions(library, machine),
-            command=command,
+            command=printable(command),
             forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory)},
         )
         directory = RunDirectory.create(Path(out) if out else Path("runs", f"{sweep.suite.name}-{plan.run}"), manifest)

@@ -19,10 +19,11 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file in one step; its folder is made where it is missing."""
+    """Replace a file in one step; its folder is made where it is missing. Halves of characters, as the name of a folder
+    may hold them, become escapes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write(text.encode())
+        file.write(text.encode(errors="backslashreplace"))
 
 
 def read_json(path: Path) -> Any:

@@ -63,9 +63,14 @@ def _no(what: str, value: Any) -> _Misfit:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise _no("no text", value)
+    """Without halves of characters, which JSON can spell and paths can hold: no file could be written with them."""
+    if not isinstance(value, str):
+        raise _no("no text", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _no("no text that can be written", value) from None
+    return value
 
 
 def _flag(value: Any) -> bool:
@@ -91,11 +96,13 @@ def _number(value: Any) -> float:
 
 
 def _anything(value: Any) -> Any:
-    """Any JSON whose numbers are such."""
+    """Any JSON whose texts and numbers are such."""
     if isinstance(value, dict):
         return _dict(_anything)(value)
     if isinstance(value, list):
         return list(_tuple(_anything)(value))
+    if isinstance(value, str):
+        return _text(value)
     if isinstance(value, float) and not math.isfinite(value) or type(value) is int and abs(value) >= _COUNT:
         raise _Misfit("a number is too large, or none")
     return value

@@ -147,6 +147,14 @@ def test_broken_runs_are_told(capsys, root):
     assert out.count("left out") == 5 and "and 3 more" in out and "22 runs" in out
 
 
+def test_a_folder_whose_name_is_no_text_is_told(capsys, root):
+    (root / "run-0003").rename(root / "\udcff")
+    assert call("history", "show", "--root", str(root), "--report", str(root / "page")) == 0
+    out = capsys.readouterr().out
+    assert r"left out: the name of \udcff is not UTF-8" in out and "29 runs" in out
+    assert r"\udcff" in (root / "page" / "index.html").read_text()
+
+
 def test_bad_roots(capsys, tmp_path):
     refused(capsys, "show", "--root", str(tmp_path / "none"), words=["--root", "none"])
     (tmp_path / "accepted.json").write_text("[]")

@@ -96,6 +96,8 @@ def test_ten_thousand_records(folder):
         ({"launches": 0}, "plan.launches"),
         ({"forecast": {"seconds": float("nan")}}, "forecast.seconds"),
         ({"identity": {"suite": 5}}, "identity.suite"),
+        ({"command": "kvbench sweep \udcff"}, "command"),
+        ({"options": {"suite": "\udcff.toml"}}, "options.suite"),
     ],
 )
 def test_what_cannot_be_read_is_not_begun(folder, facts, said):

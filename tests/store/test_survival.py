@@ -10,6 +10,7 @@ import pytest
 
 from kvbench.errors import BadRun, Unwritable
 from kvbench.store import RunDirectory
+from kvbench.store.files import write_text
 from tests.store.made import APPEND, DECODE, JOURNAL, READ, failed, manifest, named, refused, visit
 
 # ---- killed ----------------------------------------------------------------------------------------------------------
@@ -104,6 +105,11 @@ def test_a_file_is_the_old_or_the_new_one(filled, name):
 
 
 # ---- no room, no permission ------------------------------------------------------------------------------------------
+
+
+def test_a_path_in_a_text_need_not_be_one(tmp_path):
+    write_text(tmp_path / "page", "runs/\udcff")
+    assert (tmp_path / "page").read_bytes() == rb"runs/\udcff"
 
 
 def test_a_disk_that_fills_up(filled):
