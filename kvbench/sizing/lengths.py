@@ -57,9 +57,11 @@ def read_lengths(text: str) -> Lengths:
 
 def _listed(path: str) -> Counter[int]:
     try:
+        if Path(path).exists() and not Path(path).is_file():  # a device need not end
+            raise ValueError
         words = Path(path).read_text().split()
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
+        why = getattr(error, "strerror", None) or "it is no text file"
         raise BadArgument(f"--lengths: cannot read {path[:60]}: {why}", _FORM) from None
     for word in words:
         if not re.fullmatch(r"[0-9]{1,18}", word):
