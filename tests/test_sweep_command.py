@@ -126,6 +126,28 @@ def test_interrupted(tmp_path):
     assert len(whole.records) == 2 * len(whole.manifest.plan.points)
 
 
+@pytest.mark.parametrize("instant", ["Session.weights", "Session.records", "Session.finish"])
+def test_interrupted_where_nothing_is_measured(tmp_path, capsys, monkeypatch, instant):
+    """Before the first visit or behind the last one there is a run already: it is gone on with, not begun anew."""
+    asked = [*ASKED[:-1], "op=decode", "--only", "*.head.f16.*", "--out", tmp_path / "a run"]
+    with monkeypatch.context() as patch:
+        patch.setattr(f"kvbench.session.{instant}", stop)
+        assert call(*asked) == 130
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"kvbench: interrupted; to go on: kvbench sweep --out '{tmp_path}/a run' --resume"
+    assert call("--out", tmp_path / "a run", "--resume") == 0
+
+
+def test_interrupted_before_there_is_a_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("kvbench.session.session.preflight", stop)
+    assert call(*ASKED, "--out", tmp_path / "run") == 130
+    assert "run the command again" in capsys.readouterr().err and not (tmp_path / "run").exists()
+
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+
 def test_no_space_left(tmp_path):
     """A limit on the size of files stands for a full disk: the journal meets it half-way."""
 

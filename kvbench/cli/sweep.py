@@ -70,23 +70,31 @@ def _given(ctx: click.Context, name: str) -> bool:
 
 
 def _measure(session: Any, as_json: bool, report: bool) -> int:
-    from kvbench.cli._progress import follow
-
-    click.echo("\n".join(_heading(session)), err=True)
-    interrupted = False
     try:
-        for _ in follow(session.records(), *_work(session), _about()):
-            pass
+        whole = _visited(session)
+        _summarise(session, as_json, report)
     except KeyboardInterrupt:
-        interrupted = True
-    finally:
-        session.finish()
-    _summarise(session, as_json, report)
-    path = session.directory.path
-    if interrupted:
+        whole = False
+    if not whole:
+        path = shlex.quote(str(session.directory.path))
         click.echo(f"kvbench: interrupted; to go on: kvbench sweep --out {path} --resume", err=True)
         return Exit.INTERRUPTED
     return Exit.ERRORS if any(record.error for record in session.directory.records) else Exit.FINE
+
+
+def _visited(session: Any) -> bool:
+    """Whether it came to its end. However it ends, what there is can be read."""
+    from kvbench.cli._progress import follow
+
+    try:
+        click.echo("\n".join(_heading(session)), err=True)
+        for _ in follow(session.records(), *_work(session), _about()):
+            pass
+    except KeyboardInterrupt:
+        return False
+    finally:
+        session.finish()
+    return True
 
 
 def _heading(session: Any) -> list[str]:

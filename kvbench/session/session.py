@@ -24,7 +24,7 @@ from kvbench.exports.sound import printable
 from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files
 from kvbench.machine.preflight import preflight
-from kvbench.model import Check, Job, Machine, Point, Probe, Record
+from kvbench.model import Check, Job, Machine, Plan, Point, Probe, Record
 from kvbench.native import Library
 from kvbench.plan import (
     Forecast,
@@ -50,11 +50,18 @@ MOST_LAUNCHES = 100  # that --target-ci adds up to
 class Session:
     """One process's part in a run. `done`: records there were before it. It owns the directory."""
 
-    def __init__(self, directory: RunDirectory, options: Options, machine: Machine, checks: tuple[Check, ...]) -> None:
+    def __init__(
+        self,
+        directory: RunDirectory,
+        options: Options,
+        machine: Machine,
+        checks: tuple[Check, ...],
+        execute: Execute | None,
+    ) -> None:
         """As begin() and resume() call it."""
         self.directory, self.options, self.machine, self.checks = directory, options, machine, checks
         self.done = tuple(directory.records)
-        self._execute: Execute | None = None
+        self._execute = execute
         self._start = time.monotonic()
 
     @classmethod
@@ -84,8 +91,9 @@ class Session:
             command=printable(command),
             forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory)},
         )
+        checks = _checks(plan, machine)  # it takes its time, so there is no directory yet
         directory = RunDirectory.create(Path(out) if out else Path("runs", f"{sweep.suite.name}-{plan.run}"), manifest)
-        return cls._opened(directory, options, machine, execute)
+        return cls(directory, options, machine, checks, execute)
 
     @classmethod
     def resume(cls, out: Path | str, asked: dict[str, Any] | None = None, execute: Execute | None = None) -> Self:
@@ -96,18 +104,10 @@ class Session:
             options = Options.kept(directory.manifest.options, source).resumed(asked or {}, source)
             found = identity(options.asked_suite, options.kernels, machine)
             refuse_changed(directory.manifest.identity, found, source)
-            return cls._opened(directory, options, machine, execute)
+            return cls(directory, options, machine, _checks(directory.manifest.plan, machine), execute)
         except BaseException:
             directory.close()
             raise
-
-    @classmethod
-    def _opened(cls, directory: RunDirectory, options: Options, machine: Machine, execute: Execute | None) -> Self:
-        cpus = max((point.cpus for point in directory.manifest.plan.points), key=len, default=machine.allowed)
-        found = cls(directory, options, machine, preflight(Files("/"), machine, cpus))
-        found._execute = execute
-        found._write_machine()
-        return found
 
     def __enter__(self) -> Self:
         return self
@@ -119,6 +119,7 @@ class Session:
 
     def records(self) -> Iterator[Record]:
         """Measure what is left. Each record is kept before it is yielded."""
+        self._write_machine()
         plan = self.directory.manifest.plan
         plan = replace(plan, patience=self.options.patience or plan.patience)
         for found in run(plan, self._unchanged, self.done, self._more):
@@ -200,6 +201,12 @@ def sweep(
         finally:
             session.finish()
         return load(session.directory.path)
+
+
+def _checks(plan: Plan, machine: Machine) -> tuple[Check, ...]:
+    """Of the CPUs that most threads run on."""
+    cpus = max((point.cpus for point in plan.points), key=len, default=machine.allowed)
+    return preflight(Files("/"), machine, cpus)
 
 
 def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machine]:
