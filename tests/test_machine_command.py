@@ -197,11 +197,31 @@ def test_memory_too_small_for_dram_is_said(made_up, monkeypatch, capsys):
     assert "DRAM: not testable, needs 128 MiB" in capsys.readouterr().out
 
 
-def test_a_profile_that_cannot_be_kept_is_still_shown(made_up, capsys):
+def test_a_profile_that_cannot_be_kept_is_still_shown(made_up, monkeypatch, capsys):
     (made_up / "file").write_text("")
-    assert call("--quick", "--out", str(made_up / "file" / "machine.json")) == 0
+    monkeypatch.setenv("XDG_STATE_HOME", str(made_up / "file"))
+    assert call("--quick") == 0
     printed = capsys.readouterr()
     assert "DRAM" in printed.out and "--out" in printed.err
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(made_up, capsys):
+    (made_up / "file").write_text("")
+    for place in (made_up, made_up / "file" / "machine.json", "/proc/kvbench/machine.json"):
+        assert call("--quick", "--out", str(place)) == 2
+        printed = capsys.readouterr()
+        assert not printed.out and str(place) in printed.err and printed.err.count("\n") == 1
+
+
+def test_a_place_that_is_gone_when_all_is_measured(made_up, monkeypatch, capsys):
+    def hindering(job):
+        (made_up / "new").write_text("")
+        yield from answers(job)
+
+    monkeypatch.setattr(kvbench.runner, "launch", hindering)
+    assert call("--quick", "--out", str(made_up / "new" / "machine.json")) == 2
+    printed = capsys.readouterr()
+    assert "DRAM" in printed.out and "machine.json" in printed.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,15 @@
 import json
 import os
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import click
 
 from kvbench.cli._plot import refuse_plot
 from kvbench.errors import Exit
+
+_AGAIN = "then measure again"
 
 
 @click.command("machine")
@@ -24,7 +27,7 @@ from kvbench.errors import Exit
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, dir_okay=False),
     help="Where the profile goes. [default: by fingerprint, below $XDG_STATE_HOME/kvbench]",
 )
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the staircase too, as .png or .svg.")
@@ -41,6 +44,7 @@ def command(**asked: Any) -> int:
     from kvbench.report.machine import identity, text
 
     refuse_plot(asked["plot"])
+    _refuse_out(asked["out"])
     files = Files()
     machine = describe(files, asked["override"])
     cpus = place(machine, asked["cpus"], asked["threads"])
@@ -57,6 +61,15 @@ def command(**asked: Any) -> int:
         _keep(found, asked["out"], files.live)
         _draw(found, asked["plot"])
     return _complain(records)
+
+
+def _refuse_out(path: Path | None) -> None:
+    """Before minutes of measuring, not after them."""
+    from kvbench.store.files import writing
+
+    if path:
+        with writing(path, _AGAIN):
+            TemporaryFile(dir=next(folder for folder in path.parents if folder.exists())).close()
 
 
 def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list[Any]:
@@ -93,18 +106,25 @@ def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:
 
 
 def _keep(found: Any, path: Path | None, live: bool) -> None:
-    """A profile without a place is no reason to lose what was measured. Of a made-up machine it needs a place."""
+    """Where nobody asked for it, no place is no reason to fail. Of a made-up machine there is no profile unasked."""
+    from kvbench.store.files import writing
+
+    if path:
+        with writing(path, _AGAIN):
+            _write(found, path)
+    elif live:
+        try:
+            _write(found, _home() / "kvbench" / found.machine.fingerprint / f"machine-{found.run}.json")
+        except (OSError, RuntimeError) as error:
+            click.echo(f"kvbench: the profile is not kept: {error} (name another place with --out)", err=True)
+
+
+def _write(found: Any, path: Path) -> None:
     from kvbench.analysis.machine import plain
     from kvbench.store import write_json
 
-    if not (path or live):
-        return
-    try:
-        path = path or _home() / "kvbench" / found.machine.fingerprint / f"machine-{found.run}.json"
-        write_json(path, plain(found))
-        click.echo(f"profile: {path}", err=True)
-    except (OSError, RuntimeError) as error:
-        click.echo(f"kvbench: the profile is not kept: {error} (name another place with --out)", err=True)
+    write_json(path, plain(found))
+    click.echo(f"profile: {path}", err=True)
 
 
 def _home() -> Path:
