@@ -151,6 +151,24 @@ def test_a_reader_that_leaves():
     assert "Traceback" not in ended.stderr and "Exception" not in ended.stderr
 
 
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_interrupted_while_it_is_imported(name):
+    code = f"""
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, module, *_):
+        if module == "click":
+            os.kill(os.getpid(), signal.{name})
+
+sys.meta_path.insert(0, Interrupt())
+from kvbench.cli import main
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
 def test_an_unknown_forced_tier():
     ended = program("kernels", env={"KVBENCH_ISA": "mmx", "PATH": "/usr/bin"})
     assert ended.returncode == 2

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator as Validator
 
 import kvbench.runner
 from kvbench.analysis.machine import UNITS
-from kvbench.cli import kvbench as program
+from kvbench.cli._program import kvbench as program
 from kvbench.cli.schema import names, schema
 from kvbench.gate import Asked, Build, gate
 from kvbench.model import Skip

@@ -11,7 +11,7 @@ import click
 import pytest
 import yaml
 
-from kvbench.cli import kvbench as program
+from kvbench.cli._program import kvbench as program
 from kvbench.errors import Exit
 from kvbench.exports import kinds
 

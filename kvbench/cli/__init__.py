@@ -1,90 +1,21 @@
-"""The command line: one file per command, imported when it is called or listed. Nothing else prints or exits."""
+"""The command line: one file per command, imported when it is called or listed. Nothing else prints or exits.
 
-import os
+All that takes time to import is imported by main(), where an interrupt is no traceback.
+"""
+
+import signal
 import sys
-import traceback
-from importlib import import_module
-from pkgutil import iter_modules
 
-import click
-
-from kvbench.cli._streams import take_streams
-from kvbench.errors import Exit, KvbenchError, Unwritable
-
-_CODES = "\n".join(
-    ["\b", "Exit codes:", *(f"{code:>5}  {code.about}" for code in Exit)]
-)  # click wraps nothing behind \b
-
-
-class Commands(click.Group):
-    """A command is a module of this folder that holds `command`; what commands share begins with an underscore.
-    Heavy imports stay inside functions."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        return import_module(f"{__name__}.{cmd_name}").command
-
-    def invoke(self, ctx: click.Context) -> object:
-        """click would exit with 1 where a pipe breaks that was named as a file."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            raise Unwritable(f"cannot write: {error.strerror}", "its reader has left: name another file") from None
-
-
-@click.command(
-    cls=Commands,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=_CODES,
-)
-@click.version_option(package_name="kvbench", message="%(package)s %(version)s")
-@click.pass_context
-def kvbench(ctx: click.Context) -> None:
-    """Decode attention over the KV cache, measured against the memory bandwidth of this machine."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-
-
-def _fail(message: str, hint: str, code: int) -> int:
-    click.echo(" ".join(f"kvbench: {message} ({hint})".split()), err=True)
-    return code
-
-
-def _unforeseen(error: Exception) -> int:
-    """Nobody knows what it means, so it is no verdict."""
-    if os.environ.get("KVBENCH_TRACEBACK"):
-        traceback.print_exception(error)
-    said = f"internal error: {type(error).__name__}: {error}"
-    return _fail(said, "please report it with what KVBENCH_TRACEBACK=1 shows", Exit.USAGE)
-
-
-def _run(arguments: list[str] | None) -> int:
-    """A command returns its exit code, or nothing for 0."""
-    try:
-        code = kvbench.main(arguments, prog_name="kvbench", standalone_mode=False)
-        sys.stdout.flush()
-        return code or 0
-    except KvbenchError as error:
-        return _fail(error.args[0], error.hint, error.exit_code)
-    except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx else "kvbench"
-        return _fail(error.format_message(), f"see {path} --help", error.exit_code)
-    except click.ClickException as error:
-        return _fail(error.format_message(), "see kvbench --help", Exit.USAGE)
-    except (click.Abort, KeyboardInterrupt):
-        return _fail("interrupted", "run the command again", Exit.INTERRUPTED)
-    except OSError as error:
-        return _fail(str(error), "see whether the path can be written and has space left", Exit.USAGE)
-    except Exception as error:
-        return _unforeseen(error)
+from kvbench.errors import Exit
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The `kvbench` program."""
-    take_streams()
-    sys.exit(_run(arguments))
+    """The `kvbench` program. SIGTERM is Ctrl-C to it."""
+    try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        from kvbench.cli._program import run
+
+        code = run(arguments)
+    except KeyboardInterrupt:
+        code = Exit.INTERRUPTED
+    sys.exit(code)

@@ -1,6 +1,5 @@
 """kvbench gate"""
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,6 @@ def command(
     from kvbench.gate import Asked, build, gate
     from kvbench.model.verdict import NOT_COMPARABLE
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     exported = wanted(exports, as_json)
     sides = [build(side, report=lambda line: click.echo(line, err=True)) for side in (base, head)]
     found, names = gate(*sides, Asked(**asked, plugin=plugin or ""), budget, out, _followed)

@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -54,7 +53,6 @@ def command(name: str | None, **asked: Any) -> None:
     if name is None:
         click.echo(_listed() if not asked["as_json"] else json.dumps({"version": 1, "experiments": _facts()}))
         return
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     experiment = find(name)
     options = {key: value for key, value in asked.items() if key not in _SHARED and value is not None}
     _refuse_what_it_does_not_take(name, options, _takes(experiment))

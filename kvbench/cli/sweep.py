@@ -3,7 +3,6 @@
 import math
 import shlex
 import shutil
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +56,6 @@ def command(
         given["suite"] = suite
     if resume and out is None:
         raise BadArgument("--resume finishes the run in --out, and there is none", "name the run directory with --out")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     said = shlex.join(["kvbench", *sys.argv[1:]])
     with Session.resume(out, given) if resume else Session.begin(Options(**given), out, said) as session:
         return _measure(session, as_json, report)
