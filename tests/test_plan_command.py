@@ -71,6 +71,16 @@ def test_a_suite_of_ones_own(capsys, made_up):
     assert code == 0 and out.startswith("mine: Mine?\n  1 point")
 
 
+def test_nothing_to_measure_is_refused_as_a_sweep_of_it_is(capsys, made_up):
+    (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\nthreads = 64')
+    code, out, err = call(capsys, "plan", str(made_up / "mine.toml"))
+    assert code == 2 and not out and call(capsys, "sweep", str(made_up / "mine.toml")) == (code, out, err)
+    assert "64 threads on 2 CPUs" in err and "model=gpt-2 threads=64" in err and err.count("\n") == 1
+    (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\n[[skip]]\nop = "decode"')
+    code, out, err = call(capsys, "plan", "mine.toml")
+    assert code == 2 and not out and "[[skip]]" in err
+
+
 def test_what_fits_no_memory_is_refused(capsys):
     code, out, err = call(capsys, "plan", "quick", "--axis", "context=400m")
     assert code == 5 and not out

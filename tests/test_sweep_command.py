@@ -170,7 +170,7 @@ def test_no_space_left(tmp_path):
     [
         (["nonsense"], 2, ["quick", "standard"]),
         (["smoke", "--axis", "dtype=f17"], 2, ["dtype", "f16"]),
-        (["smoke", "--only", "nothing"], 2, ["no points", "kvbench plan"]),
+        (["smoke", "--only", "nothing"], 2, ["no points", "kvbench plan", "--only", "nothing", "decode.flash."]),
         (["smoke", "--launches", "0"], 2, ["launches", "1000"]),
         (["smoke", "--sample-time", "99"], 2, ["sample_time"]),
         (["smoke", "--budget", "soon"], 2, ["10m"]),
@@ -178,7 +178,8 @@ def test_no_space_left(tmp_path):
         (["smoke", "--target-ci", "much"], 2, ["1%"]),
         (["smoke", "--isa", "neon" if "avx2" in "".join(os.uname()) else "nonsense"], 2, ["isa"]),
         (["smoke", "--pages", "giant"], 2, ["thp"]),
-        (["smoke", "--cpus", "9999"], 2, ["not so many CPUs"]),
+        (["smoke", "--cpus", "9999"], 2, ["not so many CPUs", "--cpus: CPU 9999 is not online", "such as", "cpus=9999"]),
+        (["smoke", "--cpus", "9999", "--only", "nothing"], 2, ["CPU 9999 is not online"]),
         (["smoke", "--library", "/nowhere.so"], 2, ["/nowhere.so"]),
         (["--resume"], 2, ["--out"]),
         (["--resume", "--out", "/nowhere"], 2, ["/nowhere", "no run directory"]),

@@ -21,16 +21,17 @@ def command(suite: str, axes: tuple[str, ...], plugin: str | None, as_json: bool
     context=1k,8k --axis dtype=f16.
     """
     from kvbench.native import library_of
-    from kvbench.plan import expand, forecast, refuse_too_large, refuse_without_plugin
+    from kvbench.plan import expand, forecast, refuse_empty, refuse_too_large, refuse_without_plugin
     from kvbench.suite import find
     from kvbench.suite.override import from_options
 
     library = library_of(None, plugin)
     asked, here = find(suite, library), site(library)
     sweep = expand(asked.with_axes(from_options(axes, library)) if axes else asked, here)
-    refuse_without_plugin(sweep, here)
     seen = forecast(sweep)
     refuse_too_large(sweep)
+    refuse_empty(sweep, here)
+    refuse_without_plugin(sweep, here)
     if as_json:
         click.echo(json.dumps(_facts(sweep, seen)))
     else:
@@ -130,6 +131,4 @@ def by_reason(skips: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def _example(sweep: Any, skip: Any) -> dict[str, Any]:
-    """Of a combination, what the suite names."""
-    named = {axis for grid in sweep.suite.grids for axis in grid.axes}
-    return {axis: written(value) for axis, value in skip.facts.items() if axis in named and value is not None}
+    return {axis: written(value) for axis, value in sweep.named(skip).items()}

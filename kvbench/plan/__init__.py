@@ -4,7 +4,7 @@ from kvbench.plan.ceilings import Scope, ceilings, cpu_sets
 from kvbench.plan.forecast import Forecast, forecast, refuse_too_large, visits
 from kvbench.plan.needs import needs_here
 from kvbench.plan.site import Site
-from kvbench.plan.sweep import Sweep, expand, refuse_without_plugin
+from kvbench.plan.sweep import Sweep, expand, refuse_empty, refuse_without_plugin
 
 __all__ = [
     "Forecast",
@@ -16,6 +16,7 @@ __all__ = [
     "expand",
     "forecast",
     "needs_here",
+    "refuse_empty",
     "refuse_too_large",
     "refuse_without_plugin",
     "visits",

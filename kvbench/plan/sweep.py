@@ -6,6 +6,7 @@ for grid in suite:
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -57,6 +58,12 @@ class Sweep:
         return {axis: values for axis, values in found.items() if len(values) > 1}
 
 
+    def named(self, skip: Skip) -> _Facts:
+        """Of what was left out, the values of the axes that the suite names."""
+        axes = {axis for grid in self.suite.grids for axis in grid.axes}
+        return {axis: value for axis, value in skip.facts.items() if axis in axes and value is not None}
+
+
 class _Left(Exception):
     """This combination is no point: the reason, and its particulars."""
 
@@ -82,6 +89,24 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
     points = (*asked, *witnesses(needed, site.machine))
     plan = Plan(points, suite.launches, suite.samples, suite.seconds, seed)
     return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)
+
+
+def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
+    """Where there is no point: what asked for that, or what stands in the way. `only` as in expand()."""
+    if sweep.needs:
+        return
+    nothing = f"{sweep.suite.source} has no points"
+    if only and (others := expand(sweep.suite, site).points):
+        hint = f"it has {others[0].name}, ...; see what kvbench plan says of it"
+        raise BadArgument(f"{nothing} here that are named {' or '.join(only)}, as --only asks", hint)
+    if not sweep.skips:
+        raise BadArgument(f"{nothing}: all that its grids say is left out by its skips", "see [[skip]] in it")
+    reasons = Counter(skip.reason for skip in sweep.skips).most_common(3)
+    why = "".join(f"; {count} left out: {reason}" for reason, count in reasons)
+    first = sweep.skips[0]
+    example = " ".join(f"{axis}={value}" for axis, value in sweep.named(first).items())
+    detail = f": {first.detail}" if len(reasons) == 1 else ""
+    raise BadArgument(f"{nothing} here{why}{detail}", f"such as {example}; --axis asks for other values")
 
 
 def refuse_without_plugin(sweep: Sweep, site: Site) -> None:

@@ -6,7 +6,6 @@ finish:           what others read, rebuilt from the journal
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from kvbench.analysis.interval import held, interval
 from kvbench.analysis.launches import COVERAGE
 from kvbench.analysis.machine import plain as machine_facts
 from kvbench.analysis.machine import profile
-from kvbench.errors import BadArgument
 from kvbench.exports.sound import printable
 from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files
@@ -33,6 +31,7 @@ from kvbench.plan import (
     expand,
     forecast,
     needs_here,
+    refuse_empty,
     refuse_too_large,
     refuse_without_plugin,
     visits,
@@ -216,9 +215,6 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
     found = expand(options.asked_suite, site, options.seed, options.only)
     seen = forecast(found)
     refuse_too_large(found)
-    if not found.needs:
-        reasons = Counter(skip.reason for skip in found.skips).most_common(3)
-        why = "".join(f"; {count} left out: {reason}" for reason, count in reasons)
-        raise BadArgument(f"{found.suite.source} has no points here{why}", "see what kvbench plan says of it")
+    refuse_empty(found, site, options.only)
     refuse_without_plugin(found, site)
     return found, seen, machine
