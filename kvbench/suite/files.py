@@ -111,7 +111,7 @@ class _Reader:
             if key not in _KEYS:
                 raise unknown(self._at("", 0, key), key, _KEYS, "is not a key of a suite")
         question = self._content.get("question")
-        if not isinstance(question, str) or not question.strip() or "\n" in question or len(question) > 500:
+        if not isinstance(question, str) or not question.strip() or not question.isprintable() or len(question) > 500:
             what = "is missing" if question is None else f"is {shown(question)}"
             raise BadArgument(
                 f"{self._at('', 0, 'question')} {what}", 'one line of text: question = "How fast is ...?"'
