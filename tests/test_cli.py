@@ -140,7 +140,24 @@ def test_output_that_cannot_be_written():
         command = [sys.executable, "-c", "from kvbench.cli import main; main()", "kernels"]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert ended.returncode == 2
-    assert ended.stderr.count("\n") == 1 and "No space left" in ended.stderr
+    assert ended.stderr.count("\n") == 1 and "standard output: No space left" in ended.stderr
+
+
+@pytest.mark.parametrize("arguments", [["gate"], ["kernels", "--plugin", "my.so"], ["sweep", "mine.toml"]])
+def test_a_current_folder_that_is_gone(tmp_path, monkeypatch, capsys, arguments):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert call(*arguments) == 2
+    assert capsys.readouterr().err == "kvbench: the current folder is gone (call kvbench from another one)\n"
+
+
+def test_a_file_that_cannot_be_written_is_named(monkeypatch, capsys):
+    def fail(*_):
+        raise OSError(28, "No space left on device", "x.svg")
+
+    monkeypatch.setattr("kvbench.native.library_of", fail)
+    assert call("kernels") == 2
+    assert capsys.readouterr().err.startswith("kvbench: x.svg: No space left on device (see whether")
 
 
 def test_a_reader_that_leaves():

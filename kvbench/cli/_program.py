@@ -56,6 +56,14 @@ def _fail(message: str, hint: str, code: int) -> int:
     return code
 
 
+def _refused(error: OSError) -> int:
+    """By the system, which names the file; but for the current folder."""
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return _fail("the current folder is gone", "call kvbench from another one", Exit.USAGE)
+    said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return _fail(said, "see whether it is there, can be written and has space left", Exit.USAGE)
+
+
 def _unforeseen(error: Exception) -> int:
     """Nobody knows what it means, so it is no verdict."""
     if os.environ.get("KVBENCH_TRACEBACK"):
@@ -81,6 +89,6 @@ def run(arguments: list[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", "run the command again", Exit.INTERRUPTED)
     except OSError as error:
-        return _fail(str(error), "see whether the path can be written and has space left", Exit.USAGE)
+        return _refused(error)
     except Exception as error:
         return _unforeseen(error)

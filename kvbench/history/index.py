@@ -66,6 +66,8 @@ class Index:
         self._base = self._opened(root / FILE, rebuild)
 
     def _opened(self, file: Path, rebuild: bool) -> sqlite3.Connection:
+        if file.exists() and not file.is_file():
+            raise BadArgument(f"{file} is no file", "take it away: it is made anew of the runs")
         if not os.access(file if file.exists() else self._root, os.W_OK):
             self.notes.append(f"{file} cannot be written: the runs are read again each time")
             return _made(":memory:")

@@ -157,6 +157,9 @@ def test_a_folder_whose_name_is_no_text_is_told(capsys, root):
 
 def test_bad_roots(capsys, tmp_path):
     refused(capsys, "show", "--root", str(tmp_path / "none"), words=["--root", "none"])
+    (tmp_path / "history.sqlite").mkdir()
+    refused(capsys, "show", "--root", str(tmp_path), words=["history.sqlite is no file", "take it away"])
+    (tmp_path / "history.sqlite").rmdir()
     (tmp_path / "accepted.json").write_text("[]")
     refused(capsys, "show", "--root", str(tmp_path), words=["accepted.json", "correct it"])
     (tmp_path / "accepted.json").write_text('{"format": 1, "accepted": [{"run": 7}]}')
