@@ -32,7 +32,7 @@ from kvbench.errors import BadArgument, Exit
 )
 @plugin_option
 @click.option("--target-ci", type=Share(), help="Add launches until all points are as sure as that. With --budget.")
-@click.option("--budget", type=Seconds(), help="Begin no launch that would not end in time: 90s, 10m, 2h.")
+@click.option("--budget", type=Seconds(), help="Begin no further launch that would not end in time: 90s, 10m, 2h.")
 @click.option(
     "--patience", type=Seconds(), help="Without a sign of life for so long a visit hangs. [default: forecast]"
 )

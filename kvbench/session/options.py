@@ -26,8 +26,8 @@ class Options:
     """What a sweep is asked for; None leaves it to the suite, or to the machine. Times in seconds.
 
     axes: "context=1k,8k" in place of the suite's own. only: patterns for names of points. target_ci: launches are added
-    until every point's interval is no further than that share from its median. budget: no launch begins that would
-    not end in time.
+    until every point's interval is no further than that share from its median. budget: but for the first, no
+    launch begins that would not end in time.
     """
 
     suite: str = "quick"
