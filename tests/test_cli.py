@@ -1,12 +1,15 @@
 """The command line as a user meets it: output, exit codes, one line per error, quick help."""
 
+import ast
 import json
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
-import kvbench
+import kvbench.cli
 from kvbench.cli import main
 from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native import default_library
@@ -46,6 +49,17 @@ finally:
     assert not heavy, heavy
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_what_commands_share_is_said_once():
+    """Options by their help, in the source."""
+    said = Counter(
+        ast.unparse(node.value)
+        for path in Path(kvbench.cli.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.keyword) and node.arg == "help"
+    )
+    assert len(said) > 50 and max(said.values()) == 1, said.most_common(3)
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])

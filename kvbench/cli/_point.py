@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._options import cpus_option, isa_option, threads_option
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.model import Point, Shape
 
@@ -36,9 +37,9 @@ _OPTIONS = (
     *FORM,
     click.option("--sequential", is_flag=True, help="Blocks in order, paged. [default: shuffled]"),
     click.option("--variant", help="A way of doing the op; see kvbench kernels. [default: the first]"),
-    click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]"),
-    click.option("--threads", default="all", show_default=True, help="Threads: a number, or all."),
-    click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket. [default: compact]"),
+    isa_option,
+    threads_option,
+    cpus_option,
     click.option("--pages", default="thp", show_default=True),
     click.option("--residency", default="rotate", show_default=True, help="hot, rotate or evicted."),
     click.option("--prefetch", default="weave", show_default=True, help="A scheme, or the bytes ahead for near."),

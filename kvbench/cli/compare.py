@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
+from kvbench.cli._options import json_option
 from kvbench.cli._share import Share
 from kvbench.errors import BadArgument, Exit
 
@@ -30,7 +31,7 @@ from kvbench.errors import BadArgument, Exit
 )
 @export_option
 @click.option("--bless", is_flag=True, help="Afterwards HEAD takes the place of BASE, which may be missing at first.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+@json_option
 def command(
     base: Path,
     head: Path,

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._options import cpus_option, json_option, override_option
 from kvbench.errors import Exit
 
 _COLOURS = {"ok": "green", "warn": "yellow", "unknown": "cyan"}
@@ -15,10 +16,10 @@ _COLOURS = {"ok": "green", "warn": "yellow", "unknown": "cyan"}
 
 @click.command("doctor")
 @click.option("--threads", default="all", show_default=True, help="Threads that would run: a number, or all.")
-@click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket. [default: compact]")
-@click.option("--override", type=click.Path(path_type=Path), help="A TOML file that corrects what the system says.")
+@cpus_option
+@override_option
 @click.option("--strict", is_flag=True, help=f"Exit with {Exit.REFUSED} when a warning stands.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of a table.")
+@json_option
 def command(threads: str, cpus: str | None, override: Path | None, strict: bool, as_json: bool) -> int:
     """Say whether this machine is fit to be measured now, and what to do where it is not.
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
-from kvbench.cli._plugin import plugin_option
+from kvbench.cli._options import isa_option, json_option, only_option, plugin_option
 from kvbench.cli._seconds import Seconds
 from kvbench.errors import Exit
 
@@ -18,7 +18,7 @@ from kvbench.errors import Exit
     "--head", default=".", show_default=True, metavar="REV|LIB|.", help="The same; . is the sources as they are."
 )
 @click.option("--suite", default="gate", show_default=True, help="One of kvbench suites, or a path that ends in .toml.")
-@click.option("--only", multiple=True, metavar="PATTERN", help="Points whose name matches, such as 'decode.*.i8.*'.")
+@only_option
 @click.option(
     "--budget",
     type=Seconds(),
@@ -27,12 +27,12 @@ from kvbench.errors import Exit
     help="About what it takes; confirming a change takes longer.",
 )
 @click.option("--seed", type=click.IntRange(0), help="Of the coins that decide which side is first. [default: drawn]")
-@click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
+@isa_option
 @plugin_option
 @click.option("--every", is_flag=True, help="Measure and judge also what is the same machine code on both sides.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="A folder for every pair that is taken.")
 @export_option
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+@json_option
 def command(
     base: str,
     head: str,

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._options import json_option
 from kvbench.cli._put import put
 from kvbench.errors import BadArgument, Exit
 
@@ -51,7 +52,7 @@ def add(runs: tuple[Path, ...], root: Path) -> None:
 @click.option("--report", "folder", metavar="DIR", type=click.Path(path_type=Path), help="Also write a page into DIR.")
 @click.option("--gate", is_flag=True, help="Exit with 1 where an open step leads down.")
 @click.option("--rebuild", is_flag=True, help="Read all runs again.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of a table.")
+@json_option
 def show(
     root: Path,
     machine: str | None,

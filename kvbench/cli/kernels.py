@@ -4,12 +4,12 @@ import json
 
 import click
 
-from kvbench.cli._plugin import plugin_option
+from kvbench.cli._options import json_option, plugin_option
 
 
 @click.command("kernels")
 @plugin_option
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of lines.")
+@json_option
 def command(plugin: str | None, as_json: bool) -> None:
     """List the kernels and what this CPU can run."""
     from dataclasses import asdict

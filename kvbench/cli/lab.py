@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._options import cpus_option, isa_option, json_option, threads_option
 from kvbench.cli._share import Share
 from kvbench.errors import BadArgument
 
@@ -25,9 +26,9 @@ _SHARED = {"threads", "cpus", "isa", "seed", "out", "as_json"}
 @click.option("--layout", help="Layout of the cache.")
 @click.option("--window", type=click.IntRange(1), help="Attend to the last so many tokens.")
 @click.option("--cold", type=Share(), help="Share of the cache that lies elsewhere, such as 25%.")
-@click.option("--threads", default="all", show_default=True, help="Threads: a number, or all.")
-@click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket. [default: compact]")
-@click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
+@threads_option
+@cpus_option
+@isa_option
 @click.option(
     "--seed",
     default=1,
@@ -42,7 +43,7 @@ _SHARED = {"threads", "cpus", "isa", "seed", "out", "as_json"}
     show_default=True,
     help="The folder of NAME.csv, NAME.svg and NAME.png.",
 )
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+@json_option
 def command(name: str | None, **asked: Any) -> None:
     """Run the experiment NAME: a table, a figure, and one sentence that says what it shows. Each takes a minute or less.
 

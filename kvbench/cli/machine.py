@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._options import cpus_option, isa_option, json_option, override_option, seed_option
 from kvbench.cli._plot import refuse_plot
 from kvbench.errors import Exit
 
@@ -18,20 +19,18 @@ _AGAIN = "then measure again"
 @click.option("--quick", is_flag=True, help="Fewer footprints, CPU sets and page kinds: a minute on a small machine.")
 @click.option("--identify", is_flag=True, help="Say who the machine is, and measure nothing.")
 @click.option("--threads", default="all", show_default=True, help="Threads at most: a number, or all.")
-@click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket. [default: compact]")
-@click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
+@cpus_option
+@isa_option
 @click.option("--pages", help="One kind of pages. [default: transparent huge ones; without --quick base pages too]")
-@click.option("--override", type=click.Path(path_type=Path), help="A TOML file that corrects what the system says.")
-@click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the order in which points are visited."
-)
+@override_option
+@seed_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Where the profile goes. [default: by fingerprint, below $XDG_STATE_HOME/kvbench]",
 )
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the staircase too, as .png or .svg.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+@json_option
 def command(**asked: Any) -> int:
     """Measure what this machine can do: reads, stores and copies at every cache level and from memory, FMA peak,
     latency and clock. Every other figure of kvbench is held against such ceilings of its own run.

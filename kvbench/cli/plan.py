@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from kvbench.cli._plugin import plugin_option
+from kvbench.cli._options import axis_option, json_option, plugin_option
 
 
 @click.command("plan")
 @click.argument("suite", metavar="SUITE")
-@click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values.")
+@axis_option
 @plugin_option
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+@json_option
 def command(suite: str, axes: tuple[str, ...], plugin: str | None, as_json: bool) -> None:
     """What a sweep of SUITE would measure here, and nothing is measured: points, time, memory, what is left out.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._plugin import plugin_option
+from kvbench.cli._options import json_option, plugin_option
 from kvbench.cli._point import point_options
 from kvbench.errors import refuse_beyond
 
@@ -16,7 +16,7 @@ from kvbench.errors import refuse_beyond
 @plugin_option
 @click.option("--samples", type=int, default=12, show_default=True, help="Rounds of samples.")
 @click.option("--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of a table.")
+@json_option
 def command(op: str, plugin: str | None, samples: int, sample_time: float, as_json: bool, **asked: Any) -> None:
     """Measure one point in depth: OP is decode, append or bulk.
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from kvbench.cli._bytes import Bytes
+from kvbench.cli._options import json_option
 from kvbench.cli._plot import refuse_plot
 from kvbench.cli._point import BATCH, FORM, HEADS, refuse_missing, with_options
 
@@ -44,7 +45,7 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
 @click.option("--canaries", is_flag=True, help="With --map: a known pattern behind every buffer.")
 @click.option("--align", type=int, help="With --map: every buffer begins at a multiple of it. [default: 64 bytes]")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw size against context, as .png or .svg.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+@json_option
 def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, **asked: Any) -> None:
     """What the KV cache of MODEL, or of a geometry that you give, costs: the formula with the numbers in it, what is
     allocated beside what is streamed, many users, what fits a memory and which cache, and tokens per second at most.

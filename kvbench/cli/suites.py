@@ -4,9 +4,11 @@ import json
 
 import click
 
+from kvbench.cli._options import json_option
+
 
 @click.command("suites")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of lines.")
+@json_option
 def command(as_json: bool) -> None:
     """List the suites: points and time on this machine, and the question that each answers.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._plugin import plugin_option
+from kvbench.cli._options import PLACED, axis_option, isa_option, only_option, plugin_option, seed_option
 from kvbench.cli._seconds import Seconds
 from kvbench.cli._share import Share
 from kvbench.errors import BadArgument, Exit
@@ -18,14 +18,14 @@ from kvbench.errors import BadArgument, Exit
 
 @click.command("sweep")
 @click.argument("suite", metavar="[SUITE]", required=False)
-@click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values.")
-@click.option("--only", multiple=True, metavar="PATTERN", help="Points whose name matches, such as 'decode.*.i8.*'.")
+@axis_option
+@only_option
 @click.option("--launches", type=int, help="Fresh processes, each visiting all points. [default: the suite's]")
 @click.option("--samples", type=int, help="Samples of a visit. [default: the suite's]")
 @click.option("--sample-time", type=float, help="Seconds of a sample. [default: the suite's]")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the order in which points are visited.")
-@click.option("--cpus", help="A list such as 0-3,8; or compact, scatter, domain, node, socket.")
-@click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
+@seed_option
+@click.option("--cpus", help=f"{PLACED} [default: the suite's]")
+@isa_option
 @click.option("--pages", help="One kind of pages, in place of the suite's.")
 @click.option(
     "--library", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Another build of the kernels."

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._plugin import plugin_option
+from kvbench.cli._options import json_option, plugin_option
 from kvbench.errors import Exit
 
 
@@ -13,7 +13,7 @@ from kvbench.errors import Exit
 @click.option("--quick", is_flag=True, help="Fewer situations, and faults under the best tier alone.")
 @click.option("--isa", envvar="KVBENCH_ISA", metavar="TIER", help="One tier instead of all that run here.")
 @plugin_option
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of tables.")
+@json_option
 def command(quick: bool, isa: str | None, plugin: str | None, as_json: bool) -> int:
     """Check every kernel that runs here against float64, and that planted faults are noticed."""
     from kvbench.native import library_of

@@ -14,14 +14,13 @@ from itertools import chain, zip_longest
 
 from kvbench.errors import BadArgument, Unsupported
 from kvbench.machine.caches import last_levels
-from kvbench.model import Cpu, Machine
+from kvbench.model import PLACES, Cpu, Machine
 from kvbench.units import cpu_text
 
 MOST_THREADS = 1024
 _NUMBER = "[0-9]{1,18}"  # with more digits it is none of a CPU, nor of threads
 _RANGE = re.compile(f"({_NUMBER})(?:-({_NUMBER}))?")
-_WORDS = ("compact", "scatter", "domain", "node", "socket")
-_HINT = f"a list such as 0-3,8, or one of: {', '.join(_WORDS)}"
+_HINT = f"a list such as 0-3,8, or one of: {', '.join(PLACES)}"
 
 
 def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tuple[int, ...]:
@@ -30,7 +29,7 @@ def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tupl
     Without a number of threads: one for each physical core (CPU of a list), and no more than the quota pays for. With
     more threads than CPUs it begins again at the first.
     """
-    if cpus is None or cpus in _WORDS:
+    if cpus is None or cpus in PLACES:
         order = _ordered(machine, cpus or "compact")
         cores = sum(not rank for rank in _ranks(machine, order).values())
     else:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+PLACES = ("compact", "scatter", "domain", "node", "socket")  # words for CPUs; kvbench.machine.placement knows which
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:

@@ -13,6 +13,7 @@ from typing import Any
 
 from kvbench.errors import BadArgument
 from kvbench.machine.placement import MOST_THREADS
+from kvbench.model import PLACES
 from kvbench.native import Library, default_library
 from kvbench.suite.models import models
 from kvbench.suite.values import ALL, Relative
@@ -88,7 +89,7 @@ _FORMS = {
     "window": 'tokens such as 1024 or "1k", 0 for all, or "model"',
     "count from 0": 'a number from 0 on, such as 8, or a range such as "1..16 x2"',
     "threads": 'a number, a range such as "1..16 x2", "domain" or "all"',
-    "cpus": 'a list such as "0-3,8", or compact, scatter, domain, node, socket',
+    "cpus": f'a list such as "0-3,8", or {", ".join(PLACES)}',
     "prefetch": 'a scheme, or the bytes ahead for near: a number or a range such as "256..4k x2"',
     "flag": "true or false",
 }
