@@ -176,8 +176,10 @@ def test_a_window_for_each_domain():
     [  # each: bytes per thread
         (ZEN4, 8, 16 * KIB, "L1"),
         (ZEN4, 8, 17 * KIB, "mixed"),  # L1 still serves most of it
+        (ZEN4, 8, 47 * KIB, "mixed"),  # and until half as much again does not fit it, some
         (ZEN4, 8, 48 * KIB, "L2"),
         (ZEN4, 16, 9 * KIB, "mixed"),  # half an L1 each
+        (ZEN4, 16, 23 * KIB, "mixed"),
         (ZEN4, 16, 24 * KIB, "L2"),
         (ZEN4, 8, 0.8 * MIB, "L2"),
         (ZEN4, 8, 0.81 * MIB, "mixed"),
@@ -214,6 +216,8 @@ def test_a_window_for_each_domain():
         (HYBRID, 24, 0.79 * MIB, "L2"),
         (HYBRID, 24, 1.2 * MIB, "mixed"),
         (APPLE, 4, 64 * KIB, "L1"),
+        (APPLE, 4, 191 * KIB, "mixed"),
+        (APPLE, 4, 192 * KIB, "L2"),
         (APPLE, 4, 2.8 * MIB, "L2"),
         (APPLE, 4, 2.9 * MIB, "mixed"),
         (APPLE, 8, 2.8 * MIB, "L2"),
