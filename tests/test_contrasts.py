@@ -155,6 +155,14 @@ def test_contexts_that_are_nearly_one():
     assert contrasts_of(launched({longer(HEAD, 62): 10.0, longer(POSITION, 64): 8.0})).empty
 
 
+def test_contexts_in_small_steps_are_one():
+    """Each is 0.35 % longer than the one before; the first and the last of them are 0.7 % apart."""
+    steps = {longer(HEAD, 4080): 10.0, longer(PAGED, 4094): 10.0, longer(POSITION, 4108): 8.0}
+    assert len(contrasts_of(launched(steps))) == 3
+    del steps[longer(PAGED, 4094)]
+    assert contrasts_of(launched(steps)).empty
+
+
 def test_variants_and_regimes():
     perhead = replace(DECODE, variant="perhead")
     records = [*launched({DECODE: 20.0}, walked=9 * MIB, layers=1), *launched({perhead: 10.0}, layers=1)]
@@ -231,6 +239,8 @@ def test_few_pairs_speak_by_their_launches():
         ([0.8, 0.8, 0.8, 0.8, 1.2, 1.2, 1.2, 1.2], "depends"),
         ([0.8, 1.2], "depends"),
         ([1.0] * 8, "same within noise"),
+        ([1.0] * 8 + [0.8, 1.2], "same within noise"),  # one in ten may be chance
+        ([1.0] * 6 + [0.8] * 2 + [1.2] * 2, "depends"),
     ],
 )
 def test_words_of_many(ratios, word):
@@ -240,3 +250,10 @@ def test_words_of_many(ratios, word):
 def test_one_launch_knows_nothing():
     row = all_of(many([1.2] * 8, [1.0]))
     assert (row["unknown"], row["word"]) == (8, "unknown")
+
+
+@pytest.mark.parametrize(("unknown", "word"), [(3, "faster"), (4, "faster"), (5, "unknown")])
+def test_pairs_that_know_nothing_are_outvoted(unknown, word):
+    """Of eight."""
+    row = all_of(pd.concat([many([1.2] * (8 - unknown), FLAT), many([1.2] * unknown, [1.0])]))
+    assert (row["unknown"], row["faster"], row["word"]) == (unknown, 8 - unknown, word)
