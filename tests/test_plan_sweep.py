@@ -384,6 +384,13 @@ def test_samples_of_the_nominal_length(sweep):
     assert forecast(found).timed == pytest.approx(10 * 3 * (4 + probes) * 0.03)
 
 
+def test_a_visit_has_not_hung_before_twenty_times_its_forecast(sweep):
+    """12 samples of 30 ms, 30 ms and a slice of 0.1 ms; a minute more, and a second for each 20 MB of memory."""
+    found = sweep('context = 1024\nresidency = "hot"')
+    (needed,) = found.needs.values()
+    assert forecast(found).patience == pytest.approx(60 + 20 * (12 * 0.03 + 0.03 + 0.0001) + needed.memory / 20e6)
+
+
 def test_variants_share_their_memory(sweep):
     one = forecast(sweep('context = 65536\nresidency = "hot"'))
     three = forecast(sweep('context = 65536\nresidency = "hot"\nvariant = "all"'))
