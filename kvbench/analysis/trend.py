@@ -280,7 +280,8 @@ def _wander(logs: np.ndarray, ends: Sequence[int]) -> float:
     deviation = max(float(np.median(np.abs(rest))) / _MAD, _STILL)
     rest = np.clip(rest, -_CLIP * deviation, _CLIP * deviation)
     follows = float(np.dot(rest[:-1], rest[1:])) / max(float(np.dot(rest, rest)), _STILL**2)
-    follows = min(0.9, max(0.0, follows + len(ends) / len(rest)))  # each median that was taken off hides as much of it
+    follows += (1 + 3 * max(follows, 0.0)) * len(ends) / len(rest)  # each median taken off hides as much (Kendall)
+    follows = min(0.9, max(0.0, follows))
     return deviation * math.sqrt((1 + follows) / (1 - follows))
 
 
