@@ -68,14 +68,21 @@ def test_between_levels_a_larger_walk_is_no_roof():
     assert roof == "read ceiling" and "40 MiB" in reason and "48 MiB" in reason and "suspect" not in reason
 
 
-def test_memory_on_other_pages_explains_it():
-    def on_huge(record):
-        return replace(record, memory={"huge_bytes": 100, "resident_bytes": 100})
-
-    visits = [on_huge(visit(n, {"point": [25.0]})) for n in range(6)]
-    probes = [replace(probe(n, 20.0), memory={"huge_bytes": 10, "resident_bytes": 100}) for n in range(6)]
+def on_pages(huge, ceiling):
+    """What is said where so many percent of the point's memory, and of the ceiling's, are on huge pages."""
+    visits = [visit(n, {"point": [25.0]}, memory={"huge_bytes": huge, "resident_bytes": 100}) for n in range(6)]
+    probes = [replace(probe(n, 20.0), memory={"huge_bytes": ceiling, "resident_bytes": 100}) for n in range(6)]
     (row,) = points(visits + probes, MACHINE).to_dict("records")
-    assert row["above_reason"] == "100% of its memory is on huge pages, but 10% of the ceiling's"
+    return row["above_reason"]
+
+
+def test_memory_on_other_pages_explains_it():
+    assert on_pages(100, 10) == "100% of its memory is on huge pages, but 10% of the ceiling's"
+    assert on_pages(71, 20) == "71% of its memory is on huge pages, but 20% of the ceiling's"
+
+
+def test_half_of_the_memory_on_other_pages_explains_nothing():
+    assert on_pages(70, 20).startswith("suspect: ") and on_pages(10, 100).startswith("suspect: ")
 
 
 def test_a_small_footprint_in_dram_is_suspect_even_beside_its_twin():

@@ -101,6 +101,17 @@ def test_a_machine_that_is_slower_for_all():
 
 
 @pytest.mark.parametrize(
+    ("seconds", "ceiling", "word"),
+    [(1 / 1.2, 1 / 1.2, EQUIVALENT), (1.2, 1 / 1.2, INCONCLUSIVE), (1 / 1.2, 1.2, INCONCLUSIVE)],
+)
+def test_a_ceiling_that_moved_the_other_way_explains_nothing(seconds, ceiling, word):
+    """Times of the point and its twin, and of reads, as shares of base's."""
+    base, head = measured(), measured(rate=8 / seconds, twin=10 / seconds)
+    row = only(compared([*base, *probed(READ)], [*head, *probed(READ, 20 / ceiling)]))
+    assert row.verdict == word and ("do not say" in row.note) is (word == INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(
     ("head", "where"),
     [
         ([*measured(twin=12.0), *probed(CLOCK), *probed(FMA)], "in seconds"),  # the memory got faster

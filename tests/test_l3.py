@@ -40,6 +40,7 @@ SLOW, FAST = (15.0, 14.0, 16.0), (50.0, 45.0, 55.0)
         (SLOW, (20.0, 12.0, 40.0), "not testable"),
         (FAST, (45.0, 20.5, 60.0), "confirmed"),  # neighbours in one launch: in the middle clearly faster
         (SLOW, (30.0, 20.5, 60.0), "refuted"),
+        (SLOW, (20.8, 20.2, 25.0), "refuted"),  # no launch is as slow as DRAM in the middle
         (SLOW, (17.0, 16.0, 18.0), "refuted"),  # memory that is faster than L3
         (SLOW, (18.5, 17.0, 19.5), "not testable"),  # perhaps faster, perhaps not
     ],

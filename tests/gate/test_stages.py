@@ -9,6 +9,7 @@ from scipy.stats import binom, false_discovery_control
 
 from kvbench.analysis.paired import LIMITS, Course, Duel, confirmed, screened, whole
 from kvbench.analysis.paired.signs import middle
+from kvbench.analysis.paired.stages import of_family
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
 from tests.made_duels import MACHINE, POINTS
 
@@ -264,6 +265,11 @@ def test_nothing_to_measure_is_the_same():
     course = Course(screened([], MACHINE), None, {}, frozenset(), ("p", "q"), LAUNCHES)
     found = whole(course, "a", "b", "here", "2026-01-02", (), ())
     assert found.verdict == EQUIVALENT and "2 points not measured" in found.notes[0]
+
+
+def test_a_launch_that_half_of_a_family_has_is_not_the_familys():
+    assert of_family([{0: 1.0, 1: 2.0}, {0: 3.0}]) == {0: 2.0}
+    assert of_family([{0: 1.0, 1: 2.0}, {0: 3.0}, {0: 8.0, 1: 4.0}]) == {0: 3.0, 1: 3.0}
 
 
 def test_few_launches_decide_nothing():
