@@ -6,6 +6,7 @@ import pytest
 
 from kvbench.model import Cpu, DataCache, Fact, Machine, Node
 from kvbench.plan import Scope, ceilings, cpu_sets
+from kvbench.plan.needs import tokens_in
 from kvbench.regime import classify
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -135,3 +136,10 @@ def test_no_point_twice():
     for quick in (True, False):
         points = ceilings(DIES, scope(DIES, quick=quick, pages=("base", "thp"))).points
         assert len(points) == len(set(points))
+
+
+@pytest.mark.parametrize(("beside", "most", "fewest"), [(-1, 255, 256), (0, 256, 256), (1, 256, 257)])
+def test_tokens_in_so_many_bytes(beside, most, fewest):
+    """A token of 8 heads of 128 elements of f16 is 4 KiB of K and V: 256 of them are a MiB."""
+    facts = {"layout": "position", "dtype": "f16", "block_tokens": 1, "inner": "head", "scale": "f32", "pad": 0}
+    assert [tokens_in(MIB + beside, up, 8, 128, 1, **facts) for up in (False, True)] == [most, fewest]

@@ -12,7 +12,7 @@ from kvbench.analysis.machine import plain, profile
 from kvbench.errors import BadRun
 from kvbench.model import Fact
 from kvbench.sizing.known import here, known
-from tests.made_run import MACHINE, probe
+from tests.made_run import MACHINE, READ, probe
 from tests.sizing.calculator import Case
 from tests.sizing.made import GIB, MEASURED, MIB, NOWHERE, of_model, sized
 
@@ -128,6 +128,16 @@ def test_a_profile(tmp_path):
     assert [ceiling.median for ceiling in found.reads] == [24.0]
     assert sized(of_model("llama-3-8b", context=8192), found).tokens_per_second.kv.tokens == pytest.approx(24e9 / GIB)
     assert known(folder / "machine.json").reads == found.reads
+
+
+def test_of_as_many_threads_those_that_read_fastest_count(tmp_path):
+    """Whichever stands first; and of more threads those, however slow."""
+    fast, slow = (replace(READ, cpus=cpus) for cpus in ((2, 3), (0, 1)))
+    records = [probe(n, rate, of) for of, rate in ((slow, 20.0), (fast, 21.0)) for n in range(9)]
+    assert known(written(tmp_path / "a.json", records)).cpus == (2, 3)
+    assert known(written(tmp_path / "b.json", records[::-1])).cpus == (2, 3)
+    most = [probe(n, 19.0, replace(READ, cpus=(0, 1, 2, 3))) for n in range(9)]
+    assert known(written(tmp_path / "c.json", [*records, *most])).cpus == (0, 1, 2, 3)
 
 
 def test_a_machine_that_was_not_measured(tmp_path):

@@ -64,6 +64,13 @@ def test_a_window_with_more_room_than_it_needs_fills_that_room():
     assert (full.paged.waste, full.paged.padding, full.paged.bytes) == (0, 0, 16 * MIB)
 
 
+def test_a_window_with_less_room_than_it_needs_ends_with_that_room():
+    """It attends to 4,096 tokens, and of the 1,025th nothing can be forgotten yet."""
+    case = Case(1, 8, 8, 128, 1024, window=4096, capacity=1024)
+    assert sized(case, budget=GIB).admission.tokens == 1024
+    assert sized(Case(1, 8, 8, 128, 1024, window=1024, capacity=1024), budget=GIB).admission.tokens is None
+
+
 @pytest.mark.parametrize(
     "case", [Case(5, 8, 2, 64, 1024, capacity=2048), Case(2, 2, 2, 64, 900, window=64, capacity=300)]
 )
