@@ -12,7 +12,7 @@ from kvbench.errors import BadArgument, Unwritable
 from kvbench.exports import kinds, write
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import EQUIVALENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION, WORDS
-from tests.exports.made import FAMILY, GOLDEN, ODD, SAME, SLOWER, made
+from tests.exports.made import ALONE, FAMILY, GOLDEN, ODD, SAME, SLOWER, made
 from tests.exports.readers import read
 
 EMPTY = replace(made(0), verdict=NOT_COMPARABLE, families=(), missing=(), notes=())
@@ -127,6 +127,15 @@ def test_prometheus_has_the_worst_points():
     assert left_out + len(found["kvbench_pass_seconds"]) + 1 == 600
     ((_, time),) = found["kvbench_comparison_timestamp_seconds"]
     assert time == 1795260600.0  # date --date 2026-11-21T12:30:00+01:00 +%s
+
+
+def test_prometheus_fills_its_room_to_the_last_series():
+    """Points of one series each; what tells of those left out has its place too."""
+    many = tuple(replace(SLOWER, **ALONE, name=str(number)) for number in range(1500))
+    found = read("prometheus", write(replace(made(0), points=many, families=()), "prometheus"))
+    assert sum(map(len, found.values())) == 500
+    ((_, left_out),) = found["kvbench_comparison_points_left_out"]
+    assert len(found["kvbench_slowdown_ratio"]) + left_out == 1500
 
 
 def test_markdown_shows_names_as_they_are():

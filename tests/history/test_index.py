@@ -130,6 +130,13 @@ def test_new_changed_and_lost_runs(root):
     assert sum(row[0] == "run-0001" for row in found["f00dcafe"]) == 1
 
 
+def test_a_machine_whose_runs_are_lost_is_none(root):
+    made.write(root / "more", made.flat(1, POINTS), first=RUNS, machine=["another"])
+    assert set(updated(root)[0]) == {"f00dcafe", "another"}
+    shutil.rmtree(root / "more")
+    assert set(updated(root)[0]) == {"f00dcafe"}
+
+
 def test_results_of_a_run_that_was_measured_anew(root):
     """As long as before to the byte, but of another time."""
     first, _ = updated(root)

@@ -118,6 +118,13 @@ def test_page_cache_gives_way(tmp_path):
     assert available_memory(files) == 2000000
 
 
+def test_no_more_than_the_limit_is_left_however_much_gives_way(tmp_path):
+    """The two files are read one after the other: meanwhile more may have become page cache than was used before."""
+    group = {"memory.max": "3000000", "memory.current": "1000000", "memory.stat": "inactive_file 1500000"}
+    files = version2(tmp_path, inner={f"app/run/{name}": text for name, text in group.items()})
+    assert available_memory(files) == 3000000
+
+
 def test_an_overdrawn_group_leaves_nothing(tmp_path):
     files = version2(tmp_path, inner={"app/run/memory.max": "1000", "app/run/memory.current": "2000"})
     assert available_memory(files) == 0
