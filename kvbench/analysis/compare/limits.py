@@ -57,13 +57,13 @@ class Floor:
 
 
 def floor(points: Iterable[float | None], families: Iterable[float | None], pairs: int) -> Floor:
-    """From the effects of all points, and of all families, of such comparisons."""
+    """From the effects of all points, and of all families, of such comparisons: one of each that is known at least."""
     return Floor(_exceeded(points), _exceeded(families), pairs)
 
 
 def _exceeded(effects: Iterable[float | None]) -> float:
     known = [abs(effect) for effect in effects if effect is not None]
-    return LIMITS.above_noise * float(np.quantile(known, LIMITS.hardly)) if known else 0.0
+    return LIMITS.above_noise * float(np.quantile(known, LIMITS.hardly))
 
 
 def effects(asked: float | None, learned: Floor | None) -> Effects:

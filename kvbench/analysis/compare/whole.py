@@ -79,7 +79,7 @@ def compare(
 
 
 def learn(runs: Sequence[Side]) -> Floor:
-    """From runs of one build: what every two of them seem to differ by."""
+    """From two runs of one build or more: what every two of them seem to differ by."""
     points: list[Judged] = []
     families: list[Judged] = []
     pairs = list(combinations(runs, 2))
@@ -88,7 +88,11 @@ def learn(runs: Sequence[Side]) -> Floor:
         if not base.same(head, "build"):
             what = f"runs {base.run} and {head.run} are of two builds, and noise is learned from runs of one"
             raise NotComparable(what, "name runs of base's build")
-        for found, own in zip((points, families), _judged(_seen(base, head)[0], effects(None, None)), strict=True):
+        seen, _ = _seen(base, head)
+        if not seen:
+            what = f"of runs {base.run} and {head.run} no point can be compared: they show no noise"
+            raise NotComparable(what, "measure them again")
+        for found, own in zip((points, families), _judged(seen, effects(None, None)), strict=True):
             found.extend(own)
     return floor((each.effect for each in points), (each.effect for each in families), len(pairs))
 
