@@ -6,7 +6,7 @@ REGRESSION needs all of these, IMPROVEMENT the same mirrored:
      at a one-sided chance of LIMITS.agree. What only one view shows can be the machine's doing: a memory that got
      faster makes a core-bound kernel look slower beside its twin, and a slower clock does so to all that is core-bound.
      They are taken less what the point shares with its witness from launch to launch;
-  3. in all views by no less than the smallest effect that is called a change;
+  3. in all views by no less than the smallest effect that is called a change, a share of base's time either way;
   4. by more than the machine changed meanwhile: LIMITS.told of how far its own witness moved from run to run, or all
      on these CPUs did, whichever is more, either way; or, without witnesses, the run's own ceiling. Else the word is
      CONTAMINATED.
@@ -130,10 +130,16 @@ def _share(log: float) -> float | None:
 def _verdict(row: Tested, slower: float, faster: float) -> tuple[str, str]:
     word, note = _changed(row, slower, "slower")
     if not word and not note:
-        turned = replace(row, shifts={view: each.mirrored() for view, each in row.shifts.items()})
+        shifts = {view: each.mirrored() for view, each in row.shifts.items()}
+        turned = replace(row, shifts=shifts, smallest=_turned(row.smallest))
         word, note = _changed(turned, faster, "faster")
         word = IMPROVEMENT if word == REGRESSION else word
     return (word, note) if word else _same(row, note)
+
+
+def _turned(share: float) -> float:
+    """A share of base's time that head takes less, as the share of head's that base takes more."""
+    return share / (1 - share) if share < 1 else math.inf
 
 
 def _changed(row: Tested, chance: float, way: str) -> tuple[str, str]:
