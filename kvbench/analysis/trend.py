@@ -21,6 +21,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from kvbench.analysis.chances import q_values
 from kvbench.analysis.compare.limits import LIMITS as COMPARED
 from kvbench.analysis.compare.ranks import shift
 from kvbench.errors import Unsupported
@@ -148,14 +149,8 @@ def trends(series: Sequence[Series]) -> list[Trend]:
     """All points of a history at once, for each is judged beside the others."""
     found = [_Search(each) for each in series]
     chances = [place.chance for search in found for place in search.places] + [1.0 for s in found if not s.places]
-    corrected = iter(_corrected(chances))
+    corrected = iter(q_values(chances))
     return [search.trend([next(corrected) for _ in search.places], len(series)) for search in found]
-
-
-def _corrected(chances: Sequence[float]) -> list[float]:
-    from scipy.stats import false_discovery_control  # slow to load
-
-    return list(map(float, false_discovery_control(chances))) if chances else []
 
 
 # ---- one series ------------------------------------------------------------------------------------------------------

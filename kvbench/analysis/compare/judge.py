@@ -21,6 +21,7 @@ from statistics import NormalDist, median
 
 import numpy as np
 
+from kvbench.analysis.chances import as_share, q_values
 from kvbench.analysis.compare.limits import LIMITS
 from kvbench.analysis.compare.ranks import Shift, shift
 from kvbench.analysis.compare.views import CEILING, OF_MACHINE, PRIMARY, SECONDS, Views, corrected
@@ -74,7 +75,7 @@ def judged(rows: Sequence[Tested]) -> list[Judged]:
     """All of one level, corrected together."""
     if not rows:
         return []
-    slower, faster = (_corrected([float(getattr(row.shift, way)) for row in rows]) for way in ("slower", "faster"))
+    slower, faster = (q_values([float(getattr(row.shift, way)) for row in rows]) for way in ("slower", "faster"))
     alpha = LIMITS.rate / len(rows)
     return [_judged(row, s, f, alpha) for row, s, f in zip(rows, slower, faster, strict=True)]
 
@@ -88,18 +89,11 @@ def middle(series: Mapping[int, float]) -> float:
     return math.exp(median(series.values()))
 
 
-def _corrected(chances: Sequence[float]) -> Sequence[float]:
-    """Benjamini and Hochberg's: valid too where the tests lean the same way, as those of one launch do."""
-    from scipy.stats import false_discovery_control  # slow to load
-
-    return [float(chance) for chance in false_discovery_control(chances)]
-
-
 def _judged(row: Tested, slower: float, faster: float, alpha: float) -> Judged:
     found = row.shift
     up = found.estimate >= 0
     verdict, note = _verdict(row, slower, faster)
-    effects = [_share(each) for each in (found.estimate, found.low, found.high)]
+    effects = [as_share(each) for each in (found.estimate, found.low, found.high)]
     seen = detectable(row, alpha)
     if verdict == INCONCLUSIVE and not note and seen is None:
         note = f"launches are too few to show any change: {found.launches[0]} of base and {found.launches[1]} of head"
@@ -118,10 +112,6 @@ def _judged(row: Tested, slower: float, faster: float, alpha: float) -> Judged:
         launches=found.launches,
         note=note,
     )
-
-
-def _share(log: float) -> float | None:
-    return None if math.isnan(log) else math.expm1(float(log))
 
 
 # ---- the word --------------------------------------------------------------------------------------------------------
@@ -152,7 +142,7 @@ def _changed(row: Tested, chance: float, way: str) -> tuple[str, str]:
     if (away := row.told * abs(row.moved[1])) > found.estimate:
         return (
             CONTAMINATED,
-            f"{way} {row.primary}, but {_machine(row, way)}: less than {_share(away):.1%} is not told from it",
+            f"{way} {row.primary}, but {_machine(row, way)}: less than {as_share(away):.1%} is not told from it",
         )
     alone = "" if row.primary != SECONDS else "no witness was measured beside it: judged on its seconds alone"
     return REGRESSION, alone
@@ -208,4 +198,4 @@ def detectable(row: Tested, alpha: float) -> float | None:
     needed += [each.detectable(LIMITS.agree, LIMITS.power) for each in row.others.values()]
     needed += [math.log1p(row.smallest) + seen * each.error for each in (found, *row.others.values())]
     needed.append(row.told * abs(row.moved[1]) + seen * found.error)
-    return _share(max(needed)) if not any(map(math.isnan, needed)) else None
+    return as_share(max(needed)) if not any(map(math.isnan, needed)) else None

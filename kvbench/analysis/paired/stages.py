@@ -7,6 +7,7 @@ from statistics import median
 
 import numpy as np
 
+from kvbench.analysis.chances import q_values
 from kvbench.analysis.compare.whole import family
 from kvbench.analysis.paired.limits import LIMITS
 from kvbench.analysis.paired.series import Duel
@@ -133,7 +134,7 @@ def _rows(named: Sequence[tuple[str, str, tuple[Duel, ...]]]) -> tuple[Row, ...]
         _middles([of_family([getattr(duel, what) for duel in own]) for *_, own in named])
         for what in ("values", "beside")
     )
-    q = {way: _corrected([float(getattr(each, way)) for each in found]) for way in (SLOWER, FASTER)}
+    q = {way: q_values([float(getattr(each, way)) for each in found]) for way in (SLOWER, FASTER)}
     return tuple(
         Row(*each, found[place], beside[place], _smallest(each[-1]), {way: own[place] for way, own in q.items()})
         for place, each in enumerate(named)
@@ -155,15 +156,11 @@ def _smallest(members: Sequence[Duel]) -> float:
     return LIMITS.family if len(members) > 1 else LIMITS.point
 
 
-def _corrected(chances: Sequence[float]) -> list[float]:
-    from scipy.stats import false_discovery_control  # slow to load
-
-    return [float(chance) for chance in false_discovery_control(chances)] if chances else []
-
-
 def _hochberg(chances: Mapping[str, float]) -> dict[str, float]:
-    """By name, each times the number of those that are no smaller, and none above one behind it: as Benjamini and Hochberg's it
-    holds where the tests lean the same way. (Holm's would confirm nothing of 42 candidates that 12 launches all show.)"""
+    """By name, each times the number of those that are no smaller, and none above one behind it.
+
+    As Benjamini and Hochberg's it holds where the tests lean the same way. (Holm's would confirm nothing of 42 candidates
+    that 12 launches all show.)"""
     adjusted, least = dict[str, float](), 1.0
     for passed, name in enumerate(sorted(chances, key=chances.__getitem__, reverse=True)):
         adjusted[name] = least = min(least, chances[name] * (passed + 1))

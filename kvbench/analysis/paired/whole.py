@@ -7,6 +7,7 @@ from statistics import median
 
 import numpy as np
 
+from kvbench.analysis.chances import as_share
 from kvbench.analysis.compare.judge import incomparable
 from kvbench.analysis.compare.whole import verdict, worst_first
 from kvbench.analysis.paired.limits import LIMITS
@@ -82,7 +83,7 @@ def _judged(row: Row, course: Course, tests: int) -> Judged:
         row.name,
         row.family,
         word,
-        *(_share(each) for each in (row.found.estimate, row.found.low, row.found.high)),
+        *(as_share(each) for each in (row.found.estimate, row.found.low, row.found.high)),
         p=float(row.found.slower if up else row.found.faster),
         q=row.q["slower" if up else "faster"],
         detectable=detectable(row, tests, course.launches),
@@ -115,9 +116,9 @@ def _again(row: Row, course: Course) -> str:
     found = again(course.fresh).get(row.key) if course.fresh else None
     if found is None:
         return "fresh launches"
-    low, high = (_share(each) for each in (found.found.low, found.found.high))
+    low, high = (as_share(each) for each in (found.found.low, found.found.high))
     around = "" if low is None or high is None else f" ({low:+.1%} to {high:+.1%})"
-    return f"{found.found.launches[0]} fresh launches: {_share(found.found.estimate):+.1%}{around} of base's time"
+    return f"{found.found.launches[0]} fresh launches: {as_share(found.found.estimate):+.1%}{around} of base's time"
 
 
 def _moved(row: Row) -> float:
@@ -136,11 +137,7 @@ def detectable(row: Row, tests: int, launches: int) -> float | None:
     power = math.sqrt(LIMITS.power)
     screen = row.found.detectable(LIMITS.screen / tests, power, math.log1p(row.smallest))
     confirm = row.found.detectable(LIMITS.confirm, power, math.log1p(LIMITS.again * row.smallest), launches)
-    return _share(float(np.maximum(screen, confirm)))  # which is NaN where either is
-
-
-def _share(log: float) -> float | None:
-    return None if math.isnan(log) else math.expm1(float(log))
+    return as_share(float(np.maximum(screen, confirm)))  # which is NaN where either is
 
 
 # ---- sentences -------------------------------------------------------------------------------------------------------
