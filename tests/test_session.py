@@ -244,6 +244,19 @@ def test_launches_are_added_until_the_points_are_sure(tmp_path, clock):
         assert len(played.launches) == expected, target
 
 
+def test_visits_that_failed_have_no_part_in_how_sure_points_are(tmp_path):
+    """Those of the second launch took ten times as long, and their answers were wrong."""
+
+    def failing(job):
+        for record in Played()(job):
+            slow = tuple(replace(sample, seconds=10 * sample.seconds) for sample in record.samples)
+            yield replace(record, samples=slow, error="a wrong answer") if job.launch == 1 else record
+
+    with begun(tmp_path, failing) as session:
+        assert {bool(record.error) for record in session.records()} == {False, True}
+        assert session.reach() == 0.0
+
+
 def test_one_launch_is_never_sure(tmp_path, clock):
     played = Played(swing=0.2, seconds=1.0, clock=clock)
     asked = Options("smoke", AXES, launches=1, cpus=CPU, target_ci=0.01, budget=8.0)

@@ -9,20 +9,19 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from statistics import median
 from typing import Any, Self
 
 from kvbench import runner
 from kvbench.analysis.ceilings import ceilings
-from kvbench.analysis.interval import held, interval
-from kvbench.analysis.launches import COVERAGE
+from kvbench.analysis.interval import held
+from kvbench.analysis.launches import COVERAGE, Estimate, by_launch
 from kvbench.analysis.machine import plain as machine_facts
 from kvbench.analysis.machine import profile
 from kvbench.exports.sound import printable
 from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files
 from kvbench.machine.preflight import preflight
-from kvbench.model import Check, Job, Machine, Plan, Point, Probe, Record
+from kvbench.model import Check, Job, Machine, Plan, Record
 from kvbench.native import Library
 from kvbench.plan import (
     Forecast,
@@ -170,17 +169,8 @@ class Session:
 
     def reach(self) -> float:
         """How far the widest interval of a point's seconds reaches from its median, as a share of that."""
-        launches: dict[Point | Probe, list[float]] = {}
-        for record in self.directory.records:
-            own = [s.seconds / s.passes for s in record.samples if s.program == "point"]
-            if own and isinstance(record.point, Point):
-                launches.setdefault(record.point, []).append(median(own))
-        widths = (
-            max(high - middle, middle - low) / middle
-            for values in launches.values()
-            for (low, high), middle in [(interval(values, COVERAGE), median(values))]
-        )
-        return max(widths, default=0.0)
+        found = (Estimate.of(list(seconds.values())) for seconds in by_launch(self.directory.records).values())
+        return max((max(each.high - each.median, each.median - each.low) / each.median for each in found), default=0.0)
 
 
 def sweep(
