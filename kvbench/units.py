@@ -1,4 +1,4 @@
-"""Numbers as people read them. GB is 10^9 bytes, for rates; KiB, MiB and GiB are for capacities; the two never mix."""
+"""Numbers and names as people read them. GB is 10^9 bytes, for rates; KiB, MiB, GiB are for capacities: never mixed."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -21,6 +21,11 @@ def counted(number: int, noun: str) -> str:
     """ "1 thread", "2 threads", "10 launches"."""
     ending = "es" if noun.endswith(("ch", "s", "x")) else "s"
     return f"{number} {noun}{'' if number == 1 else ending}"
+
+
+def cut(text: str, longest: int) -> str:
+    """No more characters than that; an ellipsis stands for those left out."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def cpu_text(cpus: Iterable[int]) -> str:

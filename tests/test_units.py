@@ -1,6 +1,6 @@
 import pytest
 
-from kvbench.units import GB, GIB, KIB, MIB, counted, cpu_list, cpu_text, duration, gbps, size
+from kvbench.units import GB, GIB, KIB, MIB, counted, cpu_list, cpu_text, cut, duration, gbps, size
 
 
 def test_rates_are_decimal_and_capacities_binary():
@@ -38,3 +38,8 @@ def test_cpu_lists(cpus, text):
 
 def test_counted():
     assert [counted(1, "launch"), counted(2, "launch"), counted(0, "point")] == ["1 launch", "2 launches", "0 points"]
+
+
+@pytest.mark.parametrize(("longest", "text"), [(5, "paged"), (4, "pag…"), (1, "…")])
+def test_cut(longest, text):
+    assert cut("paged", longest) == text

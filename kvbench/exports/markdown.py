@@ -8,6 +8,7 @@ from typing import Any
 
 from kvbench.exports.wording import UNKNOWN, change, counts, detectable, probability, rates, sides, title
 from kvbench.model import Comparison, Judged
+from kvbench.units import cut
 
 SUMMARY = 1 << 20  # bytes that GitHub takes
 COMMENT = 1 << 16
@@ -114,13 +115,9 @@ def _cells(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
 def _code(name: str) -> str:
     """As it is; signs that mean something to Markdown, which a code span cannot hold in a table, by their numbers."""
-    name = _cut(name, _LONGEST)
+    name = cut(name, _LONGEST)
     if _SIMPLE.fullmatch(name):
         return f"`{name}`"
     return f"<code>{_COMPLEX.sub(lambda sign: f'&#{ord(sign[0])};', name)}</code>"
@@ -128,4 +125,4 @@ def _code(name: str) -> str:
 
 def _plain(text: str, longest: int = _LONGEST) -> str:
     """No sign of it means anything to Markdown; a comment after "@" keeps it from calling people."""
-    return _SIGNS.sub(r"\\\1", _cut(text, longest)).replace("@", "@<!-- -->")
+    return _SIGNS.sub(r"\\\1", cut(text, longest)).replace("@", "@<!-- -->")

@@ -8,7 +8,7 @@ from typing import Any
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import WORDS
 from kvbench.report.lines import WIDTH, wrapped
-from kvbench.units import counted
+from kvbench.units import counted, cut
 
 _NAME = 46  # characters of a name, at most
 _MISSING = 5  # that are told
@@ -53,7 +53,7 @@ def _table(level: str, rows: Sequence[Judged], names: Mapping[str, str]) -> Iter
     """Worst first; what there is to say of a row stands below it, but why it cannot be compared stands elsewhere."""
     if not rows:
         return
-    said = {row.name: _cut(names.get(row.name, row.name)) for row in rows}
+    said = {row.name: cut(names.get(row.name, row.name), _NAME) for row in rows}
     widths = max(map(len, said.values())), max(len(word) for word in WORDS)
     rates = f"  {'GB/s base → head':>16}" if level == "point" else ""
     yield f"  {'':<{widths[1]}}  {level:<{widths[0]}}{rates}  {'time, % of base’s (95 %)':<24}  {'q':>6}"
@@ -73,10 +73,6 @@ def _families(count: int) -> str:
 def _counts(rows: Sequence[Judged]) -> str:
     words = [row.verdict for row in rows]
     return ", ".join(f"{words.count(word)} {word}" for word in WORDS if word in words)
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
 def _rates(row: Judged) -> str:

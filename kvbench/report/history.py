@@ -7,7 +7,7 @@ from typing import Any
 from kvbench.analysis.trend import ACCEPTED, LIMITS, OPEN, Past, Step, Trend
 from kvbench.report.lines import wrapped
 from kvbench.report.tables import Cell, Table
-from kvbench.units import counted
+from kvbench.units import counted, cut
 
 _NAME = 58  # characters of a name, at most
 _NOTES = 5  # that are told
@@ -42,7 +42,7 @@ def few(notes: Sequence[str]) -> list[str]:
 
 def _machine(past: Past) -> Iterator[str]:
     yield f"{past.machine} (fingerprint {past.fingerprint}): {summary(past)}"
-    said = {trend.series.point: _cut(past.names[trend.series.point]) for trend in past.trends}
+    said = {trend.series.point: cut(past.names[trend.series.point], _NAME) for trend in past.trends}
     width = max(map(len, said.values()), default=0)
     yield ""
     yield f"  {'point':<{width}}  {'runs':>5}  {'latest':>7}  {'baseline':>8}  {'change':>7}"
@@ -50,10 +50,6 @@ def _machine(past: Past) -> Iterator[str]:
         numbers = f"{len(trend.series.runs):>5}  {trend.latest:>7.1%}  {trend.level:>8.1%}  {trend.change:>+7.1%}"
         yield f"  {said[trend.series.point]:<{width}}  {numbers}{'  too few runs' if trend.few else ''}"
         yield from (f"    {state(past, trend, step)}" for step in trend.steps)
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
 def summary(past: Past) -> str:

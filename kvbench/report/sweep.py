@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from kvbench.analysis.diagnosis import Sentence
 from kvbench.analysis.summary import Place, Summary
 from kvbench.report.lines import WIDTH, wrapped
-from kvbench.units import counted
+from kvbench.units import counted, cut
 
 _LINES = 40  # of the whole summary
 _LEGEND = {
@@ -43,8 +43,7 @@ def _heading(summary: Summary) -> Iterator[str]:
 
 
 def _cut(line: str) -> str:
-    line = " ".join(line.splitlines())
-    return line if len(line) <= WIDTH - 2 else f"{line[: WIDTH - 3]}…"
+    return cut(" ".join(line.splitlines()), WIDTH - 2)
 
 
 def _table(places: Sequence[Place]) -> Iterator[str]:
