@@ -13,7 +13,7 @@ from kvbench.analysis.ceilings import huge_share
 from kvbench.analysis.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
 from kvbench.analysis.disturbance import disturbed
 from kvbench.analysis.l3 import claim
-from kvbench.analysis.launches import Estimate, Measured, complete, measured
+from kvbench.analysis.launches import Measured, complete, enclosed, measured
 from kvbench.analysis.roofs import COPY, READ, Roofs
 from kvbench.errors import BadArgument
 from kvbench.model import Ceiling, Machine, Point, Probe, Record, Traffic
@@ -97,12 +97,12 @@ def _rates(found: Measured, traffic: Traffic) -> dict[str, Any]:
     seconds = found.seconds["point"]
     return {
         "launches": seconds.launches,
-        **_enclosed("seconds", seconds),
+        **enclosed("seconds", seconds),
         "spread": seconds.spread,
         "confidence": seconds.confidence,
         "unstable": seconds.unstable,
         "outliers": seconds.outliers,
-        **_enclosed("gbps", found.rates["point"]),
+        **enclosed("gbps", found.rates["point"]),
         "gflops": traffic.flops / seconds.median / GB if traffic.flops else None,
         "ai": traffic.ai if traffic.flops else None,
         "ai_issued": traffic.flops / traffic.issued if traffic.flops and traffic.issued else None,
@@ -110,10 +110,6 @@ def _rates(found: Measured, traffic: Traffic) -> dict[str, Any]:
         "issued_bytes": traffic.issued,
         "line_bytes": traffic.line,
     }
-
-
-def _enclosed(name: str, found: Estimate) -> dict[str, float]:
-    return {name: found.median, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 def _visits(records: Sequence[Record], threads: int) -> dict[str, Any]:
@@ -134,7 +130,7 @@ def _witnesses(point: Point, found: Measured) -> dict[str, Any]:
     rate, forms = _beside(point)
     if witness := found.better(forms):
         row |= {"witness": witness, rate: found.rates[witness].median}
-        row |= _enclosed("efficiency", found.shares[witness])
+        row |= enclosed("efficiency", found.shares[witness])
         row["efficiency_spread"] = found.shares[witness].spread
     if "copy_gbps" in row:
         row["copy_fraction"] = row["efficiency"]

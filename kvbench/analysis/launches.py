@@ -64,6 +64,11 @@ class Estimate:
         return type(self)(*rates, tuple(count / GB / seconds for seconds in self.values))
 
 
+def enclosed(name: str, found: Estimate) -> dict[str, float]:
+    """As columns of a table."""
+    return {name: found.median, f"{name}_low": found.low, f"{name}_high": found.high}
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """By program: `seconds` of a pass, `rates` in GB/s, and as `shares` the point's rate over the program's.

@@ -137,11 +137,6 @@ def beside(team: Team, programs: Sequence[Program], seed: int, count: int = 24, 
     return Beside(taken, {program.name: program.traffic().compulsory for program in programs})
 
 
-def enclosed(name: str, found: Estimate) -> dict[str, float]:
-    """As columns of a table."""
-    return {name: found.median, f"{name}_low": found.low, f"{name}_high": found.high}
-
-
 # ---- programs --------------------------------------------------------------------------------------------------------
 
 

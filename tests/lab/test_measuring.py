@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kvbench.analysis.launches import enclosed
 from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.experiments import paging, quant, window
 from kvbench.lab.measuring import (
@@ -14,7 +15,6 @@ from kvbench.lab.measuring import (
     bench,
     beside,
     checked,
-    enclosed,
     of_twin,
     point,
     refuse_impossible,

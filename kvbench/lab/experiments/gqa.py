@@ -7,13 +7,13 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.diagnosis.phrases import listed, number
+from kvbench.analysis.launches import enclosed
 from kvbench.lab.experiment import Asked, Outcome
 from kvbench.lab.measuring import (
     Beside,
     Remembered,
     beside,
     checked,
-    enclosed,
     named,
     of_twin,
     point,

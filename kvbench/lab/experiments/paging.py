@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.diagnosis.phrases import listed, number
+from kvbench.analysis.launches import enclosed
 from kvbench.lab.experiment import Asked, Outcome
 from kvbench.lab.measuring import (
     BUDGET,
@@ -16,7 +17,6 @@ from kvbench.lab.measuring import (
     affordable,
     bench,
     beside,
-    enclosed,
     named,
     point,
     refuse_impossible,

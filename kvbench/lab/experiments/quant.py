@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 
 from kvbench.analysis.diagnosis.phrases import listed, number
+from kvbench.analysis.launches import enclosed
 from kvbench.lab.experiment import Asked, Outcome
-from kvbench.lab.measuring import Remembered, bench, beside, enclosed, named, of_twin, point, refuse_impossible
+from kvbench.lab.measuring import Remembered, bench, beside, named, of_twin, point, refuse_impossible
 from kvbench.model import Point
 from kvbench.native import Cache, decode_task
 from kvbench.oracle import attention, whole

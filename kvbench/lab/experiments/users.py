@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from kvbench.analysis.diagnosis.phrases import listed, number
+from kvbench.analysis.launches import enclosed
 from kvbench.errors import Refused
 from kvbench.lab.experiment import Asked, Outcome
-from kvbench.lab.measuring import beside, enclosed, refuse_crumbs, refuse_wrong
+from kvbench.lab.measuring import beside, refuse_crumbs, refuse_wrong
 from kvbench.machine import available_memory
 from kvbench.native import Arena, Cache, Team, decode_task
 from kvbench.plan.needs import PROCESS

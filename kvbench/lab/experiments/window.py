@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from kvbench.analysis.diagnosis.phrases import number, times
+from kvbench.analysis.launches import enclosed
 from kvbench.errors import BadArgument
 from kvbench.lab.experiment import Asked, Outcome
-from kvbench.lab.measuring import Remembered, bench, beside, enclosed, named, point, refuse_impossible, refuse_wrong
+from kvbench.lab.measuring import Remembered, bench, beside, named, point, refuse_impossible, refuse_wrong
 from kvbench.native import Cache, decode_task
 from kvbench.oracle import attention, whole
 from kvbench.report.figures.chart import Panel, chart
