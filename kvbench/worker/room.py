@@ -1,6 +1,7 @@
 """The memory of a point, filled: slices of K and V in one arena, and the teams that walk them. Points may share it."""
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
@@ -115,7 +116,7 @@ class Room(Owner):
     def _repeat(self) -> None:
         """The first slice over all others; a copy takes a tenth of the time that new numbers take."""
         slices = self.arena.view()[: self.layers * self.slice_bytes].reshape(self.layers, self.slice_bytes)
-        with self._near_threads() as pool:
+        with near_threads(self.point.cpus) as pool:
             list(pool.map(lambda layer: np.copyto(slices[layer], slices[0]), range(1, self.layers)))
 
     def _sources(self) -> np.ndarray:
@@ -129,14 +130,14 @@ class Room(Owner):
         if self.ground.node(point.cpus) is None:  # on all nodes alike
             touch(self.team(point.cpus), self.arena.part(begin, count // 64 * 64))
         found = self.arena.view()[begin : begin + count].view(np.float32).reshape(self.layers, *dims)
-        with self._near_threads() as pool:
+        with near_threads(self.point.cpus) as pool:
             list(pool.map(lambda layer: np.copyto(found[layer], one), range(self.layers)))
         return found
 
-    def _near_threads(self) -> ThreadPoolExecutor:
-        """On the CPUs of the point."""
-        cpus = self.point.cpus
-        return ThreadPoolExecutor(len(cpus), initializer=os.sched_setaffinity, initargs=(0, cpus))
+
+def near_threads(cpus: Sequence[int]) -> ThreadPoolExecutor:
+    """As many as there are CPUs, on all of these."""
+    return ThreadPoolExecutor(len(cpus), initializer=os.sched_setaffinity, initargs=(0, cpus))
 
 
 def key(point: Point, layers: int, ground: Ground) -> tuple[object, ...]:

@@ -1,9 +1,7 @@
 """What does it cost to keep a share of the cache elsewhere, in memory or in a file, and when is recomputing cheaper?"""
 
-import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +28,7 @@ from kvbench.units import GB, counted, duration, gbps, size
 from kvbench.worker.calls import timed
 from kvbench.worker.owner import Owner
 from kvbench.worker.probing import ROUNDS
+from kvbench.worker.room import near_threads
 
 _SHARES = (0.05, 0.10, 0.25, 0.50, 1.0)
 _BLOCK = 16  # tokens of a page
@@ -48,7 +47,7 @@ def experiment(asked: Asked, model: str = "qwen3-0.6b", context: int = 2048, col
         raise BadArgument(f"cold is {cold:.0%}", "a share of the pages, over 0% and up to 100%")
     with ExitStack() as owned:
         decoder = owned.enter_context(Decoder(asked, known, context))
-        pool = owned.enter_context(_threads(asked.cpus))
+        pool = owned.enter_context(near_threads(asked.cpus))
         memory = owned.enter_context(Memory(decoder.pages, asked.library, pool))
         file = owned.enter_context(File(decoder.pages, asked.folder, pool))
         tiers = (memory, file)
@@ -147,10 +146,6 @@ class Decoder(Owner):
     def digest(self) -> int:
         """Of all bytes of the cache."""
         return zlib.crc32(self.pages)
-
-
-def _threads(cpus: Sequence[int]) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(len(cpus), initializer=os.sched_setaffinity, initargs=(0, cpus))
 
 
 def _there_and_back(tier: Tier, decoder: Decoder, counts: Sequence[int]) -> float:
