@@ -29,6 +29,7 @@ class Limits:
 
 
 LIMITS = Limits()
+NO_LEVEL = frozenset({"mixed", "unknown"})  # words that are no level: footprints of all kinds bear them
 FAR_BYTES = 256 * MIB  # where caches are small or unknown
 
 

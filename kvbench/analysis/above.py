@@ -11,7 +11,7 @@ from kvbench.analysis.ceilings import REACH
 from kvbench.analysis.launches import Estimate, Measured
 from kvbench.analysis.scatter import SPREAD
 from kvbench.model import Ceiling, Fact, Traffic
-from kvbench.regime import Regime
+from kvbench.regime import NO_LEVEL, Regime
 from kvbench.units import GB, size
 
 SUSPECT = "suspect: "  # how a reason begins that explains nothing
@@ -117,7 +117,7 @@ def _over_ceiling(held: Held, ceiling: Ceiling) -> str:
     walked, witness = ceiling.probe.bytes, held.witness
     if held.huge is not None and ceiling.huge is not None and held.huge - ceiling.huge > _OTHER_PAGES:
         return f"{held.huge:.0%} of its memory is on huge pages, but {ceiling.huge:.0%} of the ceiling's"
-    if held.regime.word in ("mixed", "unknown") and walked > held.footprint:
+    if held.regime.word in NO_LEVEL and walked > held.footprint:
         return (
             f"between levels, where less is faster: it walks {size(held.footprint)}, the ceiling's probe {size(walked)}"
         )

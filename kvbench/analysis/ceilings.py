@@ -10,13 +10,12 @@ from kvbench.analysis.launches import complete
 from kvbench.analysis.scatter import steady
 from kvbench.errors import BadArgument, NotComparable
 from kvbench.model import Ceiling, Machine, Probe, Record, Sample
-from kvbench.regime import Measured, classify
+from kvbench.regime import NO_LEVEL, Measured, classify
 from kvbench.units import gbps, size
 
 COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, further than 0.95 allows
 REACH = 2.0  # a footprint so many times larger or smaller may still lie on the same plateau
 
-_NO_PLATEAU = frozenset({"mixed", "unknown"})
 _CORE = "core"  # the level of what needs no memory
 WITHOUT_MEMORY = frozenset({"flops", "clock"})
 _LESS_IS_BETTER = frozenset({"latency"})
@@ -54,7 +53,7 @@ def ceiling_for(
     Of a `level`, the best. With a `footprint` the best at the nearest size: within the level if one is given, else no
     further than REACH away.
     """
-    if level in _NO_PLATEAU:
+    if level in NO_LEVEL:
         level = None  # it covers footprints that have nothing in common
     if level is None and footprint is None and op not in WITHOUT_MEMORY:
         raise BadArgument(f"{op} ceiling: neither level nor footprint is given", "give one: every level has its own")

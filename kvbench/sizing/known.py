@@ -11,7 +11,7 @@ from kvbench.machine import describe
 from kvbench.machine.placement import place
 from kvbench.model import Ceiling, Machine, Probe
 from kvbench.model.size import Bound
-from kvbench.regime import Measured, Regime, classify
+from kvbench.regime import NO_LEVEL, Measured, Regime, classify
 from kvbench.store import machine as read_machine
 from kvbench.store.files import read_json, reading
 from kvbench.store.typed import as_object, read
@@ -20,7 +20,6 @@ from kvbench.units import GB, counted, size
 _FILE = "machine.json"  # of a run directory
 _HINT = "name a run directory, or a file that kvbench machine --json has printed"
 _DRAM = "DRAM"
-_NOWHERE = frozenset({"mixed", "unknown"})  # words that are no level: footprints of all kinds bear them
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Known:
         if not count:
             return Bound(0, "", reason="nothing is read")
         level = self.regime(count).word
-        reads = [ceiling for ceiling in self.reads if ceiling.level == level and level not in _NOWHERE]
+        reads = [ceiling for ceiling in self.reads if ceiling.level == level and level not in NO_LEVEL]
         if not reads:  # the next smaller footprint, for reads slow down as it grows
             smaller = [ceiling for ceiling in self.reads if ceiling.probe.bytes <= count]
             most = max((ceiling.probe.bytes for ceiling in smaller), default=0)
