@@ -125,7 +125,7 @@ def test_the_same_machine_has_the_same_fingerprint(made_up, capsys):
     assert seen[0][2] == []
 
 
-def test_plot(made_up, capsys):
+def test_plot(made_up):
     for name in ("stairs.png", "stairs.svg"):
         assert call("--quick", "--plot", str(made_up / name)) == 0
     assert (made_up / "stairs.png").read_bytes().startswith(b"\x89PNG")

@@ -278,7 +278,7 @@ def test_an_abandoned_launch_kills_its_worker(tmp_path):
     assert subprocess.run(["kill", "-0", mark.read_text()], capture_output=True).returncode != 0
 
 
-def test_the_worker_dies_with_its_parent(tmp_path):
+def test_the_worker_dies_with_its_parent():
     """Even in a visit, when nobody reads its pipes: the parent is killed while the first point is measured."""
     plan = replace(PLAN, points=(READ,), samples=1, seconds=5.0)
     program = (

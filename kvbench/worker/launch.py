@@ -95,7 +95,7 @@ class _Visitor:
 
     def _key(self, point: Point | Probe) -> tuple[object, ...]:
         if isinstance(point, Probe):
-            return probing.group(self._library, point)
+            return probing.group(point)
         return room.key(point, self._needs[point].layers, self._ground)
 
     def record(self, point: Point | Probe) -> Record:

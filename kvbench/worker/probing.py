@@ -26,7 +26,7 @@ def steps(probe: Probe) -> int:
     return fixed.get(probe.op) or max(1, PASS_BYTES * len(probe.cpus) // probe.bytes)
 
 
-def streams(library: Library, op: str) -> int:
+def streams(op: str) -> int:
     """Buffers that an op walks side by side; 0 where it needs no memory."""
     if op in ("flops", "clock"):
         return 0
@@ -41,7 +41,7 @@ class Buffers(Owner):
         super().__init__()
 
     def _prepare(self) -> None:
-        probe, ground, count = self._probe, self._ground, streams(self._library, self._probe.op)
+        probe, ground, count = self._probe, self._ground, streams(self._probe.op)
         self._team = self._owned.enter_context(Team(len(probe.cpus), probe.cpus, self._library))
         arena = ground.far(self._team, probe.cpus, probe.pages, probe.bytes, count) if count else None
         each = probe.bytes // max(count, 1)
@@ -64,9 +64,9 @@ class Buffers(Owner):
             )
 
 
-def group(library: Library, probe: Probe) -> tuple[object, ...]:
+def group(probe: Probe) -> tuple[object, ...]:
     """Probes with the same answer share their buffers. Latency makes a chain of its own of them."""
-    return (probe.cpus, probe.pages, probe.bytes, probe.op == "latency", streams(library, probe.op))
+    return (probe.cpus, probe.pages, probe.bytes, probe.op == "latency", streams(probe.op))
 
 
 def _task(library: Library, probe: Probe, buffers: list[Part]) -> Task:

@@ -68,7 +68,7 @@ def test_what_hits_the_witness_too_is_the_machine_s():
     assert found.verdict == CONTAMINATED and words(found, SLOW) == {CONTAMINATED}
 
 
-def test_short_names_are_given(tmp_path):
+def test_short_names_are_given():
     found, names = gate(*SIDES, Asked(seed=1), 240.0, None, execute=player())
     assert names.keys() == {row.name for row in found.points}
     assert max(map(len, names.values())) < 46

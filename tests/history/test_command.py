@@ -95,7 +95,7 @@ def test_show_text(capsys, steady):
     assert lines[down - 1].split()[-4:-2] == ["30", lines[down - 1].split()[-3]] and "witness" in out
 
 
-def test_gate(capsys, root):
+def test_gate(root):
     assert call("history", "show", "--root", str(root), "--gate") == 1
     rose = made.points(POINTS)[ROSE].name
     assert call("history", "show", "--root", str(root), "--gate", "--point", rose) == 0

@@ -98,7 +98,7 @@ def table(*runs):
     return pd.DataFrame([dict(zip(names, run, strict=True)) for run in runs])
 
 
-KEY, LATE = corrupt._FAULTS
+KEY, *_ = corrupt._FAULTS
 HEALTHY = ("head", "healthy", np.nan, 0, 1e-6, 1e-6, 2e-6, 2e-6)
 
 

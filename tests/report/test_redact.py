@@ -30,14 +30,14 @@ def test_no_file_tells(small, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("form", ["md", "json", "csv"])
-def test_no_form_tells(small, form, tmp_path, capsys):
+def test_no_form_tells(small, form, capsys):
     assert call("report", str(small), "--redact", "--format", form) == 0
     assert SECRET not in capsys.readouterr().out.lower()
     assert call("report", str(small), "--format", form) == 0
     assert SECRET in capsys.readouterr().out.lower()
 
 
-def test_the_others_do_tell(small, capsys):
+def test_the_others_do_tell(small):
     assert call("report", str(small)) == 0
     assert told(small / "report") == ["index.html"]
     text = plain_text((small / "report" / "index.html").read_text())
