@@ -9,7 +9,7 @@ import pandas as pd
 
 from kvbench.analysis.columns import POINT, table
 from kvbench.analysis.l3 import CORE
-from kvbench.model import Machine
+from kvbench.model import HEADS, Machine
 from kvbench.regime import suggestion, windows
 from kvbench.units import cpu_list
 
@@ -33,8 +33,6 @@ FITS = {
     **dict.fromkeys(("l3", "example", "reason"), "str"),  # the word of most of its points in L3
 }
 NOT_TESTED = "not tested"
-
-_HEADS = ("q_heads", "kv_heads", "head_dim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,8 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
 
 def _token_rows(points: pd.DataFrame, models: Sequence[Geometry]) -> Iterator[dict[str, Any]]:
     far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & points["seconds"].notna()]
-    heads = {tuple(getattr(model, name) for name in _HEADS) for model in models}
-    known = [each in heads for each in far[list(_HEADS)].itertuples(index=False, name=None)]
+    heads = {tuple(getattr(model, name) for name in HEADS) for model in models}
+    known = [each in heads for each in far[list(HEADS)].itertuples(index=False, name=None)]
     far = far.loc[known, [*POINT, *(f"seconds{end}" for end in ("", "_low", "_high"))]]
     alike = [name for name in POINT if name not in ("name", "window")]
     for _, rows in far.groupby(alike, dropna=False, sort=False):
@@ -96,7 +94,7 @@ def _limit(window: int, context: int) -> int:
 
 
 def _has_heads(model: Geometry, row: Mapping[str, Any]) -> bool:
-    return all(getattr(model, name) == row[name] for name in _HEADS)
+    return all(getattr(model, name) == row[name] for name in HEADS)
 
 
 def _facts(row: Mapping[str, Any], names: Sequence[str], layers: int) -> dict[str, Any]:
@@ -131,7 +129,7 @@ def fits(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry]) -> 
 def _fit_rows(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry]) -> Iterator[dict[str, Any]]:
     decodes = _with_bytes(points[(points["op"] == "decode") & points["seconds"].notna()])
     for model in models:
-        own = decodes[(decodes[list(_HEADS)] == [getattr(model, name) for name in _HEADS]).all(axis=1)]
+        own = decodes[(decodes[list(HEADS)] == [getattr(model, name) for name in HEADS]).all(axis=1)]
         for (dtype, scale, threads, cpus), here in own.groupby(["dtype", "scale", "threads", "cpus"]):
             bytes_per_token = float(here["bytes_per_token"].iloc[0])
             yield {
@@ -153,7 +151,7 @@ def _with_bytes(points: pd.DataFrame) -> pd.DataFrame:
     Two contexts of a shape and dtype tell how many; they grow with the query heads, so that this holds for other shapes,
     too. Where no shape has two contexts, they stay in.
     """
-    kinds = [*_HEADS, "dtype", "scale"]
+    kinds = [*HEADS, "dtype", "scale"]
     context, batch = points["context"].astype(float), points["batch"].astype(float)
     attended = context.where(points["window"] == 0, points["window"].astype(float).clip(upper=context))
     lines = points[kinds].assign(attended=attended, held=points["compulsory_bytes"] / batch)

@@ -3,11 +3,12 @@
 from kvbench.model.arena_map import ArenaMap, Buffer
 from kvbench.model.kernel import Kernel, Times, Traffic
 from kvbench.model.machine import PLACES, Check, Cpu, DataCache, Fact, Machine, Node
-from kvbench.model.point import Point, Probe, Shape, Skip
+from kvbench.model.point import HEADS, Point, Probe, Shape, Skip
 from kvbench.model.record import SIDES, Ceiling, Job, Plan, Record, Sample, Visit
 from kvbench.model.verdict import Comparison, Judged
 
 __all__ = [
+    "HEADS",
     "PLACES",
     "SIDES",
     "ArenaMap",

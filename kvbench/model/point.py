@@ -6,6 +6,8 @@ from typing import Any
 from kvbench.model.kernel import kernel_id
 from kvbench.units import cpu_text
 
+HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError, Unsupported
-from kvbench.model import Kernel, Plan, Point, Shape, Skip
+from kvbench.model import HEADS, Kernel, Plan, Point, Shape, Skip
 from kvbench.model.kernel import kernel_id
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
 from kvbench.plan.site import L3_SHARE, Site
@@ -22,7 +22,7 @@ from kvbench.plan.witnesses import witnesses
 from kvbench.regime import lacking
 from kvbench.suite import AXES, DEFAULTS, Relative, Suite, model
 from kvbench.suite.axes import BY_KERNEL, MOST, words
-from kvbench.suite.values import ALL, HEADS, Axes, Table
+from kvbench.suite.values import ALL, Axes, Table
 from kvbench.units import size
 
 _Facts = dict[str, Any]  # one value of each axis
