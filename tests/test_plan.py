@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kvbench.model import Cpu, DataCache, Fact, Machine, Node
-from kvbench.plan import Scope, ceilings, cpu_sets
+from kvbench.plan import Scope, cpu_sets, probes
 from kvbench.plan.needs import tokens_in
 from kvbench.regime import classify
 
@@ -48,7 +48,7 @@ def footprints(plan, op, threads):
 @pytest.mark.parametrize("machine", [TWO, DIES, made(8, per_domain=8, l1=48 * KIB, l2=2 * MIB, l3=96 * MIB)])
 @pytest.mark.parametrize("quick", [True, False])
 def test_two_footprints_in_every_regime(machine, quick):
-    plan = ceilings(machine, scope(machine, quick=quick))
+    plan = probes(machine, scope(machine, quick=quick))
     main = cpu_sets(machine, machine.allowed, quick=True)
     for cpus in cpu_sets(machine, machine.allowed, quick):
         if cpus not in main:
@@ -63,44 +63,44 @@ def test_two_footprints_in_every_regime(machine, quick):
 
 def test_reads_climb_in_small_steps():
     for quick, factor in ((True, 2.4), (False, 1.7)):
-        steps = footprints(ceilings(TWO, scope(TWO, quick=quick)), "read", 2)
+        steps = footprints(probes(TWO, scope(TWO, quick=quick)), "read", 2)
         assert steps[0] <= 32 * KIB and steps[-1] >= 4 * 32 * MIB
         assert all(after <= factor * before for before, after in zip(steps, steps[1:], strict=False))
 
 
 def test_every_buffer_is_whole_lines_for_every_thread():
-    for probe in ceilings(DIES, scope(DIES, quick=False)).points:
+    for probe in probes(DIES, scope(DIES, quick=False)).points:
         streams = {"copy": 2, "copy_nt": 2, "triad": 3}.get(probe.op, 1)
         assert probe.bytes % (64 * streams * len(probe.cpus)) == 0
 
 
 def test_memory_caps_footprints():
-    plan = ceilings(TWO, scope(TWO, memory=100 * MIB))
+    plan = probes(TWO, scope(TWO, memory=100 * MIB))
     assert max(p.bytes for p in plan.points) <= 50 * MIB
     assert max(footprints(plan, "read", 2)) > 49 * MIB, "what fits is measured"
 
 
 def test_unknown_caches_get_a_plain_staircase():
-    steps = footprints(ceilings(BARE, scope(BARE)), "read", 2)
+    steps = footprints(probes(BARE, scope(BARE)), "read", 2)
     assert steps[0] <= 2 * 16 * KIB and steps[-1] > 255 * MIB
     assert len(steps) >= 8
 
 
 def test_many_threads_walk_past_their_private_caches():
     many = replace(made(128, per_domain=8), caches=())
-    assert max(footprints(ceilings(many, scope(many)), "read", 128)) >= 128 * 4 * MIB
+    assert max(footprints(probes(many, scope(many)), "read", 128)) >= 128 * 4 * MIB
 
 
 def test_quick_latency_has_every_regime_even_with_a_tiny_l1():
     tiny = made(2, per_domain=2, l1=16 * KIB)
-    words = {classify(tiny, (0,), p.bytes).word for p in ceilings(tiny, scope(tiny)).points if p.op == "latency"}
+    words = {classify(tiny, (0,), p.bytes).word for p in probes(tiny, scope(tiny)).points if p.op == "latency"}
     assert words >= {"L1", "L2", "L3", "DRAM"}
 
 
 def test_a_server_is_measured_in_reasonable_time():
     """Two sockets, 16 domains: every one of them is read, and only the main ones stored to."""
     server = made(128, per_domain=8, nodes=8)
-    plan = ceilings(server, scope(server, quick=False, pages=("base", "thp")))
+    plan = probes(server, scope(server, quick=False, pages=("base", "thp")))
     assert len({p.cpus for p in plan.points}) >= 16 + 8
     assert len(plan.points) < 2000
 
@@ -109,7 +109,7 @@ def test_caches_of_other_cpus_are_no_help():
     caches = tuple(cache for cache in DIES.caches if max(cache.cpus) < 8)
     half = replace(DIES, caches=caches)
     assert cpu_sets(half, (8, 9), quick=False) == [(8,), (8, 9)]
-    assert ceilings(half, scope(half, cpus=(8, 9))).points
+    assert probes(half, scope(half, cpus=(8, 9))).points
 
 
 def test_cpu_sets():
@@ -122,7 +122,7 @@ def test_cpu_sets():
 
 
 def test_arithmetic_on_every_tier_and_latency_on_one_thread():
-    plan = ceilings(TWO, scope(TWO))
+    plan = probes(TWO, scope(TWO))
     flops = {(p.isa, len(p.cpus)) for p in plan.points if p.op == "flops"}
     assert flops == {("scalar", 1), ("best", 1), ("scalar", 2), ("best", 2)}
     assert {len(p.cpus) for p in plan.points if p.op == "clock"} == {1, 2}
@@ -134,7 +134,7 @@ def test_arithmetic_on_every_tier_and_latency_on_one_thread():
 
 def test_no_point_twice():
     for quick in (True, False):
-        points = ceilings(DIES, scope(DIES, quick=quick, pages=("base", "thp"))).points
+        points = probes(DIES, scope(DIES, quick=quick, pages=("base", "thp"))).points
         assert len(points) == len(set(points))
 
 

@@ -79,14 +79,14 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
     from kvbench.machine import available_memory
     from kvbench.machine.files import Files
     from kvbench.native import default_library
-    from kvbench.plan import Scope, ceilings
+    from kvbench.plan import Scope, probes
     from kvbench.runner import new_run, run
 
     library = default_library()
     best = library.isa(asked["isa"])
     tiers = (*(isa for isa in library.isas() if isa != best), best)
     pages, memory = _pages(asked["pages"], asked["quick"]), min(available_memory(), available_memory(Files("/")))
-    plan = ceilings(machine, Scope(cpus, tiers, memory, pages, asked["quick"], asked["seed"]))
+    plan = probes(machine, Scope(cpus, tiers, memory, pages, asked["quick"], asked["seed"]))
     plan = replace(plan, run=new_run())
     click.echo(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
     return list(follow(run(plan), lambda: len(plan.points) * plan.launches, lambda record: 1.0, describe_record))

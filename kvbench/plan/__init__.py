@@ -1,8 +1,8 @@
 """Which points answer a question on this machine."""
 
-from kvbench.plan.ceilings import Scope, ceilings, cpu_sets
 from kvbench.plan.forecast import Forecast, forecast, refuse_too_large, visits
 from kvbench.plan.needs import needs_here
+from kvbench.plan.probes import Scope, cpu_sets, probes
 from kvbench.plan.site import Site
 from kvbench.plan.sweep import Sweep, expand, refuse_empty, refuse_without_plugin
 
@@ -11,11 +11,11 @@ __all__ = [
     "Scope",
     "Site",
     "Sweep",
-    "ceilings",
     "cpu_sets",
     "expand",
     "forecast",
     "needs_here",
+    "probes",
     "refuse_empty",
     "refuse_too_large",
     "refuse_without_plugin",

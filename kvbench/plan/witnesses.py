@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from kvbench.model import Machine, Point, Probe
 from kvbench.native import AHEAD
-from kvbench.plan.ceilings import GRAIN
 from kvbench.plan.needs import Needs, stores
+from kvbench.plan.probes import GRAIN
 from kvbench.regime import classify, dram_bytes, far_bytes
 
 _PER_OCTAVE = 4  # footprints closer together than that share a ceiling

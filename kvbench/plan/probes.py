@@ -1,4 +1,4 @@
-"""Which points answer a question on this machine."""
+"""Which probes tell a machine's ceilings."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Scope:
     seed: int = 1
 
 
-def ceilings(machine: Machine, scope: Scope) -> Plan:
+def probes(machine: Machine, scope: Scope) -> Plan:
     """Reads, stores and copies from the first cache to memory, FMA peak, latency and clock, for sets of CPUs."""
     sets = cpu_sets(machine, scope.cpus, scope.quick)
     main = cpu_sets(machine, scope.cpus, quick=True)
