@@ -133,30 +133,44 @@ static __int128 added(const kvb_task *task, int64_t passes, const int64_t *lengt
     return task->cache && task->cache->lengths == lengths ? (__int128)task->advance * passes : 0;
 }
 
+/* What so many of the tasks and of `between` add to them. */
+static int64_t added_by_all(const run *job, int64_t passes, int64_t betweens, const int64_t *lengths)
+{
+    __int128 sum = job->between ? added(job->between, betweens, lengths) : 0;
+    for (int32_t i = 0; i < job->count; i++)
+        sum += added(job->tasks[i], passes_of(job, i, passes), lengths);
+    return sum < INT64_MAX / 2 ? (int64_t)sum : INT64_MAX / 2;
+}
+
+/* Of most runs none does, and those may be of thousands of tasks. */
+static bool any_adds(const run *job)
+{
+    bool adds = job->between && job->between->advance;
+    for (int32_t i = 0; i < job->count; i++)
+        adds = adds || job->tasks[i]->advance;
+    return adds;
+}
+
 /* Whether a task can do its last pass, behind so many of the tasks and of `between`. Those of one cache share its
  * lengths: what each of them asks for lies behind what all have stored. */
-static int32_t check_ready(const run *job, const kvb_task *task, int64_t passes, int64_t betweens)
+static int32_t check_ready(const run *job, const kvb_task *task, bool grows, int64_t passes, int64_t betweens)
 {
-    __int128 grown = 0;
     int32_t code = task->cache ? kvb_check_same(task->cache, &task->shape) : KVB_OK;
-    if (code)
+    if (code || !task->ready)
         return code;
-    for (int32_t i = 0; task->cache && i < job->count; i++)
-        grown += added(job->tasks[i], passes_of(job, i, passes), task->cache->lengths);
-    if (task->cache && job->between)
-        grown += added(job->between, betweens, task->cache->lengths);
-    return task->ready ? task->ready(task, grown < INT64_MAX / 2 ? (int64_t)grown : INT64_MAX / 2) : KVB_OK;
+    return task->ready(task, grows && task->cache ? added_by_all(job, passes, betweens, task->cache->lengths) : 0);
 }
 
 /* Lengths and tables are what another caller's run has left of them: so the caller has the turn. */
 static int32_t check_run(const kvb_team *team, const run *job)
 {
     int32_t code = check_tasks(team, job);
+    const bool grows = !code && any_adds(job);
     for (int32_t i = 0; !code && i < job->count && i < job->passes; i++) {
         int64_t last = i + (passes_of(job, i, job->passes) - 1) * job->count;
-        code = check_ready(job, job->tasks[i], last, last + 1);
+        code = check_ready(job, job->tasks[i], grows, last, last + 1);
     }
-    return code || !job->between ? code : check_ready(job, job->between, job->passes - 1, job->passes - 1);
+    return code || !job->between ? code : check_ready(job, job->between, grows, job->passes - 1, job->passes - 1);
 }
 
 static int32_t check_call(const kvb_team *team, const run *job, const kvb_run_times *times)
