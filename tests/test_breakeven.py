@@ -99,7 +99,7 @@ def test_the_interval_holds_all_that_the_launches_allow():
 
 def test_the_interval_of_the_even_context_holds_all_that_the_launches_allow():
     """Appends of 5.88..6.12 and 1.96..2.04 µs, decodes of 1.96..2.04 and 2.94..3.06 ms."""
-    noise = (0.98, 1.0, 1.02)
+    noise = (0.98, *CALM, 1.02)
     (row,) = table(costs("a", DEAR, noise=noise) + costs("b", CHEAP, noise=noise)).to_dict("records")
     assert row["even_low"] == pytest.approx(1024 * 3.84e-6 / 1.1e-3)
     assert row["even_high"] == pytest.approx(1024 * 4.16e-6 / 0.9e-3)
@@ -107,7 +107,7 @@ def test_the_interval_of_the_even_context_holds_all_that_the_launches_allow():
 
 def test_appends_that_cost_as_much_within_noise_are_even_nowhere():
     """2.009 to 2.091 µs against 1.96 to 2.04; a prompt's storing is paid back all the same."""
-    noise, near = (0.98, 1.0, 1.02), DEAR | {"append": 2.05e-6}
+    noise, near = (0.98, *CALM, 1.02), DEAR | {"append": 2.05e-6}
     (row,) = table(costs("a", near, noise=noise) + costs("b", CHEAP, noise=noise)).to_dict("records")
     assert row["word"] == PAYS and row["even"] != row["even"]
 

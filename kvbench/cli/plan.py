@@ -82,19 +82,15 @@ def _heading(sweep: Any, seen: Any) -> list[str]:
     from kvbench.units import GB, duration, size, span
 
     plan = sweep.plan
-    lines = [
+    needs = f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context {seen.largest.shape.context}"
+    return [
         f"{sweep.suite.name}: {sweep.suite.question}",
         f"  {len(sweep.points)} points and {len(plan.points) - len(sweep.points)} ceilings, {plan.launches} launches of "
         f"{plan.samples} samples of {duration(plan.seconds)}",
+        f"  time: about {span(seen.seconds)}, {seen.timed / seen.seconds:.0%} of it in samples "
+        f"(assumed: a thread fills {FILL / GB:g} GB/s, all read {READ / GB:g} GB/s)",
+        f"  memory: {needs}; {size(sweep.memory)} available",
     ]
-    if seen.largest:
-        lines.append(
-            f"  time: about {span(seen.seconds)}, {seen.timed / seen.seconds:.0%} of it in samples "
-            f"(assumed: a thread fills {FILL / GB:g} GB/s, all read {READ / GB:g} GB/s)"
-        )
-        needs = f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context"
-        lines.append(f"  memory: {needs} {seen.largest.shape.context}; {size(sweep.memory)} available")
-    return lines
 
 
 def _varying(sweep: Any) -> list[str]:
