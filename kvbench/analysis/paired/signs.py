@@ -11,7 +11,7 @@ import numpy as np
 
 from kvbench.analysis.compare.ranks import COVERAGE, Shift, around
 
-_DRAWS, _SEED = 20_000, 1
+_DRAWS, _SEED = 8_000, 1
 
 
 class Middle(Shift):
