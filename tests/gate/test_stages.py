@@ -261,6 +261,21 @@ def test_failed_and_disturbed_points_are_told():
     assert len(found.missing) == 3 and found.missing[0].startswith("gone")
 
 
+@pytest.mark.parametrize(
+    ("share", "rest", "whole_of_it"),
+    [(0.0, EQUIVALENT, INCONCLUSIVE), (-0.1, IMPROVEMENT, INCONCLUSIVE), (0.1, REGRESSION, REGRESSION)],
+)
+def test_what_head_lacks_is_not_fine(share, rest, whole_of_it):
+    """A kernel that vanished is no improvement, however the others do."""
+    first, again = shifted(dict.fromkeys(range(len(POINTS)), share), 0.005)
+    screen, fresh = screened(suite(first), MACHINE), screened(suite(again), MACHINE)
+    course = Course(screen, fresh, confirmed(screen.candidates, fresh), frozenset(), (), LAUNCHES)
+    nothing = Course(screened([], MACHINE), None, {}, frozenset(), ("p",), LAUNCHES)
+    for missing, word in ((), rest), (("gone: only base has this kernel",), whole_of_it):
+        assert whole(course, "a", "b", "here", "2026-01-02", missing, ()).verdict == word
+    assert whole(nothing, "a", "b", "here", "2026-01-02", ("gone",), ()).verdict == INCONCLUSIVE
+
+
 def test_nothing_to_measure_is_the_same():
     course = Course(screened([], MACHINE), None, {}, frozenset(), ("p", "q"), LAUNCHES)
     found = whole(course, "a", "b", "here", "2026-01-02", (), ())

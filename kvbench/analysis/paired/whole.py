@@ -44,20 +44,23 @@ class Course:
 def whole(
     course: Course, base: str, head: str, machine: str, created: str, missing: Iterable[str], notes: Iterable[str]
 ) -> Comparison:
-    """`missing`: points that were not measured at all, and `notes` on how the others were."""
+    """`missing`: points that head lacks, so that nothing can be fine; and `notes` on how the others were measured."""
+    missing = tuple(missing)
     lost = {duel.point.name: duel for duel in (*course.screen.lost, *course.failed)}
     rows = [row for row in course.screen.points if row.name not in lost]
     points = [*(_judged(row, course, len(course.screen.points)) for row in rows), *map(_lost, lost.values())]
     families = [_judged(row, course, len(course.screen.families)) for row in course.screen.families]
     alarms = alarmed(course.controls, course.fresh) if course.fresh else []
-    word = CONTAMINATED if alarms else verdict(points, families)
+    word = CONTAMINATED if alarms else verdict(points, families) if points else EQUIVALENT
+    if missing and word in (EQUIVALENT, IMPROVEMENT):
+        word = INCONCLUSIVE
     return Comparison(
         command="gate",
         base=base,
         head=head,
         machine=machine,
         created=created,
-        verdict=word if points else EQUIVALENT,
+        verdict=word,
         points=worst_first(points),
         families=worst_first(families),
         missing=(*missing, *(f"{name}: {duel.fault or duel.few}" for name, duel in lost.items())),
