@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from matplotlib import pyplot as plt
@@ -121,3 +122,14 @@ def test_without_rates_it_says_so():
     for none in ([], roofs(), [failed(0)]):
         (figure,) = rooflines_of(none)
         assert "kvbench sweep" in figure.missing and figure.table.empty
+
+
+def test_the_name_of_a_group_has_room_beside_a_large_one():
+    few = [replace(DECODE, dtype=word) for word in ("f32", "bf16", "q4_0")]
+    many = [replace(DECODE, shape=replace(DECODE.shape, context=256 * count)) for count in range(1, 80)]
+    figure, _ = first([*roofs(), *(visit(0, RATES, point, flops=FLOPS) for point in (*few, *many))])
+    canvas = figure.canvas()
+    canvas.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in canvas.axes[1].get_xticklabels()]
+    plt.close(canvas)
+    assert len(boxes) == 4 and all(left.x1 < right.x0 for left, right in pairwise(sorted(boxes, key=lambda b: b.x0)))

@@ -21,6 +21,7 @@ from kvbench.units import counted, cpu_text
 _LEVELS = ("L1", "L2", "L3", "DRAM")  # other regimes are no level of the machine
 _CLOSE, _ASIDE = 1.25, 2.0  # lines nearer than that have their labels so far apart
 _MARGIN = 2.5  # times the intensity at the left end: room for a label beside the first mark
+_LABEL = 0.06  # of all points' room, what the name of a group takes
 _JOINED = 1.02  # issued bytes that are so much more than the compulsory ones are worth a line
 
 COLUMNS = ("kind", "row", "label", "layout", "dtype", "group", "residency", "context", "footprint", "regime", "above")
@@ -190,20 +191,24 @@ def _mark(axes: Axes, point: Any, where: float, look: Look) -> None:
 
 
 def _strips(axes: Axes, points: pd.DataFrame, cores: pd.DataFrame, look: Look) -> None:
-    """The same points, of which many share an intensity: side by side, the smaller footprints to the left."""
-    start, ticks, labels = 0.0, [], []
-    for (group, dtype), own in points.sort_values("ai").groupby(["group", "dtype"], sort=False):
+    """The same points, of which many share an intensity: side by side, the smaller footprints to the left. A group has
+    room for its name."""
+    groups = list(points.sort_values("ai").groupby(["group", "dtype"], sort=False))
+    least = _LABEL * sum(len(own) + 2 for _, own in groups)
+    left, ticks, labels = 0.0, [], []
+    for (group, dtype), own in groups:
+        width = max(len(own) + 2, least)
+        start, end = left + (width - len(own) + 1) / 2, left + (width + len(own) - 1) / 2
         for place, point in enumerate(own.sort_values(["footprint", "context", "layout"]).itertuples()):
             _mark(axes, point, start + place, look)
-        end = start + len(own) - 1
         for core in cores[(cores["group"] == group) & (cores["dtype"] == dtype)].itertuples():
             axes.plot([start - 0.6, end + 0.6], [core.gflops] * 2, color=look.colour(dtype), lw=2.4)
-        ticks.append((start + end) / 2)
+        ticks.append(left + width / 2)
         labels.append(f"{dtype}\nG={group:g}")
-        axes.axvline(end + 1.5, color=GRID, lw=0.6)
-        start = end + 3
+        left += width
+        axes.axvline(left, color=GRID, lw=0.6)
     axes.set_xticks(ticks, labels)
-    axes.set_xlim(-1.5, start - 1.5)
+    axes.set_xlim(0, left)
     axes.grid(False, axis="x")
     axes.set_title("The same, side by side: dtype and query heads on a KV head (G), larger footprints to the right")
     rate_axis(axes, "GFLOP/s")

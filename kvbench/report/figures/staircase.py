@@ -162,6 +162,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     for axes, own in zip(every, panels, strict=True):
         _background(axes, own)
         _ceiling_line(axes, own[own["kind"] == "ceiling"])
+        _memory_line(axes, own)
         points = own[own["kind"] == "point"]
         if points["group"].nunique() > 1:
             _groups(axes, points)
@@ -169,8 +170,6 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
             _series(axes, series.sort_values("bytes"), look)
         rate_axis(axes, "GB/s")
         axes.set_ylim(top=_top(own))
-        threads = int(own["threads"].iloc[0])
-        axes.set_title(f"{counted(threads, 'thread')} on CPU{'s' * (threads > 1)} {own['cpus'].iloc[0]}")
     bytes_axis(every[-1], "footprint: compulsory bytes that all threads walk before they begin anew, in whole lines")
     _contexts(every[0], table[table["kind"] == "point"])
     legend_below(figure, columns=4, handles=_legend(table[table["kind"] == "point"], look))
@@ -226,13 +225,18 @@ def _ceiling_line(axes: Axes, ceilings: pd.DataFrame) -> None:
         elinewidth=0.8,
         zorder=2,
     )
-    far = ceilings[ceilings["regime"] == "DRAM"]
-    if len(far):
-        rate = far["gbps"].max()
+
+
+def _memory_line(axes: Axes, own: pd.DataFrame) -> None:
+    """What memory gives, across all footprints. The title says it: near the line there are marks wherever words might
+    stand."""
+    threads = int(own["threads"].iloc[0])
+    words = f"{counted(threads, 'thread')} on CPU{'s' * (threads > 1)} {own['cpus'].iloc[0]}"
+    rate = own.loc[(own["kind"] == "ceiling") & (own["regime"] == "DRAM"), "gbps"].max()
+    if not math.isnan(rate):
         axes.axhline(rate, color=INK, lw=0.9, ls=(0, (5, 4)), zorder=1)
-        at = {"xycoords": axes.get_yaxis_transform(), "xytext": (0, 3), "textcoords": "offset points"}
-        words = f"DRAM read ceiling {rate:.3g} GB/s"
-        axes.annotate(words, (0.008, rate), fontsize=8.5, color=INK, **at, **_over(PAPER))
+        words += f"; dashed: DRAM read ceiling {rate:.3g} GB/s"
+    axes.set_title(words)
 
 
 def _series(axes: Axes, series: pd.DataFrame, look: Look) -> None:
