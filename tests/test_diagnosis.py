@@ -117,6 +117,7 @@ def test_points_that_disagree_are_counted():
         records += rated(rate, at(context, residency="hot"), **INSIDE)
     found = said(records)["l3"]
     assert found.startswith(f"{QUESTION} No, at 2 of 3 points, yes at 1; clearest head f16 t=2048: 5 GB/s")
+    assert "; of those that say yes, clearest head f16 t=512: 60 GB/s against 20 of plain reads from memory, 3" in found
 
 
 def test_of_points_that_the_core_limits_the_best_is_told():
@@ -133,7 +134,7 @@ def test_points_that_the_core_limits_do_not_hide_what_others_settle():
     records += rated(60.0, at(1024, residency="hot", dtype="f32"), **INSIDE)
     found = said(records)["l3"]
     assert found.startswith(f"{QUESTION} Yes, where the cores allow it, at 2 of 6 points, limited by the cores at 4; ")
-    assert "60 GB/s against 20 of plain reads from memory" in found
+    assert "60 GB/s against 20 of plain reads from memory" in found and "say yes" not in found
 
 
 def test_a_few_settle_nothing_where_most_are_undecided():

@@ -46,7 +46,7 @@ def memory(points: pd.DataFrame) -> str:
 
 
 def l3(points: pd.DataFrame, machine: Machine) -> str:
-    """What the points in L3 say, and the clearest of those that say so."""
+    """What the points in L3 say, and the clearest of those that say so; and of those that say yes, if others do not."""
     question = "Is a layer's slice that fits the L3 cache read faster than memory?"
     decodes = _decodes(points)
     inside = decodes[(decodes["regime"] == "L3") & ~decodes["l3"].isin(["", PRIVATE])]
@@ -62,7 +62,9 @@ def l3(points: pd.DataFrame, machine: Machine) -> str:
     plain = _PLAIN.get(word, word) + (", where the cores allow it" if word == CONFIRMED and CORE in counts else "")
     said = f"{question} {plain[0].upper()}{plain[1:]}, at {counts[word]} of {counted(len(inside), 'point')}{others}"
     doubt = "; the size of L3 is in doubt" if (inside["regime_confidence"] != "high").any() else ""
-    return f"{said}; {_example(row, word)}{doubt}."
+    yes = inside[inside["l3"] == CONFIRMED]
+    but = f"; of those that say yes, {_example(clearest(yes), CONFIRMED)}" if word != CONFIRMED and len(yes) else ""
+    return f"{said}; {_example(row, word)}{but}{doubt}."
 
 
 def _leading(counts: pd.Series) -> str:
