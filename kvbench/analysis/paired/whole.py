@@ -51,7 +51,7 @@ def whole(
     points = [*(_judged(row, course, len(course.screen.points)) for row in rows), *map(_lost, lost.values())]
     families = [_judged(row, course, len(course.screen.families)) for row in course.screen.families]
     alarms = alarmed(course.controls, course.fresh) if course.fresh else []
-    word = CONTAMINATED if alarms else verdict(points, families) if points else EQUIVALENT
+    word = CONTAMINATED if alarms else verdict(points, families)
     if missing and word in (EQUIVALENT, IMPROVEMENT):
         word = INCONCLUSIVE
     return Comparison(
