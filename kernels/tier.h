@@ -36,16 +36,18 @@ static inline const uint8_t *kvb_row_ahead(const kvb_tile *tile, kvb_places ahea
 
 /* ---- a tier: one instruction set's version of everything that touches rows --------------------------------------- */
 
-/* The q of a group as whole numbers, as a way's `take` leaves them. */
+/* The q of a group as whole numbers. */
 typedef struct kvb_taken {
     float step[HEADS];    /* what one is worth; NaN where q is not finite */
     int32_t first[HEADS]; /* what a score's sum begins with */
     _Alignas(LINE) int8_t codes[];
 } kvb_taken;
 
+/* Room for them, or for as many floats as q has. */
 static inline int64_t taken_bytes(int64_t dim)
 {
-    return (int64_t)sizeof(kvb_taken) + 2 * HEADS * round_up(dim, LINE);
+    const int64_t whole = (int64_t)sizeof(kvb_taken) + 2 * HEADS * round_up(dim, LINE);
+    return at_least(whole, HEADS * round_up(dim, LANES) * (int64_t)sizeof(float));
 }
 
 /* Where q of a group has an element of a head. */
@@ -66,7 +68,10 @@ typedef struct kvb_group {
     float *sum;        /* [HEADS][LANES], lane-wise */
     float *rescale;    /* [HEADS], what the last softmax asks the accumulators to be multiplied by */
     float *acc;        /* [slots][dim_pad] */
-    kvb_taken *taken;  /* null for ways without `take` */
+    union { /* what a way's `take` makes of q, or null */
+        kvb_taken *taken;
+        float *dealt; /* in q's order, but within a row's pairs of vectors in the order in which they are loaded */
+    };
 } kvb_group;
 
 /* Rows to encode: `rows` of them, source and target each with its stride. */
@@ -86,7 +91,7 @@ typedef struct kvb_encode {
 
 /* The functions of a tier that depend on the dtype. The index of `qk` and `pv` is the group class: 1, 2, 4, 8 heads. */
 typedef struct kvb_rows {
-    /* at the beginning of a unit: q -> taken; null where q is multiplied as it is */
+    /* at the beginning of a unit: q -> taken or dealt; null where q is multiplied as it is */
     void (*take)(const kvb_group *group);
     /* scores[head * TILE + t] = q[head] . k[t], for t < count, and anything up to a multiple of LANES */
     void (*qk[4])(const kvb_tile *tile, const kvb_group *group, float *scores);

@@ -10,6 +10,11 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < vecs; i++)
             sum[h * vecs + i] = INTO_FOLD(v_mul(v_load(acc + h * acc_stride + at + in + i * VL), v_set1(rescale[h])));
+#ifdef DEAL
+    UNROLL for (int h = 0; h < heads; h++)
+        UNROLL for (int i = 0; i + 1 < vecs; i += 2)
+            DEAL(sum + h * vecs + i);
+#endif
     const int width = vecs * VL, count = tile->count;
     const kvb_places rows = {tile->v.from + OFFSET(at), tile->v.at};
     const bool starts = width >= SPAN || (at + in) % SPAN == 0;
@@ -37,6 +42,11 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
                 v_fma_into(&sum[h * vecs + i], w, x[i]);
         }
     }
+#ifdef UNDEAL
+    UNROLL for (int h = 0; h < heads; h++)
+        UNROLL for (int i = 0; i + 1 < vecs; i += 2)
+            UNDEAL(sum + h * vecs + i);
+#endif
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < vecs; i++)
             v_store(acc + h * acc_stride + at + in + i * VL, UNFOLD(sum[h * vecs + i]));

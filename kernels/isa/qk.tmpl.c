@@ -101,7 +101,7 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
     ahead cursor = AHEAD(tile, tile->k_ahead, group->dim);
     for (int t = 0; t < tile->count; t += tokens)
         UNROLL for (int h = 0; h < heads; h += pass)
-            CAT(qk_tokens_, DTYPE)(kvb_rows_from(tile->k, t), &cursor, group->q + h * LANES, group->dim,
+            CAT(qk_tokens_, DTYPE)(kvb_rows_from(tile->k, t), &cursor, Q_OF(group) + h * LANES, group->dim,
                                    scores + h * TILE + t, pass, heads, hint && h == 0);
 }
 

@@ -57,7 +57,7 @@ INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     ahead cursor = AHEAD(tile, tile->k_ahead, group->dim);
     for (int t = 0; t < tile->count; t += ROWS_AT_ONCE) {
         kvb_places k = kvb_rows_from(tile->k, t);
-        const float *q = group->q;
+        const float *q = Q_OF(group);
         vf acc[2 * ROWS_AT_ONCE];
         UNROLL for (int i = 0; i < 2 * ROWS_AT_ONCE; i++)
             acc[i] = v_zero();

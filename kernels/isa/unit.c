@@ -94,6 +94,9 @@ const kvb_tier TIER = {
     .rows[DTYPE_F32].qk_t = CLASSES(qkt, f32),
     .rows[DTYPE_F16].qk_t = CLASSES(qkt, f16),
     .rows[DTYPE_BF16].qk_t = CLASSES(qkt, bf16),
+#if V_DEAL_bf16
+    .rows[DTYPE_BF16].take = deal_bf16,
+#endif
     .rows[DTYPE_I8].qk_t = CLASSES(qkt, i8),
 #ifdef ROWS_DOT8
     .rows[READ_DOT8] = ROWS_DOT8,

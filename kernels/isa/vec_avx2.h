@@ -12,6 +12,8 @@
 #define PV_HEADS 4     /* most heads of a PV slice */
 #define V_PAIR_e4m3 1  /* two vectors of a row are converted at once, for less than twice one's work */
 #define V_PAIR_e5m2 1
+#define V_PAIR_bf16 1
+#define V_DEAL_bf16 1  /* of a pair, one takes the elements at even places and the other those between */
 #define FLOPS_ACC 12   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 
 typedef __m256 vf;
@@ -104,6 +106,27 @@ static inline vf v_load_bf16(const uint8_t *p)
 {
     __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+/* The elements at even places, and those between. */
+static inline void v_pair_bf16(const uint8_t *p, vf *to)
+{
+    __m256i both = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    to[0] = _mm256_castsi256_ps(_mm256_slli_epi32(both, 16));
+    to[1] = _mm256_castsi256_ps(_mm256_and_si256(both, _mm256_set1_epi32(-0x10000)));
+}
+/* The same of two vectors that lie one behind the other, and back. */
+static inline void v_deal(vf *pair)
+{
+    __m256d even = _mm256_castps_pd(_mm256_shuffle_ps(pair[0], pair[1], 0x88));
+    __m256d odd = _mm256_castps_pd(_mm256_shuffle_ps(pair[0], pair[1], 0xdd));
+    pair[0] = _mm256_castpd_ps(_mm256_permute4x64_pd(even, 0xd8));
+    pair[1] = _mm256_castpd_ps(_mm256_permute4x64_pd(odd, 0xd8));
+}
+static inline void v_undeal(vf *pair)
+{
+    vf low = _mm256_unpacklo_ps(pair[0], pair[1]), high = _mm256_unpackhi_ps(pair[0], pair[1]);
+    pair[0] = _mm256_permute2f128_ps(low, high, 0x20);
+    pair[1] = _mm256_permute2f128_ps(low, high, 0x31);
 }
 static inline vf v_load_i8(const uint8_t *p)
 {

@@ -11,6 +11,8 @@
 #define PV_ACC 16      /* accumulators of a PV slice: heads x vectors */
 #define PV_HEADS 8     /* most heads of a PV slice */
 #define V_PAIR_e4m3 1  /* two vectors of a row are converted at once, for less than twice one's work */
+#define V_PAIR_bf16 1
+#define V_DEAL_bf16 1  /* of a pair, one takes the elements at even places and the other those between */
 #define V_FOURS        /* for eight heads, four share a vector of q: so its layout is another, and v_fours() there */
 #define FLOPS_ACC 24   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 
@@ -115,6 +117,34 @@ static inline vf v_load_bf16(const uint8_t *p)
 {
     __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+/* The elements at even places, and those between. */
+static inline void v_pair_bf16(const uint8_t *p, vf *to)
+{
+    __m512i both = _mm512_loadu_si512(p);
+    to[0] = _mm512_castsi512_ps(_mm512_slli_epi32(both, 16));
+    to[1] = _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32(-0x10000)));
+}
+/* The same of two vectors that lie one behind the other: in each 128-bit lane of theirs, in all of them, and back. */
+static inline void v_deal_fours(vf *pair)
+{
+    vf even = _mm512_shuffle_ps(pair[0], pair[1], 0x88);
+    pair[1] = _mm512_shuffle_ps(pair[0], pair[1], 0xdd);
+    pair[0] = even;
+}
+static inline void v_deal(vf *pair)
+{
+    const __m512i order = _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    v_deal_fours(pair);
+    pair[0] = _mm512_permutexvar_ps(order, pair[0]);
+    pair[1] = _mm512_permutexvar_ps(order, pair[1]);
+}
+static inline void v_undeal(vf *pair)
+{
+    const __m512i order = _mm512_setr_epi32(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+    vf even = _mm512_permutexvar_ps(order, pair[0]), odd = _mm512_permutexvar_ps(order, pair[1]);
+    pair[0] = _mm512_unpacklo_ps(even, odd);
+    pair[1] = _mm512_unpackhi_ps(even, odd);
 }
 static inline vf v_load_i8(const uint8_t *p)
 {

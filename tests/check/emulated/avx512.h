@@ -241,6 +241,7 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #undef _mm512_extractf32x8_ps
 #undef _mm512_extracti64x4_epi64
 #undef _mm512_roundscale_ps
+#undef _mm512_setr_epi32
 #undef _mm512_setr_ps
 #undef _mm512_shuffle_f32x4
 #undef _mm512_shuffle_ps
@@ -293,6 +294,7 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define _mm512_set1_epi32 lanes_set1_epi32
 #define _mm512_permutexvar_ps lanes_permutexvar_ps
 #define _mm512_set1_ps lanes_set1_ps
+#define _mm512_setr_epi32(...) ((zmm){.i = {__VA_ARGS__}})
 #define _mm512_setr_ps(...) ((zmm){.f = {__VA_ARGS__}})
 #define _mm512_setzero_ps lanes_setzero_ps
 #define _mm512_shuffle_f32x4 lanes_shuffle_f32x4
