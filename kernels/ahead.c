@@ -52,9 +52,9 @@ static int64_t weave_planes(const kvb_decode *a, const int64_t *rows, int64_t co
     const int64_t runs = runs_of(a, count, 2), tokens = count / runs, half = tokens / 2;
     const int64_t apart = (int64_t)((uintptr_t)a->cache->v - (uintptr_t)a->cache->k);
     *each = in_one_piece(a->cache, rows, runs, tokens) ? half : 1;
-    for (int64_t token = 0; token < half; token += *each)
-        for (int64_t run = 0; run < runs; run++) {
-            const int64_t at = 2 * (token / *each * runs + run), row = run * tokens + token;
+    for (int64_t token = 0, at = 0; token < half; token += *each)
+        for (int64_t run = 0; run < runs; run++, at += 2) {
+            const int64_t row = run * tokens + token;
             to->k[at] = rows[row];
             to->k[at + 1] = rows[row] + apart;
             to->v[at] = rows[row + half];

@@ -93,9 +93,10 @@ void kvb_offsets(const kvb_cache *c, int64_t seq, int64_t head, int64_t first, i
     for (int64_t done = 0; done < count;) {
         const kvb_stretch s = kvb_stretch_of(c, seq, head, first + done);
         const int64_t begin = done, end = at_most(count, done + s.count), step = s.row < 0 ? 0 : c->token_stride;
-        for (; done < end; done++)
-            rows[done] = s.row + (done - begin) * step;
-        for (int64_t i = begin; scales && s.row >= 0 && i < end; i++)
-            scales[i] = s.scale + (i - begin) * c->scale_token_stride;
+        for (int64_t at = s.row; done < end; done++, at += step)
+            rows[done] = at;
+        if (scales && s.row >= 0)
+            for (int64_t i = begin, at = s.scale; i < end; i++, at += c->scale_token_stride)
+                scales[i] = at;
     }
 }

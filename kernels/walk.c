@@ -37,7 +37,8 @@ static void repeat_last(int64_t *offsets, int64_t count, int64_t end)
  * has to be written down but where it begins. */
 static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t token, kvb_block *block)
 {
-    if (block->count != walk->step || block->lead)
+    const kvb_cache *c = walk->args->cache;
+    if (block->count != walk->step || block->lead || (kvb_layouts[c->layout].paged && c->block_tokens < block->count))
         return false;
     const kvb_stretch s = kvb_stretch_of(walk->args->cache, seq, head, token);
     block->place = s.row;
