@@ -1,39 +1,29 @@
-"""Suites expanded on made-up machines: which points there are, what is left out and why, and the forecast."""
+"""Suites expanded on made-up machines: which points there are, what is left out and why."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from kvbench.errors import BadArgument
 from kvbench.model import DataCache
 from kvbench.native import Cache, default_library
-from kvbench.plan import Site, expand, forecast
+from kvbench.plan import expand, forecast
 from kvbench.plan.needs import PROCESS, needs, slice_of
 from kvbench.plan.sweep import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_PAGES, NO_TIER, UNKNOWN
 from kvbench.regime import classify, far_bytes
 from kvbench.suite import DEFAULTS, Relative, load
 from kvbench.suite.override import from_options
+from tests.made_sweep import GEOMETRY, expanded, site
 from tests.test_plan import BARE, DIES, GIB, MIB, TWO, made
 
 SMALL_L3 = made(16, per_domain=16, l2=2 * MIB, l3=24 * MIB)  # as servers are: L3 smaller than all L2 together
-GEOMETRY = 'q_heads = 32\nkv_heads = 8\nhead_dim = 128\nisa = "scalar"\npages = "base"\n'
 HEADS = (8, 128)
-
-
-def site(machine=TWO, memory=64 * GIB, **facts):
-    return Site(machine, memory, **{"pages": ("base", "thp", "huge")} | facts)
 
 
 @pytest.fixture
 def sweep(tmp_path):
-    """A suite of these axes (and whatever tables follow), expanded."""
-
-    def sweep(axes, machine=TWO, memory=64 * GIB, **facts):
-        path = tmp_path / "x.toml"
-        path.write_text(f'question = "?"\n[axes]\n{GEOMETRY}{axes}')
-        return expand(load(path), site(machine, memory, **facts))
-
-    return sweep
+    return partial(expanded, tmp_path)
 
 
 def contexts(found):
@@ -361,42 +351,3 @@ def test_points_that_fit_only_one_by_one(sweep):
     found = sweep(text, memory=together - 1)
     assert len(found.points) == 2 and reasons(found) == {MEMORY}
     assert forecast(found).memory < together
-
-
-# ---- the forecast ----------------------------------------------------------------------------------------------------
-
-
-def test_time_grows_with_what_is_measured(sweep):
-    one, two = forecast(sweep("context = 1024")), forecast(sweep("context = [1024, 2048]"))
-    assert 0 < one.timed < one.seconds < two.seconds
-    swept = forecast(sweep('context = 1024\nresidency = "evicted"'))
-    hot = forecast(sweep('context = 1024\nresidency = "hot"'))
-    assert swept.seconds > hot.seconds
-    found = sweep("context = 1024")
-    more = replace(found, plan=replace(found.plan, launches=2 * found.plan.launches))
-    assert forecast(more).seconds == pytest.approx(2 * one.seconds)
-
-
-def test_samples_of_the_nominal_length(sweep):
-    """10 launches, 3 samples of 30 ms: of the point, its twin in two forms and its core roof; of each ceiling."""
-    found = sweep('context = 1024\nresidency = "hot"')
-    probes = len(found.plan.points) - 1
-    assert forecast(found).timed == pytest.approx(10 * 3 * (4 + probes) * 0.03)
-
-
-def test_a_visit_has_not_hung_before_twenty_times_its_forecast(sweep):
-    """12 samples of 30 ms, 30 ms and a slice of 0.1 ms; a minute more, and a second for each 20 MB of memory."""
-    found = sweep('context = 1024\nresidency = "hot"')
-    (needed,) = found.needs.values()
-    assert forecast(found).patience == pytest.approx(60 + 20 * (12 * 0.03 + 0.03 + 0.0001) + needed.memory / 20e6)
-
-
-def test_variants_share_their_memory(sweep):
-    one = forecast(sweep('context = 65536\nresidency = "hot"'))
-    three = forecast(sweep('context = 65536\nresidency = "hot"\nvariant = "all"'))
-    assert three.seconds - three.timed < 2.5 * (one.seconds - one.timed)
-
-
-def test_nothing_to_measure(sweep):
-    found = forecast(sweep('context = "0.5xL3"', BARE))
-    assert found.largest is None and found.memory == 0 and found.timed == found.seconds == 0
