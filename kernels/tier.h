@@ -70,7 +70,7 @@ typedef struct kvb_group {
     float *acc;        /* [slots][dim_pad] */
     union { /* what a way's `take` makes of q, or null */
         kvb_taken *taken;
-        float *dealt; /* in q's order, but within a row's pairs of vectors in the order in which they are loaded */
+        float *dealt; /* floats in the order in which the elements of rows are loaded: isa/folded.tmpl.c */
     };
 } kvb_group;
 

@@ -40,7 +40,7 @@ static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t
     const kvb_cache *c = walk->args->cache;
     if (block->count != walk->step || block->lead || (kvb_layouts[c->layout].paged && c->block_tokens < block->count))
         return false;
-    const kvb_stretch s = kvb_stretch_of(walk->args->cache, seq, head, token);
+    const kvb_stretch s = kvb_stretch_of(c, seq, head, token);
     block->place = s.row;
     block->scale = s.scale;
     block->rows = walk->rows;

@@ -1,6 +1,7 @@
 /* How QK and PV take vectors of DTYPE. Those of a format with a FOLD are that much smaller than its values: sums are
  * multiplied at their end, exactly, for it is a power of two. Where a tier has V_PAIR_<dtype>, it converts two
- * vectors of a row at once; where it has V_DEAL_<dtype>, these are dealt: see there. */
+ * vectors of a row at once; where it has V_DEAL_<dtype>, one of them gets the elements at even places and the other those
+ * between. */
 #undef LOADF
 #undef UNFOLD
 #undef INTO_FOLD
@@ -50,11 +51,12 @@ INLINE void CAT(qk_pair_, DTYPE)(vf *acc, kvb_places k, int at, const float *q, 
 #define PAIR 1
 #endif
 
-#if CAT(V_DEAL_, DTYPE) /* then q is dealt like a row's whole spans, and so are sums of V while they are in registers */
+#if CAT(V_DEAL_, DTYPE) /* so q is dealt once for a unit, and sums of V are while they are in registers */
 #define Q_OF(group) ((group)->dealt)
 #define DEAL v_deal
 #define UNDEAL v_undeal
 
+/* Whole spans: behind them, QK takes vectors one by one. */
 static void CAT(deal_, DTYPE)(const kvb_group *group)
 {
     const int slots = group->slots, whole = group->dim / SPAN * SPAN;
@@ -62,16 +64,17 @@ static void CAT(deal_, DTYPE)(const kvb_group *group)
     memcpy(to, group->q, (size_t)(slots * group->dim_pad) * sizeof *to);
     for (int at = 0; at < whole; at += 2 * VL) {
 #ifdef V_FOURS
-        for (int i = 0; slots == HEADS && i < 2 * VL; i += SHARE) {
-            const int head = i / VL * (VL / SHARE), in = at + i % VL;
-            vf pair[2] = {v_load(group->q + q_index(at + 2 * (i % VL), head, HEADS, SHARE)),
-                          v_load(group->q + q_index(at + 2 * (i % VL) + SHARE, head, HEADS, SHARE))};
-            v_deal_fours(pair);
-            v_store(to + q_index(in, head, HEADS, SHARE), pair[0]);
-            v_store(to + q_index(in + VL, head, HEADS, SHARE), pair[1]);
-        }
-        if (slots == HEADS)
+        if (slots == HEADS) {
+            for (int h = 0; h < HEADS; h += VL / SHARE)
+                for (int i = 0; i < VL; i += SHARE) {
+                    vf pair[2] = {v_load(group->q + q_index(at + 2 * i, h, HEADS, SHARE)),
+                                  v_load(group->q + q_index(at + 2 * i + SHARE, h, HEADS, SHARE))};
+                    v_deal_fours(pair);
+                    v_store(to + q_index(at + i, h, HEADS, SHARE), pair[0]);
+                    v_store(to + q_index(at + VL + i, h, HEADS, SHARE), pair[1]);
+                }
             continue;
+        }
 #endif
         for (int h = 0; h < slots; h++) {
             const int64_t low = q_index(at, h, slots, LANES), high = q_index(at + VL, h, slots, LANES);

@@ -13,7 +13,7 @@
 #define V_PAIR_e4m3 1  /* two vectors of a row are converted at once, for less than twice one's work */
 #define V_PAIR_e5m2 1
 #define V_PAIR_bf16 1
-#define V_DEAL_bf16 1  /* of a pair, one takes the elements at even places and the other those between */
+#define V_DEAL_bf16 1  /* one of them has the elements at even places, the other those between */
 #define FLOPS_ACC 12   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 
 typedef __m256 vf;

@@ -12,7 +12,7 @@
 #define PV_HEADS 8     /* most heads of a PV slice */
 #define V_PAIR_e4m3 1  /* two vectors of a row are converted at once, for less than twice one's work */
 #define V_PAIR_bf16 1
-#define V_DEAL_bf16 1  /* of a pair, one takes the elements at even places and the other those between */
+#define V_DEAL_bf16 1  /* one of them has the elements at even places, the other those between */
 #define V_FOURS        /* for eight heads, four share a vector of q: so its layout is another, and v_fours() there */
 #define FLOPS_ACC 24   /* independent FMA chains that hide the latency and, with two factors, fit the registers */
 

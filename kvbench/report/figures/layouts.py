@@ -180,6 +180,7 @@ def _points(axes: Axes, own: pd.DataFrame, marks: dict[str, str], look: Look, *,
         bar = {"color": colour, "lw": 1.2 if sure else 0.6}
         size = (5.5 if sure else 4.5) if len(own) <= _CROWD else 3.5
         style = {"color": colour, "mfc": colour if sure else PAPER, "marker": marks[dtype], "ms": size, "ls": ""}
+        style["clip_on"] = False  # all lie inside, if only just
         if not tagged:
             axes.vlines(alike["place"], alike["ratio_low"], alike["ratio_high"], **bar)
             axes.plot(alike["place"], alike["ratio"], **style)
