@@ -201,7 +201,7 @@ def test_a_worker_that_hangs_is_stopped():
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 11)", "time.sleep(600)"])
 def test_nobody_is_left_of_a_worker_that_began_others(end, tmp_path):
     """One of them holds its output: how it ended is told all the same."""
-    mark, plan = tmp_path / "pid", replace(PLAN, patience=1.0)
+    mark, plan = tmp_path / "pid", replace(PLAN, patience=3.0)
     child = f"child = os.fork(); child or time.sleep(600); open({str(mark)!r}, 'w').write(str(child))"
     (record,) = launch(job(plan), ("-c", f"{HEAR} say({VISITING!r}); {child}; {end}"))
     assert record.point == READ and ("SIGSEGV" if "kill" in end else "it hangs") in record.error

@@ -14,7 +14,7 @@ from tests.faulty import build
 
 MARK = {"KVBENCH_TEST": f"faults of {os.getpid()}"}
 SMALL = ["--axis", "op=decode", "--axis", "context=64", "--axis", "threads=1", "--axis", "layout=head"]
-SHORT = ["--launches", "2", "--samples", "1", "--sample-time", "0.001", "--patience", "2"]
+SHORT = ["--launches", "2", "--samples", "1", "--sample-time", "0.001"]
 
 
 def sweep(library, out, *axes):
@@ -30,7 +30,7 @@ def outcome(tmp_path_factory):
     folder = tmp_path_factory.mktemp("faulty")
     library = build(folder)
     lies = sweep(library, folder / "lies", "--axis", "dtype=f16,i8", "--axis", "variant=all")
-    return *lies, *sweep(library, folder / "dies", "--axis", "dtype=f32,bf16")
+    return *lies, *sweep(library, folder / "dies", "--axis", "dtype=f32,bf16", "--patience", "8")
 
 
 def records(run, **facts):
