@@ -18,7 +18,7 @@ SHAPES = {
     "head.f32.wide": Shape("head", "f32", 1, HEADS, 1000, CAPACITY),
     "head.i8": Shape("head", "i8", 1, HEADS, 20, CAPACITY),
     "head.q4_0": Shape("head", "q4_0", 1, HEADS, 128, CAPACITY),
-    "head.ring": Shape("head", "f16", 1, HEADS, 128, 336, ring=True),
+    "head.ring": Shape("head", "f16", 1, HEADS, 128, 592, ring=True),
     "position.f16": Shape("position", "f16", 1, HEADS, 128, CAPACITY),
     "position.ring": Shape("position", "bf16", 1, HEADS, 64, 336, ring=True),
     "paged.f16": Shape("paged", "f16", 1, HEADS, 128, CAPACITY, blocks=44),
