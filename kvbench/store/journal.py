@@ -33,14 +33,15 @@ class Journal:
             raise
 
     def append(self, line: bytes) -> None:
-        """A line without its newline. Where it fails the file is as it was, at the latest before the next line."""
+        """A line without its newline. Where it fails the file is as it was, at the latest before the next line. Where it is
+        interrupted, so much stands there as was written: a whole line counts for whoever opens the file next."""
         self._cut()
         try:
             left = line + b"\n"
             while left:
                 left = left[os.write(self._file.fileno(), left) :]
             os.fsync(self._file.fileno())
-        except BaseException:
+        except OSError:
             with suppress(OSError):
                 self._cut()
             raise

@@ -147,6 +147,22 @@ def test_a_write_that_cannot_be_taken_back_is_taken_back_later(filled, monkeypat
     assert RunDirectory.open(filled).records[-1].launch == 9
 
 
+def test_a_whole_line_outlives_an_interruption(filled, monkeypatch):
+    """Ctrl-C while the disk is waited for: who resumes finds the visit, and who goes on may add it again."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with RunDirectory.open(filled, write=True) as run:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", stop)
+            with pytest.raises(KeyboardInterrupt):
+                run.append(failed(8, READ))
+        assert len(run.records) == 9 and RunDirectory.open(filled).records[-1].launch == 8
+        run.append(failed(8, READ))
+    assert [record.launch for record in RunDirectory.open(filled).records][9:] == [8]
+
+
 def test_a_full_disk_keeps_older_files(filled, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
