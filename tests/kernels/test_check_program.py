@@ -69,7 +69,7 @@ def code(*command):
 def test_native(linked, cases, raw):
     program = linked
     assert passes(program, cases) == raw.tiers()
-    assert passes(program, "--isa", "scalar", cases) == ["scalar"]
+    assert passes(program, "--isa", "scalar", "--only", "codes", cases) == ["scalar"]
     refused = subprocess.run([program, "--isa", "scalar,nonesuch"], capture_output=True, text=True, check=False)
     assert refused.returncode == 2 and "nonesuch" in refused.stderr and "scalar" in refused.stderr
     assert code(program, "--only", "tiers", "--isa", "scalar", "--refuses", "scalar") == 1
