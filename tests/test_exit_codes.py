@@ -371,7 +371,7 @@ def test_interrupted(tmp_path):
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     journal, deadline = tmp_path / "run" / "journal.jsonl", time.monotonic() + 60
-    while time.monotonic() < deadline and not (journal.exists() and journal.stat().st_size):
+    while time.monotonic() < deadline and not (journal.exists() and b"\n" in journal.read_bytes()):
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)

@@ -109,7 +109,7 @@ def test_interrupted(tmp_path):
     process = sweep(*asked, "--out", tmp_path / "run", start_new_session=True)
     journal = tmp_path / "run" / "journal.jsonl"
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (journal.exists() and journal.stat().st_size):
+    while time.monotonic() < deadline and not (journal.exists() and b"\n" in journal.read_bytes()):
         time.sleep(0.05)
     children = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGINT)
