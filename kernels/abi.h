@@ -55,6 +55,8 @@ int32_t kvb_cell(int32_t layout, int32_t dtype);
 int32_t kvb_isa_runs(int32_t isa);
 /* The best tier that this CPU runs. */
 int32_t kvb_isa_best(void);
+/* The prefetch scheme that suits this CPU. */
+int32_t kvb_prefetch_best(void);
 
 /* One row per struct field of this file, so that a reader can refuse a library built from another one. */
 typedef struct kvb_field {
@@ -138,7 +140,8 @@ typedef struct kvb_decode {
     int32_t variant;
     int32_t isa;
     int32_t prefetch;      /* off; near: rows of the same plane; cross: V while K is consumed, and K while V is; weave: K
-                            * and V of what comes next, line by line from several pages of each */
+                            * and V of what comes next, line by line from several pages of each; stream: of the same
+                            * plane what comes next, in address order, into L2 */
     int64_t distance;      /* bytes ahead, for the prefetch scheme "near" */
     int64_t wrap;          /* 0, or: walk a window of `wrap` tokens of the first head again and again (core roof) */
     int32_t deterministic; /* split by shape only, never by the number of threads */

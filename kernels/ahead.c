@@ -104,14 +104,17 @@ static void rows_near(const kvb_decode *a, const kvb_block *block, const kvb_blo
     tile->v_ahead = (kvb_places){c->v + head * c->head_stride, ahead->k};
 }
 
-/* Of both planes what lies at the same places: a head's share of a later block. */
+/* Of both planes what lies at the same places: a head's share of a later block. Of one head that is all of it. */
 static void share_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_block *later, int64_t head,
                         kvb_tile *tile, kvb_ahead *ahead)
 {
     const kvb_decode *a = walk->args;
     const int64_t *at = ahead->k;
     int64_t from = later->place;
-    if (later->rows == walk->rows && !walk->woven) { /* heads lie side by side, so shares do */
+    if (later->unit->heads == 1 && a->prefetch != PREFETCH_WEAVE) {
+        at = later->rows;
+        tile->side = 1;
+    } else if (later->rows == walk->rows && !walk->woven) { /* heads lie side by side, so shares do */
         at = walk->steady.k;
         tile->side = walk->side;
         from += head * (walk->step / walk->side) * a->cache->head_stride;
@@ -151,13 +154,14 @@ void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_bloc
     const kvb_block *later = next->unit ? next : block;
     tile->k_ahead.at = tile->v_ahead.at = NULL;
     tile->each = 1;
+    tile->far = walk->args->prefetch == PREFETCH_STREAM;
     if (walk->args->prefetch == PREFETCH_OFF)
         return;
     if (walk->scaled)
         scales_ahead(walk->args, later, head);
     if (walk->args->prefetch == PREFETCH_NEAR)
         rows_near(walk->args, block, later, head, tile, ahead);
-    else if (one_plane || block->unit->heads > 1)
+    else if (one_plane || block->unit->heads > 1 || tile->far)
         share_ahead(walk, block, later, head, tile, ahead);
     else if (walk->woven)
         woven_ahead(walk, block, later, tile, ahead);

@@ -37,7 +37,7 @@ static void widen(const kvb_decode_task *task, const kvb_tile *tile, kvb_places 
     bool scaled = kvb_formats[c->dtype].scaled;
     for (int32_t t = tile->lead; t < tile->count; t++) {
         for (int64_t b = 0; ahead.at && b < c->row_bytes; b += LINE)
-            __builtin_prefetch(kvb_row_ahead(tile, ahead, t, c->row_bytes) + b);
+            kvb_fetch(kvb_row_ahead(tile, ahead, t, c->row_bytes) + b, tile->far);
         decode(kvb_row_at(rows, t), scaled ? scales[t] : 1.0f, c->head_dim, to + t * task->dim_pad);
     }
 }
@@ -56,6 +56,7 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     wide->k_block = 0;
     wide->k_ahead.at = wide->v_ahead.at = NULL;
     wide->each = 1;
+    wide->far = false;
     wide->k = wide->v = (kvb_places){(const uint8_t *)state->wide, state->wide_rows};
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++)
         state->wide_rows[t] = at_most(t, tile->count - 1) * task->dim_pad * (int64_t)sizeof *state->wide;

@@ -23,6 +23,7 @@ typedef struct kvb_tile {
     int64_t each;         /* and behind each of them, before the next ones' turn: so many with it lie one behind another */
     kvb_places k_ahead;   /* rows to prefetch while K is consumed, every `each`-th of them; `at` is null for none */
     kvb_places v_ahead;   /* the same while V is: one prefetch per line consumed, never a burst */
+    bool far;             /* into L2 and no further */
     const float *k_scale; /* scaled formats only: [TILE], in the cache itself or in `scales` */
     const float *v_scale;
     float scales[2][TILE];
@@ -32,6 +33,15 @@ typedef struct kvb_tile {
 static inline const uint8_t *kvb_row_ahead(const kvb_tile *tile, kvb_places ahead, int64_t t, int64_t row_bytes)
 {
     return kvb_row_at(ahead, t / tile->each) + t % tile->each * row_bytes;
+}
+
+/* The hint is part of the instruction, so that the choice is a branch. */
+static inline void kvb_fetch(const uint8_t *line, bool far)
+{
+    if (far)
+        __builtin_prefetch(line, 0, 2);
+    else
+        __builtin_prefetch(line);
 }
 
 /* ---- a tier: one instruction set's version of everything that touches rows --------------------------------------- */

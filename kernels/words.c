@@ -14,7 +14,7 @@ static const char *const dtypes[] = {KVB_DTYPES(WORD)};
 static const char *const scales[] = {"f32", "f16"};
 static const char *const isas[] = {"scalar", "avx2", "avx512", "neon", "sve256", "sve512"};
 static const char *const pages[] = {"base", "thp", "huge"};
-static const char *const prefetches[] = {"off", "near", "cross", "weave"};
+static const char *const prefetches[] = {"off", "near", "cross", "weave", "stream"};
 
 #define LIST(name, words, count) \
     {name, words, sizeof words / sizeof *words + 0 * sizeof(char[sizeof words / sizeof *words == (count) ? 1 : -1])}

@@ -126,6 +126,12 @@ def test_the_best_tier_runs(library, monkeypatch):
     assert library.isa() in library.isas()
 
 
+def test_the_prefetch_scheme_is_the_maker_s(library):
+    """What Linux says of the CPU decides, as cpuid does for the library."""
+    amd = "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
+    assert library.prefetch == ("stream" if amd else "weave")
+
+
 def test_a_tier_can_be_forced(library, monkeypatch):
     plain = library.isas()[0]
     assert library.isa(plain) == plain

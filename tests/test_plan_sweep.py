@@ -53,8 +53,9 @@ def test_axes_are_crossed(sweep):
 
 def test_what_is_not_asked_for_is_the_default(sweep):
     (point,) = sweep("").points
-    for axis in ("op", "dtype", "layout", "residency", "prefetch", "scale", "pad", "deterministic"):
+    for axis in ("op", "dtype", "layout", "residency", "scale", "pad", "deterministic"):
         assert getattr(point, axis) == DEFAULTS[axis]
+    assert point.prefetch == default_library().prefetch
     assert point.variant == default_library().kernels()[0].variant
     assert point.shape.capacity == point.shape.context == DEFAULTS["context"]
     assert point.cpus == (0, 1) and point.shuffle is None
@@ -101,6 +102,10 @@ def test_what_does_not_matter_makes_no_second_point(sweep, axes, count):
 def test_prefetch_schemes_and_distances(sweep):
     found = sweep('prefetch = ["off", "cross", 512]')
     assert [(p.prefetch, p.distance) for p in found.points] == [("off", 0), ("cross", 0), ("near", 512)]
+    own = default_library().prefetch
+    found = sweep(f'prefetch = ["off", "best", "{own}"]\n[[skip]]\nprefetch = "off"')
+    assert [p.prefetch for p in found.points] == [own]
+    assert not sweep(f'prefetch = "{own}"\n[[skip]]\nprefetch = "best"').points
 
 
 def test_constraints_leave_points_out(sweep):

@@ -7,6 +7,7 @@ typedef struct ahead {
     const int64_t *next, *end; /* and of those side by side, the rows whose turn is still to come */
     int64_t side, left;        /* lines left of each */
     int64_t lines, step;       /* of a row; from one to the next: less than a line where rows begin anywhere */
+    bool far;
 } ahead;
 
 /* There may be no rows for a cursor that is never used. `lines`: of one row. */
@@ -14,7 +15,7 @@ INLINE ahead ahead_by(const kvb_tile *tile, kvb_places rows, int64_t lines, int6
 {
     const int64_t *end = rows.at ? rows.at + tile->side : NULL;
     lines *= tile->each;
-    return (ahead){rows.from, rows.at, end, tile->side, lines, lines, step};
+    return (ahead){rows.from, rows.at, end, tile->side, lines, lines, step, tile->far};
 }
 
 /* The first `bytes` of rows that begin a line. */
@@ -25,7 +26,7 @@ INLINE ahead ahead_from(const kvb_tile *tile, kvb_places rows, int64_t bytes)
 
 INLINE void ahead_line(ahead *a)
 {
-    __builtin_prefetch(a->from + *a->next);
+    kvb_fetch(a->from + *a->next, a->far);
     if (++a->next != a->end)
         return;
     a->from += a->step;

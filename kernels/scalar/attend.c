@@ -29,7 +29,7 @@ float kvb_scalar_exp2(float x)
 void kvb_scalar_fetch(const kvb_tile *tile, kvb_places ahead, int32_t t, int64_t bytes)
 {
     for (int64_t b = 0; ahead.at && b < bytes; b += LINE)
-        __builtin_prefetch(kvb_row_ahead(tile, ahead, t, round_up(bytes, LINE)) + b);
+        kvb_fetch(kvb_row_ahead(tile, ahead, t, round_up(bytes, LINE)) + b, tile->far);
 }
 
 /* q[head] . k */

@@ -120,7 +120,7 @@ static void twin_rows(const kvb_tile *tile, kvb_places rows, kvb_places ahead, i
         const uint8_t *row = kvb_row_at(rows, t);
         for (int64_t b = 0; b < bytes; b += LINE) {
             if (ahead.at)
-                __builtin_prefetch(kvb_row_ahead(tile, ahead, t + b / each, round_up(each, LINE)) + b % each);
+                kvb_fetch(kvb_row_ahead(tile, ahead, t + b / each, round_up(each, LINE)) + b % each, tile->far);
             if ((uintptr_t)row % LINE || bytes % LINE)
                 read_packed(row, b, bytes);
             else

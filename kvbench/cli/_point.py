@@ -42,7 +42,7 @@ _OPTIONS = (
     cpus_option,
     click.option("--pages", default="thp", show_default=True),
     click.option("--residency", default="rotate", show_default=True, help="hot, rotate or evicted."),
-    click.option("--prefetch", default="weave", show_default=True, help="A scheme, or the bytes ahead for near."),
+    click.option("--prefetch", help="A scheme, or the bytes ahead for near. [default: the one that suits this CPU]"),
     click.option("--deterministic", is_flag=True, help="Split by shape only."),
 )
 
@@ -75,7 +75,7 @@ def point_of(op: str, library: Any, model: str | None, **asked: Any) -> tuple[Po
         raise unknown_word("--residency", asked["residency"], RESIDENCIES)
     for kind in ("dtype", "layout", "pages", "inner", "scale"):
         library.number(kind, asked[kind])
-    prefetch, distance = _prefetch(asked["prefetch"], library.words("prefetch"))
+    prefetch, distance = _prefetch(asked["prefetch"] or library.prefetch, library.words("prefetch"))
     layout = asked["layout"]
     paged = Cache.is_paged(layout)
     variant, isa = _variant(op, asked["variant"], library), library.isa(asked["isa"])

@@ -41,7 +41,7 @@ def point(asked: Asked, model: str, context: int, **facts: Any) -> Point:
     usual |= {
         "pages": "thp",
         "residency": "rotate",
-        "prefetch": "weave",
+        "prefetch": asked.library.prefetch,
         "distance": 0,
         "scale": "f32",
         "inner": "head",

@@ -160,6 +160,11 @@ class Library:
             raise Unsupported(f"{name}: {forced} does not run here", f"this CPU runs: {', '.join(self.isas())}")
         return forced
 
+    @property
+    def prefetch(self) -> str:
+        """The scheme that suits this CPU."""
+        return self.words("prefetch")[self.lib.kvb_prefetch_best()]
+
     def kernels(self) -> list[Kernel]:
         """The library's own, then those of the plug-in."""
         return [*self._own_kernels(), *(self.plugin.kernels if self.plugin else ())]

@@ -21,7 +21,7 @@ from kvbench.plan.site import L3_SHARE, Site
 from kvbench.plan.witnesses import witnesses
 from kvbench.regime import lacking
 from kvbench.suite import AXES, DEFAULTS, Relative, Suite, model
-from kvbench.suite.axes import BY_KERNEL, MOST, words
+from kvbench.suite.axes import BY_CPU, BY_KERNEL, MOST, words
 from kvbench.suite.values import ALL, Axes, Table
 from kvbench.units import size
 
@@ -176,18 +176,23 @@ def _resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
     if found["variant"] == (None,):
         first, *others = site.words_of(op, "variant")
         found["variant"] = (first, *(word for word in others if word in site.library.foreign_variants))
-    found["isa"] = _tiers(found["isa"], site)
-    return found
+    return found | _named(found, site)
 
 
-def _tiers(values: tuple[str, ...], site: Site) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(site.isa if isa == DEFAULTS["isa"] else isa for isa in values))
+def _named(axes: Axes, site: Site) -> Axes:
+    """What "best" means, where it is asked for."""
+    best = {"isa": site.isa, "prefetch": site.prefetch}
+    asked = {axis: axes[axis] for axis in BY_CPU if axis in axes}
+    return {
+        axis: tuple(dict.fromkeys(best[axis] if value == DEFAULTS[axis] else value for value in values))
+        for axis, values in asked.items()
+    }
 
 
 def _constraint(table: Table, site: Site) -> Axes:
     """ "all" of an axis of words matches any."""
     axes = {axis: values for axis, values in table.axes.items() if axis == "threads" or ALL not in values}
-    return axes | ({"isa": _tiers(axes["isa"], site)} if "isa" in axes else {})
+    return axes | _named(axes, site)
 
 
 # ---- one combination -------------------------------------------------------------------------------------------------
@@ -199,7 +204,7 @@ def _point(facts: _Facts, site: Site) -> Point:
     paged, decodes = site.paged(facts["layout"]), facts["op"] == "decode"
     scale = facts["scale"] if site.scaled(facts["dtype"]) else DEFAULTS["scale"]
     foreign = facts["variant"] in site.library.foreign_variants  # they prefetch as they like
-    prefetch = DEFAULTS["prefetch"] if foreign or not decodes else facts["prefetch"]
+    prefetch = site.prefetch if foreign or not decodes else facts["prefetch"]
     point_facts = {
         **{name: facts[name] for name in ("op", "variant", "layout", "dtype", "isa", "pages", "residency", "pad")},
         "scale": scale,

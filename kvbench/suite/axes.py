@@ -70,13 +70,14 @@ DEFAULTS: dict[str, Any] = {  # None: the first variant, the context, the librar
     "cpus": None,
     "pages": "thp",
     "residency": "rotate",
-    "prefetch": "weave",
+    "prefetch": "best",
     "deterministic": False,
 }
 OPS = ("decode", "append", "bulk")
 RESIDENCIES = ("hot", "rotate", "evicted")
 ORDERS = ("sequential", "shuffled")
 BY_KERNEL = ("variant", "layout", "dtype", "isa")  # "all" of these depends on the op
+BY_CPU = ("isa", "prefetch")  # the default is a word for the CPU's own
 MOST = 100_000  # values of an axis, and points of a suite
 _LARGEST = 1 << 31  # of any count
 _UNITS = {"": 1, "k": KIB, "m": MIB}
@@ -123,7 +124,7 @@ def words(name: str, library: Library | None = None) -> tuple[str, ...]:
         return tuple(models())
     if name == "variant":
         return tuple(dict.fromkeys(kernel.variant for kernel in library.kernels() if kernel.op in OPS))
-    return (DEFAULTS["isa"], *library.words(name)) if name == "isa" else library.words(name)
+    return (DEFAULTS[name], *library.words(name)) if name in BY_CPU else library.words(name)
 
 
 def unknown(where: str, word: Any, allowed: Iterable[str], what: str = "is not known") -> BadArgument:

@@ -65,7 +65,7 @@ class Bench(Owner):
         if self.stores:
             return [self.plainest, self._copy("copy_nt")]
         wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(), wrap=self._wrap())
-        return [self.plainest, self._twin("twin_ahead", "weave"), Program("core", (wrapped,))]
+        return [self.plainest, self._twin("twin_ahead", self.room.library.prefetch), Program("core", (wrapped,))]
 
     @cached_property
     def plainest(self) -> Program:

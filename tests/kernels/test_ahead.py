@@ -62,7 +62,7 @@ def walk(program, bound: Bound, units: list[list[int]], scheme: str):
     return tiles
 
 
-@pytest.mark.parametrize("scheme", ["cross", "weave"])
+@pytest.mark.parametrize("scheme", ["cross", "weave", "stream"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_rows_of_the_next_block(raw, program, name, scheme):
     shape = SHAPES[name]
@@ -91,4 +91,7 @@ def test_the_rows_of_the_next_block(raw, program, name, scheme):
                 wanted = [row for tile in later for row in tile[0]]
                 wanted += [row for tile in (block if of_this else later) for row in tile[1]]
                 assert asked == Counter(wanted)
+                if scheme == "stream" and not (shape.blocks or shape.ring):  # planes by themselves, and each head's share by itself
+                    planes = [row for tile in block for row in tile[2]], [row for tile in block for row in tile[3]]
+                    assert all(plane == sorted(plane) for plane in planes)
         assert whole >= 2

@@ -125,7 +125,7 @@ class Decoder(Owner):
         args = (cache, self._q[layer], self._out[layer], self._team.threads)
         with decode_task("fill", *args, isa=self._asked.isa, seed=self._asked.seed + layer) as fill:
             self._team.run(fill)
-        task = decode_task("decode", *args, isa=self._asked.isa, prefetch="weave")
+        task = decode_task("decode", *args, isa=self._asked.isa, prefetch=self._asked.library.prefetch)
         if layer == 0:
             self._team.run(task)
             self._check(cache)

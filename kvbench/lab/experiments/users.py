@@ -109,7 +109,8 @@ class _Batches(Owner):
     def _program(self, name: str, lengths: np.ndarray) -> Program:
         out = np.zeros_like(self._q)
         caches = [self._cache(layer, lengths) for layer in range(self._layers)]
-        tasks = [self._owned.enter_context(self._task("decode", cache, out, prefetch="weave")) for cache in caches]
+        scheme = self._asked.library.prefetch
+        tasks = [self._owned.enter_context(self._task("decode", cache, out, prefetch=scheme)) for cache in caches]
         self.team.run(tasks[0])
         refuse_wrong(caches[0], self._q, out)
         return Program(name, tuple(tasks), warm=False)
