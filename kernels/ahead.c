@@ -152,16 +152,17 @@ void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_bloc
                     kvb_tile *tile, kvb_ahead *ahead)
 {
     const kvb_block *later = next->unit ? next : block;
+    const bool stream = walk->args->prefetch == PREFETCH_STREAM;
     tile->k_ahead.at = tile->v_ahead.at = NULL;
     tile->each = 1;
-    tile->far = walk->args->prefetch == PREFETCH_STREAM;
+    tile->far = stream;
     if (walk->args->prefetch == PREFETCH_OFF)
         return;
     if (walk->scaled)
         scales_ahead(walk->args, later, head);
     if (walk->args->prefetch == PREFETCH_NEAR)
         rows_near(walk->args, block, later, head, tile, ahead);
-    else if (one_plane || block->unit->heads > 1 || tile->far)
+    else if (one_plane || block->unit->heads > 1 || stream)
         share_ahead(walk, block, later, head, tile, ahead);
     else if (walk->woven)
         woven_ahead(walk, block, later, tile, ahead);

@@ -26,9 +26,12 @@ INLINE ahead ahead_from(const kvb_tile *tile, kvb_places rows, int64_t bytes)
 
 INLINE void ahead_line(ahead *a)
 {
-    kvb_fetch(a->from + *a->next, a->far);
+    const uint8_t *line = a->from + *a->next;
+    kvb_fetch(line, a->far);
     if (++a->next != a->end)
         return;
+    if (a->step > LINE && a->far && a->left == 1) /* or a line is left out now and then, which only L1 makes good */
+        kvb_fetch(line + LINE, true);
     a->from += a->step;
     if (--a->left) {
         a->next -= a->side;
