@@ -1,12 +1,14 @@
 /* Which rows are prefetched while a tile is consumed: the scheme `prefetch` of a decode. */
 #include "walk.h"
 
+enum { SIDE = 8 }; /* at most, of what a prefetch takes in turn */
+
 /* Runs of a block's rows in a plane that are taken in turn: at least a page each, and eight in all planes. Prefetchers in
  * hardware follow a page at a time, and do not cross into the next: a core that reads several side by side keeps more of
  * memory busy than one that reads them one after another. */
 static int64_t runs_of(const kvb_decode *a, int64_t rows, int64_t planes)
 {
-    enum { PAGE = 4096, SIDE = 8 };
+    enum { PAGE = 4096 };
     int64_t runs = 1;
     while (a->prefetch == PREFETCH_WEAVE && runs < SIDE / planes && 2 * runs * PAGE <= rows * a->cache->row_bytes)
         runs *= 2;
@@ -31,16 +33,16 @@ static int64_t share_of_plane(const kvb_decode *a, const int64_t *rows, int64_t 
     return runs;
 }
 
-/* Whether the rows of each run lie one behind another, without a gap. One of a paged cache that is no longer than a
+/* Whether the rows of each run, those of all heads, lie one behind another, without a gap. One of a paged cache that is no longer than a
  * block has at most one place where they do not, so its ends tell. */
-static bool in_one_piece(const kvb_cache *c, const int64_t *rows, int64_t runs, int64_t tokens)
+static bool in_one_piece(const kvb_cache *c, const int64_t *rows, int64_t heads, int64_t runs, int64_t tokens)
 {
-    if (c->token_stride != c->row_bytes || c->row_bytes % LINE)
+    if (c->token_stride != heads * c->row_bytes || (heads > 1 && c->head_stride != c->row_bytes) || c->row_bytes % LINE)
         return false;
     if (kvb_layouts[c->layout].paged && tokens > c->block_tokens)
         return false;
     for (int64_t run = 0; run < runs; run++)
-        if (rows[run * tokens + tokens - 1] - rows[run * tokens] != (tokens - 1) * c->row_bytes)
+        if (rows[run * tokens + tokens - 1] - rows[run * tokens] != (tokens - 1) * c->token_stride)
             return false;
     return true;
 }
@@ -51,7 +53,7 @@ static int64_t weave_planes(const kvb_decode *a, const int64_t *rows, int64_t co
 {
     const int64_t runs = runs_of(a, count, 2), tokens = count / runs, half = tokens / 2;
     const int64_t apart = (int64_t)((uintptr_t)a->cache->v - (uintptr_t)a->cache->k);
-    *each = in_one_piece(a->cache, rows, runs, tokens) ? half : 1;
+    *each = in_one_piece(a->cache, rows, 1, runs, tokens) ? half : 1;
     for (int64_t token = 0, at = 0; token < half; token += *each)
         for (int64_t run = 0; run < runs; run++, at += 2) {
             const int64_t row = run * tokens + token;
@@ -109,9 +111,16 @@ static void share_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_
                         kvb_tile *tile, kvb_ahead *ahead)
 {
     const kvb_decode *a = walk->args;
-    const int64_t *at = ahead->k;
+    const int64_t *at = ahead->k, heads = later->unit->heads, count = round_up(block->count, LANES);
     int64_t from = later->place;
-    if (later->unit->heads == 1 && a->prefetch != PREFETCH_WEAVE) {
+    if (tile->far && in_one_piece(a->cache, later->rows, heads, 1, count)) { /* a turn of the cursor is as long as others */
+        static const int64_t lines[SIDE] = {0, LINE, 2 * LINE, 3 * LINE, 4 * LINE, 5 * LINE, 6 * LINE, 7 * LINE};
+        at = lines;
+        from += later->rows[0] + head * count * a->cache->row_bytes;
+        tile->side = SIDE;
+        tile->each = count / SIDE;
+        tile->stride = SIDE * LINE;
+    } else if (heads == 1 && a->prefetch != PREFETCH_WEAVE) {
         at = later->rows;
         tile->side = 1;
     } else if (later->rows == walk->rows && !walk->woven) { /* heads lie side by side, so shares do */
@@ -119,7 +128,7 @@ static void share_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_
         tile->side = walk->side;
         from += head * (walk->step / walk->side) * a->cache->head_stride;
     } else {
-        tile->side = share_of_plane(a, later->rows, later->unit->heads, head, round_up(block->count, LANES), ahead->k);
+        tile->side = share_of_plane(a, later->rows, heads, head, count, ahead->k);
     }
     tile->k_ahead = (kvb_places){a->cache->k + from, at};
     tile->v_ahead = (kvb_places){a->cache->v + from, at};
@@ -155,6 +164,7 @@ void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_bloc
     const bool stream = walk->args->prefetch == PREFETCH_STREAM;
     tile->k_ahead.at = tile->v_ahead.at = NULL;
     tile->each = 1;
+    tile->stride = 0;
     tile->far = stream;
     if (walk->args->prefetch == PREFETCH_OFF)
         return;

@@ -7,7 +7,7 @@ typedef struct ahead {
     const int64_t *next, *end; /* and of those side by side, the rows whose turn is still to come */
     int64_t side, left;        /* lines left of each */
     int64_t lines, step;       /* of a row; from one to the next: less than a line where rows begin anywhere */
-    bool far;
+    bool far, gaps;            /* into L2; steps of more than a line */
 } ahead;
 
 /* There may be no rows for a cursor that is never used. `lines`: of one row. */
@@ -15,7 +15,7 @@ INLINE ahead ahead_by(const kvb_tile *tile, kvb_places rows, int64_t lines, int6
 {
     const int64_t *end = rows.at ? rows.at + tile->side : NULL;
     lines *= tile->each;
-    return (ahead){rows.from, rows.at, end, tile->side, lines, lines, step, tile->far};
+    return (ahead){rows.from, rows.at, end, tile->side, lines, lines, tile->stride ? tile->stride : step, tile->far, step > LINE};
 }
 
 /* The first `bytes` of rows that begin a line. */
@@ -30,7 +30,7 @@ INLINE void ahead_line(ahead *a)
     kvb_fetch(line, a->far);
     if (++a->next != a->end)
         return;
-    if (a->step > LINE && a->far && a->left == 1) /* or a line is left out now and then, which only L1 makes good */
+    if (a->gaps && a->far && a->left == 1) /* or a line is left out now and then, which only L1 makes good */
         kvb_fetch(line + LINE, true);
     a->from += a->step;
     if (--a->left) {
