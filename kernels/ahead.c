@@ -1,14 +1,12 @@
 /* Which rows are prefetched while a tile is consumed: the scheme `prefetch` of a decode. */
 #include "walk.h"
 
-enum { SIDE = 8 }; /* at most, of what a prefetch takes in turn */
-
 /* Runs of a block's rows in a plane that are taken in turn: at least a page each, and eight in all planes. Prefetchers in
  * hardware follow a page at a time, and do not cross into the next: a core that reads several side by side keeps more of
  * memory busy than one that reads them one after another. */
 static int64_t runs_of(const kvb_decode *a, int64_t rows, int64_t planes)
 {
-    enum { PAGE = 4096 };
+    enum { PAGE = 4096, SIDE = 8 };
     int64_t runs = 1;
     while (a->prefetch == PREFETCH_WEAVE && runs < SIDE / planes && 2 * runs * PAGE <= rows * a->cache->row_bytes)
         runs *= 2;
@@ -33,8 +31,8 @@ static int64_t share_of_plane(const kvb_decode *a, const int64_t *rows, int64_t 
     return runs;
 }
 
-/* Whether the rows of each run, those of all heads, lie one behind another, without a gap. One of a paged cache that is no longer than a
- * block has at most one place where they do not, so its ends tell. */
+/* Whether the rows of each run, those of all heads, lie one behind another, without a gap. One of a paged cache that is
+ * no longer than a block has at most one place where they do not, so its ends tell. */
 static bool in_one_piece(const kvb_cache *c, const int64_t *rows, int64_t heads, int64_t runs, int64_t tokens)
 {
     if (c->token_stride != heads * c->row_bytes || (heads > 1 && c->head_stride != c->row_bytes) || c->row_bytes % LINE)
@@ -106,30 +104,37 @@ static void rows_near(const kvb_decode *a, const kvb_block *block, const kvb_blo
     tile->v_ahead = (kvb_places){c->v + head * c->head_stride, ahead->k};
 }
 
+/* Of rows that are taken one after another: how many lines at a time, so that a cursor seldom has to look further. 0 for
+ * rows that do not begin on a line. */
+static int64_t turn_of(const kvb_cache *c, int64_t each)
+{
+    enum { LONGEST = 8 };
+    int64_t turn = c->row_bytes % LINE ? 0 : LONGEST;
+    while (turn && c->row_bytes / LINE * each % turn)
+        turn /= 2;
+    return turn;
+}
+
 /* Of both planes what lies at the same places: a head's share of a later block. Of one head that is all of it. */
 static void share_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_block *later, int64_t head,
                         kvb_tile *tile, kvb_ahead *ahead)
 {
     const kvb_decode *a = walk->args;
-    const int64_t *at = ahead->k, heads = later->unit->heads, count = round_up(block->count, LANES);
+    const int64_t *at = later->rows, heads = later->unit->heads, count = round_up(block->count, LANES);
     int64_t from = later->place;
-    if (tile->far && in_one_piece(a->cache, later->rows, heads, 1, count)) { /* a turn of the cursor is as long as others */
-        static const int64_t lines[SIDE] = {0, LINE, 2 * LINE, 3 * LINE, 4 * LINE, 5 * LINE, 6 * LINE, 7 * LINE};
-        at = lines;
-        from += later->rows[0] + head * count * a->cache->row_bytes;
-        tile->side = SIDE;
-        tile->each = count / SIDE;
-        tile->stride = SIDE * LINE;
-    } else if (heads == 1 && a->prefetch != PREFETCH_WEAVE) {
-        at = later->rows;
-        tile->side = 1;
-    } else if (later->rows == walk->rows && !walk->woven) { /* heads lie side by side, so shares do */
+    if (tile->far && in_one_piece(a->cache, later->rows, heads, 1, count)) {
+        from += head * count * a->cache->row_bytes;
+        tile->each = count;
+    } else if (heads > 1 && later->rows == walk->rows) { /* heads lie side by side, so shares do */
         at = walk->steady.k;
         tile->side = walk->side;
         from += head * (walk->step / walk->side) * a->cache->head_stride;
-    } else {
+    } else if (heads > 1 || a->prefetch == PREFETCH_WEAVE) {
+        at = ahead->k;
         tile->side = share_of_plane(a, later->rows, heads, head, count, ahead->k);
     }
+    if (tile->far)
+        tile->turn = turn_of(a->cache, tile->each);
     tile->k_ahead = (kvb_places){a->cache->k + from, at};
     tile->v_ahead = (kvb_places){a->cache->v + from, at};
 }
@@ -163,8 +168,8 @@ void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_bloc
     const kvb_block *later = next->unit ? next : block;
     const bool stream = walk->args->prefetch == PREFETCH_STREAM;
     tile->k_ahead.at = tile->v_ahead.at = NULL;
-    tile->each = 1;
-    tile->stride = 0;
+    tile->each = tile->side = 1;
+    tile->turn = 0;
     tile->far = stream;
     if (walk->args->prefetch == PREFETCH_OFF)
         return;

@@ -21,7 +21,7 @@ typedef struct kvb_tile {
     kvb_places k, v;      /* row of each token */
     int64_t side;         /* rows to prefetch line by line in turn, */
     int64_t each;         /* and behind each of them, before the next ones' turn: so many with it lie one behind another */
-    int64_t stride;       /* 0, or from a line of theirs to the next: they are one stretch, whose lines they take in turn */
+    int64_t turn;         /* 0, or they are taken one after another: how many of their lines at a time */
     kvb_places k_ahead;   /* rows to prefetch while K is consumed, every `each`-th of them; `at` is null for none */
     kvb_places v_ahead;   /* the same while V is: one prefetch per line consumed, never a burst */
     bool far;             /* into L2 and no further */
@@ -33,8 +33,6 @@ typedef struct kvb_tile {
 /* Row t of those to prefetch, in a walk that takes whole rows. */
 static inline const uint8_t *kvb_row_ahead(const kvb_tile *tile, kvb_places ahead, int64_t t, int64_t row_bytes)
 {
-    if (tile->stride)
-        return kvb_row_at(ahead, 0) + t * row_bytes;
     return kvb_row_at(ahead, t / tile->each) + t % tile->each * row_bytes;
 }
 

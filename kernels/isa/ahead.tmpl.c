@@ -7,15 +7,24 @@ typedef struct ahead {
     const int64_t *next, *end; /* and of those side by side, the rows whose turn is still to come */
     int64_t side, left;        /* lines left of each */
     int64_t lines, step;       /* of a row; from one to the next: less than a line where rows begin anywhere */
+    const int64_t *row, *last; /* row after row: `next` are lines side by side of this one, which `from` points into */
+    const uint8_t *base;       /* of these rows */
     bool far, gaps;            /* into L2; steps of more than a line */
 } ahead;
+
+static const int64_t turn_lines[] = {0, LINE, 2 * LINE, 3 * LINE, 4 * LINE, 5 * LINE, 6 * LINE, 7 * LINE};
 
 /* There may be no rows for a cursor that is never used. `lines`: of one row. */
 INLINE ahead ahead_by(const kvb_tile *tile, kvb_places rows, int64_t lines, int64_t step)
 {
-    const int64_t *end = rows.at ? rows.at + tile->side : NULL;
+    const bool gaps = step > LINE;
     lines *= tile->each;
-    return (ahead){rows.from, rows.at, end, tile->side, lines, lines, tile->stride ? tile->stride : step, tile->far, step > LINE};
+    if (!rows.at || !tile->turn)
+        return (ahead){rows.from, rows.at, rows.at ? rows.at + tile->side : NULL, tile->side, lines, lines, step, NULL,
+                       NULL, NULL, tile->far, gaps};
+    lines /= tile->turn;
+    return (ahead){kvb_row_at(rows, 0), turn_lines, turn_lines + tile->turn, tile->turn, lines, lines,
+                   tile->turn * LINE, rows.at, rows.at + (tile->count - 1) / tile->each, rows.from, tile->far, gaps};
 }
 
 /* The first `bytes` of rows that begin a line. */
@@ -37,9 +46,15 @@ INLINE void ahead_line(ahead *a)
         a->next -= a->side;
         return;
     }
+    a->left = a->lines;
+    if (a->row) {
+        a->row += a->row < a->last;
+        a->from = a->base + *a->row;
+        a->next -= a->side;
+        return;
+    }
     a->from -= a->lines * a->step;
     a->end += a->side;
-    a->left = a->lines;
 }
 
 /* A stage for groups of 1, 2, 4 and 8 heads: <stage>1_<way> to <stage>8_<way> are <stage>_tile_<way> with prefetches or

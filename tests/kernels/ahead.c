@@ -1,5 +1,13 @@
 /* A walk over given units that reads nothing: it writes down the rows of every tile, and those that it asks for. */
+#include <stdint.h>
+
+static uintptr_t *noted;
+#define __builtin_prefetch(line, ...) (*noted++ = (uintptr_t)(line))
+#define INLINE static inline __attribute__((always_inline, unused))
+
 #include "walk.h"
+
+#include "isa/ahead.tmpl.c"
 
 const kvb_tier *kvb_tier_of(int32_t isa)
 {
@@ -22,10 +30,22 @@ static uintptr_t *put_ahead(uintptr_t *to, const kvb_tile *tile, kvb_places ahea
     return to;
 }
 
+/* What a cursor fetches in as many calls as the tile has lines. */
+static int64_t fetch(const kvb_tile *tile, kvb_places rows, int64_t lines, int64_t step)
+{
+    const uintptr_t *before = noted;
+    ahead cursor = ahead_by(tile, rows, lines, step);
+    for (int64_t line = 0; line < tile->count * lines; line++)
+        ahead_line(&cursor);
+    return noted - before;
+}
+
 /* Of every tile: its tokens, to `sizes`; its rows of K, then of V, to `rows`; as many to prefetch while K is consumed, then
- * while V is, to `asked`. Returns how many tiles there are. */
+ * while V is, to `asked`; what cursors fetch of these, by `lines` a row and `step` bytes from one to the next, to
+ * `fetched`, and how much in all, to `counts`. Returns how many tiles there are. */
 __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, const kvb_unit *units, int64_t count,
-                                                      int64_t *sizes, uintptr_t *rows, uintptr_t *asked)
+                                                      int64_t *sizes, uintptr_t *rows, uintptr_t *asked, int64_t lines,
+                                                      int64_t step, uintptr_t *fetched, int64_t *counts)
 {
     static kvb_walk walk;
     static kvb_block blocks[2];
@@ -33,6 +53,7 @@ __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, co
     static kvb_tile tile;
     kvb_block *block = &blocks[0], *next = &blocks[1];
     int64_t tiles = 0;
+    noted = fetched;
     kvb_walk_start(&walk, args, units, units + count);
     kvb_walk_next(&walk, block);
     while (block->unit) {
@@ -40,7 +61,9 @@ __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, co
         for (int64_t h = 0; h < block->unit->heads; h++) {
             kvb_tile_rows(args, block, h, &tile);
             kvb_tile_ahead(&walk, block, next, h, false, &tile, &ahead);
-            sizes[tiles++] = tile.count;
+            sizes[tiles] = tile.count;
+            counts[tiles] = fetch(&tile, tile.k_ahead, lines, step);
+            counts[tiles++] += fetch(&tile, tile.v_ahead, lines, step);
             rows = put(put(rows, tile.k, tile.count), tile.v, tile.count);
             asked = put_ahead(asked, &tile, tile.k_ahead, args->cache->row_bytes);
             asked = put_ahead(asked, &tile, tile.v_ahead, args->cache->row_bytes);

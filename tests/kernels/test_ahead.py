@@ -11,13 +11,14 @@ import pytest
 from tests.oracle import Shape
 from tests.raw import ROOT, Bound, decode_args
 
-HEADS, CAPACITY = 4, 704
+HEADS, CAPACITY, LINE = 4, 704, 64
 SOURCES = ("walk", "ahead", "layouts", "formats", "transposed")
 SHAPES = {
     "head.f16": Shape("head", "f16", 1, HEADS, 128, CAPACITY),
     "head.f32.wide": Shape("head", "f32", 1, HEADS, 1000, CAPACITY),
     "head.i8": Shape("head", "i8", 1, HEADS, 20, CAPACITY),
     "head.q4_0": Shape("head", "q4_0", 1, HEADS, 128, CAPACITY),
+    "head.q8_0": Shape("head", "q8_0", 1, HEADS, 128, CAPACITY),
     "head.ring": Shape("head", "f16", 1, HEADS, 128, 592, ring=True),
     "position.f16": Shape("position", "f16", 1, HEADS, 128, CAPACITY),
     "position.ring": Shape("position", "bf16", 1, HEADS, 64, 336, ring=True),
@@ -33,7 +34,8 @@ def program(tmp_path_factory):
     sources = [Path(__file__).with_name("ahead.c"), *(kernels / f"{name}.c" for name in SOURCES)]
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}", "-o", path, *sources], check=True)
     ffi = cffi.FFI()
-    ffi.cdef("int64_t walked(const void *, const int64_t *, int64_t, int64_t *, uintptr_t *, uintptr_t *);")
+    ffi.cdef("int64_t walked(const void *, const int64_t *, int64_t, int64_t *, uintptr_t *, uintptr_t *,"
+             "int64_t, int64_t, uintptr_t *, int64_t *);")
     return ffi, ffi.dlopen(str(path))
 
 
@@ -49,16 +51,21 @@ def addresses(bound: Bound, head: int, token: int) -> tuple[int, int]:
 
 
 def walk(program, bound: Bound, units: list[list[int]], scheme: str):
-    """Tiles as lists (rows of K, rows of V, asked for while K is consumed, while V is)."""
+    """Tiles as lists (rows of K, rows of V, asked for while K is consumed, while V is; what cursors fetch)."""
     ffi, lib = program
     q = np.zeros((1, HEADS, bound.shape.head_dim), np.float32)
     args = decode_args(bound.raw, bound, q, q.copy(), "scalar", prefetch=scheme)
     sizes, rows, asked = ffi.new("int64_t[9999]"), ffi.new("uintptr_t[99999]"), ffi.new("uintptr_t[99999]")
+    fetched, counts = ffi.new("uintptr_t[999999]"), ffi.new("int64_t[9999]")
+    row, dim = bound.cache.row_bytes, bound.shape.head_dim
+    lines, step = (row // LINE, LINE) if row % LINE == 0 else (dim // LINE, row * LINE // dim)
     flat = ffi.new("int64_t[]", [number for unit in units for number in unit])
-    tiles, at = [], 0
-    for size in sizes[0 : lib.walked(ffi.cast("void *", args), flat, len(units), sizes, rows, asked)]:
+    tiles, at, of = [], 0, 0
+    found = lib.walked(ffi.cast("void *", args), flat, len(units), sizes, rows, asked, lines, step, fetched, counts)
+    for size, count in zip(sizes[0:found], counts[0:found], strict=True):
         tiles.append([list(list_[at + i * size : at + (i + 1) * size]) for list_ in (rows, asked) for i in (0, 1)])
-        at += 2 * size
+        tiles[-1].append(list(fetched[of : of + count]))
+        at, of = at + 2 * size, of + count
     return tiles
 
 
@@ -91,7 +98,14 @@ def test_the_rows_of_the_next_block(raw, program, name, scheme):
                 wanted = [row for tile in later for row in tile[0]]
                 wanted += [row for tile in (block if of_this else later) for row in tile[1]]
                 assert asked == Counter(wanted)
-                if scheme == "stream" and not (shape.blocks or shape.ring):  # planes by themselves, and each head's share by itself
+                lines = [line for tile in block for line in tile[4]]
+                row_bytes = bound.cache.row_bytes
+                touched = {at for row in wanted for at in range(row // LINE, (row + row_bytes - 1) // LINE + 1)}
+                if row_bytes % LINE == 0:
+                    assert sorted(lines) == [at * LINE for at in sorted(touched)]
+                elif scheme == "stream":
+                    assert touched <= {line // LINE for line in lines}
+                if scheme == "stream" and not (shape.blocks or shape.ring):
                     planes = [row for tile in block for row in tile[2]], [row for tile in block for row in tile[3]]
                     assert all(plane == sorted(plane) for plane in planes)
         assert whole >= 2
