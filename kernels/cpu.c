@@ -35,7 +35,7 @@ static needs found(void)
 /* AMD's prefetchers follow one stream into L2 better than several into L1: see README.md. */
 static bool streams(void)
 {
-    uint32_t a, b, c, d;
+    uint32_t a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx && d == signature_AMD_edx;
 }
 
