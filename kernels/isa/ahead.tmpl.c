@@ -19,7 +19,7 @@ INLINE ahead ahead_by(const kvb_tile *tile, kvb_places rows, int64_t lines, int6
 {
     const bool gaps = step > LINE;
     lines *= tile->each;
-    if (!rows.at || !tile->turn)
+    if (!rows.at || !tile->far || !tile->turn)
         return (ahead){rows.from, rows.at, rows.at ? rows.at + tile->side : NULL, tile->side, lines, lines, step, NULL,
                        NULL, NULL, tile->far, gaps};
     lines /= tile->turn;
@@ -47,7 +47,7 @@ INLINE void ahead_line(ahead *a)
         return;
     }
     a->left = a->lines;
-    if (a->row) {
+    if (a->far && a->row) {
         a->row += a->row < a->last;
         a->from = a->base + *a->row;
         a->next -= a->side;
@@ -58,14 +58,16 @@ INLINE void ahead_line(ahead *a)
 }
 
 /* A stage for groups of 1, 2, 4 and 8 heads: <stage>1_<way> to <stage>8_<way> are <stage>_tile_<way> with prefetches or
- * without, as the tile's rows of `plane` say. */
+ * without, as the tile's rows of `plane` say. With them it is compiled twice, so that no line asks how far it goes. */
 #define STAGE_OF(stage, way, heads, plane, floats)                                                                  \
     static void CAT(CAT(CAT(stage, heads), _), way)(const kvb_tile *tile, const kvb_group *group, floats *scores)    \
     {                                                                                                               \
-        if (tile->plane##_ahead.at)                                                                                 \
+        if (!tile->plane##_ahead.at)                                                                                \
+            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, false);                                        \
+        else if (tile->far)                                                                                         \
             CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, true);                                         \
         else                                                                                                        \
-            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, false);                                        \
+            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, true);                                         \
     }
 #define STAGE(stage, way, plane, floats)                                                                            \
     STAGE_OF(stage, way, 1, plane, floats)                                                                          \
