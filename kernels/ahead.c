@@ -69,7 +69,7 @@ void kvb_ahead_start(kvb_walk *walk)
     walk->woven = walk->args->prefetch == PREFETCH_WEAVE && heads == 1;
     if (walk->woven)
         walk->side = weave_planes(walk->args, walk->rows, walk->step, &walk->steady, &walk->each);
-    else
+    else if (heads > 1)
         walk->side = share_of_plane(walk->args, walk->rows, heads, 0, walk->step, walk->steady.k);
 }
 
@@ -99,7 +99,6 @@ static void rows_near(const kvb_decode *a, const kvb_block *block, const kvb_blo
         ahead->k[t] = at < block->count ? block->place + block->rows[at]
                                         : later->place + later->rows[at_most(at - block->count, last)];
     }
-    tile->side = 1;
     tile->k_ahead = (kvb_places){c->k + head * c->head_stride, ahead->k};
     tile->v_ahead = (kvb_places){c->v + head * c->head_stride, ahead->k};
 }
@@ -157,7 +156,6 @@ static void woven_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_
 /* QK fetches V of this tile, PV the next tile's K. */
 static void cross_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_block *later, kvb_tile *tile)
 {
-    tile->side = 1;
     tile->k_ahead = (kvb_places){walk->args->cache->v + block->place, block->rows};
     tile->v_ahead = (kvb_places){walk->args->cache->k + later->place, later->rows};
 }
@@ -166,18 +164,17 @@ void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_bloc
                     kvb_tile *tile, kvb_ahead *ahead)
 {
     const kvb_block *later = next->unit ? next : block;
-    const bool stream = walk->args->prefetch == PREFETCH_STREAM;
     tile->k_ahead.at = tile->v_ahead.at = NULL;
     tile->each = tile->side = 1;
     tile->turn = 0;
-    tile->far = stream;
+    tile->far = walk->args->prefetch == PREFETCH_STREAM;
     if (walk->args->prefetch == PREFETCH_OFF)
         return;
     if (walk->scaled)
         scales_ahead(walk->args, later, head);
     if (walk->args->prefetch == PREFETCH_NEAR)
         rows_near(walk->args, block, later, head, tile, ahead);
-    else if (one_plane || block->unit->heads > 1 || stream)
+    else if (one_plane || block->unit->heads > 1 || tile->far)
         share_ahead(walk, block, later, head, tile, ahead);
     else if (walk->woven)
         woven_ahead(walk, block, later, tile, ahead);

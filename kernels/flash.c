@@ -56,7 +56,6 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     wide->k_block = 0;
     wide->k_ahead.at = wide->v_ahead.at = NULL;
     wide->each = 1;
-    wide->turn = 0;
     wide->far = false;
     wide->k = wide->v = (kvb_places){(const uint8_t *)state->wide, state->wide_rows};
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++)

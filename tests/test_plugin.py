@@ -223,7 +223,8 @@ def test_they_join_where_no_variant_is_named(planned, library):
     """Beside the default, once whatever the prefetch; combinations that they lack are not missed."""
     found, _ = planned('layout = "all"\ndtype = ["f32", "f16"]\nprefetch = ["off", "weave"]')
     foreign = [cell for cell in cells(found) if cell[0] == "textbook"]
-    assert sorted(foreign) == sorted(("textbook", layout, "f32", library.prefetch) for layout in ("head", "position", "paged"))
+    own = library.prefetch
+    assert sorted(foreign) == sorted(("textbook", layout, "f32", own) for layout in ("head", "position", "paged"))
     assert {cell[0] for cell in cells(found)} == {"flash", "textbook"} and not found.skips
 
 

@@ -34,8 +34,10 @@ def program(tmp_path_factory):
     sources = [Path(__file__).with_name("ahead.c"), *(kernels / f"{name}.c" for name in SOURCES)]
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}", "-o", path, *sources], check=True)
     ffi = cffi.FFI()
-    ffi.cdef("int64_t walked(const void *, const int64_t *, int64_t, int64_t *, uintptr_t *, uintptr_t *,"
-             "int64_t, int64_t, uintptr_t *, int64_t *);")
+    ffi.cdef(
+        "int64_t walked(const void *, const int64_t *, int64_t, int64_t *, uintptr_t *, uintptr_t *,"
+        "int64_t, int64_t, uintptr_t *, int64_t *);"
+    )
     return ffi, ffi.dlopen(str(path))
 
 
