@@ -153,6 +153,19 @@ static void woven_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_
     tile->v_ahead = (kvb_places){from, rows->v};
 }
 
+/* The tile's own rows, so much further on in its head; where that ends, the rows of the block that comes next. What is read
+ * one row after another, the hardware's prefetchers run ahead of. They need no more than this where a page ends. */
+static void rows_further_on(const kvb_walk *walk, const kvb_block *block, const kvb_block *next, kvb_tile *tile)
+{
+    enum { FURTHER = 6144 };
+    const int64_t bytes = block->count * walk->args->cache->row_bytes;
+    const bool steady = next->unit && next->rows == walk->rows;
+    tile->stride = walk->args->cache->row_bytes;
+    tile->apart = !steady ? 0 : next->place == block->place + bytes ? FURTHER : next->place - block->place;
+    tile->k_ahead = (kvb_places){tile->k.from + tile->apart, block->rows};
+    tile->v_ahead = (kvb_places){tile->v.from + tile->apart, block->rows};
+}
+
 /* QK fetches V of this tile, PV the next tile's K. */
 static void cross_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_block *later, kvb_tile *tile)
 {
@@ -166,7 +179,7 @@ void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_bloc
     const kvb_block *later = next->unit ? next : block;
     tile->k_ahead.at = tile->v_ahead.at = NULL;
     tile->each = tile->side = 1;
-    tile->turn = 0;
+    tile->turn = tile->stride = tile->apart = 0;
     tile->far = walk->args->prefetch == PREFETCH_STREAM;
     if (walk->args->prefetch == PREFETCH_OFF)
         return;
@@ -174,6 +187,8 @@ void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_bloc
         scales_ahead(walk->args, later, head);
     if (walk->args->prefetch == PREFETCH_NEAR)
         rows_near(walk->args, block, later, head, tile, ahead);
+    else if (walk->row_by_row && block->rows == walk->rows)
+        rows_further_on(walk, block, next, tile);
     else if (one_plane || block->unit->heads > 1 || tile->far)
         share_ahead(walk, block, later, head, tile, ahead);
     else if (walk->woven)

@@ -14,6 +14,8 @@ typedef struct kvb_places {
 static inline const uint8_t *kvb_row_at(kvb_places rows, int64_t t) { return rows.from + rows.at[t]; }
 static inline kvb_places kvb_rows_from(kvb_places rows, int64_t t) { return (kvb_places){rows.from, rows.at + t}; }
 
+enum { FEW_HEADS = 2 }; /* most whose stages take rows that lie one behind another whole */
+
 typedef struct kvb_tile {
     int32_t count;        /* one past the last live token; the rows behind are its own again, up to TILE */
     int32_t lead;         /* tokens in front that are none of the tile's: below LANES, and most often 0 */
@@ -25,6 +27,8 @@ typedef struct kvb_tile {
     kvb_places k_ahead;   /* rows to prefetch while K is consumed, every `each`-th of them; `at` is null for none */
     kvb_places v_ahead;   /* the same while V is: one prefetch per line consumed, never a burst */
     bool far;             /* into L2 and no further */
+    int64_t stride;       /* 0, or rows lie one behind another, so far from each to the next; and those ahead */
+    int64_t apart;        /* are theirs, and lie so much further on */
     const float *k_scale; /* scaled formats only: [TILE], in the cache itself or in `scales` */
     const float *v_scale;
     float scales[2][TILE];

@@ -34,6 +34,7 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
     kvb_block *block = &s->block[0], *next = &s->block[1];
     kvb_walk_start(&walk, a, task->plan.units + task->plan.thread_units[thread],
                    task->plan.units + task->plan.thread_units[thread + 1]);
+    walk.row_by_row = kvb_streams_rows(a); /* whatever the stages do: it is the fastest way to read */
     kvb_walk_next(&walk, block);
     while (block->unit) {
         kvb_walk_next(&walk, next);

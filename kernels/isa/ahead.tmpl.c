@@ -2,6 +2,11 @@
  * whatever order they are consumed in. Hardware that follows streams keeps up with such a sequence; it loses one that
  * hops over all the rows that a stage consumes at once. */
 
+/* What a stage asks for while it goes: nothing, or what a list has, line after line. Or it takes rows one after another, each
+ * whole, asks with every line for the one that lies `apart` from it, and computes where rows lie: hardware that learns the
+ * stride of an instruction's addresses does not where they come out of a list. */
+enum { NOTHING, LISTED, ROW_BY_ROW };
+
 typedef struct ahead {
     const uint8_t *from;       /* where the next line would be of a row that lies at 0, */
     const int64_t *next, *end; /* and of those side by side, the rows whose turn is still to come */
@@ -10,6 +15,7 @@ typedef struct ahead {
     const int64_t *row, *last; /* row after row: `next` are lines side by side of this one, which `from` points into */
     const uint8_t *base;       /* of these rows */
     bool far, gaps;            /* into L2; steps of more than a line */
+    int64_t apart;             /* a tile's that is read row by row */
 } ahead;
 
 static const int64_t turn_lines[] = {0, LINE, 2 * LINE, 3 * LINE, 4 * LINE, 5 * LINE, 6 * LINE, 7 * LINE};
@@ -21,10 +27,10 @@ INLINE ahead ahead_by(const kvb_tile *tile, kvb_places rows, int64_t lines, int6
     lines *= tile->each;
     if (!rows.at || !tile->far || !tile->turn)
         return (ahead){rows.from, rows.at, rows.at ? rows.at + tile->side : NULL, tile->side, lines, lines, step, NULL,
-                       NULL, NULL, tile->far, gaps};
+                       NULL, NULL, tile->far, gaps, tile->apart};
     lines /= tile->turn;
-    return (ahead){kvb_row_at(rows, 0), turn_lines, turn_lines + tile->turn, tile->turn, lines, lines,
-                   tile->turn * LINE, rows.at, rows.at + (tile->count - 1) / tile->each, rows.from, tile->far, gaps};
+    return (ahead){kvb_row_at(rows, 0), turn_lines, turn_lines + tile->turn, tile->turn, lines, lines, tile->turn * LINE,
+                   rows.at, rows.at + (tile->count - 1) / tile->each, rows.from, tile->far, gaps, tile->apart};
 }
 
 /* The first `bytes` of rows that begin a line. */
@@ -57,21 +63,39 @@ INLINE void ahead_line(ahead *a)
     a->end += a->side;
 }
 
+/* While this line is consumed, or as much of a packed row. */
+INLINE void ahead_with(ahead *a, const uint8_t *line, const int hint)
+{
+    if (hint == ROW_BY_ROW)
+        kvb_fetch(line + a->apart, true);
+    else if (hint)
+        ahead_line(a);
+}
+
+/* Row t of a tile's. */
+INLINE const uint8_t *row_of(const kvb_tile *tile, kvb_places rows, int64_t t, const int hint)
+{
+    return hint == ROW_BY_ROW ? rows.from + t * tile->stride : kvb_row_at(rows, t);
+}
+
 /* A stage for groups of 1, 2, 4 and 8 heads: <stage>1_<way> to <stage>8_<way> are <stage>_tile_<way> with prefetches or
- * without, as the tile's rows of `plane` say. With them it is compiled twice, so that no line asks how far it goes. */
-#define STAGE_OF(stage, way, heads, plane, floats)                                                                  \
+ * without, as the tile's rows of `plane` say. Lists are compiled twice, so that no line asks how far it goes. `rows`: whether
+ * few heads can read row by row. */
+#define STAGE_OF(stage, way, heads, plane, floats, rows)                                                            \
     static void CAT(CAT(CAT(stage, heads), _), way)(const kvb_tile *tile, const kvb_group *group, floats *scores)    \
     {                                                                                                               \
         if (!tile->plane##_ahead.at)                                                                                \
-            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, false);                                        \
+            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, NOTHING);                                      \
+        else if (rows && heads <= FEW_HEADS && tile->stride)                                                        \
+            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, ROW_BY_ROW);                                   \
         else if (tile->far)                                                                                         \
-            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, true);                                         \
+            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, LISTED);                                       \
         else                                                                                                        \
-            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, true);                                         \
+            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, LISTED);                                       \
     }
-#define STAGE(stage, way, plane, floats)                                                                            \
-    STAGE_OF(stage, way, 1, plane, floats)                                                                          \
-    STAGE_OF(stage, way, 2, plane, floats)                                                                          \
-    STAGE_OF(stage, way, 4, plane, floats)                                                                          \
-    STAGE_OF(stage, way, 8, plane, floats)
+#define STAGE(stage, way, plane, floats, rows)                                                                      \
+    STAGE_OF(stage, way, 1, plane, floats, rows)                                                                    \
+    STAGE_OF(stage, way, 2, plane, floats, rows)                                                                    \
+    STAGE_OF(stage, way, 4, plane, floats, rows)                                                                    \
+    STAGE_OF(stage, way, 8, plane, floats, rows)
 #define CLASSES(stage, way) {CAT(stage##1_, way), CAT(stage##2_, way), CAT(stage##4_, way), CAT(stage##8_, way)}

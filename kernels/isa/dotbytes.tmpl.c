@@ -220,9 +220,9 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
     {                                                                                                             \
         pv_tile_bytes(tile, group, p, way, heads, parts, hint);                                                   \
     }                                                                                                             \
-    STAGE(qk, word, k, float)                                                                                     \
-    STAGE(qkt, word, k, float)                                                                                    \
-    STAGE(pv, word, v, const float)
+    STAGE(qk, word, k, float, false)                                                                                     \
+    STAGE(qkt, word, k, float, false)                                                                                    \
+    STAGE(pv, word, v, const float, false)
 
 #define DOT_BYTES_ROWS(word, parts) DOT_ROWS(word, BLOCK_SUMS / parts, SLICE_SUMS / parts)
 

@@ -178,7 +178,7 @@ INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const fl
         pv_heads_dot16(tile, group, weights, step, h, pass, hint && h == 0);
 }
 
-STAGE(qk, dot16, k, float)
-STAGE(qkt, dot16, k, float)
-STAGE(pv, dot16, v, const float)
+STAGE(qk, dot16, k, float, false)
+STAGE(qkt, dot16, k, float, false)
+STAGE(pv, dot16, v, const float, false)
 #define ROWS_DOT16 DOT_ROWS(dot16, WORD_SUMS, PV_HEADS)

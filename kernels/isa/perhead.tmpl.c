@@ -3,19 +3,19 @@
 /* Of four vectors at a time, whether a line begins with that of element at + i. */
 #define BEGINS(at, i) ((i) % SPAN == 0 && (SPAN <= 4 * VL || (at) % SPAN == 0))
 
-INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim, ahead *cursor, const bool hint)
+INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim, ahead *cursor, const int hint)
 {
     vf sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
     int at = 0;
     for (; at + 4 * VL <= dim; at += 4 * VL)
         UNROLL for (int i = 0; i < 4 * VL; i += VL) {
-            if (hint && BEGINS(at, i))
-                ahead_line(cursor);
+            if (BEGINS(at, i))
+                ahead_with(cursor, k + OFFSET(at + i), hint);
             sum[i / VL] = v_fma(v_load(q + at + i), LOAD_ANY(k, at + i), sum[i / VL]);
         }
     for (; at < dim; at += VL) {
-        if (hint && at % SPAN == 0)
-            ahead_line(cursor);
+        if (at % SPAN == 0)
+            ahead_with(cursor, k + OFFSET(at), hint);
         vf row = LOAD_ANY(k, at);
         sum[0] = v_fma(v_load(q + at), at + VL <= dim ? row : v_keep(row, dim - at), sum[0]);
     }
@@ -23,28 +23,28 @@ INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim,
 }
 
 /* acc += w * v */
-INLINE void CAT(perhead_add_, DTYPE)(float *acc, const uint8_t *v, vf w, int dim, ahead *cursor, const bool hint)
+INLINE void CAT(perhead_add_, DTYPE)(float *acc, const uint8_t *v, vf w, int dim, ahead *cursor, const int hint)
 {
     int at = 0;
     for (; at + 4 * VL <= dim; at += 4 * VL)
         UNROLL for (int i = 0; i < 4 * VL; i += VL) {
-            if (hint && BEGINS(at, i))
-                ahead_line(cursor);
+            if (BEGINS(at, i))
+                ahead_with(cursor, v + OFFSET(at + i), hint);
             v_store(acc + at + i, v_fma(w, LOAD_ANY(v, at + i), v_load(acc + at + i)));
         }
     for (; at < dim; at += VL) {
-        if (hint && at % SPAN == 0)
-            ahead_line(cursor);
+        if (at % SPAN == 0)
+            ahead_with(cursor, v + OFFSET(at), hint);
         v_store(acc + at, v_fma(w, LOAD_ANY(v, at), v_load(acc + at)));
     }
 }
 
-INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const bool hint)
+INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const int hint)
 {
     ahead k_ahead = AHEAD(tile, tile->k_ahead, group->dim), v_ahead = AHEAD(tile, tile->v_ahead, group->dim);
     float max = group->max[0], sum = group->sum[0], *acc = group->acc;
     for (int t = 0; t < tile->count; t++) {
-        float score = CAT(perhead_dot_, DTYPE)(kvb_row_at(tile->k, t), group->q, group->dim, &k_ahead, hint);
+        float score = CAT(perhead_dot_, DTYPE)(row_of(tile, tile->k, t, hint), group->q, group->dim, &k_ahead, hint);
         if (SCALED)
             score *= tile->k_scale[t];
         if (score > max) {
@@ -57,7 +57,7 @@ INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
         float p = exp2_of(score - (max == -INFINITY ? 0.0f : max));
         sum += p;
         vf w = v_set1(SCALED ? p * tile->v_scale[t] : p);
-        CAT(perhead_add_, DTYPE)(acc, kvb_row_at(tile->v, t), w, group->dim, &v_ahead, hint);
+        CAT(perhead_add_, DTYPE)(acc, row_of(tile, tile->v, t, hint), w, group->dim, &v_ahead, hint);
     }
     group->max[0] = max;
     group->sum[0] = sum;
@@ -65,10 +65,12 @@ INLINE void CAT(perhead_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *gro
 
 static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
 {
-    if (tile->k_ahead.at)
-        CAT(perhead_tile_, DTYPE)(tile, group, true);
+    if (!tile->k_ahead.at)
+        CAT(perhead_tile_, DTYPE)(tile, group, NOTHING);
+    else if (BLOCK == 1 && tile->stride)
+        CAT(perhead_tile_, DTYPE)(tile, group, ROW_BY_ROW);
     else
-        CAT(perhead_tile_, DTYPE)(tile, group, false);
+        CAT(perhead_tile_, DTYPE)(tile, group, LISTED);
 }
 
 #undef BEGINS

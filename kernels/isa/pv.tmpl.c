@@ -1,10 +1,11 @@
-/* Weighted sum of the V rows of a tile: slices of D whose accumulators stay in registers for the whole tile. */
+/* Weighted sum of the V rows of a tile: slices of D whose accumulators stay in registers for the whole tile, or for a run of
+ * its rows. */
 
-/* heads x vecs vectors of D from element `in` of the block that begins at `at`. For every SPAN that begins inside the
- * slice, each token prefetches one line. */
-INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const float *p, const float *rescale,
-                                  float *acc, int64_t acc_stride, int at, const int in, const int heads,
-                                  const int vecs, const bool hint)
+/* heads x vecs vectors of D from element `in` of the block that begins at `at`, of the tokens from `first` to `end`. For
+ * every SPAN that begins inside the slice, each token prefetches one line. */
+INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahead *cursor, const float *p,
+                                  const float *rescale, float *acc, int64_t acc_stride, int at, const int in,
+                                  const int heads, const int vecs, const int hint)
 {
     vf sum[PV_ACC];
     UNROLL for (int h = 0; h < heads; h++)
@@ -15,14 +16,14 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
         UNROLL for (int i = 0; i + 1 < vecs; i += 2)
             DEAL(sum + h * vecs + i);
 #endif
-    const int width = vecs * VL, count = tile->count;
+    const int width = vecs * VL;
     const kvb_places rows = {tile->v.from + OFFSET(at), tile->v.at};
     const bool starts = width >= SPAN || (at + in) % SPAN == 0;
-    for (int t = tile->lead; t < count; t++) {
-        const uint8_t *row = kvb_row_at(rows, t);
-        if (hint && starts)
-            UNROLL for (int l = 0; l < (width + SPAN - 1) / SPAN; l++)
-                ahead_line(cursor);
+    for (int t = first; t < end; t++) {
+        const uint8_t *row = row_of(tile, rows, t, hint);
+        if (starts)
+            UNROLL for (int l = 0; l < width; l += SPAN)
+                ahead_with(cursor, row + OFFSET(in + l), hint);
 #if BLOCK > 1
         if (heads <= 2) { /* scales go to the weights, once for a block's vectors; more heads share values */
             UNROLL for (int i = 0; i < vecs; i++) {
@@ -52,35 +53,43 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, ahead *cursor, const flo
             v_store(acc + h * acc_stride + at + in + i * VL, UNFOLD(sum[h * vecs + i]));
 }
 
-/* All of D: slices of 8 vectors at most, which hides the latency of one head's sums, then narrower ones. */
-INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int first,
-                                  const int heads, const bool hint)
+/* All of D: slices of 8 vectors at most, which hides the latency of one head's sums, then narrower ones. Rows of several
+ * slices that are to be read one after another are taken a run at a time. */
+INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int head,
+                                  const int heads, const int hint)
 {
+    enum { RUN = 8 };
+    static const float ones[HEADS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
     ahead cursor = AHEAD(tile, tile->v_ahead, group->dim);
-    float *acc = group->acc + first * group->dim_pad;
-    const float *rescale = group->rescale + first;
-    const int dim = (group->dim + VL - 1) / VL * VL;
-    int at = 0;
-    p += first * TILE;
-#define SLICES(vecs)                                                                                       \
-    for (; PV_ACC / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                               \
-        UNROLL for (int in = 0; in < BLOCK; in += vecs * VL) /* a constant, as loads want it */            \
-            if (at % BLOCK == in)                                                                          \
-                CAT(pv_slice_, DTYPE)(tile, &cursor, p, rescale, acc, group->dim_pad, at - in, in, heads,  \
-                                      PV_ACC / heads >= vecs ? vecs : 1, hint);
-    SLICES(8)
-    SLICES(4)
-    SLICES(2)
-    SLICES(1)
+    float *acc = group->acc + head * group->dim_pad;
+    const float *rescale = group->rescale + head;
+    const int dim = (group->dim + VL - 1) / VL * VL, slice = (PV_ACC / heads < 8 ? PV_ACC / heads : 8) * VL;
+    const int run = hint == ROW_BY_ROW && dim > slice ? RUN : TILE;
+    p += head * TILE;
+    for (int first = tile->lead, end; first < tile->count; first = end) {
+        int at = 0;
+        end = tile->count - first > run ? first + run : tile->count;
+#define SLICES(vecs)                                                                                             \
+    for (; PV_ACC / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                                     \
+        UNROLL for (int in = 0; in < BLOCK; in += vecs * VL) /* a constant, as loads want it */                  \
+            if (at % BLOCK == in)                                                                                \
+                CAT(pv_slice_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, group->dim_pad, at - in, in,   \
+                                      heads, PV_ACC / heads >= vecs ? vecs : 1, hint);
+        SLICES(8)
+        SLICES(4)
+        SLICES(2)
+        SLICES(1)
 #undef SLICES
+        rescale = ones;
+    }
 }
 
 INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,
-                                 const bool hint)
+                                 const int hint)
 {
     const int pass = heads < PV_HEADS ? heads : PV_HEADS;
     UNROLL for (int h = 0; h < heads; h += pass)
-        CAT(pv_heads_, DTYPE)(tile, group, p, h, pass, hint && h == 0);
+        CAT(pv_heads_, DTYPE)(tile, group, p, h, pass, h == 0 ? hint : NOTHING);
 }
 
-STAGE(pv, DTYPE, v, const float)
+STAGE(pv, DTYPE, v, const float, BLOCK == 1)

@@ -5,6 +5,9 @@
 #define Q_AT(s) (q + q_index((s) * VL, 0, slots, LANES))
 
 #include "folded.tmpl.c"
+#if BLOCK == 1
+#include "qkrows.tmpl.c"
+#endif
 #ifdef V_FOURS
 #include "qkeight.tmpl.c"
 #endif
@@ -89,8 +92,14 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
 
 /* `heads` heads in passes of at most QK_HEADS; only the first pass prefetches. */
 INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                                 const bool hint)
+                                 const int hint)
 {
+#if BLOCK == 1
+    if (hint == ROW_BY_ROW) {
+        CAT(qk_rows_, DTYPE)(tile, group, scores, heads);
+        return;
+    }
+#endif
 #ifdef V_FOURS
     if (heads == HEADS) {
         CAT(qk_eight_, DTYPE)(tile, group, scores, hint);
@@ -105,6 +114,6 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
                                    scores + h * TILE + t, pass, heads, hint && h == 0);
 }
 
-STAGE(qk, DTYPE, k, float)
+STAGE(qk, DTYPE, k, float, BLOCK == 1)
 
 #undef Q_AT

@@ -30,7 +30,7 @@ INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *k, const float *q, con
 /* The LANES tokens of a block, and `heads` of the `slots` heads whose q lie interleaved. Few heads have several sums to
  * a score, which hide the latency of one. A prefetch goes with every line of the block. */
 INLINE void CAT(qkt_block_, DTYPE)(const uint8_t *k, ahead *cursor, const float *q, int dim, float *scores,
-                                   const int heads, const int slots, const bool hint)
+                                   const int heads, const int slots, const int hint)
 {
     const int chains = QK_ACC / (heads * VECTORS) > 1 ? QK_ACC / (heads * VECTORS) : 1, sums = heads * VECTORS;
     const int few = chains > OF_LINE ? chains : OF_LINE, step = few > 4 ? few : 4; /* all divide LANES */
@@ -42,14 +42,14 @@ INLINE void CAT(qkt_block_, DTYPE)(const uint8_t *k, ahead *cursor, const float 
     for (; at + step <= dim; at += step) {
         const float *w = q + q_index(at, 0, slots, part);
         UNROLL for (int i = 0; i < step; i += ELEMENTS) {
-            if (hint && i % OF_LINE == 0)
-                ahead_line(cursor);
+            if (i % OF_LINE == 0)
+                ahead_with(cursor, k + BLOCK_AT(at + i), hint);
             CAT(qkt_cell_, DTYPE)(acc, k + BLOCK_AT(at + i), w, i, ELEMENTS, heads, slots, chains);
         }
     }
     for (; at < dim; at += ELEMENTS) {
-        if (hint && at % OF_LINE == 0)
-            ahead_line(cursor);
+        if (at % OF_LINE == 0)
+            ahead_with(cursor, k + BLOCK_AT(at), hint);
         CAT(qkt_cell_, DTYPE)(acc, k + BLOCK_AT(at), q + q_index(at, 0, slots, part), 0, dim - at, heads, slots,
                               chains);
     }
@@ -62,17 +62,17 @@ INLINE void CAT(qkt_block_, DTYPE)(const uint8_t *k, ahead *cursor, const float 
 
 /* As in qk.tmpl.c. */
 INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                                  const bool hint)
+                                  const int hint)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS;
     ahead cursor = ahead_from(tile, tile->k_ahead, (int64_t)group->dim * CELL / ELEMENTS);
     for (int t = 0; t < tile->count; t += LANES)
         UNROLL for (int h = 0; h < heads; h += pass)
-            CAT(qkt_block_, DTYPE)(kvb_row_at(tile->k, t), &cursor, group->q + h * Q_PART(heads), group->dim,
-                                   scores + h * TILE + t, pass, heads, hint && h == 0);
+            CAT(qkt_block_, DTYPE)(row_of(tile, tile->k, t, hint), &cursor, group->q + h * Q_PART(heads), group->dim,
+                                   scores + h * TILE + t, pass, heads, h == 0 ? hint : NOTHING);
 }
 
-STAGE(qkt, DTYPE, k, float)
+STAGE(qkt, DTYPE, k, float, true)
 
 #undef VECTORS
 #undef OF_LINE

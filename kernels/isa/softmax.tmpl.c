@@ -80,39 +80,47 @@ INLINE void twin_rest(const uint8_t *row, int64_t from, int64_t bytes)
     }
 }
 
-/* The bytes of the rows, or of every step-th of them, and no others, in address order inside a row. */
-INLINE void twin_rows(kvb_places rows, int count, int step, int64_t bytes, ahead cursor, const bool hint)
+INLINE void twin_line(const uint8_t *line, ahead *cursor, const int hint)
 {
-    for (int t = 0; t < count; t += step) {
-        const uint8_t *row = kvb_row_at(rows, t), *line = row, *end = row + bytes / LINE * LINE;
-        for (; line < end; line += LINE) {
-            if (hint)
-                ahead_line(&cursor);
-            UNROLL for (int i = 0; i < LINE; i += 4 * VL)
-                v_pin(v_load_f32(line + i));
-        }
+    ahead_with(cursor, line, hint);
+    UNROLL for (int i = 0; i < LINE; i += 4 * VL)
+        v_pin(v_load_f32(line + i));
+}
+
+/* The bytes of the rows from `first` to `end`, or of every step-th of them, and no others, in address order inside a row. */
+INLINE void twin_rows(const kvb_tile *tile, kvb_places rows, int first, int end, int step, int64_t bytes, ahead cursor,
+                      const int hint)
+{
+    enum { TURN = 4 * LINE };
+    for (int t = first; t < end; t += step) {
+        const uint8_t *row = row_of(tile, rows, t, hint), *line = row, *whole = row + bytes / LINE * LINE;
+        for (; whole - line >= TURN; line += TURN)
+            UNROLL for (int i = 0; i < TURN; i += LINE)
+                twin_line(line + i, &cursor, hint);
+        for (; line < whole; line += LINE)
+            twin_line(line, &cursor, hint);
         if (bytes % LINE) {
-            if (hint)
-                ahead_line(&cursor);
+            ahead_with(&cursor, line, hint);
             twin_rest(row, bytes / LINE * LINE, bytes);
         }
     }
 }
 
-INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const bool hint)
+INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const int hint)
 {
     if (tile->k_block)
-        twin_rows(tile->k, tile->count, LANES, tile->k_block, ahead_from(tile, tile->k_ahead, bytes), hint);
+        twin_rows(tile, tile->k, 0, tile->count, LANES, tile->k_block, ahead_from(tile, tile->k_ahead, bytes), hint);
     else
-        twin_rows(tile->k, tile->count, 1, bytes, ahead_from(tile, tile->k_ahead, bytes), hint);
-    twin_rows(kvb_rows_from(tile->v, tile->lead), tile->count - tile->lead, 1, bytes,
-              ahead_from(tile, tile->v_ahead, bytes), hint);
+        twin_rows(tile, tile->k, 0, tile->count, 1, bytes, ahead_from(tile, tile->k_ahead, bytes), hint);
+    twin_rows(tile, tile->v, tile->lead, tile->count, 1, bytes, ahead_from(tile, tile->v_ahead, bytes), hint);
 }
 
 static void twin(const kvb_tile *tile, int64_t bytes)
 {
-    if (tile->k_ahead.at && tile->v_ahead.at)
-        twin_tile(tile, bytes, true);
+    if (!tile->k_ahead.at || !tile->v_ahead.at)
+        twin_tile(tile, bytes, NOTHING);
+    else if (tile->stride)
+        twin_tile(tile, bytes, ROW_BY_ROW);
     else
-        twin_tile(tile, bytes, false);
+        twin_tile(tile, bytes, LISTED);
 }
