@@ -1,12 +1,11 @@
-/* A cursor over rows to prefetch: one line at a time, `side` rows side by side, in the order that the walk gives them and
- * whatever order they are consumed in. Hardware that follows streams keeps up with such a sequence; it loses one that
- * hops over all the rows that a stage consumes at once. */
-
 /* What a stage asks for while it goes: nothing, or what a list has, line after line. Or it takes rows one after another, each
  * whole, asks with every line for the one that lies `apart` from it, and computes where rows lie: hardware that learns the
  * stride of an instruction's addresses does not where they come out of a list. */
 enum { NOTHING, LISTED, ROW_BY_ROW };
 
+/* A cursor over rows to prefetch: one line at a time, `side` rows side by side, in the order that the walk gives them and
+ * whatever order they are consumed in. Hardware that follows streams keeps up with such a sequence; it loses one that
+ * hops over all the rows that a stage consumes at once. */
 typedef struct ahead {
     const uint8_t *from;       /* where the next line would be of a row that lies at 0, */
     const int64_t *next, *end; /* and of those side by side, the rows whose turn is still to come */

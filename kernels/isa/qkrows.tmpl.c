@@ -2,14 +2,14 @@
  * line of many rows and then the next line of them, needs no sums in memory, and is what many heads want. */
 
 /* `vecs` vectors of each row from where `row` is, and q from there on. */
-INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, ahead *cursor, const float *q,
+INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, int64_t apart, const float *q,
                                   const int heads, const int rows, const int chains, const int vecs)
 {
     vf x[FEW_HEADS * STEPS + QK_ACC];
     UNROLL for (int r = 0; r < rows; r++) {
         CAT(loads_, DTYPE)(row + r * stride, 0, vecs, x + r * vecs);
         UNROLL for (int s = 0; s < vecs; s += STEPS)
-            ahead_with(cursor, row + r * stride + OFFSET(s * VL), ROW_BY_ROW);
+            kvb_fetch(row + r * stride + OFFSET(s * VL) + apart, true);
     }
     UNROLL for (int s = 0; s < vecs; s++)
         UNROLL for (int h = 0; h < heads; h++) {
@@ -20,7 +20,7 @@ INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, a
 }
 
 /* LANES rows. Two heads take two at a time, so that a vector of q meets both, but long ones by themselves. */
-INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, ahead *cursor, const float *q, int dim, float *scores,
+INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, int64_t apart, const float *q, int dim, float *scores,
                                   const int heads)
 {
     const int rows = ELEMENT < 4 ? heads : 1, sums = heads * rows, chains = 4 / sums;
@@ -34,13 +34,13 @@ INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, ahead *curso
         UNROLL for (int i = 0; i < sums * chains; i++)
             acc[i] = v_zero();
         for (; left >= vecs * VL; left -= vecs * VL, row += OFFSET(vecs * VL), w += vecs * VL * heads)
-            CAT(qk_chunk_, DTYPE)(acc, row, stride, cursor, w, heads, rows, chains, vecs);
+            CAT(qk_chunk_, DTYPE)(acc, row, stride, apart, w, heads, rows, chains, vecs);
         for (; left >= SPAN; left -= SPAN, row += OFFSET(SPAN), w += SPAN * heads)
-            CAT(qk_chunk_, DTYPE)(acc, row, stride, cursor, w, heads, rows, chains, STEPS);
+            CAT(qk_chunk_, DTYPE)(acc, row, stride, apart, w, heads, rows, chains, STEPS);
         for (int in = 0; in < left; in += VL)
             UNROLL for (int r = 0; r < rows; r++) {
                 if (in == 0)
-                    ahead_with(cursor, row + r * stride, ROW_BY_ROW);
+                    kvb_fetch(row + r * stride + apart, true);
                 vf x = LOAD(row + r * stride, 0, in);
                 x = left - in < VL ? v_keep(x, left - in) : x;
                 UNROLL for (int h = 0; h < heads; h++)
@@ -65,12 +65,11 @@ INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, ahead *curso
 INLINE void CAT(qk_rows_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads)
 {
     enum { USUAL = 128 }; /* a constant, and all of q stays in registers where there are so many */
-    ahead cursor = AHEAD(tile, tile->k_ahead, group->dim);
     for (int t = 0; t < tile->count; t += LANES) {
         const uint8_t *k = row_of(tile, tile->k, t, ROW_BY_ROW);
         if (group->dim == USUAL)
-            CAT(qk_lanes_, DTYPE)(k, tile->stride, &cursor, Q_OF(group), USUAL, scores + t, heads);
+            CAT(qk_lanes_, DTYPE)(k, tile->stride, tile->apart, Q_OF(group), USUAL, scores + t, heads);
         else
-            CAT(qk_lanes_, DTYPE)(k, tile->stride, &cursor, Q_OF(group), group->dim, scores + t, heads);
+            CAT(qk_lanes_, DTYPE)(k, tile->stride, tile->apart, Q_OF(group), group->dim, scores + t, heads);
     }
 }
