@@ -77,10 +77,10 @@ def _folder(path: Path) -> Iterator[None]:
     from kvbench.store.files import writing
 
     new = [each for each in (path, *path.parents) if not each.exists()]
-    with writing(path, "then run it again"):
-        path.mkdir(parents=True, exist_ok=True)
-        TemporaryFile(dir=path).close()
     try:
+        with writing(path, "then run it again"):
+            path.mkdir(parents=True, exist_ok=True)
+            TemporaryFile(dir=path).close()
         yield
     finally:
         for each in new:

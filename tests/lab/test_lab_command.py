@@ -135,6 +135,17 @@ def test_nobody_waits_for_what_cannot_be_written(monkeypatch, tmp_path, capsys):
         assert not out and err.count("\n") == 1
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "no space left")])
+def test_it_leaves_nothing_where_its_folder_was_just_made(monkeypatch, tmp_path, capsys, error):
+    def fails(dir):
+        assert dir.is_dir()
+        raise error
+
+    monkeypatch.setattr("kvbench.cli.lab.TemporaryFile", fails)
+    assert call("lab", "gqa", "--out", str(tmp_path / "out" / "lab")) != 0
+    assert not list(tmp_path.iterdir()) and capsys.readouterr().err.strip().startswith("kvbench: ")
+
+
 def test_killed_it_leaves_nothing(tmp_path):
     (tmp_path / "tmp").mkdir()
     command = [sys.executable, "-m", "kvbench.cli", "lab", "users", "--model", "gpt-2", "--out", "out/lab"]
