@@ -153,17 +153,32 @@ static void woven_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_
     tile->v_ahead = (kvb_places){from, rows->v};
 }
 
+/* Rows of a run: what L1 has room for beside the next run, in few rows. Twice as many for many heads, which write down more
+ * sums behind each run. */
+static int64_t reach_of(const kvb_decode *a, int64_t count)
+{
+    enum { RUN = 8192, ROWS = 2 * LANES, MANY = 5 };
+    const int64_t times = a->q_heads / a->cache->kv_heads >= MANY ? 2 : 1;
+    const int64_t rows = times * at_least(LANES, at_most(ROWS, RUN / a->cache->row_bytes / LANES * LANES));
+    return count % rows ? LANES : rows;
+}
+
 /* The tile's own rows, so much further on in its head; where that ends, the rows of the block that comes next. What is read
- * one row after another, the hardware's prefetchers run ahead of. They need no more than this where a page ends. */
-static void rows_further_on(const kvb_walk *walk, const kvb_block *block, const kvb_block *next, kvb_tile *tile)
+ * one row after another, the hardware's prefetchers run ahead of. They need no more than this where a page ends. Behind K
+ * of a tile V is read, and then the next tile's K, or where that is not known the tile's own once more. */
+static void rows_further_on(const kvb_walk *walk, const kvb_block *block, const kvb_block *next, bool one_plane,
+                            kvb_tile *tile)
 {
     enum { FURTHER = 6144 };
-    const int64_t bytes = block->count * walk->args->cache->row_bytes;
+    const kvb_cache *c = walk->args->cache;
     const bool steady = next->unit && next->rows == walk->rows;
-    tile->stride = walk->args->cache->row_bytes;
-    tile->apart = !steady ? 0 : next->place == block->place + bytes ? FURTHER : next->place - block->place;
-    tile->k_ahead = (kvb_places){tile->k.from + tile->apart, block->rows};
-    tile->v_ahead = (kvb_places){tile->v.from + tile->apart, block->rows};
+    const int64_t to_next = steady ? next->place - block->place : 0;
+    const uint8_t *k = tile->k.from + to_next, *v = tile->v.from + to_next;
+    tile->stride = c->row_bytes;
+    tile->apart = to_next == block->count * c->row_bytes ? FURTHER : to_next;
+    tile->reach = reach_of(walk->args, block->count);
+    tile->k_ahead = (kvb_places){one_plane ? k : tile->v.from, block->rows};
+    tile->v_ahead = (kvb_places){one_plane ? v : k, block->rows};
 }
 
 /* QK fetches V of this tile, PV the next tile's K. */
@@ -179,7 +194,7 @@ void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_bloc
     const kvb_block *later = next->unit ? next : block;
     tile->k_ahead.at = tile->v_ahead.at = NULL;
     tile->each = tile->side = 1;
-    tile->turn = tile->stride = tile->apart = 0;
+    tile->turn = tile->stride = tile->apart = tile->reach = 0;
     tile->far = walk->args->prefetch == PREFETCH_STREAM;
     if (walk->args->prefetch == PREFETCH_OFF)
         return;
@@ -188,7 +203,7 @@ void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_bloc
     if (walk->args->prefetch == PREFETCH_NEAR)
         rows_near(walk->args, block, later, head, tile, ahead);
     else if (walk->row_by_row && block->rows == walk->rows)
-        rows_further_on(walk, block, next, tile);
+        rows_further_on(walk, block, next, one_plane, tile);
     else if (one_plane || block->unit->heads > 1 || tile->far)
         share_ahead(walk, block, later, head, tile, ahead);
     else if (walk->woven)

@@ -57,7 +57,7 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     wide->k_ahead.at = wide->v_ahead.at = NULL;
     wide->each = 1;
     wide->far = false;
-    wide->stride = wide->apart = 0;
+    wide->stride = wide->apart = wide->reach = 0;
     wide->k = wide->v = (kvb_places){(const uint8_t *)state->wide, state->wide_rows};
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++)
         state->wide_rows[t] = at_most(t, tile->count - 1) * task->dim_pad * (int64_t)sizeof *state->wide;

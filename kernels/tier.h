@@ -27,8 +27,9 @@ typedef struct kvb_tile {
     kvb_places k_ahead;   /* rows to prefetch while K is consumed, every `each`-th of them; `at` is null for none */
     kvb_places v_ahead;   /* the same while V is: one prefetch per line consumed, never a burst */
     bool far;             /* into L2 and no further */
-    int64_t stride;       /* 0, or rows lie one behind another, so far from each to the next; and those ahead */
-    int64_t apart;        /* are theirs, and lie so much further on */
+    int64_t stride;       /* 0, or rows lie one behind another, so far from each to the next, and those ahead are what is */
+    int64_t apart;        /* read behind them: what to prefetch lies so much further on than what is read or touched */
+    int64_t reach;        /* rows of a run: they are read row by row, or in any order while those of the next are touched */
     const float *k_scale; /* scaled formats only: [TILE], in the cache itself or in `scales` */
     const float *v_scale;
     float scales[2][TILE];

@@ -11,15 +11,6 @@ static int32_t block_step(const kvb_decode *a)
     return (int32_t)at_least(LANES, at_most(TILE, most / token / LANES * LANES));
 }
 
-/* With `stream`, stages of few heads take rows whole, one after another, where the next row follows at once. More heads, and
- * whole numbers, keep what they read in registers by another order. */
-static bool row_by_row(const kvb_decode *a)
-{
-    const bool whole = a->variant == VARIANT_DOT8 || a->variant == VARIANT_DOT16;
-    const int64_t heads = a->variant == VARIANT_PERHEAD ? 1 : a->q_heads / a->cache->kv_heads;
-    return kvb_streams_rows(a) && !whole && heads <= FEW_HEADS && kvb_formats[a->cache->dtype].elements == 1;
-}
-
 void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit, const kvb_unit *end)
 {
     walk->args = args;
@@ -28,7 +19,8 @@ void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit
     walk->token = 0;
     walk->step = block_step(args);
     walk->scaled = kvb_formats[args->cache->dtype].scaled;
-    walk->row_by_row = row_by_row(args);
+    walk->row_by_row = /* packed rows are taken as lists say */
+        kvb_streams_rows(args) && kvb_formats[args->cache->dtype].elements == 1;
     for (int64_t t = 0; t < walk->step; t++) {
         walk->rows[t] = t * args->cache->token_stride;
         walk->scales[t] = t * args->cache->scale_token_stride;

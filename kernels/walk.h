@@ -36,11 +36,11 @@ typedef struct kvb_walk {
     int64_t scales[TILE];
     kvb_ahead steady;   /* what to prefetch of such a block, from its first row on; of several heads, for the first one */
     int64_t side, each; /* of them, as in a tile */
-    bool row_by_row;    /* blocks that are one stretch are read so */
+    bool row_by_row;    /* blocks that are one stretch are read, or touched, so */
     bool woven;         /* K and V in turn, `steady.k` while K is consumed; else `steady.k` of either plane */
 } kvb_walk;
 
-/* Whether the scheme goes ahead row by row in this cache. */
+/* Whether the scheme reads this cache row by row, or touches it so. */
 static inline bool kvb_streams_rows(const kvb_decode *args)
 {
     return args->prefetch == PREFETCH_STREAM && args->cache->token_stride == args->cache->row_bytes &&

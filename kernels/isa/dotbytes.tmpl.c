@@ -55,10 +55,25 @@ INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, int64_
         }
 }
 
-INLINE void qk_tokens_bytes(const kvb_group *group, kvb_places k, ahead *cursor, int head, const float *each,
-                            float *scores, const int heads, const int slots, const int parts, const bool hint)
+/* QK_ACC rows for one head, each whole. */
+INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, ahead *cursor, const int8_t *q, int dim)
+{
+    UNROLL for (int t = 0; t < QK_ACC; t++) {
+        const uint8_t *row = row_of(tile, tile->k, first + t, ROW_BY_ROW);
+        for (int at = 0; at < dim; at += VB) {
+            if (at % LINE == 0)
+                ahead_with(cursor, row + at, ROW_BY_ROW);
+            v_dot_query_into(&acc[t], v_codes(row + at), v_load_bytes(q + at));
+        }
+    }
+}
+
+INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *group, ahead *cursor, int head,
+                            const float *each, float *scores, const int heads, const int slots, const int parts,
+                            const int hint)
 {
     enum { STEPS_OF_LINE = LINE / VB };
+    const kvb_places k = kvb_rows_from(tile->k, first);
     const int tokens = QK_ACC / heads / parts, dim = group->dim;
     const int64_t part = slots * round_up(dim, VB);
     const int8_t *q = group->taken->codes + head * VB;
@@ -66,17 +81,20 @@ INLINE void qk_tokens_bytes(const kvb_group *group, kvb_places k, ahead *cursor,
     UNROLL for (int i = 0; i < QK_ACC; i++)
         acc[i] = v_none();
     int at = 0;
+    if (hint == ROW_BY_ROW) {
+        qk_rows_bytes(acc, tile, first, cursor, q, dim);
+        at = dim;
+    }
     for (; at + LINE <= dim; at += LINE, q += LINE * slots)
         UNROLL for (int s = 0; s < STEPS_OF_LINE; s++) {
             UNROLL for (int t = 0; t < tokens; t++)
-                if (hint && t % STEPS_OF_LINE == s)
-                    ahead_line(cursor);
+                if (t % STEPS_OF_LINE == s)
+                    ahead_line(cursor, hint);
             qk_step_bytes(acc, k, at + s * VB, q + s * VB * slots, part, heads, tokens, parts);
         }
     if (at < dim)
         UNROLL for (int t = 0; t < tokens; t++)
-            if (hint)
-                ahead_line(cursor);
+            ahead_line(cursor, hint);
     for (; at < dim; at += VB, q += VB * slots)
         qk_step_bytes(acc, k, at, q, part, heads, tokens, parts);
     vf sums[QK_ACC / VL];
@@ -101,7 +119,7 @@ INLINE void qk_tokens_bytes(const kvb_group *group, kvb_places k, ahead *cursor,
 #endif
 
 INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                          const int parts, const bool hint)
+                          const int parts, const int hint)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass / parts;
     ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
@@ -113,26 +131,29 @@ INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *s
 #endif
     float each[QK_ACC * HEADS];
     dot_steps_of(group->taken->step, each, heads, tokens);
-    for (int t = 0; t < tile->count; t += tokens)
+    for (int t = 0; t < tile->count; t += tokens) {
+        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass)
-            qk_tokens_bytes(group, kvb_rows_from(tile->k, t), &cursor, h, each + h * tokens, scores + h * TILE + t, pass,
-                            heads, parts, hint && h == 0);
+            qk_tokens_bytes(tile, t, group, &cursor, h, each + h * tokens, scores + h * TILE + t, pass, heads, parts,
+                            h == 0 ? hint : NOTHING);
+    }
 }
 
 /* A tile's weights of each head as bytes, the upper ones first where there are two of each. */
 typedef struct dot_weights {
     uint8_t bytes[2][HEADS * TILE];
-    float step[HEADS];
-    int32_t first[2][HEADS]; /* what their sums begin with */
+    float step[HEADS], inverse[HEADS];
+    int32_t first[2][HEADS]; /* what the sums of a run of rows begin with */
 } dot_weights;
 
-INLINE void dot_weights_of(dot_weights *w, const float *p, int end, int32_t way, const int heads, const int parts)
+/* Those of a run, of heads from `head` on. */
+INLINE void dot_weights_of(dot_weights *w, const float *p, int first, int end, int head, const int heads, const int parts)
 {
-    for (int h = 0; h < heads; h++) {
-        float inverse = dot_weight_steps(p + h * TILE, end, way, &w->step[h]);
+    for (int h = head; h < head + heads; h++) {
+        const vf inverse = v_set1(w->inverse[h]);
         vf total[2] = {v_zero(), v_zero()};
-        for (int t = 0; t < end; t += VL) {
-            vf whole = v_round(v_mul(v_load(p + h * TILE + t), v_set1(inverse))), upper = whole;
+        for (int t = first; t < end; t += VL) {
+            vf whole = v_round(v_mul(v_load(p + h * TILE + t), inverse)), upper = whole;
             if (parts == 2) { /* the floor of a 256th */
                 upper = v_round(v_fma(whole, v_set1(1.0f / 256.0f), v_set1(-127.5f / 256.0f)));
                 vf lower = v_sub(whole, v_mul(upper, v_set1(256.0f)));
@@ -143,7 +164,7 @@ INLINE void dot_weights_of(dot_weights *w, const float *p, int end, int32_t way,
             total[0] = v_add(total[0], upper);
         }
         UNROLL for (int i = 0; i < parts; i++) {
-            float sum = DOT_V_BIAS * v_hsum(total[i]);
+            float sum = DOT_V_BIAS ? DOT_V_BIAS * v_hsum(total[i]) : 0.0f;
             w->first[i][h] = sum == sum ? -(int32_t)sum : 0;
         }
     }
@@ -151,19 +172,19 @@ INLINE void dot_weights_of(dot_weights *w, const float *p, int end, int32_t way,
 
 enum { SLICE_SUMS = PV_ACC / 4 }; /* most heads of a slice, each with all its parts */
 
-/* VB elements of all rows, four rows at a time: each lane takes those of one element. */
-INLINE void pv_slice_bytes(const kvb_tile *tile, const kvb_group *group, ahead *cursor, const dot_weights *weights,
-                           int head, int at, const int heads, const int parts, const bool hint)
+/* VB elements of the rows from `first` to `end`, four rows at a time: each lane takes those of one element. */
+INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_group *group, ahead *cursor,
+                           const dot_weights *weights, const float *rescales, int head, int at, const int heads,
+                           const int parts, const int hint)
 {
     vi sum[4 * PV_ACC];
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < 4 * parts; i++)
             sum[h * 4 * parts + i] = v_set_int(weights->first[i / 4][head + h]);
-    const int count = (int)round_up(tile->count, 4);
-    for (int t = 0; t < count; t += 4) {
-        if (hint && at % LINE == 0)
+    for (int t = first; t < end; t += 4) {
+        if (at % LINE == 0)
             UNROLL for (int l = 0; l < 4; l++)
-                ahead_line(cursor);
+                ahead_line(cursor, hint);
         const uint8_t *rows[4];
         UNROLL for (int i = 0; i < 4; i++)
             rows[i] = kvb_row_at(tile->v, t + i);
@@ -178,7 +199,7 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, const kvb_group *group, ahead *
     }
     UNROLL for (int h = 0; h < heads; h++) {
         const vi *own = sum + h * parts * 4;
-        vf found[4], step = v_set1(weights->step[head + h]), rescale = v_set1(group->rescale[head + h]);
+        vf found[4], step = v_set1(weights->step[head + h]), rescale = v_set1(rescales[head + h]);
         float *to = group->acc + (head + h) * group->dim_pad + at;
         UNROLL for (int j = 0; j < 4; j++)
             found[j] = parts == 1 ? v_floats(own[j])
@@ -191,38 +212,47 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, const kvb_group *group, ahead *
 }
 
 INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const float *p, int32_t way, const int heads,
-                          const int parts, const bool hint)
+                          const int parts, const int hint)
 {
     const int pass = heads * parts < SLICE_SUMS ? heads : SLICE_SUMS / parts;
+    const int run = hint == TOUCHED ? (int)tile->reach : TILE, end = (int)round_up(tile->count, LANES);
     dot_weights weights;
-    dot_weights_of(&weights, p, (int)round_up(tile->count, LANES), way, heads, parts);
+    for (int h = 0; h < heads; h++)
+        weights.inverse[h] = dot_weight_steps(p + h * TILE, end, way, &weights.step[h]);
     UNROLL for (int h = 0; h < heads; h += pass) {
         ahead cursor = ahead_from(tile, tile->v_ahead, group->dim);
-        for (int at = 0; at < group->dim; at += VB)
-            pv_slice_bytes(tile, group, &cursor, &weights, h, at, pass, parts, hint && h == 0);
+        const float *rescale = group->rescale;
+        for (int first = 0; first < end; first += run, rescale = ones) {
+            const int last = end - first > run ? first + run : end;
+            dot_weights_of(&weights, p, first, last, h, pass, parts);
+            ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);
+            for (int at = 0; at < group->dim; at += VB)
+                pv_slice_bytes(tile, first, at_most(last, tile->count), group, &cursor, &weights, rescale, h, at, pass,
+                               parts, h == 0 ? hint : NOTHING);
+        }
     }
 }
 
 #define DOT_BYTES_WAY(word, way, parts)                                                                           \
     static void take_##word(const kvb_group *group) { take_bytes(group, way, parts); }                            \
     INLINE void qk_tile_##word(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,      \
-                               const bool hint)                                                                   \
+                               const int hint)                                                                   \
     {                                                                                                             \
         qk_tile_bytes(tile, group, scores, heads, parts, hint);                                                   \
     }                                                                                                             \
     INLINE void qkt_tile_##word(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,     \
-                                const bool hint)                                                                  \
+                                const int hint)                                                                  \
     {                                                                                                             \
         qkt_tile_bytes(tile, group, scores, heads, parts, hint);                                                  \
     }                                                                                                             \
     INLINE void pv_tile_##word(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,     \
-                               const bool hint)                                                                   \
+                               const int hint)                                                                   \
     {                                                                                                             \
         pv_tile_bytes(tile, group, p, way, heads, parts, hint);                                                   \
     }                                                                                                             \
-    STAGE(qk, word, k, float, false)                                                                                     \
-    STAGE(qkt, word, k, float, false)                                                                                    \
-    STAGE(pv, word, v, const float, false)
+    STAGE(qk, word, k, float, (parts) == 1 ? 1 : 0)                                                               \
+    STAGE(qkt, word, k, float, 0)                                                                                 \
+    STAGE(pv, word, v, const float, 0)
 
 #define DOT_BYTES_ROWS(word, parts) DOT_ROWS(word, BLOCK_SUMS / parts, SLICE_SUMS / parts)
 

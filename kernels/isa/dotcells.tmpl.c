@@ -19,7 +19,7 @@ INLINE void qkt_cell_bytes(vi *acc, const uint8_t *k, const int8_t *q, int64_t p
 /* The LANES tokens of a block: nothing is summed across lanes. Few heads have several sums to a score, which hide the
  * latency of one. A cell of them is a line. */
 INLINE void qkt_block_bytes(const kvb_group *group, const uint8_t *k, ahead *cursor, int head, float *scores,
-                            const int heads, const int slots, const int parts, const bool hint)
+                            const int heads, const int slots, const int parts, const int hint)
 {
     enum { VECTORS = LANES / VL };
     const int sums = heads * parts * VECTORS, chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->dim;
@@ -34,8 +34,7 @@ INLINE void qkt_block_bytes(const kvb_group *group, const uint8_t *k, ahead *cur
         UNROLL for (int c = 0; c < chains; c++) {
             if (c > 0 && at >= whole)
                 break;
-            if (hint)
-                ahead_line(cursor);
+            ahead_line(cursor, hint);
             qkt_cell_bytes(acc + c * sums, k + (at + 4 * c) * LANES,
                            group->taken->codes + dot_code(slots, head, at + 4 * c), part, heads, slots, parts);
         }
@@ -51,12 +50,14 @@ INLINE void qkt_block_bytes(const kvb_group *group, const uint8_t *k, ahead *cur
 }
 
 INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                           const int parts, const bool hint)
+                           const int parts, const int hint)
 {
     const int pass = heads * parts < BLOCK_SUMS ? heads : BLOCK_SUMS / parts;
     ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
-    for (int t = 0; t < tile->count; t += LANES)
+    for (int t = 0; t < tile->count; t += LANES) {
+        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass)
             qkt_block_bytes(group, kvb_row_at(tile->k, t), &cursor, h, scores + h * TILE + t, pass, heads, parts,
-                            hint && h == 0);
+                            h == 0 ? hint : NOTHING);
+    }
 }

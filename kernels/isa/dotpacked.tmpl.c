@@ -13,20 +13,20 @@ INLINE int packed_head(int i, int lane, const int heads)
 
 /* A line of LANES rows, its codes as v_codes() has them, and the heads' vectors of q for it. */
 INLINE void qk_packed_line(vi *acc, const uint8_t *lines, const int8_t *q, ahead *cursor, const int heads,
-                           const bool hint)
+                           const int hint)
 {
     UNROLL for (int s = 0; s < heads; s++) {
         vi w = v_load_bytes(q + s * VB);
         UNROLL for (int t = 0; t < LANES; t++) {
-            if (hint && t % heads == 0)
-                ahead_line(cursor);
+            if (t % heads == 0)
+                ahead_line(cursor, hint);
             v_dot_query_into(&acc[t], v_repeated(lines + t * VB + s * VB / heads, heads), w);
         }
     }
 }
 
 INLINE void qk_tile_packed(const kvb_tile *tile, const kvb_group *group, ahead *cursor, float *scores, const int heads,
-                           const bool hint)
+                           const int hint)
 {
     const int vectors = heads == 8 ? 2 : 1; /* for PIECE tokens */
     float step[2 * VL], out[2 * VL];
@@ -40,6 +40,7 @@ INLINE void qk_tile_packed(const kvb_tile *tile, const kvb_group *group, ahead *
         UNROLL for (int i = 0; i < LANES; i++)
             acc[i] = v_none();
         const int8_t *q = group->taken->codes;
+        ahead_of(cursor, tile, tile->k, tile->k_ahead, t, hint);
         for (int at = 0; at < group->dim; at += VB, q += heads * VB) {
             _Alignas(LINE) uint8_t lines[LANES * VB]; /* biased once for all heads */
             UNROLL for (int i = 0; i < LANES; i++)

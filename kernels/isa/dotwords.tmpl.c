@@ -27,7 +27,7 @@ INLINE void qk_step_dot16(vi *acc, kvb_places k, int at, const int16_t *q, const
 }
 
 INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int dim, const float *each,
-                            float *scores, const int heads, const int slots, const bool hint)
+                            float *scores, const int heads, const int slots, const int hint)
 {
     enum { PARTS = LINE / VW };
     const int tokens = QK_ACC / heads;
@@ -38,14 +38,13 @@ INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int d
     for (; at + LINE <= dim; at += LINE, q += PARTS * VW * slots)
         UNROLL for (int s = 0; s < PARTS; s++) {
             UNROLL for (int t = 0; t < tokens; t++)
-                if (hint && t % PARTS == s)
-                    ahead_line(cursor);
+                if (t % PARTS == s)
+                    ahead_line(cursor, hint);
             qk_step_dot16(acc, k, at + s * VW, q + s * VW * slots, heads);
         }
     if (at < dim)
         UNROLL for (int t = 0; t < tokens; t++)
-            if (hint)
-                ahead_line(cursor);
+            ahead_line(cursor, hint);
     for (; at < dim; at += VW, q += VW * slots)
         qk_step_dot16(acc, k, at, q, heads);
     vf sums[QK_ACC / VL];
@@ -54,24 +53,26 @@ INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int d
     dot_scores(sums, each, scores, heads, tokens);
 }
 
-INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const bool hint)
+INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const int hint)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
     float each[QK_ACC * HEADS];
     dot_steps_of(group->taken->step, each, heads, tokens);
     ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
-    for (int t = 0; t < tile->count; t += tokens)
+    for (int t = 0; t < tile->count; t += tokens) {
+        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass)
             qk_tokens_dot16(kvb_rows_from(tile->k, t), &cursor, q + h * VW, group->dim, each + h * tokens,
-                            scores + h * TILE + t, pass, heads, hint && h == 0);
+                            scores + h * TILE + t, pass, heads, h == 0 ? hint : NOTHING);
+    }
 }
 
 enum { WORD_SUMS = QK_ACC * VW / (4 * LANES) }; /* most heads of a block's scores */
 
 /* Four codes of each token of a block, VL / 2 tokens to a vector: two lanes of each, which are added at the end. */
 INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, int dim, const float *step,
-                            float *scores, const int heads, const int slots, const bool hint)
+                            float *scores, const int heads, const int slots, const int hint)
 {
     enum { VECTORS = 4 * LANES / VW };
     const int sums = heads * VECTORS, chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4;
@@ -83,8 +84,7 @@ INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, i
         UNROLL for (int c = 0; c < chains; c++) {
             if (c > 0 && at >= whole)
                 break;
-            if (hint)
-                ahead_line(cursor);
+            ahead_line(cursor, hint);
             const int16_t *four = q + at / VW * VW * slots + at % VW + 4 * c;
             vi x[VECTORS];
             UNROLL for (int v = 0; v < VECTORS; v++)
@@ -104,31 +104,32 @@ INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, i
     }
 }
 
-INLINE void qkt_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const bool hint)
+INLINE void qkt_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const int hint)
 {
     const int pass = heads < WORD_SUMS ? heads : WORD_SUMS;
     const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
     ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
-    for (int t = 0; t < tile->count; t += LANES)
+    for (int t = 0; t < tile->count; t += LANES) {
+        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass)
             qkt_block_dot16(kvb_row_at(tile->k, t), &cursor, q + h * VW, group->dim, group->taken->step + h,
-                            scores + h * TILE + t, pass, heads, hint && h == 0);
+                            scores + h * TILE + t, pass, heads, h == 0 ? hint : NOTHING);
+    }
 }
 
 /* Two rows at a time, an element of one beside that of the other: their products with two weights are added at once. */
-INLINE void pv_slice_dot16(const kvb_tile *tile, ahead *cursor, const int16_t *weights, const float *step,
+INLINE void pv_slice_dot16(const kvb_tile *tile, int first, int end, ahead *cursor, const int16_t *weights, const float *step,
                            const float *rescale, float *acc, int64_t acc_stride, int at, const int heads, const int vecs,
-                           const bool hint)
+                           const int hint)
 {
     vi sum[PV_ACC];
     UNROLL for (int i = 0; i < heads * vecs; i++)
         sum[i] = v_none();
-    const int count = (int)round_up(tile->count, 2);
     const bool starts = vecs * VL >= LINE || at % LINE == 0;
-    for (int t = 0; t < count; t += 2) {
-        if (hint && starts)
+    for (int t = first; t < end; t += 2) {
+        if (starts)
             UNROLL for (int l = 0; l < 2 * ((vecs * VL + LINE - 1) / LINE); l++)
-                ahead_line(cursor);
+                ahead_line(cursor, hint);
         vi x[PV_ACC];
         UNROLL for (int i = 0; i < vecs; i++)
             x[i] = v_word_pairs(kvb_row_at(tile->v, t) + at + i * VL, kvb_row_at(tile->v, t + 1) + at + i * VL);
@@ -147,24 +148,31 @@ INLINE void pv_slice_dot16(const kvb_tile *tile, ahead *cursor, const int16_t *w
 }
 
 INLINE void pv_heads_dot16(const kvb_tile *tile, const kvb_group *group, const int16_t *weights, const float *step,
-                           int first, const int heads, const bool hint)
+                           int head, const int heads, const int hint)
 {
     ahead cursor = ahead_from(tile, tile->v_ahead, group->dim);
-    float *acc = group->acc + first * group->dim_pad;
-    const float *rescale = group->rescale + first;
-    const int dim = (group->dim + VL - 1) / VL * VL;
-    int at = 0;
+    float *acc = group->acc + head * group->dim_pad;
+    const float *rescale = group->rescale + head;
+    const int dim = (group->dim + VL - 1) / VL * VL, run = hint == TOUCHED ? (int)tile->reach : TILE;
+    weights += head * TILE;
+    step += head;
+    for (int first = 0, end; first < tile->count; first = end) {
+        int at = 0;
+        ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);
+        end = tile->count - first > run ? first + run : tile->count;
 #define SLICES(vecs)                                                                                            \
     for (; DOT_WORDS / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                                 \
-        pv_slice_dot16(tile, &cursor, weights + first * TILE, step + first, rescale, acc, group->dim_pad, at, heads, \
+        pv_slice_dot16(tile, first, end, &cursor, weights, step, rescale, acc, group->dim_pad, at, heads,       \
                        DOT_WORDS / heads >= vecs ? vecs : 1, hint);
-    SLICES(4)
-    SLICES(2)
-    SLICES(1)
+        SLICES(4)
+        SLICES(2)
+        SLICES(1)
 #undef SLICES
+        rescale = ones;
+    }
 }
 
-INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads, const bool hint)
+INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads, const int hint)
 {
     int16_t weights[HEADS * TILE];
     float step[HEADS];
@@ -175,10 +183,10 @@ INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const fl
             v_store_words16(weights + h * TILE + t, v_mul(v_load(p + h * TILE + t), v_set1(inverse)));
     }
     UNROLL for (int h = 0; h < heads; h += pass)
-        pv_heads_dot16(tile, group, weights, step, h, pass, hint && h == 0);
+        pv_heads_dot16(tile, group, weights, step, h, pass, h == 0 ? hint : NOTHING);
 }
 
-STAGE(qk, dot16, k, float, false)
-STAGE(qkt, dot16, k, float, false)
-STAGE(pv, dot16, v, const float, false)
+STAGE(qk, dot16, k, float, 0)
+STAGE(qkt, dot16, k, float, 0)
+STAGE(pv, dot16, v, const float, 0)
 #define ROWS_DOT16 DOT_ROWS(dot16, WORD_SUMS, PV_HEADS)

@@ -53,21 +53,21 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
             v_store(acc + h * acc_stride + at + in + i * VL, UNFOLD(sum[h * vecs + i]));
 }
 
-/* All of D: slices of 8 vectors at most, which hides the latency of one head's sums, then narrower ones. Rows of several
- * slices that are to be read one after another are taken a run at a time. */
+/* All of D: slices of 8 vectors at most, which hides the latency of one head's sums, then narrower ones. Rows are taken a run
+ * at a time where the next is touched meanwhile, and where several slices of them are to be read one after another. */
 INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int head,
                                   const int heads, const int hint)
 {
     enum { RUN = 8 };
-    static const float ones[HEADS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
     ahead cursor = AHEAD(tile, tile->v_ahead, group->dim);
     float *acc = group->acc + head * group->dim_pad;
     const float *rescale = group->rescale + head;
     const int dim = (group->dim + VL - 1) / VL * VL, slice = (PV_ACC / heads < 8 ? PV_ACC / heads : 8) * VL;
-    const int run = hint == ROW_BY_ROW && dim > slice ? RUN : TILE;
+    const int run = hint == TOUCHED ? (int)tile->reach : hint == ROW_BY_ROW && dim > slice ? RUN : TILE;
     p += head * TILE;
     for (int first = tile->lead, end; first < tile->count; first = end) {
         int at = 0;
+        ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);
         end = tile->count - first > run ? first + run : tile->count;
 #define SLICES(vecs)                                                                                             \
     for (; PV_ACC / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                                     \
@@ -92,4 +92,4 @@ INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
         CAT(pv_heads_, DTYPE)(tile, group, p, h, pass, h == 0 ? hint : NOTHING);
 }
 
-STAGE(pv, DTYPE, v, const float, BLOCK == 1)
+STAGE(pv, DTYPE, v, const float, BLOCK == 1 ? FEW_HEADS : NEVER)

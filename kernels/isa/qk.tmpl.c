@@ -46,7 +46,7 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int in, const float *q, 
 /* QK_ACC / heads tokens from k[0] on, and `heads` of the `slots` heads whose q lie interleaved: one pointer and
  * constant offsets reach them all. A prefetch goes with every line of every row, spread over the line's steps. */
 INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, int dim, float *scores,
-                                   const int heads, const int slots, const bool hint)
+                                   const int heads, const int slots, const int hint)
 {
     const int tokens = QK_ACC / heads;
     vf acc[QK_ACC], part[QK_ACC], *const into = APART(heads) ? part : acc;
@@ -56,8 +56,8 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
     for (; at + SPAN <= dim; at += SPAN, k.from += OFFSET(SPAN), q += SPAN * slots)
         UNROLL for (int s = 0; s < STEPS; s++) {
             UNROLL for (int t = 0; t < tokens; t++)
-                if (hint && t % STEPS == s)
-                    ahead_line(cursor);
+                if (t % STEPS == s)
+                    ahead_line(cursor, hint);
 #if PAIR == 2
             if (s % 2 == 1)
                 CAT(qk_pair_, DTYPE)(acc, k, (s - 1) * VL, Q_AT(s - 1), Q_AT(s), heads);
@@ -69,8 +69,7 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
         }
     if (at < dim) {
         UNROLL for (int t = 0; t < tokens; t++)
-            if (hint)
-                ahead_line(cursor);
+            ahead_line(cursor, hint);
         const int left = dim - at;
         for (int in = 0; in < left; in += VL) {
             const float *w = q + q_index(in, 0, slots, LANES);
@@ -108,12 +107,14 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
 #endif
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     ahead cursor = AHEAD(tile, tile->k_ahead, group->dim);
-    for (int t = 0; t < tile->count; t += tokens)
+    for (int t = 0; t < tile->count; t += tokens) {
+        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass)
             CAT(qk_tokens_, DTYPE)(kvb_rows_from(tile->k, t), &cursor, Q_OF(group) + h * LANES, group->dim,
-                                   scores + h * TILE + t, pass, heads, hint && h == 0);
+                                   scores + h * TILE + t, pass, heads, h == 0 ? hint : NOTHING);
+    }
 }
 
-STAGE(qk, DTYPE, k, float, BLOCK == 1)
+STAGE(qk, DTYPE, k, float, BLOCK == 1 ? FEW_HEADS : NEVER)
 
 #undef Q_AT

@@ -9,7 +9,7 @@ _Static_assert(2 * SHARERS == HEADS, "two vectors have all heads");
 #endif
 
 /* Up to SPAN elements of ROWS_AT_ONCE rows: `left` of them. One prefetch goes with each row. */
-INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, const float *q, int left, const bool hint)
+INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, const float *q, int left, const int hint)
 {
 #ifdef PLAIN
     const bool in_place = left >= SPAN;
@@ -40,8 +40,8 @@ INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, con
             UNROLL for (int half = 0; half < 2; half++)
                 w[i][half] = v_load(q + (2 * i + half) * VL);
         UNROLL for (int t = 0; t < ROWS_AT_ONCE; t++) {
-            if (hint && s == 0)
-                ahead_line(cursor);
+            if (s == 0)
+                ahead_line(cursor, hint);
             const uint8_t *from = in_place ? kvb_row_at(k, t) + OFFSET(s) : (const uint8_t *)(rows + t * SPAN + s);
             UNROLL for (int i = 0; i < VL / SHARE; i++) {
                 vf x = v_fours(from + i * SHARE * (int)sizeof(float));
@@ -52,11 +52,12 @@ INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, con
     }
 }
 
-INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const bool hint)
+INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int hint)
 {
     ahead cursor = AHEAD(tile, tile->k_ahead, group->dim);
     for (int t = 0; t < tile->count; t += ROWS_AT_ONCE) {
         kvb_places k = kvb_rows_from(tile->k, t);
+        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         const float *q = Q_OF(group);
         vf acc[2 * ROWS_AT_ONCE];
         UNROLL for (int i = 0; i < 2 * ROWS_AT_ONCE; i++)

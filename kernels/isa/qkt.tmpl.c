@@ -66,13 +66,15 @@ INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS;
     ahead cursor = ahead_from(tile, tile->k_ahead, (int64_t)group->dim * CELL / ELEMENTS);
-    for (int t = 0; t < tile->count; t += LANES)
+    for (int t = 0; t < tile->count; t += LANES) {
+        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass)
             CAT(qkt_block_, DTYPE)(row_of(tile, tile->k, t, hint), &cursor, group->q + h * Q_PART(heads), group->dim,
                                    scores + h * TILE + t, pass, heads, h == 0 ? hint : NOTHING);
+    }
 }
 
-STAGE(qkt, DTYPE, k, float, true)
+STAGE(qkt, DTYPE, k, float, FEW_HEADS)
 
 #undef VECTORS
 #undef OF_LINE

@@ -22,6 +22,9 @@ enum { SHARE = 4 };
 #define Q_PART(slots) LANES
 #endif
 
+/* What sums are rescaled by in front of a tile's later rows. */
+static const float ones[HEADS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
+
 #define GATHER_LINE(to, from) v_stream(to, from)
 #include "../gather.h"
 

@@ -36,12 +36,39 @@ static int64_t fetch(const kvb_tile *tile, kvb_places rows, int64_t lines, int64
     const uintptr_t *before = noted;
     ahead cursor = ahead_by(tile, rows, lines, step);
     for (int64_t line = 0; line < tile->count * lines; line++)
-        ahead_line(&cursor);
+        ahead_line(&cursor, LISTED);
     return noted - before;
 }
 
+/* What is touched, line after line, while a tile's rows are consumed run after run. */
+static int64_t touch(const kvb_tile *tile, kvb_places rows, kvb_places then, int64_t lines)
+{
+    const uintptr_t *before = noted;
+    ahead cursor = ahead_by(tile, then, lines, LINE);
+    for (int64_t t = 0; t < tile->count; t += tile->reach) {
+        ahead_of(&cursor, tile, rows, then, t, TOUCHED);
+        for (int64_t line = 0; line < at_most(tile->reach, tile->count - t) * lines; line++) {
+            const uint8_t *touched = cursor.from;
+            ahead_line(&cursor, TOUCHED);
+            noted[-1] = noted[-1] == (uintptr_t)touched + (uintptr_t)tile->apart ? (uintptr_t)touched : 0;
+        }
+    }
+    return noted - before;
+}
+
+/* What is asked for with a tile's rows, read one after another. */
+static uintptr_t *put_further(uintptr_t *to, const kvb_tile *tile, kvb_places rows)
+{
+    ahead cursor = ahead_from(tile, rows, LINE);
+    for (int32_t t = 0; t < tile->count; t++) {
+        ahead_with(&cursor, row_of(tile, rows, t, ROW_BY_ROW), ROW_BY_ROW);
+        *to++ = *--noted;
+    }
+    return to;
+}
+
 /* Of every tile: its tokens, to `sizes`; its rows of K, then of V, to `rows`; as many to prefetch while K is consumed, then
- * while V is, to `asked`; what cursors fetch of these, by `lines` a row and `step` bytes from one to the next, to
+ * while V is, to `asked`; what cursors fetch of these, by `lines` a row and `step` bytes from one to the next, or touch, to
  * `fetched`, and how much in all, to `counts`. Returns how many tiles there are. */
 __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, const kvb_unit *units, int64_t count,
                                                       int64_t *sizes, uintptr_t *rows, uintptr_t *asked, int64_t lines,
@@ -62,9 +89,15 @@ __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, co
             kvb_tile_rows(args, block, h, &tile);
             kvb_tile_ahead(&walk, block, next, h, false, &tile, &ahead);
             sizes[tiles] = tile.count;
+            rows = put(put(rows, tile.k, tile.count), tile.v, tile.count);
+            if (tile.stride) {
+                counts[tiles] = touch(&tile, tile.k, tile.k_ahead, lines);
+                counts[tiles++] += touch(&tile, tile.v, tile.v_ahead, lines);
+                asked = put_further(put_further(asked, &tile, tile.k), &tile, tile.v);
+                continue;
+            }
             counts[tiles] = fetch(&tile, tile.k_ahead, lines, step);
             counts[tiles++] += fetch(&tile, tile.v_ahead, lines, step);
-            rows = put(put(rows, tile.k, tile.count), tile.v, tile.count);
             asked = put_ahead(asked, &tile, tile.k_ahead, args->cache->row_bytes);
             asked = put_ahead(asked, &tile, tile.v_ahead, args->cache->row_bytes);
         }

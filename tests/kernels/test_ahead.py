@@ -53,7 +53,7 @@ def addresses(bound: Bound, head: int, token: int) -> tuple[int, int]:
 
 
 def walk(program, bound: Bound, units: list[list[int]], scheme: str):
-    """Tiles as lists (rows of K, rows of V, asked for while K is consumed, while V is; what cursors fetch)."""
+    """Tiles as lists (rows of K, rows of V, asked for while K is consumed, while V is; what cursors fetch or touch)."""
     ffi, lib = program
     q = np.zeros((1, HEADS, bound.shape.head_dim), np.float32)
     args = decode_args(bound.raw, bound, q, q.copy(), "scalar", prefetch=scheme)
@@ -72,9 +72,10 @@ def walk(program, bound: Bound, units: list[list[int]], scheme: str):
 
 
 def row_by_row(blocks: list[list[list]], row_bytes: int) -> int:
-    """The tile's own rows 6 KiB further on where the next tile follows at once; at an end, the next tile's. How often one
-    follows, of the two planes."""
+    """The tile's own rows 6 KiB further on where the next tile follows at once; at an end, the next tile's. Touched is what
+    is read a run later. How often a tile follows, of the two planes."""
     tokens, further = max(len(block[0][0]) for block in blocks), 0
+    run = 16 if row_bytes > 256 else 32
     for (tile,), (later,) in zip(blocks, blocks[1:], strict=False):
         if any(rows != [rows[0] + t * row_bytes for t in range(tokens)] for rows in (tile[0], later[0])):
             continue
@@ -82,6 +83,8 @@ def row_by_row(blocks: list[list[list]], row_bytes: int) -> int:
             follows = then[0] == own[0] + tokens * row_bytes
             further += follows
             assert asked == [row + (6144 if follows else then[0] - own[0]) for row in own]
+        wanted = tile[0][run:] + tile[1] + later[0][:run]
+        assert tile[4] == [at for row in wanted for at in range(row, row + row_bytes, LINE)]
     return further
 
 
