@@ -16,6 +16,8 @@ SOURCES = ("walk", "ahead", "layouts", "formats", "transposed")
 SHAPES = {
     "head.f16": Shape("head", "f16", 1, HEADS, 128, CAPACITY),
     "head.f32.wide": Shape("head", "f32", 1, HEADS, 1000, CAPACITY),
+    "head.f16.many": Shape("head", "f16", 1, HEADS, 128, CAPACITY),  # eight heads to a group
+    "head.f32.many": Shape("head", "f32", 1, HEADS, 112, CAPACITY),
     "head.i8": Shape("head", "i8", 1, HEADS, 20, CAPACITY),
     "head.q4_0": Shape("head", "q4_0", 1, HEADS, 128, CAPACITY),
     "head.q8_0": Shape("head", "q8_0", 1, HEADS, 128, CAPACITY),
@@ -52,10 +54,10 @@ def addresses(bound: Bound, head: int, token: int) -> tuple[int, int]:
     return tuple(int(bound.raw.ffi.cast("uintptr_t", plane)) + place for plane in (c.k, c.v))
 
 
-def walk(program, bound: Bound, units: list[list[int]], scheme: str):
+def walk(program, bound: Bound, units: list[list[int]], scheme: str, group: int):
     """Tiles as lists (rows of K, rows of V, asked for while K is consumed, while V is; what cursors fetch or touch)."""
     ffi, lib = program
-    q = np.zeros((1, HEADS, bound.shape.head_dim), np.float32)
+    q = np.zeros((1, group * HEADS, bound.shape.head_dim), np.float32)
     args = decode_args(bound.raw, bound, q, q.copy(), "scalar", prefetch=scheme)
     sizes, rows, asked = ffi.new("int64_t[9999]"), ffi.new("uintptr_t[99999]"), ffi.new("uintptr_t[99999]")
     fetched, counts = ffi.new("uintptr_t[999999]"), ffi.new("int64_t[9999]")
@@ -71,11 +73,12 @@ def walk(program, bound: Bound, units: list[list[int]], scheme: str):
     return tiles
 
 
-def row_by_row(blocks: list[list[list]], row_bytes: int) -> int:
+def row_by_row(blocks: list[list[list]], row_bytes: int, group: int) -> int:
     """The tile's own rows 6 KiB further on where the next tile follows at once; at an end, the next tile's. Touched is what
     is read a run later. How often a tile follows, of the two planes."""
     tokens, further = max(len(block[0][0]) for block in blocks), 0
-    run = 16 if row_bytes > 256 else 32
+    run = (16 if row_bytes > 256 else 32) * (2 if group > 4 else 1)
+    run = 16 if tokens % run else run
     for (tile,), (later,) in zip(blocks, blocks[1:], strict=False):
         if any(rows != [rows[0] + t * row_bytes for t in range(tokens)] for rows in (tile[0], later[0])):
             continue
@@ -91,14 +94,14 @@ def row_by_row(blocks: list[list[list]], row_bytes: int) -> int:
 @pytest.mark.parametrize("scheme", ["cross", "weave", "stream"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_rows_of_the_next_block(raw, program, name, scheme):
-    shape = SHAPES[name]
+    shape, group = SHAPES[name], 8 if name.endswith("many") else 1
     table = np.random.default_rng(1).permutation(shape.blocks)[None] if shape.blocks else None
     with Bound(raw, shape, [CAPACITY], table) as bound:
         heads = HEADS if bound.cache.head_stride < bound.cache.token_stride else 1
         first = CAPACITY - shape.capacity if shape.ring else 48
         spans = [(head, first, CAPACITY) for head in range(0, HEADS, heads)] + [(0, first, first), (0, first + 16, CAPACITY)]
         units = [[0, head, heads, head, 1, begin, end - begin, -1] for head, begin, end in spans]
-        tiles = walk(program, bound, units, scheme)
+        tiles = walk(program, bound, units, scheme, group)
         blocks = [tiles[i : i + heads] for i in range(0, len(tiles), heads)]
 
         tokens = [len(block[0][0]) for block in blocks]
@@ -109,7 +112,7 @@ def test_the_rows_of_the_next_block(raw, program, name, scheme):
 
         if scheme == "stream" and bound.cache.token_stride == bound.cache.row_bytes and shape.layout != "paged":
             if shape.dtype not in ("q8_0", "q4_0"):
-                assert row_by_row(blocks, bound.cache.row_bytes) >= (0 if shape.ring else 2)
+                assert row_by_row(blocks, bound.cache.row_bytes, group) >= (0 if shape.ring else 2)
                 return
         whole = 0
         for i, (block, later) in enumerate(zip(blocks, blocks[1:], strict=False)):
