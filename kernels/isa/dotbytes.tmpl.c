@@ -172,41 +172,45 @@ INLINE void dot_weights_of(dot_weights *w, const float *p, int first, int end, i
 
 enum { SLICE_SUMS = PV_ACC / 4 }; /* most heads of a slice, each with all its parts */
 
-/* VB elements of the rows from `first` to `end`, four rows at a time: each lane takes those of one element. */
+/* `slices` of VB elements of the rows from `first` to `end`, four rows at a time: each lane takes those of one element. */
 INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_group *group, ahead *cursor,
                            const dot_weights *weights, const float *rescales, int head, int at, const int heads,
-                           const int parts, const int hint)
+                           const int slices, const int parts, const int hint)
 {
     vi sum[4 * PV_ACC];
-    UNROLL for (int h = 0; h < heads; h++)
+    UNROLL for (int h = 0; h < slices * heads; h++)
         UNROLL for (int i = 0; i < 4 * parts; i++)
-            sum[h * 4 * parts + i] = v_set_int(weights->first[i / 4][head + h]);
+            sum[h * 4 * parts + i] = v_set_int(weights->first[i / 4][head + h % heads]);
     for (int t = first; t < end; t += 4) {
-        if (at % LINE == 0)
-            UNROLL for (int l = 0; l < 4; l++)
-                ahead_line(cursor, hint);
         const uint8_t *rows[4];
-        UNROLL for (int i = 0; i < 4; i++)
-            rows[i] = kvb_row_at(tile->v, t + i);
-        vi x[4];
-        v_quads(rows, at, x);
-        UNROLL for (int h = 0; h < heads; h++)
-            UNROLL for (int i = 0; i < parts; i++) {
-                vi w = dot_four(weights->bytes[i] + (head + h) * TILE + t);
-                UNROLL for (int j = 0; j < 4; j++)
-                    v_dot_weights_into(&sum[(h * parts + i) * 4 + j], w, x[j]);
-            }
+        UNROLL for (int i = 0; i < 4; i++) {
+            rows[i] = row_of(tile, tile->v, t + i, hint);
+            UNROLL for (int s = 0; s < slices; s++)
+                if ((at + s * VB) % LINE == 0)
+                    ahead_with(cursor, rows[i] + at + s * VB, hint);
+        }
+        UNROLL for (int s = 0; s < slices; s++) {
+            vi x[4];
+            v_quads(rows, at + s * VB, x);
+            UNROLL for (int h = 0; h < heads; h++)
+                UNROLL for (int i = 0; i < parts; i++) {
+                    vi w = dot_four(weights->bytes[i] + (head + h) * TILE + t);
+                    UNROLL for (int j = 0; j < 4; j++)
+                        v_dot_weights_into(&sum[((s * heads + h) * parts + i) * 4 + j], w, x[j]);
+                }
+        }
     }
-    UNROLL for (int h = 0; h < heads; h++) {
-        const vi *own = sum + h * parts * 4;
+    UNROLL for (int i = 0; i < slices * heads; i++) {
+        const int h = i % heads, from = at + i / heads * VB;
+        const vi *own = sum + i * parts * 4;
         vf found[4], step = v_set1(weights->step[head + h]), rescale = v_set1(rescales[head + h]);
-        float *to = group->acc + (head + h) * group->dim_pad + at;
+        float *to = group->acc + (head + h) * group->dim_pad + from;
         UNROLL for (int j = 0; j < 4; j++)
             found[j] = parts == 1 ? v_floats(own[j])
                                   : v_fma(v_floats(own[j]), v_set1(256.0f), v_floats(own[parts * 4 - 4 + j]));
         v_unquad(found);
         UNROLL for (int j = 0; j < 4; j++)
-            if (at + j * VL < group->dim_pad)
+            if (from + j * VL < group->dim_pad)
                 v_store(to + j * VL, v_fma(found[j], step, v_mul(v_load(to + j * VL), rescale)));
     }
 }
@@ -215,7 +219,8 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
                           const int parts, const int hint)
 {
     const int pass = heads * parts < SLICE_SUMS ? heads : SLICE_SUMS / parts;
-    const int run = hint == TOUCHED ? (int)tile->reach : TILE, end = (int)round_up(tile->count, LANES);
+    const int end = (int)round_up(tile->count, LANES);
+    const int run = hint == TOUCHED || (hint == ROW_BY_ROW && group->dim > 2 * VB) ? (int)tile->reach : TILE;
     dot_weights weights;
     for (int h = 0; h < heads; h++)
         weights.inverse[h] = dot_weight_steps(p + h * TILE, end, way, &weights.step[h]);
@@ -224,35 +229,42 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
         const float *rescale = group->rescale;
         for (int first = 0; first < end; first += run, rescale = ones) {
             const int last = end - first > run ? first + run : end;
+            int at = 0;
             dot_weights_of(&weights, p, first, last, h, pass, parts);
             ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);
-            for (int at = 0; at < group->dim; at += VB)
-                pv_slice_bytes(tile, first, at_most(last, tile->count), group, &cursor, &weights, rescale, h, at, pass,
-                               parts, h == 0 ? hint : NOTHING);
+#define SLICES(slices)                                                                                          \
+    for (; at + (slices - 1) * VB < group->dim; at += slices * VB)                                              \
+        pv_slice_bytes(tile, first, at_most(last, tile->count), group, &cursor, &weights, rescale, h, at, pass, \
+                       slices, parts, h == 0 ? hint : NOTHING);
+            if (hint == ROW_BY_ROW)
+                SLICES(2)
+            SLICES(1)
+#undef SLICES
         }
     }
 }
 
+/* One head reads rows one after another: all of them for K, two slices at once for V, which wide vectors make a row. */
 #define DOT_BYTES_WAY(word, way, parts)                                                                           \
     static void take_##word(const kvb_group *group) { take_bytes(group, way, parts); }                            \
     INLINE void qk_tile_##word(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,      \
-                               const int hint)                                                                   \
+                               const int hint)                                                                    \
     {                                                                                                             \
         qk_tile_bytes(tile, group, scores, heads, parts, hint);                                                   \
     }                                                                                                             \
     INLINE void qkt_tile_##word(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,     \
-                                const int hint)                                                                  \
+                                const int hint)                                                                   \
     {                                                                                                             \
         qkt_tile_bytes(tile, group, scores, heads, parts, hint);                                                  \
     }                                                                                                             \
     INLINE void pv_tile_##word(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,     \
-                               const int hint)                                                                   \
+                               const int hint)                                                                    \
     {                                                                                                             \
         pv_tile_bytes(tile, group, p, way, heads, parts, hint);                                                   \
     }                                                                                                             \
     STAGE(qk, word, k, float, (parts) == 1 ? 1 : 0)                                                               \
-    STAGE(qkt, word, k, float, 0)                                                                                 \
-    STAGE(pv, word, v, const float, 0)
+    STAGE(qkt, word, k, float, (parts) == 1 ? VB / LINE : 0)                                                      \
+    STAGE(pv, word, v, const float, (parts) == 1 ? VB / LINE : 0)
 
 #define DOT_BYTES_ROWS(word, parts) DOT_ROWS(word, BLOCK_SUMS / parts, SLICE_SUMS / parts)
 

@@ -34,7 +34,7 @@ INLINE void qkt_block_bytes(const kvb_group *group, const uint8_t *k, ahead *cur
         UNROLL for (int c = 0; c < chains; c++) {
             if (c > 0 && at >= whole)
                 break;
-            ahead_line(cursor, hint);
+            ahead_with(cursor, k + (at + 4 * c) * LANES, hint);
             qkt_cell_bytes(acc + c * sums, k + (at + 4 * c) * LANES,
                            group->taken->codes + dot_code(slots, head, at + 4 * c), part, heads, slots, parts);
         }
@@ -57,7 +57,7 @@ INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *
     for (int t = 0; t < tile->count; t += LANES) {
         ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass)
-            qkt_block_bytes(group, kvb_row_at(tile->k, t), &cursor, h, scores + h * TILE + t, pass, heads, parts,
+            qkt_block_bytes(group, row_of(tile, tile->k, t, hint), &cursor, h, scores + h * TILE + t, pass, heads, parts,
                             h == 0 ? hint : NOTHING);
     }
 }

@@ -58,12 +58,13 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
 INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int head,
                                   const int heads, const int hint)
 {
-    enum { RUN = 8 };
+    enum { RUN = ELEMENT < 4 ? 8 : 4 };
     ahead cursor = AHEAD(tile, tile->v_ahead, group->dim);
     float *acc = group->acc + head * group->dim_pad;
     const float *rescale = group->rescale + head;
     const int dim = (group->dim + VL - 1) / VL * VL, slice = (PV_ACC / heads < 8 ? PV_ACC / heads : 8) * VL;
-    const int run = hint == TOUCHED ? (int)tile->reach : hint == ROW_BY_ROW && dim > slice ? RUN : TILE;
+    const bool apart = hint != NOTHING && dim > slice; /* slices of a row */
+    const int run = hint == ROW_BY_ROW && apart ? RUN : hint == TOUCHED || (apart && tile->reach) ? (int)tile->reach : TILE;
     p += head * TILE;
     for (int first = tile->lead, end; first < tile->count; first = end) {
         int at = 0;
