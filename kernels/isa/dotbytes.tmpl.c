@@ -182,13 +182,15 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_g
         UNROLL for (int i = 0; i < 4 * parts; i++)
             sum[h * 4 * parts + i] = v_set_int(weights->first[i / 4][head + h % heads]);
     for (int t = first; t < end; t += 4) {
+        if (hint != ROW_BY_ROW && at % LINE == 0) /* cursors before there are rows to keep */
+            UNROLL for (int i = 0; i < 4; i++)
+                ahead_line(cursor, hint);
         const uint8_t *rows[4];
-        UNROLL for (int i = 0; i < 4; i++) {
+        UNROLL for (int i = 0; i < 4; i++)
             rows[i] = row_of(tile, tile->v, t + i, hint);
-            UNROLL for (int s = 0; s < slices; s++)
-                if ((at + s * VB) % LINE == 0)
-                    ahead_with(cursor, rows[i] + at + s * VB, hint);
-        }
+        if (hint == ROW_BY_ROW)
+            UNROLL for (int i = 0; i < 4 * slices; i++)
+                ahead_with(cursor, rows[i / slices] + at + i % slices * VB, hint);
         UNROLL for (int s = 0; s < slices; s++) {
             vi x[4];
             v_quads(rows, at + s * VB, x);
