@@ -63,9 +63,22 @@ static int64_t weave_planes(const kvb_decode *a, const int64_t *rows, int64_t co
     return 2 * runs;
 }
 
+/* Groups of so many write down more sums behind each run of rows. */
+static bool many_heads(const kvb_decode *a) { return a->q_heads / a->cache->kv_heads > 4; }
+
+/* Rows of a run: what L1 has room for beside the next run, in few rows. Twice as many for many heads. */
+static int64_t reach_of(const kvb_decode *a, int64_t count)
+{
+    enum { RUN = 8192, ROWS = 2 * LANES };
+    const int64_t times = many_heads(a) ? 2 : 1;
+    const int64_t rows = times * at_least(LANES, at_most(ROWS, RUN / a->cache->row_bytes / LANES * LANES));
+    return count % rows ? LANES : rows;
+}
+
 void kvb_ahead_start(kvb_walk *walk)
 {
     const int64_t heads = walk->unit < walk->end ? walk->unit->heads : 1;
+    walk->reach = reach_of(walk->args, walk->step);
     walk->woven = walk->args->prefetch == PREFETCH_WEAVE && heads == 1;
     if (walk->woven)
         walk->side = weave_planes(walk->args, walk->rows, walk->step, &walk->steady, &walk->each);
@@ -114,9 +127,6 @@ static int64_t turn_of(const kvb_cache *c, int64_t each)
     return turn;
 }
 
-/* Groups of so many write down more sums behind each run of rows. */
-static bool many_heads(const kvb_decode *a) { return a->q_heads / a->cache->kv_heads > 4; }
-
 /* Of both planes what lies at the same places: a head's share of a later block. Of one head that is all of it. */
 static void share_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_block *later, int64_t head,
                         kvb_tile *tile, kvb_ahead *ahead)
@@ -159,15 +169,6 @@ static void woven_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_
     tile->v_ahead = (kvb_places){from, rows->v};
 }
 
-/* Rows of a run: what L1 has room for beside the next run, in few rows. Twice as many for many heads. */
-static int64_t reach_of(const kvb_decode *a, int64_t count)
-{
-    enum { RUN = 8192, ROWS = 2 * LANES };
-    const int64_t times = many_heads(a) ? 2 : 1;
-    const int64_t rows = times * at_least(LANES, at_most(ROWS, RUN / a->cache->row_bytes / LANES * LANES));
-    return count % rows ? LANES : rows;
-}
-
 /* The tile's own rows, so much further on in its head; where that ends, the rows of the block that comes next. What is read
  * one row after another, the hardware's prefetchers run ahead of. They need no more than this where a page ends. Behind K
  * of a tile V is read, and then the next tile's K, or where that is not known the tile's own once more. */
@@ -181,7 +182,7 @@ static void rows_further_on(const kvb_walk *walk, const kvb_block *block, const 
     const uint8_t *k = tile->k.from + to_next, *v = tile->v.from + to_next;
     tile->stride = c->row_bytes;
     tile->apart = to_next == block->count * c->row_bytes ? FURTHER : to_next;
-    tile->reach = reach_of(walk->args, block->count);
+    tile->reach = walk->reach;
     tile->k_ahead = (kvb_places){one_plane ? k : tile->v.from, block->rows};
     tile->v_ahead = (kvb_places){one_plane ? v : k, block->rows};
 }

@@ -29,7 +29,7 @@ typedef struct kvb_tile {
     bool far;             /* into L2 and no further */
     int64_t stride;       /* 0, or rows lie one behind another, so far from each to the next, and those ahead are what is */
     int64_t apart;        /* read behind them: what to prefetch lies so much further on than what is read or touched */
-    int64_t reach;        /* rows of a run: they are read row by row, or in any order while those of the next are touched */
+    int64_t reach;        /* 0, or rows of a run: slices of V end with it, and with a stride the next one is touched meanwhile */
     const float *k_scale; /* scaled formats only: [TILE], in the cache itself or in `scales` */
     const float *v_scale;
     float scales[2][TILE];

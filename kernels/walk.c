@@ -19,8 +19,7 @@ void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit
     walk->token = 0;
     walk->step = block_step(args);
     walk->scaled = kvb_formats[args->cache->dtype].scaled;
-    walk->row_by_row = /* packed rows are taken as lists say */
-        kvb_streams_rows(args) && kvb_formats[args->cache->dtype].elements == 1;
+    walk->row_by_row = kvb_streams_rows(args) && kvb_formats[args->cache->dtype].elements == 1;
     for (int64_t t = 0; t < walk->step; t++) {
         walk->rows[t] = t * args->cache->token_stride;
         walk->scales[t] = t * args->cache->scale_token_stride;

@@ -36,7 +36,8 @@ typedef struct kvb_walk {
     int64_t scales[TILE];
     kvb_ahead steady;   /* what to prefetch of such a block, from its first row on; of several heads, for the first one */
     int64_t side, each; /* of them, as in a tile */
-    bool row_by_row;    /* blocks that are one stretch are read, or touched, so */
+    int64_t reach;      /* rows of a run of such a block's tiles */
+    bool row_by_row;    /* such blocks are read, or touched, so; packed rows never are */
     bool woven;         /* K and V in turn, `steady.k` while K is consumed; else `steady.k` of either plane */
 } kvb_walk;
 

@@ -230,7 +230,7 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
         ahead cursor = ahead_from(tile, tile->v_ahead, group->dim);
         const float *rescale = group->rescale;
         for (int first = 0; first < end; first += run, rescale = ones) {
-            const int last = end - first > run ? first + run : end;
+            const int last = (int)at_most(first + run, end);
             int at = 0;
             dot_weights_of(&weights, p, first, last, h, pass, parts);
             ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);

@@ -159,7 +159,7 @@ INLINE void pv_heads_dot16(const kvb_tile *tile, const kvb_group *group, const i
     for (int first = 0, end; first < tile->count; first = end) {
         int at = 0;
         ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);
-        end = tile->count - first > run ? first + run : tile->count;
+        end = (int)at_most(first + run, tile->count);
 #define SLICES(vecs)                                                                                            \
     for (; DOT_WORDS / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                                 \
         pv_slice_dot16(tile, first, end, &cursor, weights, step, rescale, acc, group->dim_pad, at, heads,       \

@@ -63,13 +63,13 @@ INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     float *acc = group->acc + head * group->dim_pad;
     const float *rescale = group->rescale + head;
     const int dim = (group->dim + VL - 1) / VL * VL, slice = (PV_ACC / heads < 8 ? PV_ACC / heads : 8) * VL;
-    const bool apart = hint != NOTHING && dim > slice; /* slices of a row */
-    const int run = hint == ROW_BY_ROW && apart ? RUN : hint == TOUCHED || (apart && tile->reach) ? (int)tile->reach : TILE;
+    const bool sliced = hint != NOTHING && dim > slice;
+    const int run = hint == ROW_BY_ROW && sliced ? RUN : hint == TOUCHED || (sliced && tile->reach) ? (int)tile->reach : TILE;
     p += head * TILE;
     for (int first = tile->lead, end; first < tile->count; first = end) {
         int at = 0;
         ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);
-        end = tile->count - first > run ? first + run : tile->count;
+        end = (int)at_most(first + run, tile->count);
 #define SLICES(vecs)                                                                                             \
     for (; PV_ACC / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                                     \
         UNROLL for (int in = 0; in < BLOCK; in += vecs * VL) /* a constant, as loads want it */                  \
