@@ -62,7 +62,7 @@ INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, ahead *curso
         const uint8_t *row = row_of(tile, tile->k, first + t, ROW_BY_ROW);
         for (int at = 0; at < dim; at += VB) {
             if (at % LINE == 0)
-                ahead_with(cursor, row + at, ROW_BY_ROW);
+                ahead_with(cursor, row + at, 2 * t + at / LINE, ROW_BY_ROW);
             v_dot_query_into(&acc[t], v_codes(row + at), v_load_bytes(q + at));
         }
     }
@@ -190,7 +190,7 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_g
             rows[i] = row_of(tile, tile->v, t + i, hint);
         if (hint == ROW_BY_ROW)
             UNROLL for (int i = 0; i < 4 * slices; i++)
-                ahead_with(cursor, rows[i / slices] + at + i % slices * VB, hint);
+                ahead_with(cursor, rows[i / slices] + at + i % slices * VB, i, hint);
         UNROLL for (int s = 0; s < slices; s++) {
             vi x[4];
             v_quads(rows, at + s * VB, x);

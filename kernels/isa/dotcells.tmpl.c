@@ -34,7 +34,7 @@ INLINE void qkt_block_bytes(const kvb_group *group, const uint8_t *k, ahead *cur
         UNROLL for (int c = 0; c < chains; c++) {
             if (c > 0 && at >= whole)
                 break;
-            ahead_with(cursor, k + (at + 4 * c) * LANES, hint);
+            ahead_with(cursor, k + (at + 4 * c) * LANES, c, hint);
             qkt_cell_bytes(acc + c * sums, k + (at + 4 * c) * LANES,
                            group->taken->codes + dot_code(slots, head, at + 4 * c), part, heads, slots, parts);
         }

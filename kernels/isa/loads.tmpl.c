@@ -21,5 +21,14 @@
 #define LOAD_ANY_1(row, at) LOADV((row) + OFFSET(at))
 #define LOAD_ANY_32(row, at) LOAD_32(row, (at) - (at) % BLOCK, (int)((at) % BLOCK))
 
+/* *acc += a * b, for one of `heads` heads that b is for: what one alone wants need not be kept. */
+INLINE void fma_of(vf *acc, vf a, vf b, const int heads)
+{
+    if (heads == 1)
+        *acc = v_fma(a, b, *acc);
+    else
+        v_fma_into(acc, a, b);
+}
+
 /* A cursor over rows of `dim` elements. */
 #define AHEAD(tile, rows, dim) ahead_by(tile, rows, ((dim) + SPAN - 1) / SPAN, SPAN / BLOCK * ELEMENT)

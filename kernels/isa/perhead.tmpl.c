@@ -1,7 +1,9 @@
 /* One query head, token by token: dot product, online softmax, accumulators in memory. The honest baseline. */
 
-/* Of four vectors at a time, whether a line begins with that of element at + i. */
+/* Of four vectors at a time, whether a line begins with that of element at + i, and the how manieth it is. Rows to convert
+ * ask for every line: who works long on each falls behind with fewer. */
 #define BEGINS(at, i) ((i) % SPAN == 0 && (SPAN <= 4 * VL || (at) % SPAN == 0))
+#define NTH(i) (ELEMENT < 4 ? 0 : (i) / SPAN)
 
 INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim, ahead *cursor, const int hint)
 {
@@ -10,12 +12,12 @@ INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim,
     for (; at + 4 * VL <= dim; at += 4 * VL)
         UNROLL for (int i = 0; i < 4 * VL; i += VL) {
             if (BEGINS(at, i))
-                ahead_with(cursor, k + OFFSET(at + i), hint);
+                ahead_with(cursor, k + OFFSET(at + i), NTH(i), hint);
             sum[i / VL] = v_fma(v_load(q + at + i), LOAD_ANY(k, at + i), sum[i / VL]);
         }
     for (; at < dim; at += VL) {
         if (at % SPAN == 0)
-            ahead_with(cursor, k + OFFSET(at), hint);
+            ahead_with(cursor, k + OFFSET(at), 0, hint);
         vf row = LOAD_ANY(k, at);
         sum[0] = v_fma(v_load(q + at), at + VL <= dim ? row : v_keep(row, dim - at), sum[0]);
     }
@@ -29,12 +31,12 @@ INLINE void CAT(perhead_add_, DTYPE)(float *acc, const uint8_t *v, vf w, int dim
     for (; at + 4 * VL <= dim; at += 4 * VL)
         UNROLL for (int i = 0; i < 4 * VL; i += VL) {
             if (BEGINS(at, i))
-                ahead_with(cursor, v + OFFSET(at + i), hint);
+                ahead_with(cursor, v + OFFSET(at + i), NTH(i), hint);
             v_store(acc + at + i, v_fma(w, LOAD_ANY(v, at + i), v_load(acc + at + i)));
         }
     for (; at < dim; at += VL) {
         if (at % SPAN == 0)
-            ahead_with(cursor, v + OFFSET(at), hint);
+            ahead_with(cursor, v + OFFSET(at), 0, hint);
         v_store(acc + at, v_fma(w, LOAD_ANY(v, at), v_load(acc + at)));
     }
 }
@@ -73,4 +75,5 @@ static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
         CAT(perhead_tile_, DTYPE)(tile, group, LISTED);
 }
 
+#undef NTH
 #undef BEGINS

@@ -23,7 +23,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
         const uint8_t *row = row_of(tile, rows, t, hint);
         if (starts)
             UNROLL for (int l = 0; l < width; l += SPAN)
-                ahead_with(cursor, row + OFFSET(in + l), hint);
+                ahead_with(cursor, row + OFFSET(in + l), width < ASKED * SPAN ? 0 : l / SPAN, hint);
 #if BLOCK > 1
         if (heads <= 2) { /* scales go to the weights, once for a block's vectors; more heads share values */
             UNROLL for (int i = 0; i < vecs; i++) {
@@ -40,7 +40,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
         UNROLL for (int h = 0; h < heads; h++) {
             vf w = v_set1(p[h * TILE + t]);
             UNROLL for (int i = 0; i < vecs; i++)
-                v_fma_into(&sum[h * vecs + i], w, x[i]);
+                fma_of(&sum[h * vecs + i], w, x[i], heads);
         }
     }
 #ifdef UNDEAL

@@ -43,13 +43,13 @@ INLINE void CAT(qkt_block_, DTYPE)(const uint8_t *k, ahead *cursor, const float 
         const float *w = q + q_index(at, 0, slots, part);
         UNROLL for (int i = 0; i < step; i += ELEMENTS) {
             if (i % OF_LINE == 0)
-                ahead_with(cursor, k + BLOCK_AT(at + i), hint);
+                ahead_with(cursor, k + BLOCK_AT(at + i), VECTORS > 1 ? 0 : i / OF_LINE, hint);
             CAT(qkt_cell_, DTYPE)(acc, k + BLOCK_AT(at + i), w, i, ELEMENTS, heads, slots, chains);
         }
     }
     for (; at < dim; at += ELEMENTS) {
         if (at % OF_LINE == 0)
-            ahead_with(cursor, k + BLOCK_AT(at), hint);
+            ahead_with(cursor, k + BLOCK_AT(at), 0, hint);
         CAT(qkt_cell_, DTYPE)(acc, k + BLOCK_AT(at), q + q_index(at, 0, slots, part), 0, dim - at, heads, slots,
                               chains);
     }

@@ -80,9 +80,9 @@ INLINE void twin_rest(const uint8_t *row, int64_t from, int64_t bytes)
     }
 }
 
-INLINE void twin_line(const uint8_t *line, ahead *cursor, const int hint)
+INLINE void twin_line(const uint8_t *line, ahead *cursor, const int nth, const int hint)
 {
-    ahead_with(cursor, line, hint);
+    ahead_with(cursor, line, nth, hint);
     UNROLL for (int i = 0; i < LINE; i += 4 * VL)
         v_pin(v_load_f32(line + i));
 }
@@ -96,11 +96,11 @@ INLINE void twin_rows(const kvb_tile *tile, kvb_places rows, int first, int end,
         const uint8_t *row = row_of(tile, rows, t, hint), *line = row, *whole = row + bytes / LINE * LINE;
         for (; whole - line >= TURN; line += TURN)
             UNROLL for (int i = 0; i < TURN; i += LINE)
-                twin_line(line + i, &cursor, hint);
+                twin_line(line + i, &cursor, i / LINE, hint);
         for (; line < whole; line += LINE)
-            twin_line(line, &cursor, hint);
+            twin_line(line, &cursor, 0, hint);
         if (bytes % LINE) {
-            ahead_with(&cursor, line, hint);
+            ahead_with(&cursor, line, 0, hint);
             twin_rest(row, bytes / LINE * LINE, bytes);
         }
     }

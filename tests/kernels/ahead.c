@@ -56,13 +56,16 @@ static int64_t touch(const kvb_tile *tile, kvb_places rows, kvb_places then, int
     return noted - before;
 }
 
-/* What is asked for with a tile's rows, read one after another. */
+/* What the first of four lines asks for, of each of a tile's rows that are read one after another; 0 if others ask too. */
 static uintptr_t *put_further(uintptr_t *to, const kvb_tile *tile, kvb_places rows)
 {
     ahead cursor = ahead_from(tile, rows, LINE);
     for (int32_t t = 0; t < tile->count; t++) {
-        ahead_with(&cursor, row_of(tile, rows, t, ROW_BY_ROW), ROW_BY_ROW);
-        *to++ = *--noted;
+        uintptr_t *const before = noted;
+        for (int nth = 0; nth < 4; nth++)
+            ahead_with(&cursor, row_of(tile, rows, t, ROW_BY_ROW) + nth * LINE, nth, ROW_BY_ROW);
+        *to++ = noted == before + 1 ? *before : 0;
+        noted = before;
     }
     return to;
 }
