@@ -60,11 +60,14 @@ INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, ahead *curso
 {
     UNROLL for (int t = 0; t < QK_ACC; t++) {
         const uint8_t *row = row_of(tile, tile->k, first + t, ROW_BY_ROW);
-        for (int at = 0; at < dim; at += VB) {
-            if (at % LINE == 0)
-                ahead_with(cursor, row + at, 2 * t + at / LINE, ROW_BY_ROW);
-            v_dot_query_into(&acc[t], v_codes(row + at), v_load_bytes(q + at));
-        }
+        for (int at = 0; at < dim; at += 2 * LINE)
+            UNROLL for (int in = 0; in < 2 * LINE; in += VB) {
+                if (at + in >= dim)
+                    break;
+                if (in % LINE == 0)
+                    ahead_with(cursor, row + at + in, 2 * t + in / LINE, ROW_BY_ROW);
+                v_dot_query_into(&acc[t], v_codes(row + at + in), v_load_bytes(q + at + in));
+            }
     }
 }
 
