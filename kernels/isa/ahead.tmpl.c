@@ -5,8 +5,9 @@
  * of those loads, and sees no others: the run's own lines were touched before, and are in L1. */
 enum { NOTHING, LISTED, ROW_BY_ROW, TOUCHED };
 
-/* Of lines that are read in the order of addresses, every fourth asks for another. Hardware asks for those between, and
- * with one thread reads a tenth to a fifth more than where it is asked for all. */
+/* Of lines that are read in the order of addresses, every fourth asks for another. Hardware asks for those between: a
+ * thread by itself reads a tenth to a fifth more than where it asks for all. Two rows side by side, fewer lines of a row at
+ * a time, and work that keeps a core behind memory do want every line asked for. */
 enum { ASKED = 4 };
 
 /* A cursor over rows to prefetch: one line at a time, `side` rows side by side, in the order that the walk gives them and

@@ -21,7 +21,8 @@
 #define LOAD_ANY_1(row, at) LOADV((row) + OFFSET(at))
 #define LOAD_ANY_32(row, at) LOAD_32(row, (at) - (at) % BLOCK, (int)((at) % BLOCK))
 
-/* *acc += a * b, for one of `heads` heads that b is for: what one alone wants need not be kept. */
+/* *acc += a * b, where b is for so many heads. For one alone it need not be kept, and may be multiplied from memory: the
+ * fewer instructions to a line, the more lines a core looks ahead. */
 INLINE void fma_of(vf *acc, vf a, vf b, const int heads)
 {
     if (heads == 1)

@@ -1,7 +1,7 @@
 /* One query head, token by token: dot product, online softmax, accumulators in memory. The honest baseline. */
 
-/* Of four vectors at a time, whether a line begins with that of element at + i, and the how manieth it is. Rows to convert
- * ask for every line: who works long on each falls behind with fewer. */
+/* Of four vectors at a time, whether a line begins with that of element at + i, and which line it is. Rows to convert are much
+ * work, and ask for every line. */
 #define BEGINS(at, i) ((i) % SPAN == 0 && (SPAN <= 4 * VL || (at) % SPAN == 0))
 #define NTH(i) (ELEMENT < 4 ? 0 : (i) / SPAN)
 

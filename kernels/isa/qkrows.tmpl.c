@@ -33,7 +33,7 @@ INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, int64_t apar
 {
     const int rows = ELEMENT < 4 ? heads : 1, sums = heads * rows, chains = 4 / sums;
     const int most = QK_ACC / 2 / rows, vecs = STEPS > most ? STEPS : most;
-    const bool kept = __builtin_constant_p(dim) && dim == vecs * VL;
+    const bool kept = __builtin_constant_p(dim) && dim == vecs * VL; /* q, in registers */
     float sum[FEW_HEADS * LANES * VL];
     vf w[FEW_HEADS * (STEPS + QK_ACC)];
     if (kept)
