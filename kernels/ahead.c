@@ -181,7 +181,8 @@ static void rows_further_on(const kvb_walk *walk, const kvb_block *block, const 
     const int64_t to_next = steady ? next->place - block->place : 0;
     const uint8_t *k = tile->k.from + to_next, *v = tile->v.from + to_next;
     tile->stride = c->row_bytes;
-    tile->apart = to_next == block->count * c->row_bytes ? FURTHER : to_next;
+    tile->apart = to_next == block->count * c->token_stride ? FURTHER : to_next;
+    tile->heads = walk->heads;
     tile->reach = walk->reach;
     tile->k_ahead = (kvb_places){one_plane ? k : tile->v.from, block->rows};
     tile->v_ahead = (kvb_places){one_plane ? v : k, block->rows};
@@ -199,7 +200,7 @@ void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_bloc
 {
     const kvb_block *later = next->unit ? next : block;
     tile->k_ahead.at = tile->v_ahead.at = NULL;
-    tile->each = tile->side = 1;
+    tile->each = tile->side = tile->heads = 1;
     tile->turn = tile->stride = tile->apart = tile->reach = 0;
     tile->far = walk->args->prefetch == PREFETCH_STREAM;
     if (walk->args->prefetch == PREFETCH_OFF)

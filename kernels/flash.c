@@ -1,6 +1,14 @@
 /* flash: one pass. Per tile: scores of the whole group, softmax in place, weighted sum of V. */
 #include "decode.h"
 
+static void softmax(const kvb_tier *tier, const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+{
+    for (int64_t h = 0; h < tile->heads; h++) {
+        tier->peak(tile, group + h, scores + h * HEAD_SCORES, scaled);
+        tier->weigh(tile, group + h, scores + h * HEAD_SCORES, scaled);
+    }
+}
+
 /* The stages of one tile for one group of heads. Adds the clock ticks of each stage where they are asked for. */
 static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_group *group, float *scores,
                  double *ticks)
@@ -11,16 +19,14 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
     int class = kvb_class(group->heads);
     if (!ticks) {
         kvb_score(rows, tile, group, scores);
-        tier->peak(tile, group, scores, scaled);
-        tier->weigh(tile, group, scores, scaled);
+        softmax(tier, tile, group, scores, scaled);
         rows->pv[class](tile, group, scores);
         return;
     }
     uint64_t begin = kvb_ticks();
     kvb_score(rows, tile, group, scores);
     uint64_t scored = kvb_ticks();
-    tier->peak(tile, group, scores, scaled);
-    tier->weigh(tile, group, scores, scaled);
+    softmax(tier, tile, group, scores, scaled);
     uint64_t weighed = kvb_ticks();
     rows->pv[class](tile, group, scores);
     ticks[0] += (double)(scored - begin);
@@ -55,7 +61,7 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     wide->lead = tile->lead;
     wide->k_block = 0;
     wide->k_ahead.at = wide->v_ahead.at = NULL;
-    wide->each = 1;
+    wide->each = wide->heads = 1;
     wide->far = false;
     wide->stride = wide->apart = wide->reach = 0;
     wide->k = wide->v = (kvb_places){(const uint8_t *)state->wide, state->wide_rows};
@@ -66,18 +72,18 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
         widen(task, tile, tile->k, tile->k_ahead, tile->k_scale, state->wide);
     for (int64_t p = 0; p < task->parts; p++) {
         kvb_score(as_it_is ? &tier->rows[task->way] : rows, as_it_is ? tile : wide, &groups[p],
-                  state->scores + p * HEADS * TILE);
+                  state->scores + p * HEAD_SCORES);
         tile->k_ahead.at = NULL; /* fetched by the first part */
     }
     uint64_t scored = ticks ? kvb_ticks() : 0;
     for (int64_t p = 0; p < task->parts; p++) {
-        tier->peak(tile, &groups[p], state->scores + p * HEADS * TILE, scaled);
-        tier->weigh(wide, &groups[p], state->scores + p * HEADS * TILE, false);
+        tier->peak(tile, &groups[p], state->scores + p * HEAD_SCORES, scaled);
+        tier->weigh(wide, &groups[p], state->scores + p * HEAD_SCORES, false);
     }
     uint64_t weighed = ticks ? kvb_ticks() : 0;
     widen(task, tile, tile->v, tile->v_ahead, tile->v_scale, state->wide);
     for (int64_t p = 0; p < task->parts; p++)
-        rows->pv[kvb_class(groups[p].heads)](wide, &groups[p], state->scores + p * HEADS * TILE);
+        rows->pv[kvb_class(groups[p].heads)](wide, &groups[p], state->scores + p * HEAD_SCORES);
     at[0] += (double)(scored - begin);
     at[1] += (double)(weighed - scored);
     at[2] += ticks ? (double)(kvb_ticks() - weighed) : 0.0;
@@ -87,7 +93,7 @@ static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_
                        const kvb_block *next, double *ticks)
 {
     const kvb_decode *a = &task->args;
-    for (int64_t h = 0; h < block->unit->heads; h++) {
+    for (int64_t h = 0; h < block->unit->heads; h += state->tile.heads) {
         kvb_group *groups = state->groups + h * task->parts;
         kvb_tile_rows(a, block, h, &state->tile);
         if (kvb_formats[a->cache->dtype].scaled)

@@ -15,6 +15,7 @@ static inline const uint8_t *kvb_row_at(kvb_places rows, int64_t t) { return row
 static inline kvb_places kvb_rows_from(kvb_places rows, int64_t t) { return (kvb_places){rows.from, rows.at + t}; }
 
 enum { FEW_HEADS = 2 }; /* most whose stages take rows that lie one behind another whole */
+enum { HEAD_SCORES = HEADS * TILE + LANES }; /* of a KV head; so that those of a token lie in different sets of a cache */
 
 typedef struct kvb_tile {
     int32_t count;        /* one past the last live token; the rows behind are its own again, up to TILE */
@@ -27,6 +28,8 @@ typedef struct kvb_tile {
     kvb_places k_ahead;   /* rows to prefetch while K is consumed, every `each`-th of them; `at` is null for none */
     kvb_places v_ahead;   /* the same while V is: one prefetch per line consumed, never a burst */
     bool far;             /* into L2 and no further */
+    int64_t heads;        /* 1, or KV heads whose rows are read in turn, each token's: groups follow the first one's, */
+                          /* scores every HEAD_SCORES */
     int64_t stride;       /* 0, or rows lie one behind another, so far from each to the next, and those ahead are what is */
     int64_t apart;        /* read behind them: what to prefetch lies so much further on than what is read or touched */
     int64_t reach;        /* 0, or rows of a run: slices of V end with it, and with a stride the next one is touched meanwhile */
@@ -122,6 +125,7 @@ typedef struct kvb_rows {
     void (*decode)(const uint8_t *row, float scale, int64_t dim, float *to);
     /* query heads of a group that share one load of a row, in qk, qk_t and pv; more load it again, from L1 */
     int32_t qk_heads, qk_t_heads, pv_heads;
+    bool in_turn; /* whether qk and pv of few heads take the rows of several KV heads in turn, unless those are packed */
 } kvb_rows;
 
 typedef struct kvb_tier {

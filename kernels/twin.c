@@ -25,6 +25,12 @@ typedef struct twin_scratch {
     kvb_block block[2];
 } twin_scratch;
 
+/* Row by row wherever the scheme and the tier can, whatever the stages do: it is the fastest way to read. */
+static bool reads_rows(const kvb_decode *a, int64_t heads)
+{
+    return heads == 1 || (heads > 1 && kvb_tier_of(a->isa)->rows[a->cache->dtype].in_turn);
+}
+
 static void read_rows(kvb_task *base, int32_t thread, void *scratch)
 {
     rows_task *task = (rows_task *)base;
@@ -34,11 +40,11 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
     kvb_block *block = &s->block[0], *next = &s->block[1];
     kvb_walk_start(&walk, a, task->plan.units + task->plan.thread_units[thread],
                    task->plan.units + task->plan.thread_units[thread + 1]);
-    walk.row_by_row = kvb_streams_rows(a); /* whatever the stages do: it is the fastest way to read */
+    walk.row_by_row = reads_rows(a, walk.heads);
     kvb_walk_next(&walk, block);
     while (block->unit) {
         kvb_walk_next(&walk, next);
-        for (int64_t h = 0; h < block->unit->heads; h++) {
+        for (int64_t h = 0; h < block->unit->heads; h += s->tile.heads) {
             kvb_tile_rows(a, block, h, &s->tile);
             if (kvb_formats[a->cache->dtype].scaled)
                 kvb_tile_scales(a, block, h, &s->tile);

@@ -2,13 +2,28 @@
 
 /* Tokens of a block: so much of K, and as much of V, is asked for while the block before is consumed. Runs of four pages
  * are read faster than runs of two, and eight side by side come to 128 KiB in all; a cache of scattered blocks has no
- * such runs, and a quarter of that stays in L1. Where heads lie inside a token, all of them are taken together. */
-static int32_t block_step(const kvb_decode *a)
+ * such runs, and a quarter of that stays in L1. Where heads lie inside a token, all of them are taken together; where
+ * that is in turn, the longer the better, for nothing of it has to stay anywhere. */
+static int32_t block_step(const kvb_decode *a, int64_t turns)
 {
     const bool inner = a->variant != VARIANT_PERHEAD && kvb_heads_inner(a->cache);
     const int64_t token = a->cache->row_bytes * (inner ? a->cache->kv_heads : 1);
-    const int64_t most = !inner && kvb_layouts[a->cache->layout].paged ? TILE_BYTES / 4 : TILE_BYTES;
+    const bool scattered = !inner && kvb_layouts[a->cache->layout].paged;
+    const int64_t most = turns > 1 ? 4 * TILE_BYTES : scattered ? TILE_BYTES / 4 : TILE_BYTES;
     return (int32_t)at_least(LANES, at_most(TILE, most / token / LANES * LANES));
+}
+
+/* Whether the stages take rows of several KV heads in turn: where sums of all heads, or their q, stay in L1 beside a token's
+ * rows. Two query heads of formats that are converted could, but were slower so: their sums go in and out for few bytes. */
+static bool in_turn(const kvb_decode *a)
+{
+    enum { ROOM = 24576 };
+    const kvb_cache *c = a->cache;
+    const int64_t group = a->q_heads / c->kv_heads, most = kvb_formats[c->dtype].bytes == sizeof(float) ? FEW_HEADS : 1;
+    const bool flash = a->variant == VARIANT_FLASH || a->variant == VARIANT_ROUND16;
+    return flash && group <= most && !kvb_formats[c->dtype].scaled &&
+           c->token_stride + a->q_heads * c->head_dim * (int64_t)sizeof(float) <= ROOM &&
+           kvb_tier_of(a->isa)->rows[kvb_way_of(a->variant, c->dtype)].in_turn;
 }
 
 void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit, const kvb_unit *end)
@@ -17,9 +32,11 @@ void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit
     walk->unit = unit;
     walk->end = end;
     walk->token = 0;
-    walk->step = block_step(args);
+    walk->heads = kvb_streams_rows(args);
+    walk->row_by_row = walk->heads && kvb_formats[args->cache->dtype].elements == 1 &&
+                       (walk->heads == 1 || in_turn(args));
+    walk->step = block_step(args, walk->row_by_row ? walk->heads : 1);
     walk->scaled = kvb_formats[args->cache->dtype].scaled;
-    walk->row_by_row = kvb_streams_rows(args) && kvb_formats[args->cache->dtype].elements == 1;
     for (int64_t t = 0; t < walk->step; t++) {
         walk->rows[t] = t * args->cache->token_stride;
         walk->scales[t] = t * args->cache->scale_token_stride;

@@ -38,14 +38,17 @@ typedef struct kvb_walk {
     int64_t side, each; /* of them, as in a tile */
     int64_t reach;      /* rows of a run of such a block's tiles */
     bool row_by_row;    /* such blocks are read, or touched, so; packed rows never are */
+    int64_t heads;      /* KV heads of a tile of theirs: 1, or all, whose rows are read in turn */
     bool woven;         /* K and V in turn, `steady.k` while K is consumed; else `steady.k` of either plane */
 } kvb_walk;
 
-/* Whether the scheme reads this cache row by row, or touches it so. */
-static inline bool kvb_streams_rows(const kvb_decode *args)
+/* KV heads whose rows the scheme reads row by row, or touches so: those that a token has side by side, or one; 0: none. */
+static inline int64_t kvb_streams_rows(const kvb_decode *args)
 {
-    return args->prefetch == PREFETCH_STREAM && args->cache->token_stride == args->cache->row_bytes &&
-           !kvb_layouts[args->cache->layout].paged;
+    const kvb_cache *c = args->cache;
+    const int64_t heads = args->variant != VARIANT_PERHEAD && kvb_heads_inner(c) ? c->kv_heads : 1;
+    const bool behind = c->token_stride == heads * c->row_bytes && (heads == 1 || c->head_stride == c->row_bytes);
+    return args->prefetch == PREFETCH_STREAM && behind && !kvb_layouts[c->layout].paged ? heads : 0;
 }
 
 /* Units [unit, end), skipping empty ones. */

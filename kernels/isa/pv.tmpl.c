@@ -85,9 +85,88 @@ INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     }
 }
 
+#if BLOCK == 1
+/* `vecs` vectors of D of one row, into sums that are in memory. */
+INLINE void CAT(pv_into_, DTYPE)(const uint8_t *row, int64_t apart, const float *p, float *acc, int64_t acc_stride,
+                                 const int heads, const int vecs)
+{
+    vf x[PV_ACC];
+    CAT(loads_, DTYPE)(row, 0, vecs, x);
+    UNROLL for (int l = 0; l < vecs * VL; l += SPAN)
+        kvb_fetch(row + OFFSET(l) + apart, true);
+    UNROLL for (int h = 0; h < heads; h++) {
+        const vf w = v_set1(p[h * TILE]);
+        UNROLL for (int i = 0; i < vecs; i++) {
+            float *at = acc + h * acc_stride + i * VL;
+            vf sum = v_load(at);
+            fma_of(&sum, w, x[i], heads);
+            v_store(at, sum);
+        }
+    }
+}
+
+/* Sums as the loads of rows and their FOLD have them, times `rescale`, or back. */
+INLINE void CAT(pv_deal_, DTYPE)(const kvb_group *group, const int heads, const bool back)
+{
+    for (int h = 0; h < heads; h++)
+        for (int at = 0; at < group->dim_pad; at += VL) {
+            float *to = group->acc + h * group->dim_pad + at;
+            v_store(to, back ? UNFOLD(v_load(to)) : INTO_FOLD(v_mul(v_load(to), v_set1(group->rescale[h]))));
+        }
+#ifdef DEAL
+    const int dim = (group->dim + VL - 1) / VL * VL;
+    for (int h = 0; h < heads; h++)
+        for (int at = 0; at + 2 * VL <= dim; at += 2 * VL) {
+            float *to = group->acc + h * group->dim_pad + at;
+            vf pair[2] = {v_load(to), v_load(to + VL)};
+            if (back)
+                UNDEAL(pair);
+            else
+                DEAL(pair);
+            v_store(to, pair[0]);
+            v_store(to + VL, pair[1]);
+        }
+#endif
+}
+
+/* Rows whole, as they lie, of one KV head or of several in turn: where registers do not hold the sums of all of D. */
+INLINE void CAT(pv_whole_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads)
+{
+    const int dim = (group->dim + VL - 1) / VL * VL;
+    const uint8_t *row = tile->v.from;
+    for (int64_t h = 0; h < tile->heads; h++)
+        CAT(pv_deal_, DTYPE)(group + h, heads, false);
+    for (int t = 0; t < tile->count; t++)
+        for (int64_t h = 0; h < tile->heads; h++, row += tile->stride) {
+            const float *weight = p + h * HEAD_SCORES + t;
+            float *acc = group[h].acc;
+            int at = 0;
+#define SLICES(vecs)                                                                                               \
+    for (; PV_ACC / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                                       \
+        CAT(pv_into_, DTYPE)(row + OFFSET(at), tile->apart, weight, acc + at, group->dim_pad, heads,               \
+                             PV_ACC / heads >= vecs ? vecs : 1);
+            SLICES(8)
+            SLICES(4)
+            SLICES(2)
+            SLICES(1)
+#undef SLICES
+        }
+    for (int64_t h = 0; h < tile->heads; h++)
+        CAT(pv_deal_, DTYPE)(group + h, heads, true);
+}
+APART_OF_1_AND_2(pv_whole, const float)
+#endif
+
 INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,
                                  const int hint)
 {
+#if BLOCK == 1
+    const bool many = group->dim > 8 * VL && (heads == 1 || VL == LANES); /* sums; two heads want as few stores as lines */
+    if (hint == ROW_BY_ROW && (tile->heads > 1 || many)) {
+        (heads == 1 ? CAT(pv_whole1_, DTYPE) : CAT(pv_whole2_, DTYPE))(tile, group, p);
+        return;
+    }
+#endif
     const int pass = heads < PV_HEADS ? heads : PV_HEADS;
     UNROLL for (int h = 0; h < heads; h += pass)
         CAT(pv_heads_, DTYPE)(tile, group, p, h, pass, h == 0 ? hint : NOTHING);

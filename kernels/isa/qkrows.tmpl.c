@@ -1,14 +1,15 @@
 /* Scores of few heads, row after row in whole lines: the order in which hardware recognizes streams. That of qk.tmpl.c, a
  * line of many rows and then the next line of them, needs no sums in memory, and is what many heads want. */
 
-/* `vecs` vectors of each row from where `row` is, and of q. */
+/* `vecs` vectors of each row from where `row` is, and of q. One of `asked` lines asks for another, or each where there are
+ * fewer or two rows side by side. */
 INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, int64_t apart, const vf *q,
-                                  const int heads, const int rows, const int chains, const int vecs)
+                                  const int heads, const int rows, const int chains, const int vecs, const int asked)
 {
     vf x[FEW_HEADS * STEPS + QK_ACC];
     UNROLL for (int r = 0; r < rows; r++) {
         CAT(loads_, DTYPE)(row + r * stride, 0, vecs, x + r * vecs);
-        UNROLL for (int s = 0; s < vecs; s += rows > 1 || vecs < ASKED * STEPS ? STEPS : ASKED * STEPS)
+        UNROLL for (int s = 0; s < vecs; s += rows > 1 || vecs < asked * STEPS ? STEPS : asked * STEPS)
             kvb_fetch(row + r * stride + OFFSET(s * VL) + apart, true);
     }
     UNROLL for (int s = 0; s < vecs; s++)
@@ -27,62 +28,108 @@ INLINE void CAT(qk_query_, DTYPE)(const float *q, const int heads, const int vec
             to[s * heads + h] = v_load(q + q_index(s * VL, h, heads, LANES));
 }
 
-/* LANES rows. Two heads take two at a time, so that a vector of q meets both, but long ones by themselves. */
-INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, int64_t apart, const float *q, int dim, float *scores,
-                                  const int heads)
+/* Products of `rows` rows with q, or with all of it that is `kept`: lanes to be summed, to `sum` and every LANES vectors. */
+INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t apart, const float *q, const vf *kept, int dim,
+                                 float *sum, const int heads, const int rows, const int asked)
 {
-    const int rows = ELEMENT < 4 ? heads : 1, sums = heads * rows, chains = 4 / sums;
-    const int most = QK_ACC / 2 / rows, vecs = STEPS > most ? STEPS : most;
-    const bool kept = __builtin_constant_p(dim) && dim == vecs * VL; /* q, in registers */
-    float sum[FEW_HEADS * LANES * VL];
-    vf w[FEW_HEADS * (STEPS + QK_ACC)];
-    if (kept)
-        CAT(qk_query_, DTYPE)(q, heads, vecs, w);
-    for (int t = 0; t < LANES; t += rows) {
-        const uint8_t *row = k + t * stride;
-        const float *at = q;
-        int left = dim;
-        vf acc[QK_ACC];
-        UNROLL for (int i = 0; i < sums * chains; i++)
-            acc[i] = v_zero();
-        for (; left >= vecs * VL; left -= vecs * VL, row += OFFSET(vecs * VL), at += vecs * VL * heads) {
-            if (!kept)
-                CAT(qk_query_, DTYPE)(at, heads, vecs, w);
-            CAT(qk_chunk_, DTYPE)(acc, row, stride, apart, w, heads, rows, chains, vecs);
-        }
-        for (; left >= SPAN; left -= SPAN, row += OFFSET(SPAN), at += SPAN * heads) {
-            vf few[FEW_HEADS * STEPS];
-            CAT(qk_query_, DTYPE)(at, heads, STEPS, few);
-            CAT(qk_chunk_, DTYPE)(acc, row, stride, apart, few, heads, rows, chains, STEPS);
-        }
-        for (int in = 0; in < left; in += VL)
-            UNROLL for (int r = 0; r < rows; r++) {
-                if (in == 0)
-                    kvb_fetch(row + r * stride + apart, true);
-                vf x = LOAD(row + r * stride, 0, in);
-                x = left - in < VL ? v_keep(x, left - in) : x;
-                UNROLL for (int h = 0; h < heads; h++)
-                    v_fma_into(&acc[(h * rows + r) * chains], v_load(at + q_index(in, h, heads, LANES)), x);
-            }
-        UNROLL for (int i = 0; i < sums; i++) {
-            vf all = acc[i * chains];
-            UNROLL for (int c = 1; c < chains; c++)
-                all = v_add(all, acc[i * chains + c]);
-            v_store(sum + (i / rows * LANES + t + i % rows) * VL, all);
-        }
+    const int sums = heads * rows, chains = 4 / sums, most = QK_ACC / 2 / rows, vecs = STEPS > most ? STEPS : most;
+    int left = dim;
+    vf acc[QK_ACC], w[FEW_HEADS * (STEPS + QK_ACC)];
+    UNROLL for (int i = 0; i < sums * chains; i++)
+        acc[i] = v_zero();
+    for (; left >= vecs * VL; left -= vecs * VL, row += OFFSET(vecs * VL), q += vecs * VL * heads) {
+        if (!kept)
+            CAT(qk_query_, DTYPE)(q, heads, vecs, w);
+        CAT(qk_chunk_, DTYPE)(acc, row, stride, apart, kept ? kept : w, heads, rows, chains, vecs, asked);
     }
-    KEEP_IN_MEMORY(sum);
+    for (; left >= SPAN; left -= SPAN, row += OFFSET(SPAN), q += SPAN * heads) {
+        CAT(qk_query_, DTYPE)(q, heads, STEPS, w);
+        CAT(qk_chunk_, DTYPE)(acc, row, stride, apart, w, heads, rows, chains, STEPS, asked);
+    }
+    for (int in = 0; in < left; in += VL)
+        UNROLL for (int r = 0; r < rows; r++) {
+            if (in == 0)
+                kvb_fetch(row + r * stride + apart, true);
+            vf x = LOAD(row + r * stride, 0, in);
+            x = left - in < VL ? v_keep(x, left - in) : x;
+            UNROLL for (int h = 0; h < heads; h++)
+                v_fma_into(&acc[(h * rows + r) * chains], v_load(q + q_index(in, h, heads, LANES)), x);
+        }
+    UNROLL for (int i = 0; i < sums; i++) {
+        vf all = acc[i * chains];
+        UNROLL for (int c = 1; c < chains; c++)
+            all = v_add(all, acc[i * chains + c]);
+        v_store(sum + (i / rows * LANES + i % rows) * VL, all);
+    }
+}
+
+/* Sums of LANES rows for each head, `apart` from head to head. */
+INLINE void CAT(qk_merge_, DTYPE)(const float *sum, float *to, int apart, const int heads)
+{
     for (int i = 0; i < heads * LANES; i += VL) {
         vf all[VL];
         UNROLL for (int l = 0; l < VL; l++)
             all[l] = v_load(sum + (i + l) * VL);
-        v_store(scores + i / LANES * TILE + i % LANES, UNFOLD(v_sums(all)));
+        v_store(to + i / LANES * apart + i % LANES, UNFOLD(v_sums(all)));
     }
 }
 
+/* LANES rows of one KV head. Two heads take two at a time, so that a vector of q meets both, but long ones by themselves. */
+INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, int64_t apart, const float *q, int dim, float *scores,
+                                  const int heads)
+{
+    const int rows = ELEMENT < 4 ? heads : 1, most = QK_ACC / 2 / rows, vecs = STEPS > most ? STEPS : most;
+    const bool keep = __builtin_constant_p(dim) && dim == vecs * VL; /* in registers */
+    float sum[FEW_HEADS * LANES * VL];
+    vf kept[FEW_HEADS * (STEPS + QK_ACC)];
+    if (keep)
+        CAT(qk_query_, DTYPE)(q, heads, vecs, kept);
+    for (int t = 0; t < LANES; t += rows)
+        CAT(qk_sums_, DTYPE)(k + t * stride, stride, apart, q, keep ? kept : NULL, dim, sum + t * VL, heads, rows,
+                              ASKED);
+    KEEP_IN_MEMORY(sum);
+    CAT(qk_merge_, DTYPE)(sum, scores, TILE, heads);
+}
+
+/* LANES rows, each of the next KV head after the one before it: the first of `head` of them, of token `t`. */
+INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, int64_t head, int64_t t, int dim,
+                                  float *scores, const int heads)
+{
+    const uint8_t *k = tile->k.from + (t * tile->heads + head) * tile->stride;
+    float sum[FEW_HEADS * LANES * VL], found[FEW_HEADS * LANES];
+    for (int64_t r = 0, h = head; r < LANES; r++, h = h + 1 < tile->heads ? h + 1 : 0)
+        CAT(qk_sums_, DTYPE)(k + r * tile->stride, 0, tile->apart, Q_OF(group + h), NULL, dim, sum + r * VL, heads, 1, 1);
+    KEEP_IN_MEMORY(sum);
+    CAT(qk_merge_, DTYPE)(sum, found, LANES, heads);
+    KEEP_IN_MEMORY(found);
+    for (int r = 0; r < LANES; r++) {
+        UNROLL for (int h = 0; h < heads; h++)
+            scores[head * HEAD_SCORES + h * TILE + t] = found[h * LANES + r];
+        if (++head == tile->heads) {
+            head = 0;
+            t++;
+        }
+    }
+}
+
+INLINE void CAT(qk_turns_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads)
+{
+    for (int64_t row = 0; row < tile->count * tile->heads; row += LANES) {
+        const int64_t head = row % tile->heads, t = row / tile->heads;
+        if (group->dim == USUAL)
+            CAT(qk_turns_, DTYPE)(tile, group, head, t, USUAL, scores, heads);
+        else
+            CAT(qk_turns_, DTYPE)(tile, group, head, t, group->dim, scores, heads);
+    }
+}
+APART_OF_1_AND_2(qk_turns, float)
+
 INLINE void CAT(qk_rows_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads)
 {
-    enum { USUAL = 128 }; /* a constant, and all of q stays in registers where there are so many */
+    if (tile->heads > 1) {
+        (heads == 1 ? CAT(qk_turns1_, DTYPE) : CAT(qk_turns2_, DTYPE))(tile, group, scores);
+        return;
+    }
     for (int t = 0; t < tile->count; t += LANES) {
         const uint8_t *k = row_of(tile, tile->k, t, ROW_BY_ROW);
         if (group->dim == USUAL)

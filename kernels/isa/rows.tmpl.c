@@ -16,5 +16,6 @@
         .qk = CLASSES(qk, dtype), .pv = CLASSES(pv, dtype), .perhead = CAT(perhead_, dtype),             \
         .encode = CAT(encode_, dtype), .decode = CAT(decode_, dtype),                                    \
         .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS,                              \
+        .in_turn = true,                                                                                 \
     }
 #endif

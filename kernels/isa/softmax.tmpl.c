@@ -108,11 +108,12 @@ INLINE void twin_rows(const kvb_tile *tile, kvb_places rows, int first, int end,
 
 INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const int hint)
 {
+    const int end = tile->count * (hint == ROW_BY_ROW ? (int)tile->heads : 1);
     if (tile->k_block)
-        twin_rows(tile, tile->k, 0, tile->count, LANES, tile->k_block, ahead_from(tile, tile->k_ahead, bytes), hint);
+        twin_rows(tile, tile->k, 0, end, LANES, tile->k_block, ahead_from(tile, tile->k_ahead, bytes), hint);
     else
-        twin_rows(tile, tile->k, 0, tile->count, 1, bytes, ahead_from(tile, tile->k_ahead, bytes), hint);
-    twin_rows(tile, tile->v, tile->lead, tile->count, 1, bytes, ahead_from(tile, tile->v_ahead, bytes), hint);
+        twin_rows(tile, tile->k, 0, end, 1, bytes, ahead_from(tile, tile->k_ahead, bytes), hint);
+    twin_rows(tile, tile->v, tile->lead, end, 1, bytes, ahead_from(tile, tile->v_ahead, bytes), hint);
 }
 
 static void twin(const kvb_tile *tile, int64_t bytes)

@@ -11,9 +11,15 @@ static uintptr_t *noted;
 
 const kvb_tier *kvb_tier_of(int32_t isa)
 {
-    static const kvb_tier none;
+    static const kvb_tier takes = {.rows[DTYPE_F32].in_turn = true, .rows[DTYPE_F16].in_turn = true};
     (void)isa;
-    return &none;
+    return &takes;
+}
+
+int32_t kvb_way_of(int32_t variant, int32_t dtype)
+{
+    (void)variant;
+    return dtype;
 }
 
 static uintptr_t *put(uintptr_t *to, kvb_places rows, int32_t count)
@@ -60,7 +66,7 @@ static int64_t touch(const kvb_tile *tile, kvb_places rows, kvb_places then, int
 static uintptr_t *put_further(uintptr_t *to, const kvb_tile *tile, kvb_places rows)
 {
     ahead cursor = ahead_from(tile, rows, LINE);
-    for (int32_t t = 0; t < tile->count; t++) {
+    for (int64_t t = 0; t < tile->count * tile->heads; t++) {
         uintptr_t *const before = noted;
         for (int nth = 0; nth < 4; nth++)
             ahead_with(&cursor, row_of(tile, rows, t, ROW_BY_ROW) + nth * LINE, nth, ROW_BY_ROW);
@@ -70,7 +76,14 @@ static uintptr_t *put_further(uintptr_t *to, const kvb_tile *tile, kvb_places ro
     return to;
 }
 
-/* Of every tile: its tokens, to `sizes`; its rows of K, then of V, to `rows`; as many to prefetch while K is consumed, then
+static uintptr_t *put_in_turn(uintptr_t *to, const kvb_tile *tile, kvb_places rows)
+{
+    for (int64_t t = 0; t < tile->count * tile->heads; t++)
+        *to++ = (uintptr_t)row_of(tile, rows, t, ROW_BY_ROW);
+    return to;
+}
+
+/* Of every tile: its rows in a plane, to `sizes`; its rows of K, then of V, to `rows`; as many to prefetch while K is consumed, then
  * while V is, to `asked`; what cursors fetch of these, by `lines` a row and `step` bytes from one to the next, or touch, to
  * `fetched`, and how much in all, to `counts`. Returns how many tiles there are. */
 __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, const kvb_unit *units, int64_t count,
@@ -88,10 +101,16 @@ __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, co
     kvb_walk_next(&walk, block);
     while (block->unit) {
         kvb_walk_next(&walk, next);
-        for (int64_t h = 0; h < block->unit->heads; h++) {
+        for (int64_t h = 0; h < block->unit->heads; h += tile.heads) {
             kvb_tile_rows(args, block, h, &tile);
             kvb_tile_ahead(&walk, block, next, h, false, &tile, &ahead);
-            sizes[tiles] = tile.count;
+            sizes[tiles] = tile.count * tile.heads;
+            if (tile.heads > 1) {
+                rows = put_in_turn(put_in_turn(rows, &tile, tile.k), &tile, tile.v);
+                asked = put_further(put_further(asked, &tile, tile.k), &tile, tile.v);
+                counts[tiles++] = 0;
+                continue;
+            }
             rows = put(put(rows, tile.k, tile.count), tile.v, tile.count);
             if (tile.stride) {
                 counts[tiles] = touch(&tile, tile.k, tile.k_ahead, lines);

@@ -1,10 +1,10 @@
-/* lines LAYOUT DTYPE KV_HEADS GROUP HEAD_DIM CONTEXT RUNS [VARIANT ISA]: for a simulator of caches to count.
+/* lines LAYOUT DTYPE KV_HEADS GROUP HEAD_DIM CONTEXT RUNS [VARIANT ISA PREFETCH]: for a simulator of caches to count.
  *
  * One cache of CONTEXT tokens is filled, then thrown out of every cache, then decoded RUNS times (0 or 1) by the scalar
  * tier. What 1 run misses beyond what 0 runs do are the lines that a decode touches. Prints how many it should be.
  *
- * With a variant and a tier (or "best") the cache is decoded as it comes, for a tool that lists loads. Prints where it
- * lies, its bytes, and how many the loads of it should ask for. Exit 3 where the tier has no such kernel. */
+ * With a variant (or "twin"), a tier (or "best") and a scheme the cache is read as it comes, for a tool that lists loads.
+ * Prints where it lies, its bytes, and how many the loads of it should ask for. Exit 3 where the tier has no such kernel. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,16 +72,16 @@ static void sweep(const volatile char *buffer)
 
 int main(int argc, char **argv)
 {
-    if (argc != 8 && argc != 10)
+    if (argc != 8 && argc != 11)
         return 2;
     kvb_cache cache = planned(argv);
-    const bool listed = argc == 10;
+    const bool listed = argc == 11, twin = listed && !strcmp(argv[8], "twin");
     const char *isa = listed && strcmp(argv[9], "best") ? argv[9] : "scalar";
     int64_t q_heads = cache.kv_heads * atoi(argv[4]);
     size_t vector = (size_t)(q_heads * cache.head_dim) * sizeof(float);
     kvb_decode args = {.cache = &cache, .q = need(vector), .out = need(vector), .q_heads = q_heads,
-                       .variant = word("variant", listed ? argv[8] : "flash"), .isa = word("isa", isa),
-                       .prefetch = word("prefetch", "off")};
+                       .variant = word("variant", listed && !twin ? argv[8] : "flash"), .isa = word("isa", isa),
+                       .prefetch = word("prefetch", listed ? argv[10] : "off")};
     if (listed && !strcmp(argv[9], "best"))
         args.isa = kvb_isa_best();
     kvb_team *team;
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
     kvb_traffic traffic;
     must(kvb_team_open(NULL, 1, &team));
     must(kvb_task_fill(&args, 1, 1, &fill));
-    must(kvb_task_decode(&args, 1, &decode));
+    must((twin ? kvb_task_twin : kvb_task_decode)(&args, 1, &decode));
     must(kvb_task_traffic(decode, &traffic));
     if (!listed) {
         char *buffer = need(SWEEP);
@@ -102,6 +102,6 @@ int main(int argc, char **argv)
         printf("%.0f\n", traffic.line / 64);
     else
         printf("%llu %lld %.0f\n", (unsigned long long)(uintptr_t)cache.k, (long long)cache.bytes,
-               traffic.issued - traffic.table - 2.0 * (double)vector);
+               traffic.issued - traffic.table - (twin ? 0.0 : 2.0 * (double)vector));
     return 0;
 }

@@ -23,6 +23,8 @@ SHAPES = {
     "head.q8_0": Shape("head", "q8_0", 1, HEADS, 128, CAPACITY),
     "head.ring": Shape("head", "f16", 1, HEADS, 128, 592, ring=True),
     "position.f16": Shape("position", "f16", 1, HEADS, 128, CAPACITY),
+    "position.f32": Shape("position", "f32", 1, HEADS, 100, CAPACITY),
+    "position.f16.many": Shape("position", "f16", 1, HEADS, 128, CAPACITY),
     "position.ring": Shape("position", "bf16", 1, HEADS, 64, 336, ring=True),
     "paged.f16": Shape("paged", "f16", 1, HEADS, 128, CAPACITY, blocks=44),
     "paged.token": Shape("paged", "f32", 1, HEADS, 128, CAPACITY, inner="token", block_tokens=24, blocks=30),
@@ -73,13 +75,25 @@ def walk(program, bound: Bound, units: list[list[int]], scheme: str, group: int)
     return tiles
 
 
+def blocks_of(tiles: list[list], heads: int, row_bytes: int) -> list[list[list]]:
+    """Tiles of a block: one of each head, or one whose rows are those of all heads in turn."""
+    blocks = []
+    while tiles:
+        rows = tiles[0][0]
+        number = 1 if rows[1] - rows[0] == row_bytes else heads
+        blocks.append(tiles[:number])
+        tiles = tiles[number:]
+    return blocks
+
+
 def row_by_row(blocks: list[list[list]], row_bytes: int, group: int) -> int:
     """The tile's own rows 6 KiB further on where the next tile follows at once; at an end, the next tile's. Touched is what
-    is read a run later. How often a tile follows, of the two planes."""
+    is read a run later, if it is one head's. How often a tile follows, of the two planes."""
     tokens, further = max(len(block[0][0]) for block in blocks), 0
+    in_turn = any(len(block) > 1 for block in blocks)
     run = (16 if row_bytes > 256 else 32) * (2 if group > 4 else 1)
     run = 16 if tokens % run else run
-    for (tile,), (later,) in zip(blocks, blocks[1:], strict=False):
+    for (tile, *_), (later, *_) in zip(blocks, blocks[1:], strict=False):
         if any(rows != [rows[0] + t * row_bytes for t in range(tokens)] for rows in (tile[0], later[0])):
             continue
         for own, asked, then in ((tile[0], tile[2], later[0]), (tile[1], tile[3], later[1])):
@@ -87,7 +101,7 @@ def row_by_row(blocks: list[list[list]], row_bytes: int, group: int) -> int:
             further += follows
             assert asked == [row + (6144 if follows else then[0] - own[0]) for row in own]
         wanted = tile[0][run:] + tile[1] + later[0][:run]
-        assert tile[4] == [at for row in wanted for at in range(row, row + row_bytes, LINE)]
+        assert in_turn or tile[4] == [at for row in wanted for at in range(row, row + row_bytes, LINE)]
     return further
 
 
@@ -102,19 +116,19 @@ def test_the_rows_of_the_next_block(raw, program, name, scheme):
         spans = [(head, first, CAPACITY) for head in range(0, HEADS, heads)] + [(0, first, first), (0, first + 16, CAPACITY)]
         units = [[0, head, heads, head, 1, begin, end - begin, -1] for head, begin, end in spans]
         tiles = walk(program, bound, units, scheme, group)
-        blocks = [tiles[i : i + heads] for i in range(0, len(tiles), heads)]
+        blocks = blocks_of(tiles, heads, bound.cache.row_bytes)
 
-        tokens = [len(block[0][0]) for block in blocks]
         order = [(head, token) for head, begin, end in spans for token in range(begin, end)]
         every = [addresses(bound, head + h, token) for head, token in order for h in range(heads)]
         assert Counter(row for block in blocks for tile in block for row in tile[0]) == Counter(k for k, _ in every)
         assert Counter(row for block in blocks for tile in block for row in tile[1]) == Counter(v for _, v in every)
 
-        if scheme == "stream" and bound.cache.token_stride == bound.cache.row_bytes and shape.layout != "paged":
+        in_turn = heads > 1 and shape.dtype in ("f32", "f16") and group == 1
+        if scheme == "stream" and (in_turn or heads == 1) and shape.layout != "paged":
             if shape.dtype not in ("q8_0", "q4_0"):
                 assert row_by_row(blocks, bound.cache.row_bytes, group) >= (0 if shape.ring else 2)
                 return
-        whole = 0
+        tokens, whole = [len(block[0][0]) for block in blocks], 0
         for i, (block, later) in enumerate(zip(blocks, blocks[1:], strict=False)):
             asked = Counter(row for tile in block for row in tile[2] + tile[3])
             assert asked.keys() <= {row for rows in every for row in rows}

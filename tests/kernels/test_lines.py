@@ -25,7 +25,7 @@ SHAPES = [  # layout, dtype, KV heads, query heads of each, D, context: a few ti
     ("blockt", "f16", 2, 2, 72, 1300),
 ]
 
-LOADS = [  # layout, dtype, KV heads, query heads of each, D, context: two whole steps and one that is none; variant
+LOADS = [  # layout, dtype, KV heads, query heads of each, D, context: whole steps and one that is none; variant; more
     ("head", "i8", 1, 3, 128, 560, "flash"),
     ("head", "i8", 1, 12, 128, 560, "flash"),
     ("blockt", "i8", 1, 12, 128, 560, "flash"),
@@ -33,6 +33,12 @@ LOADS = [  # layout, dtype, KV heads, query heads of each, D, context: two whole
     ("head", "i8", 1, 5, 128, 560, "dot8"),
     ("head", "i8", 1, 12, 128, 560, "dot16"),
     ("blockt", "i8", 1, 5, 128, 560, "dot16"),
+    ("position", "f32", 3, 1, 128, 560, "flash", "best", "stream"),
+    ("position", "f16", 3, 1, 128, 704, "flash", "best", "stream"),
+    ("position", "f32", 3, 8, 128, 560, "twin", "best", "stream"),
+    ("position", "f32", 3, 1, 128, 560, "twin", "scalar", "stream"),
+    ("head", "f16", 2, 4, 128, 560, "twin", "best", "stream"),
+    ("paged", "f16", 2, 4, 128, 560, "twin", "best", "weave"),
 ]
 
 
@@ -74,8 +80,8 @@ def test_a_decode_misses_the_lines_it_touches(program, tmp_path, shape):
 def test_a_decode_loads_the_bytes_it_tells(program, tmp_path, shape):
     log = tmp_path / "log"
     valgrind = ["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-file={log}"]
-    *rest, variant = map(str, shape)
-    command = [*STILL, *valgrind, program, *rest, "1", variant, "best"]
+    isa, scheme = shape[7:] or ("best", "off")
+    command = [*STILL, *valgrind, program, *map(str, shape[:6]), "1", shape[6], isa, scheme]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode == 3:
         pytest.skip(done.stderr)
