@@ -16,12 +16,6 @@ const kvb_tier *kvb_tier_of(int32_t isa)
     return &takes;
 }
 
-int32_t kvb_way_of(int32_t variant, int32_t dtype)
-{
-    (void)variant;
-    return dtype;
-}
-
 static uintptr_t *put(uintptr_t *to, kvb_places rows, int32_t count)
 {
     for (int32_t t = 0; t < count; t++)
