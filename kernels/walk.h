@@ -38,7 +38,7 @@ typedef struct kvb_walk {
     int64_t side, each; /* of them, as in a tile */
     int64_t reach;      /* rows of a run of such a block's tiles */
     bool row_by_row;    /* such blocks are read, or touched, so; packed rows never are */
-    int64_t heads;      /* KV heads of a tile of theirs: 1, or all, whose rows are read in turn */
+    int64_t heads;      /* KV heads of a tile of theirs: 1, or all, whose rows are read in turn; 0: not in this scheme */
     bool woven;         /* K and V in turn, `steady.k` while K is consumed; else `steady.k` of either plane */
 } kvb_walk;
 

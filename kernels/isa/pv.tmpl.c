@@ -1,5 +1,5 @@
 /* Weighted sum of the V rows of a tile: slices of D whose accumulators stay in registers for the whole tile, or for a run of
- * its rows. */
+ * its rows; or whole rows, whose sums come from L1 and go back. */
 
 /* heads x vecs vectors of D from element `in` of the block that begins at `at`, of the tokens from `first` to `end`. For
  * every SPAN that begins inside the slice, each token prefetches one line. */
@@ -161,7 +161,8 @@ INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
                                  const int hint)
 {
 #if BLOCK == 1
-    const bool many = group->dim > 8 * VL && (heads == 1 || VL == LANES); /* sums; two heads want as few stores as lines */
+    /* more sums than a slice keeps; those of two heads go through L1 only where a vector is a line: twice the stores cost more */
+    const bool many = group->dim > 8 * VL && (heads == 1 || VL == LANES);
     if (hint == ROW_BY_ROW && (tile->heads > 1 || many)) {
         (heads == 1 ? CAT(pv_whole1_, DTYPE) : CAT(pv_whole2_, DTYPE))(tile, group, p);
         return;
