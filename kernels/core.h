@@ -146,6 +146,12 @@ typedef struct kvb_unit {
     int64_t partial; /* index of the unit's first partial state, or -1: the unit is its whole row */
 } kvb_unit;
 
+/* KV heads of a unit. */
+static inline int64_t kvb_unit_heads(const kvb_decode *a)
+{
+    return a->variant != VARIANT_PERHEAD && kvb_heads_inner(a->cache) ? a->cache->kv_heads : 1;
+}
+
 /* Rows are what an output state is made from: (sequence, KV head), (sequence, query head) or a whole sequence. */
 typedef struct kvb_plan {
     int64_t *lengths;       /* [batch], those that the plan was made for */

@@ -246,11 +246,10 @@ static int32_t prepare(kvb_decode_task *task)
     int32_t code = kvb_plan_make(a, task->task.threads, &task->plan);
     if (code)
         return code;
-    bool alone = a->variant == VARIANT_PERHEAD;
-    task->group = alone ? 1 : a->q_heads / a->cache->kv_heads;
+    task->group = a->variant == VARIANT_PERHEAD ? 1 : a->q_heads / a->cache->kv_heads;
     task->parts = (task->group + HEADS - 1) / HEADS;
     task->slots = (task->parts - 1) * HEADS + (1 << kvb_class(task->group - (task->parts - 1) * HEADS));
-    task->heads = !alone && kvb_heads_inner(a->cache) ? a->cache->kv_heads : 1;
+    task->heads = kvb_unit_heads(a);
     task->dim_pad = round_up(a->cache->head_dim, LANES);
     task->way = kvb_way_of(a->variant, a->cache->dtype);
     task->blocks = a->variant == VARIANT_TWOPASS ? most_blocks(task) : 1;

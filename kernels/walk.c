@@ -6,9 +6,8 @@
  * that is in turn, the longer the better, for nothing of it has to stay anywhere. */
 static int32_t block_step(const kvb_decode *a, int64_t turns)
 {
-    const bool inner = a->variant != VARIANT_PERHEAD && kvb_heads_inner(a->cache);
-    const int64_t token = a->cache->row_bytes * (inner ? a->cache->kv_heads : 1);
-    const bool scattered = !inner && kvb_layouts[a->cache->layout].paged;
+    const int64_t heads = kvb_unit_heads(a), token = a->cache->row_bytes * heads;
+    const bool scattered = heads == 1 && kvb_layouts[a->cache->layout].paged;
     const int64_t most = turns > 1 ? 4 * TILE_BYTES : scattered ? TILE_BYTES / 4 : TILE_BYTES;
     return (int32_t)at_least(LANES, at_most(TILE, most / token / LANES * LANES));
 }

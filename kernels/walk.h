@@ -46,7 +46,7 @@ typedef struct kvb_walk {
 static inline int64_t kvb_streams_rows(const kvb_decode *args)
 {
     const kvb_cache *c = args->cache;
-    const int64_t heads = args->variant != VARIANT_PERHEAD && kvb_heads_inner(c) ? c->kv_heads : 1;
+    const int64_t heads = kvb_unit_heads(args);
     const bool behind = c->token_stride == heads * c->row_bytes && (heads == 1 || c->head_stride == c->row_bytes);
     return args->prefetch == PREFETCH_STREAM && behind && !kvb_layouts[c->layout].paged ? heads : 0;
 }

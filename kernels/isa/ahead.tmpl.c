@@ -5,8 +5,6 @@
  * of those loads, and sees no others: the run's own lines were touched before, and are in L1. */
 enum { NOTHING, LISTED, ROW_BY_ROW, TOUCHED };
 
-enum { USUAL = 128 }; /* a dim that is a constant where it matters: so many of q stay in registers */
-
 /* Of lines that are read in the order of addresses, every fourth asks for another. Hardware asks for those between: a
  * thread by itself reads a tenth to a fifth more than where it asks for all. Two rows side by side, fewer lines of a row at
  * a time, and work that keeps a core behind memory, or has to fetch q or sums for each row, do want every line asked for. */
@@ -127,6 +125,7 @@ enum { NEVER = -1 };
     STAGE_OF(stage, way, 2, plane, floats, few)                                                                     \
     STAGE_OF(stage, way, 4, plane, floats, few)                                                                     \
     STAGE_OF(stage, way, 8, plane, floats, few)
+
 /* <stage>1_<DTYPE> and <stage>2_<DTYPE>, of one head and of two, apart from the stages that call them: those would lose
  * registers to what they do not use. */
 #define APART_OF_1_AND_2(stage, floats)                                                                             \
@@ -140,4 +139,5 @@ enum { NEVER = -1 };
     {                                                                                                               \
         CAT(stage##_of_, DTYPE)(tile, group, scores, 2);                                                            \
     }
+
 #define CLASSES(stage, way) {CAT(stage##1_, way), CAT(stage##2_, way), CAT(stage##4_, way), CAT(stage##8_, way)}

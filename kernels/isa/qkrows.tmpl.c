@@ -91,11 +91,12 @@ INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, int64_t apar
     CAT(qk_merge_, DTYPE)(sum, scores, TILE, heads);
 }
 
-/* LANES rows, each of the next KV head after the one before it: the first of `head` of them, of token `t`. */
-INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, int64_t head, int64_t t, int dim,
-                                  float *scores, const int heads)
+/* LANES rows from `row` on, each of the next KV head after the one before it. */
+INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, int64_t row, int dim, float *scores,
+                                  const int heads)
 {
-    const uint8_t *k = tile->k.from + (t * tile->heads + head) * tile->stride;
+    const uint8_t *k = row_of(tile, tile->k, row, ROW_BY_ROW);
+    int64_t head = row % tile->heads, t = row / tile->heads;
     float sum[FEW_HEADS * LANES * VL], found[FEW_HEADS * LANES];
     for (int64_t r = 0, h = head; r < LANES; r++, h = h + 1 < tile->heads ? h + 1 : 0)
         CAT(qk_sums_, DTYPE)(k + r * tile->stride, 0, tile->apart, Q_OF(group + h), NULL, dim, sum + r * VL, heads, 1, 1);
@@ -114,13 +115,11 @@ INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 
 INLINE void CAT(qk_turns_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads)
 {
-    for (int64_t row = 0; row < tile->count * tile->heads; row += LANES) {
-        const int64_t head = row % tile->heads, t = row / tile->heads;
+    for (int64_t row = 0; row < tile->count * tile->heads; row += LANES)
         if (group->dim == USUAL)
-            CAT(qk_turns_, DTYPE)(tile, group, head, t, USUAL, scores, heads);
+            CAT(qk_turns_, DTYPE)(tile, group, row, USUAL, scores, heads);
         else
-            CAT(qk_turns_, DTYPE)(tile, group, head, t, group->dim, scores, heads);
-    }
+            CAT(qk_turns_, DTYPE)(tile, group, row, group->dim, scores, heads);
 }
 APART_OF_1_AND_2(qk_turns, float)
 

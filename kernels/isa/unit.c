@@ -22,6 +22,9 @@ enum { SHARE = 4 };
 #define Q_PART(slots) LANES
 #endif
 
+/* A dim that is a constant where it matters: so many of q stay in registers. */
+enum { USUAL = 128 };
+
 /* What sums are rescaled by in front of a tile's later rows. */
 static const float ones[HEADS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
 

@@ -16,10 +16,10 @@ const kvb_tier *kvb_tier_of(int32_t isa)
     return &takes;
 }
 
-static uintptr_t *put(uintptr_t *to, kvb_places rows, int32_t count)
+static uintptr_t *put(uintptr_t *to, const kvb_tile *tile, kvb_places rows)
 {
-    for (int32_t t = 0; t < count; t++)
-        *to++ = (uintptr_t)kvb_row_at(rows, t);
+    for (int64_t t = 0; t < tile->count * tile->heads; t++)
+        *to++ = (uintptr_t)row_of(tile, rows, t, tile->heads > 1 ? ROW_BY_ROW : LISTED);
     return to;
 }
 
@@ -70,16 +70,9 @@ static uintptr_t *put_further(uintptr_t *to, const kvb_tile *tile, kvb_places ro
     return to;
 }
 
-static uintptr_t *put_in_turn(uintptr_t *to, const kvb_tile *tile, kvb_places rows)
-{
-    for (int64_t t = 0; t < tile->count * tile->heads; t++)
-        *to++ = (uintptr_t)row_of(tile, rows, t, ROW_BY_ROW);
-    return to;
-}
-
-/* Of every tile: its rows in a plane, to `sizes`; its rows of K, then of V, to `rows`; as many to prefetch while K is consumed, then
- * while V is, to `asked`; what cursors fetch of these, by `lines` a row and `step` bytes from one to the next, or touch, to
- * `fetched`, and how much in all, to `counts`. Returns how many tiles there are. */
+/* Of every tile: how many rows it has in a plane, to `sizes`; those of K, then of V, to `rows`; as many to prefetch while K
+ * is consumed, then while V is, to `asked`; what cursors fetch of these, by `lines` a row and `step` bytes from one to the
+ * next, or touch of one head's, to `fetched`, and how much in all, to `counts`. Returns how many tiles there are. */
 __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, const kvb_unit *units, int64_t count,
                                                       int64_t *sizes, uintptr_t *rows, uintptr_t *asked, int64_t lines,
                                                       int64_t step, uintptr_t *fetched, int64_t *counts)
@@ -99,16 +92,10 @@ __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, co
             kvb_tile_rows(args, block, h, &tile);
             kvb_tile_ahead(&walk, block, next, h, false, &tile, &ahead);
             sizes[tiles] = tile.count * tile.heads;
-            if (tile.heads > 1) {
-                rows = put_in_turn(put_in_turn(rows, &tile, tile.k), &tile, tile.v);
-                asked = put_further(put_further(asked, &tile, tile.k), &tile, tile.v);
-                counts[tiles++] = 0;
-                continue;
-            }
-            rows = put(put(rows, tile.k, tile.count), tile.v, tile.count);
+            rows = put(put(rows, &tile, tile.k), &tile, tile.v);
             if (tile.stride) {
-                counts[tiles] = touch(&tile, tile.k, tile.k_ahead, lines);
-                counts[tiles++] += touch(&tile, tile.v, tile.v_ahead, lines);
+                counts[tiles] = tile.heads > 1 ? 0 : touch(&tile, tile.k, tile.k_ahead, lines);
+                counts[tiles++] += tile.heads > 1 ? 0 : touch(&tile, tile.v, tile.v_ahead, lines);
                 asked = put_further(put_further(asked, &tile, tile.k), &tile, tile.v);
                 continue;
             }

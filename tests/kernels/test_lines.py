@@ -25,7 +25,7 @@ SHAPES = [  # layout, dtype, KV heads, query heads of each, D, context: a few ti
     ("blockt", "f16", 2, 2, 72, 1300),
 ]
 
-LOADS = [  # layout, dtype, KV heads, query heads of each, D, context: whole steps and one that is none; variant; more
+LOADS = [  # layout, dtype, KV heads, query heads of each, D, context: whole steps and one that is none; variant; tier, scheme
     ("head", "i8", 1, 3, 128, 560, "flash"),
     ("head", "i8", 1, 12, 128, 560, "flash"),
     ("blockt", "i8", 1, 12, 128, 560, "flash"),
