@@ -39,11 +39,9 @@ static inline vi v_set_eight(const void *p) { return _mm512_broadcastq_epi64(_mm
 /* Each lane of *acc grows by two products of words. By hand, as below: so this tier compiles without VNNI, and runs it
  * in functions that are called where the CPU has it; and no accumulator is copied. */
 static inline void v_dot_words_into(vi *acc, vi a, vi b) { __asm__("vpdpwssd %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b)); }
-/* VB codes with 128 added; and VB bytes as they are */
-static inline vi v_codes(const uint8_t *p)
-{
-    return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi32((int32_t)0x80808080));
-}
+/* Codes with 128 added; VB of them; and VB bytes as they are */
+static inline vi v_biased(vi codes) { return _mm512_xor_si512(codes, _mm512_set1_epi32((int32_t)0x80808080)); }
+static inline vi v_codes(const uint8_t *p) { return v_biased(_mm512_loadu_si512(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return _mm512_loadu_si512(p); }
 static inline void v_store_bytes(uint8_t *p, vi a) { _mm512_storeu_si512(p, a); }
 /* The first VB / n bytes, n times. */

@@ -6,8 +6,10 @@ enum { VB = 4 * VL }; /* bytes of a vector */
 /* A vector of q: VB codes of a head; or where V_PACKS, of all heads as many of each. A head's lie side by side. */
 #ifdef V_PACKS
 #define WIDTH_OF(slots) (VB / (slots))
+enum { FEW_DOTS = 2 * (VB / LINE) }; /* most heads that read rows one after another */
 #else
 #define WIDTH_OF(slots) VB
+enum { FEW_DOTS = VB / LINE };
 #endif
 INLINE int64_t dot_code(int slots, int head, int64_t d)
 {
@@ -60,12 +62,11 @@ INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, ahead *curso
 {
     UNROLL for (int t = 0; t < QK_ACC; t++) {
         const uint8_t *row = row_of(tile, tile->k, first + t, ROW_BY_ROW);
-        for (int at = 0; at < dim; at += 2 * LINE)
-            UNROLL for (int in = 0; in < 2 * LINE; in += VB) {
+        for (int at = 0; at < dim; at += 2 * VB)
+            UNROLL for (int in = 0; in < 2 * VB; in += VB) {
                 if (at + in >= dim)
                     break;
-                if (in % LINE == 0)
-                    ahead_with(cursor, row + at + in, 2 * t + in / LINE, ROW_BY_ROW);
+                ahead_with(cursor, row + at + in, 2 * t + in / VB, ROW_BY_ROW);
                 v_dot_query_into(&acc[t], v_codes(row + at + in), v_load_bytes(q + at + in));
             }
     }
@@ -220,12 +221,13 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_g
     }
 }
 
-INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const float *p, int32_t way, const int heads,
+INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,
                           const int parts, const int hint)
 {
+    const int32_t way = parts == 1 ? READ_DOT8 : READ_DOT16;
     const int pass = heads * parts < SLICE_SUMS ? heads : SLICE_SUMS / parts;
     const int end = (int)round_up(tile->count, LANES);
-    const int run = hint == TOUCHED || (hint == ROW_BY_ROW && group->dim > 2 * VB) ? (int)tile->reach : TILE;
+    const int run = hint == TOUCHED ? (int)tile->reach : TILE;
     dot_weights weights;
     for (int h = 0; h < heads; h++)
         weights.inverse[h] = dot_weight_steps(p + h * TILE, end, way, &weights.step[h]);
@@ -241,6 +243,8 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
     for (; at + (slices - 1) * VB < group->dim; at += slices * VB)                                              \
         pv_slice_bytes(tile, first, at_most(last, tile->count), group, &cursor, &weights, rescale, h, at, pass, \
                        slices, parts, h == 0 ? hint : NOTHING);
+            if (hint == ROW_BY_ROW && heads == 1)
+                SLICES(4)
             if (hint == ROW_BY_ROW)
                 SLICES(2)
             SLICES(1)
@@ -249,27 +253,27 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
     }
 }
 
-/* One head reads rows one after another: all of them for K, two slices at once for V, which wide vectors make a row. */
-#define DOT_BYTES_WAY(word, way, parts)                                                                           \
-    static void take_##word(const kvb_group *group) { take_bytes(group, way, parts); }                            \
-    INLINE void qk_tile_##word(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,      \
-                               const int hint)                                                                    \
-    {                                                                                                             \
-        qk_tile_bytes(tile, group, scores, heads, parts, hint);                                                   \
-    }                                                                                                             \
-    INLINE void qkt_tile_##word(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,     \
-                                const int hint)                                                                   \
-    {                                                                                                             \
-        qkt_tile_bytes(tile, group, scores, heads, parts, hint);                                                  \
-    }                                                                                                             \
-    INLINE void pv_tile_##word(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,     \
-                               const int hint)                                                                    \
-    {                                                                                                             \
-        pv_tile_bytes(tile, group, p, way, heads, parts, hint);                                                   \
-    }                                                                                                             \
-    STAGE(qk, word, k, float, (parts) == 1 ? 1 : 0)                                                               \
-    STAGE(qkt, word, k, float, (parts) == 1 ? VB / LINE : 0)                                                      \
-    STAGE(pv, word, v, const float, (parts) == 1 ? VB / LINE : 0)
+/* Whether few heads read rows one after another: where registers hold the sums of all of D, and a row is more than a line. */
+INLINE bool dot_whole(const kvb_group *group, const int heads)
+{
+    return group->dim > LINE && heads * group->dim <= 4 * VB;
+}
+
+#define DOT_TILE(stage, word, plane, floats, parts)                                                                 \
+    INLINE void stage##_tile_##word(const kvb_tile *tile, const kvb_group *group, floats *scores, const int heads,  \
+                                    const int hint)                                                                 \
+    {                                                                                                               \
+        if (hint == ROW_BY_ROW && !dot_whole(group, heads))                                                         \
+            stage##_tile_bytes(tile, group, scores, heads, parts, TOUCHED);                                         \
+        else                                                                                                        \
+            stage##_tile_bytes(tile, group, scores, heads, parts, hint);                                            \
+    }                                                                                                               \
+    STAGE(stage, word, plane, floats, (parts) == 1 ? FEW_DOTS : 0)
+#define DOT_BYTES_WAY(word, way, parts)                                                                             \
+    static void take_##word(const kvb_group *group) { take_bytes(group, way, parts); }                              \
+    DOT_TILE(qk, word, k, float, parts)                                                                             \
+    DOT_TILE(qkt, word, k, float, parts)                                                                            \
+    DOT_TILE(pv, word, v, const float, parts)
 
 #define DOT_BYTES_ROWS(word, parts) DOT_ROWS(word, BLOCK_SUMS / parts, SLICE_SUMS / parts)
 

@@ -2,50 +2,51 @@
 
 enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most heads of a block's scores, each with all its parts */
 
-/* One cell of all tokens of a block: four codes of each, which four of q meet that go to all of a vector's lanes. */
-INLINE void qkt_cell_bytes(vi *acc, const uint8_t *k, const int8_t *q, int64_t part, const int heads, const int slots,
-                           const int parts)
+/* One cell of all tokens of one block or of two: four codes of each, which four of q meet that go to all of a vector's lanes. */
+INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const int8_t *q, int64_t part, const int heads,
+                           const int slots, const int parts, const int blocks)
 {
-    vi x[LANES / VL];
-    UNROLL for (int v = 0; v < LANES / VL; v++)
-        x[v] = v_codes(k + v * VB);
+    const int vectors = blocks * (LANES / VL);
+    vi x[2 * (LANES / VL)];
+    UNROLL for (int v = 0; v < vectors; v++)
+        x[v] = v_codes(k[v / (LANES / VL)] + at * LANES + v % (LANES / VL) * VB);
     UNROLL for (int i = 0; i < heads * parts; i++) {
         vi w = dot_four(q + i % parts * part + i / parts * WIDTH_OF(slots));
-        UNROLL for (int v = 0; v < LANES / VL; v++)
-            v_dot_query_into(&acc[i * (LANES / VL) + v], x[v], w);
+        UNROLL for (int v = 0; v < vectors; v++)
+            v_dot_query_into(&acc[i * vectors + v], x[v], w);
     }
 }
 
-/* The LANES tokens of a block: nothing is summed across lanes. Few heads have several sums to a score, which hide the
- * latency of one. A cell of them is a line. */
-INLINE void qkt_block_bytes(const kvb_group *group, const uint8_t *k, ahead *cursor, int head, float *scores,
-                            const int heads, const int slots, const int parts, const int hint)
+/* The LANES tokens of one block or of two: nothing is summed across lanes. Few heads have several sums to a score, which hide the
+ * latency of one. A cell of a block is a line. */
+INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, ahead *cursor, int head, float *scores,
+                             const int heads, const int slots, const int parts, const int blocks, const int hint)
 {
-    enum { VECTORS = LANES / VL };
-    const int sums = heads * parts * VECTORS, chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->dim;
+    const int vectors = blocks * (LANES / VL), sums = heads * parts * vectors;
+    const int chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->dim;
     const int64_t part = slots * round_up(dim, VB);
     vi acc[QK_ACC];
     UNROLL for (int i = 0; i < chains * sums; i++)
         acc[i] = v_none();
     UNROLL for (int i = 0; i < sums; i++)
-        acc[i] = v_set_int(parts == 1 ? group->taken->first[head + i / VECTORS] : 0);
+        acc[i] = v_set_int(parts == 1 ? group->taken->first[head + i / vectors] : 0);
     const int whole = dim / (4 * chains) * 4 * chains;
     for (int at = 0; at < dim; at += at < whole ? 4 * chains : 4) {
         UNROLL for (int c = 0; c < chains; c++) {
             if (c > 0 && at >= whole)
                 break;
-            ahead_with(cursor, k + (at + 4 * c) * LANES, c, hint);
-            qkt_cell_bytes(acc + c * sums, k + (at + 4 * c) * LANES,
-                           group->taken->codes + dot_code(slots, head, at + 4 * c), part, heads, slots, parts);
+            UNROLL for (int b = 0; b < blocks; b++)
+                ahead_with(cursor, k[b] + (at + 4 * c) * LANES, c, hint);
+            qkt_cell_bytes(acc + c * sums, k, at + 4 * c, group->taken->codes + dot_code(slots, head, at + 4 * c), part,
+                           heads, slots, parts, blocks);
         }
     }
-    UNROLL for (int i = 0; i < heads * VECTORS; i++) {
+    UNROLL for (int i = 0; i < heads * vectors; i++) {
         vf found[2];
         UNROLL for (int p = 0; p < parts; p++)
-            found[p] = v_floats(dot_chained(&acc[(i / VECTORS * parts + p) * VECTORS + i % VECTORS], chains, sums));
+            found[p] = v_floats(dot_chained(&acc[(i / vectors * parts + p) * vectors + i % vectors], chains, sums));
         vf score = parts == 1 ? found[0] : v_fma(found[0], v_set1(256.0f), found[parts - 1]);
-        v_store(scores + i / VECTORS * TILE + i % VECTORS * VL,
-                v_mul(score, v_set1(group->taken->step[head + i / VECTORS])));
+        v_store(scores + i / vectors * TILE + i % vectors * VL, v_mul(score, v_set1(group->taken->step[head + i / vectors])));
     }
 }
 
@@ -53,11 +54,18 @@ INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *
                            const int parts, const int hint)
 {
     const int pass = heads * parts < BLOCK_SUMS ? heads : BLOCK_SUMS / parts;
+    const bool paired = pass > 2 && 2 * pass * parts <= BLOCK_SUMS && pairs_blocks(tile, hint);
     ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
-    for (int t = 0; t < tile->count; t += LANES) {
+    for (int t = 0, step; t < tile->count; t += step) {
+        step = paired && t + LANES < tile->count ? 2 * LANES : LANES;
+        const uint8_t *k[] = {row_of(tile, tile->k, t, hint), row_of(tile, tile->k, t + step - LANES, hint)};
         ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
-        UNROLL for (int h = 0; h < heads; h += pass)
-            qkt_block_bytes(group, row_of(tile, tile->k, t, hint), &cursor, h, scores + h * TILE + t, pass, heads, parts,
-                            h == 0 ? hint : NOTHING);
+        UNROLL for (int h = 0; h < heads; h += pass) {
+            float *to = scores + h * TILE + t;
+            if (step > LANES)
+                qkt_blocks_bytes(group, k, &cursor, h, to, pass, heads, parts, 2, h == 0 ? hint : NOTHING);
+            else
+                qkt_blocks_bytes(group, k, &cursor, h, to, pass, heads, parts, 1, h == 0 ? hint : NOTHING);
+        }
     }
 }

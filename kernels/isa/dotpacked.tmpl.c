@@ -11,16 +11,37 @@ INLINE int packed_head(int i, int lane, const int heads)
     return heads == 8 ? 2 * part + i : heads == 4 ? part : part / 2;
 }
 
-/* A line of LANES rows, its codes as v_codes() has them, and the heads' vectors of q for it. */
-INLINE void qk_packed_line(vi *acc, const uint8_t *lines, const int8_t *q, ahead *cursor, const int heads,
-                           const int hint)
+/* LANES rows, a line of each at a time: biased once for all heads, in L1. */
+INLINE void qk_packed_lines(vi *acc, kvb_places k, const int8_t *q, int dim, ahead *cursor, const int heads, const int hint)
 {
-    UNROLL for (int s = 0; s < heads; s++) {
-        vi w = v_load_bytes(q + s * VB);
-        UNROLL for (int t = 0; t < LANES; t++) {
-            if (t % heads == 0)
-                ahead_line(cursor, hint);
-            v_dot_query_into(&acc[t], v_repeated(lines + t * VB + s * VB / heads, heads), w);
+    for (int at = 0; at < dim; at += VB) {
+        _Alignas(LINE) uint8_t lines[LANES * VB];
+        UNROLL for (int t = 0; t < LANES; t++)
+            v_store_bytes(lines + t * VB, v_codes(kvb_row_at(k, t) + at));
+        KEEP_IN_MEMORY(lines);
+        UNROLL for (int s = 0; s < heads; s++, q += VB) {
+            vi w = v_load_bytes(q);
+            UNROLL for (int t = 0; t < LANES; t++) {
+                if (t % heads == 0)
+                    ahead_line(cursor, hint);
+                v_dot_query_into(&acc[t], v_repeated(lines + t * VB + s * VB / heads, heads), w);
+            }
+        }
+    }
+}
+
+/* LANES rows, each whole: two heads' q stay in registers where dim is the usual one. */
+INLINE void qk_packed_rows(vi *acc, const kvb_tile *tile, int first, const int8_t *q, const int dim, ahead *cursor,
+                           const int heads)
+{
+    UNROLL for (int t = 0; t < LANES; t++) {
+        const uint8_t *row = row_of(tile, tile->k, first + t, ROW_BY_ROW);
+        for (int at = 0; at < dim; at += VB) {
+            ahead_with(cursor, row + at, 2 * t + at / LINE, ROW_BY_ROW);
+            UNROLL for (int s = 0; s < heads; s++) {
+                vi codes = v_biased(v_repeated(row + at + s * VB / heads, heads));
+                v_dot_query_into(&acc[t], codes, v_load_bytes(q + at * heads + s * VB));
+            }
         }
     }
 }
@@ -41,13 +62,12 @@ INLINE void qk_tile_packed(const kvb_tile *tile, const kvb_group *group, ahead *
             acc[i] = v_none();
         const int8_t *q = group->taken->codes;
         ahead_of(cursor, tile, tile->k, tile->k_ahead, t, hint);
-        for (int at = 0; at < group->dim; at += VB, q += heads * VB) {
-            _Alignas(LINE) uint8_t lines[LANES * VB]; /* biased once for all heads */
-            UNROLL for (int i = 0; i < LANES; i++)
-                v_store_bytes(lines + i * VB, v_codes(kvb_row_at(tile->k, t + i) + at));
-            KEEP_IN_MEMORY(lines);
-            qk_packed_line(acc, lines, q, cursor, heads, hint);
-        }
+        if (hint != ROW_BY_ROW)
+            qk_packed_lines(acc, kvb_rows_from(tile->k, t), q, group->dim, cursor, heads, hint);
+        else if (group->dim == USUAL)
+            qk_packed_rows(acc, tile, t, q, USUAL, cursor, heads);
+        else
+            qk_packed_rows(acc, tile, t, q, group->dim, cursor, heads);
         UNROLL for (int i = 0; i < LANES; i += PIECE) {
             vi sums[2];
             v_packed_sums(acc + i, heads, sums);

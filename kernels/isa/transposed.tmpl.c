@@ -1,6 +1,13 @@
 /* What a tier does with transposed K: the dtypes that have cells, which are listed in transposed.c. */
 #define WHOLE(x, e) (x)
 
+/* Whether two blocks may be read side by side. Where registers hold their sums, more than two heads do: what is loaded of
+ * q then serves both, and loads are what such scores take time for. */
+INLINE bool pairs_blocks(const kvb_tile *tile, const int hint)
+{
+    return hint == TOUCHED ? tile->reach >= 2 * LANES : hint != ROW_BY_ROW;
+}
+
 #define DTYPE f32
 #define ELEMENTS 1
 #define CELL 4

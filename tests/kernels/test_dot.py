@@ -59,6 +59,16 @@ def test_every_kind_of_dim(bench, isa, variant, dim):
         passes(bench, isa, variant, shape_of(layout, "i8", head_dim=dim), [67])
 
 
+@DOTS
+@pytest.mark.parametrize("layout", ["head", "blockt"])
+@pytest.mark.parametrize("dim", [64, 96, 128, 200, 256])
+def test_rows_one_after_another(bench, isa, variant, dim, layout):
+    """In the scheme that reads rows whole where it can, and by runs elsewhere: whole blocks, and shorter ones behind them."""
+    for group in (1, 2, 4, 8):
+        how = {"q_heads": 2 * group, "prefetch": "stream"}
+        passes(bench, isa, variant, shape_of(layout, "i8", batch=3, head_dim=dim), [700, 257, 41], **how)
+
+
 def stated(q, codes, scales, levels):
     """Attention on the decoded rows, and the bound of dot.c around it: q [G, D]."""
     k, v = (rows * own[:, None].astype(float) for rows, own in zip(codes, scales, strict=True))

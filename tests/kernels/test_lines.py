@@ -18,11 +18,11 @@ CLOSE = 0.02
 CACHES = ("--I1=32768,8,64", "--D1=16384,8,64", "--LL=262144,8,64")
 # Which lines meet in a simulated set hangs on their addresses: the same in every run, where the system allows that.
 STILL = ["setarch", "-R"] if shutil.which("setarch") else []
-SHAPES = [  # layout, dtype, KV heads, query heads of each, D, context: a few times the last level
-    ("head", "f16", 2, 4, 64, 1500),
-    ("position", "f32", 3, 1, 40, 700),
+SHAPES = [  # layout, dtype, KV heads, query heads of each, D, context: so many lines that a call's other few do not count
+    ("head", "f16", 2, 4, 64, 3000),
+    ("position", "f32", 3, 1, 40, 1400),
     ("paged", "i8", 2, 2, 128, 2600),
-    ("blockt", "f16", 2, 2, 72, 1300),
+    ("blockt", "f16", 2, 2, 72, 2600),
 ]
 
 LOADS = [  # layout, dtype, KV heads, query heads of each, D, context: whole steps and one that is none; variant; tier, scheme
