@@ -135,7 +135,7 @@ typedef struct kvb_tier {
     void (*peak)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
     /* scores -> p = exp2(score - max) in place, times v_scale where scaled; sum = sum * rescale + sum of p */
     void (*weigh)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-    /* reads `bytes` of every K row, or its blocks, and of every V row of a tile, prefetching as the tile says */
+    /* reads `bytes` of every K row, or its blocks, and of every V row of a tile, and its scales unless they are null */
     void (*twin)(const kvb_tile *tile, int64_t bytes);
     /* probes on one thread's share; bytes are a multiple of LINE; nothing orders the non-temporal stores of _nt */
     void (*read)(const void *from, int64_t bytes, int64_t distance);

@@ -46,6 +46,7 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
         kvb_walk_next(&walk, next);
         for (int64_t h = 0; h < block->unit->heads; h += s->tile.heads) {
             kvb_tile_rows(a, block, h, &s->tile);
+            s->tile.k_scale = NULL;
             if (kvb_formats[a->cache->dtype].scaled)
                 kvb_tile_scales(a, block, h, &s->tile);
             kvb_tile_ahead(&walk, block, next, h, false, &s->tile, &s->ahead);

@@ -106,14 +106,32 @@ INLINE void twin_rows(const kvb_tile *tile, kvb_places rows, int first, int end,
     }
 }
 
+/* Between K and V, as softmax reads them. */
+INLINE void twin_scales(const kvb_tile *tile)
+{
+    for (int t = 0; tile->k_scale && t < tile->count; t += VL) {
+        v_pin(v_load(tile->k_scale + t));
+        v_pin(v_load(tile->v_scale + t));
+    }
+}
+
 INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const int hint)
 {
-    const int end = tile->count * (hint == ROW_BY_ROW ? (int)tile->heads : 1);
+    const int end = tile->count;
+    ahead k = ahead_from(tile, tile->k_ahead, bytes), v = ahead_from(tile, tile->v_ahead, bytes);
+    if (hint == ROW_BY_ROW) { /* whole steps, without gaps: as if each plane's were one row */
+        const int64_t all = end * tile->heads * bytes;
+        twin_rows(tile, tile->k, 0, 1, 1, tile->k_block ? end / LANES * tile->k_block : all, k, hint);
+        twin_scales(tile);
+        twin_rows(tile, tile->v, 0, 1, 1, all, v, hint);
+        return;
+    }
     if (tile->k_block)
-        twin_rows(tile, tile->k, 0, end, LANES, tile->k_block, ahead_from(tile, tile->k_ahead, bytes), hint);
+        twin_rows(tile, tile->k, 0, end, LANES, tile->k_block, k, hint);
     else
-        twin_rows(tile, tile->k, 0, end, 1, bytes, ahead_from(tile, tile->k_ahead, bytes), hint);
-    twin_rows(tile, tile->v, tile->lead, end, 1, bytes, ahead_from(tile, tile->v_ahead, bytes), hint);
+        twin_rows(tile, tile->k, 0, end, 1, bytes, k, hint);
+    twin_scales(tile);
+    twin_rows(tile, tile->v, tile->lead, end, 1, bytes, v, hint);
 }
 
 static void twin(const kvb_tile *tile, int64_t bytes)

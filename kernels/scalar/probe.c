@@ -129,9 +129,13 @@ static void twin_rows(const kvb_tile *tile, kvb_places rows, kvb_places ahead, i
     }
 }
 
-/* The bytes of the rows, and no others. */
+/* The bytes of the rows and the scales, and no others. */
 void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes)
 {
+    for (int32_t t = 0; tile->k_scale && t < tile->count; t++) {
+        USE(tile->k_scale[t]);
+        USE(tile->v_scale[t]);
+    }
     if (tile->k_block)
         twin_rows(tile, tile->k, tile->k_ahead, tile->count, LANES, tile->k_block, bytes);
     else
