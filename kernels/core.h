@@ -32,6 +32,15 @@ static inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to
 static inline int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* Every turn of a loop is written out, `most` at most: else arrays would not be registers. Clang knows gcc's words, and does
+ * not heed them. */
+#define KVB_PRAGMA(words) _Pragma(#words)
+#ifdef __clang__
+#define UNROLL_UP_TO(most) KVB_PRAGMA(clang loop unroll(full))
+#else
+#define UNROLL_UP_TO(most) KVB_PRAGMA(GCC unroll most)
+#endif
+
 /* ---- status.c -------------------------------------------------------------------------------------------------- */
 
 /* Keep the message for kvb_message() and return the code. */

@@ -36,7 +36,7 @@ static void count(int64_t steps)
     uint64_t sum = 0, one = 1;
     __asm__("" : "+r"(sum), "+r"(one));
     for (int64_t i = 0; i < steps / ADDITIONS; i++)
-        _Pragma("GCC unroll 64") for (int j = 0; j < ADDITIONS; j++) {
+        UNROLL_UP_TO(64) for (int j = 0; j < ADDITIONS; j++) {
             sum += one;
             __asm__ volatile("" : "+r"(sum));
         }

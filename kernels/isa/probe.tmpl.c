@@ -1,7 +1,7 @@
 /* Probes: what the machine can stream and compute with this tier's vectors. Included once by unit.c. */
 
 enum { PROBE_LINES = 8 }; /* lines per turn of a loop: of one run, or one of each of so many runs */
-#define PROBE_UNROLL _Pragma("GCC unroll 32")
+#define PROBE_UNROLL UNROLL_UP_TO(32)
 
 /* One line of an op at byte `at`. A pinned vector is really loaded, and makes no library call out of a copy. */
 INLINE void probe_line(const int op, uint8_t *to, const uint8_t *a, const uint8_t *b, int64_t at)

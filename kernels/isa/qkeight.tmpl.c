@@ -17,28 +17,29 @@ INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, con
     const bool in_place = false;
 #endif
     _Alignas(LINE) float rows[ROWS_AT_ONCE * SPAN];
-    UNROLL for (int t = 0; t < ROWS_AT_ONCE && !in_place; t++) {
-        const uint8_t *row = kvb_row_at(k, t);
-        float *to = rows + t * SPAN;
-        vf x[SPAN / VL];
-        if (left >= SPAN) {
-            CAT(loads_, DTYPE)(row, 0, SPAN / VL, x);
-            UNROLL for (int i = 0; i < SPAN / VL; i++)
-                v_store(to + i * VL, x[i]);
-            continue;
+    if (!in_place) {
+        UNROLL for (int t = 0; t < ROWS_AT_ONCE; t++) {
+            const uint8_t *row = kvb_row_at(k, t);
+            float *to = rows + t * SPAN;
+            vf x[SPAN / VL];
+            if (left >= SPAN) {
+                CAT(loads_, DTYPE)(row, 0, SPAN / VL, x);
+                UNROLL for (int i = 0; i < SPAN / VL; i++)
+                    v_store(to + i * VL, x[i]);
+                continue;
+            }
+            for (int in = 0; in < left; in += VL)
+                v_store(to + in, in + VL <= left ? LOAD(row, 0, in) : v_keep(LOAD(row, 0, in), left - in));
         }
-        for (int in = 0; in < left; in += VL)
-            v_store(to + in, in + VL <= left ? LOAD(row, 0, in) : v_keep(LOAD(row, 0, in), left - in));
-    }
-    if (!in_place)
         KEEP_IN_MEMORY(rows);
-    UNROLL for (int s = 0; s < SPAN; s += VL, q += VL * HEADS) {
+    }
+    UNROLL for (int s = 0; s < SPAN; s += VL) {
         if (s >= left)
-            return;
+            continue;
         vf w[VL / SHARE][2];
         UNROLL for (int i = 0; i < VL / SHARE; i++)
             UNROLL for (int half = 0; half < 2; half++)
-                w[i][half] = v_load(q + (2 * i + half) * VL);
+                w[i][half] = v_load(q + s * HEADS + (2 * i + half) * VL);
         UNROLL for (int t = 0; t < ROWS_AT_ONCE; t++) {
             if (s == 0)
                 ahead_line(cursor, hint);

@@ -14,18 +14,17 @@ INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, 
     CELL_VECTOR cells[2 * VECTORS];
     UNROLL for (int v = 0; v < vectors; v++)
         cells[v] = CELLS(k[v / VECTORS] + at + v % VECTORS * VL * CELL);
-    UNROLL for (int e = 0; e < ELEMENTS; e++) {
-        if (e >= keep)
-            return;
-        vf x[2 * VECTORS];
-        UNROLL for (int v = 0; v < vectors; v++)
-            x[v] = ELEMENT_OF(cells[v], e);
-        UNROLL for (int h = 0; h < heads; h++) {
-            vf w = v_set1(q[q_index(in + e, h, slots, Q_PART(slots))]);
+    UNROLL for (int e = 0; e < ELEMENTS; e++)
+        if (e < keep) {
+            vf x[2 * VECTORS];
             UNROLL for (int v = 0; v < vectors; v++)
-                v_fma_into(&acc[((in + e) % chains * heads + h) * vectors + v], w, x[v]);
+                x[v] = ELEMENT_OF(cells[v], e);
+            UNROLL for (int h = 0; h < heads; h++) {
+                vf w = v_set1(q[q_index(in + e, h, slots, Q_PART(slots))]);
+                UNROLL for (int v = 0; v < vectors; v++)
+                    v_fma_into(&acc[((in + e) % chains * heads + h) * vectors + v], w, x[v]);
+            }
         }
-    }
 }
 
 /* The LANES tokens of one block or of two, and `heads` of the `slots` heads whose q lie interleaved. Few heads have several

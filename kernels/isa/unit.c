@@ -8,7 +8,7 @@
 #include KVB_VEC
 
 #define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL UNROLL_UP_TO(16)
 /* What was stored is read again from memory: compilers would rather take a vector apart, lane by lane. */
 #define KEEP_IN_MEMORY(array) __asm__("" : "+m"(array))
 #define CAT_(a, b) a##b
