@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 CASES ?= 400
 COMMA := ,
 
-.PHONY: sweep test test-full gate-selftest bundle clean prerequisites check-sanitize check-neon check-sve check-emulated
+.PHONY: sweep test test-full gate-selftest bundle clean prerequisites check-sanitize check-neon check-sve check-emulated \
+	check-clang check-clang-neon
 
 sweep: $(VENV)/installed
 	$(BIN)/kvbench sweep --report
@@ -13,7 +14,7 @@ sweep: $(VENV)/installed
 test: $(VENV)/tested
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-full: $(VENV)/tested check-sanitize check-neon check-sve check-emulated
+test-full: $(VENV)/tested check-sanitize check-neon check-sve check-emulated check-clang check-clang-neon
 	$(BIN)/python -m pytest -m "full or not full"
 
 # Gates whose right answer is known, one after another; every one is kept as a line, and none is made twice.
@@ -82,6 +83,21 @@ check-sve: build/neon/kvb-check build/cases
 # The avx512 tier on a CPU that has only AVX2.
 check-emulated: build/emulated/kvb-check build/cases
 	$< --isa avx512 build/cases/*
+
+# The other compiler. A loop that it was to unroll and could not would keep sums in memory: that is an error here.
+CLANG = -DCMAKE_C_COMPILER=clang -DCMAKE_C_FLAGS=-Werror=pass-failed
+build/clang/kvb-check: $(VENV)/tested $(C_SOURCES)
+	$(call CHECK_BUILD,$(CLANG))
+
+build/clang-neon/kvb-check: $(VENV)/tested $(C_SOURCES)
+	$(call CHECK_BUILD,$(CLANG) -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+	  -DCMAKE_C_COMPILER_TARGET=aarch64-linux-gnu -DCMAKE_EXE_LINKER_FLAGS=-static)
+
+check-clang: build/clang/kvb-check build/cases
+	$< build/cases/*
+
+check-clang-neon: build/clang-neon/kvb-check build/cases
+	qemu-aarch64 -cpu cortex-a57 $< --isa scalar,neon --refuses sve256,sve512 $(ONLY:%=--only %) build/cases/*
 
 # Everything that a machine without a network needs.
 bundle: $(BIN)/python

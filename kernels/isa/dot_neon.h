@@ -12,9 +12,9 @@ static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
 /* VB codes, or bytes, as they are */
 static inline vi v_codes(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
-/* Each lane of *acc grows by four products of bytes. By hand where the compiler has no such: so this tier compiles
- * without dot products, and runs them in functions that are called where the CPU has them. `.arch` holds to a file's end:
- * where the compiler has more, the assembler must not have less. */
+/* Each lane of *acc grows by four products of bytes. By number where the compiler has no such instructions: so this tier
+ * compiles without dot products, and runs them in functions that are called where the CPU has them. No compiler's inline
+ * assembler can be told of them that all others understand. */
 #ifdef __ARM_FEATURE_DOTPROD
 static inline void v_dot_query_into(vi *acc, vi codes, vi query)
 {
@@ -27,13 +27,16 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
     *acc = vreinterpretq_s32_u32(sum);
 }
 #else
+__asm__(".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
+        "\t.equ .Lkvb_v\\n, \\n\n\t.endr");
+#define DOT_BY_NUMBER(number) number " | .Lkvb_%2 << 16 | .Lkvb_%1 << 5 | .Lkvb_%0" /* an operand is printed as v7 */
 static inline void v_dot_query_into(vi *acc, vi codes, vi query)
 {
-    __asm__(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(*acc) : "w"(codes), "w"(query));
+    __asm__(".inst " DOT_BY_NUMBER("0x4e809400") : "+w"(*acc) : "w"(codes), "w"(query)); /* sdot, four lanes */
 }
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
-    __asm__(".arch armv8.2-a+dotprod\n\tudot %0.4s, %1.16b, %2.16b" : "+w"(*acc) : "w"(weights), "w"(codes));
+    __asm__(".inst " DOT_BY_NUMBER("0x6e809400") : "+w"(*acc) : "w"(weights), "w"(codes)); /* udot */
 }
 #endif
 /* VB codes with 128 added, of four rows from byte `at` on, the four of an element side by side. */

@@ -63,12 +63,11 @@ INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, ahead *curso
     UNROLL for (int t = 0; t < QK_ACC; t++) {
         const uint8_t *row = row_of(tile, tile->k, first + t, ROW_BY_ROW);
         for (int at = 0; at < dim; at += 2 * VB)
-            UNROLL for (int in = 0; in < 2 * VB; in += VB) {
-                if (at + in >= dim)
-                    break;
-                ahead_with(cursor, row + at + in, 2 * t + in / VB, ROW_BY_ROW);
-                v_dot_query_into(&acc[t], v_codes(row + at + in), v_load_bytes(q + at + in));
-            }
+            UNROLL for (int in = 0; in < 2 * VB; in += VB)
+                if (at + in < dim) {
+                    ahead_with(cursor, row + at + in, 2 * t + in / VB, ROW_BY_ROW);
+                    v_dot_query_into(&acc[t], v_codes(row + at + in), v_load_bytes(q + at + in));
+                }
     }
 }
 
@@ -221,36 +220,43 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_g
     }
 }
 
+/* Of so many heads, from `head` on. */
+INLINE void pv_heads_bytes(const kvb_tile *tile, const kvb_group *group, const float *p, dot_weights *weights, int head,
+                           const int heads, const int parts, const int hint)
+{
+    const int end = (int)round_up(tile->count, LANES), run = hint == TOUCHED ? (int)tile->reach : TILE;
+    ahead cursor = ahead_from(tile, tile->v_ahead, group->dim);
+    const float *rescale = group->rescale;
+    for (int first = 0; first < end; first += run, rescale = ones) {
+        const int last = (int)at_most(first + run, end);
+        int at = 0;
+        dot_weights_of(weights, p, first, last, head, heads, parts);
+        ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);
+#define SLICES(slices)                                                                                            \
+    for (; at + (slices - 1) * VB < group->dim; at += slices * VB)                                                \
+        pv_slice_bytes(tile, first, at_most(last, tile->count), group, &cursor, weights, rescale, head, at, heads, \
+                       slices, parts, hint);
+        if (hint == ROW_BY_ROW && heads == 1)
+            SLICES(4)
+        if (hint == ROW_BY_ROW)
+            SLICES(2)
+        SLICES(1)
+#undef SLICES
+    }
+}
+
+/* Only the first heads prefetch. */
 INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,
                           const int parts, const int hint)
 {
-    const int32_t way = parts == 1 ? READ_DOT8 : READ_DOT16;
     const int pass = heads * parts < SLICE_SUMS ? heads : SLICE_SUMS / parts;
-    const int end = (int)round_up(tile->count, LANES);
-    const int run = hint == TOUCHED ? (int)tile->reach : TILE;
     dot_weights weights;
     for (int h = 0; h < heads; h++)
-        weights.inverse[h] = dot_weight_steps(p + h * TILE, end, way, &weights.step[h]);
-    UNROLL for (int h = 0; h < heads; h += pass) {
-        ahead cursor = ahead_from(tile, tile->v_ahead, group->dim);
-        const float *rescale = group->rescale;
-        for (int first = 0; first < end; first += run, rescale = ones) {
-            const int last = (int)at_most(first + run, end);
-            int at = 0;
-            dot_weights_of(&weights, p, first, last, h, pass, parts);
-            ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);
-#define SLICES(slices)                                                                                          \
-    for (; at + (slices - 1) * VB < group->dim; at += slices * VB)                                              \
-        pv_slice_bytes(tile, first, at_most(last, tile->count), group, &cursor, &weights, rescale, h, at, pass, \
-                       slices, parts, h == 0 ? hint : NOTHING);
-            if (hint == ROW_BY_ROW && heads == 1)
-                SLICES(4)
-            if (hint == ROW_BY_ROW)
-                SLICES(2)
-            SLICES(1)
-#undef SLICES
-        }
-    }
+        weights.inverse[h] = dot_weight_steps(p + h * TILE, (int)round_up(tile->count, LANES),
+                                              parts == 1 ? READ_DOT8 : READ_DOT16, &weights.step[h]);
+    pv_heads_bytes(tile, group, p, &weights, 0, pass, parts, hint);
+    for (int h = pass; h < heads; h += pass)
+        pv_heads_bytes(tile, group, p, &weights, h, pass, parts, NOTHING);
 }
 
 /* Whether few heads read rows one after another: where registers hold the sums of all of D, and a row is more than a line. */

@@ -2,16 +2,17 @@
 
 enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most heads of a block's scores, each with all its parts */
 
-/* One cell of all tokens of one block or of two: four codes of each, which four of q meet that go to all of a vector's lanes. */
+/* One cell of all tokens of one block or of two: four codes of each, which four of q meet that go to all of a vector's lanes.
+ * Those of the next head lie `width` further. */
 INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const int8_t *q, int64_t part, const int heads,
-                           const int slots, const int parts, const int blocks)
+                           const int width, const int parts, const int blocks)
 {
     const int vectors = blocks * (LANES / VL);
     vi x[2 * (LANES / VL)];
     UNROLL for (int v = 0; v < vectors; v++)
         x[v] = v_codes(k[v / (LANES / VL)] + at * LANES + v % (LANES / VL) * VB);
     UNROLL for (int i = 0; i < heads * parts; i++) {
-        vi w = dot_four(q + i % parts * part + i / parts * WIDTH_OF(slots));
+        vi w = dot_four(q + i % parts * part + i / parts * width);
         UNROLL for (int v = 0; v < vectors; v++)
             v_dot_query_into(&acc[i * vectors + v], x[v], w);
     }
@@ -30,16 +31,19 @@ INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, ah
         acc[i] = v_none();
     UNROLL for (int i = 0; i < sums; i++)
         acc[i] = v_set_int(parts == 1 ? group->taken->first[head + i / vectors] : 0);
-    const int whole = dim / (4 * chains) * 4 * chains;
-    for (int at = 0; at < dim; at += at < whole ? 4 * chains : 4) {
+    const int8_t *q = group->taken->codes;
+    int at = 0;
+    for (; at + 4 * chains <= dim; at += 4 * chains)
         UNROLL for (int c = 0; c < chains; c++) {
-            if (c > 0 && at >= whole)
-                break;
             UNROLL for (int b = 0; b < blocks; b++)
                 ahead_with(cursor, k[b] + (at + 4 * c) * LANES, c, hint);
-            qkt_cell_bytes(acc + c * sums, k, at + 4 * c, group->taken->codes + dot_code(slots, head, at + 4 * c), part,
-                           heads, slots, parts, blocks);
+            qkt_cell_bytes(acc + c % chains * sums, k, at + 4 * c, q + dot_code(slots, head, at + 4 * c), part, heads,
+                           WIDTH_OF(slots), parts, blocks);
         }
+    for (; at < dim; at += 4) {
+        UNROLL for (int b = 0; b < blocks; b++)
+            ahead_with(cursor, k[b] + at * LANES, 0, hint);
+        qkt_cell_bytes(acc, k, at, q + dot_code(slots, head, at), part, heads, WIDTH_OF(slots), parts, blocks);
     }
     UNROLL for (int i = 0; i < heads * vectors; i++) {
         vf found[2];

@@ -70,33 +70,42 @@ INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *s
 
 enum { WORD_SUMS = QK_ACC * VW / (4 * LANES) }; /* most heads of a block's scores */
 
+enum { WORD_VECTORS = 4 * LANES / VW }; /* of a cell of a block's tokens */
+
 /* Four codes of each token of a block, VL / 2 tokens to a vector: two lanes of each, which are added at the end. */
+INLINE void qkt_cell_words(vi *acc, const uint8_t *k, const int16_t *q, int at, const int heads, const int slots)
+{
+    const int16_t *four = q + at / VW * VW * slots + at % VW;
+    vi x[WORD_VECTORS];
+    UNROLL for (int v = 0; v < WORD_VECTORS; v++)
+        x[v] = v_words(k + at * LANES + v * VW);
+    UNROLL for (int h = 0; h < heads; h++)
+        UNROLL for (int v = 0; v < WORD_VECTORS; v++)
+            v_dot_words_into(&acc[h * WORD_VECTORS + v], x[v], v_set_eight(four + h * VW));
+}
+
+/* Few heads have several sums to a score, which hide the latency of one. */
 INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, int dim, const float *step,
                             float *scores, const int heads, const int slots, const int hint)
 {
-    enum { VECTORS = 4 * LANES / VW };
-    const int sums = heads * VECTORS, chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4;
-    const int whole = dim / (4 * chains) * 4 * chains;
+    const int sums = heads * WORD_VECTORS, chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4;
     vi acc[QK_ACC];
     UNROLL for (int i = 0; i < chains * sums; i++)
         acc[i] = v_none();
-    for (int at = 0; at < dim; at += at < whole ? 4 * chains : 4)
+    int at = 0;
+    for (; at + 4 * chains <= dim; at += 4 * chains)
         UNROLL for (int c = 0; c < chains; c++) {
-            if (c > 0 && at >= whole)
-                break;
             ahead_line(cursor, hint);
-            const int16_t *four = q + at / VW * VW * slots + at % VW + 4 * c;
-            vi x[VECTORS];
-            UNROLL for (int v = 0; v < VECTORS; v++)
-                x[v] = v_words(k + (at + 4 * c) * LANES + v * VW);
-            UNROLL for (int h = 0; h < heads; h++)
-                UNROLL for (int v = 0; v < VECTORS; v++)
-                    v_dot_words_into(&acc[c * sums + h * VECTORS + v], x[v], v_set_eight(four + h * VW));
+            qkt_cell_words(acc + c % chains * sums, k, q, at + 4 * c, heads, slots);
         }
+    for (; at < dim; at += 4) {
+        ahead_line(cursor, hint);
+        qkt_cell_words(acc, k, q, at, heads, slots);
+    }
     UNROLL for (int h = 0; h < heads; h++) {
         int32_t halves[2 * LANES];
-        UNROLL for (int v = 0; v < VECTORS; v++) {
-            vi sum = dot_chained(&acc[h * VECTORS + v], chains, sums);
+        UNROLL for (int v = 0; v < WORD_VECTORS; v++) {
+            vi sum = dot_chained(&acc[h * WORD_VECTORS + v], chains, sums);
             memcpy(halves + v * VL, &sum, sizeof sum);
         }
         for (int t = 0; t < LANES; t++)

@@ -11,14 +11,14 @@ INLINE void probe_line(const int op, uint8_t *to, const uint8_t *a, const uint8_
     else if (op == OP_COPY_NT)
         v_stream(to + at, a + at);
     else
-        PROBE_UNROLL for (int64_t end = at + LINE; at < end; at += VL * 4) {
-            vf x = op == OP_WRITE ? v_set1(1.0f) : v_load_f32(a + at);
+        PROBE_UNROLL for (int in = 0; in < LINE; in += VL * 4) {
+            vf x = op == OP_WRITE ? v_set1(1.0f) : v_load_f32(a + at + in);
             if (op == OP_TRIAD)
-                x = v_fma(v_set1(3.0f), v_load_f32(b + at), x);
+                x = v_fma(v_set1(3.0f), v_load_f32(b + at + in), x);
             if (op != OP_WRITE)
                 v_pin(x);
             if (op != OP_READ)
-                v_store_f32(to + at, x);
+                v_store_f32(to + at + in, x);
         }
 }
 
