@@ -13,8 +13,8 @@ static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
 static inline vi v_codes(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
 /* Each lane of *acc grows by four products of bytes. By number where the compiler has no such instructions: so this tier
- * compiles without dot products, and runs them in functions that are called where the CPU has them. No compiler's inline
- * assembler can be told of them that all others understand. */
+ * compiles without dot products, and runs them in functions that are called where the CPU has them. There is no directive for
+ * them that both gcc and Clang understand in assembly. */
 #ifdef __ARM_FEATURE_DOTPROD
 static inline void v_dot_query_into(vi *acc, vi codes, vi query)
 {

@@ -14,7 +14,7 @@ INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const i
     UNROLL for (int i = 0; i < heads * parts; i++) {
         vi w = dot_four(q + i % parts * part + i / parts * width);
         UNROLL for (int v = 0; v < vectors; v++)
-            v_dot_query_into(&acc[i * vectors + v], x[v], w);
+            v_dot_query_into(&acc[TURN(i, heads * parts) * vectors + TURN(v, vectors)], x[v], w);
     }
 }
 

@@ -10,11 +10,12 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
     vf sum[PV_ACC];
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < vecs; i++)
-            sum[h * vecs + i] = INTO_FOLD(v_mul(v_load(acc + h * acc_stride + at + in + i * VL), v_set1(rescale[h])));
+            sum[TURN(h, heads) * vecs + i] =
+                INTO_FOLD(v_mul(v_load(acc + h * acc_stride + at + in + i * VL), v_set1(rescale[h])));
 #ifdef DEAL
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i + 1 < vecs; i += 2)
-            DEAL(sum + h * vecs + i);
+            DEAL(sum + TURN(h, heads) * vecs + i);
 #endif
     const int width = vecs * VL;
     const kvb_places rows = {tile->v.from + OFFSET(at), tile->v.at};
@@ -30,7 +31,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
                 vf codes = CODES_AT(row, 0, in + i * VL);
                 vf scale = v_half(row + OFFSET(in + i * VL));
                 UNROLL for (int h = 0; h < heads; h++)
-                    v_fma_into(&sum[h * vecs + i], v_mul(v_set1(p[h * TILE + t]), scale), codes);
+                    v_fma_into(&sum[TURN(h, heads) * vecs + i], v_mul(v_set1(p[h * TILE + t]), scale), codes);
             }
             continue;
         }
@@ -40,17 +41,17 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
         UNROLL for (int h = 0; h < heads; h++) {
             vf w = v_set1(p[h * TILE + t]);
             UNROLL for (int i = 0; i < vecs; i++)
-                fma_of(&sum[h * vecs + i], w, x[i], heads);
+                fma_of(&sum[TURN(h, heads) * vecs + i], w, x[i], heads);
         }
     }
 #ifdef UNDEAL
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i + 1 < vecs; i += 2)
-            UNDEAL(sum + h * vecs + i);
+            UNDEAL(sum + TURN(h, heads) * vecs + i);
 #endif
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < vecs; i++)
-            v_store(acc + h * acc_stride + at + in + i * VL, UNFOLD(sum[h * vecs + i]));
+            v_store(acc + h * acc_stride + at + in + i * VL, UNFOLD(sum[TURN(h, heads) * vecs + i]));
 }
 
 /* All of D: slices of 8 vectors at most, which hides the latency of one head's sums, then narrower ones. Rows are taken a run

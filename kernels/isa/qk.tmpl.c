@@ -39,7 +39,7 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int in, const float *q, 
     UNROLL for (int h = 0; h < heads; h++) {
         vf w = v_load(q + h * LANES);
         UNROLL for (int t = 0; t < tokens; t++)
-            v_fma_into(&acc[h * tokens + t], w, x[t]);
+            v_fma_into(&acc[TURN(h, heads) * tokens + t], w, x[t]);
     }
 }
 

@@ -8,15 +8,15 @@ INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, i
 {
     vf x[FEW_HEADS * STEPS + QK_ACC];
     UNROLL for (int r = 0; r < rows; r++) {
-        CAT(loads_, DTYPE)(row + r * stride, 0, vecs, x + r * vecs);
+        CAT(loads_, DTYPE)(row + r * stride, 0, vecs, x + TURN(r, rows) * vecs);
         UNROLL for (int s = 0; s < vecs; s += rows > 1 || vecs < asked * STEPS ? STEPS : asked * STEPS)
             kvb_fetch(row + r * stride + OFFSET(s * VL) + apart, true);
     }
     UNROLL for (int s = 0; s < vecs; s++)
         UNROLL for (int h = 0; h < heads; h++)
             UNROLL for (int r = 0; r < rows; r++) {
-                vf *sum = &acc[(h * rows + r) * chains + s % chains];
-                fma_of(sum, q[s * heads + h], x[r * vecs + s], heads);
+                vf *sum = &acc[(TURN(h, heads) * rows + TURN(r, rows)) * chains + s % chains];
+                fma_of(sum, q[s * heads + TURN(h, heads)], x[TURN(r, rows) * vecs + s], heads);
             }
 }
 
@@ -25,7 +25,7 @@ INLINE void CAT(qk_query_, DTYPE)(const float *q, const int heads, const int vec
 {
     UNROLL for (int s = 0; s < vecs; s++)
         UNROLL for (int h = 0; h < heads; h++)
-            to[s * heads + h] = v_load(q + q_index(s * VL, h, heads, LANES));
+            to[s * heads + TURN(h, heads)] = v_load(q + q_index(s * VL, h, heads, LANES));
 }
 
 /* Products of `rows` rows with q, or with all of it that is `kept`: lanes to be summed, to `sum` and every LANES vectors. */
@@ -53,7 +53,7 @@ INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t apa
             vf x = LOAD(row + r * stride, 0, in);
             x = left - in < VL ? v_keep(x, left - in) : x;
             UNROLL for (int h = 0; h < heads; h++)
-                v_fma_into(&acc[(h * rows + r) * chains], v_load(q + q_index(in, h, heads, LANES)), x);
+                v_fma_into(&acc[(TURN(h, heads) * rows + TURN(r, rows)) * chains], v_load(q + q_index(in, h, heads, LANES)), x);
         }
     UNROLL for (int i = 0; i < sums; i++) {
         vf all = acc[i * chains];

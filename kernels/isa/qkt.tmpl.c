@@ -22,7 +22,7 @@ INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, 
             UNROLL for (int h = 0; h < heads; h++) {
                 vf w = v_set1(q[q_index(in + e, h, slots, Q_PART(slots))]);
                 UNROLL for (int v = 0; v < vectors; v++)
-                    v_fma_into(&acc[((in + e) % chains * heads + h) * vectors + v], w, x[v]);
+                    v_fma_into(&acc[((in + e) % chains * heads + TURN(h, heads)) * vectors + TURN(v, vectors)], w, x[v]);
             }
         }
 }
@@ -58,9 +58,10 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, ahead *cursor, cons
                               chains);
     }
     UNROLL for (int i = 0; i < sums; i++) {
+        vf sum = acc[TURN(i, sums)];
         UNROLL for (int c = 1; c < chains; c++)
-            acc[i] = v_add(acc[i], acc[c * sums + i]);
-        v_store(scores + i / vectors * TILE + i % vectors * VL, UNIT == 1.0f ? acc[i] : v_mul(acc[i], v_set1(UNIT)));
+            sum = v_add(sum, acc[c * sums + TURN(i, sums)]);
+        v_store(scores + i / vectors * TILE + i % vectors * VL, UNIT == 1.0f ? sum : v_mul(sum, v_set1(UNIT)));
     }
 }
 

@@ -9,6 +9,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL UNROLL_UP_TO(16)
+/* The turn of a loop of so many, as an index of registers: Clang sees too late that the only turn's is 0. */
+#define TURN(i, turns) ((turns) > 1 ? (i) : 0)
 /* What was stored is read again from memory: compilers would rather take a vector apart, lane by lane. */
 #define KEEP_IN_MEMORY(array) __asm__("" : "+m"(array))
 #define CAT_(a, b) a##b
