@@ -15,16 +15,15 @@ static int32_t block_step(const kvb_decode *a, int64_t turns)
 }
 
 /* Whether the stages take rows of several KV heads in turn: where sums of all heads, or their q, stay in L1 beside a token's
- * rows. Two query heads of formats that are converted could, but were slower so: their sums go in and out for few bytes. */
+ * rows. */
 static bool in_turn(const kvb_decode *a)
 {
     enum { ROOM = 24576 };
     const kvb_cache *c = a->cache;
-    const int64_t group = a->q_heads / c->kv_heads, most = kvb_formats[c->dtype].bytes == sizeof(float) ? FEW_HEADS : 1;
+    const int64_t group = a->q_heads / c->kv_heads;
     const bool flash = a->variant == VARIANT_FLASH || a->variant == VARIANT_ROUND16;
-    return flash && group <= most && !kvb_formats[c->dtype].scaled &&
-           c->token_stride + a->q_heads * c->head_dim * (int64_t)sizeof(float) <= ROOM &&
-           kvb_tier_of(a->isa)->rows[kvb_way_of(a->variant, c->dtype)].in_turn;
+    return flash && group <= kvb_tier_of(a->isa)->rows[kvb_way_of(a->variant, c->dtype)].in_turn &&
+           !kvb_formats[c->dtype].scaled && c->token_stride + a->q_heads * c->head_dim * (int64_t)sizeof(float) <= ROOM;
 }
 
 void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit, const kvb_unit *end)

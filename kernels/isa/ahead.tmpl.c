@@ -126,18 +126,12 @@ enum { NEVER = -1 };
     STAGE_OF(stage, way, 4, plane, floats, few)                                                                     \
     STAGE_OF(stage, way, 8, plane, floats, few)
 
-/* <stage>1_<DTYPE> and <stage>2_<DTYPE>, of one head and of two, apart from the stages that call them: those would lose
- * registers to what they do not use. */
-#define APART_OF_1_AND_2(stage, floats)                                                                             \
-    static __attribute__((noinline)) void CAT(stage##1_, DTYPE)(const kvb_tile *tile, const kvb_group *group,       \
-                                                                floats *scores)                                     \
+/* <stage><heads>_<DTYPE>, apart from the stages that call it: those would lose registers to what they do not use. */
+#define APART_OF(stage, heads, floats)                                                                              \
+    static __attribute__((noinline)) void CAT(stage##heads##_, DTYPE)(const kvb_tile *tile, const kvb_group *group, \
+                                                                      floats *scores)                               \
     {                                                                                                               \
-        CAT(stage##_of_, DTYPE)(tile, group, scores, 1);                                                            \
-    }                                                                                                               \
-    static __attribute__((noinline)) void CAT(stage##2_, DTYPE)(const kvb_tile *tile, const kvb_group *group,       \
-                                                                floats *scores)                                     \
-    {                                                                                                               \
-        CAT(stage##_of_, DTYPE)(tile, group, scores, 2);                                                            \
+        CAT(stage##_of_, DTYPE)(tile, group, scores, heads);                                                        \
     }
 
 #define CLASSES(stage, way) {CAT(stage##1_, way), CAT(stage##2_, way), CAT(stage##4_, way), CAT(stage##8_, way)}

@@ -93,7 +93,7 @@ INLINE void CAT(pv_into_, DTYPE)(const uint8_t *row, int64_t apart, const float 
 {
     vf x[PV_ACC];
     CAT(loads_, DTYPE)(row, 0, vecs, x);
-    UNROLL for (int l = 0; l < vecs * VL; l += SPAN)
+    UNROLL for (int l = 0; l < vecs * VL; l += heads == 1 && PLAIN ? ASKED * SPAN : SPAN)
         kvb_fetch(row + OFFSET(l) + apart, true);
     UNROLL for (int h = 0; h < heads; h++) {
         const vf w = v_set1(p[h * TILE]);
@@ -155,7 +155,68 @@ INLINE void CAT(pv_whole_of_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
     for (int64_t h = 0; h < tile->heads; h++)
         CAT(pv_deal_, DTYPE)(group + h, heads, true);
 }
-APART_OF_1_AND_2(pv_whole, const float)
+APART_OF(pv_whole, 1, const float)
+APART_OF(pv_whole, 2, const float)
+
+#if ROW_HEADS(PLAIN) > 2
+/* Four heads, whole rows of `vecs` vectors: what registers do not hold of the sums, a fifth at most, compilers keep in L1. */
+INLINE void CAT(pv_four_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int vecs)
+{
+    const int64_t stride = tile->stride, apart = tile->apart, pad = group->dim_pad;
+    const uint8_t *row = tile->v.from;
+    vf sum[2 * PV_ACC];
+    UNROLL for (int h = 0; h < 4; h++)
+        UNROLL for (int i = 0; i < vecs; i++)
+            sum[h * vecs + i] = v_mul(v_load(group->acc + h * pad + i * VL), v_set1(group->rescale[h]));
+    for (int t = 0; t < tile->count; t++, row += stride) {
+        vf w[4];
+        UNROLL for (int h = 0; h < 4; h++)
+            w[h] = v_set1(p[h * TILE + t]);
+        UNROLL for (int i = 0; i < vecs; i++) {
+            if (i % ASKED == 0)
+                kvb_fetch(row + OFFSET(i * VL) + apart, true);
+            vf x = LOAD(row, 0, i * VL);
+            UNROLL for (int h = 0; h < 4; h++)
+                v_fma_into(&sum[h * vecs + i], w[h], x);
+        }
+    }
+    UNROLL for (int h = 0; h < 4; h++)
+        UNROLL for (int i = 0; i < vecs; i++)
+            v_store(group->acc + h * pad + i * VL, sum[h * vecs + i]);
+}
+
+/* Longer rows, or those of several KV heads in turn: all sums in L1, rows of two tokens side by side, so that each is stored
+ * once for both, and lines asked for in the order of addresses all the same. */
+INLINE void CAT(pv_pairs_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads)
+{
+    const int64_t stride = tile->stride, next = tile->heads * stride, pad = group->dim_pad;
+    const uint8_t *row = tile->v.from, *line = row + tile->apart;
+    for (int64_t h = 0; h < tile->heads; h++)
+        CAT(pv_deal_, DTYPE)(group + h, heads, false);
+    for (int t = 0; t < tile->count; t += 2, row += next)
+        for (int64_t h = 0; h < tile->heads; h++, row += stride) {
+            const float *weights = p + h * HEAD_SCORES + t;
+            vf w[8];
+            UNROLL for (int i = 0; i < heads * 2; i++)
+                w[i] = v_set1(weights[i / 2 * TILE + i % 2]);
+            for (int64_t at = 0; at < pad; at += VL, line += 2 * LINE) {
+                float *acc = group[h].acc + at;
+                vf x[2];
+                UNROLL for (int r = 0; r < 2; r++) {
+                    kvb_fetch(line + r * LINE, true);
+                    x[r] = LOAD(row + r * next + OFFSET(at), 0, 0);
+                }
+                UNROLL for (int i = 0; i < heads; i++) {
+                    vf sum = v_load(acc + i * pad);
+                    UNROLL for (int r = 0; r < 2; r++)
+                        v_fma_into(&sum, w[2 * i + r], x[r]);
+                    v_store(acc + i * pad, sum);
+                }
+            }
+        }
+}
+APART_OF(pv_pairs, 4, const float)
+#endif
 #endif
 
 INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,
@@ -164,7 +225,23 @@ INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
 #if BLOCK == 1
     /* more sums than a slice keeps; those of two heads go through L1 only where a vector is a line: twice the stores cost more */
     const bool many = group->dim > 8 * VL && (heads == 1 || VL == LANES);
-    if (hint == ROW_BY_ROW && (tile->heads > 1 || many)) {
+#if ROW_HEADS(PLAIN) > 2
+    if (hint == ROW_BY_ROW && heads == 4 && (tile->heads > 1 || many)) {
+        CAT(pv_pairs4_, DTYPE)(tile, group, p);
+        return;
+    }
+#define WHOLE(vecs)                                                              \
+    if (hint == ROW_BY_ROW && heads == 4 && group->dim > ((vecs) - 1) * VL) {    \
+        CAT(pv_four_, DTYPE)(tile, group, p, vecs);                              \
+        return;                                                                  \
+    }
+    WHOLE(8)
+    WHOLE(7)
+    WHOLE(6)
+    WHOLE(5) /* shorter ones are a slice */
+#undef WHOLE
+#endif
+    if (hint == ROW_BY_ROW && heads <= FEW_HEADS && (tile->heads > 1 || many)) {
         (heads == 1 ? CAT(pv_whole1_, DTYPE) : CAT(pv_whole2_, DTYPE))(tile, group, p);
         return;
     }
@@ -174,4 +251,4 @@ INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
         CAT(pv_heads_, DTYPE)(tile, group, p, h, pass, h == 0 ? hint : NOTHING);
 }
 
-STAGE(pv, DTYPE, v, const float, BLOCK == 1 ? FEW_HEADS : NEVER)
+STAGE(pv, DTYPE, v, const float, BLOCK == 1 ? ROW_HEADS(PLAIN) : NEVER)

@@ -11,7 +11,7 @@ _Static_assert(2 * SHARERS == HEADS, "two vectors have all heads");
 /* Up to SPAN elements of ROWS_AT_ONCE rows: `left` of them. One prefetch goes with each row. */
 INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, const float *q, int left, const int hint)
 {
-#ifdef PLAIN
+#if PLAIN
     const bool in_place = left >= SPAN;
 #else
     const bool in_place = false;

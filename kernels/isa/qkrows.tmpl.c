@@ -1,12 +1,20 @@
 /* Scores of few heads, row after row in whole lines: the order in which hardware recognizes streams. That of qk.tmpl.c, a
  * line of many rows and then the next line of them, needs no sums in memory, and is what many heads want. */
 
+/* Vectors of a row that are taken at a time: as registers have room for; of one head's floats, which are multiplied from
+ * memory, so many that one of four lines can ask; of four heads, whose q is multiplied from memory, a line. */
+INLINE int CAT(qk_vecs_, DTYPE)(const int heads, const int rows)
+{
+    const int most = heads > FEW_HEADS ? STEPS : heads == 1 && PLAIN ? 8 : QK_ACC / 2 / rows;
+    return STEPS > most ? STEPS : most;
+}
+
 /* `vecs` vectors of each row from where `row` is, and of q. One of `asked` lines asks for another, or each where there are
  * fewer or two rows side by side. */
 INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, int64_t apart, const vf *q,
                                   const int heads, const int rows, const int chains, const int vecs, const int asked)
 {
-    vf x[FEW_HEADS * STEPS + QK_ACC];
+    vf x[ROW_HEADS(PLAIN) * STEPS + QK_ACC];
     UNROLL for (int r = 0; r < rows; r++) {
         CAT(loads_, DTYPE)(row + r * stride, 0, vecs, x + TURN(r, rows) * vecs);
         UNROLL for (int s = 0; s < vecs; s += rows > 1 || vecs < asked * STEPS ? STEPS : asked * STEPS)
@@ -16,7 +24,7 @@ INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, i
         UNROLL for (int h = 0; h < heads; h++)
             UNROLL for (int r = 0; r < rows; r++) {
                 vf *sum = &acc[(TURN(h, heads) * rows + TURN(r, rows)) * chains + s % chains];
-                fma_of(sum, q[s * heads + TURN(h, heads)], x[TURN(r, rows) * vecs + s], heads);
+                fma_of(sum, q[s * heads + TURN(h, heads)], x[TURN(r, rows) * vecs + s], heads > FEW_HEADS ? 1 : heads);
             }
 }
 
@@ -32,9 +40,9 @@ INLINE void CAT(qk_query_, DTYPE)(const float *q, const int heads, const int vec
 INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t apart, const float *q, const vf *kept, int dim,
                                  float *sum, const int heads, const int rows, const int asked)
 {
-    const int sums = heads * rows, chains = 4 / sums, most = QK_ACC / 2 / rows, vecs = STEPS > most ? STEPS : most;
+    const int sums = heads * rows, chains = 4 / sums, vecs = CAT(qk_vecs_, DTYPE)(heads, rows);
     int left = dim;
-    vf acc[QK_ACC], w[FEW_HEADS * (STEPS + QK_ACC)];
+    vf acc[QK_ACC], w[ROW_HEADS(PLAIN) * (STEPS + QK_ACC)];
     UNROLL for (int i = 0; i < sums * chains; i++)
         acc[i] = v_zero();
     for (; left >= vecs * VL; left -= vecs * VL, row += OFFSET(vecs * VL), q += vecs * VL * heads) {
@@ -74,19 +82,21 @@ INLINE void CAT(qk_merge_, DTYPE)(const float *sum, float *to, int apart, const 
     }
 }
 
-/* LANES rows of one KV head. Two heads take two at a time, so that a vector of q meets both, but long ones by themselves. */
+/* LANES rows of one KV head. Two heads take two at a time, so that a vector of q meets both, but long ones by themselves. Of
+ * four, a row's loop is not written out: what loads it is one instruction that goes from line to line, which hardware
+ * follows; as eight of them, each of which comes back a row later, took a fifth longer. */
 INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, int64_t apart, const float *q, int dim, float *scores,
                                   const int heads)
 {
-    const int rows = ELEMENT < 4 ? heads : 1, most = QK_ACC / 2 / rows, vecs = STEPS > most ? STEPS : most;
+    const int rows = ELEMENT < 4 ? heads : 1, vecs = CAT(qk_vecs_, DTYPE)(heads, rows);
     const bool keep = __builtin_constant_p(dim) && dim == vecs * VL; /* in registers */
-    float sum[FEW_HEADS * LANES * VL];
-    vf kept[FEW_HEADS * (STEPS + QK_ACC)];
+    float sum[ROW_HEADS(PLAIN) * LANES * VL];
+    vf kept[ROW_HEADS(PLAIN) * (STEPS + QK_ACC)];
     if (keep)
         CAT(qk_query_, DTYPE)(q, heads, vecs, kept);
     for (int t = 0; t < LANES; t += rows)
         CAT(qk_sums_, DTYPE)(k + t * stride, stride, apart, q, keep ? kept : NULL, dim, sum + t * VL, heads, rows,
-                              ASKED);
+                              heads > FEW_HEADS ? 1 : ASKED);
     KEEP_IN_MEMORY(sum);
     CAT(qk_merge_, DTYPE)(sum, scores, TILE, heads);
 }
@@ -97,9 +107,10 @@ INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 {
     const uint8_t *k = row_of(tile, tile->k, row, ROW_BY_ROW);
     int64_t head = row % tile->heads, t = row / tile->heads;
-    float sum[FEW_HEADS * LANES * VL], found[FEW_HEADS * LANES];
+    float sum[ROW_HEADS(PLAIN) * LANES * VL], found[ROW_HEADS(PLAIN) * LANES];
     for (int64_t r = 0, h = head; r < LANES; r++, h = h + 1 < tile->heads ? h + 1 : 0)
-        CAT(qk_sums_, DTYPE)(k + r * tile->stride, 0, tile->apart, Q_OF(group + h), NULL, dim, sum + r * VL, heads, 1, 1);
+        CAT(qk_sums_, DTYPE)(k + r * tile->stride, 0, tile->apart, Q_OF(group + h), NULL, dim, sum + r * VL, heads, 1,
+                              PLAIN && heads <= FEW_HEADS ? ASKED : 1);
     KEEP_IN_MEMORY(sum);
     CAT(qk_merge_, DTYPE)(sum, found, LANES, heads);
     KEEP_IN_MEMORY(found);
@@ -116,22 +127,32 @@ INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 INLINE void CAT(qk_turns_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads)
 {
     for (int64_t row = 0; row < tile->count * tile->heads; row += LANES)
-        if (group->dim == USUAL)
+        if (group->dim == USUAL && heads <= FEW_HEADS)
             CAT(qk_turns_, DTYPE)(tile, group, row, USUAL, scores, heads);
         else
             CAT(qk_turns_, DTYPE)(tile, group, row, group->dim, scores, heads);
 }
-APART_OF_1_AND_2(qk_turns, float)
+APART_OF(qk_turns, 1, float)
+APART_OF(qk_turns, 2, float)
+#if ROW_HEADS(PLAIN) > 2
+APART_OF(qk_turns, 4, float)
+#endif
 
 INLINE void CAT(qk_rows_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads)
 {
     if (tile->heads > 1) {
+#if ROW_HEADS(PLAIN) > 2
+        if (heads > FEW_HEADS) {
+            CAT(qk_turns4_, DTYPE)(tile, group, scores);
+            return;
+        }
+#endif
         (heads == 1 ? CAT(qk_turns1_, DTYPE) : CAT(qk_turns2_, DTYPE))(tile, group, scores);
         return;
     }
     for (int t = 0; t < tile->count; t += LANES) {
         const uint8_t *k = row_of(tile, tile->k, t, ROW_BY_ROW);
-        if (group->dim == USUAL)
+        if (group->dim == USUAL && heads <= FEW_HEADS)
             CAT(qk_lanes_, DTYPE)(k, tile->stride, tile->apart, Q_OF(group), USUAL, scores + t, heads);
         else
             CAT(qk_lanes_, DTYPE)(k, tile->stride, tile->apart, Q_OF(group), group->dim, scores + t, heads);

@@ -87,7 +87,7 @@ INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     }
 }
 
-STAGE(qkt, DTYPE, k, float, FEW_HEADS)
+STAGE(qkt, DTYPE, k, float, ROW_HEADS(PLAIN))
 
 #undef VECTORS
 #undef OF_LINE
@@ -99,3 +99,4 @@ STAGE(qkt, DTYPE, k, float, FEW_HEADS)
 #undef CELLS
 #undef ELEMENT_OF
 #undef UNIT
+#undef PLAIN

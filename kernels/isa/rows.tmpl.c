@@ -4,6 +4,10 @@
 #include "perhead.tmpl.c"
 #include "encode.tmpl.c"
 
+/* Most query heads that take the rows of several KV heads in turn. Two of formats that are converted could, but were slower so:
+ * their sums go in and out for few bytes. */
+enum { CAT(in_turn_, DTYPE) = PLAIN ? ROW_HEADS(PLAIN) : 1 };
+
 #undef DTYPE
 #undef FOLD
 #undef PLAIN
@@ -16,6 +20,6 @@
         .qk = CLASSES(qk, dtype), .pv = CLASSES(pv, dtype), .perhead = CAT(perhead_, dtype),             \
         .encode = CAT(encode_, dtype), .decode = CAT(decode_, dtype),                                    \
         .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS,                              \
-        .in_turn = true,                                                                                 \
+        .in_turn = CAT(in_turn_, dtype),                                                                 \
     }
 #endif

@@ -9,6 +9,7 @@ INLINE bool pairs_blocks(const kvb_tile *tile, const int hint)
 }
 
 #define DTYPE f32
+#define PLAIN 1
 #define ELEMENTS 1
 #define CELL 4
 #define CELL_VECTOR vf
@@ -18,6 +19,7 @@ INLINE bool pairs_blocks(const kvb_tile *tile, const int hint)
 #include "qkt.tmpl.c"
 
 #define DTYPE f16
+#define PLAIN 0
 #define ELEMENTS 1
 #define CELL 2
 #define CELL_VECTOR vf
@@ -27,6 +29,7 @@ INLINE bool pairs_blocks(const kvb_tile *tile, const int hint)
 #include "qkt.tmpl.c"
 
 #define DTYPE bf16
+#define PLAIN 0
 #define ELEMENTS 2
 #define CELL 4
 #define CELL_VECTOR vcells
@@ -36,6 +39,7 @@ INLINE bool pairs_blocks(const kvb_tile *tile, const int hint)
 #include "qkt.tmpl.c"
 
 #define DTYPE i8
+#define PLAIN 0
 #define ELEMENTS 4
 #define CELL 4
 #define CELL_VECTOR vcells

@@ -44,7 +44,7 @@ static const float ones[HEADS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f
 #define DTYPE f32
 #define ELEMENT 4
 #define SCALED 0
-#define PLAIN
+#define PLAIN 1
 #include "rows.tmpl.c"
 
 #define DTYPE f16

@@ -122,13 +122,18 @@ def test_128k_tokens(bench, isa, dtype, variant):
     passes(bench, case_of(bench, shape, [131072], variant=variant, q_heads=2), isa)
 
 
-@pytest.mark.parametrize("layout,heads,dim", [("position", 8, 128), ("position", 3, 37), ("position", 7, 160), ("head", 1, 200)])
-@pytest.mark.parametrize("dtype,variant", [*((dtype, "flash") for dtype in oracle.DTYPES), ("f32", "round16")])
+WHOLE = [("position", 8, 128), ("position", 3, 37), ("position", 7, 160)]
+WHOLE += [("head", heads, dim) for heads, dim in ((1, 73), (2, 96), (1, 112), (1, 200))]
+READ_WHOLE = [(dtype, "flash", *where) for dtype in oracle.DTYPES for where in WHOLE]
+READ_WHOLE += [("f32", "round16", *where) for where in WHOLE] + [(dtype, "flash", "blockt", 1, 128) for dtype in oracle.CELL]
+
+
+@pytest.mark.parametrize("dtype,variant,layout,heads,dim", READ_WHOLE)
 def test_rows_taken_whole(bench, isa, dtype, variant, layout, heads, dim):
     """Few query heads, in the scheme that takes rows of several heads in turn, and sums of long ones to memory; blocks of all
     lengths behind whole ones; scores that rise and fall."""
     shape = shape_of(layout, dtype, batch=3, kv_heads=heads, head_dim=dim)
-    for group in (1, 2):
+    for group in (1, 2, 3, 4):
         for kind in ("plain", "steep"):
             how = {"variant": variant, "prefetch": "stream", "q_heads": group * heads, "kind": kind}
             passes(bench, case_of(bench, shape, [700, 257, 41], **how), isa)
