@@ -177,7 +177,7 @@ static void rows_further_on(const kvb_walk *walk, const kvb_block *block, const 
 {
     enum { FURTHER = 6144 };
     const kvb_cache *c = walk->args->cache;
-    const bool longer = kvb_formats[c->dtype].bytes == sizeof(float) && walk->args->q_heads / c->kv_heads > FEW_HEADS;
+    const bool longer = kvb_reads_whole(walk->args) && walk->args->q_heads / c->kv_heads > FEW_HEADS;
     const bool steady = next->unit && next->rows == walk->rows;
     const int64_t to_next = steady ? next->place - block->place : 0;
     const uint8_t *k = tile->k.from + to_next, *v = tile->v.from + to_next;

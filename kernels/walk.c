@@ -3,8 +3,8 @@
 /* Tokens of a block: so much of K, and as much of V, is asked for while the block before is consumed. Runs of four pages
  * are read faster than runs of two, and eight side by side come to 128 KiB in all; a cache of scattered blocks has no
  * such runs, and a quarter of that stays in L1. Rows that are read whole have to stay nowhere, and the less often a core
- * changes planes the better: twice as much took one thread of a Zen 4 3 to 8 % less time, two threads little; groups of
- * eight heads, which have to be asked for, 0 to 3 % more. Where heads lie inside a token, all of them are taken together; where
+ * changes planes the better: twice as much took one thread of a Zen 4 3 to 8 % less time, two threads little; what is
+ * touched meanwhile took up to 8 % more. Where heads lie inside a token, all of them are taken together; where
  * that is in turn, twice as much again; else softmax wants no fewer than 32, as long as `stream` then asks for twice as
  * much at most: up to 13 % of one thread's time there, little of two's. */
 static int32_t block_step(const kvb_decode *a, bool row_by_row)
@@ -12,7 +12,7 @@ static int32_t block_step(const kvb_decode *a, bool row_by_row)
     enum { BYTES = TILE_BYTES / 2 };
     const int64_t heads = kvb_unit_heads(a), token = a->cache->row_bytes * heads;
     const bool scattered = heads == 1 && kvb_layouts[a->cache->layout].paged;
-    const bool whole = row_by_row && a->q_heads / a->cache->kv_heads <= 2 * FEW_HEADS;
+    const bool whole = row_by_row && kvb_reads_whole(a);
     const int64_t most = whole ? (heads > 1 ? 4 : 2) * BYTES : scattered ? BYTES / 4 : BYTES;
     const bool doubled = a->prefetch == PREFETCH_STREAM && heads > 1 && LANES * token <= BYTES;
     return (int32_t)at_least(doubled ? 2 * LANES : LANES, at_most(TILE, most / token / LANES * LANES));
@@ -24,9 +24,8 @@ static bool in_turn(const kvb_decode *a)
 {
     enum { ROOM = 24576 };
     const kvb_cache *c = a->cache;
-    const int64_t group = a->q_heads / c->kv_heads;
     const bool flash = a->variant == VARIANT_FLASH || a->variant == VARIANT_ROUND16;
-    return flash && group <= kvb_tier_of(a->isa)->rows[kvb_way_of(a->variant, c->dtype)].in_turn &&
+    return flash && a->q_heads / c->kv_heads <= kvb_rows_of(a)->in_turn &&
            !kvb_formats[c->dtype].scaled && c->token_stride + a->q_heads * c->head_dim * (int64_t)sizeof(float) <= ROOM;
 }
 

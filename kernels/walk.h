@@ -42,6 +42,17 @@ typedef struct kvb_walk {
     bool woven;         /* K and V in turn, `steady.k` while K is consumed; else `steady.k` of either plane */
 } kvb_walk;
 
+static inline const kvb_rows *kvb_rows_of(const kvb_decode *args)
+{
+    return &kvb_tier_of(args->isa)->rows[kvb_way_of(args->variant, args->cache->dtype)];
+}
+
+/* Whether stages that take rows one after another take each of them whole, and touch nothing meanwhile. */
+static inline bool kvb_reads_whole(const kvb_decode *args)
+{
+    return args->q_heads / args->cache->kv_heads <= kvb_rows_of(args)->whole;
+}
+
 /* KV heads whose rows the scheme reads row by row, or touches so: those that a token has side by side, or one; 0: none. */
 static inline int64_t kvb_streams_rows(const kvb_decode *args)
 {

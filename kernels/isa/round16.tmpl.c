@@ -32,5 +32,5 @@ static void decode_round16(const uint8_t *row, float scale, int64_t dim, float *
 #define ROWS_ROUND16                                                                              \
     {                                                                                             \
         .qk = CLASSES(qk, round16), .pv = CLASSES(pv, round16), .decode = decode_round16,         \
-        .qk_heads = QK_HEADS, .pv_heads = PV_HEADS, .in_turn = FEW_HEADS,                         \
+        .qk_heads = QK_HEADS, .pv_heads = PV_HEADS, .whole = FEW_HEADS, .in_turn = FEW_HEADS,     \
     }

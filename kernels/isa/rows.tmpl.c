@@ -4,9 +4,9 @@
 #include "perhead.tmpl.c"
 #include "encode.tmpl.c"
 
-/* Most query heads that take the rows of several KV heads in turn. Two of formats that are converted could, but were slower so:
- * their sums go in and out for few bytes. */
-enum { CAT(in_turn_, DTYPE) = PLAIN ? ROW_HEADS(PLAIN) : 1 };
+/* Two query heads of formats that are converted could take rows in turn, but were slower so: their sums go in and out for few
+ * bytes. */
+enum { CAT(whole_, DTYPE) = BLOCK == 1 ? ROW_HEADS(PLAIN) : 0, CAT(in_turn_, DTYPE) = PLAIN ? ROW_HEADS(PLAIN) : BLOCK == 1 };
 
 #undef DTYPE
 #undef FOLD
@@ -20,6 +20,6 @@ enum { CAT(in_turn_, DTYPE) = PLAIN ? ROW_HEADS(PLAIN) : 1 };
         .qk = CLASSES(qk, dtype), .pv = CLASSES(pv, dtype), .perhead = CAT(perhead_, dtype),             \
         .encode = CAT(encode_, dtype), .decode = CAT(decode_, dtype),                                    \
         .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS,                              \
-        .in_turn = CAT(in_turn_, dtype),                                                                 \
+        .whole = CAT(whole_, dtype), .in_turn = CAT(in_turn_, dtype),                                    \
     }
 #endif

@@ -89,7 +89,7 @@ def blocks_of(tiles: list[list], heads: int, row_bytes: int) -> list[list[list]]
 
 
 def row_by_row(blocks: list[list[list]], row_bytes: int, group: int, dtype: str) -> int:
-    """The tile's own rows 6 KiB further on where the next tile follows at once, of f32 and many query heads 12; at an end, the
+    """The tile's own rows 6 KiB further on where the next tile follows at once, of f32 and four query heads 12; at an end, the
     next tile's. Touched is what is read a run later, if it is one head's. How often a tile follows, of the two planes."""
     tokens, further = max(len(block[0][0]) for block in blocks), 0
     in_turn = any(len(block) > 1 for block in blocks)
@@ -101,7 +101,7 @@ def row_by_row(blocks: list[list[list]], row_bytes: int, group: int, dtype: str)
         for own, asked, then in ((tile[0], tile[2], later[0]), (tile[1], tile[3], later[1])):
             follows = then[0] == own[0] + tokens * row_bytes
             further += follows
-            far = 12288 if dtype == "f32" and group > 2 else 6144
+            far = 12288 if dtype == "f32" and 2 < group <= 4 else 6144
             assert asked == [row + (far if follows else then[0] - own[0]) for row in own]
         wanted = tile[0][run:] + tile[1] + later[0][:run]
         assert in_turn or tile[4] == [at for row in wanted for at in range(row, row + row_bytes, LINE)]
