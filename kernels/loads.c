@@ -18,7 +18,7 @@ static double loads_of(int64_t group, int64_t shared)
 /* A converted row is loaded once. K that is transposed is not converted beforehand. */
 double kvb_loads(const kvb_decode *a, bool k)
 {
-    const kvb_rows *rows = &kvb_tier_of(a->isa)->rows[kvb_way_of(a->variant, a->cache->dtype)];
+    const kvb_rows *rows = kvb_rows_of(a);
     const bool transposed = k && kvb_layouts[a->cache->layout].transposed;
     int64_t group = a->q_heads / a->cache->kv_heads;
     if (a->variant == VARIANT_PERHEAD)

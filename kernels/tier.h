@@ -125,7 +125,8 @@ typedef struct kvb_rows {
     void (*decode)(const uint8_t *row, float scale, int64_t dim, float *to);
     /* query heads of a group that share one load of a row, in qk, qk_t and pv; more load it again, from L1 */
     int32_t qk_heads, qk_t_heads, pv_heads;
-    /* most query heads for which qk and pv take rows whole: those of one KV head; those of several in turn */
+    /* most query heads for which qk and pv take rows whole: those of one KV head, unless they are codes to be multiplied as they
+     * are, whose blocks are short anyway; those of several in turn */
     int32_t whole, in_turn;
 } kvb_rows;
 

@@ -42,6 +42,7 @@ typedef struct kvb_walk {
     bool woven;         /* K and V in turn, `steady.k` while K is consumed; else `steady.k` of either plane */
 } kvb_walk;
 
+/* The tier's functions for the rows that a decode reads. */
 static inline const kvb_rows *kvb_rows_of(const kvb_decode *args)
 {
     return &kvb_tier_of(args->isa)->rows[kvb_way_of(args->variant, args->cache->dtype)];

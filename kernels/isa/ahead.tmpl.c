@@ -106,6 +106,9 @@ INLINE const uint8_t *row_of(const kvb_tile *tile, kvb_places rows, int64_t t, c
  * without, as the tile's rows of `plane` say. Lists are compiled twice, so that no line asks how far it goes. `few`: most
  * heads that take rows one after another, where more touch; or NEVER. */
 enum { NEVER = -1 };
+/* The most heads that take rows of DTYPE whole: FEW_HEADS, or four where its elements are floats as they stand (PLAIN) and a
+ * line is a vector. */
+#define ROW_HEADS (PLAIN && VL == 16 ? 4 : 2)
 #define STAGE_OF(stage, way, heads, plane, floats, few)                                                             \
     static void CAT(CAT(CAT(stage, heads), _), way)(const kvb_tile *tile, const kvb_group *group, floats *scores)   \
     {                                                                                                               \

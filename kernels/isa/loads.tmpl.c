@@ -21,11 +21,11 @@
 #define LOAD_ANY_1(row, at) LOADV((row) + OFFSET(at))
 #define LOAD_ANY_32(row, at) LOAD_32(row, (at) - (at) % BLOCK, (int)((at) % BLOCK))
 
-/* *acc += a * b, where b is for so many heads. For one alone it need not be kept, and may be multiplied from memory: the
- * fewer instructions to a line, the more lines a core looks ahead. */
-INLINE void fma_of(vf *acc, vf a, vf b, const int heads)
+/* *acc += a * b. What is used once need not be kept, and may be multiplied from memory: the fewer instructions to a line, the
+ * more lines a core looks ahead. */
+INLINE void fma_of(vf *acc, vf a, vf b, const bool once)
 {
-    if (heads == 1)
+    if (once)
         *acc = v_fma(a, b, *acc);
     else
         v_fma_into(acc, a, b);

@@ -41,7 +41,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
         UNROLL for (int h = 0; h < heads; h++) {
             vf w = v_set1(p[h * TILE + t]);
             UNROLL for (int i = 0; i < vecs; i++)
-                fma_of(&sum[TURN(h, heads) * vecs + i], w, x[i], heads);
+                fma_of(&sum[TURN(h, heads) * vecs + i], w, x[i], heads == 1);
         }
     }
 #ifdef UNDEAL
@@ -100,7 +100,7 @@ INLINE void CAT(pv_into_, DTYPE)(const uint8_t *row, int64_t apart, const float 
         UNROLL for (int i = 0; i < vecs; i++) {
             float *at = acc + h * acc_stride + i * VL;
             vf sum = v_load(at);
-            fma_of(&sum, w, x[i], heads);
+            fma_of(&sum, w, x[i], heads == 1);
             v_store(at, sum);
         }
     }
@@ -158,7 +158,7 @@ INLINE void CAT(pv_whole_of_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
 APART_OF(pv_whole, 1, const float)
 APART_OF(pv_whole, 2, const float)
 
-#if ROW_HEADS(PLAIN) > 2
+#if ROW_HEADS > 2
 /* Four heads, whole rows of `vecs` vectors: what registers do not hold of the sums, a fifth at most, compilers keep in L1. */
 INLINE void CAT(pv_four_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int vecs)
 {
@@ -225,21 +225,19 @@ INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
 #if BLOCK == 1
     /* more sums than a slice keeps; those of two heads go through L1 only where a vector is a line: twice the stores cost more */
     const bool many = group->dim > 8 * VL && (heads == 1 || VL == LANES);
-#if ROW_HEADS(PLAIN) > 2
-    if (hint == ROW_BY_ROW && heads == 4 && (tile->heads > 1 || many)) {
-        CAT(pv_pairs4_, DTYPE)(tile, group, p);
-        return;
+#if ROW_HEADS > 2
+    if (hint == ROW_BY_ROW && heads == 4) {
+        if (tile->heads > 1 || many) {
+            CAT(pv_pairs4_, DTYPE)(tile, group, p);
+            return;
+        }
+        switch ((group->dim + VL - 1) / VL) { /* shorter rows are a slice */
+        case 5: CAT(pv_four_, DTYPE)(tile, group, p, 5); return;
+        case 6: CAT(pv_four_, DTYPE)(tile, group, p, 6); return;
+        case 7: CAT(pv_four_, DTYPE)(tile, group, p, 7); return;
+        case 8: CAT(pv_four_, DTYPE)(tile, group, p, 8); return;
+        }
     }
-#define WHOLE(vecs)                                                              \
-    if (hint == ROW_BY_ROW && heads == 4 && group->dim > ((vecs) - 1) * VL) {    \
-        CAT(pv_four_, DTYPE)(tile, group, p, vecs);                              \
-        return;                                                                  \
-    }
-    WHOLE(8)
-    WHOLE(7)
-    WHOLE(6)
-    WHOLE(5) /* shorter ones are a slice */
-#undef WHOLE
 #endif
     if (hint == ROW_BY_ROW && heads <= FEW_HEADS && (tile->heads > 1 || many)) {
         (heads == 1 ? CAT(pv_whole1_, DTYPE) : CAT(pv_whole2_, DTYPE))(tile, group, p);
@@ -251,4 +249,4 @@ INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
         CAT(pv_heads_, DTYPE)(tile, group, p, h, pass, h == 0 ? hint : NOTHING);
 }
 
-STAGE(pv, DTYPE, v, const float, BLOCK == 1 ? ROW_HEADS(PLAIN) : NEVER)
+STAGE(pv, DTYPE, v, const float, BLOCK == 1 ? ROW_HEADS : NEVER)

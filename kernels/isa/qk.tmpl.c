@@ -4,12 +4,9 @@
 #define STEPS (SPAN / VL) /* vectors of a row from one prefetch to the next */
 #define Q_AT(s) (q + q_index((s) * VL, 0, slots, LANES))
 
-/* Most heads that take rows whole, which lie one behind another: FEW_HEADS, or four of what needs no work to be floats, where
- * a line is a vector. */
 #ifndef PLAIN
 #define PLAIN 0
 #endif
-#define ROW_HEADS(plain) ((plain) && VL == 16 ? 4 : 2)
 
 #include "folded.tmpl.c"
 #if BLOCK == 1
@@ -122,6 +119,6 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
     }
 }
 
-STAGE(qk, DTYPE, k, float, BLOCK == 1 ? ROW_HEADS(PLAIN) : NEVER)
+STAGE(qk, DTYPE, k, float, BLOCK == 1 ? ROW_HEADS : NEVER)
 
 #undef Q_AT

@@ -14,7 +14,8 @@ INLINE int CAT(qk_vecs_, DTYPE)(const int heads, const int rows)
 INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, int64_t apart, const vf *q,
                                   const int heads, const int rows, const int chains, const int vecs, const int asked)
 {
-    vf x[ROW_HEADS(PLAIN) * STEPS + QK_ACC];
+    const bool once = heads == 1 || heads > FEW_HEADS; /* a vector of the row; one of q, which is kept for no other row */
+    vf x[ROW_HEADS * STEPS + QK_ACC];
     UNROLL for (int r = 0; r < rows; r++) {
         CAT(loads_, DTYPE)(row + r * stride, 0, vecs, x + TURN(r, rows) * vecs);
         UNROLL for (int s = 0; s < vecs; s += rows > 1 || vecs < asked * STEPS ? STEPS : asked * STEPS)
@@ -24,7 +25,7 @@ INLINE void CAT(qk_chunk_, DTYPE)(vf *acc, const uint8_t *row, int64_t stride, i
         UNROLL for (int h = 0; h < heads; h++)
             UNROLL for (int r = 0; r < rows; r++) {
                 vf *sum = &acc[(TURN(h, heads) * rows + TURN(r, rows)) * chains + s % chains];
-                fma_of(sum, q[s * heads + TURN(h, heads)], x[TURN(r, rows) * vecs + s], heads > FEW_HEADS ? 1 : heads);
+                fma_of(sum, q[s * heads + TURN(h, heads)], x[TURN(r, rows) * vecs + s], once);
             }
 }
 
@@ -42,7 +43,7 @@ INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t apa
 {
     const int sums = heads * rows, chains = 4 / sums, vecs = CAT(qk_vecs_, DTYPE)(heads, rows);
     int left = dim;
-    vf acc[QK_ACC], w[ROW_HEADS(PLAIN) * (STEPS + QK_ACC)];
+    vf acc[QK_ACC], w[ROW_HEADS * (STEPS + QK_ACC)];
     UNROLL for (int i = 0; i < sums * chains; i++)
         acc[i] = v_zero();
     for (; left >= vecs * VL; left -= vecs * VL, row += OFFSET(vecs * VL), q += vecs * VL * heads) {
@@ -90,8 +91,8 @@ INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, int64_t apar
 {
     const int rows = ELEMENT < 4 ? heads : 1, vecs = CAT(qk_vecs_, DTYPE)(heads, rows);
     const bool keep = __builtin_constant_p(dim) && dim == vecs * VL; /* in registers */
-    float sum[ROW_HEADS(PLAIN) * LANES * VL];
-    vf kept[ROW_HEADS(PLAIN) * (STEPS + QK_ACC)];
+    float sum[ROW_HEADS * LANES * VL];
+    vf kept[ROW_HEADS * (STEPS + QK_ACC)];
     if (keep)
         CAT(qk_query_, DTYPE)(q, heads, vecs, kept);
     for (int t = 0; t < LANES; t += rows)
@@ -107,7 +108,7 @@ INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 {
     const uint8_t *k = row_of(tile, tile->k, row, ROW_BY_ROW);
     int64_t head = row % tile->heads, t = row / tile->heads;
-    float sum[ROW_HEADS(PLAIN) * LANES * VL], found[ROW_HEADS(PLAIN) * LANES];
+    float sum[ROW_HEADS * LANES * VL], found[ROW_HEADS * LANES];
     for (int64_t r = 0, h = head; r < LANES; r++, h = h + 1 < tile->heads ? h + 1 : 0)
         CAT(qk_sums_, DTYPE)(k + r * tile->stride, 0, tile->apart, Q_OF(group + h), NULL, dim, sum + r * VL, heads, 1,
                               PLAIN && heads <= FEW_HEADS ? ASKED : 1);
@@ -134,14 +135,14 @@ INLINE void CAT(qk_turns_of_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
 }
 APART_OF(qk_turns, 1, float)
 APART_OF(qk_turns, 2, float)
-#if ROW_HEADS(PLAIN) > 2
+#if ROW_HEADS > 2
 APART_OF(qk_turns, 4, float)
 #endif
 
 INLINE void CAT(qk_rows_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads)
 {
     if (tile->heads > 1) {
-#if ROW_HEADS(PLAIN) > 2
+#if ROW_HEADS > 2
         if (heads > FEW_HEADS) {
             CAT(qk_turns4_, DTYPE)(tile, group, scores);
             return;

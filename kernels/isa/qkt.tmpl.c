@@ -87,7 +87,7 @@ INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     }
 }
 
-STAGE(qkt, DTYPE, k, float, ROW_HEADS(PLAIN))
+STAGE(qkt, DTYPE, k, float, ROW_HEADS)
 
 #undef VECTORS
 #undef OF_LINE

@@ -6,7 +6,7 @@
 
 /* Two query heads of formats that are converted could take rows in turn, but were slower so: their sums go in and out for few
  * bytes. */
-enum { CAT(whole_, DTYPE) = BLOCK == 1 ? ROW_HEADS(PLAIN) : 0, CAT(in_turn_, DTYPE) = PLAIN ? ROW_HEADS(PLAIN) : BLOCK == 1 };
+enum { CAT(whole_, DTYPE) = BLOCK == 1 ? ROW_HEADS : 0, CAT(in_turn_, DTYPE) = PLAIN ? ROW_HEADS : BLOCK == 1 };
 
 #undef DTYPE
 #undef FOLD

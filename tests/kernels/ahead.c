@@ -11,7 +11,7 @@ static uintptr_t *noted;
 
 const kvb_tier *kvb_tier_of(int32_t isa)
 {
-    static const kvb_tier takes = {.rows[DTYPE_F32] = {.whole = 4, .in_turn = 4}, .rows[DTYPE_F16] = {.in_turn = 1}};
+    static const kvb_tier takes = {.rows[DTYPE_F32] = {.whole = 4, .in_turn = 4}, .rows[DTYPE_F16] = {.whole = 2, .in_turn = 1}};
     (void)isa;
     return &takes;
 }
