@@ -30,7 +30,7 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     float *q = take(&at, floats(slots * task->dim_pad)), *acc = take(&at, floats(slots * task->dim_pad));
     float *sum = take(&at, floats(slots * LANES));
     float *max = take(&at, floats(units * HEADS)), *rescale = take(&at, floats(units * HEADS));
-    float *scores = take(&at, floats(at_least(1, task->blocks) * units * HEAD_SCORES));
+    float *scores = take(&at, floats(at_least(1, task->rooms) * units * HEAD_SCORES));
     float *wide = take(&at, task->parts > 1 ? floats(TILE * task->dim_pad) : 0);
     bool whole = kvb_tier_of(task->args.isa)->rows[task->way].take;
     int64_t taken_each = whole ? round_up(taken_bytes(task->args.cache->head_dim), LINE) : 0;
@@ -203,8 +203,10 @@ static void finish(kvb_task *base, int32_t thread, void *scratch)
 
 /* ---- the task -------------------------------------------------------------------------------------------------- */
 
-static int64_t most_blocks(const kvb_decode_task *task)
+/* twopass: rooms for the scores of a unit with the most blocks. */
+static int64_t most_rooms(const kvb_decode_task *task)
 {
+    const int64_t side = TILE / task->step;
     int64_t most = 0;
     for (int64_t u = 0; u < task->plan.row_units[task->plan.rows]; u++) {
         kvb_walk walk;
@@ -215,7 +217,7 @@ static int64_t most_blocks(const kvb_decode_task *task)
             kvb_walk_next(&walk, &block);
             blocks++;
         } while (block.unit);
-        most = at_least(most, blocks);
+        most = at_least(most, (blocks + side - 1) / side);
     }
     return most;
 }
@@ -229,8 +231,8 @@ static int32_t ready(const kvb_task *base, int64_t grown)
     (void)grown;
     if (code || c->capacity == base->shape.capacity || task->args.variant != VARIANT_TWOPASS)
         return code;
-    return most_blocks(task) <= task->blocks ? KVB_OK
-                                             : kvb_fail(KVB_BAD_ARGUMENT, "capacity of the cache changed its tiles");
+    return most_rooms(task) <= task->rooms ? KVB_OK
+                                           : kvb_fail(KVB_BAD_ARGUMENT, "capacity of the cache changed its tiles");
 }
 
 static void dispose(kvb_task *base)
@@ -243,6 +245,7 @@ static void dispose(kvb_task *base)
 static int32_t prepare(kvb_decode_task *task)
 {
     const kvb_decode *a = &task->args;
+    kvb_walk walk;
     int32_t code = kvb_plan_make(a, task->task.threads, &task->plan);
     if (code)
         return code;
@@ -252,7 +255,9 @@ static int32_t prepare(kvb_decode_task *task)
     task->heads = kvb_unit_heads(a);
     task->dim_pad = round_up(a->cache->head_dim, LANES);
     task->way = kvb_way_of(a->variant, a->cache->dtype);
-    task->blocks = a->variant == VARIANT_TWOPASS ? most_blocks(task) : 1;
+    kvb_walk_start(&walk, a, task->plan.units, task->plan.units);
+    task->step = walk.step;
+    task->rooms = a->variant == VARIANT_TWOPASS ? most_rooms(task) : 1;
     task->task.scratch_bytes = a->run ? kvb_foreign_scratch(task) : carve(task, NULL, NULL);
     if (task->plan.partials) {
         size_t bytes = (size_t)(task->plan.partials * floats(LANES + task->dim_pad));

@@ -17,14 +17,15 @@ typedef struct kvb_decode_task {
     int64_t slots;    /* states of a part, padded to a class: of all parts of a KV head together */
     int64_t heads;    /* KV heads of a unit */
     int64_t dim_pad;
-    int64_t blocks;   /* twopass: most blocks of a unit */
+    int64_t step;     /* most tokens of a block */
+    int64_t rooms;    /* for scores, each of a tile of the most tokens; twopass: as many as all blocks of a unit want */
     float *partials;  /* [plan.partials][LANES + dim_pad]: max, sum, then acc */
 } kvb_decode_task;
 
 /* A thread's scratch. */
 typedef struct kvb_state {
     kvb_group *groups; /* [heads][parts] */
-    float *scores;     /* [HEADS][TILE]; widened groups [parts] of it, twopass [blocks][heads][parts] */
+    float *scores;     /* [HEADS][QUERY_SCORES]; widened groups [parts] of it, twopass [rooms][heads][parts] */
     float *wide;       /* [TILE][dim_pad]: a tile's rows as float32, for groups of more than HEADS */
     kvb_tile tile, wide_tile;
     int64_t wide_rows[TILE];

@@ -15,7 +15,8 @@ static inline const uint8_t *kvb_row_at(kvb_places rows, int64_t t) { return row
 static inline kvb_places kvb_rows_from(kvb_places rows, int64_t t) { return (kvb_places){rows.from, rows.at + t}; }
 
 enum { FEW_HEADS = 2 }; /* most whose stages take rows that lie one behind another whole */
-enum { HEAD_SCORES = HEADS * TILE + LANES }; /* of a KV head; so that those of a token lie in different sets of a cache */
+/* From one query head's scores to the next one's, and one KV head's: those of a token lie in different sets of a cache. */
+enum { QUERY_SCORES = TILE + LANES, HEAD_SCORES = HEADS * QUERY_SCORES };
 
 typedef struct kvb_tile {
     int32_t count;        /* one past the last live token; the rows behind are its own again, up to TILE */
@@ -112,11 +113,11 @@ typedef struct kvb_encode {
 typedef struct kvb_rows {
     /* at the beginning of a unit: q -> taken or dealt; null where q is multiplied as it is */
     void (*take)(const kvb_group *group);
-    /* scores[head * TILE + t] = q[head] . k[t], for t < count, and anything up to a multiple of LANES */
+    /* scores[head * QUERY_SCORES + t] = q[head] . k[t], for t < count, and anything up to a multiple of LANES */
     void (*qk[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
     /* the same of a tile whose K is transposed; null where no layout transposes the dtype */
     void (*qk_t[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
-    /* acc[head] = acc[head] * rescale[head] + sum over lead <= t < count of p[head * TILE + t] * v[t] */
+    /* acc[head] = acc[head] * rescale[head] + sum over lead <= t < count of p[head * QUERY_SCORES + t] * v[t] */
     void (*pv[4])(const kvb_tile *tile, const kvb_group *group, const float *p);
     /* one query head, token by token, online softmax: what most public CPU kernels do */
     void (*perhead)(const kvb_tile *tile, const kvb_group *group);
@@ -125,9 +126,9 @@ typedef struct kvb_rows {
     void (*decode)(const uint8_t *row, float scale, int64_t dim, float *to);
     /* query heads of a group that share one load of a row, in qk, qk_t and pv; more load it again, from L1 */
     int32_t qk_heads, qk_t_heads, pv_heads;
-    /* most query heads for which qk and pv take rows whole: those of one KV head, unless they are codes to be multiplied as they
-     * are, whose blocks are short anyway; those of several in turn */
-    int32_t whole, in_turn;
+    /* whether qk, qk_t and pv take rows of `dim` elements whole for so many query heads of a KV head; null where they never do */
+    bool (*whole)(int64_t heads, int64_t dim);
+    int32_t in_turn; /* most query heads for which they take those of several KV heads in turn */
 } kvb_rows;
 
 typedef struct kvb_tier {

@@ -3,7 +3,8 @@
 
 static float *scores_of(const kvb_decode_task *task, kvb_state *state, int64_t block, int64_t head, int64_t part)
 {
-    return state->scores + ((block * task->heads + head) * task->parts + part) * HEAD_SCORES;
+    const int64_t side = TILE / task->step, room = block / side;
+    return state->scores + ((room * task->heads + head) * task->parts + part) * HEAD_SCORES + block % side * task->step;
 }
 
 /* A pass streams one plane, so it prefetches the next block's rows of the same plane. */

@@ -3,19 +3,18 @@
 /* Tokens of a block: so much of K, and as much of V, is asked for while the block before is consumed. Runs of four pages
  * are read faster than runs of two, and eight side by side come to 128 KiB in all; a cache of scattered blocks has no
  * such runs, and a quarter of that stays in L1. Rows that are read whole have to stay nowhere, and the less often a core
- * changes planes the better: twice as much took one thread of a Zen 4 3 to 8 % less time, two threads little; what is
- * touched meanwhile took up to 8 % more. Where heads lie inside a token, all of them are taken together; where
- * that is in turn, twice as much again; else softmax wants no fewer than 32, as long as `stream` then asks for twice as
- * much at most: up to 13 % of one thread's time there, little of two's. */
-static int32_t block_step(const kvb_decode *a, bool row_by_row)
+ * changes planes the better: four times as much took one thread of a Zen 4 3 to 17 % less time, two threads 0 to 12 %;
+ * what is touched meanwhile took up to 8 % more. Where heads lie inside a token, all of them are taken together; unless
+ * that is in turn, softmax wants no fewer than 32, as long as `stream` then asks for twice as much at most: up to 13 % of
+ * one thread's time there, little of two's. */
+static int32_t block_step(const kvb_decode *a, bool whole)
 {
-    enum { BYTES = TILE_BYTES / 2 };
+    enum { BYTES = TILE_BYTES / 2, LISTED = 256 };
     const int64_t heads = kvb_unit_heads(a), token = a->cache->row_bytes * heads;
     const bool scattered = heads == 1 && kvb_layouts[a->cache->layout].paged;
-    const bool whole = row_by_row && kvb_reads_whole(a);
-    const int64_t most = whole ? (heads > 1 ? 4 : 2) * BYTES : scattered ? BYTES / 4 : BYTES;
+    const int64_t most = whole ? 4 * BYTES : scattered ? BYTES / 4 : BYTES;
     const bool doubled = a->prefetch == PREFETCH_STREAM && heads > 1 && LANES * token <= BYTES;
-    return (int32_t)at_least(doubled ? 2 * LANES : LANES, at_most(TILE, most / token / LANES * LANES));
+    return (int32_t)at_least(doubled ? 2 * LANES : LANES, at_most(whole ? TILE : LISTED, most / token / LANES * LANES));
 }
 
 /* Whether the stages take rows of several KV heads in turn: where sums of all heads, or their q, stay in L1 beside a token's
@@ -38,13 +37,15 @@ void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit
     walk->heads = kvb_streams_rows(args);
     walk->row_by_row = walk->heads && kvb_formats[args->cache->dtype].elements == 1 &&
                        (walk->heads == 1 || in_turn(args));
-    walk->step = block_step(args, walk->row_by_row);
+    walk->whole = walk->row_by_row && kvb_reads_whole(args);
+    walk->step = block_step(args, walk->whole);
     walk->scaled = kvb_formats[args->cache->dtype].scaled;
     for (int64_t t = 0; t < walk->step; t++) {
         walk->rows[t] = t * args->cache->token_stride;
         walk->scales[t] = t * args->cache->scale_token_stride;
     }
     kvb_ahead_start(walk);
+    walk->grain = walk->whole ? LANES : walk->row_by_row ? walk->reach : walk->step;
 }
 
 static void repeat_last(int64_t *offsets, int64_t count, int64_t end)
@@ -54,19 +55,21 @@ static void repeat_last(int64_t *offsets, int64_t count, int64_t end)
         offsets[t] = last;
 }
 
-/* Whether the block is a whole step whose rows, from `token` of this sequence and head on, are one stretch: then nothing
- * has to be written down but where it begins. */
+/* Whether the block's rows, from `token` of this sequence and head on, are one stretch: then nothing has to be written down
+ * but where it begins. The block is cut to as many grains as the stretch has; where that is none, to one at most. */
 static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t token, kvb_block *block)
 {
     const kvb_cache *c = walk->args->cache;
-    if (block->count != walk->step || block->lead || (kvb_layouts[c->layout].paged && c->block_tokens < block->count))
+    if (kvb_layouts[c->layout].paged && c->block_tokens < block->count)
         return false;
     const kvb_stretch s = kvb_stretch_of(c, seq, head, token);
+    const int64_t grains = block->lead ? 0 : at_most(block->count, s.count) / walk->grain;
+    block->count = (int32_t)(grains ? grains * walk->grain : at_most(block->count, walk->grain));
     block->place = s.row;
     block->scale = s.scale;
     block->rows = walk->rows;
     block->scales = walk->scales;
-    return s.count >= block->count;
+    return grains > 0;
 }
 
 /* The block's own lists, of which `rows` rows are there. */
@@ -75,9 +78,9 @@ static void write_down(const kvb_walk *walk, kvb_block *block, int64_t rows)
     block->place = block->scale = 0;
     block->rows = block->own_rows;
     block->scales = block->own_scales;
-    repeat_last(block->own_rows, rows, walk->step);
+    repeat_last(block->own_rows, rows, walk->grain);
     if (walk->scaled)
-        repeat_last(block->own_scales, block->count, walk->step);
+        repeat_last(block->own_scales, block->count, walk->grain);
 }
 
 /* The core roof's walk stays on the first `wrap` tokens of the first head, whatever the unit says. */
@@ -85,17 +88,13 @@ static void block_offsets(const kvb_walk *walk, int64_t first, kvb_block *block)
 {
     const kvb_decode *a = walk->args;
     const bool wrapped = a->wrap > 0;
-    int64_t seq = wrapped ? 0 : walk->unit->seq, head = wrapped ? 0 : walk->unit->head;
-    int64_t from = wrapped ? first % a->wrap : first, room = wrapped ? a->wrap - from : block->count;
-    if (room >= block->count && one_stretch(walk, seq, head, from, block))
+    const int64_t seq = wrapped ? 0 : walk->unit->seq, head = wrapped ? 0 : walk->unit->head;
+    const int64_t from = wrapped ? first % a->wrap : first;
+    if (wrapped)
+        block->count = (int32_t)at_most(block->count, a->wrap - from);
+    if (one_stretch(walk, seq, head, from, block))
         return;
-    for (int64_t done = 0; done < block->count;) {
-        int64_t n = at_most(block->count - done, room);
-        kvb_offsets(a->cache, seq, head, from, n, block->own_rows + done, walk->scaled ? block->own_scales + done : NULL);
-        done += n;
-        from = 0; /* only those wrapped come here again */
-        room = a->wrap;
-    }
+    kvb_offsets(a->cache, seq, head, from, block->count, block->own_rows, walk->scaled ? block->own_scales : NULL);
     write_down(walk, block, block->count);
 }
 

@@ -38,6 +38,8 @@ typedef struct kvb_walk {
     int64_t side, each; /* of them, as in a tile */
     int64_t reach;      /* rows of a run of such a block's tiles */
     bool row_by_row;    /* such blocks are read, or touched, so; packed rows never are */
+    bool whole;         /* read, and nothing is touched meanwhile */
+    int64_t grain;      /* such blocks are some times so many tokens, and others at most so many: what is written down */
     int64_t heads;      /* KV heads of a tile of theirs: 1, or all, whose rows are read in turn; 0: not in this scheme */
     bool woven;         /* K and V in turn, `steady.k` while K is consumed; else `steady.k` of either plane */
 } kvb_walk;
@@ -51,7 +53,9 @@ static inline const kvb_rows *kvb_rows_of(const kvb_decode *args)
 /* Whether stages that take rows one after another take each of them whole, and touch nothing meanwhile. */
 static inline bool kvb_reads_whole(const kvb_decode *args)
 {
-    return args->q_heads / args->cache->kv_heads <= kvb_rows_of(args)->whole;
+    const kvb_cache *c = args->cache;
+    const kvb_rows *rows = kvb_rows_of(args);
+    return rows->whole && rows->whole(args->q_heads / c->kv_heads, c->head_dim);
 }
 
 /* KV heads whose rows the scheme reads row by row, or touches so: those that a token has side by side, or one; 0: none. */

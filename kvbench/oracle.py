@@ -11,7 +11,7 @@ import numpy as np
 
 Rows = Callable[[int, int], tuple[np.ndarray, np.ndarray]]  # first token, count -> K and V [B, count, Hkv, D]
 
-TILE = 256  # tokens, at most, whose weights a kernel takes together
+TILE = 1024  # tokens, at most, whose weights a kernel takes together
 _LONG = 4096  # tokens from which float32 sums get more room
 BLOCK = 4096  # tokens taken together: decoded, a long cache is many times what it was
 

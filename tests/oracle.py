@@ -11,7 +11,7 @@ import numpy as np
 
 LINE = 64
 UNIT = 2.0**-24  # of float32
-TILE = 256  # tokens, at most, whose weights a kernel takes together
+TILE = 1024  # tokens, at most, whose weights a kernel takes together
 EXP_ERROR = 4 * UNIT  # relative, of the kernels' exp2
 STORED = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8,
           "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}  # fmt: skip

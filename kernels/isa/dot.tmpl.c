@@ -102,13 +102,13 @@ INLINE void dot_scores(const vf *sums, const float *each, float *scores, const i
         v_store(all + i, v_mul(sums[i / VL], v_load(each + i)));
     KEEP_IN_MEMORY(all);
     UNROLL for (int h = 0; h < heads; h++)
-        memcpy(scores + h * TILE, all + h * tokens, (size_t)tokens * sizeof *all);
+        memcpy(scores + h * QUERY_SCORES, all + h * tokens, (size_t)tokens * sizeof *all);
 }
 
-#define DOT_ROWS(way, of_block, of_slice)                                                                    \
+#define DOT_ROWS(way, of_block, of_slice, reads)                                                             \
     {                                                                                                        \
         .take = CAT(take_, way), .qk = CLASSES(qk, way), .qk_t = CLASSES(qkt, way), .pv = CLASSES(pv, way),  \
-        .qk_heads = QK_HEADS, .qk_t_heads = of_block, .pv_heads = of_slice,                                  \
+        .qk_heads = QK_HEADS, .qk_t_heads = of_block, .pv_heads = of_slice, .whole = reads,                  \
     }
 
 #ifdef DOT_BYTES

@@ -137,7 +137,7 @@ INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *s
     for (int t = 0; t < tile->count; t += tokens) {
         ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass)
-            qk_tokens_bytes(tile, t, group, &cursor, h, each + h * tokens, scores + h * TILE + t, pass, heads, parts,
+            qk_tokens_bytes(tile, t, group, &cursor, h, each + h * tokens, scores + h * QUERY_SCORES + t, pass, heads, parts,
                             h == 0 ? hint : NOTHING);
     }
 }
@@ -156,7 +156,7 @@ INLINE void dot_weights_of(dot_weights *w, const float *p, int first, int end, i
         const vf inverse = v_set1(w->inverse[h]);
         vf total[2] = {v_zero(), v_zero()};
         for (int t = first; t < end; t += VL) {
-            vf whole = v_round(v_mul(v_load(p + h * TILE + t), inverse)), upper = whole;
+            vf whole = v_round(v_mul(v_load(p + h * QUERY_SCORES + t), inverse)), upper = whole;
             if (parts == 2) { /* the floor of a 256th */
                 upper = v_round(v_fma(whole, v_set1(1.0f / 256.0f), v_set1(-127.5f / 256.0f)));
                 vf lower = v_sub(whole, v_mul(upper, v_set1(256.0f)));
@@ -253,24 +253,24 @@ INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const fl
     const int pass = heads * parts < SLICE_SUMS ? heads : SLICE_SUMS / parts;
     dot_weights weights;
     for (int h = 0; h < heads; h++)
-        weights.inverse[h] = dot_weight_steps(p + h * TILE, (int)round_up(tile->count, LANES),
+        weights.inverse[h] = dot_weight_steps(p + h * QUERY_SCORES, (int)round_up(tile->count, LANES),
                                               parts == 1 ? READ_DOT8 : READ_DOT16, &weights.step[h]);
     pv_heads_bytes(tile, group, p, &weights, 0, pass, parts, hint);
     for (int h = pass; h < heads; h += pass)
         pv_heads_bytes(tile, group, p, &weights, h, pass, parts, NOTHING);
 }
 
-/* Whether few heads read rows one after another: where registers hold the sums of all of D, and a row is more than a line. */
-INLINE bool dot_whole(const kvb_group *group, const int heads)
+/* Rows one after another: where registers hold the sums of all of D, and a row is more than a line. */
+INLINE bool whole_bytes(int64_t heads, int64_t dim, const int parts)
 {
-    return group->dim > LINE && heads * group->dim <= 4 * VB;
+    return parts == 1 && heads <= FEW_DOTS && dim > LINE && heads * dim <= 4 * VB;
 }
 
 #define DOT_TILE(stage, word, plane, floats, parts)                                                                 \
     INLINE void stage##_tile_##word(const kvb_tile *tile, const kvb_group *group, floats *scores, const int heads,  \
                                     const int hint)                                                                 \
     {                                                                                                               \
-        if (hint == ROW_BY_ROW && !dot_whole(group, heads))                                                         \
+        if (hint == ROW_BY_ROW && !whole_bytes(heads, group->dim, parts))                                           \
             stage##_tile_bytes(tile, group, scores, heads, parts, TOUCHED);                                         \
         else                                                                                                        \
             stage##_tile_bytes(tile, group, scores, heads, parts, hint);                                            \
@@ -278,11 +278,12 @@ INLINE bool dot_whole(const kvb_group *group, const int heads)
     STAGE(stage, word, plane, floats, (parts) == 1 ? FEW_DOTS : 0)
 #define DOT_BYTES_WAY(word, way, parts)                                                                             \
     static void take_##word(const kvb_group *group) { take_bytes(group, way, parts); }                              \
+    static bool whole_##word(int64_t heads, int64_t dim) { return whole_bytes(heads, dim, parts); }                 \
     DOT_TILE(qk, word, k, float, parts)                                                                             \
     DOT_TILE(qkt, word, k, float, parts)                                                                            \
     DOT_TILE(pv, word, v, const float, parts)
 
-#define DOT_BYTES_ROWS(word, parts) DOT_ROWS(word, BLOCK_SUMS / parts, SLICE_SUMS / parts)
+#define DOT_BYTES_ROWS(word, parts) DOT_ROWS(word, BLOCK_SUMS / parts, SLICE_SUMS / parts, whole_##word)
 
 DOT_BYTES_WAY(dot8, READ_DOT8, 1)
 #define ROWS_DOT8 DOT_BYTES_ROWS(dot8, 1)

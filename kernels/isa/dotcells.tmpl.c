@@ -50,7 +50,7 @@ INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, ah
         UNROLL for (int p = 0; p < parts; p++)
             found[p] = v_floats(dot_chained(&acc[(i / vectors * parts + p) * vectors + i % vectors], chains, sums));
         vf score = parts == 1 ? found[0] : v_fma(found[0], v_set1(256.0f), found[parts - 1]);
-        v_store(scores + i / vectors * TILE + i % vectors * VL, v_mul(score, v_set1(group->taken->step[head + i / vectors])));
+        v_store(scores + i / vectors * QUERY_SCORES + i % vectors * VL, v_mul(score, v_set1(group->taken->step[head + i / vectors])));
     }
 }
 
@@ -65,7 +65,7 @@ INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *
         const uint8_t *k[] = {row_of(tile, tile->k, t, hint), row_of(tile, tile->k, t + step - LANES, hint)};
         ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass) {
-            float *to = scores + h * TILE + t;
+            float *to = scores + h * QUERY_SCORES + t;
             if (step > LANES)
                 qkt_blocks_bytes(group, k, &cursor, h, to, pass, heads, parts, 2, h == 0 ? hint : NOTHING);
             else

@@ -77,7 +77,7 @@ INLINE void qk_tile_packed(const kvb_tile *tile, const kvb_group *group, ahead *
             }
             KEEP_IN_MEMORY(out);
             UNROLL for (int l = 0; l < vectors * VL; l += heads == 2 ? 2 * PIECE : PIECE)
-                memcpy(scores + packed_head(l / VL, l % VL, heads) * TILE + t + i, out + l, PIECE * sizeof *out);
+                memcpy(scores + packed_head(l / VL, l % VL, heads) * QUERY_SCORES + t + i, out + l, PIECE * sizeof *out);
         }
     }
 }

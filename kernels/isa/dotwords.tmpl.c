@@ -64,7 +64,7 @@ INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *s
         ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass)
             qk_tokens_dot16(kvb_rows_from(tile->k, t), &cursor, q + h * VW, group->dim, each + h * tokens,
-                            scores + h * TILE + t, pass, heads, h == 0 ? hint : NOTHING);
+                            scores + h * QUERY_SCORES + t, pass, heads, h == 0 ? hint : NOTHING);
     }
 }
 
@@ -109,7 +109,7 @@ INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, i
             memcpy(halves + v * VL, &sum, sizeof sum);
         }
         for (int t = 0; t < LANES; t++)
-            scores[h * TILE + t] = (float)(halves[2 * t] + halves[2 * t + 1]) * step[h];
+            scores[h * QUERY_SCORES + t] = (float)(halves[2 * t] + halves[2 * t + 1]) * step[h];
     }
 }
 
@@ -122,7 +122,7 @@ INLINE void qkt_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *
         ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass)
             qkt_block_dot16(kvb_row_at(tile->k, t), &cursor, q + h * VW, group->dim, group->taken->step + h,
-                            scores + h * TILE + t, pass, heads, h == 0 ? hint : NOTHING);
+                            scores + h * QUERY_SCORES + t, pass, heads, h == 0 ? hint : NOTHING);
     }
 }
 
@@ -187,9 +187,9 @@ INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const fl
     float step[HEADS];
     const int pass = heads < PV_HEADS ? heads : PV_HEADS, end = (int)round_up(tile->count, LANES);
     for (int h = 0; h < heads; h++) {
-        float inverse = dot_weight_steps(p + h * TILE, end, READ_DOT16, &step[h]);
+        float inverse = dot_weight_steps(p + h * QUERY_SCORES, end, READ_DOT16, &step[h]);
         for (int t = 0; t < end; t += VL)
-            v_store_words16(weights + h * TILE + t, v_mul(v_load(p + h * TILE + t), v_set1(inverse)));
+            v_store_words16(weights + h * TILE + t, v_mul(v_load(p + h * QUERY_SCORES + t), v_set1(inverse)));
     }
     UNROLL for (int h = 0; h < heads; h += pass)
         pv_heads_dot16(tile, group, weights, step, h, pass, h == 0 ? hint : NOTHING);
@@ -198,4 +198,4 @@ INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const fl
 STAGE(qk, dot16, k, float, 0)
 STAGE(qkt, dot16, k, float, 0)
 STAGE(pv, dot16, v, const float, 0)
-#define ROWS_DOT16 DOT_ROWS(dot16, WORD_SUMS, PV_HEADS)
+#define ROWS_DOT16 DOT_ROWS(dot16, WORD_SUMS, PV_HEADS, NULL)

@@ -31,7 +31,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
                 vf codes = CODES_AT(row, 0, in + i * VL);
                 vf scale = v_half(row + OFFSET(in + i * VL));
                 UNROLL for (int h = 0; h < heads; h++)
-                    v_fma_into(&sum[TURN(h, heads) * vecs + i], v_mul(v_set1(p[h * TILE + t]), scale), codes);
+                    v_fma_into(&sum[TURN(h, heads) * vecs + i], v_mul(v_set1(p[h * QUERY_SCORES + t]), scale), codes);
             }
             continue;
         }
@@ -39,7 +39,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
         vf x[PV_ACC];
         CAT(loads_, DTYPE)(row, in, vecs, x);
         UNROLL for (int h = 0; h < heads; h++) {
-            vf w = v_set1(p[h * TILE + t]);
+            vf w = v_set1(p[h * QUERY_SCORES + t]);
             UNROLL for (int i = 0; i < vecs; i++)
                 fma_of(&sum[TURN(h, heads) * vecs + i], w, x[i], heads == 1);
         }
@@ -66,7 +66,7 @@ INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     const int dim = (group->dim + VL - 1) / VL * VL, slice = (PV_ACC / heads < 8 ? PV_ACC / heads : 8) * VL;
     const bool sliced = hint != NOTHING && dim > slice;
     const int run = hint == ROW_BY_ROW && sliced ? RUN : hint == TOUCHED || (sliced && tile->reach) ? (int)tile->reach : TILE;
-    p += head * TILE;
+    p += head * QUERY_SCORES;
     for (int first = tile->lead, end; first < tile->count; first = end) {
         int at = 0;
         ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);
@@ -96,7 +96,7 @@ INLINE void CAT(pv_into_, DTYPE)(const uint8_t *row, int64_t apart, const float 
     UNROLL for (int l = 0; l < vecs * VL; l += heads == 1 && PLAIN ? ASKED * SPAN : SPAN)
         kvb_fetch(row + OFFSET(l) + apart, true);
     UNROLL for (int h = 0; h < heads; h++) {
-        const vf w = v_set1(p[h * TILE]);
+        const vf w = v_set1(p[h * QUERY_SCORES]);
         UNROLL for (int i = 0; i < vecs; i++) {
             float *at = acc + h * acc_stride + i * VL;
             vf sum = v_load(at);
@@ -171,7 +171,7 @@ INLINE void CAT(pv_four_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
     for (int t = 0; t < tile->count; t++, row += stride) {
         vf w[4];
         UNROLL for (int h = 0; h < 4; h++)
-            w[h] = v_set1(p[h * TILE + t]);
+            w[h] = v_set1(p[h * QUERY_SCORES + t]);
         UNROLL for (int i = 0; i < vecs; i++) {
             if (i % ASKED == 0)
                 kvb_fetch(row + OFFSET(i * VL) + apart, true);
@@ -198,7 +198,7 @@ INLINE void CAT(pv_pairs_of_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
             const float *weights = p + h * HEAD_SCORES + t;
             vf w[8];
             UNROLL for (int i = 0; i < heads * 2; i++)
-                w[i] = v_set1(weights[i / 2 * TILE + i % 2]);
+                w[i] = v_set1(weights[i / 2 * QUERY_SCORES + i % 2]);
             for (int64_t at = 0; at < pad; at += VL, line += 2 * LINE) {
                 float *acc = group[h].acc + at;
                 vf x[2];

@@ -90,7 +90,7 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
         v_store(sums + i, UNFOLD(v_sums(acc + i)));
     KEEP_IN_MEMORY(sums);
     UNROLL for (int h = 0; h < heads; h++)
-        memcpy(scores + h * TILE, sums + h * tokens, (size_t)tokens * sizeof *sums);
+        memcpy(scores + h * QUERY_SCORES, sums + h * tokens, (size_t)tokens * sizeof *sums);
 }
 
 /* `heads` heads in passes of at most QK_HEADS; only the first pass prefetches. */
@@ -115,7 +115,7 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
         ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass)
             CAT(qk_tokens_, DTYPE)(kvb_rows_from(tile->k, t), &cursor, Q_OF(group) + h * LANES, group->dim,
-                                   scores + h * TILE + t, pass, heads, h == 0 ? hint : NOTHING);
+                                   scores + h * QUERY_SCORES + t, pass, heads, h == 0 ? hint : NOTHING);
     }
 }
 

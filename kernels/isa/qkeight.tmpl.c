@@ -77,7 +77,7 @@ INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
                 v_store(sums, UNFOLD(v_sums4(four, false)));
                 KEEP_IN_MEMORY(sums);
                 UNROLL for (int h = 0; h < SHARERS; h++)
-                    memcpy(scores + (half * SHARERS + h) * TILE + t + i, sums + h * SHARE, SHARE * sizeof *sums);
+                    memcpy(scores + (half * SHARERS + h) * QUERY_SCORES + t + i, sums + h * SHARE, SHARE * sizeof *sums);
             }
     }
 }

@@ -99,7 +99,7 @@ INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, int64_t apar
         CAT(qk_sums_, DTYPE)(k + t * stride, stride, apart, q, keep ? kept : NULL, dim, sum + t * VL, heads, rows,
                               heads > FEW_HEADS ? 1 : ASKED);
     KEEP_IN_MEMORY(sum);
-    CAT(qk_merge_, DTYPE)(sum, scores, TILE, heads);
+    CAT(qk_merge_, DTYPE)(sum, scores, QUERY_SCORES, heads);
 }
 
 /* LANES rows from `row` on, each of the next KV head after the one before it. */
@@ -117,7 +117,7 @@ INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     KEEP_IN_MEMORY(found);
     for (int r = 0; r < LANES; r++) {
         UNROLL for (int h = 0; h < heads; h++)
-            scores[head * HEAD_SCORES + h * TILE + t] = found[h * LANES + r];
+            scores[head * HEAD_SCORES + h * QUERY_SCORES + t] = found[h * LANES + r];
         if (++head == tile->heads) {
             head = 0;
             t++;

@@ -61,7 +61,7 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, ahead *cursor, cons
         vf sum = acc[TURN(i, sums)];
         UNROLL for (int c = 1; c < chains; c++)
             sum = v_add(sum, acc[c * sums + TURN(i, sums)]);
-        v_store(scores + i / vectors * TILE + i % vectors * VL, UNIT == 1.0f ? sum : v_mul(sum, v_set1(UNIT)));
+        v_store(scores + i / vectors * QUERY_SCORES + i % vectors * VL, UNIT == 1.0f ? sum : v_mul(sum, v_set1(UNIT)));
     }
 }
 
@@ -78,7 +78,7 @@ INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
         ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
         UNROLL for (int h = 0; h < heads; h += pass) {
             const float *q = group->q + h * Q_PART(heads);
-            float *to = scores + h * TILE + t;
+            float *to = scores + h * QUERY_SCORES + t;
             if (step > LANES)
                 CAT(qkt_blocks_, DTYPE)(k, &cursor, q, group->dim, to, pass, heads, 2, h == 0 ? hint : NOTHING);
             else

@@ -29,8 +29,14 @@ static void decode_round16(const uint8_t *row, float scale, int64_t dim, float *
         v_store_n(to + at, v_load_round16(row + at * 4), (int)(dim - at));
 }
 
+static bool whole_round16(int64_t heads, int64_t dim)
+{
+    (void)dim;
+    return heads <= FEW_HEADS;
+}
+
 #define ROWS_ROUND16                                                                              \
     {                                                                                             \
         .qk = CLASSES(qk, round16), .pv = CLASSES(pv, round16), .decode = decode_round16,         \
-        .qk_heads = QK_HEADS, .pv_heads = PV_HEADS, .whole = FEW_HEADS, .in_turn = FEW_HEADS,     \
+        .qk_heads = QK_HEADS, .pv_heads = PV_HEADS, .whole = whole_round16, .in_turn = FEW_HEADS, \
     }

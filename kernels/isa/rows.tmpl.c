@@ -6,7 +6,13 @@
 
 /* Two query heads of formats that are converted could take rows in turn, but were slower so: their sums go in and out for few
  * bytes. */
-enum { CAT(whole_, DTYPE) = BLOCK == 1 ? ROW_HEADS : 0, CAT(in_turn_, DTYPE) = PLAIN ? ROW_HEADS : BLOCK == 1 };
+enum { CAT(in_turn_, DTYPE) = PLAIN ? ROW_HEADS : BLOCK == 1 };
+
+static bool CAT(whole_, DTYPE)(int64_t heads, int64_t dim)
+{
+    (void)dim;
+    return BLOCK == 1 && heads <= ROW_HEADS;
+}
 
 #undef DTYPE
 #undef FOLD

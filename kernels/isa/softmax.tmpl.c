@@ -28,7 +28,7 @@ static void peak(const kvb_tile *tile, const kvb_group *group, float *scores, bo
 {
     int count = tile->count, end = (int)round_up(count, LANES), ragged = count / VL * VL;
     for (int h = 0; h < group->heads; h++) {
-        float *s = scores + h * TILE;
+        float *s = scores + h * QUERY_SCORES;
         for (int t = 0; scaled && t < end; t += VL)
             v_store(s + t, v_mul(v_load(s + t), v_load(tile->k_scale + t)));
         if (ragged < count)
@@ -53,7 +53,7 @@ static void weigh(const kvb_tile *tile, const kvb_group *group, float *scores, b
 {
     int end = (int)round_up(tile->count, LANES);
     for (int h = 0; h < group->heads; h++) {
-        float *s = scores + h * TILE, *sum = group->sum + h * LANES;
+        float *s = scores + h * QUERY_SCORES, *sum = group->sum + h * LANES;
         vf max = v_set1(group->max[h] == -INFINITY ? 0.0f : group->max[h]), rescale = v_set1(group->rescale[h]);
         vf sums[LANES / VL];
         UNROLL for (int i = 0; i < LANES / VL; i++)

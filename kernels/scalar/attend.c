@@ -49,7 +49,7 @@ void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, 
         kvb_scalar_fetch(tile, tile->k_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, kvb_row_at(tile->k, t), 1.0f, group->dim, k);
         for (int64_t h = 0; h < group->heads; h++)
-            scores[h * TILE + t] = dot(group, h, k);
+            scores[h * QUERY_SCORES + t] = dot(group, h, k);
     }
 }
 
@@ -59,7 +59,7 @@ static float rescale_of(float old, float new) { return old == new ? 1.0f : kvb_s
 void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
     for (int64_t h = 0; h < group->heads; h++) {
-        float *s = scores + h * TILE, max = group->max[h];
+        float *s = scores + h * QUERY_SCORES, max = group->max[h];
         for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
             if (t < tile->lead || t >= tile->count)
                 s[t] = -INFINITY;
@@ -75,7 +75,7 @@ void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores
 void kvb_scalar_weigh(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
     for (int64_t h = 0; h < group->heads; h++) {
-        float *s = scores + h * TILE, *sum = group->sum + h * LANES;
+        float *s = scores + h * QUERY_SCORES, *sum = group->sum + h * LANES;
         float max = group->max[h] == -INFINITY ? 0.0f : group->max[h]; /* never -inf - -inf */
         for (int32_t i = 0; i < LANES; i++)
             sum[i] *= group->rescale[h];
@@ -100,7 +100,7 @@ void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, 
         kvb_scalar_decode(dtype, kvb_row_at(tile->v, t), 1.0f, group->dim, v);
         for (int64_t h = 0; h < group->heads; h++)
             for (int64_t d = 0; d < group->dim; d++)
-                sum[h][d] += (double)p[h * TILE + t] * (double)v[d];
+                sum[h][d] += (double)p[h * QUERY_SCORES + t] * (double)v[d];
     }
     for (int64_t h = 0; h < group->heads; h++)
         for (int64_t d = 0; d < group->dim; d++)

@@ -51,7 +51,7 @@ void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scor
             int32_t sum = 0;
             for (int64_t d = 0; d < group->dim; d++)
                 sum += codes[h * group->dim + d] * k[d];
-            scores[h * TILE + t] = (float)sum * group->taken->step[h];
+            scores[h * QUERY_SCORES + t] = (float)sum * group->taken->step[h];
         }
     }
 }
@@ -65,12 +65,12 @@ void kvb_scalar_pv_dot(int32_t way, const kvb_tile *tile, const kvb_group *group
     int32_t sum[HEADS][DIM_MAX] = {{0}};
     float most[HEADS];
     for (int64_t h = 0; h < group->heads; h++)
-        most[h] = largest(p + h * TILE, tile->count, LANES);
+        most[h] = largest(p + h * QUERY_SCORES, tile->count, LANES);
     for (int32_t t = 0; t < tile->count; t++) {
         kvb_scalar_fetch(tile, tile->v_ahead, t, group->dim);
         const int8_t *v = (const int8_t *)kvb_row_at(tile->v, t);
         for (int64_t h = 0; h < group->heads; h++) {
-            int32_t weight = whole(p[h * TILE + t], steps(levels, most[h]));
+            int32_t weight = whole(p[h * QUERY_SCORES + t], steps(levels, most[h]));
             for (int64_t d = 0; d < group->dim; d++)
                 sum[h][d] += weight * v[d];
         }

@@ -9,9 +9,13 @@ static uintptr_t *noted;
 
 #include "isa/ahead.tmpl.c"
 
+static bool whole_f32(int64_t heads, int64_t dim) { return heads <= 4 && dim > 0; }
+static bool whole_f16(int64_t heads, int64_t dim) { return heads <= 2 && dim > 0; }
+
 const kvb_tier *kvb_tier_of(int32_t isa)
 {
-    static const kvb_tier takes = {.rows[DTYPE_F32] = {.whole = 4, .in_turn = 4}, .rows[DTYPE_F16] = {.whole = 2, .in_turn = 1}};
+    static const kvb_tier takes = {.rows[DTYPE_F32] = {.whole = whole_f32, .in_turn = 4},
+                                   .rows[DTYPE_F16] = {.whole = whole_f16, .in_turn = 1}};
     (void)isa;
     return &takes;
 }
@@ -72,7 +76,7 @@ static uintptr_t *put_further(uintptr_t *to, const kvb_tile *tile, kvb_places ro
 
 /* Of every tile: how many rows it has in a plane, to `sizes`; those of K, then of V, to `rows`; as many to prefetch while K
  * is consumed, then while V is, to `asked`; what cursors fetch of these, by `lines` a row and `step` bytes from one to the
- * next, or touch of one head's, to `fetched`, and how much in all, to `counts`. Returns how many tiles there are. */
+ * next, or touch where rows are not read whole, to `fetched`, and how much in all, to `counts`. Returns how many tiles there are. */
 __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, const kvb_unit *units, int64_t count,
                                                       int64_t *sizes, uintptr_t *rows, uintptr_t *asked, int64_t lines,
                                                       int64_t step, uintptr_t *fetched, int64_t *counts)
@@ -94,8 +98,8 @@ __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, co
             sizes[tiles] = tile.count * tile.heads;
             rows = put(put(rows, &tile, tile.k), &tile, tile.v);
             if (tile.stride) {
-                counts[tiles] = tile.heads > 1 ? 0 : touch(&tile, tile.k, tile.k_ahead, lines);
-                counts[tiles++] += tile.heads > 1 ? 0 : touch(&tile, tile.v, tile.v_ahead, lines);
+                counts[tiles] = walk.whole ? 0 : touch(&tile, tile.k, tile.k_ahead, lines);
+                counts[tiles++] += walk.whole ? 0 : touch(&tile, tile.v, tile.v_ahead, lines);
                 asked = put_further(put_further(asked, &tile, tile.k), &tile, tile.v);
                 continue;
             }

@@ -140,7 +140,7 @@ def test_rows_taken_whole(bench, isa, dtype, variant, layout, heads, dim):
 
 
 def test_prefetch_schemes_change_nothing(bench, isa):
-    case = case_of(bench, shape_of(), [700], threads=1)
+    case = case_of(bench, shape_of(), [512], threads=1)  # whole tiles: schemes cut what is left differently
     answers = set()
     for prefetch in bench.words.prefetch:
         for distance in (0, 64, 1 << 20):
