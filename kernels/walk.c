@@ -6,14 +6,16 @@
  * changes planes the better: four times as much took one thread of a Zen 4 3 to 17 % less time, two threads 0 to 12 %;
  * what is touched meanwhile took up to 8 % more. Where heads lie inside a token, all of them are taken together; unless
  * that is in turn, softmax wants no fewer than 32, as long as `stream` then asks for twice as much at most: up to 13 % of
- * one thread's time there, little of two's. */
+ * one thread's time there, little of two's. There dot8 of few heads, which keeps a core least busy, wants half as much:
+ * 0 to 15 %. */
 static int32_t block_step(const kvb_decode *a, bool whole)
 {
     enum { BYTES = TILE_BYTES / 2, LISTED = 256 };
     const int64_t heads = kvb_unit_heads(a), token = a->cache->row_bytes * heads;
     const bool scattered = heads == 1 && kvb_layouts[a->cache->layout].paged;
-    const int64_t most = whole ? 4 * BYTES : scattered ? BYTES / 4 : BYTES;
-    const bool doubled = a->prefetch == PREFETCH_STREAM && heads > 1 && LANES * token <= BYTES;
+    const bool stream = a->prefetch == PREFETCH_STREAM && heads > 1, doubled = stream && LANES * token <= BYTES;
+    const bool light = stream && a->variant == VARIANT_DOT8 && a->q_heads <= 4 * a->cache->kv_heads;
+    const int64_t most = whole ? 4 * BYTES : scattered ? BYTES / 4 : light ? BYTES / 2 : BYTES;
     return (int32_t)at_least(doubled ? 2 * LANES : LANES, at_most(whole ? TILE : LISTED, most / token / LANES * LANES));
 }
 
