@@ -31,7 +31,7 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     float *sum = take(&at, floats(slots * LANES));
     float *max = take(&at, floats(units * HEADS)), *rescale = take(&at, floats(units * HEADS));
     float *scores = take(&at, floats(at_least(1, task->rooms) * units * HEAD_SCORES));
-    float *wide = take(&at, task->parts > 1 ? floats(TILE * task->dim_pad) : 0);
+    float *wide = take(&at, task->parts > 1 ? floats(task->step * task->dim_pad) : 0);
     bool whole = kvb_tier_of(task->args.isa)->rows[task->way].take;
     int64_t taken_each = whole ? round_up(taken_bytes(task->args.cache->head_dim), LINE) : 0;
     uint8_t *taken = take(&at, units * taken_each);

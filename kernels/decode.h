@@ -26,7 +26,7 @@ typedef struct kvb_decode_task {
 typedef struct kvb_state {
     kvb_group *groups; /* [heads][parts] */
     float *scores;     /* [HEADS][QUERY_SCORES]; widened groups [parts] of it, twopass [rooms][heads][parts] */
-    float *wide;       /* [TILE][dim_pad]: a tile's rows as float32, for groups of more than HEADS */
+    float *wide;       /* [step][dim_pad]: a tile's rows as float32, for groups of more than HEADS */
     kvb_tile tile, wide_tile;
     int64_t wide_rows[TILE];
     kvb_ahead ahead;
