@@ -42,10 +42,10 @@ void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit
     walk->whole = walk->row_by_row && kvb_reads_whole(args);
     walk->step = block_step(args, walk->whole);
     walk->scaled = kvb_formats[args->cache->dtype].scaled;
-    for (int64_t t = 0; t < walk->step; t++) {
+    for (int64_t t = 0; t < walk->step; t++)
         walk->rows[t] = t * args->cache->token_stride;
+    for (int64_t t = 0; walk->scaled && t < walk->step; t++)
         walk->scales[t] = t * args->cache->scale_token_stride;
-    }
     kvb_ahead_start(walk);
     walk->grain = walk->whole ? LANES : walk->row_by_row ? walk->reach : walk->step;
 }
