@@ -19,7 +19,7 @@ enum { FEW_HEADS = 2 }; /* most whose stages take rows that lie one behind anoth
 enum { QUERY_SCORES = TILE + LANES, HEAD_SCORES = HEADS * QUERY_SCORES };
 
 typedef struct kvb_tile {
-    int32_t count;        /* one past the last live token; the rows behind are its own again, up to TILE */
+    int32_t count;        /* one past the last live token; the rows behind are its own again, up to a multiple of LANES */
     int32_t lead;         /* tokens in front that are none of the tile's: below LANES, and most often 0 */
     int64_t k_block;      /* 0, or K is transposed: every LANES-th row is a block, and these are its bytes */
     kvb_places k, v;      /* row of each token */

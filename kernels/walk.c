@@ -10,13 +10,13 @@
  * 0 to 15 %. */
 static int32_t block_step(const kvb_decode *a, bool whole)
 {
-    enum { BYTES = TILE_BYTES / 2, LISTED = 256 };
+    enum { BYTES = TILE_BYTES / 2, TOKENS = 256 };
     const int64_t heads = kvb_unit_heads(a), token = a->cache->row_bytes * heads;
     const bool scattered = heads == 1 && kvb_layouts[a->cache->layout].paged;
     const bool stream = a->prefetch == PREFETCH_STREAM && heads > 1, doubled = stream && LANES * token <= BYTES;
     const bool light = stream && a->variant == VARIANT_DOT8 && a->q_heads <= 4 * a->cache->kv_heads;
     const int64_t most = whole ? 4 * BYTES : scattered ? BYTES / 4 : light ? BYTES / 2 : BYTES;
-    return (int32_t)at_least(doubled ? 2 * LANES : LANES, at_most(whole ? TILE : LISTED, most / token / LANES * LANES));
+    return (int32_t)at_least(doubled ? 2 * LANES : LANES, at_most(whole ? TILE : TOKENS, most / token / LANES * LANES));
 }
 
 /* Whether the stages take rows of several KV heads in turn: where sums of all heads, or their q, stay in L1 beside a token's

@@ -14,8 +14,8 @@ typedef struct kvb_block {
     int32_t lead;
     int64_t place;         /* in bytes from the start of a plane; rows and scales lie that far behind their lists */
     int64_t scale;
-    const int64_t *rows;   /* [TILE] the walk's, where a whole step is one stretch, or `own`: behind `count` the last row */
-    const int64_t *scales; /* is repeated, to a step's end; transposed blocks have all rows. Scaled formats only */
+    const int64_t *rows;   /* [TILE] the walk's, where all of it is one stretch, or `own`: behind `count` the last row */
+    const int64_t *scales; /* is repeated, to a grain's end; transposed blocks have all rows. Scaled formats only */
     int64_t own_rows[TILE];
     int64_t own_scales[TILE];
 } kvb_block;

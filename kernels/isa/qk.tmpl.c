@@ -121,4 +121,11 @@ INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
 
 STAGE(qk, DTYPE, k, float, BLOCK == 1 ? ROW_HEADS : NEVER)
 
+/* As all its stages have it. */
+static bool CAT(whole_, DTYPE)(int64_t heads, int64_t dim)
+{
+    (void)dim;
+    return BLOCK == 1 && heads <= ROW_HEADS;
+}
+
 #undef Q_AT

@@ -29,12 +29,6 @@ static void decode_round16(const uint8_t *row, float scale, int64_t dim, float *
         v_store_n(to + at, v_load_round16(row + at * 4), (int)(dim - at));
 }
 
-static bool whole_round16(int64_t heads, int64_t dim)
-{
-    (void)dim;
-    return heads <= FEW_HEADS;
-}
-
 #define ROWS_ROUND16                                                                              \
     {                                                                                             \
         .qk = CLASSES(qk, round16), .pv = CLASSES(pv, round16), .decode = decode_round16,         \

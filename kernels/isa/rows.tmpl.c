@@ -8,12 +8,6 @@
  * bytes. */
 enum { CAT(in_turn_, DTYPE) = PLAIN ? ROW_HEADS : BLOCK == 1 };
 
-static bool CAT(whole_, DTYPE)(int64_t heads, int64_t dim)
-{
-    (void)dim;
-    return BLOCK == 1 && heads <= ROW_HEADS;
-}
-
 #undef DTYPE
 #undef FOLD
 #undef PLAIN
