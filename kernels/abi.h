@@ -10,7 +10,8 @@ enum kvb_code {
     KVB_BAD_ARGUMENT = 1, /* a value is wrong: kvb_message() names the argument */
     KVB_UNSUPPORTED = 2,  /* this CPU, or this build, cannot do it */
     KVB_NO_MEMORY = 3,
-    KVB_SYSTEM = 4        /* the operating system refused */
+    KVB_SYSTEM = 4,       /* the operating system refused */
+    KVB_FOREIGN = 5       /* a plug-in's kernel did what kvb_work forbids */
 };
 
 /* The message that belongs to the last non-zero code returned on this thread. */

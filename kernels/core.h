@@ -196,6 +196,7 @@ struct kvb_task {
     int32_t threads;
     int32_t stages;         /* 1: the first 64 bytes of the scratch are double ticks[3], zeroed before each pass */
     int64_t scratch_bytes;  /* per thread; 64-byte aligned, its content is whatever the last pass left */
+    const char *fault;      /* null, or what a plug-in's kernel did wrong in some pass; set on any thread */
     kvb_traffic traffic;
 };
 /* A zeroed task of `bytes` (a struct that begins with kvb_task), or null with the message set. `cache` may be null. */

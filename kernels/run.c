@@ -196,6 +196,15 @@ static int64_t scratch_needed(const run *job)
     return bytes;
 }
 
+/* After the passes: no time counts in which a plug-in broke a rule. */
+static int32_t check_faults(const run *job)
+{
+    for (int32_t i = 0; i < job->count; i++)
+        if (job->tasks[i]->fault)
+            return kvb_fail(KVB_FOREIGN, "the plug-in %s", job->tasks[i]->fault);
+    return KVB_OK;
+}
+
 int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,
                 kvb_run_times *times)
 {
@@ -211,6 +220,7 @@ int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t p
             memset(job.pass_seconds, 0, (size_t)passes * sizeof *job.pass_seconds);
         kvb_team_do(team, do_run, &job);
         report(team, &job, times);
+        code = check_faults(&job);
     }
     pthread_mutex_unlock(&team->turn);
     return code;

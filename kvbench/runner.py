@@ -2,7 +2,7 @@
 
 for each launch:
     while points are left:
-        for record in a process that visits them: yield it
+        for record in a process that visits them, or only a plug-in's: yield it
         where it died: an error record of the point that it was at, and another process for the rest
 """
 
@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import IO, Any
 
+from kvbench.apart import ending, kill_group
 from kvbench.model import Job, Plan, Point, Probe, Record
 from kvbench.store import plain, record
 
@@ -85,10 +86,9 @@ class _Progress:
 
     def launch(self, number: int, execute: Execute) -> Iterator[Record]:
         killed: set[Point | Probe | None] = set()
-        while left := [point for name, point in self._points.items() if (number, name) not in self._visited]:
-            job = Job(
-                self._plan, number, self._parts.get(number, 0), self._chances(left), self._passes, self._references
-            )
+        while left := self._next(number):
+            plan = self._plan if self._is_foreign(left[0]) else replace(self._plan, plugin="", against_plugin="")
+            job = Job(plan, number, self._parts.get(number, 0), self._chances(left), self._passes, self._references)
             self._parts[number] = job.part + 1
             try:
                 for found in self._all(job, left, execute):
@@ -102,6 +102,16 @@ class _Progress:
                         self._note(found)
                         yield found
                 killed.add(death.point)
+
+    def _next(self, number: int) -> list[Point | Probe]:
+        """What one process visits. A plug-in's points have processes of their own, in every other launch the first."""
+        left = [point for name, point in self._points.items() if (number, name) not in self._visited]
+        ours = [point for point in left if not self._is_foreign(point)]
+        theirs = [point for point in left if self._is_foreign(point)]
+        return (theirs or ours) if number % 2 else (ours or theirs)
+
+    def _is_foreign(self, point: Point | Probe) -> bool:
+        return isinstance(point, Point) and point.variant in self._plan.foreign
 
     def _chances(self, left: list[Point | Probe]) -> tuple[Point | Probe, ...]:
         return tuple(point for point in left if point.name not in self._failed)
@@ -197,9 +207,7 @@ class _Worker:
 
     def stop(self) -> None:
         """It has nothing to do any more, or cannot be trusted to end by itself; nor can whom it has begun."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        kill_group(self._process)
         self._process.stdout.close()
         with suppress(BrokenPipeError):
             self._process.stdin.close()
@@ -241,9 +249,4 @@ def _end(code: int, complaints: IO[Any]) -> str:
     """How a worker ended, and its last words."""
     complaints.seek(0)
     last = complaints.read().strip().splitlines()[-1:]
-    if code < 0:
-        known = {member.value: member.name for member in signal.Signals}
-        how = f"signal {-code} ({known.get(-code, 'unknown')})"
-    else:
-        how = f"exit code {code}"
-    return f"the worker ended with {how}: {''.join(last) or 'it said nothing'}"
+    return f"the worker {ending(code)}: {''.join(last) or 'it said nothing'}"

@@ -117,15 +117,15 @@ def test_seconds_of_passes_are_dropped_as_they_come(visited, monkeypatch):
         def __del__(self):
             alive.pop()
 
-    def told(*args):
-        for sample in rounds(*args):
+    def told(*args, **how):
+        for sample in rounds(*args, **how):
             alive.append("seconds")
             yield replace(sample, pass_seconds=Passes(sample.pass_seconds))
             del sample
             most.append(len(alive))
 
     most, point = [], next(point for point in visited[0] if point.op == "decode")
-    monkeypatch.setattr("kvbench.worker.launch.rounds", told)
+    monkeypatch.setattr("kvbench.worker.bench.rounds", told)
     plan = Plan((point,), 1, 3, 0.0002, 1)
     _, record = launch(default_library(), Job(plan, 0, 0, (point,), {}, ""))
     assert not record.error and len(most) == 3 * 4 and max(most) <= 1

@@ -168,7 +168,7 @@ def row(**changed):
 def test_a_plug_in_that_is_refused(tmp_path, option, said):
     made = build_plugin(tmp_path / "made.so", option)
     with pytest.raises(BadLibrary, match=said) as caught:
-        Library(library_path(), plugin=made)
+        Library(library_path(), plugin=made).kernels()
     assert "made.so" in str(caught.value) and "\n" not in str(caught.value) and caught.value.exit_code == 5
 
 
@@ -197,7 +197,7 @@ def test_a_combination_that_it_lacks(library, isa):
         cache.bulk(*np.ones((2, 1, 3, 1, 8)))
         with pytest.raises(BadArgument, match=f"no kernel for head.f16.{isa}.*it has: head.f32.{isa}"):
             cache.decode(np.ones((1, 2, 8)), "textbook", isa)
-        with pytest.raises(BadArgument, match="flash, .*, textbook"):
+        with pytest.raises(BadArgument, match="variant nonesuch has no kernel for head.f16"):
             cache.decode(np.ones((1, 2, 8)), "nonesuch")
 
 

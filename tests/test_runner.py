@@ -162,7 +162,7 @@ HEAR = "import os, sys, time; sys.stdin.readline(); say = lambda line: print(lin
     [
         ("sys.exit('no such thing')", "exit code 1: no such thing"),
         ("", "exit code 0: it said nothing"),
-        ("os.kill(os.getpid(), 11)", "signal 11 (SIGSEGV)"),
+        ("os.kill(os.getpid(), 11)", "was killed by SIGSEGV: it said nothing"),
     ],
 )
 def test_a_worker_that_dies_before_any_visit_fails_them_all(program, said):
@@ -172,7 +172,7 @@ def test_a_worker_that_dies_before_any_visit_fails_them_all(program, said):
 
 
 @pytest.mark.parametrize(
-    ("end", "said"), [("sys.exit(3)", "exit code 3"), ("os.kill(os.getpid(), 4)", "signal 4 (SIGILL)")]
+    ("end", "said"), [("sys.exit(3)", "exit code 3"), ("os.kill(os.getpid(), 4)", "was killed by SIGILL")]
 )
 def test_a_worker_that_dies_in_a_visit_fails_that_one(end, said):
     (record,) = launch(job(), ("-c", f"{HEAR} say({VISITING!r}); {end}"))

@@ -79,8 +79,10 @@ def point_of(op: str, library: Any, model: str | None, **asked: Any) -> tuple[Po
     layout = asked["layout"]
     paged = Cache.is_paged(layout)
     variant, isa = _variant(op, asked["variant"], library), library.isa(asked["isa"])
-    if op == "decode":
-        library.way(variant, layout, asked["dtype"], isa)  # it refuses what a plug-in lacks
+    if variant in library.foreign_variants:
+        library.plugin.refuse_lacking(variant, layout, asked["dtype"], isa)
+    elif op == "decode":
+        library.way(variant, layout, asked["dtype"], isa)  # it refuses what a variant lacks
     point = Point(
         op=op,
         variant=variant,

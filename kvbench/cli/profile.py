@@ -27,13 +27,15 @@ def command(op: str, plugin: str | None, samples: int, sample_time: float, as_js
     from kvbench.cli._point import point_of
     from kvbench.native import library_of
     from kvbench.suite.values import LIMITS
-    from kvbench.worker import visit
+    from kvbench.worker import visit, visit_plugin
 
     refuse_beyond("--samples", samples, LIMITS["samples"])
     refuse_beyond("--sample-time", sample_time, LIMITS["sample_time"])
     library = library_of(None, plugin)
     point, name = point_of(op, library, **asked)
-    facts = profile(visit(point, samples, sample_time, library=library))
+    foreign = point.variant in library.foreign_variants
+    seen = visit_plugin(point, samples, sample_time, plugin) if foreign else visit(point, samples, sample_time)
+    facts = profile(seen)
     if as_json:
         click.echo(json.dumps(facts))
     else:

@@ -74,6 +74,7 @@ def rivals(base: Build, head: Build, asked: Asked, folder: Path) -> Rivals:
             plugin=paths["base"][1],
             against=str(paths["head"][0]),
             against_plugin=paths["head"][1],
+            foreign=opened["base"].foreign_variants,
         ),
         same=tuple(point.name for point in same),
         unmeasured=tuple(point.name for point in points if point not in measured),

@@ -39,6 +39,7 @@ class Visit:
     layers: int
     slice_bytes: int
     memory: dict[str, int]  # as Arena.inspect()
+    foreign: bool = False  # the kernel is a plug-in's
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Plan:
     patience: float = 300.0  # seconds without a sign of life after which a visit has hung
     library: str = ""  # path of the kernels' library; the installed one where none is named
     plugin: str = ""  # path of a plug-in, whose kernels stand beside that library's
+    foreign: tuple[str, ...] = ()  # its variants: their points have processes of their own
     against: str = ""  # path of a second library: then every visit is a duel of the two
     against_plugin: str = ""  # and of the plug-in beside that
 
@@ -97,6 +99,7 @@ class Record:
     began: float = 0.0  # seconds since 1970
     wall: float = 0.0  # seconds that the visit took, with memory and checks
     peak: int = 0  # bytes that its process has held at most, so far
+    foreign: bool = False  # the kernel is a plug-in's
     run: str = ""
 
 

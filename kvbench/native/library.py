@@ -9,9 +9,19 @@ from typing import Any
 import cffi
 
 import kvbench
-from kvbench.errors import BadArgument, BadLibrary, KvbenchError, OutOfMemory, Refused, Unsupported, unknown_word
+from kvbench.errors import (
+    BadArgument,
+    BadLibrary,
+    KvbenchError,
+    OutOfMemory,
+    Refused,
+    Unsupported,
+    WrongAnswer,
+    unknown_word,
+)
 from kvbench.model import Kernel
 from kvbench.native.plugin import Plugin
+from kvbench.native.shared import opened
 
 _LIBRARY = "libkvbench.so"
 _INTERFACE = "abi.h"
@@ -39,18 +49,16 @@ class Library:
 
     def __init__(self, path: Path | str, interface: Path | str | None = None, plugin: Path | str | None = None) -> None:
         self.path = Path(path)
-        interface = Path(interface) if interface else self.path.with_name(_INTERFACE)
+        self.interface = Path(interface) if interface else self.path.with_name(_INTERFACE)
         try:
-            self.ffi = _interface(interface.read_text())
+            self.ffi = _interface(self.interface.read_text())
         except OSError as error:
-            raise BadLibrary(f"cannot read {interface}: {error.strerror}", "it belongs beside the library") from None
+            raise BadLibrary(
+                f"cannot read {self.interface}: {error.strerror}", "it belongs beside the library"
+            ) from None
         except (cffi.CDefError, cffi.FFIError) as error:
-            raise BadLibrary(f"{interface} is not an interface: {error}", "install kvbench again") from None
-        try:
-            self.lib = self.ffi.dlopen(str(self.path.absolute()))
-        except OSError as error:
-            why = str(error).partition(".  Additionally")[0]  # cffi goes on about names that are no paths
-            raise BadLibrary(why, "it is no library for this machine: install kvbench again") from None
+            raise BadLibrary(f"{self.interface} is not an interface: {error}", "install kvbench again") from None
+        self.lib = opened(self.ffi, self.path, "it is no library for this machine: install kvbench again")
         self._refuse_another_interface()
         self.plugin = Plugin(plugin, self) if plugin else None
 
@@ -114,6 +122,8 @@ class Library:
             return Unsupported(message, f"this CPU runs: {', '.join(self.isas())}")
         if code == self.lib.KVB_NO_MEMORY:
             return OutOfMemory(message, "ask for less, or free some memory")
+        if code == getattr(self.lib, "KVB_FOREIGN", -1):  # -1: of before there was one
+            return WrongAnswer(message, "abi.h says at kvb_work what a kernel may do")
         return Refused(message, "the operating system refused; see its limits for this process")
 
     # ---- words and kernels ---------------------------------------------------------------------------------------
@@ -217,7 +227,7 @@ class Library:
 
     def way(self, variant: str, layout: str, dtype: str, isa: str) -> dict[str, Any]:
         """How a kvb_decode is told its variant: by its number, or by the function of a plug-in's."""
-        if variant in self.foreign_variants:
+        if self.plugin and variant not in self.words("variant"):
             return {"run": self.plugin.run(variant, layout, dtype, isa)}
         number = self.number("variant", variant)
         if self.reads(variant, layout, dtype) is None:

@@ -7,6 +7,7 @@ import numpy as np
 from kvbench.native.arena import Arena, Part
 from kvbench.native.library import Library
 from kvbench.native.task import Stores, Task
+from kvbench.native.team import Team
 
 if TYPE_CHECKING:
     from kvbench.native.cache import Cache
@@ -75,6 +76,15 @@ def store_task(
     if stores and placed:
         cache.refuse_unplaced(stores.tokens)
     return task
+
+
+def rewrite(team: Team, cache: "Cache", token: int, k: np.ndarray, v: np.ndarray) -> None:
+    """One token's rows of every sequence anew, in place: k and v [batch, kv_heads, head_dim]."""
+    lengths = cache.lengths.copy()
+    cache.lengths[:] = token
+    with store_task("append", cache, k, v, team.threads, isa=cache.library.isas()[0]) as task:
+        team.run(task)
+    cache.lengths[:] = lengths
 
 
 def probe_task(

@@ -1,15 +1,22 @@
-"""Kernels of somebody else: a shared object whose functions are called for the units that our threads cut."""
+"""Kernels of somebody else: a shared object whose functions are called for the units that our threads cut.
+
+It is foreign code. A process that lists kernels, plans or reports never loads it: another one does, and tells what it
+found. It is loaded for good where its kernels run, see kvbench.worker.
+"""
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cffi
 
+from kvbench.apart import Ended, apart
 from kvbench.errors import BadArgument, BadLibrary
 from kvbench.model import Kernel
+from kvbench.native.shared import opened, refuse_cut
 
 if TYPE_CHECKING:
     from kvbench.native.library import Library
@@ -18,59 +25,96 @@ _OP = "decode"
 _WORD = re.compile(r"[a-z0-9_]{1,32}")
 _ALL = "all"  # of the words of an axis: none of them may be called so
 _EXAMPLE = "kernels/example/plugin.c shows how one is made"
+_PATIENCE = 60.0  # seconds that loading it and listing its kernels may take
 _symbol = cffi.FFI()
 _symbol.cdef("extern int32_t kvb_plugin;")  # of plug-ins alone: abi.h cannot declare what the library lacks
 
 
 def is_plugin(path: Path | str) -> bool:
     """Whether a shared object calls itself a plug-in; other ones may be libraries of kernels."""
-    return _version(Path(path)) is not None
+    return _looked_at(_version, Path(path)) is not None
+
+
+def _looked_at(look: Any, path: Path, *args: Any) -> Any:
+    """What a look finds, in a process of its own."""
+    try:
+        return apart(look, path, *args, patience=_PATIENCE)
+    except Ended as end:
+        raise BadLibrary(
+            f"{path}: the process that loaded it {end.how}", "mend what it does when it is loaded"
+        ) from None
 
 
 def _version(path: Path) -> int | None:
     try:
-        return _opened(_symbol, path).kvb_plugin
+        return opened(_symbol, path).kvb_plugin
     except (AttributeError, KeyError):  # what cffi says of a variable that is not there
         return None
 
 
-def _opened(ffi: cffi.FFI, path: Path) -> Any:
-    try:
-        return ffi.dlopen(str(path.absolute()))
-    except OSError as error:
-        why = str(error).partition(".  Additionally")[0]  # cffi goes on about names that are no paths
-        raise BadLibrary(why, "a shared object for this machine is needed") from None
+def _listed(path: Path, library: Path, interface: Path) -> tuple[Kernel, ...]:
+    from kvbench.native.library import Library
+
+    return tuple(kernel for kernel, _ in Plugin(path, Library(library, interface)).rows)
 
 
 class Plugin:
-    """An opened plug-in. `kernels`: what it lists, all of it checked against the library's words."""
+    """A plug-in beside `library`. What is wrong with it is told when its kernels are first asked for."""
 
     def __init__(self, path: Path | str, library: "Library") -> None:
         self.path, self._library = Path(path), library
+        refuse_cut(self.path)
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """What it lists, all of it checked against the library's words. It is not loaded into this process."""
+        found = _looked_at(_listed, self.path, self._library.path, self._library.interface)
+        if not found:
+            raise BadLibrary(f"{self.path} lists no kernels", _EXAMPLE)
+        return found
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(kernel.variant for kernel in self.kernels))
+
+    @cached_property
+    def rows(self) -> tuple[tuple[Kernel, Any], ...]:
+        """Its kernels and their functions. Here it is loaded."""
+        library = self._library
         version, ours = _version(self.path), getattr(library.lib, "KVB_PLUGIN", 0)  # 0: of before there were any
         if version is None:
-            raise BadLibrary(f"{path} is no plug-in: it does not export kvb_plugin", _EXAMPLE)
+            raise BadLibrary(f"{self.path} is no plug-in: it does not export kvb_plugin", _EXAMPLE)
         if version != ours:
-            what = f"{path} is a plug-in of version {version}, and {library.path.name} takes version {ours}"
+            what = f"{self.path} is a plug-in of version {version}, and {library.path.name} takes version {ours}"
             raise BadLibrary(what, "build it again with the abi.h of that library")
-        self._lib = _opened(library.ffi, self.path)
-        self._runs: dict[tuple[str, ...], Any] = {}
-        self.kernels = tuple(self._kernel(*row) for row in enumerate(self._rows()))
-        if not self.kernels:
-            raise BadLibrary(f"{path} lists no kernels", _EXAMPLE)
-        self.variants = tuple(dict.fromkeys(kernel.variant for kernel in self.kernels))
+        found: dict[str, tuple[Kernel, Any]] = {}
+        for index, row in enumerate(self._rows()):
+            kernel, where = self._kernel(index, row), f"{self.path}: kernel {index}"
+            if kernel.id in found:
+                raise BadLibrary(
+                    f"{where}: {kernel.id} is listed twice", "kvb_kernels returns null behind its last kernel"
+                )
+            found[kernel.id] = (kernel, row.run)
+        self.kernels = tuple(kernel for kernel, _ in found.values())  # no other process need look
+        return tuple(found.values())
+
+    def refuse_lacking(self, *words: str) -> None:
+        """A variant, layout, dtype and isa that it has no kernel for."""
+        variant, *cell = words
+        offered = [kernel.id.split(".", 2)[2] for kernel in self.kernels if kernel.variant == variant]
+        if ".".join(cell) not in offered:
+            what = f"variant {variant} has no kernel for {'.'.join(cell)}"
+            raise BadArgument(what, f"it has: {', '.join(offered) or 'none at all'}")
 
     def run(self, *words: str) -> Any:
-        """The function for a variant, layout, dtype and isa."""
-        if words not in self._runs:
-            variant, *cell = words
-            offered = (".".join(have[1:]) for have in self._runs if have[0] == variant)
-            raise BadArgument(f"variant {variant} has no kernel for {'.'.join(cell)}", f"it has: {', '.join(offered)}")
-        return self._runs[words]
+        """The function for a variant, layout, dtype and isa, loaded into this process."""
+        functions = {kernel.id.split(".", 1)[1]: function for kernel, function in self.rows}
+        self.refuse_lacking(*words)
+        return functions[".".join(words)]
 
     def _rows(self) -> Iterator[Any]:
         try:
-            table = self._lib.kvb_kernels
+            table = opened(self._library.ffi, self.path).kvb_kernels
         except AttributeError:
             raise BadLibrary(f"{self.path} does not export kvb_kernels", _EXAMPLE) from None
         for index in count():
@@ -83,12 +127,8 @@ class Plugin:
         texts = {name: self._text(where, name, row) for name in ("op", "variant", "layout", "dtype", "isa", "about")}
         kernel = Kernel(**texts, runnable=bool(row.runnable) and texts["isa"] in self._library.isas())
         self._refuse_words(where, kernel)
-        words = (kernel.variant, kernel.layout, kernel.dtype, kernel.isa)
-        if words in self._runs:
-            raise BadLibrary(f"{where}: {kernel.id} is listed twice", "kvb_kernels returns null behind its last kernel")
         if row.run == self._library.ffi.NULL:
             raise BadLibrary(f"{where}: {kernel.id} has no function", "set its run, the last field of kvb_kernel")
-        self._runs[words] = row.run
         return kernel
 
     def _text(self, where: str, name: str, row: Any) -> str:

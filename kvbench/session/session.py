@@ -74,7 +74,7 @@ class Session:
         library = options.kernels
         sweep, seen, machine = planned(options, library)
         facts = {"patience": options.patience or seen.patience, "library": options.library or ""}
-        facts |= {"plugin": options.plugin or ""}
+        facts |= {"plugin": options.plugin or "", "foreign": library.foreign_variants}
         plan = replace(sweep.plan, run=new_run(), **facts)
         manifest = Manifest(
             run=plan.run,

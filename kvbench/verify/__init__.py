@@ -2,5 +2,6 @@
 
 from kvbench.verify.faults import Fault, plant
 from kvbench.verify.kernels import Result, check
+from kvbench.verify.plugin import check_plugin
 
-__all__ = ["Fault", "Result", "check", "plant"]
+__all__ = ["Fault", "Result", "check", "check_plugin", "plant"]

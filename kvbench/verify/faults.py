@@ -1,6 +1,6 @@
 """Faults planted on purpose, in a copy of a prepared cache: the comparison that passes a kernel must notice each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -153,10 +153,9 @@ FAULTS: tuple[Callable[[Victim], np.ndarray | None], ...] = (
 )  # fmt: skip
 
 
-def plant(library: Library, isa: str | None = None, quick: bool = False) -> Iterator[Fault]:
-    """Each fault under every decode kernel that runs here; quick: under the best tier's alone."""
-    chosen = isa or (library.isa() if quick else None)
-    kernels = [k for k in library.kernels() if k.op == "decode" and k.runnable and chosen in (None, k.isa)]
+def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:
+    """Each fault under each of the kernels that decode, and run here."""
+    kernels = [kernel for kernel in kernels if kernel.op == "decode" and kernel.runnable]
     cells = {kernel: (kernel.layout, kernel.dtype, *how_taken(library, kernel)) for kernel in kernels}
     kinds = dict.fromkeys(cells.values())
     prepared = {kind: [Prepared(library, _HERE, *kind, seed=seed) for seed in (0, 1)] for kind in kinds}

@@ -1,13 +1,15 @@
 """Small caches with known content, and the right answer of decode on each."""
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from kvbench.model import Kernel
-from kvbench.native import Arena, Cache, Library
+from kvbench.native import Arena, Cache, Library, Team, rewrite
 from kvbench.oracle import attention, attention_in_steps, rounded, tolerance, whole
+from kvbench.worker.watch import described
 
 _TOGETHER = 4  # the root mean square of what rounding does to many numbers is so much less than what it may do to one
 STALE = 0xFF  # stands wherever nothing was stored: NaN in every float format
@@ -63,17 +65,22 @@ class Prepared:
         self._kind |= {"shuffle": 1} if Cache.is_paged(layout, library) else {}
         self.cache = self._open()
         self.cache.arena.view()[:] = STALE
-        rng = np.random.default_rng([seed, len(s.lengths), s.head_dim])
+        rng, self._other = np.random.default_rng([seed, len(s.lengths), s.head_dim]), np.random.default_rng()
         stored = (len(s.lengths), max(s.lengths), s.kv_heads, s.head_dim)
         self.k, self.v = rng.standard_normal((2, *stored), dtype=np.float32)
         self.q = rng.standard_normal((stored[0], s.kv_heads * s.group, s.head_dim), dtype=np.float32)
         self._store()
-        decoded = self.cache.numpy(isa=library.isas()[0])
-        if read not in (None, dtype):
+        self._taken = (None if read == dtype else read, library.levels(stepped, s.head_dim) if stepped else None)
+        self._settle()
+
+    def _settle(self) -> None:
+        """What is right for what is stored and asked now."""
+        s, (read, levels) = self.situation, self._taken
+        decoded = self.cache.numpy(isa=self.library.isas()[0])
+        if read:
             decoded = tuple(rounded(rows, read) for rows in decoded)
         held = np.minimum(self.cache.lengths, s.capacity)
         self.allowed: float | np.ndarray = tolerance(float(np.abs(decoded[1]).max(initial=0.0)), max(s.lengths))
-        levels = library.levels(stepped, s.head_dim) if stepped else None
         if levels:
             self.right, off = attention_in_steps(self.q, whole(*decoded), held, levels, self.cache.window)
             self.allowed = self.allowed + off
@@ -89,6 +96,26 @@ class Prepared:
         """All sequences take the longest one's tokens; then the shorter ones forget, so that their tails are stale."""
         self.cache.bulk(self.k, self.v, isa=self.library.isas()[0])
         self.cache.lengths[:] = self.situation.lengths
+
+    def change_token(self) -> None:
+        """Other rows for one token of the longest sequence, in place."""
+        s, longest = self.situation, max(self.situation.lengths)
+        token = int(self._other.integers(max(0, longest - min(self.cache.window or longest, s.capacity)), longest))
+        rows = self._other.standard_normal((2, len(s.lengths), s.kv_heads, s.head_dim), dtype=np.float32)
+        with Team(1, library=self.library) as team:
+            rewrite(team, self.cache, token, *rows)
+        self._settle()
+
+    def change_queries(self) -> None:
+        self.q[:] = self._other.standard_normal(self.q.shape, dtype=np.float32)
+        self._settle()
+
+    def read(self) -> bytes:
+        """A digest of all that a kernel is given."""
+        found = hashlib.blake2b(self.cache.arena.view())
+        for part in (self.q, *described(self.cache)):
+            found.update(part)
+        return found.digest()
 
     def copy(self) -> Cache:
         twin = self._open()

@@ -4,24 +4,21 @@ for each point a line that names it when its visit begins, and a line with its r
 It waits for a go-ahead after each record, so that whoever keeps them is asleep again while samples are taken.
 """
 
-import ctypes
 import json
 import os
-import signal
 import sys
 from typing import TextIO
 
+from kvbench.apart import end_with, own_output
 from kvbench.model import Record
 from kvbench.native import library_of
 from kvbench.store import job, plain
 from kvbench.worker.launch import launch
 
-_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
-
 
 def serve(asked: TextIO, answers: TextIO) -> None:
     facts = json.loads(asked.readline())
-    _end_with(facts.pop("parent"))
+    end_with(facts.pop("parent"))
     todo = job(facts)
     duel = bool(todo.plan.against)
     for found in launch(library_of("" if duel else todo.plan.library, "" if duel else todo.plan.plugin), todo):
@@ -32,12 +29,5 @@ def serve(asked: TextIO, answers: TextIO) -> None:
             return  # nobody asks for more
 
 
-def _end_with(parent: int) -> None:
-    """A parent that is killed cannot stop a kernel that hangs: the system does."""
-    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != parent:
-        raise SystemExit
-
-
 if __name__ == "__main__":
-    serve(sys.stdin, sys.stdout)
+    serve(sys.stdin, os.fdopen(own_output(), "w"))

@@ -1,25 +1,26 @@
 """The programs of one point in a room: the kernel and its witnesses. And whether its answers are right."""
 
 import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import Point
+from kvbench.model import Point, Sample
 from kvbench.native import AHEAD, Cache, Part, Task, block_of, decode_task, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
 from kvbench.regime import dram_bytes, far_bytes, levels
 from kvbench.units import MIB
-from kvbench.worker.answers import Answers
-from kvbench.worker.loop import Program
+from kvbench.worker.answers import Answer, Answers
+from kvbench.worker.loop import Program, rounds
 from kvbench.worker.owner import Owner
 from kvbench.worker.probing import ROUNDS
 from kvbench.worker.room import SEED, Room
 
-_HINT = "run kvbench verify, and report what it says"
 _STALE = 0xFF  # bytes of what is still to be written: no number in any format, nor is a scale
 
 
@@ -29,7 +30,7 @@ class Bench(Owner):
 
     def __init__(self, point: Point, room: Room, answers: Answers, seed: int = 0) -> None:
         self.point, self.room, self._answers, self._random = point, room, answers, random.Random(seed)
-        self.team = room.team(point.cpus)
+        self.team, self._seed = room.team(point.cpus), seed
         super().__init__()
 
     @property
@@ -152,6 +153,29 @@ class Bench(Owner):
 
     # ---- answers -------------------------------------------------------------------------------------------------
 
+    foreign = False  # whether the kernel is a plug-in's
+
+    def measured(
+        self, programs: Sequence[Program], samples: int, seconds: float, keep: bool = True, **how: Any
+    ) -> tuple[tuple[Sample, ...], float]:
+        """Samples, and the largest error of what the kernel answered before and after them.
+
+        keep: the seconds of their passes too, which may be millions. how: more for rounds().
+        """
+        error = self.verify()
+        taken = tuple(self._sampled(programs, samples, seconds, keep, how))
+        own = next(sample.passes for sample in taken if sample.program == self.own.name)
+        return taken, max(error, self.verify_left(own))
+
+    def _sampled(
+        self, programs: Sequence[Program], samples: int, seconds: float, keep: bool, how: dict[str, Any]
+    ) -> Iterator[Sample]:
+        for sample in rounds(self.team, programs, samples, seconds, self._seed, **how):
+            yield sample if keep else replace(sample, pass_seconds=())
+
+    def _wrong(self, what: str) -> WrongAnswer:
+        return WrongAnswer(f"{self.point.kernel} {what}", "run kvbench verify, and report what it says")
+
     def verify(self) -> float:
         """The largest error of all slices, each of them walked once; of stores that of three, one of them drawn anew.
         Nothing is left of the answers."""
@@ -172,16 +196,19 @@ class Bench(Owner):
     def _error(self, passes: int) -> float:
         """One answer serves all slices, so the smallest and the largest of what they have for a number tell. Those that
         no pass came to have none."""
-        answer = self._answers.of(self.point, self.room.caches[0], self.q)
+        answer = self._right()
         written = ~np.isnan(self.out).all(axis=(1, 2, 3), keepdims=True)
         if np.count_nonzero(written) < min(passes, self.room.layers):
-            raise WrongAnswer(f"{self.point.kernel} leaves its output as it was", _HINT)
+            raise self._wrong("leaves its output as it was")
         least = self.out.min(axis=0, where=written, initial=np.inf)
         most = self.out.max(axis=0, where=written, initial=-np.inf)
         errors = np.maximum(np.abs(least - answer.out), np.abs(most - answer.out))
         if not (errors <= answer.limit).all():
-            raise WrongAnswer(f"{self.point.kernel} is off by {errors.max():.3g}", _HINT)
+            raise self._wrong(f"is off by {errors.max():.3g}")
         return float(errors.max())
+
+    def _right(self) -> Answer:
+        return self._answers.of(self.point, self.room.caches[0], self.q)
 
     def _verify_store(self, layer: int) -> float:
         """What was stored reads back as the source, up to the format's own rounding."""
@@ -197,6 +224,6 @@ class Bench(Owner):
         for got, want in zip((k, v), source, strict=True):
             off = np.abs(got - want)
             if not (off <= rounding(want, block, scaled)).all():
-                raise WrongAnswer(f"{self.point.kernel} stores rows off by {off.max():.3g}", _HINT)
+                raise self._wrong(f"stores rows off by {off.max():.3g}")
             error = max(error, float(off.max()))
         return error

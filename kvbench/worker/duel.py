@@ -43,7 +43,7 @@ class Guest(Room):
     def _arena(self) -> Arena:
         return self._host.arena
 
-    def _fill(self) -> None:
+    def fill(self) -> None:
         """It is filled; but the library must find the rows where they are."""
         for own, other in zip(self.caches, self._host.caches, strict=True):
             own.lengths[:] = other.lengths

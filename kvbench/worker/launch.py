@@ -24,10 +24,9 @@ from kvbench.native import Library
 from kvbench.plan import needs_here
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
-from kvbench.worker.bench import Bench
 from kvbench.worker.duel import Rivals
+from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
-from kvbench.worker.loop import rounds
 
 
 def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
@@ -47,6 +46,8 @@ def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
                     found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory")
                 wall = time.perf_counter() - start
                 yield replace(found, part=job.part, began=began, wall=wall, peak=_peak())
+                if found.error and isinstance(point, Point) and point.variant in job.plan.foreign:
+                    return  # nobody knows what it has left behind: another process goes on
             visitor.leave()
 
 
@@ -106,13 +107,10 @@ class _Visitor:
         self._room = self._room or self._group.enter_context(room.Room(point, self._ground))
         if self._rivals:
             return self._rivals.visit(point, self._room, self._answers, watch)
-        with Bench(point, self._room, self._answers, seed) as bench:
-            error = bench.verify()
-            plan, passes = self._job.plan, self._job.passes.get(point.name)
-            every = rounds(bench.team, bench.programs, plan.samples, plan.seconds, seed, passes, watch)
-            taken = tuple(replace(sample, pass_seconds=()) for sample in every)
-            own = next(sample.passes for sample in taken if sample.program == bench.own.name)
-            error = max(error, bench.verify_left(own))
+        with bench_of(point, self._room, self._answers, seed) as bench:
+            plan, known = self._job.plan, self._job.passes.get(point.name)
+            how = {"passes": known, "watch": watch, "keep": False}
+            taken, error = bench.measured(bench.programs, plan.samples, plan.seconds, **how)
             return Record(
                 launch=self._job.launch,
                 point=point,
@@ -122,4 +120,5 @@ class _Visitor:
                 layers=self._room.layers,
                 slice_bytes=self._room.slice_bytes,
                 max_abs_err=error,
+                foreign=bench.foreign,
             )

@@ -1,47 +1,56 @@
 """One point in depth: verify, measure beside every witness there is, verify again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 
-from kvbench.model import Point, Sample, Visit
-from kvbench.native import Library, default_library
+from kvbench.apart import Ended, apart
+from kvbench.errors import WrongAnswer
+from kvbench.model import Point, Visit
+from kvbench.native import Library, default_library, library_of
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
+from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
-from kvbench.worker.loop import Program, rounds
+from kvbench.worker.loop import Program
 from kvbench.worker.room import Room
 
+_PATIENCE = 300.0  # seconds, beside what the samples take
 
-def visit(
-    point: Point,
-    samples: int,
-    seconds: float,
-    progress: Callable[[Sample], None] = lambda sample: None,
-    library: Library | None = None,
-) -> Visit:
+
+def visit(point: Point, samples: int, seconds: float, library: Library | None = None) -> Visit:
     """`samples` rounds of about `seconds` per sample."""
     with (
         Ground(library or default_library()) as ground,
         Room(point, ground) as room,
-        Bench(point, room, Answers()) as bench,
+        bench_of(point, room, Answers()) as bench,
     ):
         programs = [*bench.programs, *more(bench)]
-        error = bench.verify()
-        taken = []
-        for sample in rounds(bench.team, programs, samples, seconds):
-            taken.append(sample)
-            progress(sample)
-        own = next(sample.passes for sample in taken if sample.program == bench.own.name)
-        error = max(error, bench.verify_left(own))
+        taken, error = bench.measured(programs, samples, seconds)
         return Visit(
             point=point,
             traffic={program.name: program.traffic() for program in programs},
-            samples=tuple(taken),
+            samples=taken,
             stage_share=_stages(bench),
             max_abs_err=error,
             layers=room.layers,
             slice_bytes=room.slice_bytes,
             memory=room.memory,
+            foreign=bench.foreign,
         )
+
+
+def visit_plugin(point: Point, samples: int, seconds: float, plugin: Path | str) -> Visit:
+    """The same of a plug-in's kernel, in a process of its own."""
+    patience = _PATIENCE + 40 * samples * seconds
+    try:
+        return apart(_visit_plugin, point, samples, seconds, str(plugin), patience=patience)
+    except Ended as end:
+        hint = f"kvbench verify --plugin {plugin} says at what"
+        raise WrongAnswer(f"the process of {point.kernel} {end.how}", hint) from None
+
+
+def _visit_plugin(point: Point, samples: int, seconds: float, plugin: str) -> Visit:
+    return visit(point, samples, seconds, library_of(None, plugin))
 
 
 def more(bench: Bench) -> Iterator[Program]:
@@ -58,7 +67,7 @@ def more(bench: Bench) -> Iterator[Program]:
 def _stages(bench: Bench) -> tuple[float, ...]:
     """Shares of QK, softmax and PV from a run of its own: reading the clock between them costs a little. None where the
     kernel does not tell them apart."""
-    if bench.stores:
+    if bench.stores or bench.foreign:
         return ()
     tasks = bench.staged().tasks
     shares = bench.team.run(*tasks, passes=len(tasks)).stage_share

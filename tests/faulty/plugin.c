@@ -1,13 +1,17 @@
-/* The documented plug-in under a registry of another's making: as it is, and with kernels that fail when they are run.
- *
- *   right            the documented one's numbers
- *   wrong            one of them is off
- *   nans             one of them is no number
- *   late             right at first, wrong from the LATE-th call on
- *   crash            writes where no memory is
- *
- * With -DLISTED=... the registry says that instead.
+/* The documented plug-in under a registry of another's making: as it is, and with kernels that lie, cheat or spoil, each
+ * by the name of its function. With -DLISTED=... the registry says that instead; with -DLOADED=... the library does that
+ * when it is loaded.
  */
+#define _GNU_SOURCE 1
+#include <fenv.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #define kvb_kernels documented_kernels
 #define kvb_plugin documented_plugin
 #include "../../kernels/example/plugin.c"
@@ -22,34 +26,259 @@
 #define LATE 6
 #endif
 
-__attribute__((unused)) static void right(const kvb_work *w) { textbook(w); }
+#define KERNEL_OF(name) __attribute__((unused)) static void name(const kvb_work *w)
 
-__attribute__((unused)) static void wrong(const kvb_work *w)
+KERNEL_OF(right) { textbook(w); }
+
+/* ---- wrong numbers ---------------------------------------------------------------------------------------------- */
+
+KERNEL_OF(wrong) /* one of them */
 {
     textbook(w);
     w->acc[w->cache->head_dim - 1] += 0.5f * w->sum[0];
 }
 
-__attribute__((unused)) static void nans(const kvb_work *w)
+KERNEL_OF(nans)
 {
     textbook(w);
     w->sum[w->heads * w->group - 1] = NAN;
 }
 
-__attribute__((unused)) static void late(const kvb_work *w)
+KERNEL_OF(late) /* right at first */
 {
     static int calls;
-    (++calls < LATE ? right : wrong)(w);
+    (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) < LATE ? right : wrong)(w);
 }
 
-__attribute__((unused)) static void crash(const kvb_work *w)
+KERNEL_OF(rarely) /* nobody may notice */
 {
-    *(volatile float *)NULL = w->scale;
+    static int calls;
+    (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % 1000 ? right : wrong)(w);
 }
 
-#ifndef LISTED
+KERNEL_OF(half) /* leaves every second part of the tokens out */
+{
+    kvb_work less = *w;
+    less.count = (w->count + 1) / 2;
+    textbook(&less);
+}
+
+KERNEL_OF(neighbour) /* answers for the first head alone */
+{
+    kvb_work other = *w;
+    other.head = 0;
+    textbook(&other);
+}
+
+KERNEL_OF(silent) { (void)w; }
+
+/* ---- answers from before ---------------------------------------------------------------------------------------- */
+
+typedef struct answer {
+    uint64_t key;
+    float *max, *sum, *acc;
+} answer;
+
+static uint64_t mixed(uint64_t key, const void *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        key = (key ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3;
+    return key;
+}
+
+static void remembering(const kvb_work *w, uint64_t key)
+{
+    static answer known[1 << 14];
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    size_t states = (size_t)(w->heads * w->group), numbers = states * (size_t)w->cache->head_dim;
+    int64_t unit[] = {w->seq, w->head, w->first, w->count};
+    key = mixed(key, unit, sizeof unit) | 1;
+    pthread_mutex_lock(&lock);
+    answer *a = known + key % (1 << 14);
+    while (a->key && a->key != key)
+        a = a == known + (1 << 14) - 1 ? known : a + 1;
+    if (!a->key) {
+        textbook(w);
+        *a = (answer){key, malloc(states * sizeof(float)), malloc(states * sizeof(float)), malloc(numbers * sizeof(float))};
+        memcpy(a->max, w->max, states * sizeof(float));
+        memcpy(a->sum, w->sum, states * sizeof(float));
+        memcpy(a->acc, w->acc, numbers * sizeof(float));
+    }
+    pthread_mutex_unlock(&lock);
+    memcpy(w->max, a->max, states * sizeof(float));
+    memcpy(w->sum, a->sum, states * sizeof(float));
+    memcpy(w->acc, a->acc, numbers * sizeof(float));
+}
+
+KERNEL_OF(places) /* by where things lie */
+{
+    const void *key[] = {w->cache->k, w->q};
+    remembering(w, mixed(1, key, sizeof key));
+}
+
+KERNEL_OF(glances) /* and by a glance at the queries */
+{
+    const void *key[] = {w->cache->k, w->q};
+    remembering(w, mixed(mixed(2, key, sizeof key), w->q, sizeof(float)));
+}
+
+KERNEL_OF(samples) /* by all queries, and every 64th row of K */
+{
+    uint64_t key = mixed(3, w->q, (size_t)(w->heads * w->group * w->cache->head_dim) * sizeof(float));
+    for (int64_t t = w->first; t < w->first + w->count; t += 64)
+        key = mixed(key, row(w->cache, w->cache->k, w->seq, w->head, t), sizeof(float));
+    remembering(w, key);
+}
+
+KERNEL_OF(skims) /* by one number of every row of K: always right, and betrayed by its speed alone */
+{
+    uint32_t key = 0;
+    for (int64_t h = w->head; h < w->head + w->heads; h++)
+        for (int64_t t = w->first; t < w->first + w->count; t++)
+            key = key * 31 + *(const uint32_t *)(const void *)row(w->cache, w->cache->k, w->seq, h, t);
+    remembering(w, mixed(mixed(4, &key, sizeof key), w->q, (size_t)w->cache->head_dim * sizeof(float)));
+}
+
+/* ---- writes where it must not ----------------------------------------------------------------------------------- */
+
+KERNEL_OF(before)
+{
+    textbook(w);
+    w->acc[-1] = 0.0f;
+}
+
+KERNEL_OF(behind)
+{
+    textbook(w);
+    w->acc[w->heads * w->group * w->cache->head_dim] = 0.0f;
+}
+
+KERNEL_OF(nudges) /* the last number of a row of V, by its lowest bit */
+{
+    textbook(w);
+    *(uint32_t *)(uintptr_t)row(w->cache, w->cache->v, w->seq, w->head, w->first) ^= 1;
+}
+
+KERNEL_OF(asks) /* other queries */
+{
+    textbook(w);
+    *(uint32_t *)(uintptr_t)w->q ^= 1;
+}
+
+KERNEL_OF(shortens)
+{
+    textbook(w);
+    w->cache->lengths[w->seq] -= w->cache->lengths[w->seq] > 1;
+}
+
+/* ---- ends or stops its process ---------------------------------------------------------------------------------- */
+
+KERNEL_OF(crash) { *(volatile float *)NULL = w->scale; }
+KERNEL_OF(leaves) { exit(0); }
+KERNEL_OF(quits) { _exit(0); }
+KERNEL_OF(aborts) { abort(); }
+KERNEL_OF(hangs) { for (; w->count;) usleep(1000); }
+KERNEL_OF(closes)
+{
+    textbook(w);
+    for (int file = 0; file < 64; file++)
+        close(file);
+}
+
+/* ---- spoils it for others --------------------------------------------------------------------------------------- */
+
+KERNEL_OF(moves)
+{
+    static _Thread_local cpu_set_t to;
+    textbook(w);
+    if (!CPU_COUNT(&to)) { /* never where it is */
+        sched_getaffinity(0, sizeof to, &to);
+        int now = sched_getcpu(), next = (now + 1) % (int)sysconf(_SC_NPROCESSORS_ONLN);
+        int cpu = CPU_COUNT(&to) > 1 ? now : next;
+        CPU_ZERO(&to);
+        CPU_SET(cpu, &to);
+    }
+    sched_setaffinity(0, sizeof to, &to);
+}
+
+static void *spinning(void *until)
+{
+    for (volatile int *end = until; !end || !*end;)
+        ;
+    return NULL;
+}
+
+KERNEL_OF(spins)
+{
+    static pthread_t thread;
+    textbook(w);
+    if (!thread)
+        pthread_create(&thread, NULL, spinning, NULL);
+}
+
+KERNEL_OF(crowds) /* many threads, gone when it returns */
+{
+    enum { THREADS = 8 };
+    pthread_t threads[THREADS];
+    volatile int end = 0;
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof all);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_create(&threads[i], NULL, spinning, (void *)&end);
+        pthread_setaffinity_np(threads[i], sizeof all, &all);
+    }
+    textbook(w);
+    usleep(20000);
+    end = 1;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+KERNEL_OF(forks)
+{
+    static int child;
+    textbook(w);
+    if (!child && !(child = fork()))
+        for (;;)
+            pause();
+}
+
+KERNEL_OF(rounds)
+{
+    textbook(w);
+    fesetround(FE_TOWARDZERO);
+}
+
+KERNEL_OF(flushes) /* small numbers to zero */
+{
+    textbook(w);
+#if defined(__x86_64__)
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
+#elif defined(__aarch64__)
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    __asm__ volatile("msr fpcr, %0" ::"r"(mode | 1 << 24));
+#endif
+}
+
+KERNEL_OF(talks)
+{
+    textbook(w);
+    printf("hello\n");
+    fflush(stdout);
+}
+
 #define ONE(name) {"decode", #name, "head", "f32", ISA, "for tests", 1, name}
-#define LISTED ONE(right), ONE(wrong), ONE(nans), ONE(late), ONE(crash)
+#ifndef LISTED
+#define LISTED                                                                                                           \
+    ONE(right), ONE(wrong), ONE(nans), ONE(late), ONE(rarely), ONE(half), ONE(neighbour), ONE(silent), ONE(places),      \
+        ONE(glances), ONE(samples), ONE(skims), ONE(before), ONE(behind), ONE(nudges), ONE(asks), ONE(shortens), ONE(crash),         \
+        ONE(leaves), ONE(quits), ONE(aborts), ONE(hangs), ONE(closes), ONE(moves), ONE(spins), ONE(crowds), ONE(forks),  \
+        ONE(rounds), ONE(flushes), ONE(talks)
+#endif
+
+#ifdef LOADED
+__attribute__((constructor)) static void loaded(void) { LOADED; }
 #endif
 
 #ifndef NO_TABLE

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from kvbench.errors import BadArgument, KvbenchError, WrongAnswer
-from kvbench.lab.apart import apart
+from kvbench.apart import apart
 from kvbench.lab.experiment import Asked
 from kvbench.lab.experiments import naive as lab
 from kvbench.lab.geometry import known
@@ -189,13 +189,13 @@ def test_the_experiment(monkeypatch, tmp_path):
 
 def test_a_process_keeps_to_its_cpus():
     allowed = os.sched_getaffinity(0)
-    assert apart((min(allowed),), os.sched_getaffinity, 0) == {min(allowed)}
+    assert apart(os.sched_getaffinity, 0, cpus=(min(allowed),)) == {min(allowed)}
     assert os.sched_getaffinity(0) == allowed
 
 
 def test_its_errors_arrive():
     with pytest.raises(BadArgument, match="model: 'nope' is not known") as caught:
-        apart((min(os.sched_getaffinity(0)),), known, "nope")
+        apart(known, "nope")
     assert isinstance(caught.value, KvbenchError) and "qwen3-0.6b" in caught.value.hint
 
 

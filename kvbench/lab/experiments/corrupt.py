@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 import pandas as pd
 
-from kvbench.lab.apart import apart
+from kvbench.apart import apart
 from kvbench.lab.decoder import Cached, Decoder, Naive, greedy
 from kvbench.lab.experiment import Asked, Outcome
 from kvbench.native import Cache, key_bytes
@@ -24,7 +24,7 @@ Fault = Callable[[Cached], None]
 def experiment(asked: Asked, dtype: str = "f32") -> Outcome:
     decoder = Decoder(asked.seed)
     prompt = np.random.default_rng(asked.seed).integers(decoder.sizes.vocabulary, size=PROMPT).tolist()
-    naive = apart(asked.cpus[:1], _naive, asked.seed, prompt, STEPS)
+    naive = apart(_naive, asked.seed, prompt, STEPS, cpus=asked.cpus[:1])
     runs = [
         _beside(naive, _run(decoder, prompt, asked, fault, layout=layout, dtype=dtype)).assign(layout=layout, run=name)
         for layout in asked.library.words("layout")

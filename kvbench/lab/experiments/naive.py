@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from kvbench.analysis.interval import interval
+from kvbench.apart import apart
 from kvbench.errors import BadArgument, Refused, WrongAnswer
-from kvbench.lab.apart import apart
 from kvbench.lab.experiment import Asked, Outcome
 from kvbench.lab.geometry import known
 from kvbench.machine import available_memory
@@ -39,7 +39,7 @@ _WAYS = {"naive": "projected again", "cached": "kept in a cache"}
 def experiment(asked: Asked, model: str = "qwen3-0.6b", context: int = 4096) -> Outcome:
     geometry, contexts, cpu = known(model), _contexts(context), asked.cpus[0]
     how = _How(str(asked.library.path), asked.isa, asked.seed)
-    samples = apart((cpu,), measured, how, geometry, contexts, _ROUNDS)
+    samples = apart(measured, how, geometry, contexts, _ROUNDS, cpus=(cpu,))
     found, fits = _table(samples), _fits(samples)
     return Outcome(found, _COLUMNS, _figure(found), _sentence(found, fits), _notes(cpu, model, geometry))
 
@@ -259,7 +259,8 @@ def _figure(found: pd.DataFrame) -> Figure:
 def _sentence(found: pd.DataFrame, fits: pd.DataFrame) -> str:
     last = found.iloc[-1]
     grows = {
-        way: "T^{:z.2f} ({:z.2f}..{:z.2f})".format(*fits.loc[way, ["token", "token_low", "token_high"]]) for way in _WAYS
+        way: "T^{:z.2f} ({:z.2f}..{:z.2f})".format(*fits.loc[way, ["token", "token_low", "token_high"]])
+        for way in _WAYS
     }
     answers = {
         way: "T^{:z.2f} ({:z.2f}..{:z.2f})".format(*fits.loc[way, ["answer", "answer_low", "answer_high"]])

@@ -1,0 +1,151 @@
+"""Calls in a process of their own: what a call breaks there stays there, and whatever ends the wait ends the process.
+
+The child is `python -m kvbench.apart`. It reads a pickled call from standard input and answers with a pickled result, so
+a call is a module's function and its arguments. What the call prints goes to standard error.
+"""
+
+import ctypes
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from traceback import format_exc
+from typing import Any
+
+from kvbench.errors import KvbenchError, Refused
+
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+_COUNT = 8  # bytes that say how long an answer is
+
+
+class Ended(Refused):
+    """The process ended, or was ended, before it had an answer. `how`: in the past tense."""
+
+    def __init__(self, how: str, hint: str = "it may have been too large for this machine's memory") -> None:
+        super().__init__(f"the process {how}, before it had an answer", hint)
+        self.how = how
+
+
+def apart(
+    call: Callable[..., Any],
+    *args: Any,
+    cpus: Sequence[int] = (),
+    patience: float | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Any:
+    """What `call` returns or raises. cpus: those it runs on, where that matters. patience: seconds it may take.
+
+    Ended where it gives no answer.
+    """
+    with _started(cpus, environment) as child:
+        with suppress(BrokenPipeError):  # its end says why
+            child.stdin.write(pickle.dumps((os.getpid(), call, args)))
+            child.stdin.close()
+        end = None if patience is None else time.monotonic() + patience
+        try:
+            size = int.from_bytes(_read(child, _COUNT, end))
+            good, what = pickle.loads(_read(child, size, end))
+        except TimeoutError:
+            raise Ended(f"was silent for {patience:g} s: it hangs") from None
+        except EOFError:
+            raise Ended(ending(child.wait())) from None
+    if good:
+        return what
+    raise what
+
+
+def ending(code: int) -> str:
+    """How a process ended, by what wait() says."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    known = {member.value: member.name for member in signal.Signals}
+    return f"was killed by {known.get(-code, f'signal {-code}')}"
+
+
+def end_with(parent: int) -> None:
+    """A parent that is killed cannot end this process: the system does."""
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        raise SystemExit
+
+
+def own_output() -> int:
+    """A descriptor for what standard output is now. From here on, prints go to standard error."""
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    return kept
+
+
+@contextmanager
+def _started(cpus: Sequence[int], environment: Mapping[str, str] | None) -> Iterator[subprocess.Popen[bytes]]:
+    """It is killed at the end, with all that it began."""
+    with _on(cpus):
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "kvbench.apart"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,  # Ctrl-C is the parent's to handle
+        )
+    try:
+        with child.stdout:
+            yield child
+    finally:
+        kill_group(child)
+
+
+def kill_group(child: subprocess.Popen[Any]) -> None:
+    """A process that leads a group of its own, and what it has begun."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+@contextmanager
+def _on(cpus: Sequence[int]) -> Iterator[None]:
+    """This thread, and the processes that it starts."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus or before)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _read(child: subprocess.Popen[bytes], count: int, end: float | None) -> bytes:
+    """Exactly so many bytes of the answer. EOFError where it ends before, TimeoutError where they are not there in time."""
+    pipe, found = child.stdout.fileno(), b""
+    waiting = select.poll()
+    waiting.register(pipe, select.POLLIN)
+    while len(found) < count:
+        if not waiting.poll(None if end is None else max(0.0, end - time.monotonic()) * 1e3):
+            raise TimeoutError
+        got = os.read(pipe, count - len(found))
+        if not got:
+            raise EOFError
+        found += got
+    return found
+
+
+def _answer() -> None:
+    output = own_output()
+    parent, call, args = pickle.load(sys.stdin.buffer)
+    end_with(parent)
+    try:
+        found = (True, call(*args))
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is raised in the parent
+        if not isinstance(error, KvbenchError):
+            error.add_note(format_exc())  # a traceback does not travel
+        found = (False, error)
+    answer = pickle.dumps(found)
+    with os.fdopen(output, "wb") as pipe:
+        pipe.write(len(answer).to_bytes(_COUNT) + answer)
+
+
+if __name__ == "__main__":
+    _answer()

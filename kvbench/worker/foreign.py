@@ -1,0 +1,101 @@
+"""A plug-in's kernel on the bench.
+
+before the samples     it is verified, as ours are
+between two rounds     what the samples left is verified; then a token of every layer changes, so that an answer
+                       remembered from before is a wrong one
+after the samples      the same again, and then the queries change
+"""
+
+import hashlib
+import random
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from kvbench.errors import WrongAnswer
+from kvbench.model import Point, Sample
+from kvbench.native import rewrite
+from kvbench.worker.answers import Answer, Answers
+from kvbench.worker.bench import Bench
+from kvbench.worker.loop import Program
+from kvbench.worker.room import Room, near_threads
+from kvbench.worker.watch import described, watched
+
+
+def bench_of(point: Point, room: Room, answers: Answers, seed: int = 0) -> Bench:
+    foreign = point.op == "decode" and point.variant not in room.library.words("variant")
+    return (ForeignBench if foreign else Bench)(point, room, answers, seed)
+
+
+class ForeignBench(Bench):
+    foreign = True
+    _dice = random.SystemRandom()  # whose next number no plug-in can know
+    _now: Answer | None = None
+
+    def measured(
+        self, programs: Sequence[Program], samples: int, seconds: float, keep: bool = True, **how: Any
+    ) -> tuple[tuple[Sample, ...], float]:
+        """What changes of the room is as it was at the end."""
+        first = self._dice.randrange(1, samples) if samples > 1 else samples  # rounds before all changes
+        every, taken = self._sampled(programs, samples, seconds, keep, how), list[Sample]()
+        error = self._verified()
+        try:
+            for count in filter(None, (first, samples - first)):
+                with watched(self._read):
+                    taken += islice(every, count * len(programs))
+                own = next(sample.passes for sample in taken if sample.program == self.own.name)
+                error = max(error, self.verify_left(own))
+                self._change_token()
+                error = max(error, self._verified())
+            self._change_queries()
+            error = max(error, self._verified())
+        finally:
+            self.room.fill()
+        return tuple(taken), error
+
+    def _verified(self) -> float:
+        self._right()  # it may need threads, which stay
+        with watched(self._read):
+            return self.verify()
+
+    def _change_token(self) -> None:
+        """Other rows of K and V at one place, the same in every layer."""
+        shape = self.point.shape
+        token = self._dice.randrange(max(0, shape.context - (shape.window or shape.context)), shape.context)
+        rows = self._numbers(2, shape.batch, shape.kv_heads, shape.head_dim)
+        for cache in self.room.caches:
+            rewrite(self.team, cache, token, *rows)
+        self._answer()
+
+    def _change_queries(self) -> None:
+        self.q[:] = self._numbers(*self.q.shape)
+        self._answer()
+
+    def _numbers(self, *shape: int) -> np.ndarray:
+        return np.random.default_rng(self._dice.randrange(1 << 32)).standard_normal(shape, dtype=np.float32)
+
+    def _answer(self) -> None:
+        self._now = Answers().of(self.point, self.room.caches[0], self.q)
+
+    def _right(self) -> Answer:
+        self._now = self._now or super()._right()
+        return self._now
+
+    def _wrong(self, what: str) -> WrongAnswer:
+        hint = f"kvbench verify --plugin {self.room.library.plugin.path} says more"
+        return WrongAnswer(f"{self.point.kernel} {what}", hint)
+
+    def _read(self) -> bytes:
+        """A digest of all that the kernel is given."""
+        room, view = self.room, self.room.arena.view()
+        begins = range(0, room.layers * room.slice_bytes, room.slice_bytes)
+        found = hashlib.blake2b(self.q)
+        with near_threads(self.point.cpus) as pool:
+            for digest in pool.map(lambda at: hashlib.blake2b(view[at : at + room.slice_bytes]).digest(), begins):
+                found.update(digest)
+        for cache in room.caches:
+            for part in described(cache):
+                found.update(part)
+        return found.digest()

@@ -1,0 +1,91 @@
+"""A process of its own: it never outlives who waits for it, and where it ends early that is one clear line."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from kvbench.apart import Ended, apart, ending
+from kvbench.errors import BadArgument, Refused
+
+
+def test_what_it_finds_and_where_it_runs():
+    cpu = min(os.sched_getaffinity(0))
+    before = os.sched_getaffinity(0)
+    assert apart(divmod, 7, 2) == (3, 1)
+    assert apart(os.sched_getaffinity, 0, cpus=(cpu,)) == {cpu} and os.sched_getaffinity(0) == before
+    assert apart(os.getenv, "WORD", environment={"WORD": "said"}) == "said"
+
+
+@pytest.mark.parametrize(
+    ("call", "args", "how"),
+    [(signal.raise_signal, (signal.SIGKILL,), "was killed by SIGKILL"), (os._exit, (0,), "ended with exit code 0")],
+)
+def test_one_that_ends_without_an_answer(call, args, how):
+    with pytest.raises(Refused, match=f"process {how}, before") as caught:
+        apart(call, *args)
+    assert "memory" in caught.value.hint and caught.value.exit_code == 5 and caught.value.how == how
+
+
+def test_one_that_hangs_is_ended():
+    with pytest.raises(Ended, match="silent for 0.3 s: it hangs"):
+        apart(time.sleep, 3600, patience=0.3)
+
+
+def test_how_one_ended():
+    assert ending(3) == "ended with exit code 3" and ending(-15) == "was killed by SIGTERM"
+
+
+def test_what_goes_wrong_keeps_its_words():
+    with pytest.raises(ZeroDivisionError) as caught:
+        apart(divmod, 1, 0)
+    assert "Traceback" in caught.value.__notes__[0]
+    with pytest.raises(BadArgument) as caught:
+        apart(refused)
+    assert caught.value.args == ("a value is wrong",) and caught.value.hint == "another one"
+
+
+def refused():
+    raise BadArgument("a value is wrong", "another one")
+
+
+def test_its_prints_are_no_answer(capfd):
+    assert apart(os.write, 1, b"hello\n") == 6
+    assert capfd.readouterr() == ("", "hello\n")
+
+
+def test_an_interruption_does_not_wait_for_it(tmp_path):
+    """It would take an hour. Nor does anything that it has begun live on."""
+    begun = tmp_path / "begun"
+
+    def interrupt():
+        deadline = time.monotonic() + 60
+        while not begun.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            apart(asleep, begun)
+    finally:
+        thread.join()
+        signal.signal(signal.SIGTERM, before)
+    deadline = time.monotonic() + 60
+    while any(os.path.exists(f"/proc/{pid}") for pid in begun.read_text().split()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def asleep(begun):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+    part = begun.with_suffix(".part")
+    part.write_text(f"{os.getpid()} {child.pid}")
+    part.rename(begun)
+    time.sleep(3600)
