@@ -182,6 +182,31 @@ def test_what_is_no_shared_object(tmp_path, capsys):
     assert code == 2 and "none.so" in said and len(said.splitlines()) == 1
 
 
+@pytest.mark.parametrize("part", [0.1, 0.4, 0.7, 0.95, 0.999])
+def test_one_that_is_cut_off(tmp_path, capsys, example, part):
+    """Of which the loader may take what is there, and a touch of the rest would be SIGBUS."""
+    whole = example.read_bytes()
+    (tmp_path / "cut.so").write_bytes(whole[: int(part * len(whole))])
+    for command in (["kernels"], ["verify"], ["profile", "decode", "--model", "gpt-2"]):
+        code, _, said = call(capsys, *command, "--plugin", tmp_path / "cut.so")
+        assert code == 5 and "cut.so is cut off" in said and len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("loaded", "said"),
+    [
+        ("exit(0)", "ended with exit code 0"),
+        ("abort()", "was killed by SIGABRT"),
+        ("for (;;) pause()", "was silent for 2 s: it hangs"),
+    ],
+)
+def test_one_that_never_is_loaded(tmp_path, capsys, monkeypatch, loaded, said):
+    monkeypatch.setattr("kvbench.native.plugin._PATIENCE", 2.0)
+    made = build_plugin(tmp_path / "made.so", f"-DLOADED={loaded}")
+    code, out, err = call(capsys, "kernels", "--plugin", made)
+    assert (code, out) == (5, "") and f"made.so: the process that loaded it {said}" in err and err.count("\n") == 1
+
+
 def test_a_library_is_no_plug_in(example):
     assert is_plugin(example) and not is_plugin(library_path())
 

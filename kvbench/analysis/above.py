@@ -64,18 +64,6 @@ def above(held: Held) -> Above:
     return Above(found[0].roof, found[0].reason + (f"; also above {others}" if others else ""))
 
 
-def impossible(held: Held) -> str:
-    """Of a plug-in's kernel that beats all reads of its rows that were measured, and not by chance: how far. Else ""."""
-    times, ceiling = held.found.shares[held.witness].low if held.witness else 1.0, held.ceiling
-    if ceiling:
-        times = min(times, held.rate.low / ceiling.high)
-    own, read = held.traffic["point"].compulsory, held.traffic[held.witness].compulsory if held.witness else 0.0
-    allowed = (1 + _PARITY if held.rate.enough else 1 + SPREAD) * (own / read if read else 1.0)
-    if times <= allowed:
-        return ""
-    return f"{held.rate.median:.4g} GB/s are {times:.3g} times what reads of the same rows get"
-
-
 def _exceeded(held: Held) -> Iterator[Above]:
     """A roof is exceeded where the low end of the point's interval lies above the high end of the roof's."""
     shares, rate, peak = held.found.shares, held.rate, held.peak.value if held.peak else None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.above import SUSPECT, Held, above, impossible
+from kvbench.analysis.above import Held, above
 from kvbench.analysis.bound import bound, evidence
 from kvbench.analysis.ceilings import ceilings as ceilings_of
 from kvbench.analysis.ceilings import huge_share
@@ -90,12 +90,7 @@ def _row(point: Point, records: Sequence[Record], roofs: Roofs) -> dict[str, Any
     row |= witnesses | _against(point, found, footprint, roofs)
     numbers = (witnesses.get("efficiency"), witnesses.get("core_fraction"), row["skew"])
     row |= {"bound": bound(*numbers), "bound_reason": evidence(witnesses.get("witness"), *numbers)}
-    beside = _held(point, found, good, footprint, roofs)
-    if good[0].foreign and (why := impossible(beside)):  # a time that cannot be trusted is none
-        untimed = facts(point) | {"launches": 0, "samples": 0, "failed": len(records)}
-        return untimed | {"error": f"{SUSPECT}{why}: it remembers or leaves out some of them"}
-    said = above(beside)
-    return row | {"above": said.roof, "above_reason": said.reason}
+    return row | _above(point, found, good, footprint, roofs)
 
 
 def _rates(found: Measured, traffic: Traffic) -> dict[str, Any]:
@@ -173,10 +168,10 @@ def _against(point: Point, found: Measured, footprint: float, roofs: Roofs) -> d
     return row
 
 
-def _held(point: Point, found: Measured, records: Sequence[Record], footprint: float, roofs: Roofs) -> Held:
-    """Beside the roofs that it must not exceed."""
+def _above(point: Point, found: Measured, records: Sequence[Record], footprint: float, roofs: Roofs) -> dict[str, str]:
+    """The roof that the point exceeds, if it does."""
     regime, decodes = roofs.regime(point, footprint), point.op == "decode"
-    return Held(
+    held = Held(
         found=found,
         traffic=records[0].traffic,
         stores=not decodes,
@@ -188,3 +183,5 @@ def _held(point: Point, found: Measured, records: Sequence[Record], footprint: f
         peak=roofs.peak,
         huge=huge_share(records),
     )
+    said = above(held)
+    return {"above": said.roof, "above_reason": said.reason}

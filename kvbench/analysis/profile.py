@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from kvbench.analysis.bound import bound
-from kvbench.analysis.scatter import SPREAD
-from kvbench.errors import WrongAnswer
 from kvbench.model import Sample, Visit
 from kvbench.units import gbps
 
@@ -28,26 +26,10 @@ def profile(visit: Visit) -> dict[str, Any]:
     samples = {name: [s for s in visit.samples if s.program == name] for name in visit.traffic}
     rates = {name: _rate(_gbps(visit, name, taken)) for name, taken in samples.items()}
     facts = _facts(visit, samples["point"])
-    if visit.foreign:
-        _refuse_impossible(visit, samples)
     facts["rates"] = {name: asdict(rate) for name, rate in rates.items() if name != "fma"}
     facts["gbps"] = rates["point"].median
     facts |= _against(visit, samples, rates, facts["thread_skew"])
     return facts
-
-
-def _refuse_impossible(visit: Visit, samples: dict[str, list[Sample]]) -> None:
-    """A plug-in's kernel that beats all reads of its rows, in three rounds of four: its time cannot be trusted."""
-    own, reads = _gbps(visit, "point", samples["point"]), set(samples) & _READS
-    most = np.max([_gbps(visit, name, samples[name]) for name in reads], axis=0)
-    times = float(np.quantile(np.divide(own, most), 0.25))
-    ends = visit.traffic["point"].compulsory / visit.traffic["twin"].compulsory  # queries and outputs are in it, too
-    if times > ends * (1 + SPREAD):
-        said = f"{median(own):.4g} GB/s are {times:.3g} times what reads of the same rows get"
-        raise WrongAnswer(f"suspect: {visit.point.kernel}: {said}", "it remembers or leaves out some of them")
-
-
-_READS = {"twin", "twin_ahead", "ceiling", "ceiling_ahead"}
 
 
 def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:

@@ -39,7 +39,6 @@ class Visit:
     layers: int
     slice_bytes: int
     memory: dict[str, int]  # as Arena.inspect()
-    foreign: bool = False  # the kernel is a plug-in's
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class Record:
     """One visit of a point in a launch: all samples, or what went wrong.
 
     The point's program is "point", beside its witnesses: "twin" and "twin_ahead" (its prefetching form) and "core" of a
-    decode, "copy" and "copy_nt" of a store; probes have none. In a duel it is "base" and "head", and a witness of the
+    decode, "ceiling" and "ceiling_ahead" of a plug-in's, "copy" and "copy_nt" of a store; probes have none. In a duel it is "base" and "head", and a witness of the
     installed library's is timed after each, "beside_base" and "beside_head"; and the one value in a sample's `pass_seconds`
     is their lower quartile.
     """
@@ -99,7 +98,6 @@ class Record:
     began: float = 0.0  # seconds since 1970
     wall: float = 0.0  # seconds that the visit took, with memory and checks
     peak: int = 0  # bytes that its process has held at most, so far
-    foreign: bool = False  # the kernel is a plug-in's
     run: str = ""
 
 

@@ -4,11 +4,13 @@ before the samples     it is verified, as ours are
 between two rounds     what the samples left is verified; then a token of every layer changes, so that an answer
                        remembered from before is a wrong one
 after the samples      the same again, and then the queries change
+at the end             a kernel that beats all reads of its rows, which are measured beside it, is suspect: it has no time
 """
 
 import hashlib
 import random
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -17,11 +19,15 @@ import numpy as np
 from kvbench.errors import WrongAnswer
 from kvbench.model import Point, Sample
 from kvbench.native import rewrite
+from kvbench.units import GB
 from kvbench.worker.answers import Answer, Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program
 from kvbench.worker.room import Room, near_threads
 from kvbench.worker.watch import described, watched
+
+_READS = ("twin", "twin_ahead", "ceiling", "ceiling_ahead")
+_SPREAD = 1 / 3  # by which a launch may differ from others
 
 
 def bench_of(point: Point, room: Room, answers: Answers, seed: int = 0) -> Bench:
@@ -33,6 +39,10 @@ class ForeignBench(Bench):
     foreign = True
     _dice = random.SystemRandom()  # whose next number no plug-in can know
     _now: Answer | None = None
+
+    @cached_property
+    def witnesses(self) -> list[Program]:
+        return [*super().witnesses, *self.reads("ceiling", self.room.slices, self.between)]
 
     def measured(
         self, programs: Sequence[Program], samples: int, seconds: float, keep: bool = True, **how: Any
@@ -53,7 +63,22 @@ class ForeignBench(Bench):
             error = max(error, self._verified())
         finally:
             self.room.fill()
+        self._refuse_impossible(taken)
         return tuple(taken), error
+
+    def _refuse_impossible(self, taken: Sequence[Sample]) -> None:
+        """Faster than every read in three rounds of four, and by more than chance makes a launch differ from others."""
+        seconds: dict[str, list[float]] = {}
+        for sample in taken:
+            seconds.setdefault(sample.program, []).append(sample.seconds / sample.passes)
+        moved = {program.name: program.traffic().compulsory for program in self.programs}
+        reads = (np.divide(moved[name], seconds[name]) for name in _READS)
+        rates = np.divide(moved[self.own.name], seconds[self.own.name])
+        times = float(np.quantile(rates / np.max(list(reads), axis=0), 0.25))
+        ends = moved[self.own.name] / moved[self.plainest.name]  # queries and outputs, which no read has
+        if times > ends * (1 + _SPREAD):
+            rate = f"{np.median(rates) / GB:.4g} GB/s are {times:.3g} times what reads of the same rows get"
+            raise WrongAnswer(f"suspect: {self.point.kernel}: {rate}", "it remembers or leaves out some of them")
 
     def _verified(self) -> float:
         self._right()  # it may need threads, which stay

@@ -120,5 +120,4 @@ class _Visitor:
                 layers=self._room.layers,
                 slice_bytes=self._room.slice_bytes,
                 max_abs_err=error,
-                foreign=bench.foreign,
             )

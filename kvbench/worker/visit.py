@@ -35,7 +35,6 @@ def visit(point: Point, samples: int, seconds: float, library: Library | None = 
             layers=room.layers,
             slice_bytes=room.slice_bytes,
             memory=room.memory,
-            foreign=bench.foreign,
         )
 
 
@@ -57,7 +56,8 @@ def more(bench: Bench) -> Iterator[Program]:
     """Read ceilings: of the point's footprint, and of memory where a cache may help that. The other kind of stores."""
     if bench.stores and bench.point.op == "bulk":
         yield Program("other", bench.stored(bench.point.variant != "nt"), bench.between)
-    yield from bench.reads("ceiling", bench.room.slices, bench.between)
+    if not bench.foreign:  # which has them already
+        yield from bench.reads("ceiling", bench.room.slices, bench.between)
     if not bench.stores:
         if bench.room.slices.size < bench.far_bytes:
             yield from bench.reads("dram", bench.far)

@@ -1,0 +1,93 @@
+"""Plug-ins that lie, cheat or spoil, as verify and profile meet them. test_plugin_sweep.py has them in a sweep."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from importlib import import_module
+
+import psutil
+import pytest
+
+from kvbench.cli import main
+from tests.faulty import FAULTS, HONEST, build_plugin
+
+SHAPE = ["--q-heads", "4", "--kv-heads", "2", "--head-dim", "256", "--context", "300", "--dtype", "f32"]
+SHORT = ["--threads", "1", "--residency", "hot", "--samples", "2", "--sample-time", "0.001"]
+SOME = ["right", "glances", "skims", "quits", "talks"]
+UNSEEN = {"skims"}  # by verify, which times nothing
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory):
+    return build_plugin(tmp_path_factory.mktemp("faults") / "mixed.so")
+
+
+def call(capfd, *arguments):
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    printed = capfd.readouterr()
+    return caught.value.code, printed.out, printed.err
+
+
+def profiled(capfd, plugin, variant):
+    return call(capfd, "profile", "decode", "--plugin", plugin, "--variant", variant, *SHAPE, *SHORT, "--json")
+
+
+@pytest.mark.parametrize(
+    "variant", [*SOME, *(pytest.param(name, marks=pytest.mark.full) for name in FAULTS if name not in SOME)]
+)
+def test_profile(capfd, monkeypatch, plugin, variant):
+    """What is wrong is one line and no JSON; what a plug-in prints is no part of it."""
+    monkeypatch.setattr(import_module("kvbench.worker.visit"), "_PATIENCE", 5.0)
+    code, out, err = profiled(capfd, plugin, variant)
+    if variant in HONEST:
+        assert code == 0 and json.loads(out)["point"]["variant"] == variant
+        assert set(err.split()) == ({"hello"} if variant == "talks" else set())
+    else:
+        assert (code, out) == (4, "") and FAULTS[variant][0] in err and len(err.splitlines()) == 1
+
+
+def test_verify_checks_the_plug_in_alone(capfd, tmp_path):
+    listed = ", ".join(f"ONE({name})" for name in ("right", "places", "leaves", "behind"))
+    made = build_plugin(tmp_path / "four.so", f"-DLISTED={listed}")
+    code, out, _ = call(capfd, "verify", "--quick", "--plugin", made)
+    assert code == 1 and "4 kernels, 8 faults: 3 failed" in out
+    for name, said in {"places": "times the allowed error", "leaves": "exit code 0", "behind": "beside max"}.items():
+        assert any(name in line and said in line for line in out.splitlines() if "WRONG" in line)
+
+
+@pytest.mark.full
+def test_verify(capfd, monkeypatch, plugin):
+    monkeypatch.setattr("kvbench.verify.plugin._PATIENCE", 10.0)
+    code, out, _ = call(capfd, "verify", "--quick", "--plugin", plugin, "--json")
+    found = {kernel["variant"]: kernel for kernel in json.loads(out)["kernels"]}
+    assert code == 1 and found.keys() == HONEST | FAULTS.keys()
+    for name, kernel in found.items():
+        assert kernel["passed"] == (name in HONEST | UNSEEN), name
+        said = FAULTS[name][1] or FAULTS[name][0] if not kernel["passed"] else ""
+        assert said in kernel["note"] or said == "times the allowed error" and not kernel["note"]
+
+
+@pytest.mark.parametrize("command", [["verify"], ["profile", "decode", "--variant", "hangs", *SHAPE, *SHORT]])
+def test_an_interruption_ends_what_hangs(tmp_path, command):
+    made = build_plugin(tmp_path / "made.so", "-DLISTED=ONE(hangs)")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kvbench.cli", *command, "--plugin", made], stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not hanging(process.pid, made) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and said.strip() == "kvbench: interrupted (run the command again)"
+
+
+def hanging(parent, plugin):
+    """Whether a child of the process has loaded the plug-in and has the threads that run it."""
+    try:
+        children = psutil.Process(parent).children()
+        return any(c.num_threads() > 1 and str(plugin) in {m.path for m in c.memory_maps()} for c in children)
+    except psutil.Error:
+        return False
