@@ -14,7 +14,7 @@ def short(monkeypatch):
     monkeypatch.setattr(corrupt, "PROMPT", 8)
     monkeypatch.setattr(corrupt, "STEPS", 24)
     monkeypatch.setattr(corrupt, "FAULT", 8)
-    monkeypatch.setattr(corrupt, "apart", lambda cpus, call, *args: call(*args))
+    monkeypatch.setattr(corrupt, "apart", lambda call, *args, cpus: call(*args))
 
 
 def test_a_small_one(short, asked):
