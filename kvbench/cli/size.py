@@ -139,10 +139,11 @@ def _text(plan: Any) -> list[str]:
 
 
 def _draw(found: Any, place: Any, longest: int, path: Path) -> None:
-    from kvbench.report.figures.sizes import save, sizes
+    from kvbench.report.figures.look import save
+    from kvbench.report.figures.sizes import sizes
     from kvbench.sizing.size import sweep
 
     memory = place.machine.facts.get("memory")
     table = sweep(found.decoder, longest)
-    save(sizes(table, found.decoder, found.fit, memory.value if memory else None), path)
+    save(sizes(table, found.decoder, found.fit, memory.value if memory else None).canvas(), path)
     click.echo(f"plot: {path}", err=True)
