@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, override_option, seed_option
+from kvbench.cli._path import Named
 from kvbench.cli._plot import refuse_plot
 from kvbench.errors import Exit
 
@@ -25,10 +26,10 @@ _AGAIN = "then measure again"
 @seed_option
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=Named(dir_okay=False),
     help="Where the profile goes. [default: by fingerprint, below $XDG_STATE_HOME/kvbench]",
 )
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the staircase too, as .png or .svg.")
+@click.option("--plot", type=Named(), help="Draw the staircase too, as .png or .svg.")
 @json_option
 def command(**asked: Any) -> int:
     """Measure what this machine can do: reads, stores and copies at every cache level and from memory, FMA peak,

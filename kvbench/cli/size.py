@@ -8,6 +8,7 @@ import click
 
 from kvbench.cli._bytes import Bytes
 from kvbench.cli._options import json_option
+from kvbench.cli._path import Named
 from kvbench.cli._plot import refuse_plot
 from kvbench.cli._point import BATCH, FORM, HEADS, refuse_missing, with_options
 
@@ -38,13 +39,13 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
 @click.option("--lengths", metavar="KIND", help="How long sequences are: uniform:A-B, fixed:N, or a file of numbers.")
 @click.option(
     "--machine",
-    type=click.Path(path_type=Path),
+    type=Named(),
     help="Where it is to run: a run directory, or what kvbench machine --json has printed. [default: this machine]",
 )
 @click.option("--map", "mapped", is_flag=True, help="Also lay out all buffers of a decoder of MODEL, byte by byte.")
 @click.option("--canaries", is_flag=True, help="With --map: a known pattern behind every buffer.")
 @click.option("--align", type=int, help="With --map: every buffer begins at a multiple of it. [default: 64 bytes]")
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw size against context, as .png or .svg.")
+@click.option("--plot", type=Named(), help="Draw size against context, as .png or .svg.")
 @json_option
 def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, **asked: Any) -> None:
     """What the KV cache of MODEL, or of a geometry that you give, costs: the formula with the numbers in it, what is

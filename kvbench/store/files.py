@@ -62,7 +62,7 @@ def replacing(path: Path, asked: bool = False) -> Iterator[IO[bytes]]:
 
 
 def streams(path: Path, asked: bool) -> bool:
-    """Whether it is a pipe or a device, which cannot be replaced. OSError for what can neither be replaced nor written."""
+    """Whether it is a pipe or a device, which cannot be replaced. OSError for what is nothing to be written."""
     if path.is_symlink() and not asked:
         raise OSError(errno.ELOOP, "it is a link, and must be a file of its own", str(path))
     try:
@@ -140,7 +140,8 @@ def writing(path: Path, then: str = "what was written is whole, and --resume goe
         yield
     except OSError as error:
         hint = f"make room; {then}" if error.errno in _NO_ROOM else "name another --out"
-        raise Unwritable(f"cannot write {path}: {error.strerror}", hint) from None
+        found = error.filename if error.errno == errno.ELOOP else path  # which of the files in a folder
+        raise Unwritable(f"cannot write {found}: {error.strerror}", hint) from None
 
 
 def short(error: Exception) -> str:
