@@ -66,12 +66,17 @@ def build(
 # ---- a library ----------------------------------------------------------------------------------------------------
 
 
-def _taken(path: Path) -> Build:
+def refuse_no_library(path: Path) -> None:
+    """Before anybody copies it, or reads all of it."""
     kind = _kind(path)
     if kind[:4] != b"\x7fELF":
         raise BadLibrary(f"{path} is no library", "name a shared object, a git revision, or .")
     if kind[4:] != _kind(Path("/proc/self/exe"))[4:]:
         raise BadLibrary(f"{path} is a library for another machine", f"this one is {platform.machine()}")
+
+
+def _taken(path: Path) -> Build:
+    refuse_no_library(path)
     interface = path.with_name(_INTERFACE)
     if not interface.is_file():
         interface = library_path().with_name(_INTERFACE)

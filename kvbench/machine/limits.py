@@ -127,7 +127,7 @@ def _system(files: Files) -> int:
     if "MemFree" in table:
         return table["MemFree"] + max(0, table.get("Cached", 0) - table.get("Shmem", 0))
     hint = "mount -t proc proc /proc" if files.live else "record its /proc/meminfo too"
-    raise Refused(f"{files.root}: /proc/meminfo does not say how much memory is available, so nothing is measured", hint)
+    raise Refused(f"{files.root / 'proc/meminfo'} does not say how much memory is available", hint)
 
 
 def _meminfo(files: Files) -> dict[str, int]:
