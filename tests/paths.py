@@ -22,7 +22,7 @@ PATIENCE = 30.0  # seconds: nothing here takes one, but other processes may have
 NOBODY = 65534
 KINDS = ("zero", "full", "pipe", "folder", "socket", "loop", "sparse", "secret", "latin")
 NAMES = {"closed": "closed/named", "name": os.fsdecode(b"\xff\xfe"), "empty": "", "here": ".", "missing": "not/there"}
-NO_FILE = {"zero", "full", "pipe", "folder", "socket", "loop", "sparse", "secret", "latin", "closed", "name", "missing"}
+NO_FILE = {"zero", "full", "pipe", "socket", "loop", "sparse", "secret", "latin", "closed"}
 STAYS = {"pipe", "folder", "socket", "loop"}  # whatever is written
 
 

@@ -1,6 +1,7 @@
 """The steps that somebody has accepted. They are said by people, so they are kept beside the runs, in a file that can
 be read, corrected and put under version control: accepted.json."""
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,7 +16,7 @@ _FORMAT = 1
 
 def accepted(root: Path) -> tuple[Accepted, ...]:
     path = root / FILE
-    if not path.exists():
+    if not os.path.lexists(path):
         return ()
     try:
         facts = as_object(read_json(path))
