@@ -43,18 +43,12 @@ def refuse_kind(path: Path | str, found: os.stat_result) -> None:
         raise OSError(errno.EINVAL, f"it is a {kind}, and no ordinary file", str(path))
 
 
-def content(path: Path | str, most: int, follow: bool = True) -> bytes:
-    """All of a file of at most so many bytes."""
+def text(path: Path | str, most: int, follow: bool = True) -> str:
+    """All of a file in UTF-8, of at most so many bytes."""
     with opened(path, follow) as file:
         known = os.fstat(file.fileno()).st_size  # 0 for some that the system makes up
         if known > most or len(found := file.read(most + 1)) > most:
             raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MiB", str(path))
-        return found
-
-
-def text(path: Path | str, most: int, follow: bool = True) -> str:
-    """All of a file in UTF-8."""
-    found = content(path, most, follow)
     try:
         return found.decode()
     except UnicodeDecodeError as error:

@@ -38,9 +38,9 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
     if form in _TEXTS:
         put(_text(studies, form), out, "report", "then call kvbench report again")
     else:
-        from kvbench.report.write import own_folder
+        from kvbench.report.write import BESIDE, own
 
-        _draw(studies, out or own_folder(runs[0]))
+        _draw(studies, out or own(runs[0] / BESIDE))
 
 
 def _study(path: Path, hide: bool) -> tuple[Any, Any]:

@@ -180,9 +180,9 @@ def _summarise(session: Any, as_json: bool, report: bool) -> None:
 
 
 def _page(run: Any, found: Any) -> str:
-    from kvbench.report.write import own_folder, write
+    from kvbench.report.write import BESIDE, own, write
 
-    return str(write(own_folder(run.path), [(found, run.manifest)]))
+    return str(write(own(run.path / BESIDE), [(found, run.manifest)]))
 
 
 def _program() -> str:

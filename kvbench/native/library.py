@@ -42,12 +42,14 @@ class Library:
         self.path = Path(path)
         interface = Path(interface) if interface else self.path.with_name(_INTERFACE)
         try:
+            for file in filter(None, (self.path, plugin)):
+                named.opened(file).close()  # at a pipe, dlopen would wait for ever
             self.ffi = _interface(named.text(interface, named.WRITTEN))
         except OSError as error:
-            raise BadLibrary(f"cannot read {interface}: {error.strerror}", "it belongs beside the library") from None
+            hint = "a shared object is needed, with its abi.h beside it"
+            raise BadLibrary(f"cannot read {error.filename}: {error.strerror}", hint) from None
         except (cffi.CDefError, cffi.FFIError) as error:
             raise BadLibrary(f"{interface} is not an interface: {error}", "install kvbench again") from None
-        _refuse_unreadable(self.path, plugin)
         try:
             self.lib = self.ffi.dlopen(str(self.path.absolute()))
         except OSError as error:
@@ -229,15 +231,6 @@ class Library:
                 f"in that layout it has: {offered}",
             )
         return {"variant": number}
-
-
-def _refuse_unreadable(*paths: Path | str | None) -> None:
-    """dlopen would wait at a pipe for ever."""
-    for path in filter(None, paths):
-        try:
-            named.opened(path).close()
-        except OSError as error:
-            raise BadLibrary(f"cannot read {path}: {error.strerror}", "name a shared object") from None
 
 
 @cache

@@ -71,13 +71,8 @@ def _one(folder: Path, found: Findings, manifest: Manifest) -> Path:
     return folder / PAGE
 
 
-def own_folder(run: Path) -> Path:
-    """Where the report of a run goes that was asked for no other place."""
-    return _own(run / BESIDE)
-
-
-def _own(folder: Path) -> Path:
-    """A link would lead out of the run, or of the report."""
+def own(folder: Path) -> Path:
+    """A part of a run or of a report, out of which a link would lead."""
     if folder.is_symlink():
         raise Unwritable(f"cannot write {folder}: it is a link", "take it away, or name another folder with --out")
     return folder
@@ -85,7 +80,7 @@ def _own(folder: Path) -> Path:
 
 def _made(folder: Path) -> Path:
     """Where its figures go."""
-    figures = _own(folder / FIGURES)
+    figures = own(folder / FIGURES)
     figures.mkdir(parents=True, exist_ok=True)
     return figures
 

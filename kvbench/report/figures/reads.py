@@ -10,13 +10,9 @@ from kvbench.report.figures.look import COLOURS, FAINT, MARKS, bytes_axis, canva
 from kvbench.units import counted, cpu_text
 
 
+@styled()
 def reads(profile: Profile) -> Canvas:
     """One CPU set for each number of threads: medians, and the interval of each as bars."""
-    with styled():
-        return _drawn(profile)
-
-
-def _drawn(profile: Profile) -> Canvas:
     figure, (axes,) = canvas(height=5.2)
     pages = usual_pages(profile.ceilings)
     for place, cpus in enumerate(sorted({len(cpus): cpus for cpus in reversed(profile.cpu_sets)}.values(), key=len)):
