@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kvbench import named
 from kvbench.errors import BadArgument, BadLibrary, KvbenchError, Refused, Unwritable
 from kvbench.native import library_path
 
@@ -65,12 +66,17 @@ def build(
 # ---- a library ----------------------------------------------------------------------------------------------------
 
 
-def _taken(path: Path) -> Build:
+def refuse_no_library(path: Path) -> None:
+    """Before anybody copies it, or reads all of it."""
     kind = _kind(path)
     if kind[:4] != b"\x7fELF":
         raise BadLibrary(f"{path} is no library", "name a shared object, a git revision, or .")
     if kind[4:] != _kind(Path("/proc/self/exe"))[4:]:
         raise BadLibrary(f"{path} is a library for another machine", f"this one is {platform.machine()}")
+
+
+def _taken(path: Path) -> Build:
+    refuse_no_library(path)
     interface = path.with_name(_INTERFACE)
     if not interface.is_file():
         interface = library_path().with_name(_INTERFACE)
@@ -81,7 +87,7 @@ def _taken(path: Path) -> Build:
 def _kind(path: Path) -> bytes:
     """The ELF header's magic, word size, byte order and instruction set."""
     try:
-        with path.open("rb") as file:
+        with named.opened(path) as file:
             head = file.read(20)
     except OSError as error:
         raise BadLibrary(f"cannot read {path}: {error.strerror}", "name a library, a git revision, or .") from None

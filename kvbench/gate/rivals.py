@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from kvbench.errors import KvbenchError, NotComparable
-from kvbench.gate.builds import Build
+from kvbench.gate.builds import Build, refuse_no_library
 from kvbench.gate.code import digests
 from kvbench.machine import available_memory, describe
 from kvbench.model import SIDES, Kernel, Machine, Plan, Point
@@ -90,6 +90,8 @@ def _copied(build: Build, to: Path, asked: Asked) -> tuple[Path, str]:
     shutil.copy(library, to / _LIBRARY)
     shutil.copy(library.with_name(_INTERFACE) if foreign else build.interface, to / _INTERFACE)
     plugin = build.library if foreign else asked.plugin
+    if plugin:
+        refuse_no_library(Path(plugin))
     return to / _LIBRARY, str(shutil.copy(plugin, to / _PLUGIN)) if plugin else ""
 
 

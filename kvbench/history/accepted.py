@@ -1,6 +1,7 @@
 """The steps that somebody has accepted. They are said by people, so they are kept beside the runs, in a file that can
 be read, corrected and put under version control: accepted.json."""
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,7 +16,7 @@ _FORMAT = 1
 
 def accepted(root: Path) -> tuple[Accepted, ...]:
     path = root / FILE
-    if not path.exists():
+    if not os.path.lexists(path):
         return ()
     try:
         facts = as_object(read_json(path))
@@ -23,7 +24,8 @@ def accepted(root: Path) -> tuple[Accepted, ...]:
             raise ValueError(f"format is {str(facts.get('format'))[:20]}, and this kvbench reads format {_FORMAT}")
         return read(tuple[Accepted, ...], facts.get("accepted"))
     except (OSError, ValueError, RecursionError) as error:
-        raise BadRun(f"{path} cannot be used: {short(error)}", "correct it, or move it away and accept again") from None
+        why = getattr(error, "strerror", None) or short(error)
+        raise BadRun(f"{path} cannot be used: {why}", "correct it, or move it away and accept again") from None
 
 
 def add(root: Path, more: tuple[Accepted, ...]) -> None:

@@ -1,5 +1,6 @@
 """The history of every machine below a folder, judged."""
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -93,13 +94,15 @@ def place(root: Path, run: Path, tell: _Tell) -> tuple[Path, str]:
     """Copy a run below the root: where to, and what it is. A copy of it that is there already is replaced."""
     with RunDirectory.open(run) as found:
         name = found.manifest.run
-    if run.resolve().is_relative_to(root.resolve()):
+        found.machine()  # what cannot be read is not copied
+    source = Path(os.path.realpath(run))  # resolve() minds links that lead to themselves
+    if source.is_relative_to(os.path.realpath(root)):
         return run, name
     root.mkdir(parents=True, exist_ok=True)
     with Index(root) as index:
         index.update(tell)
         there = index.where(name)
-    to = there or root / run.resolve().name
+    to = there or root / source.name
     if not there and to.exists():
         raise BadArgument(f"{to} holds something else already", f"rename {run}, or take it away")
     keep(run, to)

@@ -9,6 +9,7 @@ from typing import Any
 import cffi
 
 import kvbench
+from kvbench import named
 from kvbench.errors import (
     BadArgument,
     BadLibrary,
@@ -51,11 +52,10 @@ class Library:
         self.path = Path(path)
         self.interface = Path(interface) if interface else self.path.with_name(_INTERFACE)
         try:
-            self.ffi = _interface(self.interface.read_text())
+            self.ffi = _interface(named.text(self.interface, named.WRITTEN))
         except OSError as error:
-            raise BadLibrary(
-                f"cannot read {self.interface}: {error.strerror}", "it belongs beside the library"
-            ) from None
+            hint = "a shared object is needed, with its abi.h beside it"
+            raise BadLibrary(f"cannot read {error.filename}: {error.strerror}", hint) from None
         except (cffi.CDefError, cffi.FFIError) as error:
             raise BadLibrary(f"{self.interface} is not an interface: {error}", "install kvbench again") from None
         self.lib = opened(self.ffi, self.path, "it is no library for this machine: install kvbench again")

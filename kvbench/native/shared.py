@@ -1,13 +1,13 @@
 """Shared objects, opened by path."""
 
 import os
-import stat
 import struct
 from pathlib import Path
 from typing import Any
 
 import cffi
 
+from kvbench import named
 from kvbench.errors import BadLibrary
 
 _HINT = "a shared object for this machine is needed"
@@ -27,19 +27,12 @@ def opened(ffi: cffi.FFI, path: Path, hint: str = _HINT) -> Any:
 def refuse_cut(path: Path) -> None:
     """A file whose segments and section table do not lie within it. What is no ELF file is left to the loader."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with named.opened(path) as file:
+            here, needed = os.fstat(file.fileno()).st_size, _needed(file.fileno())
     except OSError as error:
         raise BadLibrary(f"cannot read {path}: {error.strerror}", _HINT) from None
-    try:
-        facts = os.fstat(file)
-        if not stat.S_ISREG(facts.st_mode):
-            raise BadLibrary(f"{path} is not a regular file", _HINT)
-        if (needed := _needed(file)) > facts.st_size:
-            raise BadLibrary(
-                f"{path} is cut off: {facts.st_size:,} of {needed:,} bytes are there", "build or copy it again"
-            )
-    finally:
-        os.close(file)
+    if needed > here:
+        raise BadLibrary(f"{path} is cut off: {here:,} of {needed:,} bytes are there", "build or copy it again")
 
 
 def _needed(file: int) -> int:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.names import machine_name
 from kvbench.analysis.trend import Past
+from kvbench.errors import Unwritable
 from kvbench.report.figures import every
 from kvbench.report.figures.beside import beside
 from kvbench.report.figures.figure import Figure
@@ -70,9 +71,16 @@ def _one(folder: Path, found: Findings, manifest: Manifest) -> Path:
     return folder / PAGE
 
 
+def own(folder: Path) -> Path:
+    """A part of a run or of a report, out of which a link would lead."""
+    if folder.is_symlink():
+        raise Unwritable(f"cannot write {folder}: it is a link", "take it away, or name another folder with --out")
+    return folder
+
+
 def _made(folder: Path) -> Path:
     """Where its figures go."""
-    figures = folder / FIGURES
+    figures = own(folder / FIGURES)
     figures.mkdir(parents=True, exist_ok=True)
     return figures
 

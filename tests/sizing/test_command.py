@@ -232,7 +232,6 @@ REFUSED = [
     ("--budget 0", "'0'"),
     ("--budget 1kB", "--budget is 1000 B"),
     ("--lengths uniform:9-3", "--lengths"),
-    ("--lengths /dev/zero", "/dev/zero"),
     ("--lengths fixed:9000", "longer than --context 8192"),
     ("--lengths fixed:9000 --capacity 8999", "longer than --capacity 8999"),
     ("--machine /nowhere", "/nowhere"),
@@ -295,7 +294,7 @@ def test_dtypes_of_one_size_share_a_line():
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_plot(kind, tmp_path, capsys):
     path = tmp_path / f"sizes.{kind}"
-    assert "kvbench" not in said(capsys, "qwen3-0.6b", "--machine", str(RUN), "--plot", str(path))
+    assert "kvbench: " not in said(capsys, "qwen3-0.6b", "--machine", str(RUN), "--plot", str(path))
     if kind == "svg":
         words = {element.text for element in Xml.parse(path).iter("{http://www.w3.org/2000/svg}text")}
         assert {"i8", "f32", "L3, 32 MiB", "MiB of K, V and scales"} <= words
