@@ -37,9 +37,9 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
     if form in _TEXTS:
         put(_text(studies, form), out, "report", "then call kvbench report again")
     else:
-        from kvbench.report.write import BESIDE
+        from kvbench.report.write import own
 
-        _draw(studies, out or runs[0] / BESIDE)
+        _draw(studies, out or own(runs[0]))
 
 
 def _study(path: Path, hide: bool) -> tuple[Any, Any]:

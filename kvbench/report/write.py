@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.names import machine_name
 from kvbench.analysis.trend import Past
+from kvbench.errors import Unwritable
 from kvbench.report.figures import every
 from kvbench.report.figures.beside import beside
 from kvbench.report.figures.figure import Figure
@@ -21,10 +22,18 @@ from kvbench.store import Manifest, write_text
 from kvbench.store.files import replacing, writing
 
 PAGE, FIGURES = "index.html", "figures"
-BESIDE = "report"  # the folder in a run directory
 _DPI = 110
 _AGAIN = "then call kvbench report again"
 _NO_NAME = re.compile(r"[^\w.-]+")  # what no folder or link should have in it
+
+
+def own(run: Path) -> Path:
+    """The folder of a run's own report, which is ours to write in as long as it is no link."""
+    folder = run / "report"
+    for each in (folder, folder / FIGURES):
+        if each.is_symlink():
+            raise Unwritable(f"{each} is a link, and kvbench writes through none in a run directory", "name one with -o")
+    return folder
 
 
 def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:

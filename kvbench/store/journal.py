@@ -11,18 +11,21 @@ from contextlib import suppress
 from pathlib import Path
 
 from kvbench.errors import Unwritable
+from kvbench.named import refuse_kind
 
 
 class Journal:
     """The writer's end. A child process does not keep it, and whoever comes second gets Unwritable."""
 
     def __init__(self, path: Path) -> None:
-        """Makes the file where it is missing."""
-        self._file = path.open("ab", buffering=0)
+        """Makes the file where it is missing. One that is there is as it was, until cut() or append()."""
+        self._path, flags = path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        self._file = os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0)
         try:
+            refuse_kind(path, os.fstat(self._file.fileno()))
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._size = sum(map(len, lines(path)))
-            self._cut()
+            self._size = sum(map(len, lines(path)))  # of what counts
+            self._end = os.fstat(self._file.fileno()).st_size  # of all that is there
         except BlockingIOError:
             self._file.close()
             raise Unwritable(
@@ -35,22 +38,42 @@ class Journal:
     def append(self, line: bytes) -> None:
         """A line without its newline. Where it fails the file is as it was, at the latest before the next line. Where it is
         interrupted, so much stands there as was written: a whole line counts for whoever opens the file next."""
-        self._cut()
+        self.refuse_changed()
+        self.cut()
         try:
             left = line + b"\n"
             while left:
                 left = left[os.write(self._file.fileno(), left) :]
             os.fsync(self._file.fileno())
+            self._size += len(line) + 1
         except OSError:
             with suppress(OSError):
-                self._cut()
+                self.cut()
             raise
-        self._size += len(line) + 1
+        finally:
+            self._end = os.fstat(self._file.fileno()).st_size
 
-    def _cut(self) -> None:
+    def refuse_changed(self) -> None:
+        """Unwritable where the file has another place or length than this process left it with."""
+        own, folder = os.fstat(self._file.fileno()), self._path.parent
+        try:
+            there = os.path.samestat(own, self._path.lstat())
+        except OSError:
+            there = False
+        if not there and not own.st_nlink:
+            raise Unwritable(f"{folder} was removed while it was written: its visits are lost", "begin again")
+        if not there:
+            what = f"{folder} was moved while it was written: the visit that was under way is lost, all before it are there"
+            raise Unwritable(what, "go on with kvbench sweep --resume, and --out with its new place")
+        if own.st_size != self._end:
+            what = f"{self._path} was changed by another program while it was written: only its whole lines still count"
+            raise Unwritable(what, f"go on with kvbench sweep --out {folder} --resume")
+
+    def cut(self) -> None:
         """Away with what is behind the lines that count."""
         if os.fstat(self._file.fileno()).st_size != self._size:
             os.ftruncate(self._file.fileno(), self._size)
+            self._end = self._size
             os.fsync(self._file.fileno())
 
     def close(self) -> None:

@@ -1,28 +1,62 @@
-"""A run that others are held against: a copy of it, in the place of the one before."""
+"""A run that others are held against: its own files, in the place of those of the one before."""
 
 import os
 import shutil
+from contextlib import ExitStack, closing
 from pathlib import Path
 
-from kvbench.store.files import sync_folder, writing
-from kvbench.store.run import FILES, RunDirectory
+from kvbench.errors import BadArgument
+from kvbench.named import opened
+from kvbench.store.files import reading, sync_folder, writing
+from kvbench.store.journal import Journal
+from kvbench.store.run import FILES, RunDirectory, half_kept, is_half_kept
+
+
+def is_vacant(place: Path) -> bool:
+    """Is no run there, nor anything else that somebody would miss?"""
+    with reading(place):
+        return not place.exists() or is_half_kept(place) or place.is_dir() and not any(place.iterdir())
 
 
 def keep(run: Path, place: Path) -> None:
-    """What was at `place`, a run or nothing, is there until the copy is whole. Reports beside the run are not copied."""
-    if place.exists():
-        RunDirectory.open(place).close()  # nothing else is ever replaced
-    part, old = (place.with_name(f".{place.name}.{word}{os.getpid()}") for word in ("new", "old"))
-    with writing(place):
-        try:
-            part.mkdir(parents=True)
-            for name in FILES:
-                if (run / name).exists():
-                    shutil.copyfile(run / name, part / name)
-            sync_folder(part)
-            if place.exists():
-                place.rename(old)
-            part.rename(place)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
+    """Whatever else lies at `place` stays. Killed at any instant, a run is there, the old or the new one, or a folder of
+    which RunDirectory.open() says that this must be done again."""
+    head, base = run.resolve(), place.resolve()
+    if head == base or head in base.parents or base in head.parents:
+        raise BadArgument(f"{place} and {run} are one folder, or one holds the other", "name two that lie apart")
+    with ExitStack() as held:
+        if not is_vacant(place):
+            RunDirectory.open(place).close()  # nothing else is ever replaced
+            held.enter_context(writing(place))
+            held.enter_context(closing(Journal(place / FILES[1])))  # nobody may be writing it
+        with writing(place, "then bless it again"):
+            place.mkdir(parents=True, exist_ok=True)
+            _copy(run, place)
+            _swap(place)
+
+
+def _copy(run: Path, place: Path) -> None:
+    """Beside those that are there."""
+    try:
+        for name in FILES:
+            half_kept(place, name).unlink(missing_ok=True)
+            if os.path.lexists(run / name):
+                with opened(run / name, follow=False) as file, half_kept(place, name).open("xb") as copy:
+                    shutil.copyfileobj(file, copy)
+                    copy.flush()
+                    os.fsync(copy.fileno())
+    except BaseException:
+        for name in FILES:
+            half_kept(place, name).unlink(missing_ok=True)
+        raise
+
+
+def _swap(place: Path) -> None:
+    """Between the two manifests there is no run."""
+    (place / FILES[0]).unlink(missing_ok=True)
+    for name in reversed(FILES):
+        if half_kept(place, name).exists():
+            half_kept(place, name).replace(place / name)
+        else:
+            (place / name).unlink(missing_ok=True)
+    sync_folder(place)

@@ -6,12 +6,14 @@ machine.json    the machine that the run met
 run.json.gz     for pyperf; rebuilt from the journal
 """
 
+import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
 
 from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Record
+from kvbench.named import opened
 from kvbench.store.files import (
     clear_parts,
     is_part,
@@ -24,7 +26,7 @@ from kvbench.store.files import (
     writing,
 )
 from kvbench.store.journal import Journal, lines
-from kvbench.store.manifest import Manifest, from_json, to_json
+from kvbench.store.manifest import FORMAT, Manifest, from_json, to_json
 from kvbench.store.typed import as_object, read
 from kvbench.store.values import as_json, line, parsed, record
 
@@ -51,7 +53,7 @@ class RunDirectory:
             kept = from_json(facts)
         except ValueError as error:
             raise BadArgument(f"this run cannot be kept: {short(error)}", "ask for other values") from None
-        with writing(path):
+        with writing(path, "then begin again"):
             _refuse_taken(path)
             path.mkdir(parents=True, exist_ok=True)
             found = cls(path, kept, Journal(path / _JOURNAL))
@@ -73,14 +75,24 @@ class RunDirectory:
             if write:
                 found._lock()
             found._load()
+            if write:
+                found._tidy()
         except BaseException:
             found.close()
             raise
         return found
 
     def _lock(self) -> None:
+        if self.manifest.format != FORMAT:
+            what = f"{self.path} is of format {self.manifest.format}, which is only read: this kvbench writes {FORMAT}"
+            raise BadRun(what, "begin another run with another --out")
         with writing(self.path):
             self._journal = Journal(self.path / _JOURNAL)
+
+    def _tidy(self) -> None:
+        """What a killed process has left, now that all else was found to be sound."""
+        with writing(self.path):
+            self._journal.cut()
             for name in (_MANIFEST, _MACHINE, _EXPORT):
                 clear_parts(self.path / name)
 
@@ -99,6 +111,7 @@ class RunDirectory:
     def _record(self, text: bytes) -> Record:
         """ValueError where it is none of this run, or the point was visited before in its launch."""
         facts = as_object(parsed(text.decode()))
+        self.manifest.refuse_foreign(facts)
         name = facts.get("point")
         if not isinstance(name, str) or name not in self._points:
             raise ValueError(f"the run has no point {str(name)[:60]!r}")
@@ -112,10 +125,14 @@ class RunDirectory:
         self.records.append(found)
 
     def machine(self) -> dict[str, Any] | None:
-        """What write_machine() was given last."""
+        """What write_machine() was given last, and the `run`."""
         path = self.path / _MACHINE
+        if not os.path.lexists(path):
+            return None
         with reading(path):
-            return read(dict[str, Any], read_json(path)) if path.exists() else None
+            found = read(dict[str, Any], read_json(path))
+            self.manifest.refuse_foreign(found)
+            return found
 
     # ---- writing -----------------------------------------------------------------------------------------------------
 
@@ -125,7 +142,7 @@ class RunDirectory:
         if found.run not in ("", self.manifest.run):
             raise BadArgument(f"a record is of run {found.run!r}", f"this is run {self.manifest.run!r}")
         try:
-            text = line(_facts(found)).encode()
+            text = line(_facts(found) | {"run": self.manifest.run}).encode()
             kept = self._record(text)  # nothing is written that could not be read
         except (TypeError, ValueError) as error:
             raise BadArgument(f"{found.point.name}: {short(error)}", "a record of this run, each point once") from None
@@ -133,10 +150,17 @@ class RunDirectory:
             journal.append(text)
         self._keep(kept)
 
+    def rewrite(self, manifest: Manifest) -> None:
+        """Of the same run, with other launches or options."""
+        self._writer()
+        with writing(self.path / _MANIFEST):
+            write_json(self.path / _MANIFEST, to_json(manifest))
+        self.manifest = manifest
+
     def write_machine(self, facts: dict[str, Any]) -> None:
         self._writer()
         with writing(self.path / _MACHINE):
-            write_json(self.path / _MACHINE, as_json(facts))
+            write_json(self.path / _MACHINE, as_json(facts | {"run": self.manifest.run}))
 
     def export(self) -> bool:
         """Rebuild run.json.gz. False where no launch is complete: then it stays as it is."""
@@ -153,6 +177,7 @@ class RunDirectory:
     def _writer(self) -> Journal:
         if self._journal is None:
             raise Unwritable(f"{self.path} is not open to be written", "open it with write=True")
+        self._journal.refuse_changed()
         return self._journal
 
     def close(self) -> None:
@@ -185,15 +210,25 @@ def _manifest(path: Path) -> Manifest:
     file, hint = path / _MANIFEST, "name a folder that kvbench sweep has written"
     with reading(file):
         if not file.exists():
+            if is_half_kept(path):
+                raise BadRun(f"{path} was being replaced by --bless, and that was interrupted", "bless it once more")
             raise BadRun(f"{path} is no run directory: there is no {file}", hint)
         found = from_json(read_json(file))
     with reading(path / _JOURNAL):
-        if not (path / _JOURNAL).is_file():
-            raise ValueError("it is no file, or missing")
+        opened(path / _JOURNAL, follow=False).close()
     return found
 
 
+def half_kept(path: Path, name: str) -> Path:
+    """A file of the run that is to take the place of the one at `path`."""
+    return path / f".{name}.kept"
+
+
+def is_half_kept(path: Path) -> bool:
+    """Was a run being replaced there, and had lost its manifest already?"""
+    return half_kept(path, _MANIFEST).exists() and not (path / _MANIFEST).exists()
+
+
 def _facts(found: Record) -> dict[str, Any]:
-    """The manifest has the point and the run."""
-    facts = {field.name: getattr(found, field.name) for field in fields(found) if field.name != "run"}
-    return facts | {"point": found.point.name}
+    """The manifest has the point."""
+    return {field.name: getattr(found, field.name) for field in fields(found)} | {"point": found.point.name}

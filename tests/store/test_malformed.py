@@ -25,7 +25,7 @@ MARK = "this value is replaced"
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     path = tmp_path_factory.mktemp("sound") / "run"
-    with RunDirectory.create(path, manifest(launches=2)) as run:
+    with RunDirectory.create(path, manifest(launches=3)) as run:
         for record in visits(launches=2):
             run.append(record)
         run.append(failed(2, POINTS[0]))
@@ -87,7 +87,7 @@ def truncate(path, chance):
 
 
 def garbage(path, chance):
-    start = chance.choice((b"", b"\x1f\x8b\x08", b"\xff\xfe", b"\xef\xbb\xbf", b"\x00" * 64, b'{"format":1}'))
+    start = chance.choice((b"", b"\x1f\x8b\x08", b"\xff\xfe", b"\xef\xbb\xbf", b"\x00" * 64, b'{"format":2}'))
     path.write_bytes(start + chance.randbytes(chance.choice((0, 1, 100, 5000))) + chance.choice((b"", b"\n")))
 
 
@@ -114,8 +114,8 @@ def replace_by_something_else(path, chance):
 
 def another_format(path, chance):
     path = path.with_name("manifest.json")
-    version = chance.choice((*ODD, "2", "0", "1.0", '"1"', "true"))
-    path.write_text(path.read_text().replace('"format": 1', f'"format": {version}'))
+    version = chance.choice((*ODD, "3", "0", "1.0", '"1"', "true"))
+    path.write_text(path.read_text().replace('"format": 2', f'"format": {version}'))
 
 
 DAMAGES = (

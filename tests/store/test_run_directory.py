@@ -14,7 +14,7 @@ from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Skip
 from kvbench.store import RunDirectory
 from kvbench.store.journal import Journal
-from tests.store.made import APPEND, DECODE, JOURNAL, POINTS, READ, failed, manifest, named, refused, visits
+from tests.store.made import APPEND, DECODE, JOURNAL, POINTS, READ, RUN, failed, manifest, named, refused, visits
 
 # ---- what is written comes back --------------------------------------------------------------------------------------
 
@@ -24,7 +24,7 @@ def test_a_manifest_comes_back(folder):
     with RunDirectory.create(folder, asked) as made:
         wanted = replace(asked, plan=replace(asked.plan, run=asked.run))
         assert made.manifest == RunDirectory.open(folder).manifest == wanted
-    assert json.loads((folder / "manifest.json").read_text())["format"] == 1
+    assert json.loads((folder / "manifest.json").read_text())["format"] == 2
 
 
 def test_what_json_does_not_know_is_kept_as_text(folder):
@@ -62,13 +62,14 @@ def test_a_machine_comes_back(filled):
     with RunDirectory.open(filled, write=True) as run:
         run.write_machine({"other": 1})
         run.write_machine(facts)
-    assert RunDirectory.open(filled).machine() == facts
+    assert RunDirectory.open(filled).machine() == facts | {"run": RUN}
 
 
 def test_no_number_makes_a_machine_unreadable(filled):
     with RunDirectory.open(filled, write=True) as run:
         run.write_machine({"gbps": float("nan"), "cpus": (0, 1), "peak": float("inf"), "path": Path("x")})
-    assert RunDirectory.open(filled).machine() == {"gbps": "nan", "cpus": [0, 1], "peak": "inf", "path": "x"}
+    facts = {"gbps": "nan", "cpus": [0, 1], "peak": "inf", "path": "x", "run": RUN}
+    assert RunDirectory.open(filled).machine() == facts
 
 
 def test_ten_thousand_records(folder):
@@ -76,7 +77,7 @@ def test_ten_thousand_records(folder):
     lines = []
     with RunDirectory.create(folder, manifest(points)) as run:
         for record in visits(points=points, launches=1, samples=1):
-            facts = {"launch": 0, "point": record.point.name, "samples": [], "traffic": {}, "memory": {}}
+            facts = {"run": RUN, "launch": 0, "point": record.point.name, "samples": [], "traffic": {}, "memory": {}}
             lines += [json.dumps(facts | {"launch": launch}) for launch in range(6)]
     (folder / JOURNAL).write_text("\n".join(lines) + "\n")
     assert len(RunDirectory.open(folder).records) == len(run.manifest.plan.points) * 6 == 12_000
@@ -172,8 +173,8 @@ def test_what_is_no_run_directory_says_so(tmp_path, name, write):
 
 def test_another_format_is_not_read(filled):
     path = filled / "manifest.json"
-    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
-    with pytest.raises(BadRun, match="format is 2") as raised:
+    path.write_text(path.read_text().replace('"format": 2', '"format": 3'))
+    with pytest.raises(BadRun, match="format is 3") as raised:
         RunDirectory.open(filled)
     refused(raised.value, str(path), "another version of kvbench")
 
