@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
@@ -29,6 +30,17 @@ def test_where_it_writes(run, tmp_path, capsys):
     assert (written / "index.html").read_text() == (run / "report" / "index.html").read_text()
     assert {path.name for path in written.iterdir()} == {"index.html", "figures"}
     assert {path.suffix for path in (written / "figures").iterdir()} == {".svg", ".png", ".csv"}
+
+
+@pytest.mark.parametrize("name", ["report", "report/figures"])
+def test_it_writes_through_no_link_in_a_run(run, name, tmp_path, capsys):
+    copy, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    shutil.copytree(run, copy, ignore=shutil.ignore_patterns("report"))
+    elsewhere.mkdir()
+    (copy / name).parent.mkdir(exist_ok=True)
+    (copy / name).symlink_to(elsewhere)
+    assert call("report", str(copy)) == 2
+    assert f"{copy / name} is a link" in capsys.readouterr().err and list(elsewhere.iterdir()) == []
 
 
 @pytest.mark.parametrize("form", ["md", "json", "csv"])

@@ -15,6 +15,7 @@ from kvbench.analysis.summary import plain
 from kvbench.model import Check
 from kvbench.results import geometries
 from kvbench.store import RunDirectory
+from kvbench.store.run import FILES
 from tests.made_run import DECODE, MACHINE, probe, visit
 from tests.store.made import manifest
 from tests.test_cli import call
@@ -112,4 +113,4 @@ def test_whatever_is_shipped_is_a_whole_run_or_none():
     """A folder with a manifest has all else, too."""
     assert len(SHIPPED) >= 3
     for path in SHIPPED:
-        assert {each.name for each in path.iterdir()} == {"manifest.json", "journal.jsonl", "machine.json", "run.json.gz"}
+        assert {each.name for each in path.iterdir()} == set(FILES)

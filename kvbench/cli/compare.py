@@ -30,7 +30,7 @@ from kvbench.errors import BadArgument, Exit
     help="Another run of base's build; what it seems to differ by is noise, and no such effect is called a change.",
 )
 @export_option
-@click.option("--bless", is_flag=True, help="Afterwards HEAD's files take the place of BASE's, which may be missing at first.")
+@click.option("--bless", is_flag=True, help="Afterwards HEAD's files replace BASE's, which may be missing at first.")
 @json_option
 def command(
     base: Path,

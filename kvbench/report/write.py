@@ -32,7 +32,7 @@ def own(run: Path) -> Path:
     folder = run / "report"
     for each in (folder, folder / FIGURES):
         if each.is_symlink():
-            raise Unwritable(f"{each} is a link, and kvbench writes through none in a run directory", "name one with -o")
+            raise Unwritable(f"{each} is a link, and none is followed in a run directory", "name a folder with -o")
     return folder
 
 

@@ -43,6 +43,7 @@ from kvbench.session.options import Options
 from kvbench.store import Manifest, RunDirectory
 from kvbench.units import now
 
+
 class Session:
     """One process's part in a run. `done`: records there were before it. It owns the directory."""
 
@@ -93,7 +94,7 @@ class Session:
 
     @classmethod
     def resume(cls, out: Path | str, asked: dict[str, Any] | None = None, execute: Execute | None = None) -> Self:
-        """`asked`: options given anew. They must be those that the run began with, but for launches and when to stop."""
+        """`asked`: options given anew. They must be those that the run began with, but for how long it goes on."""
         directory = RunDirectory.open(out, write=True)
         try:
             source, machine = str(directory.path), describe()

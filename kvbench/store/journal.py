@@ -36,8 +36,8 @@ class Journal:
             raise
 
     def append(self, line: bytes) -> None:
-        """A line without its newline. Where it fails the file is as it was, at the latest before the next line. Where it is
-        interrupted, so much stands there as was written: a whole line counts for whoever opens the file next."""
+        """A line without its newline. Where it fails the file is as it was, at the latest before the next line. Where
+        it is interrupted, so much stands there as was written: a whole line counts for whoever opens the file next."""
         self.refuse_changed()
         self.cut()
         try:
@@ -63,7 +63,7 @@ class Journal:
         if not there and not own.st_nlink:
             raise Unwritable(f"{folder} was removed while it was written: its visits are lost", "begin again")
         if not there:
-            what = f"{folder} was moved while it was written: the visit that was under way is lost, all before it are there"
+            what = f"{folder} was moved while it was written: all visits are there, but for the one under way"
             raise Unwritable(what, "go on with kvbench sweep --resume, and --out with its new place")
         if own.st_size != self._end:
             what = f"{self._path} was changed by another program while it was written: only its whole lines still count"

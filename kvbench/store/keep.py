@@ -19,8 +19,8 @@ def is_vacant(place: Path) -> bool:
 
 
 def keep(run: Path, place: Path) -> None:
-    """Whatever else lies at `place` stays. Killed at any instant, a run is there, the old or the new one, or a folder of
-    which RunDirectory.open() says that this must be done again."""
+    """Whatever else lies at `place` stays. Whenever this is killed, a run is there, the old or the new one; or a folder
+    of which RunDirectory.open() says that this must be done again."""
     head, base = run.resolve(), place.resolve()
     if head == base or head in base.parents or base in head.parents:
         raise BadArgument(f"{place} and {run} are one folder, or one holds the other", "name two that lie apart")

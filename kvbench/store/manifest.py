@@ -75,7 +75,7 @@ def from_json(facts: Any) -> Manifest:
     """ValueError where it is none, or nothing could be measured with it."""
     found = as_object(facts).get("format")
     if type(found) is not int or found not in (FORMAT, *_OLDER):
-        raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads format {FORMAT} and older ones")
+        raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads formats 1 to {FORMAT}")
     manifest = read(Manifest, facts)
     _check(manifest)
     return replace(manifest, plan=replace(manifest.plan, run=manifest.run))

@@ -90,7 +90,8 @@ def test_a_broken_line_is_said(tmp_path, wrong, word):
     (path,) = made.write(tmp_path, made.flat(1, 1))
     journal = path / "journal.jsonl"
     first = journal.read_text().splitlines()[0]
-    wrong = wrong.replace("POINT", json.loads(first)["point"]).replace('{"launch"', '{"run":"run-0000","max_abs_err":0,"launch"')
+    own = '{"run":"run-0000","max_abs_err":0,"launch"'
+    wrong = wrong.replace("POINT", json.loads(first)["point"]).replace('{"launch"', own)
     journal.write_text(f"{first}\n{wrong}\n")
     with pytest.raises(BadRun) as caught:
         read(path)

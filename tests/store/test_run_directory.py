@@ -95,6 +95,8 @@ def test_ten_thousand_records(folder):
         ({"points": (READ, DECODE, READ)}, "is there twice"),
         ({"points": (replace(READ, cpus=()),)}, "plan.points[0].cpus"),
         ({"launches": 0}, "plan.launches"),
+        ({"points": (replace(DECODE, variant="a.b"),)}, "plan.points[0]: 'decode.a.b."),
+        ({"points": (READ, replace(DECODE, layout="a/b"))}, "plan.points[1]: 'decode.flash.a/b."),
         ({"forecast": {"seconds": float("nan")}}, "forecast.seconds"),
         ({"identity": {"suite": 5}}, "identity.suite"),
         ({"command": "kvbench sweep \udcff"}, "command"),
@@ -116,7 +118,9 @@ def test_what_cannot_be_read_is_not_begun(folder, facts, said):
         (replace(failed(0, READ), wall=float("nan")), READ.name),
         (replace(failed(0, READ), memory={"huge_bytes": 1.5}), "memory.huge_bytes"),
         (replace(failed(0, READ), memory={"mapped": np.int64(1)}), READ.name),
-        (replace(failed(0, READ), launch=-1), "launch"),
+        (replace(failed(0, READ), launch=-1), "launch -1"),
+        (failed(10, READ), "launch 10 is none of this run, which has 10 from 0 on"),
+        (replace(failed(0, READ), error="", max_abs_err=1.5), "max_abs_err"),
         (failed(1, APPEND), "launch 1 has visited"),
     ],
 )
@@ -177,6 +181,69 @@ def test_another_format_is_not_read(filled):
     with pytest.raises(BadRun, match="format is 3") as raised:
         RunDirectory.open(filled)
     refused(raised.value, str(path), "another version of kvbench")
+
+
+def of_format_1(path):
+    """As older versions wrote it."""
+    manifest = path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 1'))
+    lines = map(json.loads, (path / JOURNAL).read_text().splitlines())
+    (path / JOURNAL).write_text("".join(json.dumps(without_run(facts)) + "\n" for facts in lines))
+
+
+def without_run(facts):
+    return {key: value for key, value in facts.items() if key != "run"}
+
+
+def test_an_older_format_is_read_and_not_written(filled):
+    """It may have been resumed with --target-ci, which nobody wrote down."""
+    records = RunDirectory.open(filled).records
+    of_format_1(filled)
+    late = without_run(json.loads((filled / JOURNAL).read_text().splitlines()[0])) | {"launch": 99}
+    with (filled / JOURNAL).open("a") as file:
+        file.write(json.dumps(late) + "\n")
+    assert RunDirectory.open(filled).records[:-1] == records and RunDirectory.open(filled).records[-1].launch == 99
+    before = (filled / JOURNAL).read_bytes()
+    with pytest.raises(BadRun, match="format 1, which is only read"):
+        RunDirectory.open(filled, write=True)
+    (filled / JOURNAL).write_text(json.dumps(late | {"launch": 100}) + "\n")
+    with pytest.raises(BadRun, match=r"journal\.jsonl:1 .* launch 100 is none of this run"):
+        RunDirectory.open(filled)
+    assert before.count(b"\n") == len(records) + 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"run": "another"}, "it is of run 'another', and this is run"),
+        ({"run": None}, "it is of run 'None'"),
+        ({"launch": 10}, "launch 10 is none of this run"),
+        ({"max_abs_err": 1e9}, "an answer that is off by 1e+09"),
+    ],
+)
+def test_a_line_that_is_not_the_run_s_is_named(filled, facts, said):
+    lines = (filled / JOURNAL).read_text().splitlines(keepends=True)
+    lines[4] = json.dumps(json.loads(lines[4]) | facts) + "\n"
+    (filled / JOURNAL).write_text("".join(lines))
+    with pytest.raises(BadRun) as raised:
+        RunDirectory.open(filled)
+    refused(raised.value, f"{filled / JOURNAL}:5 is no record", said)
+
+
+def test_launches_that_target_ci_adds_can_be(folder):
+    with RunDirectory.create(folder, manifest(launches=1, options={"target_ci": 0.01})) as run:
+        run.append(failed(99, READ))
+        with pytest.raises(BadArgument, match="which has 100"):
+            run.append(failed(100, READ))
+
+
+def test_the_machine_of_another_run_is_not_this_one_s(filled, tmp_path):
+    with RunDirectory.create(tmp_path / "other", manifest(run="another")) as other:
+        other.write_machine({"fingerprint": "f"})
+    (tmp_path / "other" / "machine.json").rename(filled / "machine.json")
+    with pytest.raises(BadRun, match="it is of run 'another'") as raised:
+        RunDirectory.open(filled).machine()
+    refused(raised.value, str(filled / "machine.json"))
 
 
 @pytest.mark.parametrize(

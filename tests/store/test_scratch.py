@@ -38,7 +38,8 @@ def test_what_a_killed_process_left_goes_and_nothing_else(place):
     others = [".kvbench-scratch-", ".kvbench-scratch-12345678x", "kvbench-run1", "kvbench-abcdefgh"]
     for name in others:
         (place / name).mkdir()
-    with subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as held:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", HOLD], text=True, **pipes) as held:
         theirs = held.stdout.readline().strip()
         with scratch() as folder:
             (folder / "link").symlink_to(precious)

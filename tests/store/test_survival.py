@@ -4,6 +4,7 @@ import fcntl
 import os
 import random
 import resource
+import shutil
 import sys
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from kvbench.errors import BadRun, Unwritable
 from kvbench.store import RunDirectory
 from kvbench.store.files import write_text
+from kvbench.store.journal import Journal
 from tests.store.made import APPEND, DECODE, JOURNAL, READ, failed, manifest, named, refused, visit
 
 # ---- killed ----------------------------------------------------------------------------------------------------------
@@ -104,6 +106,63 @@ def test_a_file_is_the_old_or_the_new_one(filled, name):
     assert seen[0] == old != seen[-1] and set(seen) == {old, seen[-1]}
 
 
+# ---- others at work ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_cut_before_all_was_read(filled, tmp_path):
+    """A line that is none is said, what lies behind the last whole line stays, and nothing goes through a link."""
+    journal, foreign = filled / JOURNAL, tmp_path / "notes.txt"
+    whole = journal.read_bytes()
+    journal.write_bytes(text := whole + b"nonsense\nand more")
+    with pytest.raises(BadRun, match=r"journal\.jsonl:10 "):
+        RunDirectory.open(filled, write=True)
+    assert journal.read_bytes() == text
+    for content in (b"mine\nwithout an end", whole + b"without an end", b""):
+        foreign.write_bytes(content)
+        journal.unlink()
+        journal.symlink_to(foreign)
+        for write in (False, True):
+            with pytest.raises(BadRun, match="it is a link"):
+                RunDirectory.open(filled, write)
+        assert foreign.read_bytes() == content
+    with pytest.raises(OSError, match="symbolic links"):
+        Journal(journal)
+    with pytest.raises(Unwritable):
+        RunDirectory.create(linked(tmp_path / "new", foreign), manifest())
+    assert foreign.read_bytes() == b""
+
+
+def linked(folder, foreign):
+    folder.mkdir()
+    (folder / JOURNAL).symlink_to(foreign)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda folder: os.truncate(folder / JOURNAL, 1000), "was changed by another program"),
+        (lambda folder: (folder / JOURNAL).open("ab").write(b"x"), "was changed by another program"),
+        (lambda folder: folder.rename(folder.with_name("away")), "was moved"),
+        (shutil.rmtree, "was removed"),
+        (lambda folder: (shutil.copytree(folder, folder.with_name("b")), shutil.rmtree(folder)), "was removed"),
+        (lambda folder: (folder / JOURNAL).rename(folder / "x"), "was moved"),
+        (lambda folder: shutil.move(shutil.copy(folder / JOURNAL, folder / "x"), folder / JOURNAL), "was removed"),
+    ],
+)
+def test_a_writer_notices_what_others_do(filled, act, said):
+    with RunDirectory.open(filled, write=True) as run:
+        act(filled)
+        before = sorted(str(path) for path in filled.parent.rglob("*"))
+        for write in (lambda: run.append(failed(8, READ)), lambda: run.write_machine({}), run.export):
+            with pytest.raises(Unwritable) as raised:
+                write()
+            refused(raised.value, str(filled), said)
+        assert sorted(str(path) for path in filled.parent.rglob("*")) == before  # nothing is made anew
+    if said == "was moved" and not filled.exists():
+        assert len(RunDirectory.open(filled.with_name("away"), write=True).records) == 9
+
+
 # ---- no room, no permission ------------------------------------------------------------------------------------------
 
 
@@ -179,6 +238,18 @@ def test_a_full_disk_keeps_older_files(filled, monkeypatch):
     assert RunDirectory.open(filled).machine()["launch"] == 1
     assert (filled / "run.json.gz").read_bytes() == export
     assert len(RunDirectory.open(filled).records) == 9
+
+
+def test_a_disk_that_is_full_at_once_promises_nothing(folder, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(Unwritable) as raised:
+        patch.setattr(os, "fsync", full)
+        RunDirectory.create(folder, manifest())
+    refused(raised.value, "make room; then begin again")
+    assert "--resume" not in str(raised.value)
+    RunDirectory.create(folder, manifest()).close()
 
 
 def test_where_nothing_can_be_written():
