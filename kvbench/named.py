@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-WRITTEN = 1 << 20  # bytes of what people write: suites, overrides, lengths, interfaces of libraries
+WRITTEN = 1 << 20  # bytes of what people write: suites, overrides, the interface of a library
 KEPT = 1 << 28  # bytes of what kvbench writes as one value: manifests, profiles
+LISTED = 1 << 24  # bytes of a list of numbers
 LINE = 1 << 26  # bytes of a line of a journal
 _KINDS = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket", stat.S_IFDIR: "folder"}
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -22,7 +23,10 @@ def opened(path: Path | str, follow: bool = True) -> BinaryIO:
     """An ordinary file, to be read. `follow`: it may be a link, as what a user names may be."""
     if not follow and os.path.islink(path):
         raise OSError(errno.ELOOP, "it is a link, and must be a file of its own", str(path))
-    refuse_kind(path, os.stat(path))
+    try:
+        refuse_kind(path, os.stat(path))
+    except ValueError as error:  # a zero in it, or half of a character
+        raise OSError(errno.EINVAL, str(error), str(path)) from None
     descriptor = os.open(path, _FLAGS | (0 if follow else os.O_NOFOLLOW))
     try:
         refuse_kind(path, os.fstat(descriptor))  # it may have been another a moment ago

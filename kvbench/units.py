@@ -42,12 +42,14 @@ def cpu_text(cpus: Iterable[int]) -> str:
 def cpu_list(text: str) -> frozenset[int]:
     """ "0-2,5" as {0, 1, 2, 5}. ValueError for what is no such list."""
     cpus: set[int] = set()
-    for part in filter(None, text.split(",")):
+    for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
         ends = int(first), int(last if dash else first)
         if not ends[0] <= ends[1] <= _HIGHEST_CPU:
             raise ValueError(f"{part!r} is no range of CPUs")
-        cpus.update(range(ends[0], ends[1] + 1))
+        if cpus & (more := set(range(ends[0], ends[1] + 1))):
+            raise ValueError(f"{part!r} names a CPU again")
+        cpus |= more
     return frozenset(cpus)
 
 

@@ -32,6 +32,13 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"kvbench {kvbench.__version__}\n"
 
 
+@pytest.mark.parametrize("more", ["x", "suites", "--json"])
+def test_version_stands_alone(more, capsys):
+    assert call("--version", more) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.startswith("kvbench: ") and err.count("\n") == 1
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], []])
 def test_help(capsys, arguments):
     assert call(*arguments) == 0

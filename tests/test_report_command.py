@@ -40,7 +40,7 @@ def test_it_writes_through_no_link_in_a_run(run, name, tmp_path, capsys):
     (copy / name).parent.mkdir(exist_ok=True)
     (copy / name).symlink_to(elsewhere)
     assert call("report", str(copy)) == 2
-    assert f"{copy / name} is a link" in capsys.readouterr().err and list(elsewhere.iterdir()) == []
+    assert f"{copy / name}: it is a link" in capsys.readouterr().err and list(elsewhere.iterdir()) == []
 
 
 @pytest.mark.parametrize("form", ["md", "json", "csv"])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from kvbench.cli._path import Named
 from kvbench.model import PLACES
 
 PLACED = f"A list such as 0-3,8; or {', '.join(PLACES)}."
@@ -26,6 +27,6 @@ threads_option = click.option("--threads", default="all", show_default=True, hel
 cpus_option = click.option("--cpus", help=f"{PLACED} [default: compact]")
 isa_option = click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
 override_option = click.option(
-    "--override", type=click.Path(path_type=Path), help="A TOML file that corrects what the system says."
+    "--override", type=Named(), help="A TOML file that corrects what the system says."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")

@@ -13,3 +13,7 @@ def refuse_plot(path: Path | None) -> None:
         raise BadArgument(f"--plot is {path}", f"a file that ends in {' or '.join(_DRAWN)}")
     if path and not path.parent.is_dir():
         raise BadArgument(f"--plot: there is no folder {path.parent}", "make it first")
+    if path:
+        from kvbench.store.files import refuse_output
+
+        refuse_output(path, "then draw it again")

@@ -43,11 +43,15 @@ class Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=_CODES,
 )
-@click.version_option(package_name="kvbench", message="%(package)s %(version)s")
+@click.option("--version", is_flag=True, help="Show the version and exit.")
 @click.pass_context
-def kvbench(ctx: click.Context) -> None:
+def kvbench(ctx: click.Context, version: bool) -> None:
     """Decode attention over the KV cache, measured against the memory bandwidth of this machine."""
-    if ctx.invoked_subcommand is None:
+    if version and ctx.invoked_subcommand:
+        raise click.UsageError(f"--version stands alone, and {ctx.invoked_subcommand} is a command", ctx)
+    if version:
+        click.echo(f"kvbench {import_module('kvbench').__version__}")
+    elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 

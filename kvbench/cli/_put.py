@@ -14,5 +14,5 @@ def put(text: str, out: Path | None, what: str, again: str) -> None:
         click.echo(text, nl=False)
         return
     with writing(out, again):
-        write_text(out, text)
+        write_text(out, text, asked=True)
     click.echo(f"{what}: {out}", err=True)

@@ -7,13 +7,14 @@ import click
 
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._options import json_option
+from kvbench.cli._path import Named
 from kvbench.cli._share import Share
 from kvbench.errors import BadArgument, Exit
 
 
 @click.command("compare")
-@click.argument("base", type=click.Path(path_type=Path))
-@click.argument("head", type=click.Path(path_type=Path))
+@click.argument("base", type=Named())
+@click.argument("head", type=Named())
 @click.option("--gate", is_flag=True, help="Say the verdict by exit code: 0 fine, 1 regression, 3 not clear.")
 @click.option(
     "--min-effect",
@@ -26,7 +27,7 @@ from kvbench.errors import BadArgument, Exit
     "others",
     multiple=True,
     metavar="RUN",
-    type=click.Path(path_type=Path),
+    type=Named(),
     help="Another run of base's build; what it seems to differ by is noise, and no such effect is called a change.",
 )
 @export_option

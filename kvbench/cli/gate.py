@@ -8,6 +8,7 @@ import click
 
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._options import isa_option, json_option, only_option, plugin_option
+from kvbench.cli._path import Named
 from kvbench.cli._seconds import Seconds
 from kvbench.errors import Exit
 
@@ -30,7 +31,7 @@ from kvbench.errors import Exit
 @isa_option
 @plugin_option
 @click.option("--every", is_flag=True, help="Measure and judge also what is the same machine code on both sides.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="A folder for every pair that is taken.")
+@click.option("--out", type=Named(file_okay=False), help="A folder for every pair that is taken.")
 @export_option
 @json_option
 def command(
@@ -50,9 +51,11 @@ def command(
     crashed or answered wrongly.
     """
     from kvbench.gate import Asked, build, gate
+    from kvbench.machine import available_memory
     from kvbench.model.verdict import NOT_COMPARABLE
 
     exported = wanted(exports, as_json)
+    available_memory()  # where nothing can be measured, nothing need be built
     sides = [build(side, report=lambda line: click.echo(line, err=True)) for side in (base, head)]
     found, names = gate(*sides, Asked(**asked, plugin=plugin or ""), budget, out, _followed)
     tell(found, names, exported, as_json)

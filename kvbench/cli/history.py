@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from kvbench.cli._options import json_option
+from kvbench.cli._path import Named
 from kvbench.cli._put import put
 from kvbench.errors import BadArgument, Exit
 
@@ -14,7 +15,7 @@ _FORMS = ("csv", "otava-csv", "otava-yaml")
 
 _root = click.option(
     "--root",
-    type=click.Path(path_type=Path),
+    type=Named(),
     default="runs",
     show_default=True,
     help="The folder that holds the runs, at any depth.",
@@ -34,7 +35,7 @@ def command() -> None:
 
 
 @command.command("add")
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
 @_root
 def add(runs: tuple[Path, ...], root: Path) -> None:
     """Copy RUNs below the root, where they are not there yet."""
@@ -49,7 +50,7 @@ def add(runs: tuple[Path, ...], root: Path) -> None:
 @_root
 @_machine
 @_point
-@click.option("--report", "folder", metavar="DIR", type=click.Path(path_type=Path), help="Also write a page into DIR.")
+@click.option("--report", "folder", metavar="DIR", type=Named(), help="Also write a page into DIR.")
 @click.option("--gate", is_flag=True, help="Exit with 1 where an open step leads down.")
 @click.option("--rebuild", is_flag=True, help="Read all runs again.")
 @json_option
@@ -110,7 +111,7 @@ def accept(point: str, run: str, reason: str, who: str | None, root: Path) -> No
     show_default=True,
     help="csv: a row for each point of each run; otava: of one machine, a row for each run, and its configuration.",
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="A file. [default: standard output]")
+@click.option("-o", "--out", type=Named(), help="A file. [default: standard output]")
 def export(root: Path, machine: str | None, pattern: str | None, form: str, out: Path | None) -> None:
     """All results as one table, for other tools."""
     from kvbench.history import exported

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, threads_option
+from kvbench.cli._path import Named
 from kvbench.cli._share import Share
 from kvbench.errors import BadArgument
 
@@ -38,7 +39,7 @@ _SHARED = {"threads", "cpus", "isa", "seed", "out", "as_json"}
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=Named(file_okay=False),
     default=Path("runs", "lab"),
     show_default=True,
     help="The folder of NAME.csv, NAME.svg and NAME.png.",

@@ -3,12 +3,12 @@
 import json
 import os
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import click
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, override_option, seed_option
+from kvbench.cli._path import Named
 from kvbench.cli._plot import refuse_plot
 from kvbench.errors import Exit
 
@@ -26,10 +26,10 @@ _AGAIN = "then measure again"
 @seed_option
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=Named(dir_okay=False),
     help="Where the profile goes. [default: by fingerprint, below $XDG_STATE_HOME/kvbench]",
 )
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the staircase too, as .png or .svg.")
+@click.option("--plot", type=Named(), help="Draw the staircase too, as .png or .svg.")
 @json_option
 def command(**asked: Any) -> int:
     """Measure what this machine can do: reads, stores and copies at every cache level and from memory, FMA peak,
@@ -41,9 +41,11 @@ def command(**asked: Any) -> int:
     from kvbench.machine.placement import place
     from kvbench.machine.preflight import preflight
     from kvbench.report.machine import identity, text
+    from kvbench.store.files import refuse_output
 
     refuse_plot(asked["plot"])
-    _refuse_out(asked["out"])
+    if asked["out"]:
+        refuse_output(asked["out"], _AGAIN)
     files = Files()
     machine = describe(files, asked["override"])
     cpus = place(machine, asked["cpus"], asked["threads"])
@@ -60,15 +62,6 @@ def command(**asked: Any) -> int:
         _keep(found, asked["out"], files.live)
         _draw(found, asked["plot"])
     return _complain(records)
-
-
-def _refuse_out(path: Path | None) -> None:
-    """Before minutes of measuring, not after them."""
-    from kvbench.store.files import writing
-
-    if path:
-        with writing(path, _AGAIN):
-            TemporaryFile(dir=next(folder for folder in path.parents if folder.exists())).close()
 
 
 def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list[Any]:
@@ -110,19 +103,19 @@ def _keep(found: Any, path: Path | None, live: bool) -> None:
 
     if path:
         with writing(path, _AGAIN):
-            _write(found, path)
+            _write(found, path, asked=True)
     elif live:
         try:
-            _write(found, _home() / "kvbench" / found.machine.fingerprint / f"machine-{found.run}.json")
+            _write(found, _home() / "kvbench" / found.machine.fingerprint / f"machine-{found.run}.json", False)
         except (OSError, RuntimeError) as error:
             click.echo(f"kvbench: the profile is not kept: {error} (name another place with --out)", err=True)
 
 
-def _write(found: Any, path: Path) -> None:
+def _write(found: Any, path: Path, asked: bool) -> None:
     from kvbench.analysis.machine import plain
     from kvbench.store import write_json
 
-    write_json(path, plain(found))
+    write_json(path, plain(found), asked)
     click.echo(f"profile: {path}", err=True)
 
 
@@ -133,9 +126,10 @@ def _home() -> Path:
 
 def _draw(found: Any, path: Path | None) -> None:
     if path:
-        from kvbench.report.figures.reads import save
+        from kvbench.report.figures.look import save
+        from kvbench.report.figures.reads import reads
 
-        save(found, path)
+        save(reads(found), path)
         click.echo(f"plot: {path}", err=True)
 
 

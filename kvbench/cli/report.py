@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._path import Named
 from kvbench.cli._put import put
 from kvbench.errors import BadArgument
 
@@ -12,9 +13,9 @@ _TEXTS = ("md", "json", "csv")
 
 
 @click.command("report")
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="html: a folder [default: report in RUN]; else a file."
+    "-o", "--out", type=Named(), help="html: a folder [default: report in RUN]; else a file."
 )
 @click.option(
     "--format",
@@ -37,9 +38,9 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
     if form in _TEXTS:
         put(_text(studies, form), out, "report", "then call kvbench report again")
     else:
-        from kvbench.report.write import own
+        from kvbench.report.write import own_folder
 
-        _draw(studies, out or own(runs[0]))
+        _draw(studies, out or own_folder(runs[0]))
 
 
 def _study(path: Path, hide: bool) -> tuple[Any, Any]:

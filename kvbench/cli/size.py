@@ -8,6 +8,7 @@ import click
 
 from kvbench.cli._bytes import Bytes
 from kvbench.cli._options import json_option
+from kvbench.cli._path import Named
 from kvbench.cli._plot import refuse_plot
 from kvbench.cli._point import BATCH, FORM, HEADS, refuse_missing, with_options
 
@@ -38,13 +39,13 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
 @click.option("--lengths", metavar="KIND", help="How long sequences are: uniform:A-B, fixed:N, or a file of numbers.")
 @click.option(
     "--machine",
-    type=click.Path(path_type=Path),
+    type=Named(),
     help="Where it is to run: a run directory, or what kvbench machine --json has printed. [default: this machine]",
 )
 @click.option("--map", "mapped", is_flag=True, help="Also lay out all buffers of a decoder of MODEL, byte by byte.")
 @click.option("--canaries", is_flag=True, help="With --map: a known pattern behind every buffer.")
 @click.option("--align", type=int, help="With --map: every buffer begins at a multiple of it. [default: 64 bytes]")
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw size against context, as .png or .svg.")
+@click.option("--plot", type=Named(), help="Draw size against context, as .png or .svg.")
 @json_option
 def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, **asked: Any) -> None:
     """What the KV cache of MODEL, or of a geometry that you give, costs: the formula with the numbers in it, what is
@@ -139,10 +140,11 @@ def _text(plan: Any) -> list[str]:
 
 
 def _draw(found: Any, place: Any, longest: int, path: Path) -> None:
-    from kvbench.report.figures.sizes import save, sizes
+    from kvbench.report.figures.look import save
+    from kvbench.report.figures.sizes import sizes
     from kvbench.sizing.size import sweep
 
     memory = place.machine.facts.get("memory")
     table = sweep(found.decoder, longest)
-    save(sizes(table, found.decoder, found.fit, memory.value if memory else None), path)
+    save(sizes(table, found.decoder, found.fit, memory.value if memory else None).canvas(), path)
     click.echo(f"plot: {path}", err=True)

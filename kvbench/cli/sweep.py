@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from kvbench.cli._options import PLACED, axis_option, isa_option, only_option, plugin_option, seed_option
+from kvbench.cli._path import Named
 from kvbench.cli._seconds import Seconds
 from kvbench.cli._share import Share
 from kvbench.errors import BadArgument, Exit
@@ -36,7 +37,7 @@ from kvbench.errors import BadArgument, Exit
 @click.option(
     "--patience", type=Seconds(), help="Without a sign of life for so long a visit hangs. [default: forecast]"
 )
-@click.option("--out", type=click.Path(path_type=Path), help="The run directory. [default: a new one below runs/]")
+@click.option("--out", type=Named(), help="The run directory. [default: a new one below runs/]")
 @click.option("--resume", is_flag=True, help="Finish the run in --out; with --launches N, once it has N.")
 @click.option("--report", is_flag=True, help="Write the report too, as kvbench report does.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as a JSON object.")
@@ -179,9 +180,9 @@ def _summarise(session: Any, as_json: bool, report: bool) -> None:
 
 
 def _page(run: Any, found: Any) -> str:
-    from kvbench.report.write import own, write
+    from kvbench.report.write import own_folder, write
 
-    return str(write(own(run.path), [(found, run.manifest)]))
+    return str(write(own_folder(run.path), [(found, run.manifest)]))
 
 
 def _program() -> str:

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from kvbench.errors import Unwritable, unknown_word
+from kvbench.errors import unknown_word
 from kvbench.exports import annotations, bencher, github, junit, markdown, otava, prometheus, table
 from kvbench.exports.sound import sound
 from kvbench.model import Comparison
 from kvbench.store import write_text
+from kvbench.store.files import writing
 
 _FORMS: dict[str, Callable[[Comparison], str]] = {
     "markdown": markdown.summary,
@@ -29,21 +30,11 @@ def kinds() -> tuple[str, ...]:
 
 
 def write(comparison: Comparison, kind: str, path: Path | str | None = None) -> str:
-    """The text; where a path is given, it takes the place of that file in one step."""
+    """The text; where a path is given, it takes the place of that file in one step, or goes to that pipe or device."""
     if kind not in _FORMS:
         raise unknown_word("export", kind, kinds())
     text = _FORMS[kind](sound(comparison))
     if path is not None:
-        _put(Path(path), text)
+        with writing(Path(path), "then compare again"):
+            write_text(Path(path), text, asked=True)
     return text
-
-
-def _put(path: Path, text: str) -> None:
-    try:
-        path = path.resolve()  # the file behind a link, not the link, is replaced
-        if path.exists() and not path.is_file():  # a pipe or a device
-            path.write_bytes(text.encode())
-        else:
-            write_text(path, text)
-    except OSError as error:
-        raise Unwritable(f"cannot write {path}: {error.strerror}", "name another file, or make room") from None

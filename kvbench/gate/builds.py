@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kvbench import named
 from kvbench.errors import BadArgument, BadLibrary, KvbenchError, Refused, Unwritable
 from kvbench.native import library_path
 
@@ -81,7 +82,7 @@ def _taken(path: Path) -> Build:
 def _kind(path: Path) -> bytes:
     """The ELF header's magic, word size, byte order and instruction set."""
     try:
-        with path.open("rb") as file:
+        with named.opened(path) as file:
             head = file.read(20)
     except OSError as error:
         raise BadLibrary(f"cannot read {path}: {error.strerror}", "name a library, a git revision, or .") from None

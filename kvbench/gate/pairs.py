@@ -8,6 +8,7 @@ from typing import Self
 from kvbench.analysis.paired.series import pairs
 from kvbench.errors import Unwritable
 from kvbench.model import Record, Sample
+from kvbench.store.files import streams
 
 _PROGRAMS = ("base", "head", "beside_base", "beside_head")
 _HEADING = (
@@ -31,6 +32,7 @@ class Pairs:
             return
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            streams(folder / "pairs.csv", asked=False)  # it would wait at a pipe, and be led away by a link
             self._file = (folder / "pairs.csv").open("w", newline="")
         except OSError as error:
             raise Unwritable(f"cannot write {folder}: {error.strerror}", "name another --out") from None

@@ -23,7 +23,8 @@ def accepted(root: Path) -> tuple[Accepted, ...]:
             raise ValueError(f"format is {str(facts.get('format'))[:20]}, and this kvbench reads format {_FORMAT}")
         return read(tuple[Accepted, ...], facts.get("accepted"))
     except (OSError, ValueError, RecursionError) as error:
-        raise BadRun(f"{path} cannot be used: {short(error)}", "correct it, or move it away and accept again") from None
+        why = getattr(error, "strerror", None) or short(error)
+        raise BadRun(f"{path} cannot be used: {why}", "correct it, or move it away and accept again") from None
 
 
 def add(root: Path, more: tuple[Accepted, ...]) -> None:

@@ -1,13 +1,12 @@
 """What is left to this process: CPU quota and memory, by its control groups up to the root and by other limits."""
 
-import os
 import re
 import resource
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from kvbench.errors import BadArgument
+from kvbench.errors import Refused
 from kvbench.machine.cpus import listed_cpus
 from kvbench.machine.files import Files, count
 from kvbench.machine.nodes import node_memory, shown_nodes
@@ -127,9 +126,8 @@ def _system(files: Files) -> int:
         return table["MemAvailable"]
     if "MemFree" in table:
         return table["MemFree"] + max(0, table.get("Cached", 0) - table.get("Shmem", 0))
-    if not files.live:
-        raise BadArgument(f"{files.root} does not say how much memory is available", "record its /proc/meminfo too")
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    hint = "mount -t proc proc /proc" if files.live else "record its /proc/meminfo too"
+    raise Refused(f"{files.root}: /proc/meminfo does not say how much memory is available, so nothing is measured", hint)
 
 
 def _meminfo(files: Files) -> dict[str, int]:

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from kvbench import named
 from kvbench.errors import BadArgument
 from kvbench.machine.dram import channels_peak
 from kvbench.model import Cpu, DataCache, Fact
@@ -151,12 +152,12 @@ def _why(found: Fact) -> str:
 
 def load(path: Path | str) -> Override:
     try:
-        tables = tomllib.loads(Path(path).read_text())
+        tables = tomllib.loads(named.text(path, named.WRITTEN))
     except OSError as error:
         raise BadArgument(
             f"cannot read {path}: {error.strerror}", "give a TOML file that corrects the machine"
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadArgument(f"{path}: {error}", "write it as TOML, such as: [facts] and below it sockets = 1") from None
     read: dict[str, Any] = {}
     for table, content in tables.items():

@@ -57,9 +57,9 @@ def _paid(machine: Machine) -> float:
 
 
 def _listed(machine: Machine, text: str) -> tuple[int, ...]:
-    """In the order given, each once."""
+    """In the order given."""
     allowed, found = set(machine.allowed), dict[int, None]()
-    for part in filter(None, text.replace(" ", "").split(",")):
+    for part in map(str.strip, text.split(",")):
         ends = _RANGE.fullmatch(part)
         first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
         if first > last:
@@ -69,9 +69,9 @@ def _listed(machine: Machine, text: str) -> tuple[int, ...]:
                 online = any(cpu == one.cpu for one in machine.cpus)
                 why = "not allowed to this process" if online else "not online"
                 raise BadArgument(f"--cpus: CPU {cpu} is {why}", f"allowed: {cpu_text(allowed)}")
+            if cpu in found:
+                raise BadArgument(f"--cpus names CPU {cpu} twice", "each CPU once")
             found[cpu] = None
-    if not found:
-        raise BadArgument(f"--cpus is {text[:60]!r}", _HINT)
     return tuple(found)
 
 

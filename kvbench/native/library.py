@@ -9,6 +9,7 @@ from typing import Any
 import cffi
 
 import kvbench
+from kvbench import named
 from kvbench.errors import BadArgument, BadLibrary, KvbenchError, OutOfMemory, Refused, Unsupported, unknown_word
 from kvbench.model import Kernel
 from kvbench.native.plugin import Plugin
@@ -41,11 +42,12 @@ class Library:
         self.path = Path(path)
         interface = Path(interface) if interface else self.path.with_name(_INTERFACE)
         try:
-            self.ffi = _interface(interface.read_text())
+            self.ffi = _interface(named.text(interface, named.WRITTEN))
         except OSError as error:
             raise BadLibrary(f"cannot read {interface}: {error.strerror}", "it belongs beside the library") from None
         except (cffi.CDefError, cffi.FFIError) as error:
             raise BadLibrary(f"{interface} is not an interface: {error}", "install kvbench again") from None
+        _refuse_unreadable(self.path, plugin)
         try:
             self.lib = self.ffi.dlopen(str(self.path.absolute()))
         except OSError as error:
@@ -227,6 +229,15 @@ class Library:
                 f"in that layout it has: {offered}",
             )
         return {"variant": number}
+
+
+def _refuse_unreadable(*paths: Path | str | None) -> None:
+    """dlopen would wait at a pipe for ever."""
+    for path in filter(None, paths):
+        try:
+            named.opened(path).close()
+        except OSError as error:
+            raise BadLibrary(f"cannot read {path}: {error.strerror}", "name a shared object") from None
 
 
 @cache

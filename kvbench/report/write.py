@@ -22,18 +22,10 @@ from kvbench.store import Manifest, write_text
 from kvbench.store.files import replacing, writing
 
 PAGE, FIGURES = "index.html", "figures"
+BESIDE = "report"  # the folder in a run directory
 _DPI = 110
 _AGAIN = "then call kvbench report again"
 _NO_NAME = re.compile(r"[^\w.-]+")  # what no folder or link should have in it
-
-
-def own(run: Path) -> Path:
-    """The folder of a run's own report, which is ours to write in as long as it is no link."""
-    folder = run / "report"
-    for each in (folder, folder / FIGURES):
-        if each.is_symlink():
-            raise Unwritable(f"{each} is a link, and none is followed in a run directory", "name a folder with -o")
-    return folder
 
 
 def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
@@ -79,9 +71,21 @@ def _one(folder: Path, found: Findings, manifest: Manifest) -> Path:
     return folder / PAGE
 
 
+def own_folder(run: Path) -> Path:
+    """Where the report of a run goes that was asked for no other place."""
+    return _own(run / BESIDE)
+
+
+def _own(folder: Path) -> Path:
+    """A link would lead out of the run, or of the report."""
+    if folder.is_symlink():
+        raise Unwritable(f"cannot write {folder}: it is a link", "take it away, or name another folder with --out")
+    return folder
+
+
 def _made(folder: Path) -> Path:
     """Where its figures go."""
-    figures = folder / FIGURES
+    figures = _own(folder / FIGURES)
     figures.mkdir(parents=True, exist_ok=True)
     return figures
 

@@ -73,7 +73,7 @@ def known(path: Path) -> Known:
     file = path / _FILE if path.is_dir() else path
     try:
         with reading(file):
-            return _known(str(path), as_object(read_json(file)))
+            return _known(str(path), as_object(read_json(file, follow=file is path)))
     except BadRun as error:
         raise BadRun(error.args[0], _HINT) from None
 

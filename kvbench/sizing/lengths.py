@@ -3,8 +3,8 @@
 import re
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
+from kvbench import named
 from kvbench.errors import BadArgument
 
 _FORM = "uniform:A-B, fixed:N, or a file of whole numbers"
@@ -57,12 +57,9 @@ def read_lengths(text: str) -> Lengths:
 
 def _listed(path: str) -> Counter[int]:
     try:
-        if Path(path).exists() and not Path(path).is_file():  # a device need not end
-            raise ValueError
-        words = Path(path).read_text().split()
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no text file"
-        raise BadArgument(f"--lengths: cannot read {path[:60]}: {why}", _FORM) from None
+        words = named.text(path, named.LISTED).split()
+    except OSError as error:
+        raise BadArgument(f"--lengths: cannot read {path[:60]}: {error.strerror}", _FORM) from None
     for word in words:
         if not re.fullmatch(r"[0-9]{1,18}", word):
             raise BadArgument(f"--lengths: {path[:60]} holds {word[:20]!r}", "whole numbers, each a sequence's tokens")

@@ -1,41 +1,54 @@
 """Files that are whole or not there, whenever the process ends; and what the system says of them as errors of ours."""
 
 import errno
+import io
 import json
 import os
+import select
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any
 
+from kvbench import named
 from kvbench.errors import BadRun, Unwritable
 from kvbench.store.values import parsed
 
+_PATIENCE = 3.0  # seconds that the reader of a pipe may be busy
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value, indent=1))
+def write_json(path: Path, value: Any, asked: bool = False) -> None:
+    write_text(path, json.dumps(value, indent=1), asked)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, asked: bool = False) -> None:
     """Replace a file in one step; its folder is made where it is missing. Halves of characters, as the name of a folder
-    may hold them, become escapes."""
+    may hold them, become escapes. `asked` is that of replacing()."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
+    with replacing(path, asked) as file:
         file.write(text.encode(errors="backslashreplace"))
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, follow: bool = False) -> Any:
     """Within reading(), for a file may be anything."""
-    if not path.is_file():
-        raise ValueError("it is no file")
-    return parsed(path.read_bytes().decode())
+    return parsed(named.text(path, named.KEPT, follow))
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A new file, which takes the place of the old one at the end; where that is not reached, the old one stays."""
+def replacing(path: Path, asked: bool = False) -> Iterator[IO[bytes]]:
+    """A new file, which takes the place of the old one at the end; where that is not reached, the old one stays.
+
+    `asked`: somebody has named this file. Then it may be a link, and what that leads to is replaced; and a pipe or a
+    device stays what it is and is written to. Of our own files none may be a link.
+    """
+    if streams(path, asked):
+        yield (whole := io.BytesIO())
+        _pour(path, whole.getvalue())
+        return
+    path = Path(os.path.realpath(path)) if asked else path
     part = path.with_name(f"{_part(path)}{os.getpid()}")
     try:
         with part.open("wb") as file:
@@ -46,6 +59,40 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     finally:
         part.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def streams(path: Path, asked: bool) -> bool:
+    """Whether it is a pipe or a device, which cannot be replaced. OSError for what is nothing to be written."""
+    if path.is_symlink() and not asked:
+        raise OSError(errno.ELOOP, "it is a link, and must be a file of its own", str(path))
+    try:
+        found = os.stat(path).st_mode  # by the links of /proc, too, which lead to no path
+    except FileNotFoundError:
+        return False
+    if asked and (stat.S_ISFIFO(found) or stat.S_ISCHR(found)):
+        return True
+    named.refuse_kind(path, os.stat(path))
+    return False
+
+
+def _pour(path: Path, content: bytes) -> None:
+    """Into a pipe that somebody reads, or a device."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        while content:
+            if not select.select([], [descriptor], [], _PATIENCE)[1]:
+                raise OSError(errno.ETIMEDOUT, f"nobody reads it, for {_PATIENCE:g} s", str(path))
+            content = content[os.write(descriptor, content) :]
+    finally:
+        os.close(descriptor)
+
+
+def refuse_output(path: Path, then: str) -> None:
+    """Before minutes of measuring, not after them: a file that could not be written."""
+    with writing(path, then):
+        if not streams(path, asked=True):
+            folder = next(folder for folder in path.absolute().parents if folder.exists())
+            TemporaryFile(dir=folder).close()
 
 
 def is_part(path: Path, of: Path) -> bool:
@@ -93,7 +140,8 @@ def writing(path: Path, then: str = "what was written is whole, and --resume goe
         yield
     except OSError as error:
         hint = f"make room; {then}" if error.errno in _NO_ROOM else "name another --out"
-        raise Unwritable(f"cannot write {path}: {error.strerror}", hint) from None
+        found = error.filename if error.errno == errno.ELOOP else path  # which of the files in a folder
+        raise Unwritable(f"cannot write {found}: {error.strerror}", hint) from None
 
 
 def short(error: Exception) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from kvbench import named
 from kvbench.errors import Unwritable
 from kvbench.named import refuse_kind
 
@@ -82,8 +83,4 @@ class Journal:
 
 def lines(path: Path) -> Iterator[bytes]:
     """With their newlines. A writer may be at work on the last one."""
-    with path.open("rb") as file:
-        for line in file:
-            if not line.endswith(b"\n"):
-                return
-            yield line
+    return (line for line in named.lines(path) if line.endswith(b"\n"))

@@ -17,7 +17,7 @@ from kvbench.model import PLACES
 from kvbench.native import Library, default_library
 from kvbench.suite.models import models
 from kvbench.suite.values import ALL, Relative
-from kvbench.units import KIB, MIB
+from kvbench.units import KIB, MIB, cpu_list
 
 AXES = {  # what a value of each is
     "op": "word",
@@ -90,7 +90,7 @@ _FORMS = {
     "window": 'tokens such as 1024 or "1k", 0 for all, or "model"',
     "count from 0": 'a number from 0 on, such as 8, or a range such as "1..16 x2"',
     "threads": 'a number, a range such as "1..16 x2", "domain" or "all"',
-    "cpus": f'a list such as "0-3,8", or {", ".join(PLACES)}',
+    "cpus": f'a list such as "0-3,8", each CPU once, or {", ".join(PLACES)}',
     "prefetch": 'a scheme, or the bytes ahead for near: a number or a range such as "256..4k x2"',
     "flag": "true or false",
 }
@@ -165,8 +165,12 @@ def _prefetch(where: str, name: str, value: Any) -> Iterator[Any]:
 
 
 def _cpus(where: str, name: str, value: Any) -> Iterator[str]:
-    if not isinstance(value, str) or not value.strip() or len(value) > 4096:
-        raise _wrong(where, name, value)
+    """Which of them there are is asked later, of the machine."""
+    try:
+        if not (isinstance(value, str) and (value in PLACES or cpu_list(value[:4097]) and len(value) <= 4096)):
+            raise ValueError
+    except ValueError:
+        raise _wrong(where, name, value) from None
     yield value
 
 

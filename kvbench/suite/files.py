@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import kvbench
+from kvbench import named
 from kvbench.errors import BadArgument
 from kvbench.native import Library
 from kvbench.suite.axes import AXES, read_axis, shown, unknown
@@ -30,7 +31,6 @@ from kvbench.suite.values import Axes, Suite, Table
 
 _FOLDER, _MODELS = "suites", "models.toml"
 _KEYS = ("question", "launches", "samples", "sample_time", "axes", "grid", "skip")
-_BYTES = 1 << 20  # a larger file is no suite
 _HEADER = re.compile(r"\s*(\[\[?)\s*[\"']?(\w+)[\"']?\s*\]")
 _AT = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 _COUNTS, _SECONDS = 1000, 10.0
@@ -65,27 +65,11 @@ def load(path: Path, source: str = "", library: Library | None = None) -> Suite:
 
 
 def _text(path: Path, source: str) -> str:
-    hint = "name a suite, see kvbench suites, or a TOML file"
+    hint = "name a suite, see kvbench suites, or a TOML file in UTF-8"
     try:
-        if path.is_dir():
-            raise BadArgument(f"{source} is a folder", hint)
-        if path.exists() and not path.is_file():
-            raise BadArgument(f"{source} is no ordinary file", hint)
-        with path.open("rb") as file:
-            content = file.read(_BYTES + 1)
+        return named.text(path, named.WRITTEN)
     except OSError as error:
-        raise BadArgument(f"cannot read {shown(source)}: {error.strerror}", hint) from None
-    except ValueError as error:
-        if isinstance(error, BadArgument):
-            raise
-        raise BadArgument(f"cannot read {shown(source)}: {error}", hint) from None
-    if len(content) > _BYTES:
-        raise BadArgument(f"{source} is larger than a suite can be", f"at most {_BYTES >> 20} MiB")
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise BadArgument(f"{source}:{line}: this is no text", "a suite is TOML, written in UTF-8") from None
+        raise BadArgument(f"{source} cannot be read: {error.strerror}", hint) from None
 
 
 def _parsed(source: str, text: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ def test_cpu_lists(text, cpus):
     assert cpu_text(cpus) == text
 
 
-@pytest.mark.parametrize("text", ["0-", "-3", "3-1", "a", "0-99999999999", "1.5"])
+@pytest.mark.parametrize("text", ["0-", "-3", "3-1", "a", "0-99999999999", "1.5", "0,,1", "0,", ",", "0,0", "0-2,2-3"])
 def test_no_lists(text):
     with pytest.raises(ValueError):
         cpu_list(text)

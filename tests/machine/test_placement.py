@@ -105,6 +105,7 @@ def test_a_quota_bounds_what_is_not_asked_for_by_number(word, limit, count, tmp_
 
 @pytest.mark.parametrize(
     "word", ["compct", "all", "0-", "-3", "3-1", "1.5", "0;1", "²", "0-x", "9" * 5000, f"0-{'9' * 5000}"]
+    + ["", ",", " ", "0,,1", "0,", ",0", "0 1"],
 )
 def test_unknown_words(word, two_domains):
     with pytest.raises(BadArgument, match=r"--cpus: .* is not known") as caught:
@@ -112,9 +113,9 @@ def test_unknown_words(word, two_domains):
     assert caught.value.hint == "a list such as 0-3,8, or one of: compact, scatter, domain, node, socket"
 
 
-@pytest.mark.parametrize("word", ["", ",", " "])
-def test_a_list_of_nothing(word, two_domains):
-    with pytest.raises(BadArgument, match="--cpus is "):
+@pytest.mark.parametrize("word", ["0,0", "0-2,2", "0-1,1-2"])
+def test_no_cpu_is_named_twice(word, two_domains):
+    with pytest.raises(BadArgument, match="--cpus names CPU . twice"):
         place(two_domains, word, None)
 
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import matplotlib
 
@@ -20,6 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from kvbench.store.files import replacing, writing
 from kvbench.units import size
 
 # A page that is shown dark replaces exactly these colours: use no others, nor transparency in place of them. The
@@ -55,6 +57,13 @@ _STYLE = {
 def styled(**more: object) -> AbstractContextManager[None]:
     """Where figures are drawn."""
     return matplotlib.rc_context(_STYLE | more)
+
+
+def save(figure: Canvas, path: Path) -> None:
+    """A figure that somebody has asked for, as an image of the kind that the file's name ends in."""
+    with writing(path, "then draw it again"), replacing(path, asked=True) as file, styled():
+        figure.savefig(file, format=path.suffix[1:], dpi=150)
+    plt.close(figure)
 
 
 def canvas(rows: int = 1, columns: int = 1, height: float = 4.2, **more: object) -> tuple[Canvas, list[Axes]]:

@@ -1,8 +1,5 @@
 """A machine's own staircase: plain reads against footprint, with what the levels hold."""
 
-from pathlib import Path
-
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
@@ -13,16 +10,13 @@ from kvbench.report.figures.look import COLOURS, FAINT, MARKS, bytes_axis, canva
 from kvbench.units import counted, cpu_text
 
 
-def save(profile: Profile, path: Path) -> None:
-    """As an image of the kind that the file's name ends in."""
-    with styled():
-        figure = _draw(profile)
-        figure.savefig(path, dpi=150)
-        plt.close(figure)
-
-
-def _draw(profile: Profile) -> Canvas:
+def reads(profile: Profile) -> Canvas:
     """One CPU set for each number of threads: medians, and the interval of each as bars."""
+    with styled():
+        return _drawn(profile)
+
+
+def _drawn(profile: Profile) -> Canvas:
     figure, (axes,) = canvas(height=5.2)
     pages = usual_pages(profile.ceilings)
     for place, cpus in enumerate(sorted({len(cpus): cpus for cpus in reversed(profile.cpu_sets)}.values(), key=len)):

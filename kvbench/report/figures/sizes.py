@@ -1,26 +1,13 @@
 """Bytes of a cache against context, one line for each dtype, beside what the caches and the memory of a machine hold."""
 
-from pathlib import Path
-
 import pandas as pd
-from matplotlib import pyplot as plt
 
 from kvbench.model.size import Decoder, Fit
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import styled
 from kvbench.units import KIB, MIB, counted, size
 
-_DPI = 150
 _NEAR = 16.0  # times smaller or larger than all sizes: what lies further away is not marked
-
-
-def save(found: Figure, path: Path) -> None:
-    """As an image of the kind that the file's name ends in."""
-    canvas = found.canvas()
-    with styled():
-        canvas.savefig(path, dpi=_DPI)
-    plt.close(canvas)
 
 
 def sizes(table: pd.DataFrame, decoder: Decoder, fit: Fit, memory: int | None) -> Figure:
