@@ -12,7 +12,6 @@ from pathlib import Path
 
 from kvbench import named
 from kvbench.errors import Unwritable
-from kvbench.named import refuse_kind
 
 
 class Journal:
@@ -23,7 +22,7 @@ class Journal:
         self._path, flags = path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         self._file = os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0)
         try:
-            refuse_kind(path, os.fstat(self._file.fileno()))
+            named.refuse_kind(path, os.fstat(self._file.fileno()))
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._size = sum(map(len, lines(path)))  # of what counts
             self._end = os.fstat(self._file.fileno()).st_size  # of all that is there
