@@ -48,7 +48,7 @@ def command(
     Each point is held against what was measured beside it in the same rounds, and launch against launch. Without
     --gate the exit code is 0 wherever the two can be compared.
     """
-    from kvbench.store import is_vacant
+    from kvbench.store.keep import is_vacant
 
     if bless and is_vacant(base):
         return _bless(base, head)

@@ -174,13 +174,10 @@ def _renew(directory: RunDirectory, options: Options) -> None:
     launches = options.launches or plan.launches
     if launches != plan.launches and launches < begun:
         raise BadArgument(f"launches is {launches}, and {directory.path} has begun {begun}", "ask for as many, or more")
-    longer = {name: launches / plan.launches for name in ("seconds", "timed")}
-    found = replace(
-        manifest,
-        plan=replace(plan, launches=launches, patience=options.patience or plan.patience),
-        options=asdict(options),
-        forecast={name: value * longer.get(name, 1.0) for name, value in manifest.forecast.items()},
-    )
+    longer = {"seconds": launches / plan.launches, "timed": launches / plan.launches}
+    forecast = {name: value * longer.get(name, 1.0) for name, value in manifest.forecast.items()}
+    plan = replace(plan, launches=launches, patience=options.patience or plan.patience)
+    found = replace(manifest, plan=plan, options=asdict(options), forecast=forecast)
     if found != manifest:
         directory.rewrite(found)
 

@@ -1,21 +1,9 @@
 """Values as JSON, files that are whole or not there, and the directory that holds a run."""
 
 from kvbench.store.files import write_json, write_text
-from kvbench.store.keep import is_vacant, keep
+from kvbench.store.keep import keep
 from kvbench.store.manifest import Manifest
 from kvbench.store.run import RunDirectory
 from kvbench.store.values import job, machine, plain, point, record
 
-__all__ = [
-    "Manifest",
-    "RunDirectory",
-    "is_vacant",
-    "job",
-    "keep",
-    "machine",
-    "plain",
-    "point",
-    "record",
-    "write_json",
-    "write_text",
-]
+__all__ = ["Manifest", "RunDirectory", "job", "keep", "machine", "plain", "point", "record", "write_json", "write_text"]

@@ -18,7 +18,7 @@ class Journal:
     """The writer's end. A child process does not keep it, and whoever comes second gets Unwritable."""
 
     def __init__(self, path: Path) -> None:
-        """Makes the file where it is missing. One that is there is as it was, until cut() or append()."""
+        """Makes the file where it is missing. One that is there is as it was, until append()."""
         self._path, flags = path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         self._file = os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0)
         try:
@@ -26,20 +26,18 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._size = sum(map(len, lines(path)))  # of what counts
             self._end = os.fstat(self._file.fileno()).st_size  # of all that is there
-        except BlockingIOError:
+        except BaseException as error:
             self._file.close()
-            raise Unwritable(
-                f"{path.parent} is being written by another process", "wait for it, or name another --out"
-            ) from None
-        except BaseException:
-            self._file.close()
+            if isinstance(error, BlockingIOError):
+                what = f"{path.parent} is being written by another process"
+                raise Unwritable(what, "wait for it, or name another --out") from None
             raise
 
     def append(self, line: bytes) -> None:
         """A line without its newline. Where it fails the file is as it was, at the latest before the next line. Where
         it is interrupted, so much stands there as was written: a whole line counts for whoever opens the file next."""
         self.refuse_changed()
-        self.cut()
+        self._cut()
         try:
             left = line + b"\n"
             while left:
@@ -48,7 +46,7 @@ class Journal:
             self._size += len(line) + 1
         except OSError:
             with suppress(OSError):
-                self.cut()
+                self._cut()
             raise
         finally:
             self._end = os.fstat(self._file.fileno()).st_size
@@ -56,20 +54,18 @@ class Journal:
     def refuse_changed(self) -> None:
         """Unwritable where the file has another place or length than this process left it with."""
         own, folder = os.fstat(self._file.fileno()), self._path.parent
-        try:
-            there = os.path.samestat(own, self._path.lstat())
-        except OSError:
-            there = False
-        if not there and not own.st_nlink:
-            raise Unwritable(f"{folder} was removed while it was written: its visits are lost", "begin again")
-        if not there:
+        with suppress(OSError):
+            if os.path.samestat(own, self._path.lstat()):
+                if own.st_size == self._end:
+                    return
+                what = f"{self._path} was changed by another program while it was written: its whole lines still count"
+                raise Unwritable(what, f"go on with kvbench sweep --out {folder} --resume")
+        if own.st_nlink:
             what = f"{folder} was moved while it was written: all visits are there, but for the one under way"
             raise Unwritable(what, "go on with kvbench sweep --resume, and --out with its new place")
-        if own.st_size != self._end:
-            what = f"{self._path} was changed by another program while it was written: only its whole lines still count"
-            raise Unwritable(what, f"go on with kvbench sweep --out {folder} --resume")
+        raise Unwritable(f"{folder} was removed while it was written: its visits are lost", "begin again")
 
-    def cut(self) -> None:
+    def _cut(self) -> None:
         """Away with what is behind the lines that count."""
         if os.fstat(self._file.fileno()).st_size != self._size:
             os.ftruncate(self._file.fileno(), self._size)

@@ -7,15 +7,16 @@ from pathlib import Path
 
 from kvbench.errors import BadArgument
 from kvbench.named import opened
-from kvbench.store.files import reading, sync_folder, writing
+from kvbench.store.files import clear_parts, reading, sync_folder, writing
 from kvbench.store.journal import Journal
-from kvbench.store.run import FILES, RunDirectory, half_kept, is_half_kept
+from kvbench.store.run import FILES, RunDirectory, half_kept
 
 
 def is_vacant(place: Path) -> bool:
     """Is no run there, nor anything else that somebody would miss?"""
     with reading(place):
-        return not place.exists() or is_half_kept(place) or place.is_dir() and not any(place.iterdir())
+        half = half_kept(place, FILES[0]).exists() and not (place / FILES[0]).exists()
+        return half or not place.exists() or place.is_dir() and not any(place.iterdir())
 
 
 def keep(run: Path, place: Path) -> None:
@@ -24,39 +25,37 @@ def keep(run: Path, place: Path) -> None:
     head, base = run.resolve(), place.resolve()
     if head == base or head in base.parents or base in head.parents:
         raise BadArgument(f"{place} and {run} are one folder, or one holds the other", "name two that lie apart")
-    with ExitStack() as held:
+    with ExitStack() as held, writing(place, "then bless it again"):
         if not is_vacant(place):
             RunDirectory.open(place).close()  # nothing else is ever replaced
-            held.enter_context(writing(place))
             held.enter_context(closing(Journal(place / FILES[1])))  # nobody may be writing it
-        with writing(place, "then bless it again"):
-            place.mkdir(parents=True, exist_ok=True)
+        place.mkdir(parents=True, exist_ok=True)
+        try:
             _copy(run, place)
-            _swap(place)
+        except BaseException:
+            _clear(place)
+            raise
+        (place / FILES[0]).unlink(missing_ok=True)  # between the two manifests there is no run
+        for name in reversed(FILES):
+            if half_kept(place, name).exists():
+                half_kept(place, name).replace(place / name)
+            else:
+                (place / name).unlink(missing_ok=True)
+        sync_folder(place)
 
 
 def _copy(run: Path, place: Path) -> None:
     """Beside those that are there."""
-    try:
-        for name in FILES:
-            half_kept(place, name).unlink(missing_ok=True)
-            if os.path.lexists(run / name):
-                with opened(run / name, follow=False) as file, half_kept(place, name).open("xb") as copy:
-                    shutil.copyfileobj(file, copy)
-                    copy.flush()
-                    os.fsync(copy.fileno())
-    except BaseException:
-        for name in FILES:
-            half_kept(place, name).unlink(missing_ok=True)
-        raise
+    _clear(place)
+    for name in FILES:
+        if os.path.lexists(run / name):
+            with opened(run / name, follow=False) as file, half_kept(place, name).open("wb") as copy:
+                shutil.copyfileobj(file, copy)
+                copy.flush()
+                os.fsync(copy.fileno())
 
 
-def _swap(place: Path) -> None:
-    """Between the two manifests there is no run."""
-    (place / FILES[0]).unlink(missing_ok=True)
-    for name in reversed(FILES):
-        if half_kept(place, name).exists():
-            half_kept(place, name).replace(place / name)
-        else:
-            (place / name).unlink(missing_ok=True)
-    sync_folder(place)
+def _clear(place: Path) -> None:
+    """But for the manifest's where there is none: it says what was interrupted."""
+    for name in FILES if (place / FILES[0]).exists() else FILES[1:]:
+        clear_parts(place / name)

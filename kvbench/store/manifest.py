@@ -2,10 +2,8 @@
 
 Formats of a run directory. Names of points, by which records refer to them, are part of each.
 
-2   A line of the journal names its run. What a resumption asks anew (launches, when to stop) is written into the
-    manifest, and no digest of its identity rests on it.
-1   Lines name no run, so that a journal from elsewhere is taken for the run's own. A resumption left the manifest as it
-    was. It is read, and no more written.
+2  A line of the journal names its run. What a resumption asks anew (launches, when to stop) is written here.
+1  Lines name no run, and a resumption left the manifest as it was. It is read, and no more written.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +16,6 @@ from kvbench.store.typed import as_object, read
 from kvbench.store.values import as_json, checked, plain
 
 FORMAT = 2
-_OLDER = (1,)  # that are read
 MOST_LAUNCHES = 100  # that --target-ci adds up to
 
 
@@ -74,7 +71,7 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
 def from_json(facts: Any) -> Manifest:
     """ValueError where it is none, or nothing could be measured with it."""
     found = as_object(facts).get("format")
-    if type(found) is not int or found not in (FORMAT, *_OLDER):
+    if type(found) is not int or not 1 <= found <= FORMAT:
         raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads formats 1 to {FORMAT}")
     manifest = read(Manifest, facts)
     _check(manifest)

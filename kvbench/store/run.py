@@ -6,7 +6,6 @@ machine.json    the machine that the run met
 run.json.gz     for pyperf; rebuilt from the journal
 """
 
-import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
@@ -75,8 +74,6 @@ class RunDirectory:
             if write:
                 found._lock()
             found._load()
-            if write:
-                found._tidy()
         except BaseException:
             found.close()
             raise
@@ -88,11 +85,6 @@ class RunDirectory:
             raise BadRun(what, "begin another run with another --out")
         with writing(self.path):
             self._journal = Journal(self.path / _JOURNAL)
-
-    def _tidy(self) -> None:
-        """What a killed process has left, now that all else was found to be sound."""
-        with writing(self.path):
-            self._journal.cut()
             for name in (_MANIFEST, _MACHINE, _EXPORT):
                 clear_parts(self.path / name)
 
@@ -127,9 +119,9 @@ class RunDirectory:
     def machine(self) -> dict[str, Any] | None:
         """What write_machine() was given last, and the `run`."""
         path = self.path / _MACHINE
-        if not os.path.lexists(path):
-            return None
         with reading(path):
+            if not path.exists():
+                return None
             found = read(dict[str, Any], read_json(path))
             self.manifest.refuse_foreign(found)
             return found
@@ -210,7 +202,7 @@ def _manifest(path: Path) -> Manifest:
     file, hint = path / _MANIFEST, "name a folder that kvbench sweep has written"
     with reading(file):
         if not file.exists():
-            if is_half_kept(path):
+            if half_kept(path, _MANIFEST).exists():
                 raise BadRun(f"{path} was being replaced by --bless, and that was interrupted", "bless it once more")
             raise BadRun(f"{path} is no run directory: there is no {file}", hint)
         found = from_json(read_json(file))
@@ -220,13 +212,8 @@ def _manifest(path: Path) -> Manifest:
 
 
 def half_kept(path: Path, name: str) -> Path:
-    """A file of the run that is to take the place of the one at `path`."""
+    """A file of the run that is to take the place of the one at `path`. Without a manifest, that was interrupted."""
     return path / f".{name}.kept"
-
-
-def is_half_kept(path: Path) -> bool:
-    """Was a run being replaced there, and had lost its manifest already?"""
-    return half_kept(path, _MANIFEST).exists() and not (path / _MANIFEST).exists()
 
 
 def _facts(found: Record) -> dict[str, Any]:

@@ -45,19 +45,13 @@ def _made() -> tuple[str, int]:
 
 def _clear() -> None:
     """Away with our own that nobody holds."""
-    with suppress(PermissionError):
-        root = Path(tempfile.gettempdir())
-        for path in [path for path in root.iterdir() if _NAME.fullmatch(path.name)]:
-            with suppress(OSError):
-                _remove(path)
-
-
-def _remove(path: Path) -> None:
-    """OSError where it is a link, or held."""
-    lock = os.open(path, _FOLDER)
-    try:
-        if os.fstat(lock).st_uid == os.geteuid():
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path)
-    finally:
-        os.close(lock)
+    root = Path(tempfile.gettempdir())
+    for path in [root / name for name in os.listdir(root) if _NAME.fullmatch(name)]:
+        with suppress(OSError):  # a link, another user's, or held
+            lock = os.open(path, _FOLDER)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(lock).st_uid == os.geteuid():
+                    shutil.rmtree(path)
+            finally:
+                os.close(lock)

@@ -2,11 +2,13 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
 from kvbench.errors import BadArgument, BadRun, Unwritable
-from kvbench.store import RunDirectory, is_vacant, keep
+from kvbench.store import RunDirectory, keep
+from kvbench.store.keep import is_vacant
 from tests.store.made import failed, manifest, refused, visits
 from tests.store.test_survival import dying
 
@@ -25,69 +27,48 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def test_what_else_lies_there_stays(filled, head):
+def test_what_else_lies_there_stays(filled, head, tmp_path, monkeypatch):
+    """A note, a report, a link to it all; and what the new run lacks goes."""
     (filled / "notes.txt").write_text("keep me")
     (filled / "report").mkdir()
     (filled / "report" / "index.html").write_text("mine")
-    keep(head, filled)
-    assert files(filled) == files(head) | {"notes.txt": b"keep me"}
-    assert (filled / "report" / "index.html").read_text() == "mine"
-    assert RunDirectory.open(filled).manifest.run == "head"
-
-
-def test_a_file_that_the_new_run_lacks_goes(filled, head):
-    keep(filled, head)
-    assert files(head) == files(filled)
-
-
-def test_a_link_stays_a_link(filled, head, tmp_path):
     (tmp_path / "link").symlink_to(filled)
-    keep(head, tmp_path / "link")
-    assert (tmp_path / "link").is_symlink() and files(filled) == files(head)
+    shutil.copytree(filled, tmp_path / "old")
+    for run, place in ((head, tmp_path / "link"), (tmp_path / "old", filled), (Path("../head"), Path())):
+        monkeypatch.chdir(filled)
+        keep(run, place)
+        assert files(filled) == files(run) | {"notes.txt": b"keep me"}
+    assert (tmp_path / "link").is_symlink() and (filled / "report" / "index.html").read_text() == "mine"
 
 
-def test_here_is_a_place(filled, head, monkeypatch):
-    monkeypatch.chdir(filled)
-    keep(head, filled.relative_to(filled))
-    assert files(filled) == files(head)
-
-
-@pytest.mark.parametrize("way", ["inside", "around", "same", "link"])
-def test_two_that_are_not_apart_are_refused(filled, head, tmp_path, way):
-    place = filled
-    if way == "inside":
-        shutil.move(head, filled / "head")
-        head = filled / "head"
-    elif way == "around":
-        place = head / "base"
-        shutil.copytree(filled, place)
-    elif way == "same":
-        place = head
-    else:
-        place = tmp_path / "link"
-        place.symlink_to(head)
-    before = files(place), files(head)
+@pytest.mark.parametrize(("run", "place"), [("head", "head/base"), ("head/base", "head"), ("head", "link")])
+def test_two_that_are_not_apart_are_refused(filled, head, tmp_path, run, place):
+    (tmp_path / "link").symlink_to(head)
+    shutil.copytree(filled, head / "base")
+    before = files(head), files(head / "base")
     with pytest.raises(BadArgument) as raised:
-        keep(head, place)
-    refused(raised.value, str(place), str(head), "apart")
-    assert (files(place), files(head)) == before
+        keep(tmp_path / run, tmp_path / place)
+    refused(raised.value, run, place, "apart")
+    assert (files(head), files(head / "base")) == before
 
 
-def test_what_is_no_run_is_not_replaced(head, tmp_path):
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "journal.jsonl").write_text("dear diary")
+def test_only_a_run_that_nobody_writes_is_replaced(filled, head, tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "journal.jsonl").write_text("dear diary")
     with pytest.raises(BadRun, match="is no run directory"):
-        keep(head, mine)
-    assert files(mine) == {"journal.jsonl": b"dear diary"}
+        keep(head, tmp_path / "mine")
+    assert files(tmp_path / "mine") == {"journal.jsonl": b"dear diary"}
+    before = files(filled)
+    with RunDirectory.open(filled, write=True), pytest.raises(Unwritable, match="another process"):
+        keep(head, filled)
+    with monkeypatch.context() as patch, pytest.raises(Unwritable, match="then bless it again"):
+        patch.setattr(os, "fsync", full)
+        keep(head, filled)
+    assert files(filled) == before
 
 
-def test_what_is_being_written_is_not_replaced(filled, head):
-    with RunDirectory.open(filled, write=True) as run:
-        with pytest.raises(Unwritable, match="another process"):
-            keep(head, filled)
-        run.append(failed(9, run.records[0].point))
-    keep(head, filled)
+def full(*_):
+    raise OSError(28, "No space left on device")
 
 
 @pytest.mark.parametrize("first", [False, True])
@@ -114,14 +95,3 @@ def test_killed_at_any_instant(filled, head, first):
             shutil.copytree(copy, filled)
     old = RunDirectory.open(copy).manifest.run
     assert seen == {"head", "half", "none" if first else old}
-
-
-def test_a_disk_that_fills_up_leaves_the_old_run(filled, head, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    before = files(filled)
-    with monkeypatch.context() as patch, pytest.raises(Unwritable, match="then bless it again"):
-        patch.setattr(os, "fsync", full)
-        keep(head, filled)
-    assert files(filled) == before

@@ -33,7 +33,6 @@ def test_a_journal_cut_anywhere(folder, tmp_path):
         assert journal.read_bytes() == whole[:cut]  # a reader repairs nothing
         with RunDirectory.open(folder, write=True) as run:
             assert run.records == kept
-            assert journal.read_bytes() == b"".join(whole.splitlines(keepends=True)[: len(kept)])
             run.append(failed(7, APPEND))
         assert RunDirectory.open(folder).records == kept + named([failed(7, APPEND)])
 
@@ -235,21 +234,11 @@ def test_a_full_disk_keeps_older_files(filled, monkeypatch):
             with pytest.raises(Unwritable) as raised:
                 act()
             refused(raised.value, "No space left on device", "make room")
+    with pytest.raises(Unwritable, match="make room; then begin again"):  # there is nothing to resume
+        RunDirectory.create(filled / "new", manifest())
     assert RunDirectory.open(filled).machine()["launch"] == 1
     assert (filled / "run.json.gz").read_bytes() == export
     assert len(RunDirectory.open(filled).records) == 9
-
-
-def test_a_disk_that_is_full_at_once_promises_nothing(folder, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch, pytest.raises(Unwritable) as raised:
-        patch.setattr(os, "fsync", full)
-        RunDirectory.create(folder, manifest())
-    refused(raised.value, "make room; then begin again")
-    assert "--resume" not in str(raised.value)
-    RunDirectory.create(folder, manifest()).close()
 
 
 def test_where_nothing_can_be_written():
