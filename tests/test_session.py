@@ -10,7 +10,7 @@ from statistics import median
 import pytest
 
 import kvbench.session.session
-from kvbench.errors import BadArgument, BadRun, KvbenchError, NotComparable, Refused
+from kvbench.errors import BadArgument, BadRun, NotComparable, Refused
 from kvbench.model import Point, Record, Sample, Traffic
 from kvbench.native import library_path
 from kvbench.session import Options, Session
@@ -153,10 +153,6 @@ def test_launches_may_be_asked_for_anew(tmp_path):
     with pytest.raises(BadArgument, match="launches is 3, and .* has begun 4"):
         Session.resume(tmp_path / "run", {"launches": 3})
     assert RunDirectory.open(tmp_path / "run").manifest == kept.manifest
-    with Session.resume(tmp_path / "run", {"launches": 9}), pytest.raises(KvbenchError, match="another process"):
-        Session.resume(tmp_path / "run", {"launches": 4})
-    with Session.resume(tmp_path / "run", {"launches": 4}, execute=Played()) as session:
-        assert list(session.records()) == []
 
 
 def test_launches_that_a_resumption_adds_can_be_read(tmp_path, clock):

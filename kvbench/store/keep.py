@@ -30,29 +30,20 @@ def keep(run: Path, place: Path) -> None:
             RunDirectory.open(place).close()  # nothing else is ever replaced
             held.enter_context(closing(Journal(place / FILES[1])))  # nobody may be writing it
         place.mkdir(parents=True, exist_ok=True)
-        try:
-            _copy(run, place)
-        except BaseException:
-            _clear(place)
-            raise
+        _clear(place)
+        held.callback(_clear, place)
+        for name in FILES:
+            if os.path.lexists(run / name):
+                with opened(run / name, follow=False) as file, half_kept(place, name).open("wb") as copy:
+                    shutil.copyfileobj(file, copy)
+                    copy.flush()
+                    os.fsync(copy.fileno())
         (place / FILES[0]).unlink(missing_ok=True)  # between the two manifests there is no run
         for name in reversed(FILES):
+            (place / name).unlink(missing_ok=True)
             if half_kept(place, name).exists():
                 half_kept(place, name).replace(place / name)
-            else:
-                (place / name).unlink(missing_ok=True)
         sync_folder(place)
-
-
-def _copy(run: Path, place: Path) -> None:
-    """Beside those that are there."""
-    _clear(place)
-    for name in FILES:
-        if os.path.lexists(run / name):
-            with opened(run / name, follow=False) as file, half_kept(place, name).open("wb") as copy:
-                shutil.copyfileobj(file, copy)
-                copy.flush()
-                os.fsync(copy.fileno())
 
 
 def _clear(place: Path) -> None:
