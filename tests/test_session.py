@@ -163,6 +163,9 @@ def test_launches_that_a_resumption_adds_can_be_read(tmp_path, clock):
         assert {record.launch for record in session.records()} == set(range(2, 11))
     kept = RunDirectory.open(tmp_path / "run")
     assert len({record.launch for record in kept.records}) == 11 and kept.manifest.plan.patience == 5.0
+    for fewer in ({"target_ci": None}, {"launches": 10}):  # with which what there is could not be read
+        with pytest.raises(BadArgument, match="has begun 11"):
+            Session.resume(tmp_path / "run", fewer)
 
 
 @pytest.mark.parametrize(

@@ -172,12 +172,12 @@ def _renew(directory: RunDirectory, options: Options) -> None:
     manifest = directory.manifest
     plan, begun = manifest.plan, 1 + max((record.launch for record in directory.records), default=-1)
     launches = options.launches or plan.launches
-    if launches != plan.launches and launches < begun:
-        raise BadArgument(f"launches is {launches}, and {directory.path} has begun {begun}", "ask for as many, or more")
     longer = {"seconds": launches / plan.launches, "timed": launches / plan.launches}
     forecast = {name: value * longer.get(name, 1.0) for name, value in manifest.forecast.items()}
-    plan = replace(plan, launches=launches, patience=options.patience or plan.patience)
-    found = replace(manifest, plan=plan, options=asdict(options), forecast=forecast)
+    changed = replace(plan, launches=launches, patience=options.patience or plan.patience)
+    found = replace(manifest, plan=changed, options=asdict(options), forecast=forecast)
+    if begun > (found.most_launches if launches == plan.launches else launches):
+        raise BadArgument(f"launches is {launches}, and {directory.path} has begun {begun}", "ask for as many, or more")
     if found != manifest:
         directory.rewrite(found)
 
