@@ -23,6 +23,7 @@ from typing import IO, Any
 from kvbench.apart import ending, kill_group
 from kvbench.model import Job, Plan, Point, Probe, Record
 from kvbench.store import plain, record
+from kvbench.store.scratch import scratch
 
 Execute = Callable[[Job], Iterator[Record]]
 _LONGEST = 1 << 24  # bytes of a line: a record of a thousand samples has two MiB
@@ -49,8 +50,8 @@ def run(
     `more` is asked before each launch whether there shall be one; else there are as many as planned. `execute` does a
     job; tests give one that replays recorded times. A point that failed once is not tried again.
     """
-    with tempfile.TemporaryDirectory(prefix="kvbench-") as references:
-        progress = _Progress(plan, references, done)
+    with scratch() as references:
+        progress = _Progress(plan, str(references), done)
         number = 0
         while more(number) if more else number < plan.launches:
             for found in progress.launch(number, execute or launch):

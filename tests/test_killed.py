@@ -1,7 +1,7 @@
-"""SIGKILL at random instants, of the parent, the worker or both: nothing that was finished is lost, and it can be resumed."""
+"""SIGKILL of the parent, the worker or both: nothing that was finished is lost, and it can be resumed. At many random
+instants: python -m tests.store.ruin"""
 
 import json
-import random
 import subprocess
 import sys
 import time
@@ -102,13 +102,3 @@ def test_killed_once(tmp_path, who):
             time.sleep(0.02)
 
     assert check(tmp_path, SHORT, who, wait)
-
-
-@pytest.mark.full
-def test_killed_at_fifty_instants(tmp_path):
-    """From before the run directory is there until after the run has ended."""
-    chance = random.Random(20261121)
-    for number in range(50):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        check(folder, SUITE, chance.choice(list(KILLS)), lambda: time.sleep(chance.uniform(0.2, 6.0)))

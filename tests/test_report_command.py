@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
@@ -29,6 +30,17 @@ def test_where_it_writes(run, tmp_path, capsys):
     assert (written / "index.html").read_text() == (run / "report" / "index.html").read_text()
     assert {path.name for path in written.iterdir()} == {"index.html", "figures"}
     assert {path.suffix for path in (written / "figures").iterdir()} == {".svg", ".png", ".csv"}
+
+
+@pytest.mark.parametrize("name", ["report", "report/figures"])
+def test_it_writes_through_no_link_in_a_run(run, name, tmp_path, capsys):
+    copy, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    shutil.copytree(run, copy, ignore=shutil.ignore_patterns("report"))
+    elsewhere.mkdir()
+    (copy / name).parent.mkdir(exist_ok=True)
+    (copy / name).symlink_to(elsewhere)
+    assert call("report", str(copy)) == 2
+    assert f"{copy / name}: it is a link" in capsys.readouterr().err and list(elsewhere.iterdir()) == []
 
 
 @pytest.mark.parametrize("form", ["md", "json", "csv"])
@@ -111,6 +123,7 @@ def test_while_it_is_being_measured(tmp_path, capsys):
     """The writer holds the journal, has begun a line, and goes on afterwards."""
     records = made.whole(POINTS)
     run = made.directory(tmp_path / "run", records[:9], POINTS)
+    before = (run / "journal.jsonl").stat().st_size
     with RunDirectory.open(run, write=True) as directory, (run / "journal.jsonl").open("ab") as file:
         file.write(b'{"launch": 1, "poi')
         file.flush()
@@ -118,5 +131,6 @@ def test_while_it_is_being_measured(tmp_path, capsys):
         found = json.loads(capsys.readouterr().out)
         assert any("is not finished" in sentence for sentence in found["missing"])
         assert call("report", str(run), "--format", "md") == 0
+        file.truncate(before)
         directory.append(records[9])
     assert call("report", str(run), "--format", "json") == 0

@@ -1,5 +1,7 @@
 """A run directory as a run: what it was measured on, what was checked before, what it says."""
 
+import subprocess
+import sys
 import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,10 +13,14 @@ from kvbench.analysis.summary import plain
 from kvbench.model import Check
 from kvbench.results import geometries
 from kvbench.store import RunDirectory
+from kvbench.store.run import FILES
 from tests.made_run import DECODE, MACHINE, probe, visit
 from tests.store.made import manifest
+from tests.test_cli import call
 
-MODELS = Path(__file__).resolve().parents[1] / "suites" / "models.toml"
+ROOT = Path(__file__).resolve().parents[1]
+MODELS = ROOT / "suites" / "models.toml"
+SHIPPED = sorted(path.parent for path in (ROOT / "results").glob("*/*/manifest.json"))
 WARNED = Check("load", "warn", "1.5", "others work", "wait")
 
 
@@ -49,3 +55,38 @@ def test_geometries_are_those_of_the_file():
     for name, facts in known.items():
         expected, got = {"window": 0, "window_every": 0, **facts, "name": name}, asdict(found[name])
         assert got == {key: expected[key] for key in got}
+
+
+# ---- what is shipped -------------------------------------------------------------------------------------------------
+
+
+READERS = (  # and whether it takes long
+    ("report RUN --format csv", False),
+    ("report RUN --format md", True),
+    ("report RUN -o page", True),
+    ("compare base RUN --bless", False),
+    ("history add RUN --root runs", False),
+    ("history show --root runs", False),
+    ("history export --root runs", False),
+    ("size llama-3-8b --context 4096 --machine RUN", False),
+)
+
+
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.full)])
+@pytest.mark.parametrize("shipped", SHIPPED, ids=lambda path: path.parent.name)
+def test_every_command_that_a_readme_names_reads_it(shipped, whole, tmp_path, monkeypatch, capsys):
+    """Of format 1, to which nothing is added any more."""
+    monkeypatch.chdir(tmp_path)
+    assert {path.name for path in shipped.iterdir()} == set(FILES)
+    for command in (command for command, slow in READERS if whole or not slow):
+        assert call(*command.replace("RUN", str(shipped)).split()) == 0, capsys.readouterr().err
+    assert call("sweep", "--out", "base", "--resume") == 2
+    assert "format 1, which is only read" in capsys.readouterr().err
+    asked = [sys.executable, "-m", "pyperf", "stats", shipped / "run.json.gz"]
+    subprocess.run(asked, check=True, stdout=subprocess.DEVNULL)
+
+
+def test_the_example_s_machine_is_shipped(capsys):
+    assert len(SHIPPED) >= 3
+    assert call("size", "llama-3-8b", "--context", "4096", "--machine", str(ROOT / "results/spr-kvm-2/standard")) == 0
+    assert "GB/s" in capsys.readouterr().out

@@ -130,7 +130,7 @@ def test_a_finished_run_has_nothing_left(tmp_path):
 
 @pytest.mark.parametrize(
     ("asked", "said"),
-    [({"samples": 5}, "samples"), ({"seed": 9}, "seed"), ({"suite": "quick"}, "suite"), ({"launches": 3}, "launches")],
+    [({"samples": 5}, "samples"), ({"seed": 9}, "seed"), ({"suite": "quick"}, "suite")],
 )
 def test_a_run_is_resumed_as_it_was_begun(tmp_path, asked, said):
     with begun(tmp_path, Played(stop_after=0)):
@@ -139,6 +139,33 @@ def test_a_run_is_resumed_as_it_was_begun(tmp_path, asked, said):
         Session.resume(tmp_path / "run", asked)
     with Session.resume(tmp_path / "run", {"launches": 2, "budget": 60.0}) as session:
         assert session.options.budget == 60.0
+
+
+def test_launches_may_be_asked_for_anew(tmp_path):
+    """More of them, or fewer of those that have not begun: the manifest then says so."""
+    with begun(tmp_path, Played()) as session:
+        points, seconds = len(list(session.records())) // 2, session.directory.manifest.forecast["seconds"]
+    with Session.resume(tmp_path / "run", {"launches": 4}, execute=Played()) as session:
+        assert {record.launch for record in session.records()} == {2, 3}
+    kept = RunDirectory.open(tmp_path / "run")
+    assert len(kept.records) == 4 * points and kept.manifest.plan.launches == kept.manifest.options["launches"] == 4
+    assert kept.manifest.forecast["seconds"] == pytest.approx(2 * seconds)
+    with pytest.raises(BadArgument, match="launches is 3, and .* has begun 4"):
+        Session.resume(tmp_path / "run", {"launches": 3})
+    assert RunDirectory.open(tmp_path / "run").manifest == kept.manifest
+
+
+def test_launches_that_a_resumption_adds_can_be_read(tmp_path, clock):
+    with begun(tmp_path, Played(seconds=10.0, clock=clock)) as session:
+        list(session.records())
+    asked = {"target_ci": 0.01, "budget": 90.0, "patience": 5.0}
+    with Session.resume(tmp_path / "run", asked, execute=Played(0.2, 10.0, clock)) as session:
+        assert {record.launch for record in session.records()} == set(range(2, 11))
+    kept = RunDirectory.open(tmp_path / "run")
+    assert len({record.launch for record in kept.records}) == 11 and kept.manifest.plan.patience == 5.0
+    for fewer in ({"target_ci": None}, {"launches": 10}):  # with which what there is could not be read
+        with pytest.raises(BadArgument, match="has begun 11"):
+            Session.resume(tmp_path / "run", fewer)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from kvbench.errors import BadArgument, Exit
     help="Another run of base's build; what it seems to differ by is noise, and no such effect is called a change.",
 )
 @export_option
-@click.option("--bless", is_flag=True, help="Afterwards HEAD takes the place of BASE, which may be missing at first.")
+@click.option("--bless", is_flag=True, help="Afterwards HEAD's files replace BASE's, which may be missing at first.")
 @json_option
 def command(
     base: Path,
@@ -48,7 +48,9 @@ def command(
     Each point is held against what was measured beside it in the same rounds, and launch against launch. Without
     --gate the exit code is 0 wherever the two can be compared.
     """
-    if bless and not base.exists():
+    from kvbench.store.keep import is_vacant
+
+    if bless and is_vacant(base):
         return _bless(base, head)
     asked = wanted(exports, as_json)
     found, names = _found(base, head, smallest, others)

@@ -38,7 +38,7 @@ from kvbench.errors import BadArgument, Exit
     "--patience", type=Seconds(), help="Without a sign of life for so long a visit hangs. [default: forecast]"
 )
 @click.option("--out", type=Named(), help="The run directory. [default: a new one below runs/]")
-@click.option("--resume", is_flag=True, help="Finish the run in --out.")
+@click.option("--resume", is_flag=True, help="Finish the run in --out; with --launches N, once it has N.")
 @click.option("--report", is_flag=True, help="Write the report too, as kvbench report does.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as a JSON object.")
 @click.pass_context

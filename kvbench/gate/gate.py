@@ -1,6 +1,5 @@
 """A gate from its builds to its verdict."""
 
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from kvbench.gate.rivals import Asked, rivals
 from kvbench.gate.stages import Stages
 from kvbench.model import Comparison, Record
 from kvbench.runner import Execute
+from kvbench.store.scratch import scratch
 from kvbench.units import now
 
 BUDGET = 240.0  # seconds
@@ -31,8 +31,8 @@ def gate(
 
     `follow` measures the stages, and may say how far it is.
     """
-    with tempfile.TemporaryDirectory(prefix="kvbench-gate-") as folder, Pairs(out) as kept:
-        found = rivals(base, head, asked, Path(folder))
+    with scratch() as folder, Pairs(out) as kept:
+        found = rivals(base, head, asked, folder)
         stages = Stages(found.plan, found.same, found.machine, budget, execute)
         for stage, record in follow(stages) if found.plan.points else ():
             kept.add(stage, record)

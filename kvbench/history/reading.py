@@ -13,7 +13,7 @@ from kvbench.store.files import read_json, reading, short
 from kvbench.store.journal import lines
 from kvbench.store.manifest import from_json
 from kvbench.store.run import FILES
-from kvbench.store.values import SECONDS
+from kvbench.store.values import ERROR, SECONDS
 
 MANIFEST, JOURNAL = FILES[:2]
 try:
@@ -51,7 +51,7 @@ def read(path: Path) -> Reading:
         manifest = from_json(read_json(path / MANIFEST))
     points = {point.name: point for point in manifest.plan.points}
     with reading(path / JOURNAL):
-        found = _measured(path / JOURNAL, points)
+        found = _measured(path / JOURNAL, points, manifest)
     return Reading(manifest, tuple(_results(points, found)))
 
 
@@ -66,7 +66,7 @@ def _results(points: Mapping[str, Point | Probe], found: Mapping[str, Measured])
 # ---- the journal -----------------------------------------------------------------------------------------------------
 
 
-def _measured(journal: Path, points: Mapping[str, Point | Probe]) -> dict[str, Measured]:
+def _measured(journal: Path, points: Mapping[str, Point | Probe], manifest: Manifest) -> dict[str, Measured]:
     """By the names of points. Probes and visits that failed are nothing here."""
     moved: dict[str, dict[str, float]] = {}
     visits: dict[str, list[tuple[int, Visit]]] = {}
@@ -74,12 +74,15 @@ def _measured(journal: Path, points: Mapping[str, Point | Probe]) -> dict[str, M
     for number, line in enumerate(lines(journal), 1):
         try:
             facts = loads(line)
+            manifest.refuse_foreign(facts)
             name, launch = facts["point"], facts["launch"]
             if name not in points or (launch, name) in seen:
                 raise ValueError(f"{str(name)[:60]!r} is no point of the run, or was visited before")
             seen.add((launch, name))
             if isinstance(points[name], Probe) or facts.get("error"):
                 continue
+            if not 0 <= facts["max_abs_err"] <= ERROR:
+                raise ValueError(f"max_abs_err is {facts['max_abs_err']}")
             if "point" in (visit := _visit(facts["samples"])):
                 visits.setdefault(name, []).append((launch, visit))
                 moved.setdefault(name, _moved(facts["traffic"], visit))

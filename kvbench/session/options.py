@@ -12,7 +12,7 @@ from kvbench.suite import Suite, find
 from kvbench.suite.override import from_options
 from kvbench.suite.values import LIMITS
 
-_LATER = frozenset({"budget", "target_ci", "patience"})  # these say when to stop, not what to measure
+_LATER = frozenset({"launches", "budget", "target_ci", "patience"})  # these say when to stop, not what to measure
 _LIMITS = LIMITS | {
     "seed": (0, 1 << 62),
     "budget": (1e-9, 1e9),

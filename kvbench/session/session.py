@@ -17,6 +17,7 @@ from kvbench.analysis.interval import held
 from kvbench.analysis.launches import COVERAGE, Estimate, by_launch
 from kvbench.analysis.machine import plain as machine_facts
 from kvbench.analysis.machine import profile
+from kvbench.errors import BadArgument
 from kvbench.exports.sound import printable
 from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files
@@ -41,8 +42,6 @@ from kvbench.session.identity import build, identity, refuse_changed, versions
 from kvbench.session.options import Options
 from kvbench.store import Manifest, RunDirectory
 from kvbench.units import now
-
-MOST_LAUNCHES = 100  # that --target-ci adds up to
 
 
 class Session:
@@ -95,13 +94,14 @@ class Session:
 
     @classmethod
     def resume(cls, out: Path | str, asked: dict[str, Any] | None = None, execute: Execute | None = None) -> Self:
-        """`asked`: options given anew. They must be those that the run began with, but for when to stop."""
+        """`asked`: options given anew. They must be those that the run began with, but for how long it goes on."""
         directory = RunDirectory.open(out, write=True)
         try:
             source, machine = str(directory.path), describe()
             options = Options.kept(directory.manifest.options, source).resumed(asked or {}, source)
             found = identity(options.asked_suite, options.kernels, machine)
             refuse_changed(directory.manifest.identity, found, source)
+            _renew(directory, options)
             return cls(directory, options, machine, _checks(directory.manifest.plan, machine), execute)
         except BaseException:
             directory.close()
@@ -118,9 +118,7 @@ class Session:
     def records(self) -> Iterator[Record]:
         """Measure what is left. Each record is kept before it is yielded."""
         self._write_machine()
-        plan = self.directory.manifest.plan
-        plan = replace(plan, patience=self.options.patience or plan.patience)
-        for found in run(plan, self._unchanged, self.done, self._more):
+        for found in run(self.directory.manifest.plan, self._unchanged, self.done, self._more):
             self.directory.append(found)
             yield found
 
@@ -136,11 +134,7 @@ class Session:
         return self.directory.export()
 
     def _write_machine(self) -> None:
-        found = replace(
-            profile(self.machine, self.checks),
-            run=self.directory.manifest.run,
-            ceilings=ceilings(self.directory.records, self.machine),
-        )
+        found = replace(profile(self.machine, self.checks), ceilings=ceilings(self.directory.records, self.machine))
         self.directory.write_machine(machine_facts(found))
 
     def weights(self) -> dict[str, float]:
@@ -157,11 +151,11 @@ class Session:
         records = self.directory.records
         if number <= max((record.launch for record in records), default=0):
             return True
-        planned, budget, target = self.directory.manifest.plan.launches, self.options.budget, self.options.target_ci
-        if number >= (max(planned, MOST_LAUNCHES) if target else planned):
+        manifest, budget, target = self.directory.manifest, self.options.budget, self.options.target_ci
+        if number >= manifest.most_launches:
             return False
         sure = held(number, COVERAGE) >= COVERAGE  # fewer launches say nothing of how far off they are
-        if target and number >= planned and sure and self.reach() <= target:
+        if target and number >= manifest.plan.launches and sure and self.reach() <= target:
             return False
         spent = time.monotonic() - self._start
         fresh = len({record.launch for record in records[len(self.done) :]})
@@ -171,6 +165,21 @@ class Session:
         """How far the widest interval of a point's seconds reaches from its median, as a share of that."""
         found = (Estimate.of(list(seconds.values())) for seconds in by_launch(self.directory.records).values())
         return max((max(each.high - each.median, each.median - each.low) / each.median for each in found), default=0.0)
+
+
+def _renew(directory: RunDirectory, options: Options) -> None:
+    """The manifest says what is asked now. What the forecast says of time goes by launches."""
+    manifest = directory.manifest
+    plan, begun = manifest.plan, 1 + max((record.launch for record in directory.records), default=-1)
+    launches = options.launches or plan.launches
+    longer = {"seconds": launches / plan.launches, "timed": launches / plan.launches}
+    forecast = {name: value * longer.get(name, 1.0) for name, value in manifest.forecast.items()}
+    changed = replace(plan, launches=launches, patience=options.patience or plan.patience)
+    found = replace(manifest, plan=changed, options=asdict(options), forecast=forecast)
+    if begun > (found.most_launches if launches == plan.launches else launches):
+        raise BadArgument(f"launches is {launches}, and {directory.path} has begun {begun}", "ask for as many, or more")
+    if found != manifest:
+        directory.rewrite(found)
 
 
 def sweep(

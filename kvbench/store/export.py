@@ -15,7 +15,7 @@ from typing import IO, Any
 import pyperf
 
 from kvbench.model import Point, Probe, Record, Sample
-from kvbench.store.manifest import FORMAT, Manifest
+from kvbench.store.manifest import Manifest
 from kvbench.units import cpu_text
 
 _HOST = ("hostname", "platform", "python_version", "cpu_model_name")  # pyperf's own words
@@ -78,7 +78,7 @@ def _of_run(manifest: Manifest) -> _Facts:
     facts = {
         "unit": "second",
         "inner_loops": 1,
-        "kvb_schema": FORMAT,
+        "kvb_schema": manifest.format,
         "kvb_run": manifest.run,
         "kvb_suite": manifest.suite,
         "kvb_seed": manifest.plan.seed,

@@ -18,40 +18,58 @@ class Journal:
     """The writer's end. A child process does not keep it, and whoever comes second gets Unwritable."""
 
     def __init__(self, path: Path) -> None:
-        """Makes the file where it is missing."""
-        self._file = path.open("ab", buffering=0)
+        """Makes the file where it is missing. One that is there is as it was, until append()."""
+        self._path, flags = path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        self._file = os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0)
         try:
+            named.refuse_kind(path, os.fstat(self._file.fileno()))
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._size = sum(map(len, lines(path)))
-            self._cut()
-        except BlockingIOError:
+            self._size = sum(map(len, lines(path)))  # of what counts
+            self._end = os.fstat(self._file.fileno()).st_size  # of all that is there
+        except BaseException as error:
             self._file.close()
-            raise Unwritable(
-                f"{path.parent} is being written by another process", "wait for it, or name another --out"
-            ) from None
-        except BaseException:
-            self._file.close()
+            if isinstance(error, BlockingIOError):
+                what = f"{path.parent} is being written by another process"
+                raise Unwritable(what, "wait for it, or name another --out") from None
             raise
 
     def append(self, line: bytes) -> None:
-        """A line without its newline. Where it fails the file is as it was, at the latest before the next line. Where it is
-        interrupted, so much stands there as was written: a whole line counts for whoever opens the file next."""
+        """A line without its newline. Where it fails the file is as it was, at the latest before the next line. Where
+        it is interrupted, so much stands there as was written: a whole line counts for whoever opens the file next."""
+        self.refuse_changed()
         self._cut()
         try:
             left = line + b"\n"
             while left:
                 left = left[os.write(self._file.fileno(), left) :]
             os.fsync(self._file.fileno())
+            self._size += len(line) + 1
         except OSError:
             with suppress(OSError):
                 self._cut()
             raise
-        self._size += len(line) + 1
+        finally:
+            self._end = os.fstat(self._file.fileno()).st_size
+
+    def refuse_changed(self) -> None:
+        """Unwritable where the file has another place or length than this process left it with."""
+        own, folder = os.fstat(self._file.fileno()), self._path.parent
+        with suppress(OSError):
+            if os.path.samestat(own, self._path.lstat()):
+                if own.st_size == self._end:
+                    return
+                what = f"{self._path} was changed by another program while it was written: its whole lines still count"
+                raise Unwritable(what, f"go on with kvbench sweep --out {folder} --resume")
+        if own.st_nlink:
+            what = f"{folder} was moved while it was written: all visits are there, but for the one under way"
+            raise Unwritable(what, "go on with kvbench sweep --resume, and --out with its new place")
+        raise Unwritable(f"{folder} was removed while it was written: its visits are lost", "begin again")
 
     def _cut(self) -> None:
         """Away with what is behind the lines that count."""
         if os.fstat(self._file.fileno()).st_size != self._size:
             os.ftruncate(self._file.fileno(), self._size)
+            self._end = self._size
             os.fsync(self._file.fileno())
 
     def close(self) -> None:

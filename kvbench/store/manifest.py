@@ -1,6 +1,12 @@
-"""What a run is: what was asked, what it measures, and what must still be the same when it is resumed."""
+"""What a run is: what was asked, what it measures, and what must still be the same when it is resumed.
 
-from collections.abc import Iterable
+Formats of a run directory. Names of points, by which records refer to them, are part of each.
+
+2  A line of the journal names its run. What a resumption asks anew (launches, when to stop) is written here.
+1  Lines name no run, and a resumption left the manifest as it was. It is read, and no more written.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any
@@ -9,12 +15,13 @@ from kvbench.model import Plan, Skip
 from kvbench.store.typed import as_object, read
 from kvbench.store.values import as_json, checked, plain
 
-FORMAT = 1  # of a run directory; names of points, by which records refer to them, are part of it
+FORMAT = 2
+MOST_LAUNCHES = 100  # that --target-ci adds up to
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All of it is known before anything is measured, and never changes.
+    """All of it is known before anything is measured. A resumption may change the launches, and when to stop.
 
     `versions` also names the host as pyperf does, where it has these keys: hostname, platform, python_version,
     cpu_model_name.
@@ -31,10 +38,26 @@ class Manifest:
     versions: dict[str, str]
     command: str
     forecast: dict[str, float]
+    format: int = FORMAT
 
     @property
     def zone(self) -> tzinfo | None:
         return datetime.fromisoformat(self.created).tzinfo
+
+    @property
+    def most_launches(self) -> int:
+        """That it can have, with those that --target-ci adds. Of format 1 nobody knows whether that was asked for."""
+        added = self.format == 1 or self.options.get("target_ci")
+        return max(self.plan.launches, MOST_LAUNCHES) if added else self.plan.launches
+
+    def refuse_foreign(self, facts: Mapping[str, Any]) -> None:
+        """ValueError where a line of the journal, or another file of the directory, is of another run, or of a launch
+        that this one cannot have."""
+        if (run := facts.get("run", self.run if self.format == 1 else None)) != self.run:
+            raise ValueError(f"it is of run {str(run)[:60]!r}, and this is run {self.run!r}")
+        launch = facts.get("launch", 0)
+        if type(launch) is not int or not 0 <= launch < self.most_launches:
+            raise ValueError(f"launch {str(launch)[:60]} is none of this run, which has {self.most_launches} from 0 on")
 
 
 def to_json(manifest: Manifest) -> dict[str, Any]:
@@ -42,15 +65,15 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
     facts = plain(replace(manifest, skips=(), options={}))
     del facts["plan"]["run"]
     skips = [{"facts": as_json(skip.facts), "reason": skip.reason, "detail": skip.detail} for skip in manifest.skips]
-    return {"format": FORMAT} | facts | {"skips": skips, "options": as_json(manifest.options)}
+    return {"format": manifest.format} | facts | {"skips": skips, "options": as_json(manifest.options)}
 
 
 def from_json(facts: Any) -> Manifest:
     """ValueError where it is none, or nothing could be measured with it."""
     found = as_object(facts).get("format")
-    if type(found) is not int or found != FORMAT:
-        raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads format {FORMAT}")
-    manifest = read(Manifest, {key: value for key, value in facts.items() if key != "format"})
+    if type(found) is not int or not 1 <= found <= FORMAT:
+        raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads formats 1 to {FORMAT}")
+    manifest = read(Manifest, facts)
     _check(manifest)
     return replace(manifest, plan=replace(manifest.plan, run=manifest.run))
 
@@ -73,6 +96,8 @@ def _check(manifest: Manifest) -> None:
             checked(point)
         except ValueError as error:
             raise ValueError(f"plan.points[{index}].{error}") from None
+        if point.kernel.count(".") != 4 or "/" in point.kernel:  # two points would have one name
+            raise ValueError(f"plan.points[{index}]: {point.kernel[:60]!r} has a word with '.' or '/' in it")
     _check_names(point.name for point in plan.points)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Record
+from kvbench.named import opened
 from kvbench.store.files import (
     clear_parts,
     is_part,
@@ -24,7 +25,7 @@ from kvbench.store.files import (
     writing,
 )
 from kvbench.store.journal import Journal, lines
-from kvbench.store.manifest import Manifest, from_json, to_json
+from kvbench.store.manifest import FORMAT, Manifest, from_json, to_json
 from kvbench.store.typed import as_object, read
 from kvbench.store.values import as_json, line, parsed, record
 
@@ -51,7 +52,7 @@ class RunDirectory:
             kept = from_json(facts)
         except ValueError as error:
             raise BadArgument(f"this run cannot be kept: {short(error)}", "ask for other values") from None
-        with writing(path):
+        with writing(path, "then begin again"):
             _refuse_taken(path)
             path.mkdir(parents=True, exist_ok=True)
             found = cls(path, kept, Journal(path / _JOURNAL))
@@ -79,6 +80,9 @@ class RunDirectory:
         return found
 
     def _lock(self) -> None:
+        if self.manifest.format != FORMAT:
+            what = f"{self.path} is of format {self.manifest.format}, which is only read: this kvbench writes {FORMAT}"
+            raise BadRun(what, "begin another run with another --out")
         with writing(self.path):
             self._journal = Journal(self.path / _JOURNAL)
             for name in (_MANIFEST, _MACHINE, _EXPORT):
@@ -99,6 +103,7 @@ class RunDirectory:
     def _record(self, text: bytes) -> Record:
         """ValueError where it is none of this run, or the point was visited before in its launch."""
         facts = as_object(parsed(text.decode()))
+        self.manifest.refuse_foreign(facts)
         name = facts.get("point")
         if not isinstance(name, str) or name not in self._points:
             raise ValueError(f"the run has no point {str(name)[:60]!r}")
@@ -112,10 +117,14 @@ class RunDirectory:
         self.records.append(found)
 
     def machine(self) -> dict[str, Any] | None:
-        """What write_machine() was given last."""
+        """What write_machine() was given last, and the `run`."""
         path = self.path / _MACHINE
         with reading(path):
-            return read(dict[str, Any], read_json(path)) if path.exists() else None
+            if not path.exists():
+                return None
+            found = read(dict[str, Any], read_json(path))
+            self.manifest.refuse_foreign(found)
+            return found
 
     # ---- writing -----------------------------------------------------------------------------------------------------
 
@@ -125,7 +134,7 @@ class RunDirectory:
         if found.run not in ("", self.manifest.run):
             raise BadArgument(f"a record is of run {found.run!r}", f"this is run {self.manifest.run!r}")
         try:
-            text = line(_facts(found)).encode()
+            text = line(_facts(found) | {"run": self.manifest.run}).encode()
             kept = self._record(text)  # nothing is written that could not be read
         except (TypeError, ValueError) as error:
             raise BadArgument(f"{found.point.name}: {short(error)}", "a record of this run, each point once") from None
@@ -133,10 +142,17 @@ class RunDirectory:
             journal.append(text)
         self._keep(kept)
 
+    def rewrite(self, manifest: Manifest) -> None:
+        """Of the same run, with other launches or options."""
+        self._writer()
+        with writing(self.path / _MANIFEST):
+            write_json(self.path / _MANIFEST, to_json(manifest))
+        self.manifest = manifest
+
     def write_machine(self, facts: dict[str, Any]) -> None:
         self._writer()
         with writing(self.path / _MACHINE):
-            write_json(self.path / _MACHINE, as_json(facts))
+            write_json(self.path / _MACHINE, as_json(facts | {"run": self.manifest.run}))
 
     def export(self) -> bool:
         """Rebuild run.json.gz. False where no launch is complete: then it stays as it is."""
@@ -153,6 +169,7 @@ class RunDirectory:
     def _writer(self) -> Journal:
         if self._journal is None:
             raise Unwritable(f"{self.path} is not open to be written", "open it with write=True")
+        self._journal.refuse_changed()
         return self._journal
 
     def close(self) -> None:
@@ -185,15 +202,20 @@ def _manifest(path: Path) -> Manifest:
     file, hint = path / _MANIFEST, "name a folder that kvbench sweep has written"
     with reading(file):
         if not file.exists():
+            if half_kept(path, _MANIFEST).exists():
+                raise BadRun(f"{path} was being replaced by --bless, and that was interrupted", "bless it once more")
             raise BadRun(f"{path} is no run directory: there is no {file}", hint)
         found = from_json(read_json(file))
     with reading(path / _JOURNAL):
-        if not (path / _JOURNAL).is_file():
-            raise ValueError("it is no file, or missing")
+        opened(path / _JOURNAL, follow=False).close()
     return found
 
 
+def half_kept(path: Path, name: str) -> Path:
+    """A file of the run that is to take the place of the one at `path`. Without a manifest, that was interrupted."""
+    return path / f".{name}.kept"
+
+
 def _facts(found: Record) -> dict[str, Any]:
-    """The manifest has the point and the run."""
-    facts = {field.name: getattr(found, field.name) for field in fields(found) if field.name != "run"}
-    return facts | {"point": found.point.name}
+    """The manifest has the point."""
+    return {field.name: getattr(found, field.name) for field in fields(found)} | {"point": found.point.name}

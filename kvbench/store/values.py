@@ -14,6 +14,7 @@ from kvbench.store.typed import read
 
 SECONDS = (1e-9, 1e9)  # of anything that was timed
 _LATEST = 1e11  # seconds since 1970 that still are a date
+ERROR = 1.0  # above all that the oracle allows: an eighth, by q4_0, of values that are less than 8
 _MEMORY = {"resident_bytes", "huge_bytes"}  # what shares are formed with
 
 
@@ -110,6 +111,8 @@ def record(facts: Any) -> Record:
         raise ValueError("traffic: a probe touches no line")
     if isinstance(found.point, Probe) and found.samples and not found.steps:
         raise ValueError("steps: a probe has samples without")
+    if not found.error and not 0 <= found.max_abs_err <= ERROR:
+        raise ValueError(f"max_abs_err: an answer that is off by {found.max_abs_err:g} was taken as right")
     if found.memory and not _MEMORY <= found.memory.keys():
         raise ValueError(f"memory: one of {', '.join(sorted(_MEMORY))} is missing")
     if not 0 <= found.began <= _LATEST or not 0 <= found.wall <= SECONDS[1]:

@@ -12,7 +12,6 @@ that where things come to lie in memory favours neither.
 
 import random
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -24,6 +23,7 @@ from kvbench.errors import NotComparable
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import SIDES, Job, Point, Record, Sample, Traffic
 from kvbench.native import Arena, Library, Team
+from kvbench.store.scratch import scratch
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program, Walk, passes_for
@@ -66,8 +66,8 @@ class Rivals:
     def __init__(self, job: Job, coin: random.Random) -> None:
         self._coin, self._job = coin, job
         files = {"base": (job.plan.library, job.plan.plugin), "head": (job.plan.against, job.plan.against_plugin)}
-        with tempfile.TemporaryDirectory(prefix="kvbench-") as folder:  # what is open stays, though its name goes
-            self._libraries = {side: _opened(Path(folder, side), *files[side]) for side in coin.sample(SIDES, 2)}
+        with scratch() as folder:  # what is open stays, though its name goes
+            self._libraries = {side: _opened(folder / side, *files[side]) for side in coin.sample(SIDES, 2)}
 
     def visit(self, point: Point, host: Room, answers: Answers, watch: Callable[[], Disturbed]) -> Record:
         with ExitStack() as owned:

@@ -58,7 +58,7 @@ def write(
         (path / "manifest.json").write_text(json.dumps(facts))
         met = shares * np.exp(chance.normal(0, noise, (launches, len(shares)))) if noise else [shares] * launches
         lines = (
-            _line(part, share, rounds)
+            _line(name, part, share, rounds)
             for own, of in zip(parts, met, strict=True)
             for part, share in zip(own, of, strict=True)
         )
@@ -78,9 +78,10 @@ def _parts(point: Point, launch: int, rounds: int) -> list[str]:
     return [*line(facts).split(repr(MARK)), seconds]
 
 
-def _line(parts: list, share: float, rounds: int) -> str:
+def _line(run: str, parts: list, share: float, rounds: int) -> str:
     share = float(share)
     rates = [share * TWIN] * rounds + [TWIN] * rounds + [0.9 * TWIN] * rounds + [2.0 * TWIN] * rounds
     *texts, seconds = parts
     times = [repr(each / rate) for each, rate in zip(seconds, rates, strict=True)]
-    return "".join(text + time for text, time in zip(texts, [*times, "\n"], strict=True))
+    text = "".join(text + time for text, time in zip(texts, [*times, "\n"], strict=True))
+    return f'{{"run":{json.dumps(run)},{text[1:]}'

@@ -76,18 +76,23 @@ def test_efficiency_is_as_made(tmp_path):
         ("[]", "line 2"),
         ('{"launch":0,"point":"none of it","samples":[]}', "none of it"),
         ('{"launch":[],"point":"POINT","samples":[]}', "line 2"),
-        ('{"launch":5,"point":"POINT"}', "samples"),
-        ('{"launch":5,"point":"POINT","samples":[{"program":"point"}]}', "seconds"),
-        ('{"launch":5,"point":"POINT","samples":[{"program":"point","round":0,"seconds":NaN,"passes":1}]}', "line 2"),
-        ('{"launch":5,"point":"POINT","samples":[{"program":"point","round":0,"seconds":1.0,"passes":0}]}', "0 passes"),
-        ('{"launch":5,"point":"POINT","samples":[{"program":"point","round":0,"seconds":1.0,"passes":1}]}', "traffic"),
+        ('{"launch":3,"point":"POINT","samples":[]}', "launch 3"),
+        ('{"run":"another","launch":2,"point":"POINT","samples":[]}', "run 'another'"),
+        ('{"launch":2,"point":"POINT","samples":[],"max_abs_err":1e9}', "max_abs_err"),
+        ('{"launch":2,"point":"POINT"}', "samples"),
+        ('{"launch":2,"point":"POINT","samples":[{"program":"point"}]}', "seconds"),
+        ('{"launch":2,"point":"POINT","samples":[{"program":"point","round":0,"seconds":NaN,"passes":1}]}', "line 2"),
+        ('{"launch":2,"point":"POINT","samples":[{"program":"point","round":0,"seconds":1.0,"passes":0}]}', "0 passes"),
+        ('{"launch":2,"point":"POINT","samples":[{"program":"point","round":0,"seconds":1.0,"passes":1}]}', "traffic"),
     ],
 )
 def test_a_broken_line_is_said(tmp_path, wrong, word):
     (path,) = made.write(tmp_path, made.flat(1, 1))
     journal = path / "journal.jsonl"
     first = journal.read_text().splitlines()[0]
-    journal.write_text(f"{first}\n{wrong.replace('POINT', json.loads(first)['point'])}\n")
+    own = '{"run":"run-0000","max_abs_err":0,"launch"'
+    wrong = wrong.replace("POINT", json.loads(first)["point"]).replace('{"launch"', own)
+    journal.write_text(f"{first}\n{wrong}\n")
     with pytest.raises(BadRun) as caught:
         read(path)
     assert word in str(caught.value) and str(journal) in str(caught.value) and "\n" not in str(caught.value)

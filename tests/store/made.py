@@ -20,7 +20,7 @@ RUN = "20260102-030405-beef"
 WITNESSES = {"decode": ("twin", "twin_ahead", "core"), "append": ("copy", "copy_nt")}
 
 
-def manifest(points=POINTS, launches=3, samples=3, run=RUN, **facts):
+def manifest(points=POINTS, launches=10, samples=3, run=RUN, **facts):
     plan = Plan(tuple(points), launches, samples, 0.03, 7, patience=60.0, library="/somewhere/else.so")
     known = {
         "run": run,

@@ -14,7 +14,7 @@ from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Skip
 from kvbench.store import RunDirectory
 from kvbench.store.journal import Journal
-from tests.store.made import APPEND, DECODE, JOURNAL, POINTS, READ, failed, manifest, named, refused, visits
+from tests.store.made import APPEND, DECODE, JOURNAL, POINTS, READ, RUN, failed, manifest, named, refused, visits
 
 # ---- what is written comes back --------------------------------------------------------------------------------------
 
@@ -24,7 +24,7 @@ def test_a_manifest_comes_back(folder):
     with RunDirectory.create(folder, asked) as made:
         wanted = replace(asked, plan=replace(asked.plan, run=asked.run))
         assert made.manifest == RunDirectory.open(folder).manifest == wanted
-    assert json.loads((folder / "manifest.json").read_text())["format"] == 1
+    assert json.loads((folder / "manifest.json").read_text())["format"] == 2
 
 
 def test_what_json_does_not_know_is_kept_as_text(folder):
@@ -62,13 +62,14 @@ def test_a_machine_comes_back(filled):
     with RunDirectory.open(filled, write=True) as run:
         run.write_machine({"other": 1})
         run.write_machine(facts)
-    assert RunDirectory.open(filled).machine() == facts
+    assert RunDirectory.open(filled).machine() == facts | {"run": RUN}
 
 
 def test_no_number_makes_a_machine_unreadable(filled):
     with RunDirectory.open(filled, write=True) as run:
         run.write_machine({"gbps": float("nan"), "cpus": (0, 1), "peak": float("inf"), "path": Path("x")})
-    assert RunDirectory.open(filled).machine() == {"gbps": "nan", "cpus": [0, 1], "peak": "inf", "path": "x"}
+    facts = {"gbps": "nan", "cpus": [0, 1], "peak": "inf", "path": "x", "run": RUN}
+    assert RunDirectory.open(filled).machine() == facts
 
 
 def test_ten_thousand_records(folder):
@@ -76,7 +77,7 @@ def test_ten_thousand_records(folder):
     lines = []
     with RunDirectory.create(folder, manifest(points)) as run:
         for record in visits(points=points, launches=1, samples=1):
-            facts = {"launch": 0, "point": record.point.name, "samples": [], "traffic": {}, "memory": {}}
+            facts = {"run": RUN, "launch": 0, "point": record.point.name, "samples": [], "traffic": {}, "memory": {}}
             lines += [json.dumps(facts | {"launch": launch}) for launch in range(6)]
     (folder / JOURNAL).write_text("\n".join(lines) + "\n")
     assert len(RunDirectory.open(folder).records) == len(run.manifest.plan.points) * 6 == 12_000
@@ -94,6 +95,8 @@ def test_ten_thousand_records(folder):
         ({"points": (READ, DECODE, READ)}, "is there twice"),
         ({"points": (replace(READ, cpus=()),)}, "plan.points[0].cpus"),
         ({"launches": 0}, "plan.launches"),
+        ({"points": (replace(DECODE, variant="a.b"),)}, "plan.points[0]: 'decode.a.b."),
+        ({"points": (READ, replace(DECODE, layout="a/b"))}, "plan.points[1]: 'decode.flash.a/b."),
         ({"forecast": {"seconds": float("nan")}}, "forecast.seconds"),
         ({"identity": {"suite": 5}}, "identity.suite"),
         ({"command": "kvbench sweep \udcff"}, "command"),
@@ -115,7 +118,9 @@ def test_what_cannot_be_read_is_not_begun(folder, facts, said):
         (replace(failed(0, READ), wall=float("nan")), READ.name),
         (replace(failed(0, READ), memory={"huge_bytes": 1.5}), "memory.huge_bytes"),
         (replace(failed(0, READ), memory={"mapped": np.int64(1)}), READ.name),
-        (replace(failed(0, READ), launch=-1), "launch"),
+        (replace(failed(0, READ), launch=-1), "launch -1"),
+        (failed(10, READ), "launch 10 is none of this run, which has 10 from 0 on"),
+        (replace(failed(0, READ), error="", max_abs_err=1.5), "max_abs_err"),
         (failed(1, APPEND), "launch 1 has visited"),
     ],
 )
@@ -172,10 +177,52 @@ def test_what_is_no_run_directory_says_so(tmp_path, name, write):
 
 def test_another_format_is_not_read(filled):
     path = filled / "manifest.json"
-    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
-    with pytest.raises(BadRun, match="format is 2") as raised:
+    path.write_text(path.read_text().replace('"format": 2', '"format": 3'))
+    with pytest.raises(BadRun, match="format is 3") as raised:
         RunDirectory.open(filled)
     refused(raised.value, str(path), "another version of kvbench")
+
+
+def test_an_older_format_is_read_and_not_written(filled):
+    """Its lines name no run. It may have been resumed with --target-ci, which nobody wrote down."""
+    records, manifest = RunDirectory.open(filled).records, filled / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 1'))
+    line = json.loads((filled / JOURNAL).read_text().splitlines()[0])
+    del line["run"]
+    (filled / JOURNAL).write_text("".join(json.dumps(line | {"launch": launch}) + "\n" for launch in (0, 99)))
+    assert RunDirectory.open(filled).records == [records[0], replace(records[0], launch=99)]
+    with pytest.raises(BadRun, match="format 1, which is only read"):
+        RunDirectory.open(filled, write=True)
+    (filled / JOURNAL).write_text(json.dumps(line | {"launch": 100}) + "\n")
+    with pytest.raises(BadRun, match=r"journal\.jsonl:1 .* launch 100 is none of this run"):
+        RunDirectory.open(filled)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"run": "another"}, "it is of run 'another', and this is run"),
+        ({"run": None}, "it is of run 'None'"),
+        ({"launch": 10}, "launch 10 is none of this run"),
+        ({"max_abs_err": 1e9}, "an answer that is off by 1e+09"),
+    ],
+)
+def test_a_line_that_is_not_the_run_s_is_named(filled, facts, said):
+    lines = (filled / JOURNAL).read_text().splitlines(keepends=True)
+    lines[4] = json.dumps(json.loads(lines[4]) | facts) + "\n"
+    (filled / JOURNAL).write_text("".join(lines))
+    with pytest.raises(BadRun) as raised:
+        RunDirectory.open(filled)
+    refused(raised.value, f"{filled / JOURNAL}:5 is no record", said)
+
+
+def test_the_machine_of_another_run_is_not_this_one_s(filled, tmp_path):
+    with RunDirectory.create(tmp_path / "other", manifest(run="another")) as other:
+        other.write_machine({"fingerprint": "f"})
+    (tmp_path / "other" / "machine.json").rename(filled / "machine.json")
+    with pytest.raises(BadRun, match="it is of run 'another'") as raised:
+        RunDirectory.open(filled).machine()
+    refused(raised.value, str(filled / "machine.json"))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import fcntl
 import os
 import random
 import resource
+import shutil
 import sys
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from kvbench.errors import BadRun, Unwritable
 from kvbench.store import RunDirectory
 from kvbench.store.files import write_text
+from kvbench.store.journal import Journal
 from tests.store.made import APPEND, DECODE, JOURNAL, READ, failed, manifest, named, refused, visit
 
 # ---- killed ----------------------------------------------------------------------------------------------------------
@@ -31,7 +33,6 @@ def test_a_journal_cut_anywhere(folder, tmp_path):
         assert journal.read_bytes() == whole[:cut]  # a reader repairs nothing
         with RunDirectory.open(folder, write=True) as run:
             assert run.records == kept
-            assert journal.read_bytes() == b"".join(whole.splitlines(keepends=True)[: len(kept)])
             run.append(failed(7, APPEND))
         assert RunDirectory.open(folder).records == kept + named([failed(7, APPEND)])
 
@@ -102,6 +103,63 @@ def test_a_file_is_the_old_or_the_new_one(filled, name):
         (filled / JOURNAL).write_bytes(journal)
         (filled / name).write_bytes(old)
     assert seen[0] == old != seen[-1] and set(seen) == {old, seen[-1]}
+
+
+# ---- others at work ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_cut_before_all_was_read(filled, tmp_path):
+    """A line that is none is said, what lies behind the last whole line stays, and nothing goes through a link."""
+    journal, foreign = filled / JOURNAL, tmp_path / "notes.txt"
+    whole = journal.read_bytes()
+    journal.write_bytes(text := whole + b"nonsense\nand more")
+    with pytest.raises(BadRun, match=r"journal\.jsonl:10 "):
+        RunDirectory.open(filled, write=True)
+    assert journal.read_bytes() == text
+    for content in (b"mine\nwithout an end", whole + b"without an end", b""):
+        foreign.write_bytes(content)
+        journal.unlink()
+        journal.symlink_to(foreign)
+        for write in (False, True):
+            with pytest.raises(BadRun, match="it is a link"):
+                RunDirectory.open(filled, write)
+        assert foreign.read_bytes() == content
+    with pytest.raises(OSError, match="symbolic links"):
+        Journal(journal)
+    with pytest.raises(Unwritable):
+        RunDirectory.create(linked(tmp_path / "new", foreign), manifest())
+    assert foreign.read_bytes() == b""
+
+
+def linked(folder, foreign):
+    folder.mkdir()
+    (folder / JOURNAL).symlink_to(foreign)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda folder: os.truncate(folder / JOURNAL, 1000), "was changed by another program"),
+        (lambda folder: (folder / JOURNAL).open("ab").write(b"x"), "was changed by another program"),
+        (lambda folder: folder.rename(folder.with_name("away")), "was moved"),
+        (shutil.rmtree, "was removed"),
+        (lambda folder: (shutil.copytree(folder, folder.with_name("b")), shutil.rmtree(folder)), "was removed"),
+        (lambda folder: (folder / JOURNAL).rename(folder / "x"), "was moved"),
+        (lambda folder: shutil.move(shutil.copy(folder / JOURNAL, folder / "x"), folder / JOURNAL), "was removed"),
+    ],
+)
+def test_a_writer_notices_what_others_do(filled, act, said):
+    with RunDirectory.open(filled, write=True) as run:
+        act(filled)
+        before = sorted(str(path) for path in filled.parent.rglob("*"))
+        for write in (lambda: run.append(failed(8, READ)), lambda: run.write_machine({}), run.export):
+            with pytest.raises(Unwritable) as raised:
+                write()
+            refused(raised.value, str(filled), said)
+        assert sorted(str(path) for path in filled.parent.rglob("*")) == before  # nothing is made anew
+    if said == "was moved" and not filled.exists():
+        assert len(RunDirectory.open(filled.with_name("away"), write=True).records) == 9
 
 
 # ---- no room, no permission ------------------------------------------------------------------------------------------
@@ -176,7 +234,9 @@ def test_a_full_disk_keeps_older_files(filled, monkeypatch):
             with pytest.raises(Unwritable) as raised:
                 act()
             refused(raised.value, "No space left on device", "make room")
-    assert RunDirectory.open(filled).machine() == {"launch": 1}
+    with pytest.raises(Unwritable, match="make room; then begin again"):  # there is nothing to resume
+        RunDirectory.create(filled / "new", manifest())
+    assert RunDirectory.open(filled).machine()["launch"] == 1
     assert (filled / "run.json.gz").read_bytes() == export
     assert len(RunDirectory.open(filled).records) == 9
 
