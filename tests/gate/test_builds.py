@@ -192,3 +192,11 @@ def test_missing_tools(tree, tmp_path, monkeypatch, missing):
     monkeypatch.setattr(sys, "executable", str(tools / "python"))  # tools may lie beside it
     with pytest.raises(Refused, match=f"{missing} is missing"):
         build("v1", tree)
+
+
+@pytest.mark.parametrize("compiler", ["nosuchcc -O2", 'nosuchcc "'])
+def test_a_compiler_that_is_not_there_is_named(tree, monkeypatch, compiler):
+    monkeypatch.setenv("CC", compiler)
+    with pytest.raises(Refused, match="CC='nosuchcc .*' is missing") as caught:
+        build("v1", tree)
+    assert "unset CC" in caught.value.hint
