@@ -2,6 +2,7 @@
 
 import ast
 import json
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -66,7 +67,7 @@ def test_what_commands_share_is_said_once():
 def test_closed_streams(closed):
     code = "from kvbench.cli import main; main(['kernels'])"
     done = subprocess.run(
-        f'{sys.executable} -c "{code}" {closed}', shell=True, capture_output=True, text=True, timeout=60
+        f'{shlex.quote(sys.executable)} -c "{code}" {closed}', shell=True, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0 and "Traceback" not in done.stderr
 
@@ -175,7 +176,7 @@ def test_a_file_that_cannot_be_written_is_named(monkeypatch, capsys):
 
 
 def test_a_reader_that_leaves():
-    shell = f"{sys.executable} -c 'from kvbench.cli import main; main()' kernels | head -n 1"
+    shell = f"{shlex.quote(sys.executable)} -c 'from kvbench.cli import main; main()' kernels | head -n 1"
     ended = subprocess.run(["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0
     assert ended.stdout.count("\n") == 1

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import click
+from kvbench.cli._streams import say
 
 
 def put(text: str, out: Path | None, what: str, again: str) -> None:
@@ -11,8 +11,8 @@ def put(text: str, out: Path | None, what: str, again: str) -> None:
     from kvbench.store.files import writing
 
     if out is None:
-        click.echo(text, nl=False)
+        say(text, nl=False)
         return
     with writing(out, again):
         write_text(out, text)
-    click.echo(f"{what}: {out}", err=True)
+    say(f"{what}: {out}", err=True)

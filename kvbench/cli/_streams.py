@@ -1,11 +1,21 @@
-"""The standard streams as commands meet them: a reader that is gone changes neither what they do nor how they end."""
+"""The standard streams as commands meet them: a reader that is gone changes neither what they do nor how they end, and
+no text makes a terminal do anything."""
 
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import IO, Any
 
+import click
+
 from kvbench.errors import Unwritable
+from kvbench.texts import shown
+
+
+def say(text: str, *, nl: bool = True, err: bool = False, paint: Callable[[str], str] = str) -> None:
+    """The only door: all that commands print. `paint` adds colours, which are all that is obeyed."""
+    click.echo(paint(shown(text)), nl=nl, err=err)
 
 
 class _Output(io.FileIO):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 
 from kvbench.cli._options import cpus_option, json_option, override_option
+from kvbench.cli._streams import say
 from kvbench.errors import Exit
 
 _COLOURS = {"ok": "green", "warn": "yellow", "unknown": "cyan"}
@@ -34,10 +36,11 @@ def command(threads: str, cpus: str | None, override: Path | None, strict: bool,
     machine = describe(files, override)
     checks = preflight(files, machine, place(machine, cpus, threads))
     if as_json:
-        click.echo(json.dumps(_facts(machine, checks)))
+        say(json.dumps(_facts(machine, checks)))
     else:
-        click.echo("\n".join(_lines(checks)))
-        click.echo(_summary(checks), err=True)
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        say("\n".join(_lines(checks)), paint=_painted if colour else str)
+        say(_summary(checks), err=True)
     return Exit.REFUSED if strict and any(check.status == "warn" for check in checks) else Exit.FINE
 
 
@@ -54,16 +57,19 @@ def _facts(machine: Any, checks: tuple[Any, ...]) -> dict[str, Any]:
 
 def _lines(checks: tuple[Any, ...]) -> list[str]:
     """A line for each check; below what is not ok, why it matters and what to do."""
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = max(len(check.name) for check in checks)
     lines = []
     for check in checks:
-        word = f"{check.status:<7}"
-        word = click.style(word, fg=_COLOURS[check.status]) if colour else word
-        lines.append(f"{word}  {check.name:<{width}}  {check.value}".rstrip())
+        lines.append(f"{check.status:<7}  {check.name:<{width}}  {check.value}".rstrip())
         if check.status != "ok":
             lines += [f"{'':<9}{text}" for text in (f"why: {check.why}", f"do:  {check.advice}") if text[5:]]
     return lines
+
+
+def _painted(text: str) -> str:
+    """With its words in colour, each at the begin of a line."""
+    words = re.compile(rf"^(?:{'|'.join(_COLOURS)})\b", re.MULTILINE)
+    return words.sub(lambda word: click.style(word[0], fg=_COLOURS[word[0]]), text)
 
 
 def _summary(checks: tuple[Any, ...]) -> str:

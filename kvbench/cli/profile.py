@@ -7,6 +7,7 @@ import click
 
 from kvbench.cli._options import json_option, plugin_option
 from kvbench.cli._point import point_options
+from kvbench.cli._streams import say
 from kvbench.errors import refuse_beyond
 
 
@@ -35,9 +36,9 @@ def command(op: str, plugin: str | None, samples: int, sample_time: float, as_js
     point, name = point_of(op, library, **asked)
     facts = profile(visit(point, samples, sample_time, library=library))
     if as_json:
-        click.echo(json.dumps(facts))
+        say(json.dumps(facts))
     else:
-        click.echo("\n".join([*_heading(facts, name), "", *_rates(facts), "", *_details(facts)]))
+        say("\n".join([*_heading(facts, name), "", *_rates(facts), "", *_details(facts)]))
 
 
 def _heading(facts: dict[str, Any], name: str) -> list[str]:

@@ -19,6 +19,7 @@ from kvbench.report.figures.trend import trend
 from kvbench.report.page import Drawn, history_page, machines_page, page
 from kvbench.store import Manifest, write_text
 from kvbench.store.files import replacing, writing
+from kvbench.texts import table_csv
 
 PAGE, FIGURES = "index.html", "figures"
 BESIDE = "report"  # the folder in a run directory
@@ -58,7 +59,7 @@ def write_figure(folder: Path, figure: Figure, table: pd.DataFrame) -> None:
     """The table that lies beside it has all that was found, which may be more than the figure shows."""
     with writing(folder, "then run it again"):
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / f"{figure.name}.csv", table.to_csv(index=False))
+        write_text(folder / f"{figure.name}.csv", table_csv(table))
         if not figure.missing:
             _pictures(folder, figure)
 
@@ -79,7 +80,7 @@ def _made(folder: Path) -> Path:
 
 def _drawn(folder: Path, figures: Sequence[Figure]) -> Iterator[Drawn]:
     for figure in figures:
-        data, text = figure.table.to_csv(index=False), ""
+        data, text = table_csv(figure.table), ""
         if not figure.missing:
             write_text(folder / f"{figure.name}.csv", data)
             text = _pictures(folder, figure)

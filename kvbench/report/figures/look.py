@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from kvbench.texts import shown
 from kvbench.units import size
 
 # A page that is shown dark replaces exactly these colours: use no others, nor transparency in place of them. The
@@ -189,6 +190,6 @@ def svg(figure: Canvas, name: str, title: str = "") -> str:
     facts = {"Date": None, "Creator": None} | ({"Title": title} if title else {})
     with styled(**{"svg.hashsalt": name}):
         figure.savefig(text, format="svg", metadata=facts)
-    found = text.getvalue()
+    found = shown(text.getvalue())
     found = found[found.index("<svg") :]
     return _TAGGED.sub(r'data-point="\1"', _ANONYMOUS.sub("", found))

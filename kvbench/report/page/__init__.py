@@ -19,6 +19,7 @@ from kvbench.report.gaps import gaps
 from kvbench.report.heading import subtitle, title
 from kvbench.report.tables import FILTERS
 from kvbench.store import Manifest
+from kvbench.texts import shown
 from kvbench.units import counted
 
 LARGE = 50_000  # bytes of a figure's data beyond which it is in the file beside the page alone
@@ -112,11 +113,15 @@ def history_page(pasts: Sequence[Past], notes: Sequence[str], drawn: Sequence[Dr
 
 
 def _rendered(template: str, **content: Any) -> str:
-    environment = Environment(
-        loader=FunctionLoader(_text), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    facts = {"autoescape": True, "finalize": _fit, "undefined": StrictUndefined}
+    environment = Environment(loader=FunctionLoader(_text), trim_blocks=True, lstrip_blocks=True, **facts)
     style, script = Markup(_text("style.css")), Markup(_text("script.js"))
     return environment.get_template(template).render(style=style, script=script, **content)
+
+
+def _fit(value: Any) -> Any:
+    """All that a template is given, but for what is HTML already."""
+    return shown(value) if type(value) is str else value
 
 
 def _text(name: str) -> str:
