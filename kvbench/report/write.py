@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure as Canvas
 
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.names import machine_name
@@ -90,18 +89,15 @@ def _drawn(folder: Path, figures: Sequence[Figure]) -> Iterator[Drawn]:
 def _pictures(folder: Path, figure: Figure) -> str:
     """The .svg, whose text this is, and the .png."""
     canvas = figure.canvas()
-    try:
-        _arrange(canvas)
-        text = svg(canvas, figure.name, figure.title)
-        write_text(folder / f"{figure.name}.svg", text)
-        with replacing(folder / f"{figure.name}.png") as file, styled():
-            canvas.savefig(file, format="png", dpi=_DPI)
-    finally:
-        plt.close(canvas)
+    _arrange(canvas)
+    text = svg(canvas, figure.name, figure.title)
+    write_text(folder / f"{figure.name}.svg", text)
+    with replacing(folder / f"{figure.name}.png") as file, styled():
+        canvas.savefig(file, format="png", dpi=_DPI)
     return text
 
 
-def _arrange(canvas: Canvas) -> None:
+def _arrange(canvas: Any) -> None:
     """Once, for it takes as long as drawing does, and each form would do it again. Letters are as wide as on a page."""
     with styled(**{"text.hinting": "no_hinting"}):
         if engine := canvas.get_layout_engine():

@@ -4,17 +4,16 @@ import io
 import itertools
 import math
 import re
+import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 
 import matplotlib
-
-matplotlib.use("Agg")
 import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -53,16 +52,19 @@ _STYLE = {
 }
 
 
-def styled(**more: object) -> AbstractContextManager[None]:
-    """Where figures are drawn."""
-    return matplotlib.rc_context(_STYLE | more)
+@contextmanager
+def styled(**more: object) -> Iterator[None]:
+    """Where figures are drawn. A picture has boxes for letters that the font lacks; the page has the letters."""
+    with matplotlib.rc_context(_STYLE | more), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        yield
 
 
 def canvas(rows: int = 1, columns: int = 1, height: float = 4.2, **more: object) -> tuple[Canvas, list[Axes]]:
-    """Axes in reading order, each row `height` inches high. Close the figure when it is written."""
-    size_ = (WIDTH, height * rows)
-    figure, axes = plt.subplots(rows, columns, figsize=size_, layout="constrained", squeeze=False, **more)
-    return figure, list(axes.flat)
+    """Axes in reading order, each row `height` inches high. Without pyplot, which would ask for a screen."""
+    figure = Canvas(figsize=(WIDTH, height * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, list(figure.subplots(rows, columns, squeeze=False, **more).flat)
 
 
 def panels(count: int, height: float) -> tuple[Canvas, list[Axes], int]:

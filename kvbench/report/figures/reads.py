@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
@@ -16,9 +15,7 @@ from kvbench.units import counted, cpu_text
 def save(profile: Profile, path: Path) -> None:
     """As an image of the kind that the file's name ends in."""
     with styled():
-        figure = _draw(profile)
-        figure.savefig(path, dpi=150)
-        plt.close(figure)
+        _draw(profile).savefig(path, dpi=150)
 
 
 def _draw(profile: Profile) -> Canvas:

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pandas as pd
-from matplotlib import pyplot as plt
 
 from kvbench.model.size import Decoder, Fit
 from kvbench.report.figures.chart import Panel, chart
@@ -17,10 +16,8 @@ _NEAR = 16.0  # times smaller or larger than all sizes: what lies further away i
 
 def save(found: Figure, path: Path) -> None:
     """As an image of the kind that the file's name ends in."""
-    canvas = found.canvas()
     with styled():
-        canvas.savefig(path, dpi=_DPI)
-    plt.close(canvas)
+        found.canvas().savefig(path, dpi=_DPI)
 
 
 def sizes(table: pd.DataFrame, decoder: Decoder, fit: Fit, memory: int | None) -> Figure:
