@@ -6,7 +6,7 @@ import numpy as np
 
 from kvbench.errors import BadArgument
 from kvbench.native.arena import Arena
-from kvbench.native.arguments import factors, floats, whole
+from kvbench.native.arguments import factors, flag, floats, instance, place, space, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.task import Task
@@ -59,7 +59,8 @@ class Cache:
         self._describe(kv_heads, head_dim, capacity, **facts)
         self._lay_out(shuffle)
         self._own = arena is None
-        self._arena = arena or Arena(self._struct.bytes, pages, guard, self.library)
+        own = Arena(self._struct.bytes, pages, guard, self.library) if arena is None else arena
+        self._arena = instance("arena", own, Arena)
         self._bind(whole("offset", offset))
         self._teams = Teams(self.library)
 
@@ -99,7 +100,7 @@ class Cache:
         blocks: int | None = None,
         library: Library | None = None,
     ) -> None:
-        self.library = library or default_library()
+        self.library = default_library() if library is None else instance("library", library, Library)
         self.layout, self.dtype, self.window = layout, dtype, window
         words = {"layout": layout, "inner": inner, "dtype": dtype, "scale": scale}
         counts = {
@@ -124,7 +125,7 @@ class Cache:
         if self.window is not None and whole("window", self.window) < 1:
             raise BadArgument(f"window is {self.window}", "at least 1, or None for all tokens")
         fits = self.window is not None and self.window <= cache.capacity
-        cache.ring = fits if ring is None else bool(ring)
+        cache.ring = fits if ring is None else flag("ring", ring)
         blocks = cache.batch * -(-cache.capacity // max(cache.block_tokens, 1))
         cache.blocks = max(0, min(blocks, _INT64_MAX)) if pool is None else whole("blocks", pool)
         self.library.check(self.library.lib.kvb_cache_plan(cache))
@@ -152,9 +153,10 @@ class Cache:
         order = np.arange(self._struct.blocks, dtype=np.int32)
         if shuffle is None:
             return order
-        if whole("shuffle", shuffle) < 0:
-            raise BadArgument(f"shuffle is {shuffle}", "a seed is not negative")
-        return np.random.default_rng(shuffle).permutation(order)
+        seed = whole("shuffle", shuffle)
+        if seed < 0:
+            raise BadArgument(f"shuffle is {seed}", "a seed is not negative")
+        return np.random.default_rng(seed).permutation(order)
 
     def _lay_table(self, blocks: np.ndarray) -> np.ndarray:
         cache = self._struct
@@ -206,9 +208,13 @@ class Cache:
 
     def place(self, token: int, head: int, sequence: int = 0) -> tuple[int, int]:
         """Where it lies: bytes into a plane of rows, and into one of scales; for its bytes of K see `key_bytes`."""
-        c, plane, slot = self.struct, sequence, token % self.struct.capacity
+        c = self.struct
+        head, plane = place("head", head, c.kv_heads), place("sequence", sequence, c.batch)
+        slot = place("token", token, _LONGEST if c.ring else c.capacity) % c.capacity
         if self.table is not None:
-            plane, slot = int(self.table[sequence, slot // c.block_tokens]), slot % c.block_tokens
+            plane, slot = int(self.table[plane, slot // c.block_tokens]), slot % c.block_tokens
+        if plane < 0:
+            raise BadArgument(f"token {token} of sequence {sequence} has no block", "reserve it, or store it, first")
         row = plane * c.seq_stride + head * c.head_stride + slot * c.token_stride
         return row, plane * c.scale_seq_stride + head * c.scale_head_stride + slot * c.scale_token_stride
 
@@ -224,11 +230,11 @@ class Cache:
     ) -> None:
         """Prompt tokens for every sequence, [batch, tokens, kv_heads, head_dim], or with head_major
         [batch, kv_heads, tokens, head_dim]. nt: non-temporal stores."""
-        c = self.struct
+        c, head_major = self.struct, flag("head_major", head_major)
         shape = (c.batch, c.kv_heads, "T", c.head_dim) if head_major else (c.batch, "T", c.kv_heads, c.head_dim)
         tokens = floats("k", k, shape).shape[2 if head_major else 1]
         shape = tuple(tokens if size == "T" else size for size in shape)
-        self._store("bulk", k, v, shape, tokens, isa, threads, head_major=head_major, nt=nt)
+        self._store("bulk", k, v, shape, tokens, isa, threads, head_major=head_major, nt=flag("nt", nt))
 
     def _store(
         self, op: str, k: Any, v: Any, shape: tuple[int, ...], tokens: int, isa: str | None, threads: int, **facts: bool
@@ -293,8 +299,7 @@ class Cache:
     def _which(self, sequence: int | None) -> slice:
         if sequence is None:
             return slice(None)
-        if not 0 <= (number := whole("sequence", sequence)) < len(self.lengths):
-            raise BadArgument(f"sequence is {number}", f"0 to {len(self.lengths) - 1}, or None for all")
+        number = place("sequence", sequence, len(self.lengths))
         return slice(number, number + 1)
 
     def _refuse_lost(self, lengths: np.ndarray) -> None:
@@ -340,7 +345,7 @@ class Cache:
             raise BadArgument("the cache is empty", "append a token first")
         out = np.empty_like(q)
         threads = whole("threads", threads, 32)
-        facts = {"variant": variant, "isa": self.library.isa(isa), "deterministic": bool(deterministic)}
+        facts = {"variant": variant, "isa": self.library.isa(isa), "deterministic": flag("deterministic", deterministic)}
         self._run(threads, decode_task("decode", self, q, out, threads, **facts))
         return out
 
@@ -369,10 +374,8 @@ class Cache:
     def _unpacked(self, first: int, count: int, isa: str | None, threads: int) -> tuple[np.ndarray, np.ndarray]:
         """As the library has them: with what was stored for tokens since forgotten in the place of a ring's oldest."""
         c = self.struct
-        shape = (c.batch, whole("count", count), c.kv_heads, c.head_dim)
-        if count < 0:
-            raise BadArgument(f"count is {count}", "0 tokens or more")
-        k, v = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
+        shape = (c.batch, place("count", count, c.capacity + 1), c.kv_heads, c.head_dim)
+        k, v = space("count", shape), space("count", shape)
         if count:
             to = (pointer(self.library, k), pointer(self.library, v))
             make = self.library.lib.kvb_task_unpack

@@ -1,12 +1,12 @@
 """Persistent threads that run tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from threading import RLock
 from typing import Any, Self
 
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.model import Times
-from kvbench.native.arguments import whole
+from kvbench.native.arguments import instance, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.task import Task
 
@@ -15,10 +15,10 @@ class Team:
     """`threads` threads, thread i pinned to cpus[i] where cpus are given. They sleep whenever nothing runs."""
 
     def __init__(self, threads: int, cpus: Sequence[int] | None = None, library: Library | None = None) -> None:
-        self.library = library or default_library()
+        self.library = default_library() if library is None else instance("library", library, Library)
         ffi, lib = self.library.ffi, self.library.lib
         threads = whole("threads", threads, 32)
-        if cpus is not None and len(cpus) != threads:
+        if cpus is not None and len(instance("cpus", cpus, Collection)) != threads:
             raise BadArgument(f"cpus names {len(cpus)} CPUs for {threads} threads", "name one CPU for each thread")
         made = ffi.new("kvb_team **")
         pins = ffi.NULL if cpus is None else ffi.new("int32_t[]", [whole("cpus", cpu, 32) for cpu in cpus])
@@ -47,12 +47,19 @@ class Team:
     def run(self, *tasks: Task, passes: int = 1, between: Task | None = None) -> Times:
         """`passes` passes, round robin over the tasks. `between` runs untimed before every pass."""
         ffi = self.library.ffi
+        for task in tasks:
+            instance("a task", task, Task)
+        if between is not None:
+            instance("between", between, Task)
         if any(task.library is not self.library for task in (*tasks, *((between,) if between else ()))):
             raise BadArgument("a task belongs to another library than the team", "make both with one Library")
         passes = whole("passes", passes)
         _refuse_unplaced(tasks, passes, between)
         times = ffi.new("kvb_run_times *")
-        pass_seconds = ffi.new("double[]", max(passes, 1))
+        try:
+            pass_seconds = ffi.new("double[]", max(passes, 1))
+        except (MemoryError, OverflowError):
+            raise OutOfMemory(f"passes: there is no memory for the times of {passes}", "ask for fewer at once") from None
         thread_seconds = ffi.new("double[]", self.threads)
         times.pass_seconds, times.thread_seconds = pass_seconds, thread_seconds
         pointers = ffi.new("kvb_task *[]", [task.pointer for task in tasks])
