@@ -2,10 +2,12 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from typing import Any
 
-_FORMULA = tuple("=+-@＝＋－＠")  # what a spreadsheet may run as a formula begins with one of these
+# What a spreadsheet may run as a formula; a number, or a sign alone, is none.
+_FORMULA = re.compile(r"[=@＝＋－＠]|[+-](?!(?:[\d.]+(?:e[+-]?\d+)?|inf|nan)?$)")
 
 
 def shown(text: str) -> str:
@@ -13,7 +15,8 @@ def shown(text: str) -> str:
     characters, halves of characters and marks that turn the direction of text become Python's escapes."""
     if text.replace("\n", "").isprintable():
         return text
-    return "".join(sign if sign.isprintable() or sign == "\n" else _spelt(sign) for sign in text)
+    spelt = {sign: " " if sign.isspace() else ascii(sign)[1:-1] for sign in set(text) if not sign.isprintable()}
+    return text.translate(str.maketrans(spelt | {"\n": "\n"}))
 
 
 def printable(text: str) -> str:
@@ -40,16 +43,4 @@ def cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = printable(value)
-    return f"'{text}" if text[1:] and text.startswith(_FORMULA) and not _number(text) else text
-
-
-def _spelt(sign: str) -> str:
-    return " " if sign.isspace() else ascii(sign)[1:-1]
-
-
-def _number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return f"'{text}" if _FORMULA.match(text) else text

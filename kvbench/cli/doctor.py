@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from kvbench.cli._streams import say
 from kvbench.errors import Exit
 
 _COLOURS = {"ok": "green", "warn": "yellow", "unknown": "cyan"}
+_WORD = re.compile(rf"^(?:{'|'.join(_COLOURS)})\b", re.MULTILINE)  # a line begins with it
 
 
 @click.command("doctor")
@@ -39,7 +41,8 @@ def command(threads: str, cpus: str | None, override: Path | None, strict: bool,
         say(json.dumps(_facts(machine, checks)))
     else:
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        say("\n".join(_lines(checks)), paint=_painted if colour else str)
+        paint = partial(_WORD.sub, lambda word: click.style(word[0], fg=_COLOURS[word[0]]))
+        say("\n".join(_lines(checks)), paint=paint if colour else str)
         say(_summary(checks), err=True)
     return Exit.REFUSED if strict and any(check.status == "warn" for check in checks) else Exit.FINE
 
@@ -64,12 +67,6 @@ def _lines(checks: tuple[Any, ...]) -> list[str]:
         if check.status != "ok":
             lines += [f"{'':<9}{text}" for text in (f"why: {check.why}", f"do:  {check.advice}") if text[5:]]
     return lines
-
-
-def _painted(text: str) -> str:
-    """With its words in colour, each at the begin of a line."""
-    words = re.compile(rf"^(?:{'|'.join(_COLOURS)})\b", re.MULTILINE)
-    return words.sub(lambda word: click.style(word[0], fg=_COLOURS[word[0]]), text)
 
 
 def _summary(checks: tuple[Any, ...]) -> str:

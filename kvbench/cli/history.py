@@ -1,17 +1,18 @@
 """kvbench history"""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kvbench.cli._options import json_option
-from kvbench.cli._put import put
-from kvbench.cli._streams import say
+from kvbench.cli._streams import put, say
 from kvbench.errors import BadArgument, Exit
 from kvbench.texts import printable
 
+_tell = partial(say, err=True)
 _FORMS = ("csv", "otava-csv", "otava-yaml")
 
 _root = click.option(
@@ -126,10 +127,6 @@ def _history(root: Path, rebuild: bool = False) -> Any:
     from kvbench.history import load
 
     return load(root, rebuild, _tell)
-
-
-def _tell(said: str) -> None:
-    say(said, err=True)
 
 
 def _user() -> str:

@@ -5,10 +5,8 @@ from typing import Any
 
 import click
 
-from kvbench.cli._put import put
-from kvbench.cli._streams import say
+from kvbench.cli._streams import put, say
 from kvbench.errors import BadArgument
-from kvbench.texts import printable
 
 _TEXTS = ("md", "json", "csv")
 
@@ -75,7 +73,7 @@ def _draw(studies: list[Any], out: Path) -> None:
     from kvbench.report.write import write
 
     for found, manifest in studies:
-        say(f"run {printable(found.run)}")
+        say(f"run {found.run}")
         said = [*gaps(found, manifest), *(each.text for each in found.diagnosis)]
         say("\n".join([*wrapped(said), ""]))
     say(f"report: {write(out, studies)}")

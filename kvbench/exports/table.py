@@ -1,7 +1,5 @@
 """All of a comparison as CSV: a row for each family and point, and for each that is missing."""
 
-from collections.abc import Sequence
-
 from kvbench.model import Comparison, Judged
 from kvbench.texts import csv_text
 from kvbench.units import GB
@@ -24,7 +22,8 @@ def table(comparison: Comparison) -> str:
     whole = [*(getattr(comparison, name) for name in _WHOLE), comparison.verdict]
     levels = {"family": comparison.families, "point": comparison.points}
     rows = [[*whole, level, *_cells(one)] for level, judged in levels.items() for one in judged]
-    rows += [_padded([*whole, "missing", "", "", "", reason]) for reason in comparison.missing]
+    rest = [""] * (len(_COLUMNS) - len(whole) - 5)
+    rows += [[*whole, "missing", "", "", "", reason, *rest] for reason in comparison.missing]
     return csv_text([_COLUMNS, *rows])
 
 
@@ -37,7 +36,3 @@ def _cells(judged: Judged) -> list[str | float | int | None]:
         *(None if rate is None else rate * GB for rate in rates),
         *judged.launches,
     ]
-
-
-def _padded(cells: Sequence[str]) -> list[str]:
-    return [*cells, *[""] * (len(_COLUMNS) - len(cells))]

@@ -177,10 +177,7 @@ def _tools() -> _Tools:
     generator = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}") if ninja else ("-G", "Unix Makefiles")
     asked = os.environ.get("CC", "").strip()
     command = asked or next(filter(shutil.which, ("cc", "gcc", "clang")), "cc")
-    try:
-        words = shlex.split(command)
-    except ValueError:  # a quotation that does not end
-        words = [command]
+    words = [command] if any(command.count(sign) % 2 for sign in "\"'") else shlex.split(command)  # a quotation ends
     if not (path := shutil.which(words[0])):
         hint = "mend it, or unset CC" if asked else "apt install gcc libc6-dev (Debian), dnf install gcc (Fedora)"
         raise Refused(f"{f'CC={asked!r}' if asked else 'the C compiler cc'} is missing", hint)

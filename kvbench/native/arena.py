@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from kvbench.errors import BadArgument, OutOfMemory, Unsupported
-from kvbench.native.arguments import instance, whole
+from kvbench.native.arguments import instance, place, whole
 from kvbench.native.library import Library, default_library
 
 
@@ -41,7 +41,7 @@ class Arena:
         ffi, lib = self.library.ffi, self.library.lib
         arena = ffi.new("kvb_arena *")
         kind = self.library.number("pages", pages)
-        self.library.check(lib.kvb_arena_open(whole("size", size), kind, whole("guard", guard, 32), arena))
+        self.library.check(lib.kvb_arena_open(place("size", size), kind, whole("guard", guard, 32), arena))
         self._arena = ffi.gc(arena, lambda opened: lib.kvb_arena_close(opened))
 
     def __enter__(self) -> Self:
@@ -74,7 +74,7 @@ class Arena:
     def part(self, offset: int, size: int) -> Part:
         offset, size = whole("offset", offset), whole("size", size)
         if not 0 <= offset <= offset + size <= self.size:
-            raise BadArgument(f"bytes {offset} to {offset + size} are wanted", f"the arena has {self.size}")
+            raise BadArgument(f"offset {offset} and size {size} are wanted", f"the arena has {self.size} bytes")
         return Part(self.base + offset, size)
 
     def view(self, dtype: Any = np.uint8) -> np.ndarray:

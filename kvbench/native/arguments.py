@@ -1,15 +1,12 @@
 """What Python callers pass in, as what C expects; anything else is an error that names the argument."""
 
-import math
 import operator
 from typing import Any
 
 import numpy as np
 
-from kvbench.errors import BadArgument, OutOfMemory
-from kvbench.units import cut, size
-
-_LONGEST = 80  # characters that are shown of a value
+from kvbench.errors import BadArgument
+from kvbench.units import cut
 
 
 def whole(name: str, value: object, bits: int = 64) -> int:
@@ -23,34 +20,17 @@ def whole(name: str, value: object, bits: int = 64) -> int:
     return number
 
 
-def place(name: str, value: object, count: int) -> int:
+def place(name: str, value: object, count: int = 1 << 63) -> int:
     """The number of one of `count` things."""
-    number = whole(name, value)
-    if not 0 <= number < count:
-        raise BadArgument(f"{name} is {number}", f"0 to {count - 1}")
-    return number
-
-
-def flag(name: str, value: Any) -> bool:
-    try:
-        return bool(value)
-    except (TypeError, ValueError):  # an array
-        raise BadArgument(_is(name, value), "True or False") from None
+    if 0 <= (number := whole(name, value)) < count:
+        return number
+    raise BadArgument(f"{name} is {number}", f"0 to {count - 1}")
 
 
 def instance(name: str, value: Any, kind: type) -> Any:
     if isinstance(value, kind):
         return value
     raise BadArgument(_is(name, value), f"a {kind.__name__} is expected")
-
-
-def space(name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """An array for results as large as `name` asks for."""
-    try:
-        return np.empty(shape, dtype=np.float32)
-    except (MemoryError, ValueError):
-        count = 4 * math.prod(shape)
-        raise OutOfMemory(f"{name}: there is no memory for results of {size(count)}", "ask for less at a time") from None
 
 
 def floats(name: str, value: Any, shape: tuple[int | str, ...]) -> np.ndarray:
@@ -73,13 +53,12 @@ def factors(name: str, given: float | tuple[float, float]) -> tuple[float, float
     """For K and for V, as the library takes them: what is no factor in float32 is refused, 0 being its word for none."""
     pair = given if isinstance(given, tuple) else (given, given)
     try:
-        good = len(pair) == 2 and all(0 < np.float32(float(factor)) < np.inf for factor in pair)
+        if len(pair) == 2 and all(0 < np.float32(float(factor)) < np.inf for factor in pair):
+            return pair
     except (TypeError, ValueError, OverflowError):
-        good = False
-    if not good:
-        raise BadArgument(_is(name, given), "finite and positive, one for both or a pair for K and V")
-    return pair
+        pass
+    raise BadArgument(_is(name, given), "finite and positive, one for both or a pair for K and V")
 
 
 def _is(name: str, value: object) -> str:
-    return f"{name} is {cut(' '.join(repr(value).split()), _LONGEST)}"
+    return f"{name} is {cut(' '.join(repr(value).split()), 80)}"

@@ -4,9 +4,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
-from kvbench.native.arguments import factors, flag, floats, instance, place, space, whole
+from kvbench.native.arguments import factors, floats, instance, place, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.task import Task
@@ -125,7 +125,7 @@ class Cache:
         if self.window is not None and whole("window", self.window) < 1:
             raise BadArgument(f"window is {self.window}", "at least 1, or None for all tokens")
         fits = self.window is not None and self.window <= cache.capacity
-        cache.ring = fits if ring is None else flag("ring", ring)
+        cache.ring = fits if ring is None else bool(ring)
         blocks = cache.batch * -(-cache.capacity // max(cache.block_tokens, 1))
         cache.blocks = max(0, min(blocks, _INT64_MAX)) if pool is None else whole("blocks", pool)
         self.library.check(self.library.lib.kvb_cache_plan(cache))
@@ -153,10 +153,7 @@ class Cache:
         order = np.arange(self._struct.blocks, dtype=np.int32)
         if shuffle is None:
             return order
-        seed = whole("shuffle", shuffle)
-        if seed < 0:
-            raise BadArgument(f"shuffle is {seed}", "a seed is not negative")
-        return np.random.default_rng(seed).permutation(order)
+        return np.random.default_rng(place("shuffle", shuffle)).permutation(order)
 
     def _lay_table(self, blocks: np.ndarray) -> np.ndarray:
         cache = self._struct
@@ -230,11 +227,11 @@ class Cache:
     ) -> None:
         """Prompt tokens for every sequence, [batch, tokens, kv_heads, head_dim], or with head_major
         [batch, kv_heads, tokens, head_dim]. nt: non-temporal stores."""
-        c, head_major = self.struct, flag("head_major", head_major)
+        c, head_major = self.struct, bool(head_major)
         shape = (c.batch, c.kv_heads, "T", c.head_dim) if head_major else (c.batch, "T", c.kv_heads, c.head_dim)
         tokens = floats("k", k, shape).shape[2 if head_major else 1]
         shape = tuple(tokens if size == "T" else size for size in shape)
-        self._store("bulk", k, v, shape, tokens, isa, threads, head_major=head_major, nt=flag("nt", nt))
+        self._store("bulk", k, v, shape, tokens, isa, threads, head_major=head_major, nt=bool(nt))
 
     def _store(
         self, op: str, k: Any, v: Any, shape: tuple[int, ...], tokens: int, isa: str | None, threads: int, **facts: bool
@@ -251,7 +248,7 @@ class Cache:
 
     def would_overflow(self, tokens: int = 1) -> bool:
         """Whether there is no room for so many more tokens of every sequence."""
-        return self.length + self._tokens(tokens) > (_LONGEST if self.struct.ring else self.struct.capacity)
+        return self.length + place("tokens", tokens) > (_LONGEST if self.struct.ring else self.struct.capacity)
 
     def reserve(self, tokens: int) -> None:
         """See to the room for so many more tokens of every sequence. Only a task of one's own needs it: stores do it.
@@ -280,8 +277,9 @@ class Cache:
                 "rollback takes either a number of tokens or a length", "rollback(3), or rollback(to=100)"
             )
         self._refuse_closed()
-        lengths, which = self.lengths.copy(), self._which(sequence)
-        lengths[which] = lengths[which] - self._tokens(tokens) if to is None else self._tokens(to, "to")
+        lengths = self.lengths.copy()
+        which = slice(None) if sequence is None else place("sequence", sequence, len(lengths))
+        lengths[which] = lengths[which] - place("tokens", tokens) if to is None else place("to", to)
         self._refuse_lost(lengths)
         self._reached = np.where(lengths > 0, np.maximum(self._reached, self.lengths), 0)
         self.lengths[:] = lengths
@@ -290,17 +288,6 @@ class Cache:
         """Forget all tokens; their bytes stay."""
         self.library.check(self.library.lib.kvb_reset(self.struct))
         self._reached[:] = 0
-
-    def _tokens(self, tokens: Any, name: str = "tokens") -> int:
-        if (count := whole(name, tokens)) < 0:
-            raise BadArgument(f"{name} is {count}", "0 or more")
-        return count
-
-    def _which(self, sequence: int | None) -> slice:
-        if sequence is None:
-            return slice(None)
-        number = place("sequence", sequence, len(self.lengths))
-        return slice(number, number + 1)
 
     def _refuse_lost(self, lengths: np.ndarray) -> None:
         """A sequence cannot grow by a rollback, nor get back what a ring has overwritten."""
@@ -345,7 +332,7 @@ class Cache:
             raise BadArgument("the cache is empty", "append a token first")
         out = np.empty_like(q)
         threads = whole("threads", threads, 32)
-        facts = {"variant": variant, "isa": self.library.isa(isa), "deterministic": flag("deterministic", deterministic)}
+        facts = {"variant": variant, "isa": self.library.isa(isa), "deterministic": bool(deterministic)}
         self._run(threads, decode_task("decode", self, q, out, threads, **facts))
         return out
 
@@ -375,7 +362,10 @@ class Cache:
         """As the library has them: with what was stored for tokens since forgotten in the place of a ring's oldest."""
         c = self.struct
         shape = (c.batch, place("count", count, c.capacity + 1), c.kv_heads, c.head_dim)
-        k, v = space("count", shape), space("count", shape)
+        try:
+            k, v = (np.empty(shape, dtype=np.float32) for _ in "kv")
+        except MemoryError:
+            raise OutOfMemory(f"count is {count}: there is no memory for so many rows", "ask for fewer") from None
         if count:
             to = (pointer(self.library, k), pointer(self.library, v))
             make = self.library.lib.kvb_task_unpack

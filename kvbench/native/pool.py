@@ -8,7 +8,7 @@ import numpy as np
 
 from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
-from kvbench.native.arguments import instance, whole
+from kvbench.native.arguments import instance, place, whole
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library, default_library
 from kvbench.native.team import Teams
@@ -133,7 +133,7 @@ class _Drawn(Cache):
         super().advance(tokens)
 
     def refuse_unplaced(self, tokens: int) -> None:
-        if self._missing(self._tokens(tokens)):
+        if self._missing(place("tokens", tokens)):
             raise BadArgument(f"{tokens} more tokens have no blocks: nothing can be stored there", "reserve them first")
 
     def rollback(self, tokens: int | None = None, *, to: int | None = None, sequence: int | None = None) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from threading import RLock
 from typing import Any, Self
 
-from kvbench.errors import BadArgument, OutOfMemory
+from kvbench.errors import BadArgument
 from kvbench.model import Times
-from kvbench.native.arguments import instance, whole
+from kvbench.native.arguments import instance, place, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.task import Task
 
@@ -47,19 +47,13 @@ class Team:
     def run(self, *tasks: Task, passes: int = 1, between: Task | None = None) -> Times:
         """`passes` passes, round robin over the tasks. `between` runs untimed before every pass."""
         ffi = self.library.ffi
-        for task in tasks:
-            instance("a task", task, Task)
-        if between is not None:
-            instance("between", between, Task)
-        if any(task.library is not self.library for task in (*tasks, *((between,) if between else ()))):
-            raise BadArgument("a task belongs to another library than the team", "make both with one Library")
-        passes = whole("passes", passes)
+        for name, task in (*(("a task", task) for task in tasks), *([] if between is None else [("between", between)])):
+            if instance(name, task, Task).library is not self.library:
+                raise BadArgument(f"{name} belongs to another library than the team", "make both with one Library")
+        passes = place("passes", passes, 1 << 31)  # whose times are kept
         _refuse_unplaced(tasks, passes, between)
         times = ffi.new("kvb_run_times *")
-        try:
-            pass_seconds = ffi.new("double[]", max(passes, 1))
-        except (MemoryError, OverflowError):
-            raise OutOfMemory(f"passes: there is no memory for the times of {passes}", "ask for fewer at once") from None
+        pass_seconds = ffi.new("double[]", max(passes, 1))
         thread_seconds = ffi.new("double[]", self.threads)
         times.pass_seconds, times.thread_seconds = pass_seconds, thread_seconds
         pointers = ffi.new("kvb_task *[]", [task.pointer for task in tasks])

@@ -3,12 +3,9 @@
 import logging
 import os
 
-_log = logging.getLogger("matplotlib")
-_level, _asked = _log.level, os.environ.pop("MPLBACKEND", None)
-_log.setLevel(logging.ERROR)
-try:
-    import matplotlib.font_manager  # noqa: F401
-finally:
-    _log.setLevel(_level)
-    if _asked is not None:
-        os.environ["MPLBACKEND"] = _asked
+_level, _asked = logging.getLogger("matplotlib").level, os.environ.pop("MPLBACKEND", None)
+logging.getLogger("matplotlib").setLevel(logging.ERROR)
+import matplotlib.font_manager  # noqa: E402, F401
+
+logging.getLogger("matplotlib").setLevel(_level)
+os.environ |= {"MPLBACKEND": _asked} if _asked else {}

@@ -113,15 +113,12 @@ def history_page(pasts: Sequence[Past], notes: Sequence[str], drawn: Sequence[Dr
 
 
 def _rendered(template: str, **content: Any) -> str:
-    facts = {"autoescape": True, "finalize": _fit, "undefined": StrictUndefined}
-    environment = Environment(loader=FunctionLoader(_text), trim_blocks=True, lstrip_blocks=True, **facts)
+    facts = {"undefined": StrictUndefined, "finalize": lambda fact: shown(fact) if type(fact) is str else fact}
+    environment = Environment(
+        loader=FunctionLoader(_text), autoescape=True, trim_blocks=True, lstrip_blocks=True, **facts
+    )
     style, script = Markup(_text("style.css")), Markup(_text("script.js"))
     return environment.get_template(template).render(style=style, script=script, **content)
-
-
-def _fit(value: Any) -> Any:
-    """All that a template is given, but for what is HTML already."""
-    return shown(value) if type(value) is str else value
 
 
 def _text(name: str) -> str:
