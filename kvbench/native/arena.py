@@ -41,7 +41,7 @@ class Arena:
         ffi, lib = self.library.ffi, self.library.lib
         arena = ffi.new("kvb_arena *")
         kind = self.library.number("pages", pages)
-        self.library.check(lib.kvb_arena_open(place("size", size), kind, whole("guard", guard, 32), arena))
+        self.library.check(lib.kvb_arena_open(place("size", size, 1 << 61), kind, whole("guard", guard, 32), arena))
         self._arena = ffi.gc(arena, lambda opened: lib.kvb_arena_close(opened))
 
     def __enter__(self) -> Self:
