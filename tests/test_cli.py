@@ -150,14 +150,6 @@ def test_kernels_text(capsys):
     assert default_library().isa() in err and err.count("\n") == 1
 
 
-def test_output_that_cannot_be_written():
-    with open("/dev/full", "w") as full:
-        command = [sys.executable, "-c", "from kvbench.cli import main; main()", "kernels"]
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-    assert ended.returncode == 2
-    assert ended.stderr.count("\n") == 1 and "standard output: No space left" in ended.stderr
-
-
 @pytest.mark.parametrize("arguments", [["gate"], ["kernels", "--plugin", "my.so"], ["sweep", "mine.toml"]])
 def test_a_current_folder_that_is_gone(tmp_path, monkeypatch, capsys, arguments):
     monkeypatch.chdir(tmp_path)
