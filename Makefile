@@ -24,6 +24,8 @@ gate-selftest: $(VENV)/tested
 	$(BIN)/python -m tests.gate.selftest $(GATE) --minutes $(MINUTES)
 
 # One line for what is missing, before anything else happens.
+NO_CC := kvbench needs a C compiler: apt install gcc libc6-dev (Debian), dnf install gcc glibc-devel (Fedora)
+BAD_CC = CC='$(CC)' is missing or makes no programs: mend it, or unset CC
 prerequisites:
 	@command -v $(PYTHON) >/dev/null || { echo "kvbench needs Python 3.11 or newer:" \
 	  "apt install python3 python3-venv (Debian), dnf install python3 (Fedora)" >&2; exit 1; }
@@ -32,9 +34,8 @@ prerequisites:
 	  "then make PYTHON=python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "kvbench needs Python's venv module:" \
 	  "apt install python3-venv (Debian), dnf install python3 (Fedora)" >&2; exit 1; }
-	@printf '#include <pthread.h>\nint main(void) { return 0; }\n' | $(CC) -x c -o /dev/null - 2>/dev/null || { echo \
-	  "kvbench needs a C compiler, and $(CC) is missing or does not work:" \
-	  "apt install gcc libc6-dev (Debian), dnf install gcc glibc-devel (Fedora)" >&2; exit 1; }
+	@printf '#include <pthread.h>\nint main(void) { return 0; }\n' | $(CC) -x c -o /dev/null - 2>/dev/null || { \
+	  echo "$(if $(filter default,$(origin CC)),$(NO_CC),$(BAD_CC))" >&2; exit 1; }
 
 $(BIN)/python: | prerequisites
 	$(PYTHON) -m venv $(VENV)

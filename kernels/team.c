@@ -94,8 +94,8 @@ static int32_t check_cpus(const int32_t *cpus, int32_t threads, bool *crowded)
     return KVB_OK;
 }
 
-/* Start a member on its CPU (negative: any). Signals stay with the process's own threads, except those of a fault. */
-static int start(kvb_member *member, int32_t cpu)
+/* Start a member. Signals stay with the process's own threads, except those of a fault. */
+static int start(kvb_member *member)
 {
     sigset_t most, before;
     sigfillset(&most);
@@ -103,22 +103,21 @@ static int start(kvb_member *member, int32_t cpu)
     sigdelset(&most, SIGBUS);
     sigdelset(&most, SIGILL);
     sigdelset(&most, SIGFPE);
-    pthread_attr_t attributes;
-    int error = pthread_attr_init(&attributes);
-    if (error)
-        return error;
-    if (cpu >= 0) {
-        cpu_set_t set[CPU_SETS];
-        memset(set, 0, sizeof set);
-        CPU_SET_S((size_t)cpu, sizeof set, set);
-        error = pthread_attr_setaffinity_np(&attributes, sizeof set, set);
-    }
     pthread_sigmask(SIG_SETMASK, &most, &before);
-    if (!error)
-        error = pthread_create(&member->thread, &attributes, live, member);
+    int error = pthread_create(&member->thread, NULL, live, member);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
     return error;
+}
+
+/* Move a member to its CPU (negative: any) before it has work. musl cannot start threads on one. */
+static int pin(kvb_member *member, int32_t cpu)
+{
+    if (cpu < 0)
+        return 0;
+    cpu_set_t set[CPU_SETS];
+    memset(set, 0, sizeof set);
+    CPU_SET_S((size_t)cpu, sizeof set, set);
+    return pthread_setaffinity_np(member->thread, sizeof set, set);
 }
 
 /* End the first `started` threads and release everything. A forked child has no threads to end. */
@@ -185,9 +184,12 @@ int32_t kvb_team_open(const int32_t *cpus, int32_t threads, kvb_team **team)
         return kvb_fail(KVB_NO_MEMORY, "threads: no memory for a team of %d", threads);
     for (int32_t i = 0; i < threads; i++) {
         int32_t cpu = cpus ? cpus[i] : -1;
-        int error = start(&made->members[i], cpu);
+        int error = start(&made->members[i]);
+        int32_t started = i + !error;
+        if (!error)
+            error = pin(&made->members[i], cpu);
         if (error) {
-            release(made, i);
+            release(made, started);
             return fail_start(i, cpu, error);
         }
     }

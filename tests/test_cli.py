@@ -2,6 +2,7 @@
 
 import ast
 import json
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -73,7 +74,7 @@ def test_what_commands_share_is_said_once():
 def test_closed_streams(closed):
     code = "from kvbench.cli import main; main(['kernels'])"
     done = subprocess.run(
-        f'{sys.executable} -c "{code}" {closed}', shell=True, capture_output=True, text=True, timeout=60
+        f'{shlex.quote(sys.executable)} -c "{code}" {closed}', shell=True, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0 and "Traceback" not in done.stderr
 
@@ -156,14 +157,6 @@ def test_kernels_text(capsys):
     assert default_library().isa() in err and err.count("\n") == 1
 
 
-def test_output_that_cannot_be_written():
-    with open("/dev/full", "w") as full:
-        command = [sys.executable, "-c", "from kvbench.cli import main; main()", "kernels"]
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-    assert ended.returncode == 2
-    assert ended.stderr.count("\n") == 1 and "standard output: No space left" in ended.stderr
-
-
 @pytest.mark.parametrize("arguments", [["gate"], ["kernels", "--plugin", "my.so"], ["sweep", "mine.toml"]])
 def test_a_current_folder_that_is_gone(tmp_path, monkeypatch, capsys, arguments):
     monkeypatch.chdir(tmp_path)
@@ -182,7 +175,7 @@ def test_a_file_that_cannot_be_written_is_named(monkeypatch, capsys):
 
 
 def test_a_reader_that_leaves():
-    shell = f"{sys.executable} -c 'from kvbench.cli import main; main()' kernels | head -n 1"
+    shell = f"{shlex.quote(sys.executable)} -c 'from kvbench.cli import main; main()' kernels | head -n 1"
     ended = subprocess.run(["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0
     assert ended.stdout.count("\n") == 1

@@ -325,6 +325,7 @@ def test_output_that_cannot_be_written():
         command = [sys.executable, "-m", "kvbench.cli", "schema"]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert ended.returncode == Exit.USAGE and ended.stderr.count("\n") == 1
+    assert "standard output: No space left" in ended.stderr
 
 
 @pytest.fixture

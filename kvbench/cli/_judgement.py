@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._streams import say
 from kvbench.errors import BadArgument, Exit
 
 export_option = click.option(
@@ -25,11 +26,11 @@ def tell(found: Any, names: Mapping[str, str], exports: Sequence[Wanted], as_jso
 
     shown = [_exported(found, kind, path) for kind, path in exports]
     if as_json:
-        click.echo(json.dumps(plain(found)))
+        say(json.dumps(plain(found)))
     elif None in (path for _, path in exports):
-        click.echo("".join(filter(None, shown)), nl=False)
+        say("".join(filter(None, shown)), nl=False)
     else:
-        click.echo("\n".join(text(found, names)))
+        say("\n".join(text(found, names)))
 
 
 def exit_code(verdict: str) -> Exit:
@@ -60,5 +61,5 @@ def _exported(found: Any, kind: str, path: Path | None) -> str | None:
     text = write(found, kind, path)
     if path is None:
         return text
-    click.echo(f"{kind}: {path}", err=True)
+    say(f"{kind}: {path}", err=True)
     return None

@@ -9,8 +9,9 @@ from pkgutil import iter_modules
 import click
 
 from kvbench import cli
-from kvbench.cli._streams import take_streams
+from kvbench.cli._streams import say, take_streams
 from kvbench.errors import Exit, KvbenchError, Unwritable
+from kvbench.texts import printable
 
 _CODES = "\n".join(
     ["\b", "Exit codes:", *(f"{code:>5}  {code.about}" for code in Exit)]
@@ -50,13 +51,13 @@ def kvbench(ctx: click.Context, version: bool) -> None:
     if version and ctx.invoked_subcommand:
         raise click.UsageError(f"--version stands alone, and {ctx.invoked_subcommand} is a command", ctx)
     if version:
-        click.echo(f"kvbench {import_module('kvbench').__version__}")
+        say(f"kvbench {import_module('kvbench').__version__}")
     elif ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        say(ctx.get_help())
 
 
 def _fail(message: str, hint: str, code: int) -> int:
-    click.echo(" ".join(f"kvbench: {message} ({hint})".split()), err=True)
+    say(printable(f"kvbench: {message} ({hint})"), err=True)
     return code
 
 

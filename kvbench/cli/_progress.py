@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import click
-
+from kvbench.cli._streams import say
+from kvbench.texts import printable
 from kvbench.units import span
 
 Done = Any  # a record, or whatever else is passed on
@@ -37,12 +37,12 @@ def _bar(
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
         task = progress.add_task("starting", total=total())
         for record in records:
-            progress.update(task, advance=weight(record), total=total(), description=about(record), refresh=True)
+            progress.update(task, advance=weight(record), total=total(), description=printable(about(record)), refresh=True)
             yield record
 
 
@@ -58,5 +58,5 @@ def _lines(
             said = now
             whole = max(total(), done)
             left = (now - start) / done * (whole - done)
-            click.echo(f"{done / whole:.0%} done, {span(left)} left: {text}", err=True)
+            say(f"{done / whole:.0%} done, {span(left)} left: {text}", err=True)
         yield record

@@ -1,11 +1,35 @@
-"""The standard streams as commands meet them: a reader that is gone changes neither what they do nor how they end."""
+"""The standard streams as commands meet them: a reader that is gone changes neither what they do nor how they end, and
+no text makes a terminal do anything."""
 
 import io
 import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any
 
+import click
+
 from kvbench.errors import Unwritable
+from kvbench.texts import shown
+
+
+def say(text: str, *, nl: bool = True, err: bool = False, paint: Callable[[str], str] = str) -> None:
+    """The only door: all that commands print. `paint` adds colours, which are all that is obeyed."""
+    click.echo(paint(shown(text)), nl=nl, err=err)
+
+
+def put(text: str, out: Path | None, what: str, again: str) -> None:
+    """To standard output or into a file. `what` the text is, and what to do `again` where it cannot be written."""
+    from kvbench.store import write_text
+    from kvbench.store.files import writing
+
+    if out is None:
+        say(text, nl=False)
+        return
+    with writing(out, again):
+        write_text(out, text, asked=True)
+    say(f"{what}: {out}", err=True)
 
 
 class _Output(io.FileIO):

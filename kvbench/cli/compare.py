@@ -9,6 +9,7 @@ from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._options import json_option
 from kvbench.cli._path import Named
 from kvbench.cli._share import Share
+from kvbench.cli._streams import say
 from kvbench.errors import BadArgument, Exit
 
 
@@ -69,7 +70,7 @@ def _bless(base: Path, head: Path) -> int:
         hint = "finish or repeat the run first"
         raise BadArgument(f"--bless: {head} has {len(failed)} visits that failed: {failed[0].error}", hint)
     keep(head, base)
-    click.echo(f"baseline: {base}", err=True)
+    say(f"baseline: {base}", err=True)
     return 0
 
 

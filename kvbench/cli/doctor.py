@@ -2,16 +2,20 @@
 
 import json
 import os
+import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kvbench.cli._options import cpus_option, json_option, override_option
+from kvbench.cli._streams import say
 from kvbench.errors import Exit
 
 _COLOURS = {"ok": "green", "warn": "yellow", "unknown": "cyan"}
+_WORD = re.compile(rf"^(?:{'|'.join(_COLOURS)})\b", re.MULTILINE)  # a line begins with it
 
 
 @click.command("doctor")
@@ -34,10 +38,12 @@ def command(threads: str, cpus: str | None, override: Path | None, strict: bool,
     machine = describe(files, override)
     checks = preflight(files, machine, place(machine, cpus, threads))
     if as_json:
-        click.echo(json.dumps(_facts(machine, checks)))
+        say(json.dumps(_facts(machine, checks)))
     else:
-        click.echo("\n".join(_lines(checks)))
-        click.echo(_summary(checks), err=True)
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        paint = partial(_WORD.sub, lambda word: click.style(word[0], fg=_COLOURS[word[0]]))
+        say("\n".join(_lines(checks)), paint=paint if colour else str)
+        say(_summary(checks), err=True)
     return Exit.REFUSED if strict and any(check.status == "warn" for check in checks) else Exit.FINE
 
 
@@ -54,13 +60,10 @@ def _facts(machine: Any, checks: tuple[Any, ...]) -> dict[str, Any]:
 
 def _lines(checks: tuple[Any, ...]) -> list[str]:
     """A line for each check; below what is not ok, why it matters and what to do."""
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = max(len(check.name) for check in checks)
     lines = []
     for check in checks:
-        word = f"{check.status:<7}"
-        word = click.style(word, fg=_COLOURS[check.status]) if colour else word
-        lines.append(f"{word}  {check.name:<{width}}  {check.value}".rstrip())
+        lines.append(f"{check.status:<7}  {check.name:<{width}}  {check.value}".rstrip())
         if check.status != "ok":
             lines += [f"{'':<9}{text}" for text in (f"why: {check.why}", f"do:  {check.advice}") if text[5:]]
     return lines

@@ -10,6 +10,7 @@ from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._options import isa_option, json_option, only_option, plugin_option
 from kvbench.cli._path import Named
 from kvbench.cli._seconds import Seconds
+from kvbench.cli._streams import say
 from kvbench.errors import Exit
 
 
@@ -56,7 +57,7 @@ def command(
 
     exported = wanted(exports, as_json)
     available_memory()  # where nothing can be measured, nothing need be built
-    sides = [build(side, report=lambda line: click.echo(line, err=True)) for side in (base, head)]
+    sides = [build(side, report=lambda line: say(line, err=True)) for side in (base, head)]
     found, names = gate(*sides, Asked(**asked, plugin=plugin or ""), budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)

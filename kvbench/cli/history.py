@@ -1,6 +1,7 @@
 """kvbench history"""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import click
 
 from kvbench.cli._options import json_option
 from kvbench.cli._path import Named
-from kvbench.cli._put import put
+from kvbench.cli._streams import put, say
 from kvbench.errors import BadArgument, Exit
+from kvbench.texts import printable
 
+_tell = partial(say, err=True)
 _FORMS = ("csv", "otava-csv", "otava-yaml")
 
 _root = click.option(
@@ -43,7 +46,7 @@ def add(runs: tuple[Path, ...], root: Path) -> None:
 
     for run in runs:
         to, name = place(root, run, _tell)
-        click.echo(f"{name}: {to}")
+        say(f"{name}: {to}")
 
 
 @command.command("show")
@@ -68,13 +71,13 @@ def show(
 
     found = _history(root, rebuild).only(pattern, machine)
     if as_json:
-        click.echo(json.dumps(plain(str(root), found.pasts, found.notes)))
+        say(json.dumps(plain(str(root), found.pasts, found.notes)))
     else:
-        click.echo("\n".join(text(found.pasts, found.notes)))
+        say("\n".join(text(found.pasts, found.notes)))
     if folder:
         from kvbench.report.write import write_history
 
-        click.echo(f"report: {write_history(folder, found.pasts, found.notes)}", err=as_json)
+        say(f"report: {write_history(folder, found.pasts, found.notes)}", err=as_json)
     worst = min((trend.worst() for past in found.pasts for trend in past.trends), default=0.0)
     return Exit.FAILED if gate and worst < 0 else Exit.FINE
 
@@ -90,13 +93,12 @@ def accept(point: str, run: str, reason: str, who: str | None, root: Path) -> No
 
     POINT is a name, or a pattern for several, such as 'decode.*.i8.*'.
     """
-    from kvbench.exports.sound import printable
-    from kvbench.history import accept as say
+    from kvbench.history import accept as said
 
     if not reason.strip():
         raise BadArgument("--reason is empty", "say in a few words why the step is right")
-    for each in say(_history(root), point, run, printable(reason), printable(who or _user())):
-        click.echo("\n".join(f"accepted from run {each.run} on: {name}" for name in each.points))
+    for each in said(_history(root), point, run, printable(reason), printable(who or _user())):
+        say("\n".join(f"accepted from run {each.run} on: {name}" for name in each.points))
 
 
 @command.command("export")
@@ -118,7 +120,7 @@ def export(root: Path, machine: str | None, pattern: str | None, form: str, out:
 
     text, note = exported(_history(root).only(pattern, machine), form)
     if note:
-        click.echo(note, err=True)
+        say(note, err=True)
     put(text, out, form, "then export again")
 
 
@@ -126,10 +128,6 @@ def _history(root: Path, rebuild: bool = False) -> Any:
     from kvbench.history import load
 
     return load(root, rebuild, _tell)
-
-
-def _tell(said: str) -> None:
-    click.echo(said, err=True)
 
 
 def _user() -> str:

@@ -5,6 +5,7 @@ import json
 import click
 
 from kvbench.cli._options import json_option, plugin_option
+from kvbench.cli._streams import say
 
 
 @click.command("kernels")
@@ -19,11 +20,11 @@ def command(plugin: str | None, as_json: bool) -> None:
     library = library_of(None, plugin)
     kernels = library.kernels()
     if as_json:
-        click.echo(json.dumps({"version": 1, "kernels": [asdict(kernel) for kernel in kernels]}))
+        say(json.dumps({"version": 1, "kernels": [asdict(kernel) for kernel in kernels]}))
         return
     width = max(len(kernel.id) for kernel in kernels)
     for kernel in kernels:
-        click.echo(f"{kernel.id:<{width}}  {'yes' if kernel.runnable else 'no':<3}  {kernel.about}")
+        say(f"{kernel.id:<{width}}  {'yes' if kernel.runnable else 'no':<3}  {kernel.about}")
     runs = sum(kernel.runnable for kernel in kernels)
     best = library.isa()
-    click.echo(f"{len(kernels)} kernels; this CPU runs {runs} of them, best with {best}", err=True)
+    say(f"{len(kernels)} kernels; this CPU runs {runs} of them, best with {best}", err=True)

@@ -14,6 +14,7 @@ import click
 from kvbench.cli._options import cpus_option, isa_option, json_option, threads_option
 from kvbench.cli._path import Named
 from kvbench.cli._share import Share
+from kvbench.cli._streams import say
 from kvbench.errors import BadArgument
 
 _SHARED = {"threads", "cpus", "isa", "seed", "out", "as_json"}
@@ -53,7 +54,7 @@ def command(name: str | None, **asked: Any) -> None:
     from kvbench.lab import find
 
     if name is None:
-        click.echo(_listed() if not asked["as_json"] else json.dumps({"version": 1, "experiments": _facts()}))
+        say(_listed() if not asked["as_json"] else json.dumps({"version": 1, "experiments": _facts()}))
         return
     experiment = find(name)
     options = {key: value for key, value in asked.items() if key not in _SHARED and value is not None}
@@ -67,9 +68,9 @@ def command(name: str | None, **asked: Any) -> None:
         _write(found, asked["out"])
     facts = _takes(experiment) | options | _scene(scene)
     if asked["as_json"]:
-        click.echo(_json(name, facts, found, seconds))
+        say(_json(name, facts, found, seconds))
     else:
-        click.echo("\n".join(_text(name, facts, found, seconds, asked["out"])))
+        say("\n".join(_text(name, facts, found, seconds, asked["out"])))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import click
 from kvbench.cli._options import cpus_option, isa_option, json_option, override_option, seed_option
 from kvbench.cli._path import Named
 from kvbench.cli._plot import refuse_plot
+from kvbench.cli._streams import say
 from kvbench.errors import Exit
 
 _AGAIN = "then measure again"
@@ -50,14 +51,14 @@ def command(**asked: Any) -> int:
     machine = describe(files, asked["override"])
     cpus = place(machine, asked["cpus"], asked["threads"])
     if asked["identify"]:
-        click.echo(_json(profile(machine)) if asked["as_json"] else "\n".join(identity(machine)))
+        say(_json(profile(machine)) if asked["as_json"] else "\n".join(identity(machine)))
         return 0
     if not files.live:
-        click.echo(f"kvbench: {files.root} says who the machine is, but this one is measured", err=True)
+        say(f"kvbench: {files.root} says who the machine is, but this one is measured", err=True)
     checks = preflight(files, machine, cpus)
     records = _measure(machine, cpus, asked)
     found = profile(machine, checks, records)
-    click.echo(_json(found) if asked["as_json"] else "\n".join(text(found)))
+    say(_json(found) if asked["as_json"] else "\n".join(text(found)))
     if found.ceilings:
         _keep(found, asked["out"], files.live)
         _draw(found, asked["plot"])
@@ -81,7 +82,7 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
     pages, memory = _pages(asked["pages"], asked["quick"]), min(available_memory(), available_memory(Files("/")))
     plan = probes(machine, Scope(cpus, tiers, memory, pages, asked["quick"], asked["seed"]))
     plan = replace(plan, run=new_run())
-    click.echo(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
+    say(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
     return list(follow(run(plan), lambda: len(plan.points) * plan.launches, lambda record: 1.0, describe_record))
 
 
@@ -108,7 +109,7 @@ def _keep(found: Any, path: Path | None, live: bool) -> None:
         try:
             _write(found, _home() / "kvbench" / found.machine.fingerprint / f"machine-{found.run}.json", False)
         except (OSError, RuntimeError) as error:
-            click.echo(f"kvbench: the profile is not kept: {error} (name another place with --out)", err=True)
+            say(f"kvbench: the profile is not kept: {error} (name another place with --out)", err=True)
 
 
 def _write(found: Any, path: Path, asked: bool) -> None:
@@ -116,7 +117,7 @@ def _write(found: Any, path: Path, asked: bool) -> None:
     from kvbench.store import write_json
 
     write_json(path, plain(found), asked)
-    click.echo(f"profile: {path}", err=True)
+    say(f"profile: {path}", err=True)
 
 
 def _home() -> Path:
@@ -130,7 +131,7 @@ def _draw(found: Any, path: Path | None) -> None:
         from kvbench.report.figures.reads import reads
 
         save(reads(found), path)
-        click.echo(f"plot: {path}", err=True)
+        say(f"plot: {path}", err=True)
 
 
 def _json(found: Any) -> str:
@@ -143,7 +144,7 @@ def _complain(records: list[Any]) -> int:
     failed = [record for record in records if record.error]
     if failed:
         first = failed[0]
-        click.echo(
+        say(
             f"kvbench: {len(failed)} of {len(records)} visits failed, first {first.point.kernel}: {first.error}",
             err=True,
         )

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from kvbench.cli._options import axis_option, json_option, plugin_option
+from kvbench.cli._streams import say
 
 
 @click.command("plan")
@@ -33,9 +34,9 @@ def command(suite: str, axes: tuple[str, ...], plugin: str | None, as_json: bool
     refuse_empty(sweep, here)
     refuse_without_plugin(sweep, here)
     if as_json:
-        click.echo(json.dumps(_facts(sweep, seen)))
+        say(json.dumps(_facts(sweep, seen)))
     else:
-        click.echo("\n".join([*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)]))
+        say("\n".join([*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)]))
 
 
 def site(library: Any = None) -> Any:

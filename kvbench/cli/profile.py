@@ -7,6 +7,7 @@ import click
 
 from kvbench.cli._options import json_option, plugin_option
 from kvbench.cli._point import point_options
+from kvbench.cli._streams import say
 from kvbench.errors import refuse_beyond
 
 
@@ -37,9 +38,9 @@ def command(op: str, plugin: str | None, samples: int, sample_time: float, as_js
     seen = visit_plugin(point, samples, sample_time, plugin) if foreign else visit(point, samples, sample_time)
     facts = profile(seen)
     if as_json:
-        click.echo(json.dumps(facts))
+        say(json.dumps(facts))
     else:
-        click.echo("\n".join([*_heading(facts, name), "", *_rates(facts), "", *_details(facts)]))
+        say("\n".join([*_heading(facts, name), "", *_rates(facts), "", *_details(facts)]))
 
 
 def _heading(facts: dict[str, Any], name: str) -> list[str]:

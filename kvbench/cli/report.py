@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kvbench.cli._path import Named
-from kvbench.cli._put import put
+from kvbench.cli._streams import put, say
 from kvbench.errors import BadArgument
 
 _TEXTS = ("md", "json", "csv")
@@ -74,7 +74,7 @@ def _draw(studies: list[Any], out: Path) -> None:
     from kvbench.report.write import write
 
     for found, manifest in studies:
-        click.echo(f"run {found.run}")
+        say(f"run {found.run}")
         said = [*gaps(found, manifest), *(each.text for each in found.diagnosis)]
-        click.echo("\n".join([*wrapped(said), ""]))
-    click.echo(f"report: {write(out, studies)}")
+        say("\n".join([*wrapped(said), ""]))
+    say(f"report: {write(out, studies)}")

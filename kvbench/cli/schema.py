@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kvbench.cli._streams import say
 from kvbench.errors import unknown_word
 
 _FOLDER = Path(__file__).resolve().parents[1] / "schemas"
@@ -21,9 +22,9 @@ def command(command: str | None) -> None:
     It says the meaning and the unit of every key. Keys are added in time; none is renamed or dropped in a version.
     """
     if command is None:
-        click.echo("\n".join(names()))
+        say("\n".join(names()))
     elif command in names():
-        click.echo(json.dumps(schema(command), indent=2, ensure_ascii=False))
+        say(json.dumps(schema(command), indent=2, ensure_ascii=False))
     else:
         raise unknown_word("COMMAND", command, names())
 

@@ -11,6 +11,7 @@ from kvbench.cli._options import json_option
 from kvbench.cli._path import Named
 from kvbench.cli._plot import refuse_plot
 from kvbench.cli._point import BATCH, FORM, HEADS, refuse_missing, with_options
+from kvbench.cli._streams import say
 
 _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
 _FREE = {"pad": None, "capacity": None}  # what they are where nothing was asked
@@ -72,7 +73,7 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     plan = _map(model, decoder, **laid) if mapped else None
     if plot:
         _draw(found, place, max(decoder.context, _longest(model)), plot)
-    click.echo(json.dumps(size_plain(found) | _as_json(plan)) if as_json else "\n".join(size_text(found) + _text(plan)))
+    say(json.dumps(size_plain(found) | _as_json(plan)) if as_json else "\n".join(size_text(found) + _text(plan)))
 
 
 def _wanted(lengths: str | None, **facts: Any) -> Any:
@@ -147,4 +148,4 @@ def _draw(found: Any, place: Any, longest: int, path: Path) -> None:
     memory = place.machine.facts.get("memory")
     table = sweep(found.decoder, longest)
     save(sizes(table, found.decoder, found.fit, memory.value if memory else None).canvas(), path)
-    click.echo(f"plot: {path}", err=True)
+    say(f"plot: {path}", err=True)

@@ -5,6 +5,7 @@ import json
 import click
 
 from kvbench.cli._options import json_option
+from kvbench.cli._streams import say
 
 
 @click.command("suites")
@@ -33,11 +34,11 @@ def command(as_json: bool) -> None:
     ]
     rows.sort(key=lambda row: row["seconds"])
     if as_json:
-        click.echo(json.dumps({"version": 1, "suites": rows}))
+        say(json.dumps({"version": 1, "suites": rows}))
         return
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         why = f" ({row['left_out']})" if row["left_out"] else ""
-        click.echo(
+        say(
             f"{row['name']:<{width}}  {row['count']:>5} points  {span(row['seconds']):>10}  {row['question']}{why}"
         )

@@ -14,6 +14,7 @@ from kvbench.cli._options import PLACED, axis_option, isa_option, only_option, p
 from kvbench.cli._path import Named
 from kvbench.cli._seconds import Seconds
 from kvbench.cli._share import Share
+from kvbench.cli._streams import say
 from kvbench.errors import BadArgument, Exit
 
 
@@ -76,7 +77,7 @@ def _measure(session: Any, as_json: bool, report: bool) -> int:
         whole = False
     if not whole:
         path = shlex.quote(str(session.directory.path))
-        click.echo(f"kvbench: interrupted; to go on: kvbench sweep --out {path} --resume", err=True)
+        say(f"kvbench: interrupted; to go on: kvbench sweep --out {path} --resume", err=True)
         return Exit.INTERRUPTED
     return Exit.ERRORS if any(record.error for record in session.directory.records) else Exit.FINE
 
@@ -86,7 +87,7 @@ def _visited(session: Any) -> bool:
     from kvbench.cli._progress import follow
 
     try:
-        click.echo("\n".join(_heading(session)), err=True)
+        say("\n".join(_heading(session)), err=True)
         for _ in follow(session.records(), *_work(session), _about()):
             pass
     except KeyboardInterrupt:
@@ -173,10 +174,10 @@ def _summarise(session: Any, as_json: bool, report: bool) -> None:
     page = _page(run, found) if report else ""
     said = summary(found)
     if as_json:
-        click.echo(json.dumps(plain(said) | {"path": str(run.path), "report": page}))
+        say(json.dumps(plain(said) | {"path": str(run.path), "report": page}))
         return
     last = f"report: {page}" if report else f"next: {_program()} report {shlex.quote(str(run.path))}"
-    click.echo("\n".join([*text(said), "", *_ending(session), last]))
+    say("\n".join([*text(said), "", *_ending(session), last]))
 
 
 def _page(run: Any, found: Any) -> str:

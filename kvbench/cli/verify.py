@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kvbench.cli._options import json_option, plugin_option
+from kvbench.cli._streams import say
 from kvbench.errors import BadArgument, Exit
 
 
@@ -29,10 +30,10 @@ def command(quick: bool, isa: str | None, plugin: str | None, as_json: bool) -> 
         raise BadArgument(f"--isa {isa}: {plugin} has no kernel of that tier", "leave --isa out")
     wrong = sum(not r.passed for r in results) + sum(f.caught < f.planted for f in faults)
     if as_json:
-        click.echo(json.dumps({"version": 1, "passed": not wrong} | _facts(results, faults)))
+        say(json.dumps({"version": 1, "passed": not wrong} | _facts(results, faults)))
     else:
-        click.echo("\n".join([*_kernels(results, library.foreign_variants), "", *_faults(faults)]))
-        click.echo(f"{len(results)} kernels, {len(faults)} faults: " + (f"{wrong} failed" if wrong else "all well"))
+        say("\n".join([*_kernels(results, library.foreign_variants), "", *_faults(faults)]))
+        say(f"{len(results)} kernels, {len(faults)} faults: " + (f"{wrong} failed" if wrong else "all well"))
     return Exit.FAILED if wrong else Exit.FINE
 
 

@@ -3,14 +3,13 @@
 It takes no empty cell and wants the rows in the order of time, so a table over several runs keeps the metrics that all
 of them have."""
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from kvbench.exports.sound import moment
 from kvbench.model import Comparison
+from kvbench.texts import cell, csv_text
 from kvbench.units import GB
 
 FILE = "kvbench-otava.csv"  # as the configuration names it
@@ -25,12 +24,8 @@ class _Metric(NamedTuple):
 def row(comparison: Comparison) -> str:
     """The head line and one row: that of head."""
     metrics = list(_metrics(comparison))
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(["time", *_attributes(comparison), *(metric.column for metric in metrics)])
-    values = (repr(metric.value) for metric in metrics)
-    lines.writerow([_time(comparison), *_attributes(comparison).values(), *values])
-    return text.getvalue()
+    heads = ["time", *_attributes(comparison), *(metric.column for metric in metrics)]
+    return csv_text([heads, [_time(comparison), *_attributes(comparison).values(), *(metric.value for metric in metrics)]])
 
 
 def config(comparison: Comparison) -> str:
@@ -52,9 +47,9 @@ def config(comparison: Comparison) -> str:
 def _metrics(comparison: Comparison) -> Iterator[_Metric]:
     for one in sorted(comparison.points, key=lambda point: point.name):  # the same columns whatever was worst
         if one.head_gbps is not None:
-            yield _Metric(f"{one.name} bytes_per_second", 1, one.head_gbps * GB)
+            yield _Metric(cell(f"{one.name} bytes_per_second"), 1, one.head_gbps * GB)
         if one.head_seconds is not None:
-            yield _Metric(f"{one.name} seconds", -1, one.head_seconds)
+            yield _Metric(cell(f"{one.name} seconds"), -1, one.head_seconds)
 
 
 def _attributes(comparison: Comparison) -> dict[str, str]:

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 from kvbench.model import Comparison, Judged
+from kvbench.texts import printable
 
 _LARGEST = 1e30  # no time, rate or share that was measured comes near; its multiples are all finite
 
@@ -27,12 +28,6 @@ def sound(comparison: Comparison) -> Comparison:
         missing=tuple(map(printable, comparison.missing)),
         notes=tuple(map(printable, comparison.notes)),
     )
-
-
-def printable(text: str) -> str:
-    """In one line; control characters, halves of characters and marks that turn the direction of text as Python's
-    escapes: XML and others have no other way to hold them."""
-    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in " ".join(text.split()))
 
 
 def unique(names: Iterable[str], longest: int | None = None) -> Iterator[str]:

@@ -1,10 +1,7 @@
 """All of a comparison as CSV: a row for each family and point, and for each that is missing."""
 
-import csv
-import io
-from collections.abc import Sequence
-
 from kvbench.model import Comparison, Judged
+from kvbench.texts import csv_text
 from kvbench.units import GB
 
 # An effect is a share of base's time by which head takes longer: 0.08 is 8 % of it. An unknown number is an empty cell.
@@ -22,14 +19,12 @@ _COLUMNS = (
 
 
 def table(comparison: Comparison) -> str:
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(_COLUMNS)
     whole = [*(getattr(comparison, name) for name in _WHOLE), comparison.verdict]
-    for level, judged in (("family", comparison.families), ("point", comparison.points)):
-        lines.writerows([*whole, level, *_cells(one)] for one in judged)
-    lines.writerows([*_padded([*whole, "missing", "", "", "", reason])] for reason in comparison.missing)
-    return text.getvalue()
+    levels = {"family": comparison.families, "point": comparison.points}
+    rows = [[*whole, level, *_cells(one)] for level, judged in levels.items() for one in judged]
+    rest = [""] * (len(_COLUMNS) - len(whole) - 5)
+    rows += [[*whole, "missing", "", "", "", reason, *rest] for reason in comparison.missing]
+    return csv_text([_COLUMNS, *rows])
 
 
 def _cells(judged: Judged) -> list[str | float | int | None]:
@@ -41,7 +36,3 @@ def _cells(judged: Judged) -> list[str | float | int | None]:
         *(None if rate is None else rate * GB for rate in rates),
         *judged.launches,
     ]
-
-
-def _padded(cells: Sequence[str]) -> list[str]:
-    return [*cells, *[""] * (len(_COLUMNS) - len(cells))]

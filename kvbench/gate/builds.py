@@ -181,11 +181,12 @@ def _tools() -> _Tools:
     if not ninja and not shutil.which("make"):
         raise Refused("make is missing", "apt install make (Debian), dnf install make (Fedora)")
     generator = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}") if ninja else ("-G", "Unix Makefiles")
-    command = os.environ.get("CC") or next(filter(shutil.which, ("cc", "gcc", "clang")), "cc")
-    words = shlex.split(command)
+    asked = os.environ.get("CC", "").strip()
+    command = asked or next(filter(shutil.which, ("cc", "gcc", "clang")), "cc")
+    words = [command] if any(command.count(sign) % 2 for sign in "\"'") else shlex.split(command)  # a quotation ends
     if not (path := shutil.which(words[0])):
-        hint = "apt install gcc libc6-dev (Debian), dnf install gcc (Fedora)"
-        raise Refused(f"the C compiler {words[0]} is missing", hint)
+        hint = "mend it, or unset CC" if asked else "apt install gcc libc6-dev (Debian), dnf install gcc (Fedora)"
+        raise Refused(f"{f'CC={asked!r}' if asked else 'the C compiler cc'} is missing", hint)
     version = subprocess.run([*words, "--version"], capture_output=True, text=True, check=False).stdout
     flags = {"CFLAGS": _COMPILE, "LDFLAGS": _LINK}
     environment = {name: f"{os.environ.get(name, '')} {flag}".strip() for name, flag in flags.items()}

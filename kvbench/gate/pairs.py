@@ -1,6 +1,5 @@
 """Every pair of a gate as a line of a table, so that its verdicts can be judged again by anybody."""
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
@@ -9,6 +8,7 @@ from kvbench.analysis.paired.series import pairs
 from kvbench.errors import Unwritable
 from kvbench.model import Record, Sample
 from kvbench.store.files import streams
+from kvbench.texts import csv_text
 
 _PROGRAMS = ("base", "head", "beside_base", "beside_head")
 _HEADING = (
@@ -36,8 +36,7 @@ class Pairs:
             self._file = (folder / "pairs.csv").open("w", newline="")
         except OSError as error:
             raise Unwritable(f"cannot write {folder}: {error.strerror}", "name another --out") from None
-        self._rows = csv.writer(self._file)
-        self._rows.writerow(_HEADING)
+        self._file.write(csv_text([_HEADING]))
 
     def __enter__(self) -> Self:
         return self
@@ -49,8 +48,8 @@ class Pairs:
     def add(self, stage: str, record: Record) -> None:
         if not self._file:
             return
-        for pair in pairs(record):
-            self._rows.writerow((stage, record.launch, record.point.name, pair["base"].round, *_facts(pair)))
+        who = (stage, record.launch, record.point.name)
+        self._file.write(csv_text((*who, pair["base"].round, *_facts(pair)) for pair in pairs(record)))
         self._file.flush()
 
 

@@ -1,14 +1,12 @@
 """A history as tables for other tools: every result in a row, or every run in one as Apache Otava wants it."""
 
-import csv
-import io
 import json
-from collections.abc import Iterator
 
 from kvbench.errors import BadArgument, NotComparable
-from kvbench.exports.sound import moment, printable
+from kvbench.exports.sound import moment
 from kvbench.history.index import Index
 from kvbench.history.whole import History
+from kvbench.texts import cell, csv_text, printable
 from kvbench.units import GB
 
 OTAVA = "kvbench-history.csv"  # as its configuration names it
@@ -34,22 +32,22 @@ def _csv(history: History) -> tuple[str, str]:
             for run, point, launches, efficiency, low, high, seconds, gbps, witness in index.results(machine):
                 if run in runs and point in wanted:
                     ran = runs[run]
-                    who = (fingerprint, *map(printable, (ran.run, ran.created, ran.suite)), ran.build, ran.environment)
+                    who = (fingerprint, ran.run, ran.created, ran.suite, ran.build, ran.environment)
                     numbers = (launches, efficiency, low, high, seconds, gbps * GB, witness)
                     rows.append((ran.began, (*who, point, *numbers)))
     rows.sort(key=lambda row: row[0])  # stable: points stay in the order of their names
-    return _text(_LONG, (cells for _, cells in rows)), ""
+    return csv_text([_LONG, *(cells for _, cells in rows)]), ""
 
 
 def _otava_csv(history: History) -> tuple[str, str]:
     """It takes no empty cell: points that some run lacks are left out."""
     past, columns, lost = _wide(history)
     rows = (
-        (moment(ran.created).isoformat(timespec="seconds"), printable(ran.run), ran.build, ran.environment)
-        + tuple(repr(values[place]) for values in columns.values())
+        (moment(ran.created).isoformat(timespec="seconds"), ran.run, ran.build, ran.environment)
+        + tuple(values[place] for values in columns.values())
         for place, ran in enumerate(past.runs)
     )
-    return _text(("time", *_ATTRIBUTES, *columns), rows), lost
+    return csv_text([("time", *_ATTRIBUTES, *columns), *rows]), lost
 
 
 def _otava_yaml(history: History) -> tuple[str, str]:
@@ -82,12 +80,4 @@ def _wide(history: History) -> tuple:
         raise NotComparable("no point was measured in every run, and a series has no gaps", hint)
     left = len(past.trends) - len(whole)
     lost = f"left out: {left} of {len(past.trends)} points, which some run lacks" if left else ""
-    return past, {f"{series.point} efficiency": series.efficiency for series in whole}, lost
-
-
-def _text(heads: tuple[str, ...], rows: Iterator[tuple]) -> str:
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(heads)
-    lines.writerows(rows)
-    return text.getvalue()
+    return past, {cell(f"{series.point} efficiency"): series.efficiency for series in whole}, lost

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from kvbench.errors import BadArgument, BadRun
-from kvbench.exports.sound import printable
 from kvbench.history.reading import JOURNAL, MANIFEST, Reading, read
 from kvbench.model import Point
 from kvbench.store import plain
+from kvbench.texts import printable
 
 FILE = "history.sqlite"
 _VERSION = 1  # of the tables; another one is built anew

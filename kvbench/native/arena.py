@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from kvbench.errors import BadArgument, OutOfMemory, Unsupported
-from kvbench.native.arguments import whole
+from kvbench.native.arguments import instance, place, whole
 from kvbench.native.library import Library, default_library
 
 
@@ -37,11 +37,11 @@ class Arena:
     """
 
     def __init__(self, size: int, pages: str = "thp", guard: int = 0, library: Library | None = None) -> None:
-        self.library = library or default_library()
+        self.library = default_library() if library is None else instance("library", library, Library)
         ffi, lib = self.library.ffi, self.library.lib
         arena = ffi.new("kvb_arena *")
         kind = self.library.number("pages", pages)
-        self.library.check(lib.kvb_arena_open(whole("size", size), kind, whole("guard", guard, 32), arena))
+        self.library.check(lib.kvb_arena_open(place("size", size, 1 << 61), kind, whole("guard", guard, 32), arena))
         self._arena = ffi.gc(arena, lambda opened: lib.kvb_arena_close(opened))
 
     def __enter__(self) -> Self:
@@ -72,13 +72,18 @@ class Arena:
         return self.struct.bytes
 
     def part(self, offset: int, size: int) -> Part:
+        offset, size = whole("offset", offset), whole("size", size)
         if not 0 <= offset <= offset + size <= self.size:
-            raise BadArgument(f"bytes {offset} to {offset + size} are wanted", f"the arena has {self.size}")
+            raise BadArgument(f"offset {offset} and size {size} are wanted", f"the arena has {self.size} bytes")
         return Part(self.base + offset, size)
 
     def view(self, dtype: Any = np.uint8) -> np.ndarray:
         """The memory as an array, writable."""
-        return np.frombuffer(self.library.ffi.buffer(self.base, self.size), dtype=dtype)
+        buffer = self.library.ffi.buffer(self.base, self.size)
+        try:
+            return np.frombuffer(buffer, dtype=dtype)
+        except (TypeError, ValueError) as error:
+            raise BadArgument(f"dtype: {error}", f"a type of numbers whose bytes divide {self.size}") from None
 
     def inspect(self) -> dict[str, int]:
         """What the system really gave, in bytes: page size, mapped, resident, backed by huge pages."""

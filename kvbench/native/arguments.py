@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from kvbench.errors import BadArgument
+from kvbench.units import cut
 
 
 def whole(name: str, value: object, bits: int = 64) -> int:
@@ -13,10 +14,23 @@ def whole(name: str, value: object, bits: int = 64) -> int:
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise BadArgument(f"{name} is {value!r}", "a whole number is expected") from None
+        raise BadArgument(_is(name, value), "a whole number is expected") from None
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
-        raise BadArgument(f"{name} is {number}", f"it must fit {bits} bits")
+        raise BadArgument(_is(name, number), f"it must fit {bits} bits")
     return number
+
+
+def place(name: str, value: object, count: int = 1 << 63) -> int:
+    """The number of one of `count` things."""
+    if 0 <= (number := whole(name, value)) < count:
+        return number
+    raise BadArgument(f"{name} is {number}", f"0 to {count - 1}")
+
+
+def instance(name: str, value: Any, kind: type) -> Any:
+    if isinstance(value, kind):
+        return value
+    raise BadArgument(_is(name, value), f"a {kind.__name__} is expected")
 
 
 def floats(name: str, value: Any, shape: tuple[int | str, ...]) -> np.ndarray:
@@ -38,6 +52,13 @@ def floats(name: str, value: Any, shape: tuple[int | str, ...]) -> np.ndarray:
 def factors(name: str, given: float | tuple[float, float]) -> tuple[float, float]:
     """For K and for V, as the library takes them: what is no factor in float32 is refused, 0 being its word for none."""
     pair = given if isinstance(given, tuple) else (given, given)
-    if len(pair) != 2 or not all(0 < np.float32(factor) < np.inf for factor in pair):
-        raise BadArgument(f"{name} is {given}", "finite and positive, one for both or a pair for K and V")
-    return pair
+    try:
+        if len(pair) == 2 and all(0 < np.float32(float(factor)) < np.inf for factor in pair):
+            return pair
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise BadArgument(_is(name, given), "finite and positive, one for both or a pair for K and V")
+
+
+def _is(name: str, value: object) -> str:
+    return f"{name} is {cut(' '.join(repr(value).split()), 80)}"

@@ -4,9 +4,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
-from kvbench.native.arguments import factors, floats, whole
+from kvbench.native.arguments import factors, floats, instance, place, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.task import Task
@@ -59,7 +59,8 @@ class Cache:
         self._describe(kv_heads, head_dim, capacity, **facts)
         self._lay_out(shuffle)
         self._own = arena is None
-        self._arena = arena or Arena(self._struct.bytes, pages, guard, self.library)
+        own = Arena(self._struct.bytes, pages, guard, self.library) if arena is None else arena
+        self._arena = instance("arena", own, Arena)
         self._bind(whole("offset", offset))
         self._teams = Teams(self.library)
 
@@ -99,7 +100,7 @@ class Cache:
         blocks: int | None = None,
         library: Library | None = None,
     ) -> None:
-        self.library = library or default_library()
+        self.library = default_library() if library is None else instance("library", library, Library)
         self.layout, self.dtype, self.window = layout, dtype, window
         words = {"layout": layout, "inner": inner, "dtype": dtype, "scale": scale}
         counts = {
@@ -152,9 +153,7 @@ class Cache:
         order = np.arange(self._struct.blocks, dtype=np.int32)
         if shuffle is None:
             return order
-        if whole("shuffle", shuffle) < 0:
-            raise BadArgument(f"shuffle is {shuffle}", "a seed is not negative")
-        return np.random.default_rng(shuffle).permutation(order)
+        return np.random.default_rng(place("shuffle", shuffle)).permutation(order)
 
     def _lay_table(self, blocks: np.ndarray) -> np.ndarray:
         cache = self._struct
@@ -206,9 +205,13 @@ class Cache:
 
     def place(self, token: int, head: int, sequence: int = 0) -> tuple[int, int]:
         """Where it lies: bytes into a plane of rows, and into one of scales; for its bytes of K see `key_bytes`."""
-        c, plane, slot = self.struct, sequence, token % self.struct.capacity
+        c = self.struct
+        head, plane = place("head", head, c.kv_heads), place("sequence", sequence, c.batch)
+        slot = place("token", token, _LONGEST if c.ring else c.capacity) % c.capacity
         if self.table is not None:
-            plane, slot = int(self.table[sequence, slot // c.block_tokens]), slot % c.block_tokens
+            plane, slot = int(self.table[plane, slot // c.block_tokens]), slot % c.block_tokens
+        if plane < 0:
+            raise BadArgument(f"token {token} of sequence {sequence} has no block", "reserve it, or store it, first")
         row = plane * c.seq_stride + head * c.head_stride + slot * c.token_stride
         return row, plane * c.scale_seq_stride + head * c.scale_head_stride + slot * c.scale_token_stride
 
@@ -224,11 +227,11 @@ class Cache:
     ) -> None:
         """Prompt tokens for every sequence, [batch, tokens, kv_heads, head_dim], or with head_major
         [batch, kv_heads, tokens, head_dim]. nt: non-temporal stores."""
-        c = self.struct
+        c, head_major = self.struct, bool(head_major)
         shape = (c.batch, c.kv_heads, "T", c.head_dim) if head_major else (c.batch, "T", c.kv_heads, c.head_dim)
         tokens = floats("k", k, shape).shape[2 if head_major else 1]
         shape = tuple(tokens if size == "T" else size for size in shape)
-        self._store("bulk", k, v, shape, tokens, isa, threads, head_major=head_major, nt=nt)
+        self._store("bulk", k, v, shape, tokens, isa, threads, head_major=head_major, nt=bool(nt))
 
     def _store(
         self, op: str, k: Any, v: Any, shape: tuple[int, ...], tokens: int, isa: str | None, threads: int, **facts: bool
@@ -245,7 +248,7 @@ class Cache:
 
     def would_overflow(self, tokens: int = 1) -> bool:
         """Whether there is no room for so many more tokens of every sequence."""
-        return self.length + self._tokens(tokens) > (_LONGEST if self.struct.ring else self.struct.capacity)
+        return self.length + place("tokens", tokens) > (_LONGEST if self.struct.ring else self.struct.capacity)
 
     def reserve(self, tokens: int) -> None:
         """See to the room for so many more tokens of every sequence. Only a task of one's own needs it: stores do it.
@@ -274,8 +277,9 @@ class Cache:
                 "rollback takes either a number of tokens or a length", "rollback(3), or rollback(to=100)"
             )
         self._refuse_closed()
-        lengths, which = self.lengths.copy(), self._which(sequence)
-        lengths[which] = lengths[which] - self._tokens(tokens) if to is None else self._tokens(to, "to")
+        lengths = self.lengths.copy()
+        which = slice(None) if sequence is None else place("sequence", sequence, len(lengths))
+        lengths[which] = lengths[which] - place("tokens", tokens) if to is None else place("to", to)
         self._refuse_lost(lengths)
         self._reached = np.where(lengths > 0, np.maximum(self._reached, self.lengths), 0)
         self.lengths[:] = lengths
@@ -284,18 +288,6 @@ class Cache:
         """Forget all tokens; their bytes stay."""
         self.library.check(self.library.lib.kvb_reset(self.struct))
         self._reached[:] = 0
-
-    def _tokens(self, tokens: Any, name: str = "tokens") -> int:
-        if (count := whole(name, tokens)) < 0:
-            raise BadArgument(f"{name} is {count}", "0 or more")
-        return count
-
-    def _which(self, sequence: int | None) -> slice:
-        if sequence is None:
-            return slice(None)
-        if not 0 <= (number := whole("sequence", sequence)) < len(self.lengths):
-            raise BadArgument(f"sequence is {number}", f"0 to {len(self.lengths) - 1}, or None for all")
-        return slice(number, number + 1)
 
     def _refuse_lost(self, lengths: np.ndarray) -> None:
         """A sequence cannot grow by a rollback, nor get back what a ring has overwritten."""
@@ -369,10 +361,11 @@ class Cache:
     def _unpacked(self, first: int, count: int, isa: str | None, threads: int) -> tuple[np.ndarray, np.ndarray]:
         """As the library has them: with what was stored for tokens since forgotten in the place of a ring's oldest."""
         c = self.struct
-        shape = (c.batch, whole("count", count), c.kv_heads, c.head_dim)
-        if count < 0:
-            raise BadArgument(f"count is {count}", "0 tokens or more")
-        k, v = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
+        shape = (c.batch, place("count", count, c.capacity + 1), c.kv_heads, c.head_dim)
+        try:
+            k, v = (np.empty(shape, dtype=np.float32) for _ in "kv")
+        except MemoryError:
+            raise OutOfMemory(f"count is {count}: there is no memory for so many rows", "ask for fewer") from None
         if count:
             to = (pointer(self.library, k), pointer(self.library, v))
             make = self.library.lib.kvb_task_unpack

@@ -8,6 +8,7 @@ import numpy as np
 
 from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
+from kvbench.native.arguments import instance, place, whole
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library, default_library
 from kvbench.native.team import Teams
@@ -36,7 +37,8 @@ class Pool:
         guard: int = 0,
         library: Library | None = None,
     ) -> None:
-        library = library or default_library()
+        library = default_library() if library is None else instance("library", library, Library)
+        blocks = whole("blocks", blocks)
         if not Cache.is_paged(layout, library):
             raise BadArgument(f"layout is {layout}: its caches have no blocks", "a paged one")
         self._facts: dict[str, Any] = dict(kv_heads=kv_heads, head_dim=head_dim, blocks=blocks, layout=layout)
@@ -131,7 +133,7 @@ class _Drawn(Cache):
         super().advance(tokens)
 
     def refuse_unplaced(self, tokens: int) -> None:
-        if self._missing(tokens):
+        if self._missing(place("tokens", tokens)):
             raise BadArgument(f"{tokens} more tokens have no blocks: nothing can be stored there", "reserve them first")
 
     def rollback(self, tokens: int | None = None, *, to: int | None = None, sequence: int | None = None) -> None:

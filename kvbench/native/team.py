@@ -1,12 +1,12 @@
 """Persistent threads that run tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from threading import RLock
 from typing import Any, Self
 
 from kvbench.errors import BadArgument
 from kvbench.model import Times
-from kvbench.native.arguments import whole
+from kvbench.native.arguments import instance, place, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.task import Task
 
@@ -15,10 +15,10 @@ class Team:
     """`threads` threads, thread i pinned to cpus[i] where cpus are given. They sleep whenever nothing runs."""
 
     def __init__(self, threads: int, cpus: Sequence[int] | None = None, library: Library | None = None) -> None:
-        self.library = library or default_library()
+        self.library = default_library() if library is None else instance("library", library, Library)
         ffi, lib = self.library.ffi, self.library.lib
         threads = whole("threads", threads, 32)
-        if cpus is not None and len(cpus) != threads:
+        if cpus is not None and len(instance("cpus", cpus, Collection)) != threads:
             raise BadArgument(f"cpus names {len(cpus)} CPUs for {threads} threads", "name one CPU for each thread")
         made = ffi.new("kvb_team **")
         pins = ffi.NULL if cpus is None else ffi.new("int32_t[]", [whole("cpus", cpu, 32) for cpu in cpus])
@@ -47,9 +47,10 @@ class Team:
     def run(self, *tasks: Task, passes: int = 1, between: Task | None = None) -> Times:
         """`passes` passes, round robin over the tasks. `between` runs untimed before every pass."""
         ffi = self.library.ffi
-        if any(task.library is not self.library for task in (*tasks, *((between,) if between else ()))):
-            raise BadArgument("a task belongs to another library than the team", "make both with one Library")
-        passes = whole("passes", passes)
+        for name, task in (*(("a task", task) for task in tasks), *([] if between is None else [("between", between)])):
+            if instance(name, task, Task).library is not self.library:
+                raise BadArgument(f"{name} belongs to another library than the team", "make both with one Library")
+        passes = place("passes", passes, 1 << 31)  # whose times are kept
         _refuse_unplaced(tasks, passes, between)
         times = ffi.new("kvb_run_times *")
         pass_seconds = ffi.new("double[]", max(passes, 1))

@@ -11,6 +11,7 @@ from kvbench.analysis import machine
 from kvbench.analysis.findings import Findings
 from kvbench.report.gaps import gaps
 from kvbench.store import Manifest
+from kvbench.texts import table_csv
 
 _OF_MACHINE = ("fingerprint", "environment", "topology", "preflight", "ceilings")
 _TABLES = ("points", "scaling", "contrasts", "overall", "saturation", "tokens", "fits", "breakeven")
@@ -41,7 +42,7 @@ def points(studies: Sequence[Findings]) -> str:
     """The points of all, as CSV."""
     tables = [found.points.assign(run=found.run) for found in studies]
     table = pd.concat(tables, ignore_index=True)
-    return table[["run", *table.columns.drop("run")]].to_csv(index=False)
+    return table_csv(table[["run", *table.columns.drop("run")]])
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from kvbench.report.gaps import gaps
 from kvbench.report.heading import subtitle, title
 from kvbench.report.tables import Table
 from kvbench.store import Manifest
+from kvbench.texts import printable
 
 _MOST = 60  # rows of a table
 _SIGNS = re.compile(r"([\\`*_\[\]<>#|~$&@])")
@@ -45,4 +46,4 @@ def _row(cells: Sequence[str]) -> str:
 
 def _plain(text: str) -> str:
     """In one line, of which no sign means anything to Markdown, nor to what mentions people or draws formulas."""
-    return _SIGNS.sub(r"\\\1", " ".join(text.split()))
+    return _SIGNS.sub(r"\\\1", printable(text))

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure as Canvas
 
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.names import machine_name
@@ -20,6 +19,7 @@ from kvbench.report.figures.trend import trend
 from kvbench.report.page import Drawn, history_page, machines_page, page
 from kvbench.store import Manifest, write_text
 from kvbench.store.files import replacing, writing
+from kvbench.texts import table_csv
 
 PAGE, FIGURES = "index.html", "figures"
 BESIDE = "report"  # the folder in a run directory
@@ -59,7 +59,7 @@ def write_figure(folder: Path, figure: Figure, table: pd.DataFrame) -> None:
     """The table that lies beside it has all that was found, which may be more than the figure shows."""
     with writing(folder, "then run it again"):
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / f"{figure.name}.csv", table.to_csv(index=False))
+        write_text(folder / f"{figure.name}.csv", table_csv(table))
         if not figure.missing:
             _pictures(folder, figure)
 
@@ -87,7 +87,7 @@ def _made(folder: Path) -> Path:
 
 def _drawn(folder: Path, figures: Sequence[Figure]) -> Iterator[Drawn]:
     for figure in figures:
-        data, text = figure.table.to_csv(index=False), ""
+        data, text = table_csv(figure.table), ""
         if not figure.missing:
             write_text(folder / f"{figure.name}.csv", data)
             text = _pictures(folder, figure)
@@ -97,18 +97,15 @@ def _drawn(folder: Path, figures: Sequence[Figure]) -> Iterator[Drawn]:
 def _pictures(folder: Path, figure: Figure) -> str:
     """The .svg, whose text this is, and the .png."""
     canvas = figure.canvas()
-    try:
-        _arrange(canvas)
-        text = svg(canvas, figure.name, figure.title)
-        write_text(folder / f"{figure.name}.svg", text)
-        with replacing(folder / f"{figure.name}.png") as file, styled():
-            canvas.savefig(file, format="png", dpi=_DPI)
-    finally:
-        plt.close(canvas)
+    _arrange(canvas)
+    text = svg(canvas, figure.name, figure.title)
+    write_text(folder / f"{figure.name}.svg", text)
+    with replacing(folder / f"{figure.name}.png") as file, styled():
+        canvas.savefig(file, format="png", dpi=_DPI)
     return text
 
 
-def _arrange(canvas: Canvas) -> None:
+def _arrange(canvas: Any) -> None:
     """Once, for it takes as long as drawing does, and each form would do it again. Letters are as wide as on a page."""
     with styled(**{"text.hinting": "no_hinting"}):
         if engine := canvas.get_layout_engine():

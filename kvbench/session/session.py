@@ -18,7 +18,6 @@ from kvbench.analysis.launches import COVERAGE, Estimate, by_launch
 from kvbench.analysis.machine import plain as machine_facts
 from kvbench.analysis.machine import profile
 from kvbench.errors import BadArgument
-from kvbench.exports.sound import printable
 from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files
 from kvbench.machine.preflight import preflight
@@ -41,6 +40,7 @@ from kvbench.runner import Execute, new_run, run
 from kvbench.session.identity import build, identity, refuse_changed, versions
 from kvbench.session.options import Options
 from kvbench.store import Manifest, RunDirectory
+from kvbench.texts import printable
 from kvbench.units import now
 
 

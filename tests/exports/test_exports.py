@@ -12,6 +12,7 @@ from kvbench.errors import BadArgument, Unwritable
 from kvbench.exports import kinds, write
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import EQUIVALENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION, WORDS
+from kvbench.texts import cell
 from tests.exports.made import ALONE, FAMILY, GOLDEN, ODD, SAME, SLOWER, made
 from tests.exports.readers import read
 
@@ -42,7 +43,7 @@ def test_a_table_has_every_point():
     assert (float(slower.base_launches), float(slower.head_launches)) == (10, 10)
     assert points.loc["hogged"].effect_of_base_seconds == ""
     assert {"the same", "the same (2)", "(no name)", "two lines and\\x00nothing"} <= set(points.index)
-    whole = [name for name in ODD if name.isprintable() and name]
+    whole = [cell(name) for name in ODD if name.isprintable() and name]
     assert set(whole) <= set(points.index)
 
 

@@ -192,3 +192,10 @@ def test_missing_tools(tree, tmp_path, monkeypatch, missing):
     monkeypatch.setattr(sys, "executable", str(tools / "python"))  # tools may lie beside it
     with pytest.raises(Refused, match=f"{missing} is missing"):
         build("v1", tree)
+
+
+def test_a_compiler_that_is_not_there_is_named(tree, monkeypatch):
+    for compiler in ("nosuchcc -O2", 'nosuchcc "'):
+        monkeypatch.setenv("CC", compiler)
+        with pytest.raises(Refused, match="CC='nosuchcc .*' is missing"):
+            build("v1", tree)

@@ -113,11 +113,11 @@ def test_idle_team_for_a_minute(raw):
     team.close()
 
 
-def run_apart(body):
+def run_apart(body, **environment):
     """Run code in a process of its own, so that its CPU mask is its own."""
     text = "from tests.raw import *\nfrom tests import trial, cases\nimport os\n" + textwrap.dedent(body)
     done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=120,
-                          check=False)  # fmt: skip
+                          check=False, env=os.environ | environment)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -158,6 +158,23 @@ def test_pinning_outside_the_mask_is_refused():
         """
     )
     assert out.strip() == "fine"
+
+
+def test_a_system_that_does_not_pin(tmp_path):
+    """The team is not opened, and leaves no thread behind."""
+    (tmp_path / "refuses.c").write_text("int pthread_setaffinity_np(void) { return 22; }")
+    subprocess.run(["cc", "-shared", "-fPIC", "refuses.c", "-o", "refuses.so"], cwd=tmp_path, check=True)
+    out = run_apart(
+        """
+        raw, cpu = Raw(), min(os.sched_getaffinity(0))
+        team, before = raw.ffi.new("kvb_team **"), len(os.listdir("/proc/self/task"))
+        code = raw.lib.kvb_team_open(raw.ffi.new("int32_t[2]", [cpu, cpu]), 2, team)
+        assert code == raw.lib.KVB_SYSTEM and len(os.listdir("/proc/self/task")) == before
+        print(raw.message())
+        """,
+        LD_PRELOAD=str(tmp_path / "refuses.so"),
+    )
+    assert out.startswith("cpus[0]: cannot start a thread on CPU ") and out.endswith(": Invalid argument\n")
 
 
 def test_teams_come_and_go(raw):

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kvbench.errors import BadArgument, KvbenchError, WrongAnswer
 from kvbench.apart import apart
+from kvbench.errors import BadArgument, KvbenchError, WrongAnswer
 from kvbench.lab.experiment import Asked
 from kvbench.lab.experiments import naive as lab
 from kvbench.lab.geometry import known

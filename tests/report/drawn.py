@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cache
 
 import pandas as pd
-from matplotlib import pyplot as plt
 
 from kvbench.analysis.findings import Findings, findings
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES, Look, styled, svg
@@ -58,7 +57,6 @@ def drawn(make, found):
         canvas = figure.draw(figure.table)
         canvas.set_layout_engine("none")  # takes as long as all the rest; where things end up is for a browser to see
         text = svg(canvas, figure.name)
-    plt.close(canvas)
     for words in re.findall(r"<text[^>]*>([^<]*)</text>", text):
         assert not re.search(r"\b(nan|None|NA|inf)\b", words), words
     return figure, text

@@ -2,9 +2,6 @@
 
 import re
 
-import pytest
-from matplotlib import pyplot as plt
-
 from kvbench.report.figures.beside import beside
 from kvbench.report.figures.look import styled, svg
 from tests.made_run import STORE, probe, visit
@@ -13,18 +10,9 @@ from tests.report.drawn import RATES, STORES, found_in, strange_colours
 FOUND = found_in([probe(0, 20.0), visit(0, RATES), visit(0, STORES, STORE)])
 
 
-@pytest.fixture
-def drawn():
+def drawn(*names):
     """The canvas of runs that are all the same, by the names of their machines."""
-    made = []
-
-    def of(*names):
-        made.append(beside([FOUND] * len(names), names).canvas())
-        return made[-1]
-
-    yield of
-    for canvas in made:
-        plt.close(canvas)
+    return beside([FOUND] * len(names), names).canvas()
 
 
 def words(canvas):
@@ -34,11 +22,11 @@ def words(canvas):
     return re.findall(r"<text[^>]*>([^<]*)</text>", text)
 
 
-def test_a_name_is_no_formula(drawn):
+def test_a_name_is_no_formula():
     assert {"1: a $\\frob$ of ${x}$", "2: x^2"} <= set(words(drawn("1: a $\\frob$ of ${x}$", "2: x^2")))
 
 
-def test_a_long_name_leaves_room_for_all_others(drawn):
+def test_a_long_name_leaves_room_for_all_others():
     """It is cut where names that are alike differ least; each machine has a line of the legend."""
     names = [f"{number}: {500 * 'W'} @ {number}.00GHz" for number in (1, 2, 3)]
     canvas = drawn(*names)
@@ -51,7 +39,7 @@ def test_a_long_name_leaves_room_for_all_others(drawn):
     assert boxes[0].y0 >= boxes[1].y1 > boxes[1].y0 >= boxes[2].y1
 
 
-def test_machines_with_equal_rates_lie_beside_each_other(drawn):
+def test_machines_with_equal_rates_lie_beside_each_other():
     rates, shares = drawn("1: a", "2: b", "3: c").axes
     for axes in (rates, shares):
         places = [line.get_ydata() for line in axes.lines if len(line.get_xdata()) == 2]

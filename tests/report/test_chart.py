@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.look import COLOURS, svg
@@ -22,25 +21,16 @@ LINES = pd.DataFrame(
 US = {"x": "context", "y": "us", "x_label": "tokens", "y_label": "µs"}
 
 
-@pytest.fixture
-def drawn():
+def drawn(table, *shown):
     """The canvas of panels of a table."""
-    made = []
-
-    def of(table, *shown):
-        made.append(chart("made", "Made", "About.", table, shown).canvas())
-        return made[-1]
-
-    yield of
-    for canvas in made:
-        plt.close(canvas)
+    return chart("made", "Made", "About.", table, shown).canvas()
 
 
 def ticks(axes):
     return [tick.get_text() for tick in axes.get_xticklabels()]
 
 
-def test_a_line_for_each_value_and_whiskers(drawn):
+def test_a_line_for_each_value_and_whiskers():
     canvas = drawn(LINES, Panel(**US, by="way", low="low", high="high", title="Time"))
     (axes,) = canvas.axes
     first, second = (line for line in axes.lines if line.get_label() in ("all", "window"))
@@ -55,7 +45,7 @@ def test_a_line_for_each_value_and_whiskers(drawn):
     assert [text.get_text() for text in legend.get_texts()] == ["all", "window"]
 
 
-def test_bars_stand_beside_each_other_around_their_place(drawn):
+def test_bars_stand_beside_each_other_around_their_place():
     (axes,) = drawn(LINES, Panel(**US, by="way", bars=True, low="low", high="high")).axes
     assert ticks(axes) == ["512", "1024", "2048"]
     middles = {round(bar.get_x() + bar.get_width() / 2, 3): bar.get_height() for bar in axes.patches}
@@ -63,13 +53,13 @@ def test_bars_stand_beside_each_other_around_their_place(drawn):
     assert all(bar.get_width() < 0.4 for bar in axes.patches)
 
 
-def test_bars_of_a_logarithm_begin_below_the_least(drawn):
+def test_bars_of_a_logarithm_begin_below_the_least():
     table = pd.DataFrame({"dtype": ["a", "b"], "error": [1.1e-6, 2e-3]})
     (axes,) = drawn(table, Panel("dtype", "error", "", "error", bars=True, log="y")).axes
     assert axes.get_yscale() == "log" and axes.get_ylim()[0] == pytest.approx(1e-7)
 
 
-def test_panels_show_their_rows_and_share_colours(drawn):
+def test_panels_show_their_rows_and_share_colours():
     one = Panel(**US, by="way", where=("pages", "thp"))
     other = Panel(**US, by="way", where=("pages", "base"))
     only = LINES.assign(us=LINES["us"].fillna(4.0))
@@ -79,7 +69,7 @@ def test_panels_show_their_rows_and_share_colours(drawn):
     assert first.lines[0].get_color() == COLOURS[1], "one way has one colour in all panels"
 
 
-def test_words_are_places_in_their_order(drawn):
+def test_words_are_places_in_their_order():
     table = pd.DataFrame({"batch": ["uniform", "one long"], "share": [98.0, 80.0]})
     panel = Panel("batch", "share", "", "% of an even one", levels=((100.0, "even"),))
     (axes,) = drawn(table, panel).axes
@@ -88,17 +78,17 @@ def test_words_are_places_in_their_order(drawn):
     assert "even" in [text.get_text() for text in axes.texts]
 
 
-def test_many_places_are_not_all_named(drawn):
+def test_many_places_are_not_all_named():
     table = pd.DataFrame({"context": [2**power for power in range(20)], "us": np.arange(20.0)})
     (axes,) = drawn(table, Panel(**US, log="x", text=lambda count: f"{count} t")).axes
     assert axes.get_xscale() == "log" and 5 <= len(ticks(axes)) <= 9 and ticks(axes)[0] == "1 t"
 
 
-def test_nothing_known_is_an_empty_panel(drawn):
+def test_nothing_known_is_an_empty_panel():
     canvas = drawn(LINES.assign(us=np.nan), Panel(**US, by="way"), Panel(**US, bars=True, log="y"))
     assert not any(axes.lines or axes.patches for axes in canvas.axes)
 
 
-def test_a_page_that_is_shown_dark_finds_its_colours(drawn):
+def test_a_page_that_is_shown_dark_finds_its_colours():
     canvas = drawn(LINES, Panel(**US, by="way", low="low", high="high", levels=((1.0, "one"),)), Panel(**US, bars=True))
     assert not strange_colours(svg(canvas, "made"))

@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 
 from kvbench.report.figures.layouts import layouts
 from tests.made_run import DECODE, MIB, STORE, visit
@@ -83,7 +82,6 @@ def test_shapes_whose_layouts_lie_in_different_regimes_share_a_place():
         assert [word.get_text() for word in words] == ["L2", "L3", "mixed", "DRAM", "two"]
         boxes = [word.get_window_extent() for word in words]
         assert all(left.x1 <= right.x0 for left, right in pairwise(boxes))
-    plt.close(canvas)
 
 
 def test_one_launch_is_too_few_to_tell():

@@ -83,16 +83,6 @@ def test_data_below_a_figure_is_that_of_its_file(report):
         assert base64.b64decode(data) == (report / "figures" / name).read_bytes()
 
 
-def test_text_of_a_run_is_no_markup(tmp_path):
-    points = [made.DECODE]
-    run = made.directory(
-        tmp_path / "run", [made.failed(0, error="<script>alert(1)</script> & co")], points, 1, question="<b>?</b>"
-    )
-    assert call("report", str(run)) == 0
-    page = (run / "report" / "index.html").read_text()
-    assert "<script>alert" not in page and "&lt;script&gt;alert(1)" in page and "<b>?" not in page
-
-
 def test_colours_of_figures_are_those_of_the_page():
     """Light as they are drawn; and each has another by dark."""
     assert set(_NAMES) == {INK, FAINT, GRID, PAPER, *COLOURS, *SHADES}

@@ -65,6 +65,7 @@ def test_two_runs(both):
         ("20 GB/s and 4 FLOP/byte, and/or 1/3", "20 GB/s and 4 FLOP/byte, and/or 1/3"),
         ("on host-7, not on host-77", f"on {HIDDEN}, not on host-77"),
         ("on HOST-7.example.org", f"on {HIDDEN}"),
+        ("a+/b/c@d/e.so.so, x.sound and /y/z.so.1", f"{HIDDEN}, x.sound and {HIDDEN}.1"),
     ],
 )
 def test_words(text, left, rich):
@@ -80,3 +81,10 @@ def test_what_is_measured_stays(small):
     assert manifest.plan.points == run.manifest.plan.points and machine.caches == run.machine.caches
     assert [replace(record, error="") for record in records] == [replace(record, error="") for record in run.records]
     assert manifest.command == f"{HIDDEN} sweep {HIDDEN} --out {HIDDEN} --library={HIDDEN}"
+
+
+def test_a_long_word_takes_no_longer_than_many_short_ones(small):
+    """Of a million letters: half an hour, if each were the begin of another try."""
+    run = kvbench.load(small)
+    machine = replace(run.machine, facts={}, warnings=("x" * 1_000_000, "+@" * 500_000))
+    assert redact(run.manifest, machine, (), ())[1] == machine

@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from matplotlib import pyplot as plt
 
 from kvbench.report.figures.look import INK
 from kvbench.report.figures.roofline import rooflines
@@ -109,7 +108,6 @@ def test_a_roof_and_its_label_are_drawn_together_and_left_of_all_marks(near):
     assert max(label.get_window_extent().x1 for label in labels) < min(marks)
     low, ends = axes.get_xlim()[0], [line.get_xdata() for line in slopes]
     assert all(start >= low and end > start for start, end in ends)
-    plt.close(canvas)
 
 
 @pytest.mark.parametrize("few", [[visit(0, RATES, flops=FLOPS)], [visit(0, {"point": [3.0]}, flops=FLOPS), *roofs()]])
@@ -131,5 +129,4 @@ def test_the_name_of_a_group_has_room_beside_a_large_one():
     canvas = figure.canvas()
     canvas.draw_without_rendering()
     boxes = [label.get_window_extent() for label in canvas.axes[1].get_xticklabels()]
-    plt.close(canvas)
     assert len(boxes) == 4 and all(left.x1 < right.x0 for left, right in pairwise(sorted(boxes, key=lambda b: b.x0)))

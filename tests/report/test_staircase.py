@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from matplotlib import pyplot as plt
 
 from kvbench.report.figures.look import FAINT, INK
 from kvbench.report.figures.staircase import staircase
@@ -106,7 +105,6 @@ def test_words_lie_on_lines_and_below_marks():
     names = [text.get_window_extent().y0 for text in axes.texts if text.get_text() in ("L2", "L3", "mixed", "DRAM")]
     ends = [line.get_window_extent().y1 for line in axes.lines if len({*line.get_xdata()}) == 1 < len(line.get_xdata())]
     assert len(ends) == 2 and max(ends) < min(names)
-    plt.close(canvas)
 
 
 @pytest.mark.parametrize(

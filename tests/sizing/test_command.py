@@ -294,7 +294,8 @@ def test_dtypes_of_one_size_share_a_line():
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_plot(kind, tmp_path, capsys):
     path = tmp_path / f"sizes.{kind}"
-    assert "kvbench: " not in said(capsys, "qwen3-0.6b", "--machine", str(RUN), "--plot", str(path))
+    assert call("size", "qwen3-0.6b", "--machine", str(RUN), "--plot", str(path)) == 0
+    assert capsys.readouterr().err == f"plot: {path}\n"
     if kind == "svg":
         words = {element.text for element in Xml.parse(path).iter("{http://www.w3.org/2000/svg}text")}
         assert {"i8", "f32", "L3, 32 MiB", "MiB of K, V and scales"} <= words

@@ -24,6 +24,5 @@ class Figure:
     missing: str = ""
 
     def canvas(self) -> Canvas:
-        """Close it when it is written."""
         with styled():
             return self.draw(self.table)

@@ -4,24 +4,24 @@ import io
 import itertools
 import math
 import re
+import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib
-
-matplotlib.use("Agg")
 import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from kvbench.store.files import replacing, writing
+from kvbench.texts import shown
 from kvbench.units import size
 
 # A page that is shown dark replaces exactly these colours: use no others, nor transparency in place of them. The
@@ -54,23 +54,25 @@ _STYLE = {
 }
 
 
-def styled(**more: object) -> AbstractContextManager[None]:
-    """Where figures are drawn."""
-    return matplotlib.rc_context(_STYLE | more)
+@contextmanager
+def styled(**more: object) -> Iterator[None]:
+    """Where figures are drawn. A picture has boxes for letters that the font lacks; the page has the letters."""
+    with matplotlib.rc_context(_STYLE | more), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        yield
 
 
 def save(figure: Canvas, path: Path) -> None:
     """A figure that somebody has asked for, as an image of the kind that the file's name ends in."""
     with writing(path, "then draw it again"), replacing(path, asked=True) as file, styled():
         figure.savefig(file, format=path.suffix[1:], dpi=150)
-    plt.close(figure)
 
 
 def canvas(rows: int = 1, columns: int = 1, height: float = 4.2, **more: object) -> tuple[Canvas, list[Axes]]:
-    """Axes in reading order, each row `height` inches high. Close the figure when it is written."""
-    size_ = (WIDTH, height * rows)
-    figure, axes = plt.subplots(rows, columns, figsize=size_, layout="constrained", squeeze=False, **more)
-    return figure, list(axes.flat)
+    """Axes in reading order, each row `height` inches high. Without pyplot, which would ask for a screen."""
+    figure = Canvas(figsize=(WIDTH, height * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, list(figure.subplots(rows, columns, squeeze=False, **more).flat)
 
 
 def panels(count: int, height: float) -> tuple[Canvas, list[Axes], int]:
@@ -198,6 +200,6 @@ def svg(figure: Canvas, name: str, title: str = "") -> str:
     facts = {"Date": None, "Creator": None} | ({"Title": title} if title else {})
     with styled(**{"svg.hashsalt": name}):
         figure.savefig(text, format="svg", metadata=facts)
-    found = text.getvalue()
+    found = shown(text.getvalue())
     found = found[found.index("<svg") :]
     return _TAGGED.sub(r'data-point="\1"', _ANONYMOUS.sub("", found))

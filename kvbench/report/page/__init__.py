@@ -19,6 +19,7 @@ from kvbench.report.gaps import gaps
 from kvbench.report.heading import subtitle, title
 from kvbench.report.tables import FILTERS
 from kvbench.store import Manifest
+from kvbench.texts import shown
 from kvbench.units import counted
 
 LARGE = 50_000  # bytes of a figure's data beyond which it is in the file beside the page alone
@@ -112,8 +113,9 @@ def history_page(pasts: Sequence[Past], notes: Sequence[str], drawn: Sequence[Dr
 
 
 def _rendered(template: str, **content: Any) -> str:
+    facts = {"undefined": StrictUndefined, "finalize": lambda fact: shown(fact) if type(fact) is str else fact}
     environment = Environment(
-        loader=FunctionLoader(_text), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FunctionLoader(_text), autoescape=True, trim_blocks=True, lstrip_blocks=True, **facts
     )
     style, script = Markup(_text("style.css")), Markup(_text("script.js"))
     return environment.get_template(template).render(style=style, script=script, **content)

@@ -1,0 +1,46 @@
+"""Texts of which somebody else may have written a part (names of runs, files, suites, CPUs), fit to be shown."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from typing import Any
+
+# What a spreadsheet may run as a formula; a number, or a sign alone, is none.
+_FORMULA = re.compile(r"[=@＝＋－＠]|[+-](?!(?:[\d.]+(?:e[+-]?\d+)?|inf|nan)?$)")
+
+
+def shown(text: str) -> str:
+    """Lines that no terminal, browser or XML reader obeys or refuses. Blanks other than spaces become spaces; control
+    characters, halves of characters and marks that turn the direction of text become Python's escapes."""
+    if text.replace("\n", "").isprintable():
+        return text
+    spelt = {sign: " " if sign.isspace() else ascii(sign)[1:-1] for sign in set(text) if not sign.isprintable()}
+    return text.translate(str.maketrans(spelt | {"\n": "\n"}))
+
+
+def printable(text: str) -> str:
+    """The same, in one line."""
+    return shown(" ".join(text.split()))
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(map(cell, row) for row in rows)
+    return text.getvalue()
+
+
+def table_csv(table: Any) -> str:
+    """Of a pandas table."""
+    texts = table.select_dtypes(exclude=["number", "bool"])
+    fits = {value: cell(value) for name in texts for value in texts[name].unique() if isinstance(value, str)}
+    odd = {value: fit for value, fit in fits.items() if fit != value}
+    return (table.replace(odd) if odd else table).rename(columns=cell).to_csv(index=False)
+
+
+def cell(value: Any) -> Any:
+    """A value as CSV may hold it: text that would be a formula begins with an apostrophe, as OWASP advises."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if _FORMULA.match(text) else text
