@@ -42,7 +42,8 @@ def _bar(
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
         task = progress.add_task("starting", total=total())
         for record in records:
-            progress.update(task, advance=weight(record), total=total(), description=printable(about(record)), refresh=True)
+            words = printable(about(record))
+            progress.update(task, advance=weight(record), total=total(), description=words, refresh=True)
             yield record
 
 

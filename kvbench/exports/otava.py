@@ -24,8 +24,8 @@ class _Metric(NamedTuple):
 def row(comparison: Comparison) -> str:
     """The head line and one row: that of head."""
     metrics = list(_metrics(comparison))
-    heads = ["time", *_attributes(comparison), *(metric.column for metric in metrics)]
-    return csv_text([heads, [_time(comparison), *_attributes(comparison).values(), *(metric.value for metric in metrics)]])
+    facts = {"time": _time(comparison)} | _attributes(comparison)
+    return csv_text([[*facts, *(one.column for one in metrics)], [*facts.values(), *(one.value for one in metrics)]])
 
 
 def config(comparison: Comparison) -> str:

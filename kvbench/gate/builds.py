@@ -243,7 +243,7 @@ def _compiled(source: Path, tools: _Tools, options: Sequence[str], text: str, lo
     ):
         ran = subprocess.run(
             command,
-            env={**os.environ, **tools.environment, "LC_ALL": "C"},
+            env={**os.environ, **tools.environment, "LC_ALL": "C.UTF-8", "LANGUAGE": ""},  # a path may have any letters
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,

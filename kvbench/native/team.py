@@ -47,9 +47,9 @@ class Team:
     def run(self, *tasks: Task, passes: int = 1, between: Task | None = None) -> Times:
         """`passes` passes, round robin over the tasks. `between` runs untimed before every pass."""
         ffi = self.library.ffi
-        for name, task in (*(("a task", task) for task in tasks), *([] if between is None else [("between", between)])):
-            if instance(name, task, Task).library is not self.library:
-                raise BadArgument(f"{name} belongs to another library than the team", "make both with one Library")
+        for task in tasks if between is None else (*tasks, between):
+            if instance("a task, or between,", task, Task).library is not self.library:
+                raise BadArgument("a task belongs to another library than the team", "make both with one Library")
         passes = place("passes", passes, 1 << 31)  # whose times are kept
         _refuse_unplaced(tasks, passes, between)
         times = ffi.new("kvb_run_times *")
