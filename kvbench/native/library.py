@@ -150,7 +150,7 @@ class Library:
     def number(self, kind: str, word: object) -> int:
         """The number of a word in C."""
         words = self.words(kind)
-        if word not in words:
+        if not isinstance(word, str) or word not in words:
             raise unknown_word(kind, word, (*words, *self.foreign_variants) if kind == "variant" else words)
         return words.index(word)
 
