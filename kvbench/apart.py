@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from traceback import format_exc
 from typing import Any
@@ -31,18 +31,12 @@ class Ended(Refused):
         self.how = how
 
 
-def apart(
-    call: Callable[..., Any],
-    *args: Any,
-    cpus: Sequence[int] = (),
-    patience: float | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> Any:
+def apart(call: Callable[..., Any], *args: Any, cpus: Sequence[int] = (), patience: float | None = None) -> Any:
     """What `call` returns or raises. cpus: those it runs on, where that matters. patience: seconds it may take.
 
     Ended where it gives no answer.
     """
-    with _started(cpus, environment) as child:
+    with _started(cpus) as child:
         with suppress(BrokenPipeError):  # its end says why
             child.stdin.write(pickle.dumps((os.getpid(), call, args)))
             child.stdin.close()
@@ -82,14 +76,13 @@ def own_output() -> int:
 
 
 @contextmanager
-def _started(cpus: Sequence[int], environment: Mapping[str, str] | None) -> Iterator[subprocess.Popen[bytes]]:
+def _started(cpus: Sequence[int]) -> Iterator[subprocess.Popen[bytes]]:
     """It is killed at the end, with all that it began."""
     with _on(cpus):
         child = subprocess.Popen(
             [sys.executable, "-P", "-m", "kvbench.apart"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **(environment or {})},
             start_new_session=True,  # Ctrl-C is the parent's to handle
         )
     try:
