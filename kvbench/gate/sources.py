@@ -1,4 +1,4 @@
-"""The sources of one side: a git revision, or the tree as it stands, copied so that what is compiled is what was looked at."""
+"""The sources of one side, copied: a git revision, or the tree as it stands. What is compared is what is compiled."""
 
 import io
 import shutil

@@ -73,8 +73,8 @@ class Stages:
         yield f"seed {self._plan.seed}: its coins decide which side comes first, in every launch and pair"
 
     def _controls(self, candidates: Sequence[Point]) -> list[Point]:
-        """Drawn from the candidates, and from other points where these are few. Each is a token shorter: so it has a name
-        of its own, and a candidate can be one, too."""
+        """Drawn from the candidates, and from other points where these are few. Each is a token shorter, which gives it a
+        name of its own: so the point itself is measured, too."""
         dice, taken = random.Random(self._plan.seed), {point.name for point in self._plan.points}
         others = [point for point in self._plan.points if point not in candidates]
         drawn = [point for own in (candidates, others) for point in dice.sample(own, len(own))]

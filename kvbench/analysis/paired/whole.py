@@ -144,7 +144,8 @@ def detectable(row: Row, tests: int, launches: int) -> float | None:
 
 def _notes(course: Course, alarms: Sequence[str], points: Sequence[Judged]) -> Iterator[str]:
     if alarms:
-        yield f"controls alarmed: base against a second copy of itself seems to have changed at {counted(len(alarms), 'point')}"
+        seen = counted(len(alarms), "point")
+        yield f"controls alarmed: base against a second copy of itself seems to have changed at {seen}"
     if not course.screen.points:
         return
     own = [row.members[0] for row in course.screen.points]
