@@ -33,12 +33,13 @@ def duel(launch, pairs, point=DECODE, *, layers=1, switches=(), steal=(), **fact
 
 
 def player(ratio=lambda point, side: 1.0, noise=0.01, beside=lambda point, side: 1.0):
-    """An executor of jobs. `ratio`: how much longer a side takes; `noise`: of a sample, as a share of it."""
+    """An executor of jobs. `ratio`: how much longer a side takes, but a control's, whose sides are one; `noise`: of a
+    sample, as a share of it."""
 
     def execute(job):
         for point in job.points:
             dice = random.Random(zlib.crc32(f"{job.plan.seed}/{job.launch}/{point.name}".encode()))
-            shares = {side: ratio(point, side) for side in SIDES}
+            shares = {side: ratio(point, "base" if point.name in job.plan.controls else side) for side in SIDES}
             shares |= {f"beside_{side}": beside(point, side) for side in SIDES}
             pairs = [
                 {name: 1e-3 * share * dice.lognormvariate(0, noise) for name, share in shares.items()}

@@ -174,6 +174,14 @@ def test_a_side_that_answers_wrongly_is_an_error(place, lying, side):
     assert "is off by 1" in found[0].error and not found[0].samples
 
 
+def test_a_control_has_base_on_both_sides(place, lying):
+    """Whatever head answers."""
+    folder, plan = place
+    i8 = [point for point in plan.points if (point.op, point.variant, point.dtype) == ("decode", "flash", "i8")][:2]
+    found = records(replace(plan, points=tuple(i8), against=lying, controls=(i8[0].name,)), folder)
+    assert {record.point: bool(record.error) for record in found} == {i8[0]: False, i8[1]: True}
+
+
 def test_memory_that_head_sees_otherwise_is_no_comparison(place, monkeypatch):
     folder, plan = place
     real = duel.Guest._cache_facts

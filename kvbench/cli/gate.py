@@ -31,7 +31,7 @@ from kvbench.errors import Exit
 @click.option("--seed", type=click.IntRange(0), help="Of the coins that decide which side is first. [default: drawn]")
 @isa_option
 @plugin_option
-@click.option("--every", is_flag=True, help="Measure and judge also what is the same machine code on both sides.")
+@click.option("--every", is_flag=True, help="Measure all points even where both sides are the same.")
 @click.option("--out", type=Named(file_okay=False), help="A folder for every pair that is taken.")
 @export_option
 @json_option
@@ -47,18 +47,18 @@ def command(
 ) -> int:
     """Whether the kernels of HEAD are slower or faster than those of BASE, both measured in turn in the same processes.
 
-    Kernels whose machine code is the same are not measured. A change is called one once fresh launches have confirmed
-    it. The exit code says the verdict: 0 fine, 1 regression, 3 not clear, 4 if a kernel
-    crashed or answered wrongly.
+    Sides that compile from the same preprocessed sources are not measured. A change is called one once fresh launches
+    have confirmed it. The exit code says the verdict: 0 fine, 1 regression, 3 not clear, 4 if a kernel crashed
+    or answered wrongly.
     """
-    from kvbench.gate import Asked, build, gate
+    from kvbench.gate import Asked, gate, sides
     from kvbench.machine import available_memory
     from kvbench.model.verdict import NOT_COMPARABLE
 
     exported = wanted(exports, as_json)
     available_memory()  # where nothing can be measured, nothing need be built
-    sides = [build(side, report=lambda line: say(line, err=True)) for side in (base, head)]
-    found, names = gate(*sides, Asked(**asked, plugin=plugin or ""), budget, out, _followed)
+    built = sides(base, head, asked["every"], report=lambda line: say(line, err=True))
+    found, names = gate(*built, Asked(**asked, plugin=plugin or ""), budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)
     return Exit.ERRORS if code != Exit.FAILED and any(row.verdict == NOT_COMPARABLE for row in found.points) else code

@@ -3,8 +3,8 @@
 builds → rivals (what both can measure) → stages of duels → verdicts
 """
 
-from kvbench.gate.builds import Build, build
+from kvbench.gate.builds import Build, build, sides
 from kvbench.gate.gate import gate
 from kvbench.gate.rivals import Asked
 
-__all__ = ["Asked", "Build", "build", "gate"]
+__all__ = ["Asked", "Build", "build", "gate", "sides"]

@@ -33,16 +33,16 @@ def gate(
     """
     with scratch() as folder, Pairs(out) as kept:
         found = rivals(base, head, asked, folder)
-        stages = Stages(found.plan, found.same, found.machine, budget, execute)
+        stages = Stages(found.plan, found.machine, budget, execute)
         for stage, record in follow(stages) if found.plan.points else ():
             kept.add(stage, record)
         judged = whole(
-            stages.course(found.unmeasured),
+            stages.course(),
             base.text,
             head.text,
             f"{machine_name(found.machine)} (fingerprint {found.machine.fingerprint})",
             now(),
             found.missing,
-            stages.notes(),
+            [found.unmeasured] if found.unmeasured else stages.notes(),
         )
         return judged, names(found.plan.points)

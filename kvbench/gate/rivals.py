@@ -1,8 +1,8 @@
-"""What a gate measures: two builds, the points that both have, and which of them run the same code on both sides."""
+"""What a gate measures: two builds and the points that both have; nothing where the two are the same."""
 
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,22 +10,21 @@ import numpy as np
 
 from kvbench.errors import KvbenchError, NotComparable
 from kvbench.gate.builds import Build, refuse_no_library
-from kvbench.gate.code import digests
 from kvbench.machine import available_memory, describe
-from kvbench.model import SIDES, Kernel, Machine, Plan, Point
+from kvbench.model import SIDES, Machine, Plan, Point
 from kvbench.native import Cache, Library, is_plugin, library_of, library_path
 from kvbench.plan import Site, expand, refuse_too_large
 from kvbench.runner import new_run
 from kvbench.suite import find
+from kvbench.units import counted
 
-CONTROLS = 3  # points of unchanged code that are measured all the same
 _PATIENCE = 120.0  # seconds without a sign of life after which a visit has hung
 _LIBRARY, _INTERFACE, _PLUGIN = "libkvbench.so", "abi.h", "plugin.so"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """every: measure and judge also what runs the same machine code on both sides, as if it might not."""
+    """every: measure and judge all points though both sides are the same, as if they might not be."""
 
     suite: str = "gate"
     only: tuple[str, ...] = ()
@@ -37,13 +36,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rivals:
-    """`plan`: what is measured. By name, points whose machine code is the `same` on both sides, of which those that are
-    `unmeasured` are left out. `missing`: points that one side lacks, each with the reason."""
+    """`plan`: what is measured. `unmeasured`: why that is nothing; "" where it is not. `missing`: points that one side
+    lacks, each with the reason."""
 
     machine: Machine
     plan: Plan
-    same: tuple[str, ...]
-    unmeasured: tuple[str, ...]
+    unmeasured: str
     missing: tuple[str, ...]
 
 
@@ -59,14 +57,12 @@ def rivals(base: Build, head: Build, asked: Asked, folder: Path) -> Rivals:
     points, missing = _common(found.points, opened)
     if not points:
         raise NotComparable(f"{found.suite.source} has no point here that both builds have", "name another --suite")
-    same = () if asked.every else _same(base, head, points, opened)
-    measured = [point for point in points if point not in same]
-    measured += same[:CONTROLS] if measured else ()
+    same = "" if asked.every else _same(base, head)
     return Rivals(
         machine=machine,
         plan=replace(
             found.plan,
-            points=tuple(measured),
+            points=() if same else tuple(points),
             seed=secrets.randbits(31) if asked.seed is None else asked.seed,
             run=new_run(),
             patience=_PATIENCE,
@@ -76,8 +72,7 @@ def rivals(base: Build, head: Build, asked: Asked, folder: Path) -> Rivals:
             against_plugin=paths["head"][1],
             foreign=opened["base"].foreign_variants,
         ),
-        same=tuple(point.name for point in same),
-        unmeasured=tuple(point.name for point in points if point not in measured),
+        unmeasured=same and f"{counted(len(points), 'point')} not measured: {same}",
         missing=tuple(missing),
     )
 
@@ -121,22 +116,9 @@ def _common(points: Sequence[Point], opened: Mapping[str, Library]) -> tuple[lis
     return kept, [f"{point.name}: only base has this kernel" for point in points if point.kernel not in there]
 
 
-def _same(base: Build, head: Build, points: Sequence[Point], opened: Mapping[str, Library]) -> list[Point]:
-    """What a plug-in brings is known to be the same where its file is, and so is a whole library."""
-    asked = {point.kernel for point in points}
-    if base.digest == head.digest:
-        return list(points)
-    kernels = [kernel for kernel in opened["base"].kernels() if kernel.id in asked]
-    ours, theirs = (dict(_digests(build, kernels)) for build in (base, head))
-    return [p for p in points if p.kernel in ours and ours[p.kernel] == theirs.get(p.kernel)]
-
-
-def _digests(build: Build, kernels: Sequence[Kernel]) -> Iterator[tuple[str, str]]:
-    """Those that are known. A plug-in's file tells nothing, but what it does not bring is the installed library's."""
-    if is_plugin(build.library):
-        brought = {kernel.id for kernel in library_of(None, str(build.library)).kernels()} - {
-            kernel.id for kernel in library_of(None).kernels()
-        }
-        yield from ((kernel.id, "installed") for kernel in kernels if kernel.id not in brought)
-    else:
-        yield from (digests(build.library, kernels) or {}).items()
+def _same(base: Build, head: Build) -> str:
+    """The reason, or ""."""
+    if base.digest != head.digest:
+        return ""
+    what = "compile from the same preprocessed sources" if base.unbuilt else "are the same library, byte for byte"
+    return f"base and head {what}"

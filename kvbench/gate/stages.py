@@ -2,9 +2,11 @@
 
 screen:   every point, in as many launches as its suite has
 extend:   the same again for what is not clear yet, where there is time
-confirm:  the same again for candidates alone, with some controls: what these launches do not show is no change
+confirm:  the same again for candidates alone: what these launches do not show is no change
+control:  in the same launches some points of base against base, loaded twice, which must show nothing
 """
 
+import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,7 +17,8 @@ from kvbench.model import Machine, Plan, Point, Record
 from kvbench.runner import Execute, run
 from kvbench.units import counted
 
-SCREEN, EXTEND, CONFIRM = "screen", "extend", "confirm"
+SCREEN, EXTEND, CONFIRM, CONTROL = "screen", "extend", "confirm", "control"
+CONTROLS = 3
 _SCREEN = 0.9  # of the budget is for the screening
 _PAIRS = (6, 16)  # of a visit: the fewest that a median helps with, and as many as pay
 _START, _VISIT = 1.0, 0.055  # seconds of a launch, and of a visit, beside its pairs
@@ -23,18 +26,17 @@ _PAIR = 5.5  # times a sample's seconds: two sides, two witnesses of half that t
 
 
 class Stages:
-    """Measures `plan`. `controls`: names of points that run the same code on both sides. `records`: so far, by stage."""
+    """Measures `plan`. `records`: so far, by stage."""
 
     def __init__(
         self,
         plan: Plan,
-        controls: Sequence[str],
         machine: Machine,
         budget: float,
         execute: Execute | None = None,
     ) -> None:
         self._plan = replace(plan, samples=pairs(plan, budget))
-        self._controls, self._machine, self._budget, self._execute = tuple(controls), machine, budget, execute
+        self._machine, self._budget, self._execute = machine, budget, execute
         self._start = time.monotonic()
         self._begun = [len(plan.points)]
         self.records: dict[str, list[Record]] = {}
@@ -51,16 +53,14 @@ class Stages:
         if unclear and self._time_for(len(unclear)):
             yield from self._stage(EXTEND, unclear)
         if candidates := _points(self._screened().candidates):
-            controls = [p for p in self._plan.points if p.name in self._controls and p not in candidates]
-            yield from self._stage(CONFIRM, (*candidates, *controls))
+            yield from self._stage(CONFIRM, candidates, self._controls(candidates))
 
-    def course(self, unmeasured: Sequence[str] = ()) -> Course:
+    def course(self) -> Course:
         """What was found, so far."""
-        screen, fresh = self._screened(), None
-        if CONFIRM in self.records:
-            fresh = screened(duels(self.records[CONFIRM]), self._machine)
+        screen, begun = self._screened(), CONFIRM in self.records
+        fresh, controls = (self._screened(stage) if begun else None for stage in (CONFIRM, CONTROL))
         sure = confirmed(screen.candidates, fresh) if fresh else {}
-        return Course(screen, fresh, sure, frozenset(self._controls), tuple(unmeasured), self._plan.launches)
+        return Course(screen, fresh, sure, controls, self._plan.launches)
 
     def notes(self) -> Iterator[str]:
         for stage, own in self.records.items():
@@ -72,20 +72,35 @@ class Stages:
             )
         yield f"seed {self._plan.seed}: its coins decide which side comes first, in every launch and pair"
 
-    def _screened(self) -> Screened:
-        found = [record for stage in (SCREEN, EXTEND) for record in self.records.get(stage, ())]
+    def _controls(self, candidates: Sequence[Point]) -> list[Point]:
+        """Drawn from the candidates, and from other points where these are few. Each is a token shorter, which gives it a
+        name of its own: so the point itself is measured, too."""
+        dice, taken = random.Random(self._plan.seed), {point.name for point in self._plan.points}
+        others = [point for point in self._plan.points if point not in candidates]
+        drawn = [point for own in (candidates, others) for point in dice.sample(own, len(own))]
+        shorter = [
+            replace(p, shape=replace(p.shape, context=p.shape.context - 1)) for p in drawn if p.shape.context > 1
+        ]
+        return [point for point in shorter if point.name not in taken][:CONTROLS]
+
+    def _screened(self, *stages: str) -> Screened:
+        found = [record for stage in stages or (SCREEN, EXTEND) for record in self.records.get(stage, ())]
         return screened(duels(found), self._machine)
 
-    def _stage(self, stage: str, points: Sequence[Point]) -> Iterator[tuple[str, Record]]:
+    def _stage(
+        self, stage: str, points: Sequence[Point], controls: Sequence[Point] = ()
+    ) -> Iterator[tuple[str, Record]]:
         """Its launches are numbered on from the stage before it, and have coins of their own."""
         first = 1 + max((record.launch for own in self.records.values() for record in own), default=-1)
-        plan = replace(self._plan, points=tuple(points), seed=self._plan.seed + first)
-        own = self.records.setdefault(stage, [])
+        names = tuple(point.name for point in controls)
+        plan = replace(self._plan, points=(*points, *controls), controls=names, seed=self._plan.seed + first)
         if stage != SCREEN:
-            self._begun.append(len(points))
+            self._begun.append(len(plan.points))
         for record in run(plan, self._execute):
-            own.append(replace(record, launch=first + record.launch))
-            yield stage, own[-1]
+            own = CONTROL if record.point.name in names else stage
+            found = replace(record, launch=first + record.launch)
+            self.records.setdefault(own, []).append(found)
+            yield own, found
 
     def _time_for(self, points: int) -> bool:
         """Within the budget, going by what the screening took."""

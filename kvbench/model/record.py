@@ -57,6 +57,7 @@ class Plan:
     foreign: tuple[str, ...] = ()  # its variants: their points have processes of their own
     against: str = ""  # path of a second library: then every visit is a duel of the two
     against_plugin: str = ""  # and of the plug-in beside that
+    controls: tuple[str, ...] = ()  # names of points that in a duel have `library` on both sides, loaded twice
 
 
 @dataclass(frozen=True, slots=True)

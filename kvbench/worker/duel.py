@@ -7,7 +7,8 @@ for pair in pairs:
 
 The third library's witness (a twin, or a copy) is code that no change of the kernels can touch: where it takes longer
 beside head than beside base, the machine did that. Which side is made first in a launch is decided by a coin too, so
-that where things come to lie in memory favours neither.
+that where things come to lie in memory favours neither. A control has base on both sides, loaded twice: whatever differs
+there is noise.
 """
 
 import random
@@ -57,7 +58,7 @@ class Guest(Room):
 
 
 class Rivals:
-    """Both libraries, made and opened in an order that a coin decides.
+    """Both libraries, and a second copy of base for controls, made and opened in an order that a coin decides.
 
     Each is opened from a copy of its own: a file lies at the same physical addresses in all processes, and what these do
     to a side would be the same in all launches, as if it were the code's doing.
@@ -66,14 +67,16 @@ class Rivals:
     def __init__(self, job: Job, coin: random.Random) -> None:
         self._coin, self._job = coin, job
         files = {"base": (job.plan.library, job.plan.plugin), "head": (job.plan.against, job.plan.against_plugin)}
+        if job.plan.controls:
+            files["copy"] = files["base"]
         with scratch() as folder:  # what is open stays, though its name goes
-            self._libraries = {side: _opened(folder / side, *files[side]) for side in coin.sample(SIDES, 2)}
+            self._libraries = {name: _opened(folder / name, *files[name]) for name in coin.sample([*files], len(files))}
 
     def visit(self, point: Point, host: Room, answers: Answers, watch: Callable[[], Disturbed]) -> Record:
         with ExitStack() as owned:
             benches, seed = dict[str, Bench](), self._coin.randrange(1 << 32)
             for side in self._coin.sample(SIDES, 2):
-                room = owned.enter_context(Guest(host, self._libraries[side]))
+                room = owned.enter_context(Guest(host, self._of(point, side)))
                 benches[side] = owned.enter_context(Bench(point, room, answers, seed))
             third = owned.enter_context(Bench(_known(point, host.library), host, answers))
             error = max(bench.verify() for bench in benches.values())
@@ -90,6 +93,10 @@ class Rivals:
                 slice_bytes=host.slice_bytes,
                 max_abs_err=error,
             )
+
+    def _of(self, point: Point, side: str) -> Library:
+        twice = side == "head" and point.name in self._job.plan.controls
+        return self._libraries["copy" if twice else side]
 
     def _pairs(self, benches: Mapping[str, Bench], third: Bench, watch: Callable[[], Disturbed]) -> Iterator[Sample]:
         """Both sides do as many passes as base needs for the time of a sample."""

@@ -81,28 +81,26 @@ def test_the_same_file_is_not_measured():
     one = [replace(side, digest="one") for side in SIDES]
     found = played(sides=one, execute=refuse)
     assert found.verdict == EQUIVALENT and not found.points
-    assert "not measured" in " ".join(found.notes)
+    (note,) = found.notes
+    assert note.endswith("not measured: base and head are the same library, byte for byte")
+    (note,) = played(sides=[replace(side, unbuilt=True) for side in one]).notes
+    assert note.endswith("base and head compile from the same preprocessed sources")
     assert played(sides=one, every=True).points
 
 
-def test_kernels_of_the_same_code_are_controls(monkeypatch):
-    """All but the flash kernels of i8 are known to be the same: three of them are measured all the same."""
-    alike = {False: "one", True: "other"}
-    monkeypatch.setattr(
-        "kvbench.gate.rivals.digests",
-        lambda path, kernels, sides=[]: (
-            sides.append(1),
-            {k.id: alike[len(sides) % 2 == 1 and k.id.startswith("decode.flash") and k.dtype == "i8"] for k in kernels},
-        )[1],
-    )
-    found = played(slower(0.1))
-    assert found.verdict == REGRESSION
-    others = {row.name for row in found.points if not row.name.startswith("decode.flash")} | {
-        row.name for row in found.points if ".i8." not in row.name
-    }
-    assert len(others) == 3 and "not measured" in " ".join(found.notes)
-    drifting = played(slower(0.1, ""))  # all of it, the controls too
-    assert drifting.verdict == CONTAMINATED and "controls alarmed" in " ".join(drifting.notes)
+def test_controls_are_base_on_both_sides():
+    """In the launches of the candidates, of which they are; where these, too, become slower nothing is confirmed."""
+    jobs = []
+    found = played(execute=lambda job: (jobs.append(job), player(slower(0.1))(job))[1])
+    assert found.verdict == REGRESSION and "control: 3 points in 12 launches" in " ".join(found.notes)
+    confirming = [job for job in jobs if job.plan.controls]
+    assert len(confirming) == 12
+    for job in confirming:
+        assert len(job.plan.controls) == 3 and {*job.plan.controls} < {point.name for point in job.points}
+        assert all(name.startswith(SLOW) for name in job.plan.controls)
+        assert not {*job.plan.controls} & {row.name for row in found.points}
+    unlike = played(execute=lambda job: player(slower(0.1))(replace(job, plan=replace(job.plan, controls=()))))
+    assert unlike.verdict == CONTAMINATED and "controls alarmed" in " ".join(unlike.notes)
 
 
 def test_what_fails_is_told():
@@ -120,10 +118,12 @@ def test_every_pair_is_kept(tmp_path):
     played(slower(0.1), out=tmp_path / "new")
     with (tmp_path / "new" / "pairs.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {row["stage"] for row in rows} == {"screen", "confirm"}
+    assert {row["stage"] for row in rows} == {"screen", "confirm", "control"}
     assert {int(row["launch"]) for row in rows if row["stage"] == "confirm"} == set(range(12, 24))
-    slow = [float(row["head_s"]) / float(row["base_s"]) for row in rows if row["point"].startswith(SLOW)]
-    assert sum(slow) / len(slow) == pytest.approx(1.1, abs=0.01)
+    for stage, ratio in (("screen", 1.1), ("control", 1.0)):
+        own = [row for row in rows if row["stage"] == stage and row["point"].startswith(SLOW)]
+        slow = [float(row["head_s"]) / float(row["base_s"]) for row in own]
+        assert sum(slow) / len(slow) == pytest.approx(ratio, abs=0.01)
 
 
 def test_pairs_need_a_place(tmp_path):
@@ -155,7 +155,7 @@ def test_what_is_not_clear_is_measured_again_while_there_is_time():
         return iter(by_name.values())
 
     for budget, stages in ((240.0, ["screen", "extend"]), (0.001, ["screen"])):
-        measured = Stages(_plan(), (), MACHINE, budget, execute)
+        measured = Stages(_plan(), MACHINE, budget, execute)
         seen = list(measured.measure())
         assert list(dict.fromkeys(stage for stage, _ in seen)) == stages
         assert measured.visits == len(seen)
@@ -170,7 +170,7 @@ def test_launches_are_numbered_on_and_have_coins_of_their_own():
         jobs.append(job)
         return player(slower(0.2, POINTS[0].name))(job)
 
-    measured = Stages(_plan(), (), MACHINE, 240.0, execute)
+    measured = Stages(_plan(), MACHINE, 240.0, execute)
     launches = [record.launch for stage, record in measured.measure() if stage == "confirm"]
     assert set(launches) == set(range(12, 24))
     coins = {(job.plan.seed, job.launch) for job in jobs}

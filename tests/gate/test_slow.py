@@ -7,6 +7,9 @@ import cffi
 import numpy as np
 import pytest
 
+from kvbench.gate import build
+from kvbench.native import Library
+from tests import cases, trial
 from tests.oracle import Shape
 from tests.raw import ROOT, Bound, Raw, decode_args
 
@@ -95,3 +98,14 @@ def test_of_some_kernels_alone(raw, slowed):
     assert found.pop(("flash", "head", "f16")) == [20, 20]
     assert found.pop(("perhead", "head", "f16")) == [0, 20]
     assert set(map(tuple, found.values())) == {(0, 0)}
+
+
+@pytest.mark.full
+def test_a_slowed_library_answers_right():
+    made = build(".", ROOT, ["KVB_SLOW=0.1", "KVB_SLOW_ONLY=flash.head.f16"])
+    assert Library(made.library, made.interface).build.endswith("slowed by 0.1 flash.head.f16")
+    bench = trial.Bench(Raw(made.library))
+    for index in range(12):
+        case = cases.make(bench.words, 43, index)
+        assert trial.failures(bench, case, bench.raw.tiers()) == []
+    bench.close()

@@ -1,7 +1,7 @@
 """What the launches of a stage say: who is a candidate for a change, and whether fresh launches confirm it."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -104,9 +104,9 @@ def confirmed(candidates: Sequence[Row], fresh: Screened) -> dict[str, bool]:
     return {name: name in sure for name in rows}
 
 
-def alarmed(controls: Collection[str], fresh: Screened) -> list[str]:
-    """Names of those that fresh launches show to have changed, either way, though their machine code has not."""
-    own = {row.name: row for row in fresh.points if row.name in controls}
+def alarmed(controls: Screened) -> list[str]:
+    """Names of those that seem to have changed, either way, though both sides of them are base."""
+    own = {row.name: row for row in controls.points}
     chances = _hochberg({name: 2 * float(min(row.found.slower, row.found.faster)) for name, row in own.items()})
     return [name for name, row in own.items() if chances[name] <= LIMITS.alarm and _shown(row)]
 

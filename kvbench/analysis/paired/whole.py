@@ -23,22 +23,20 @@ from kvbench.units import counted, gbps
 class Course:
     """What a gate has measured. `screen`: its launches over all points, with those that were added to it.
 
-    `fresh`: launches for candidates alone, where there were any, and for controls; `confirmed`: by name, whether they
-    showed it again. `controls`: names of points that run the same machine code on both sides. `unmeasured`: such points
-    that were left out. `launches` of a stage, as planned.
+    `fresh`: launches for candidates alone, where there were any; `confirmed`: by name, whether they showed it again.
+    `controls`: points that had base on both sides of these launches. `launches` of a stage, as planned.
     """
 
     screen: Screened
     fresh: Screened | None
     confirmed: Mapping[str, bool]
-    controls: frozenset[str]
-    unmeasured: tuple[str, ...]
+    controls: Screened | None
     launches: int
 
     @property
     def failed(self) -> tuple[Duel, ...]:
-        """By fresh launches, though the screening had them."""
-        return tuple(duel for duel in self.fresh.lost if duel.fault) if self.fresh else ()
+        """By fresh launches, though the screening had nothing against them; or against itself, as a control."""
+        return tuple(d for each in (self.fresh, self.controls) if each for d in each.lost if d.fault)
 
 
 def whole(
@@ -50,7 +48,7 @@ def whole(
     rows = [row for row in course.screen.points if row.name not in lost]
     points = [*(_judged(row, course, len(course.screen.points)) for row in rows), *map(_lost, lost.values())]
     families = [_judged(row, course, len(course.screen.families)) for row in course.screen.families]
-    alarms = alarmed(course.controls, course.fresh) if course.fresh else []
+    alarms = alarmed(course.controls) if course.controls else []
     word = CONTAMINATED if alarms else verdict(points, families)
     if missing and word in (EQUIVALENT, IMPROVEMENT):
         word = INCONCLUSIVE
@@ -103,8 +101,6 @@ def _word(row: Row, course: Course) -> tuple[str, str]:
     if row.candidate:
         if not course.confirmed.get(row.name):
             return INCONCLUSIVE, f"{row.candidate} at first; not confirmed by {_again(row, course)}"
-        if all(duel.point.name in course.controls for duel in row.members):
-            return CONTAMINATED, "its machine code is the same on both sides"
         if share := _moved(row):
             return CONTAMINATED, f"{row.candidate}, but so was what no build touches, beside it: by {share:+.1%}"
         word = REGRESSION if row.candidate == SLOWER else IMPROVEMENT
@@ -148,12 +144,8 @@ def detectable(row: Row, tests: int, launches: int) -> float | None:
 
 def _notes(course: Course, alarms: Sequence[str], points: Sequence[Judged]) -> Iterator[str]:
     if alarms:
-        yield f"controls alarmed: the same machine code seems to have changed at {counted(len(alarms), 'point')}"
-    if course.unmeasured:
-        yield (
-            f"{counted(len(course.unmeasured), 'point')} not measured: base and head have the same machine code for "
-            f"{'it' if len(course.unmeasured) == 1 else 'them'}"
-        )
+        seen = counted(len(alarms), "point")
+        yield f"controls alarmed: base against a second copy of itself seems to have changed at {seen}"
     if not course.screen.points:
         return
     own = [row.members[0] for row in course.screen.points]
