@@ -34,7 +34,7 @@ TOLD = {  # what else a command is told, so that it does not measure: arguments,
     "history add": (["new"], ["--root", "."]),
     "history export": ([], ["--root", "."]),
     "history show": ([], ["--root", "."]),
-    "lab": (["gqa"], ["--threads", "0"]),
+    "lab": (["naive"], ["--threads", "0"]),
     "machine": ([], ["--threads", "0"]),
     "plan": (["smoke"], []),
     "profile": (["decode"], ["--threads", "0"]),
@@ -172,7 +172,7 @@ def test_an_output_stays_what_it_is(tmp_path):
         write_text(link, "")
 
 
-@pytest.mark.parametrize("command", ["sweep smoke --out run", "plan smoke", "machine --quick", "lab gqa", "gate"])
+@pytest.mark.parametrize("command", ["sweep smoke --out run", "plan smoke", "machine --quick", "lab naive", "gate"])
 def test_without_proc_nothing_is_measured(command, tmp_path, monkeypatch, capsys):
     """One line, in the place of an error for each ceiling."""
     monkeypatch.chdir(tmp_path)
