@@ -172,7 +172,7 @@ def test_an_output_stays_what_it_is(tmp_path):
         write_text(link, "")
 
 
-@pytest.mark.parametrize("command", ["sweep smoke --out run", "plan smoke", "machine --quick", "lab naive", "gate"])
+@pytest.mark.parametrize("command", ["sweep smoke --out run", "plan smoke", "machine --quick", "lab quant", "gate"])
 def test_without_proc_nothing_is_measured(command, tmp_path, monkeypatch, capsys):
     """One line, in the place of an error for each ceiling."""
     monkeypatch.chdir(tmp_path)
