@@ -43,7 +43,7 @@ TOLD = {  # what else a command is told, so that it does not measure: arguments,
     "sweep": (["smoke"], []),
     "verify": ([], ["--isa", "none"]),
 }
-VARIED = {"report": ("html", "md", "json", "csv"), "history export": ("csv", "otava-csv", "otava-yaml")}
+VARIED = {"report": ("html", "md", "json", "csv")}
 FILES = ("manifest.json", "journal.jsonl", "machine.json")
 READERS = (
     "report new --format csv", "report new", "compare old new", "history show --root .", "history add new --root other",
