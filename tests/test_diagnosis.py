@@ -195,6 +195,34 @@ def test_what_binds_each_dtype():
     )
 
 
+def test_from_which_group_on_the_core_binds():
+    """Two query heads on a KV head, four, eight."""
+    points = [
+        replace(DECODE, shape=replace(DECODE.shape, q_heads=DECODE.shape.kv_heads * group)) for group in (2, 4, 8)
+    ]
+    records = [*rated(19.0, points[0], twin=20.0), *(r for each in points[1:] for r in rated(9.5, each, core=10.0))]
+    assert said(records)["bound"].endswith(
+        "allows: f16 memory, 95% of the reads and 24% of the core, "
+        "from 4 query heads on a KV head the core, 80% of the reads and 95% of the core."
+    )
+
+
+def test_blocks_and_pages_are_choices():
+    """Of 8 and of 64 tokens, in order and shuffled, on both kinds of pages."""
+    paged = [
+        (replace(DECODE, layout="paged", inner="head", block_tokens=block, shuffle=shuffle, pages=pages), rate)
+        for block, shuffle, pages, rate in (
+            (8, None, "thp", 8.0), (64, None, "thp", 16.0), (64, 1, "thp", 12.0), (64, None, "base", 4.0)
+        )
+    ]  # fmt: skip
+    found = said([record for point, rate in paged for record in rated(rate, point)])
+    assert found["block_tokens"].startswith(
+        "Size of the blocks, decoding from memory: block=64 decodes fastest: 2.00 times block=8"
+    )
+    assert found["order"].endswith("sequential decodes fastest: 1.33 times shuffled (1.33..1.33).")
+    assert found["pages"].endswith("thp decodes fastest: 4.00 times base (4.00..4.00).")
+
+
 def test_tokens_at_the_shortest_and_the_longest_context():
     """16 MiB a layer at 16.777216 GB/s are 1 ms, 24 layers 24 ms; the slower layout does not count."""
     rate = 16 * MIB / 1e6

@@ -34,7 +34,7 @@ TOLD = {  # what else a command is told, so that it does not measure: arguments,
     "history add": (["new"], ["--root", "."]),
     "history export": ([], ["--root", "."]),
     "history show": ([], ["--root", "."]),
-    "lab": (["gqa"], ["--threads", "0"]),
+    "lab": (["naive"], ["--threads", "0"]),
     "machine": ([], ["--threads", "0"]),
     "plan": (["smoke"], []),
     "profile": (["decode"], ["--threads", "0"]),
@@ -43,7 +43,7 @@ TOLD = {  # what else a command is told, so that it does not measure: arguments,
     "sweep": (["smoke"], []),
     "verify": ([], ["--isa", "none"]),
 }
-VARIED = {"report": ("html", "md", "json", "csv"), "history export": ("csv", "otava-csv", "otava-yaml")}
+VARIED = {"report": ("html", "md", "json", "csv")}
 FILES = ("manifest.json", "journal.jsonl", "machine.json")
 READERS = (
     "report new --format csv", "report new", "compare old new", "history show --root .", "history add new --root other",
@@ -172,7 +172,7 @@ def test_an_output_stays_what_it_is(tmp_path):
         write_text(link, "")
 
 
-@pytest.mark.parametrize("command", ["sweep smoke --out run", "plan smoke", "machine --quick", "lab gqa", "gate"])
+@pytest.mark.parametrize("command", ["sweep smoke --out run", "plan smoke", "machine --quick", "lab quant", "gate"])
 def test_without_proc_nothing_is_measured(command, tmp_path, monkeypatch, capsys):
     """One line, in the place of an error for each ceiling."""
     monkeypatch.chdir(tmp_path)

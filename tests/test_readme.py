@@ -53,7 +53,7 @@ def place(tmp_path_factory):
 SHORTENED = {
     "kvbench sweep --report": (played, ()),
     "kvbench machine --quick": (played, ()),
-    "kvbench lab gqa --context 1024": (explained, ()),
+    "kvbench lab naive --context 1024": (explained, ()),
     "kvbench verify --plugin my.so": (None, ("--quick",)),
 }
 

@@ -44,7 +44,11 @@ _WITH = {
     "layout": frozenset({"inner", "block_tokens", "shuffle"}),
     "dtype": frozenset({"scale"}),
     "variant": frozenset(),
+    "block_tokens": frozenset(),
+    "order": frozenset({"shuffle"}),
+    "pages": frozenset(),
 }
+FACTORS = tuple(_WITH)
 _ALIKE = 1.01  # bytes that differ by less, such as those of a page table, are as many
 _NEAR = 1.004  # contexts that differ by less are one: sized by a cache, each layout's own padding shifts them a little
 _MANY = 0.1  # of the pairs: fewer say faster, or slower, by chance
@@ -53,7 +57,7 @@ _AT_ONCE = 1_000_000  # numbers drawn, so that memory stays small
 
 
 def contrasts(records: Sequence[Record], points: pd.DataFrame, factor: str) -> pd.DataFrame:
-    """A row for each two `points` that are equal but for the factor (layout, dtype or variant) and what depends on it.
+    """A row for each two `points` that are equal but for the factor, one of FACTORS, and what depends on it.
 
     A ratio is formed within a launch; the interval is that of launches.COVERAGE over the launches. The base moves more
     compulsory bytes than the other, in all pairs together; where they are alike it is the first by its name.
@@ -82,7 +86,7 @@ def _pairs(points: pd.DataFrame, factor: str) -> Iterator[_Pair]:
     own = {"name", "kernel", "context", "capacity", factor} | _WITH[factor]
     alike = [name for name in POINT if name not in own]
     named = list(dict.fromkeys(("name", factor, "regime", "compulsory_bytes", *(n for n in CONTRAST if n in POINT))))
-    measured = points[points["seconds"].notna()]
+    measured = _valued(points[points["seconds"].notna()], factor)
     facts = measured[named].to_dict("records")
     groups: dict[Hashable, list[_Row]] = defaultdict(list)
     for *key, row in zip(_keys(measured[alike]), _rooms(measured), facts, strict=True):
@@ -93,6 +97,16 @@ def _pairs(points: pd.DataFrame, factor: str) -> Iterator[_Pair]:
             crossed = {(a[factor], b["context"]), (b[factor], a["context"])}
             if a[factor] != b[factor] and (a["context"] == b["context"] or not crossed & there):
                 yield a, b
+
+
+def _valued(points: pd.DataFrame, factor: str) -> pd.DataFrame:
+    """Those that have the factor, its values as words."""
+    blocks = points[points["block_tokens"].notna()]
+    if factor == "block_tokens":
+        return blocks.assign(block_tokens="block=" + blocks["block_tokens"].astype(str))
+    if factor == "order":
+        return blocks.assign(order=np.where(blocks["shuffle"].isna(), "sequential", "shuffled"))
+    return points
 
 
 def _rooms(points: pd.DataFrame) -> list[tuple[int, int]]:

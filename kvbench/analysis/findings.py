@@ -8,15 +8,13 @@ import pandas as pd
 from kvbench.analysis import frames
 from kvbench.analysis.breakeven import breakeven
 from kvbench.analysis.ceilings import ceilings
-from kvbench.analysis.contrasts import contrasts, overall
+from kvbench.analysis.contrasts import FACTORS, contrasts, overall
 from kvbench.analysis.diagnosis import Sentence, diagnosis
 from kvbench.analysis.models import Geometry, fits, tokens
 from kvbench.analysis.names import short_names
 from kvbench.analysis.saturation import saturation
 from kvbench.analysis.scaling import scaling
 from kvbench.model import Ceiling, Check, Machine, Record
-
-FACTORS = ("layout", "dtype", "variant")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from kvbench.errors import BadArgument, Exit
 from kvbench.texts import printable
 
 _tell = partial(say, err=True)
-_FORMS = ("csv", "otava-csv", "otava-yaml")
 
 _root = click.option(
     "--root",
@@ -105,23 +104,12 @@ def accept(point: str, run: str, reason: str, who: str | None, root: Path) -> No
 @_root
 @_machine
 @_point
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(_FORMS),
-    default="csv",
-    show_default=True,
-    help="csv: a row for each point of each run; otava: of one machine, a row for each run, and its configuration.",
-)
 @click.option("-o", "--out", type=Named(), help="A file. [default: standard output]")
-def export(root: Path, machine: str | None, pattern: str | None, form: str, out: Path | None) -> None:
-    """All results as one table, for other tools."""
+def export(root: Path, machine: str | None, pattern: str | None, out: Path | None) -> None:
+    """All results as one CSV table, for other tools: a row for each point of each run."""
     from kvbench.history import exported
 
-    text, note = exported(_history(root).only(pattern, machine), form)
-    if note:
-        say(note, err=True)
-    put(text, out, form, "then export again")
+    put(exported(_history(root).only(pattern, machine)), out, "csv", "then export again")
 
 
 def _history(root: Path, rebuild: bool = False) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kvbench.errors import unknown_word
-from kvbench.exports import annotations, bencher, github, junit, markdown, otava, prometheus, table
+from kvbench.exports import annotations, bencher, github, junit, markdown, table
 from kvbench.exports.sound import sound
 from kvbench.model import Comparison
 from kvbench.store import write_text
@@ -18,9 +18,6 @@ _FORMS: dict[str, Callable[[Comparison], str]] = {
     "github-bigger": github.bigger,
     "github-smaller": github.smaller,
     "bencher": bencher.bencher,
-    "otava-csv": otava.row,
-    "otava-yaml": otava.config,
-    "prometheus": prometheus.prometheus,
     "csv": table.table,
 }
 

@@ -5,8 +5,8 @@ root → run directories → readings → index → series → trends → table 
 """
 
 from kvbench.history.accept import accept
-from kvbench.history.export import FORMS, exported
+from kvbench.history.export import exported
 from kvbench.history.index import Index
 from kvbench.history.whole import History, load, place
 
-__all__ = ["FORMS", "History", "Index", "accept", "exported", "load", "place"]
+__all__ = ["History", "Index", "accept", "exported", "load", "place"]

@@ -12,12 +12,14 @@ from types import ModuleType
 
 import pandas as pd
 
-from kvbench.errors import unknown_word
+from kvbench.errors import BadArgument, unknown_word
 from kvbench.lab import experiments
 from kvbench.model import Machine
 from kvbench.native import Library
 from kvbench.report.figures.figure import Figure
 from kvbench.report.ruled import Column
+
+_SUITES = {"gqa": "gqa", "paging": "paged"}  # what former experiments asked, suites answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ def names() -> list[str]:
 
 def find(name: str) -> Callable[..., Outcome]:
     """Called with Asked, and what it takes by keyword."""
+    if name in _SUITES:
+        raise BadArgument(f"lab {name} has become a suite", f"now: kvbench sweep {_SUITES[name]} --report")
     if name not in names():
         raise unknown_word("NAME", name, names())
     return _module(name).experiment

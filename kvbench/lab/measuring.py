@@ -156,15 +156,8 @@ class Remembered(Answers):
 
 @contextmanager
 def bench(point: Point, ground: Ground, answers: Answers) -> Iterator[Bench]:
-    """The point, alone on that ground."""
-    with Room(point, ground) as room, checked(point, room, answers) as found:
-        yield found
-
-
-@contextmanager
-def checked(point: Point, room: Room, answers: Answers) -> Iterator[Bench]:
-    """The point in a room that others may share; its answers are checked before and after."""
-    with Bench(point, room, answers) as found:
+    """The point, alone on that ground; its answers are checked before and after."""
+    with Room(point, ground) as room, Bench(point, room, answers) as found:
         found.verify()
         yield found
         found.verify()

@@ -12,7 +12,6 @@ from kvbench.analysis.names import machine_name
 from kvbench.analysis.trend import Past
 from kvbench.errors import Unwritable
 from kvbench.report.figures import every
-from kvbench.report.figures.beside import beside
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import styled, svg
 from kvbench.report.figures.trend import trend
@@ -37,8 +36,7 @@ def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
     for place, study in zip(places, studies, strict=True):
         _one(folder / place, *study)
     with writing(folder, _AGAIN):
-        (drawn,) = _drawn(_made(folder), [beside([found for found, _ in studies], names)])
-        write_text(folder / PAGE, machines_page(studies, names, places, drawn))
+        write_text(folder / PAGE, machines_page(studies, names, places))
     return folder / PAGE
 
 

@@ -1,6 +1,5 @@
 """Readers of every export, as strict as the tools that the exports are for. Each gives back what it has understood."""
 
-import csv
 import io
 import json
 import math
@@ -12,10 +11,8 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import xmlschema
-import yaml
 from junitparser import JUnitXml
 from markdown_it import MarkdownIt
-from prometheus_client.parser import text_string_to_metric_families
 
 # What the JUnit readers of Jenkins, of GitLab and of others agree on.
 _OUTCOME = '<xs:complexType mixed="true"><xs:attribute name="type"/><xs:attribute name="message"/></xs:complexType>'
@@ -121,34 +118,6 @@ def _json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=once, parse_constant=refuse)
 
 
-def _otava_csv(text: str) -> tuple[dict[str, str], dict[str, float]]:
-    """The attributes and the metrics, none of which may be empty."""
-    heads, row = csv.reader(io.StringIO(text, newline=""))
-    assert len(heads) == len(row) == len(set(heads))
-    assert heads[0] == "time"
-    return dict(zip(heads[:4], row[:4], strict=True)), dict(zip(heads[4:], map(float, row[4:]), strict=True))
-
-
-def _otava_yaml(text: str) -> dict[str, Any]:
-    (test,) = yaml.safe_load(text)["tests"].values()
-    assert set(test) == {"type", "file", "time_column", "attributes", "metrics"}
-    for name, metric in test["metrics"].items():
-        assert metric["column"] == name
-        assert metric["direction"] in (1, -1)
-    return test
-
-
-def _prometheus(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
-    assert text.endswith("\n")
-    found = list(text_string_to_metric_families(text))
-    samples = [sample for family in found for sample in family.samples]
-    assert all(family.type == "gauge" and family.documentation for family in found)
-    assert len(found) == text.count("\n# TYPE ") + text.startswith("# TYPE ") == len({one.name for one in found})
-    assert all(sample.timestamp is None and math.isfinite(sample.value) for sample in samples)
-    assert len({(sample.name, *sorted(sample.labels.items())) for sample in samples}) == len(samples) <= 500
-    return {family.name: [(sample.labels, sample.value) for sample in family.samples] for family in found}
-
-
 def _csv(text: str) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(text), keep_default_na=False)
 
@@ -177,8 +146,5 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "github-bigger": _github,
     "github-smaller": _github,
     "bencher": _bencher,
-    "otava-csv": _otava_csv,
-    "otava-yaml": _otava_yaml,
-    "prometheus": _prometheus,
     "csv": _csv,
 }

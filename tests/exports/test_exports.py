@@ -13,7 +13,7 @@ from kvbench.exports import kinds, write
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import EQUIVALENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION, WORDS
 from kvbench.texts import cell
-from tests.exports.made import ALONE, FAMILY, GOLDEN, ODD, SAME, SLOWER, made
+from tests.exports.made import FAMILY, GOLDEN, ODD, SAME, SLOWER, made
 from tests.exports.readers import read
 
 EMPTY = replace(made(0), verdict=NOT_COMPARABLE, families=(), missing=(), notes=())
@@ -107,38 +107,6 @@ def test_bencher_measures():
     assert len(read("bencher", write(long, "bencher"))) == 2
 
 
-def test_otava_has_a_column_for_each_metric():
-    attributes, metrics = read("otava-csv", write(made(600), "otava-csv"))
-    assert attributes["time"] == "2026-11-21T11:30:00+00:00"
-    test = read("otava-yaml", write(made(600), "otava-yaml"))
-    assert test["attributes"] == list(attributes)[1:] == ["run_id", "base", "verdict"]
-    assert list(test["metrics"]) == list(metrics)
-    assert metrics[f"{SLOWER.name} seconds"] == 0.00093074
-    assert test["metrics"][f"{SLOWER.name} seconds"]["direction"] == -1
-    assert test["metrics"][f"{SLOWER.name} bytes_per_second"]["direction"] == 1
-
-
-def test_prometheus_has_the_worst_points():
-    found = read("prometheus", write(made(600), "prometheus"))
-    slowdowns = {labels["point"]: value for labels, value in found["kvbench_slowdown_ratio"]}
-    assert slowdowns[SLOWER.name] == 0.0637
-    assert "hogged" not in slowdowns
-    assert ({"verdict": REGRESSION}.items() <= found["kvbench_comparison_verdict"][0][0].items()) is True
-    ((_, left_out),) = found["kvbench_comparison_points_left_out"]
-    assert left_out + len(found["kvbench_pass_seconds"]) + 1 == 600
-    ((_, time),) = found["kvbench_comparison_timestamp_seconds"]
-    assert time == 1795260600.0  # date --date 2026-11-21T12:30:00+01:00 +%s
-
-
-def test_prometheus_fills_its_room_to_the_last_series():
-    """Points of one series each; what tells of those left out has its place too."""
-    many = tuple(replace(SLOWER, **ALONE, name=str(number)) for number in range(1500))
-    found = read("prometheus", write(replace(made(0), points=many, families=()), "prometheus"))
-    assert sum(map(len, found.values())) == 500
-    ((_, left_out),) = found["kvbench_comparison_points_left_out"]
-    assert len(found["kvbench_slowdown_ratio"]) + left_out == 1500
-
-
 def test_markdown_shows_names_as_they_are():
     rows = read("markdown", write(made(600), "markdown"))
     names = {row[1] for row in rows}
@@ -147,10 +115,10 @@ def test_markdown_shows_names_as_they_are():
     assert f"{'x' * 199}…" in names
 
 
-@pytest.mark.parametrize("kind", ["markdown", "comment", "prometheus", "annotations"])
+@pytest.mark.parametrize("kind", ["markdown", "comment", "annotations"])
 @pytest.mark.parametrize("text", ["short", "&" * 300, "🚀" * 300], ids=["short", "escaped", "wide"])
 def test_limits_hold(kind, text):
-    """Those of bytes here; those of series and of annotations in the readers."""
+    """Those of bytes here; those of annotations in the readers."""
     points = tuple(replace(SLOWER, name=f"{number} {text}", note=text) for number in range(1500))
     many = replace(made(0), points=points, missing=(text,) * 1500, notes=(text,) * 1500, base=text, machine=text)
     found = write(many, kind)
@@ -171,10 +139,10 @@ def test_a_comment_is_found_again():
 
 
 def test_a_file_is_replaced(tmp_path):
-    path = tmp_path / "new" / "kvbench.prom"
+    path = tmp_path / "new" / "kvbench.csv"
     for points in (3, 2):
-        assert write(made(points), "prometheus", path) == path.read_text()
-    assert [one.name for one in path.parent.iterdir()] == ["kvbench.prom"]
+        assert write(made(points), "csv", path) == path.read_text()
+    assert [one.name for one in path.parent.iterdir()] == ["kvbench.csv"]
 
 
 def test_mistakes_are_named(tmp_path):

@@ -9,7 +9,6 @@ from datetime import datetime
 
 import numpy as np
 import pytest
-import yaml
 
 from tests.history import made
 from tests.test_cli import call
@@ -238,9 +237,9 @@ def test_add_refuses(capsys, tmp_path, root):
 # ---- export ----------------------------------------------------------------------------------------------------------
 
 
-def table(capsys, root, *more):
+def table(capsys, root):
     capsys.readouterr()
-    assert call("history", "export", "--root", str(root), *more) == 0
+    assert call("history", "export", "--root", str(root)) == 0
     return list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
 
 
@@ -257,34 +256,6 @@ def test_export_csv(capsys, tmp_path):
         assert float(row["efficiency"]) == pytest.approx(share) == pytest.approx(float(row["low"]))
         assert float(row["bytes_per_second"]) == pytest.approx(share * made.TWIN * 1e9)
         assert row["launches"] == "3" and row["machine"] == "f00dcafe" and row["witness"] == "twin"
-
-
-def test_export_otava(capsys, root, tmp_path):
-    """Every cell of a metric is a number; the configuration names the columns that are there."""
-    journal = root / "run-0003" / "journal.jsonl"
-    lost = made.points(POINTS)[0].name
-    journal.write_text("".join(line for line in journal.open() if lost not in line))
-    rows = table(capsys, root, "--format", "otava-csv")
-    times = [datetime.fromisoformat(row["time"]) for row in rows]
-    metrics = [column for column in rows[0] if column.endswith(" efficiency")]
-    assert len(rows) == RUNS and times == sorted(times) and len(metrics) == POINTS - 1
-    assert all(0 < float(row[column]) < 2 for row in rows for column in metrics)
-    assert call("history", "export", "--root", str(root), "--format", "otava-yaml", "-o", str(tmp_path / "o.yaml")) == 0
-    (test,) = yaml.safe_load((tmp_path / "o.yaml").read_text())["tests"].values()
-    assert {each["column"] for each in test["metrics"].values()} == set(metrics)
-    assert {test["time_column"], *test["attributes"]} <= rows[0].keys()
-    assert "1 of 10 points" in capsys.readouterr().err
-
-
-def test_export_refuses(capsys, root):
-    shown(capsys, root)  # reads them: to read 32 or more at once would be told
-    made.write(root / "other", made.flat(3, 2), first=100, machine=["beef"] * 3)
-    refused(capsys, "export", "--root", str(root), "--format", "otava-csv", words=["--machine", "beef"])
-    assert len(table(capsys, root, "--format", "otava-csv", "--machine", "beef")) == 3
-    for number in (100, 101, 102):
-        journal = root / "other" / f"run-{number:04}" / "journal.jsonl"
-        journal.write_text("".join(line for at, line in enumerate(journal.open()) if at % 2 == number % 2))
-    assert call("history", "export", "--root", str(root), "--format", "otava-csv", "--machine", "beef") == 6
 
 
 def test_the_extra_is_named_in_the_project():

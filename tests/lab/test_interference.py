@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kvbench.errors import BadArgument, Refused
+from kvbench.errors import Refused
 from kvbench.lab.experiment import Asked
 from kvbench.lab.experiments import interference as lab
 from kvbench.lab.geometry import known, layer_parameters
@@ -188,8 +188,3 @@ def test_memory_is_looked_for_first(small, monkeypatch):
     with pytest.raises(Refused, match="of memory, 300 MiB are free") as caught:
         lab.experiment(asked(small, small.allowed))
     assert "--model" in caught.value.hint
-
-
-def test_a_model_must_be_known(small):
-    with pytest.raises(BadArgument, match="nope"):
-        lab.experiment(asked(small, small.allowed), "nope")

@@ -26,14 +26,14 @@ EVERY = pd.DataFrame({"tokens": [1, 1, 2], "seconds": [0.25, 0.5, float("nan")]}
 def outcome(asked, model: str = "gpt-2", context: int = 64, cold: float | None = None) -> Outcome:
     """Stands for an experiment."""
     time.sleep(0.02)
-    figure = chart("gqa", "Made up", "Nothing.", TABLE, (Panel("tokens", "gbps", "tokens", "GB/s"),))
+    figure = chart("naive", "Made up", "Nothing.", TABLE, (Panel("tokens", "gbps", "tokens", "GB/s"),))
     columns = (Column("tokens", "tokens"), Column("gbps", "GB/s", "{:.1f}".format), Column("word", "word"))
     return Outcome(TABLE, columns, figure, f"{model} at {context}: two rows.", ("a note",), EVERY)
 
 
 @pytest.fixture
 def made_up(monkeypatch):
-    monkeypatch.setattr("kvbench.lab.experiments.gqa.experiment", outcome)
+    monkeypatch.setattr("kvbench.lab.experiments.naive.experiment", outcome)
 
 
 def test_the_list(capsys):
@@ -41,7 +41,7 @@ def test_the_list(capsys):
     out = capsys.readouterr().out
     for name in names():
         assert f"\n{name}" in f"\n{out}" and about(name) in out
-    assert about("gqa").endswith("?") and "--model llama-3-8b, --context 4096, --dtype f16" in out
+    assert about("naive").endswith("?") and "--model qwen3-0.6b, --context 4096" in out
     assert "None" not in out
 
 
@@ -54,27 +54,27 @@ def test_the_list_as_json(capsys):
     assert call("lab", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in found["experiments"]] == names()
-    (gqa,) = (each for each in found["experiments"] if each["name"] == "gqa")
-    assert gqa["takes"] == {"model": "llama-3-8b", "context": 4096, "dtype": "f16"}
+    (naive,) = (each for each in found["experiments"] if each["name"] == "naive")
+    assert naive["takes"] == {"model": "qwen3-0.6b", "context": 4096}
 
 
 def test_what_is_printed_and_written(made_up, tmp_path, capsys):
     out = tmp_path / "deep" / "lab"
-    assert call("lab", "gqa", "--context", "128", "--out", str(out)) == 0
+    assert call("lab", "naive", "--context", "128", "--out", str(out)) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "gqa: Made up" and lines[1].startswith("  model gpt-2, context 128, isa ")
+    assert lines[0] == "naive: Made up" and lines[1].startswith("  model gpt-2, context 128, isa ")
     assert re.search(r", seed 1; \d\S* \S+ in all$", lines[1]) and "cold" not in lines[1]
     assert lines[3:6] == ["  tokens  GB/s  word", "       1  20.5  fast", "       2        fast"]
-    assert lines[7:] == ["  a note", f"  {out / 'gqa'}.csv, .svg and .png", "", "gpt-2 at 128: two rows."]
-    assert sorted(path.name for path in out.iterdir()) == ["gqa.csv", "gqa.png", "gqa.svg"]
-    assert pd.read_csv(out / "gqa.csv").equals(EVERY), "the rows behind the table"
-    assert (out / "gqa.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (out / "gqa.svg").read_text()
+    assert lines[7:] == ["  a note", f"  {out / 'naive'}.csv, .svg and .png", "", "gpt-2 at 128: two rows."]
+    assert sorted(path.name for path in out.iterdir()) == ["naive.csv", "naive.png", "naive.svg"]
+    assert pd.read_csv(out / "naive.csv").equals(EVERY), "the rows behind the table"
+    assert (out / "naive.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (out / "naive.svg").read_text()
 
 
 def test_json(made_up, tmp_path, capsys):
-    assert call("lab", "gqa", "--json", "--out", str(tmp_path)) == 0
+    assert call("lab", "naive", "--json", "--out", str(tmp_path)) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["experiment"] == "gqa" and found["version"] == 1 and found["notes"] == ["a note"]
+    assert found["experiment"] == "naive" and found["version"] == 1 and found["notes"] == ["a note"]
     assert found["seconds"] >= 0.02
     assert {"model": "gpt-2", "context": 64, "cold": None, "seed": 1}.items() <= found["asked"].items()
     assert found["rows"] == [
@@ -92,26 +92,28 @@ def test_a_table_that_is_all_there_is(monkeypatch, tmp_path, capsys):
     def plain(asked, **facts):
         return replace(outcome(asked, **facts), every=None)
 
-    monkeypatch.setattr("kvbench.lab.experiments.gqa.experiment", plain)
-    assert call("lab", "gqa", "--json", "--out", str(tmp_path)) == 0
+    monkeypatch.setattr("kvbench.lab.experiments.naive.experiment", plain)
+    assert call("lab", "naive", "--json", "--out", str(tmp_path)) == 0
     found = json.loads(capsys.readouterr().out)
     assert "every" not in found and len(found["rows"]) == 2
-    assert pd.read_csv(tmp_path / "gqa.csv").equals(TABLE)
+    assert pd.read_csv(tmp_path / "naive.csv").equals(TABLE)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nonsense"], ("NAME: 'nonsense'", "gqa", "paging")),
-        (["gqa", "--layout", "head"], ("lab gqa takes no --layout", "--model, --context, --cold")),
-        (["gqa", "--dtype", "f16"], ("lab gqa takes no --dtype",)),
+        (["nonsense"], ("NAME: 'nonsense'", "naive", "window")),
+        (["gqa"], ("now: kvbench sweep gqa --report",)),
+        (["paging", "--context", "128"], ("now: kvbench sweep paged --report",)),
+        (["naive", "--layout", "head"], ("lab naive takes no --layout", "--model, --context, --cold")),
+        (["naive", "--dtype", "f16"], ("lab naive takes no --dtype",)),
         (["quant", "--layout", "diagonal"], ("layout: 'diagonal'", "head")),
         (["users", "--dtype", "f17"], ("dtype: 'f17'", "f16")),
         (["quant", "--model", "gpt-9"], ("model: 'gpt-9'", "gpt-2")),
-        (["gqa", "--context", "0"], ("--context",)),
-        (["gqa", "--cold", "much"], ("--cold", "much")),
-        (["gqa", "--threads", "0"], ("--threads",)),
-        (["gqa", "--isa", "mmx"], ("isa: 'mmx'",)),
+        (["naive", "--context", "0"], ("--context",)),
+        (["naive", "--cold", "much"], ("--cold", "much")),
+        (["naive", "--threads", "0"], ("--threads",)),
+        (["naive", "--isa", "mmx"], ("isa: 'mmx'",)),
         (["quant", "--context", "1"], ("1 token: it takes ", "more --context")),
         (["users", "--context", "1"], ("1 token: it takes ", "more --context")),
         (["window", "--window", "3"], ("it takes ", "more --context or --window")),
@@ -127,10 +129,10 @@ def test_bad_input_is_one_line(made_up, arguments, said, tmp_path, capsys):
 
 
 def test_nobody_waits_for_what_cannot_be_written(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("kvbench.lab.experiments.gqa.experiment", lambda asked, **_: pytest.fail("it was run"))
+    monkeypatch.setattr("kvbench.lab.experiments.naive.experiment", lambda asked, **_: pytest.fail("it was run"))
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "lab", "/proc/kvbench"):
-        assert call("lab", "gqa", "--out", str(path)) == 2
+        assert call("lab", "naive", "--out", str(path)) == 2
         out, err = capsys.readouterr()
         assert not out and err.count("\n") == 1
 
@@ -142,7 +144,7 @@ def test_it_leaves_nothing_where_its_folder_was_just_made(monkeypatch, tmp_path,
         raise error
 
     monkeypatch.setattr("kvbench.cli.lab.TemporaryFile", fails)
-    assert call("lab", "gqa", "--out", str(tmp_path / "out" / "lab")) != 0
+    assert call("lab", "naive", "--out", str(tmp_path / "out" / "lab")) != 0
     assert not list(tmp_path.iterdir()) and capsys.readouterr().err.strip().startswith("kvbench: ")
 
 

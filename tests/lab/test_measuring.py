@@ -7,14 +7,13 @@ import pytest
 
 from kvbench.analysis.launches import enclosed
 from kvbench.errors import BadArgument, Refused, WrongAnswer
-from kvbench.lab.experiments import paging, quant, window
+from kvbench.lab.experiments import quant, window
 from kvbench.lab.measuring import (
     Beside,
     Remembered,
     affordable,
     bench,
     beside,
-    checked,
     of_twin,
     point,
     refuse_impossible,
@@ -27,7 +26,6 @@ from kvbench.plan import needs_here
 from kvbench.plan.needs import PROCESS
 from kvbench.worker import answers
 from kvbench.worker.ground import Ground
-from kvbench.worker.room import Room
 
 
 def taken(seconds, skew=0.0):
@@ -87,9 +85,8 @@ def test_a_wrong_answer_is_no_time(asked, monkeypatch):
     small = point(asked, "gpt-2", 64)
     with (
         Ground(asked.library, asked.machine) as ground,
-        Room(small, ground) as room,
         pytest.raises(WrongAnswer, match="off by"),
-        checked(small, room, Remembered()),
+        bench(small, ground, Remembered()),
     ):
         pytest.fail("it was let through")
 
@@ -141,7 +138,6 @@ def test_what_is_held_at_once_is_added_up(asked, monkeypatch):
     [
         (quant, {("f32", 4096, "head")}, {(dtype, 4096, "head") for dtype in default_library().words("dtype")}),
         (window, {("f16", 1024, "head")}, {("f16", 1 << n, "head") for n in range(9, 16)}),
-        (paging, {("f16", 4096, "head")}, {("f16", 4096, "paged")}),
     ],
 )
 def test_two_rooms_are_refused_together(asked, monkeypatch, lab, own, others):

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kvbench.apart import apart
-from kvbench.errors import BadArgument, KvbenchError, WrongAnswer
+from kvbench.errors import BadArgument, WrongAnswer
 from kvbench.lab.experiment import Asked
 from kvbench.lab.experiments import naive as lab
 from kvbench.lab.geometry import known
@@ -182,21 +181,6 @@ def test_the_experiment(monkeypatch, tmp_path):
         "nan" in text for text in (found.sentence, *found.notes)
     )
     assert {column.name for column in found.columns} <= set(found.table)
-
-
-# ---- a process of its own --------------------------------------------------------------------------------------------
-
-
-def test_a_process_keeps_to_its_cpus():
-    allowed = os.sched_getaffinity(0)
-    assert apart(os.sched_getaffinity, 0, cpus=(min(allowed),)) == {min(allowed)}
-    assert os.sched_getaffinity(0) == allowed
-
-
-def test_its_errors_arrive():
-    with pytest.raises(BadArgument, match="model: 'nope' is not known") as caught:
-        apart(known, "nope")
-    assert isinstance(caught.value, KvbenchError) and "qwen3-0.6b" in caught.value.hint
 
 
 def test_a_model_without_a_hidden_size(monkeypatch):

@@ -189,10 +189,6 @@ def test_without_a_hidden_size_there_is_no_break_even():
     assert lab.AGAIN not in set(lab.tabled(times(), facts, TIERS, COUNTS)["tier"])
 
 
-def test_the_share_in_the_middle_is_told():
-    assert "with 25% of them" in said(counts=(16,))
-
-
 def test_shares_are_of_whole_pages():
     """Of four pages the smallest shares are one page, which is a quarter; it is moved once."""
     few = replace(FACTS, pages=4)
@@ -216,13 +212,6 @@ def test_a_small_run(asked, monkeypatch):
     assert set(steps["moved"]) == {0, 2 * 28 * 2 * 8 * 16 * 128 * 2}
     assert found.notes[0].startswith("4 pages of 16 tokens in all 28 layers, 1.75 MiB each, f16")
     assert not os.listdir(asked.folder)
-
-
-def test_a_small_cache_has_few_shares(asked, monkeypatch):
-    monkeypatch.setattr(lab, "_MOST", 2)
-    table = lab.experiment(asked, context=64).table
-    steps = table[(table["does"] == lab.STEP) & (table["tier"] == "memory")]
-    assert list(steps["cold"]) == [0.25, 0.5, 1.0] and steps["moved"].is_unique
 
 
 def test_other_bytes_are_no_outcome(asked, monkeypatch):

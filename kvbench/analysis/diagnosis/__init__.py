@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from kvbench.analysis.diagnosis.bandwidth import l3, memory
-from kvbench.analysis.diagnosis.choices import dtype, layout, threads, variant
+from kvbench.analysis.diagnosis.choices import CHOICES, choice, threads
 from kvbench.analysis.diagnosis.doubt import measured, surroundings, suspect
 from kvbench.analysis.diagnosis.limits import bound, fit, overhead
 from kvbench.analysis.diagnosis.limits import tokens as tokens_text
@@ -38,13 +38,10 @@ def diagnosis(
 
     A run that has nothing to say on a topic leaves it out; but that memory or L3 was not tested is said.
     """
-    factor = overall["factor"]
     found = (
         ("bandwidth", memory(points)),
         ("l3", l3(points, machine)),
-        ("layout", layout(overall[factor == "layout"])),
-        ("dtype", dtype(overall[factor == "dtype"])),
-        ("variant", variant(overall[factor == "variant"])),
+        *((factor, choice(overall, factor)) for factor in CHOICES),
         ("fit", fit(fits)),
         ("threads", threads(saturation, points)),
         ("bound", bound(points)),

@@ -1,4 +1,4 @@
-"""Which layout, which dtype, which variant, how many threads."""
+"""What is best of what can be chosen: a layout, a dtype, a variant, blocks, pages; and how many threads."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,23 +47,21 @@ class _Duel:
         return _Duel(one, 1 / self.ratio, 1 / self.high, 1 / self.low, self.pairs, word)
 
 
-def layout(overall: pd.DataFrame) -> str:
-    """`overall`: that of the contrasts of layouts."""
-    return _best(overall, "Layout of the cache", "decodes fastest")
+_FASTEST = "decodes fastest"
+CHOICES = {  # by factor of the contrasts: what it is called, and what the best of its values does
+    "layout": ("Layout of the cache", _FASTEST),
+    "dtype": ("Number format of the cache", "gives most tokens per second"),
+    "variant": ("Variant of the kernel", _FASTEST),
+    "block_tokens": ("Size of the blocks", _FASTEST),
+    "order": ("Order of the blocks", _FASTEST),
+    "pages": ("Pages of the system", _FASTEST),
+}
 
 
-def dtype(overall: pd.DataFrame) -> str:
-    """`overall`: that of the contrasts of dtypes. A pass decodes as many tokens in each of them."""
-    return _best(overall, "Number format of the cache", "gives most tokens per second")
-
-
-def variant(overall: pd.DataFrame) -> str:
-    """`overall`: that of the contrasts of variants, such as a plug-in's beside ours."""
-    return _best(overall, "Variant of the kernel", "decodes fastest")
-
-
-def _best(overall: pd.DataFrame, what: str, does: str) -> str:
+def choice(overall: pd.DataFrame, factor: str) -> str:
     """What wins the decodes from memory, or where most pairs are if none are from there."""
+    what, does = CHOICES[factor]
+    overall = overall[overall["factor"] == factor]
     decodes = overall[(overall["op"] == "decode") & (overall["ratio"] > 0)]
     if decodes.empty:
         return ""

@@ -1,5 +1,7 @@
 """What fits, what binds, and what follows for published models."""
 
+from collections.abc import Iterator
+
 import pandas as pd
 
 from kvbench.analysis.diagnosis.phrases import between, listed, number
@@ -51,20 +53,27 @@ def _there(fits: pd.DataFrame) -> str:
 
 
 def bound(points: pd.DataFrame) -> str:
-    """By dtype, of decodes from memory by most threads: what most of the points are bound by, and the medians."""
+    """By dtype, of decodes from memory by most threads: what most of the points are bound by, and the medians.
+
+    Where that changes with the number of query heads on a KV head, it is told from which number on.
+    """
     far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & (points["bound"] != "")]
     far = far[far["threads"] == far["threads"].max()]
-    told = []
-    for dtype, rows in far.groupby("dtype"):
-        twin, core = rows["efficiency"].median(), rows["core_fraction"].median()
-        if pd.isna(twin) or pd.isna(core):
-            continue
-        word = str(rows["bound"].value_counts().index[0])
-        told.append(f"{dtype} {_BINDS.get(word, 'neither alone')}, {twin:.0%} of the reads and {core:.0%} of the core")
+    far = far[far["efficiency"].notna() & far["core_fraction"].notna()]
+    told = [f"{dtype} {', '.join(_bound(rows))}" for dtype, rows in far.groupby("dtype")]
     if not told:
         return ""
     what = f"What limits decoding from memory by {counted(int(far['threads'].iloc[0]), 'thread')}"
     return f"{what}, beside bare reads of the same bytes and what the core alone allows: {'; '.join(told)}."
+
+
+def _bound(rows: pd.DataFrame) -> Iterator[str]:
+    words = rows.groupby("group")["bound"].agg(lambda own: _BINDS.get(own.value_counts().index[0], "neither alone"))
+    stretches = (words != words.shift()).cumsum()
+    for number, own in rows.groupby(rows["group"].map(stretches)):
+        group, twin, core = own["group"].min(), own["efficiency"].median(), own["core_fraction"].median()
+        where = f"from {group} query heads on a KV head " if number > 1 else ""
+        yield f"{where}{words[group]}, {twin:.0%} of the reads and {core:.0%} of the core"
 
 
 def tokens(tokens: pd.DataFrame) -> str:

@@ -3,7 +3,6 @@
 import kvbench.report.figures.quietly  # noqa: F401  # before anything else loads Matplotlib
 from kvbench.analysis.findings import Findings
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.heatmap import heatmap
 from kvbench.report.figures.layouts import layouts
 from kvbench.report.figures.look import Look
 from kvbench.report.figures.noise import noise
@@ -11,10 +10,9 @@ from kvbench.report.figures.roofline import rooflines
 from kvbench.report.figures.saturation import saturation
 from kvbench.report.figures.staircase import staircase
 from kvbench.report.figures.stores import stores
-from kvbench.report.figures.waterfall import waterfall
 
 
 def every(found: Findings) -> list[Figure]:
     look = Look(found.points)
-    first = [draw(found, look) for draw in (staircase, saturation, layouts, heatmap)]
-    return [*first, *rooflines(found, look), *(draw(found, look) for draw in (waterfall, stores, noise))]
+    first = [draw(found, look) for draw in (staircase, saturation, layouts)]
+    return [*first, *rooflines(found, look), *(draw(found, look) for draw in (stores, noise))]

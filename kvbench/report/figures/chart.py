@@ -44,8 +44,8 @@ class Panel:
     levels: tuple[tuple[float, str], ...] = ()
 
 
-def chart(name: str, title: str, about: str, table: pd.DataFrame, shown: Sequence[Panel], missing: str = "") -> Figure:
-    return Figure(name, title, about, table, partial(_draw, shown=tuple(shown)), missing)
+def chart(name: str, title: str, about: str, table: pd.DataFrame, shown: Sequence[Panel]) -> Figure:
+    return Figure(name, title, about, table, partial(_draw, shown=tuple(shown)))
 
 
 def _draw(table: pd.DataFrame, shown: tuple[Panel, ...]) -> Canvas:

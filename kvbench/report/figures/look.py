@@ -93,10 +93,6 @@ class Look:
         self._colours = _cycle(sorted(wide.index, key=lambda dtype: (-wide[dtype], dtype)), COLOURS)
         self._marks = _cycle(sorted(points["layout"]), MARKS)
 
-    def rank(self, dtype: str) -> int:
-        """From wide to narrow, as legends have them."""
-        return list(self._colours).index(dtype)
-
     def colour(self, dtype: str) -> str:
         return self._colours.get(dtype, FAINT)
 

@@ -71,9 +71,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     )
 
 
-def machines_page(
-    studies: Sequence[tuple[Findings, Manifest]], names: Sequence[str], places: Sequence[str], drawn: Drawn
-) -> str:
+def machines_page(studies: Sequence[tuple[Findings, Manifest]], names: Sequence[str], places: Sequence[str]) -> str:
     """Of several runs, whose own pages are in the folders `places`."""
     runs = [
         {"name": name, "place": place, "subtitle": subtitle(*study), "missing": gaps(*study)}
@@ -87,7 +85,6 @@ def machines_page(
         subtitle="Each beside its own ceilings.",
         runs=runs,
         table=tables.machines([found for found, _ in studies], names),
-        figure=_inline(drawn),
     )
 
 
