@@ -4,7 +4,7 @@ It takes no empty cell and wants the rows in the order of time, so a table over 
 of them have."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from kvbench.exports.sound import moment
@@ -25,22 +25,29 @@ def row(comparison: Comparison) -> str:
     """The head line and one row: that of head."""
     metrics = list(_metrics(comparison))
     heads = ["time", *_attributes(comparison), *(metric.column for metric in metrics)]
-    return csv_text([heads, [_time(comparison), *_attributes(comparison).values(), *(metric.value for metric in metrics)]])
+    return csv_text(
+        [heads, [timed(comparison.created), *_attributes(comparison).values(), *(metric.value for metric in metrics)]]
+    )
 
 
 def config(comparison: Comparison) -> str:
+    columns = {metric.column: metric.direction for metric in _metrics(comparison)}
+    return configured(comparison.machine, FILE, _attributes(comparison), columns)
+
+
+def configured(machine: str, file: str, attributes: Iterable[str], columns: Mapping[str, int]) -> str:
+    """`columns`: with their directions. Printable text as JSON is YAML too."""
     lines = [
         "tests:",
-        f"  {_quoted(f'kvbench on {comparison.machine}')}:",
+        f"  {_quoted(f'kvbench on {machine}')}:",
         "    type: csv",
-        f"    file: {FILE}",
+        f"    file: {file}",
         "    time_column: time",
-        f"    attributes: [{', '.join(_attributes(comparison))}]",
-        "    metrics:" if any(True for _ in _metrics(comparison)) else "    metrics: {}",
+        f"    attributes: [{', '.join(attributes)}]",
+        "    metrics:" if columns else "    metrics: {}",
     ]
-    for metric in _metrics(comparison):
-        name = _quoted(metric.column)
-        lines += [f"      {name}:", f"        column: {name}", f"        direction: {metric.direction}"]
+    for name, direction in ((_quoted(column), direction) for column, direction in columns.items()):
+        lines += [f"      {name}:", f"        column: {name}", f"        direction: {direction}"]
     return "\n".join(lines) + "\n"
 
 
@@ -58,11 +65,10 @@ def _attributes(comparison: Comparison) -> dict[str, str]:
     return {head: comparison.head, "base": comparison.base, "verdict": comparison.verdict}
 
 
-def _time(comparison: Comparison) -> str:
-    time = moment(comparison.created)
-    return time.isoformat(timespec="seconds") if time else comparison.created
+def timed(created: str) -> str:
+    time = moment(created)
+    return time.isoformat(timespec="seconds") if time else created
 
 
 def _quoted(text: str) -> str:
-    """Printable text as JSON is YAML too."""
     return json.dumps(text, ensure_ascii=False)

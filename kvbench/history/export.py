@@ -1,9 +1,7 @@
 """A history as tables for other tools: every result in a row, or every run in one as Apache Otava wants it."""
 
-import json
-
 from kvbench.errors import BadArgument, NotComparable
-from kvbench.exports.sound import moment
+from kvbench.exports.otava import configured, timed
 from kvbench.history.whole import History
 from kvbench.texts import cell, csv_text, printable
 from kvbench.units import GB
@@ -39,8 +37,7 @@ def _otava_csv(history: History) -> tuple[str, str]:
     """It takes no empty cell: points that some run lacks are left out."""
     past, columns, lost = _wide(history)
     rows = (
-        (moment(ran.created).isoformat(timespec="seconds"), ran.run, ran.build, ran.environment)
-        + tuple(values[place] for values in columns.values())
+        (timed(ran.created), ran.run, ran.build, ran.environment) + tuple(values[place] for values in columns.values())
         for place, ran in enumerate(past.runs)
     )
     return csv_text([("time", *_ATTRIBUTES, *columns), *rows]), lost
@@ -48,16 +45,7 @@ def _otava_csv(history: History) -> tuple[str, str]:
 
 def _otava_yaml(history: History) -> tuple[str, str]:
     past, columns, lost = _wide(history)
-    lines = ["tests:", f"  {json.dumps(f'kvbench on {printable(past.machine)}', ensure_ascii=False)}:", "    type: csv"]
-    lines += [
-        f"    file: {OTAVA}",
-        "    time_column: time",
-        f"    attributes: [{', '.join(_ATTRIBUTES)}]",
-        "    metrics:",
-    ]
-    for column in map(json.dumps, columns):
-        lines += [f"      {column}:", f"        column: {column}", "        direction: 1"]
-    return "\n".join(lines) + "\n", lost
+    return configured(printable(past.machine), OTAVA, _ATTRIBUTES, dict.fromkeys(columns, 1)), lost
 
 
 FORMS = {"csv": _csv, "otava-csv": _otava_csv, "otava-yaml": _otava_yaml}
