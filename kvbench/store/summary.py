@@ -22,7 +22,7 @@ from kvbench.store.manifest import Manifest
 from kvbench.store.values import plain, point
 
 MANIFEST, JOURNAL, SUMMARY = "manifest.json", "journal.jsonl", "summary.json"
-_LARGEST = 1e30  # of any number
+_NUMBER = (1e-30, 1e30)  # ratios of such can be computed with
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Result:
 
     def __post_init__(self) -> None:
         numbers = (self.launches, self.efficiency, self.low, self.high, self.seconds, self.gbps)
-        if not all(0 < number < _LARGEST for number in numbers):
+        if not all(_NUMBER[0] < number < _NUMBER[1] for number in numbers):
             raise ValueError("a number is not above 0, or too large")
 
 

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import shutil
-import tomllib
 from datetime import datetime
 
 import numpy as np
@@ -279,10 +278,3 @@ def test_export_refuses(capsys, root):
     shares[[0, 1, 2], [0, 1, 0]] = np.nan
     made.write(root / "third", shares, first=200, machine=["dead"] * 3)
     assert call("history", "export", "--root", str(root), "--format", "otava-csv", "--machine", "dead") == 6
-
-
-def test_the_extra_is_named_in_the_project():
-    from pathlib import Path
-
-    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())
-    assert any(each.startswith("ruptures") for each in project["project"]["optional-dependencies"]["history"])
