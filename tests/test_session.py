@@ -11,10 +11,12 @@ import pytest
 
 import kvbench.session.session
 from kvbench.errors import BadArgument, BadRun, NotComparable, Refused
+from kvbench.history.reading import summarized
 from kvbench.model import Point, Record, Sample, Traffic
 from kvbench.native import library_path
 from kvbench.session import Options, Session
 from kvbench.store import RunDirectory
+from kvbench.store.summary import read_summary
 
 CPU = str(min(os.sched_getaffinity(0)))
 AXES = ("context=64,128", "threads=1", "dtype=f16", "layout=head", "op=decode", "model=falcon-7b", "residency=hot")
@@ -85,6 +87,7 @@ def test_every_point_once_in_every_launch(tmp_path):
     with RunDirectory.open(tmp_path / "run") as kept:
         assert kept.records == seen
         assert kept.machine()["ceilings"] and kept.machine()["run"] == kept.manifest.run
+    assert read_summary(tmp_path / "run") == summarized(tmp_path / "run")
 
 
 def test_each_record_is_kept_before_the_next_is_asked_for(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 
 import kvbench
 from kvbench.cli import main
+from kvbench.store.run import FILES
 
 CPU = str(min(os.sched_getaffinity(0)))
 TINY = ["smoke", "--axis", "context=64", "--axis", "threads=1", "--axis", "model=gpt-2", "--axis", "residency=hot"]
@@ -59,7 +60,7 @@ def test_the_next_command_can_be_typed(measured, tmp_path):
 
 def test_files_of_the_run(measured):
     path = measured[0]
-    assert {"manifest.json", "journal.jsonl", "machine.json", "run.json.gz"} == {file.name for file in path.iterdir()}
+    assert set(FILES) == {file.name for file in path.iterdir()}
     facts = json.loads((path / "manifest.json").read_text())
     assert facts["command"].startswith("kvbench sweep smoke --axis context=64")
     assert facts["options"]["launches"] == 2

@@ -217,7 +217,7 @@ def test_a_point_that_some_runs_lack():
 def test_what_changed_with_a_step():
     found = one(stepped())
     runs = tuple(Ran(f"r{n}", "", "s", "b1" if n < 40 else "b2", "e1" if n < 45 else "e2") for n in range(80))
-    assert Past("m", "", runs, (found,), {}).beside(found, found.steps[0]) == ("build",)
+    assert Past("m", "", runs, (found,), {}, {}).beside(found, found.steps[0]) == ("build",)
 
 
 def test_without_ruptures_it_says_what_to_install(monkeypatch):

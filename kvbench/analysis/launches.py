@@ -1,6 +1,6 @@
 """What the launches of a run say of one point: a median of each launch, and an interval over them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Self
@@ -8,12 +8,13 @@ from typing import Self
 from kvbench.analysis.interval import held, interval
 from kvbench.analysis.scatter import outliers, steady
 from kvbench.model import Point, Record, Sample
+from kvbench.store.summary import Result
 from kvbench.units import GB
 
 COVERAGE = 0.95  # of the intervals
 _KERNELS = ("point", "core")  # programs that run the point's own kernel, and so are no witness of it
 
-Visit = dict[str, dict[int, float]]  # seconds of a pass, by program and round
+_Visit = dict[str, dict[int, float]]  # seconds of a pass, by program and round
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +97,11 @@ def complete(record: Record) -> bool:
 
 def measured(records: Sequence[Record]) -> Measured:
     """`records`: those of one point that are complete, at least one."""
-    bytes_of = {name: traffic.compulsory for name, traffic in records[0].traffic.items()}
-    return of_visits(bytes_of, ((record.launch, _visit(record.samples)) for record in records))
-
-
-def of_visits(bytes_of: Mapping[str, float], found: Iterable[tuple[int, Visit]]) -> Measured:
-    """`bytes_of`: of a pass, by program. `found`: visits of one point, each with its launch."""
-    launches: dict[int, list[Visit]] = {}
-    for launch, visit in found:
-        launches.setdefault(launch, []).append(visit)
+    launches: dict[int, list[_Visit]] = {}
+    for record in records:
+        launches.setdefault(record.launch, []).append(_visit(record.samples))
     visits = list(launches.values())
+    bytes_of = {name: traffic.compulsory for name, traffic in records[0].traffic.items()}
     seconds, shares = {}, {}
     for name, count in bytes_of.items():
         if found := _medians(visits, lambda visit, name=name: list(visit.get(name, {}).values())):
@@ -116,20 +112,33 @@ def of_visits(bytes_of: Mapping[str, float], found: Iterable[tuple[int, Visit]])
     return Measured(seconds, rates, shares)
 
 
-def _visit(samples: Iterable[Sample]) -> Visit:
-    found: Visit = {}
+def results(records: Iterable[Record]) -> Iterator[Result]:
+    """Of each point that was measured beside a witness, what a history needs."""
+    points: dict[Point, list[Record]] = {}
+    for record in records:
+        if isinstance(record.point, Point) and complete(record):
+            points.setdefault(record.point, []).append(record)
+    for point, own in points.items():
+        found = measured(own)
+        if witness := found.witness:
+            share, seconds, rate = found.shares[witness], found.seconds["point"].median, found.rates["point"].median
+            yield Result(point, share.launches, share.median, share.low, share.high, seconds, rate, witness)
+
+
+def _visit(samples: Iterable[Sample]) -> _Visit:
+    found: _Visit = {}
     for sample in samples:
         found.setdefault(sample.program, {})[sample.round] = sample.seconds / sample.passes
     return found
 
 
-def _times_slower(visit: Visit, name: str) -> list[float]:
+def _times_slower(visit: _Visit, name: str) -> list[float]:
     """Of each round, how many passes of the point take as long as one of the program."""
     point = visit["point"]
     return [seconds / point[number] for number, seconds in visit.get(name, {}).items() if number in point]
 
 
-def _medians(launches: Iterable[list[Visit]], values: Callable[[Visit], list[float]]) -> list[float]:
+def _medians(launches: Iterable[list[_Visit]], values: Callable[[_Visit], list[float]]) -> list[float]:
     """One of each launch that has any."""
     found = ([value for visit in visits for value in values(visit)] for visits in launches)
     return [median(each) for each in found if each]

@@ -25,6 +25,7 @@ from kvbench.analysis.chances import q_values
 from kvbench.analysis.compare.limits import LIMITS as COMPARED
 from kvbench.analysis.compare.ranks import shift
 from kvbench.errors import Unsupported
+from kvbench.model import Point
 
 OPEN, ACCEPTED = "open", "accepted"  # states of a step
 _SMOOTH = 7  # runs whose median says what is ordinary there
@@ -127,13 +128,14 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The history of one machine. `names`: short ones of points, by their own."""
+    """The history of one machine. `names`: short ones of points, by their own; `points` likewise."""
 
     fingerprint: str
     machine: str
     runs: tuple[Ran, ...]  # in the order of time
     trends: tuple[Trend, ...]
     names: dict[str, str]
+    points: dict[str, Point]
     accepted: tuple[Accepted, ...] = ()
 
     def beside(self, trend: Trend, step: Step) -> tuple[str, ...]:

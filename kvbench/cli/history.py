@@ -32,7 +32,7 @@ _point = click.option("--point", "pattern", metavar="PATTERN", help="Points by n
 def command() -> None:
     """What the runs below a folder say over time: a trend for each point, and the steps in it.
 
-    The runs are the truth, and accepted.json beside them; history.sqlite is made of them, and may be deleted.
+    The runs are the truth, and accepted.json beside them.
     """
 
 
@@ -40,7 +40,7 @@ def command() -> None:
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
 @_root
 def add(runs: tuple[Path, ...], root: Path) -> None:
-    """Copy RUNs below the root, where they are not there yet."""
+    """Copy RUNs below the root, where they are not there yet, and see that each has its summary."""
     from kvbench.history import place
 
     for run in runs:
@@ -54,7 +54,6 @@ def add(runs: tuple[Path, ...], root: Path) -> None:
 @_point
 @click.option("--report", "folder", metavar="DIR", type=Named(), help="Also write a page into DIR.")
 @click.option("--gate", is_flag=True, help="Exit with 1 where an open step leads down.")
-@click.option("--rebuild", is_flag=True, help="Read all runs again.")
 @json_option
 def show(
     root: Path,
@@ -62,13 +61,12 @@ def show(
     pattern: str | None,
     folder: Path | None,
     gate: bool,
-    rebuild: bool,
     as_json: bool,
 ) -> int:
     """For each point: its runs, the latest against its baseline, and where its efficiency changed for good."""
     from kvbench.report.history import plain, text
 
-    found = _history(root, rebuild).only(pattern, machine)
+    found = _history(root).only(pattern, machine)
     if as_json:
         say(json.dumps(plain(str(root), found.pasts, found.notes)))
     else:
@@ -112,10 +110,10 @@ def export(root: Path, machine: str | None, pattern: str | None, out: Path | Non
     put(exported(_history(root).only(pattern, machine)), out, "csv", "then export again")
 
 
-def _history(root: Path, rebuild: bool = False) -> Any:
+def _history(root: Path) -> Any:
     from kvbench.history import load
 
-    return load(root, rebuild, _tell)
+    return load(root, _tell)
 
 
 def _user() -> str:

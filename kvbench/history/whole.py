@@ -1,29 +1,31 @@
 """The history of every machine below a folder, judged."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from kvbench.analysis.names import names as short_names
 from kvbench.analysis.trend import Accepted, Past, Ran, Series, Trend, trends
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, Unwritable
 from kvbench.history.accepted import accepted
-from kvbench.history.index import Index, RunRow
-from kvbench.store import keep, point
-from kvbench.store.run import RunDirectory
-
-_Tell = Callable[[str], None]
+from kvbench.history.reading import Tell, summaries, summarized
+from kvbench.model import Point
+from kvbench.store import RunDirectory, keep
+from kvbench.store.summary import Summary, read_summary, write_summary
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """`pasts`: of each machine, the one with most runs first. `notes`: what was left out, and why."""
+    """`pasts`: of each machine, the one with most runs first. `notes`: what was left out, and why. `summaries`: of the
+    runs, by their folders below the root."""
 
     root: Path
     pasts: tuple[Past, ...]
     notes: tuple[str, ...]
+    summaries: Mapping[str, Summary]
 
     def only(self, pattern: str | None, machine: str | None) -> "History":
         """Of these points and this machine: all were judged together, so that no choice changes what is said of one."""
@@ -50,31 +52,35 @@ def named(past: Past, trend: Trend, pattern: str) -> bool:
     return any(fnmatchcase(each, pattern) for each in (name, past.names[name]))
 
 
-def load(root: Path, rebuild: bool, tell: _Tell) -> History:
-    with Index(root, rebuild) as index:
-        index.update(tell)
-        said = accepted(root)
-        found = [_past(index, *machine, said) for machine in index.machines()]
-        judged = iter(trends([series for _, every in found for series in every]))
-        pasts = (replace(past, trends=tuple(next(judged) for _ in every)) for past, every in found)
-        return History(root, tuple(pasts), tuple(index.notes))
+def load(root: Path, tell: Tell) -> History:
+    found, notes = summaries(root, tell)
+    said = accepted(root)
+    machines: dict[str, list[tuple[Summary, str]]] = {}
+    for path, summary in found.items():
+        machines.setdefault(summary.machine, []).append((summary, path))
+    ordered = sorted(machines.values(), key=lambda runs: (-len(runs), runs[0][0].machine))
+    past = [_past(sorted(runs, key=lambda run: (run[0].began, run[0].run)), said) for runs in ordered]
+    judged = iter(trends([series for _, every in past for series in every]))
+    pasts = tuple(replace(own, trends=tuple(next(judged) for _ in every)) for own, every in past)
+    return History(root, pasts, tuple(notes), found)
 
 
-def _past(
-    index: Index, machine: int, fingerprint: str, name: str, said: Iterable[Accepted]
-) -> tuple[Past, list[Series]]:
-    """What is to be judged, and where that will go."""
-    runs = index.runs(machine)
-    places = {row.id: place for place, row in enumerate(runs)}
-    series: dict[str, list[tuple[int, float]]] = {}
-    for run, point_name, _, efficiency, *_ in index.results(machine):
-        if run in places:
-            series.setdefault(point_name, []).append((places[run], efficiency))
-    by_run = {row.run: place for place, row in enumerate(runs)}
-    steps = {(point_name, by_run[each.run]) for each in said if each.run in by_run for point_name in each.points}
-    every = [_series(point_name, sorted(values), steps) for point_name, values in series.items()]
-    own = tuple(each for each in said if each.run in by_run)
-    return Past(fingerprint, name, tuple(map(_ran, runs)), (), _short(index, series), own), every
+def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tuple[Past, list[Series]]:
+    """Of one machine, in the order of time: what is to be judged, and where that will go."""
+    points: dict[str, Point] = {}
+    values: dict[str, list[tuple[int, float]]] = {}
+    for place, (summary, _) in enumerate(runs):
+        for result in summary.results:
+            name = result.point.name
+            points.setdefault(name, result.point)
+            values.setdefault(name, []).append((place, result.efficiency))
+    places = {summary.run: place for place, (summary, _) in enumerate(runs)}
+    own = tuple(each for each in said if each.run in places)
+    steps = {(name, places[each.run]) for each in own for name in each.points}
+    ran = tuple(Ran(s.run, s.created, s.suite, s.build, s.environment, path) for s, path in runs)
+    latest = runs[-1][0]
+    past = Past(latest.machine, latest.name, ran, (), short_names(points.values()), points, own)
+    return past, [_series(name, values[name], steps) for name in sorted(values)]
 
 
 def _series(name: str, values: list[tuple[int, float]], steps: set[tuple[str, int]]) -> Series:
@@ -82,28 +88,20 @@ def _series(name: str, values: list[tuple[int, float]], steps: set[tuple[str, in
     return Series(name, runs, efficiency, frozenset(run for run in runs if (name, run) in steps))
 
 
-def _ran(row: RunRow) -> Ran:
-    return Ran(row.run, row.created, row.suite, row.build, row.environment, row.path)
-
-
-def _short(index: Index, names: Iterable[str]) -> dict[str, str]:
-    return short_names(point(each) for each in index.points(names).values())
-
-
-def place(root: Path, run: Path, tell: _Tell) -> tuple[Path, str]:
+def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:
     """Copy a run below the root: where to, and what it is. A copy of it that is there already is replaced."""
     with RunDirectory.open(run) as found:
         name = found.manifest.run
         found.machine()  # what cannot be read is not copied
-    source = Path(os.path.realpath(run))  # resolve() minds links that lead to themselves
-    if source.is_relative_to(os.path.realpath(root)):
-        return run, name
-    root.mkdir(parents=True, exist_ok=True)
-    with Index(root) as index:
-        index.update(tell)
-        there = index.where(name)
-    to = there or root / source.name
-    if not there and to.exists():
-        raise BadArgument(f"{to} holds something else already", f"rename {run}, or take it away")
-    keep(run, to)
+    to, source = run, Path(os.path.realpath(run))  # resolve() minds links that lead to themselves
+    if not source.is_relative_to(os.path.realpath(root)):
+        root.mkdir(parents=True, exist_ok=True)
+        there = next((root / path for path, own in summaries(root, tell)[0].items() if own.run == name), None)
+        to = there or root / source.name
+        if not there and to.exists():
+            raise BadArgument(f"{to} holds something else already", f"rename {run}, or take it away")
+        keep(run, to)
+    if not read_summary(to):
+        with suppress(Unwritable):  # then its journal is read each time
+            write_summary(to, summarized(to))
     return to, name

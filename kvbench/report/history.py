@@ -13,6 +13,8 @@ _NAME = 58  # characters of a name, at most
 _NOTES = 5  # that are told
 _DAY = 10  # characters of a date
 
+_Row = dict[str, Cell | str]  # by its head
+
 HOW = (
     "Efficiency is GB/s of a point as a percentage of its witness's in the same rounds: of a decode the same reads "
     "alone, of a store a copy. The latest run is held against the baseline: the runs since the last accepted step, up "
@@ -112,105 +114,87 @@ def _step(past: Past, trend: Trend, step: Step) -> dict[str, Any]:
 
 
 def points(pasts: Sequence[Past]) -> Table:
-    """In the order of the machines, then of their trends: the number of a row is that of its marks."""
+    """What needs attention first. Places are those of the trends, in the order of the machines: marks have them, too."""
     every = [(past, trend) for past in pasts for trend in past.trends]
-    heads = ("point", "machine", "runs", "latest", "baseline", "change", "baseline since", "steps")
-    shown = [place for place, head in enumerate(heads) if head != "machine" or len(pasts) > 1]
-    rows = [_row(past, trend) for past, trend in every]
     order = sorted(range(len(every)), key=lambda place: (every[place][1].worst(), not every[place][1].steps))
-    return Table(
-        "points",
-        "All points",
-        HOW,
-        tuple(heads[place] for place in shown),
-        tuple(tuple(rows[number][place] for place in shown) for number in order),
-        tuple(order),
-        tuple(_facts(every[number][1]) for number in order),
-    )
+    rows = [_row(*every[place], several=len(pasts) > 1) for place in order]
+    return _table("points", "All points", HOW, rows, order, [_facts(*every[place]) for place in order])
 
 
-def _row(past: Past, trend: Trend) -> tuple[Cell, ...]:
-    first = past.runs[trend.baseline[0]]
-    said = "too few runs" if trend.few else "; ".join(state(past, trend, step) for step in trend.steps)
-    return (
-        _cell(past.names[trend.series.point]),
-        _cell(past.machine),
-        Cell(str(len(trend.series.runs)), len(trend.series.runs)),
-        *(Cell(f"{share:.1%}", share) for share in (trend.latest, trend.level)),
-        Cell(f"{trend.change:+.1%}", trend.change),
-        _cell(f"{first.created[:_DAY]} {first.run}"),
-        _cell(said),
-    )
-
-
-def _facts(trend: Trend) -> dict[str, str]:
-    """Words to filter by, of the point's kernel; and of its steps."""
-    op, _, layout, dtype, _ = trend.series.point.partition("/")[0].split(".")
-    states = {step.state for step in trend.steps}
+def _row(past: Past, trend: Trend, several: bool) -> _Row:
+    first, runs = past.runs[trend.baseline[0]], len(trend.series.runs)
     return {
-        "op": op,
-        "layout": layout,
-        "dtype": dtype,
-        "steps": next((s for s in (OPEN, ACCEPTED) if s in states), "none"),
+        "point": past.names[trend.series.point],
+        **({"machine": past.machine} if several else {}),
+        "runs": Cell(str(runs), runs),
+        "latest": Cell(f"{trend.latest:.1%}", trend.latest),
+        "baseline": Cell(f"{trend.level:.1%}", trend.level),
+        "change": Cell(f"{trend.change:+.1%}", trend.change),
+        "baseline since": f"{first.created[:_DAY]} {first.run}",
+        "steps": "too few runs" if trend.few else "; ".join(state(past, trend, step) for step in trend.steps),
     }
+
+
+def _facts(past: Past, trend: Trend) -> dict[str, str]:
+    """Words to filter by, of the point; and of its steps."""
+    point, states = past.points[trend.series.point], {step.state for step in trend.steps}
+    own = {name: getattr(point, name) for name in ("op", "layout", "dtype")}
+    return own | {"steps": next((state for state in (OPEN, ACCEPTED) if state in states), "none")}
 
 
 def steps(pasts: Sequence[Past]) -> Table:
     """Those that lead down first, each with what else changed."""
     found = [(past, trend, step) for past in pasts for trend in past.trends for step in trend.steps]
-    found.sort(key=lambda each: (each[2].state != OPEN, each[2].effect))
-    rows = tuple(
-        (
-            _cell(step.state),
-            Cell(f"{100 * step.effect:+.1f}%", step.effect),
-            _cell(_around(step).strip(" ()")),
-            _cell(past.names[trend.series.point]),
-            _cell(past.runs[step.run].created[:_DAY]),
-            _cell(past.runs[step.run].run),
-            _cell(", ".join(past.beside(trend, step))),
-        )
-        for past, trend, step in found
-    )
-    heads = ("state", "step", "interval", "point", "date", "first run after it", "changed with it")
+    rows = [
+        {
+            "state": step.state,
+            "step": Cell(f"{100 * step.effect:+.1f}%", step.effect),
+            "interval": _around(step).strip(" ()"),
+            "point": past.names[trend.series.point],
+            "date": past.runs[step.run].created[:_DAY],
+            "first run after it": past.runs[step.run].run,
+            "changed with it": ", ".join(past.beside(trend, step)),
+        }
+        for past, trend, step in sorted(found, key=lambda each: (each[2].state != OPEN, each[2].effect))
+    ]
     about = (
         "By how much the efficiency changed for good, as a share of what it was before. The run may be off by one; by a "
         "few where noise is as large as the step. kvbench history accept POINT --run RUN --reason TEXT accepts one."
     )
-    return Table("steps", "Steps", about, heads, rows, (None,) * len(rows), ({},) * len(rows))
+    return _table("steps", "Steps", about, rows)
 
 
 def accepted(pasts: Sequence[Past]) -> Table:
-    found = [(past, each) for past in pasts for each in past.accepted]
-    rows = tuple(
-        tuple(
-            map(
-                _cell,
-                (
-                    each.run,
-                    each.reason,
-                    each.who,
-                    each.when,
-                    ", ".join(past.names.get(name, name) for name in each.points),
-                ),
-            )
-        )
-        for past, each in found
-    )
-    heads = ("from run", "reason", "who", "when", "points")
+    rows = [
+        {"from run": each.run, "reason": each.reason, "who": each.who, "when": each.when}
+        | {"points": ", ".join(past.names.get(name, name) for name in each.points)}
+        for past in pasts
+        for each in past.accepted
+    ]
     about = "Steps that somebody accepted: from these runs on, these points are held against what follows."
-    return Table("accepted", "What was accepted", about, heads, rows, (None,) * len(rows), ({},) * len(rows))
+    return _table("accepted", "What was accepted", about, rows)
 
 
 def runs(pasts: Sequence[Past]) -> Table:
-    found = [(past, ran) for past in pasts for ran in reversed(past.runs)]
-    rows = tuple(
-        tuple(map(_cell, (ran.created, ran.run, past.machine, past.fingerprint, ran.suite, ran.build, ran.environment)))
-        for past, ran in found
-    )
-    heads = ("created", "run", "machine", "fingerprint", "suite", "build", "environment")
+    rows = [
+        {"created": ran.created, "run": ran.run, "machine": past.machine, "fingerprint": past.fingerprint}
+        | {name: getattr(ran, name) for name in ("suite", "build", "environment")}
+        for past in pasts
+        for ran in reversed(past.runs)
+    ]
     about = "The latest first. Builds and environments are digests: where one differs from the line below, it changed."
-    return Table("runs", "Runs", about, heads, rows, (None,) * len(rows), ({},) * len(rows))
+    return _table("runs", "Runs", about, rows)
 
 
-def _cell(text: str) -> Cell:
-    return Cell(text, text)
+def _table(
+    name: str,
+    title: str,
+    about: str,
+    rows: Sequence[_Row],
+    places: Sequence[int] = (),
+    facts: Sequence[dict[str, str]] = (),
+) -> Table:
+    """All rows have the same keys. Texts are cells as they stand."""
+    cells = (tuple(c if isinstance(c, Cell) else Cell(c, c) for c in row.values()) for row in rows)
+    places, facts = places or [None] * len(rows), facts or [{}] * len(rows)
+    return Table(name, title, about, tuple(*rows[:1]), tuple(cells), tuple(places), tuple(facts))

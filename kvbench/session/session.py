@@ -14,7 +14,7 @@ from typing import Any, Self
 from kvbench import runner
 from kvbench.analysis.ceilings import ceilings
 from kvbench.analysis.interval import held
-from kvbench.analysis.launches import COVERAGE, Estimate, by_launch
+from kvbench.analysis.launches import COVERAGE, Estimate, by_launch, results
 from kvbench.analysis.machine import plain as machine_facts
 from kvbench.analysis.machine import profile
 from kvbench.errors import BadArgument
@@ -131,6 +131,7 @@ class Session:
     def finish(self) -> bool:
         """Rebuild what others read. False where no launch is complete yet."""
         self._write_machine()
+        self.directory.summarize(results(self.directory.records))
         return self.directory.export()
 
     def _write_machine(self) -> None:

@@ -4,8 +4,10 @@ manifest.json   what the run is: written last when the directory is made, so wit
 journal.jsonl   a line for each visit
 machine.json    the machine that the run met
 run.json.gz     for pyperf; rebuilt from the journal
+summary.json    for a history; likewise
 """
 
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
@@ -26,11 +28,14 @@ from kvbench.store.files import (
 )
 from kvbench.store.journal import Journal, lines
 from kvbench.store.manifest import FORMAT, Manifest, from_json, to_json
+from kvbench.store.summary import JOURNAL as _JOURNAL
+from kvbench.store.summary import MANIFEST as _MANIFEST
+from kvbench.store.summary import SUMMARY, Result, Summary, stamp, write_summary
 from kvbench.store.typed import as_object, read
 from kvbench.store.values import as_json, line, parsed, record
 
-_MANIFEST, _JOURNAL, _MACHINE, _EXPORT = "manifest.json", "journal.jsonl", "machine.json", "run.json.gz"
-FILES = (_MANIFEST, _JOURNAL, _MACHINE, _EXPORT)
+_MACHINE, _EXPORT = "machine.json", "run.json.gz"
+FILES = (_MANIFEST, _JOURNAL, _MACHINE, _EXPORT, SUMMARY)
 
 
 class RunDirectory:
@@ -85,7 +90,7 @@ class RunDirectory:
             raise BadRun(what, "begin another run with another --out")
         with writing(self.path):
             self._journal = Journal(self.path / _JOURNAL)
-            for name in (_MANIFEST, _MACHINE, _EXPORT):
+            for name in (_MANIFEST, _MACHINE, _EXPORT, SUMMARY):
                 clear_parts(self.path / name)
 
     # ---- reading -----------------------------------------------------------------------------------------------------
@@ -165,6 +170,13 @@ class RunDirectory:
         with writing(self.path / _EXPORT), replacing(self.path / _EXPORT) as file:
             dump(found, file)
         return True
+
+    def summarize(self, results: Iterable[Result]) -> None:
+        """`results`: of all points that have a witness."""
+        self._writer()
+        with reading(self.path / _JOURNAL):
+            found = Summary.of(self.manifest, stamp(self.path), results)
+        write_summary(self.path, found)
 
     def _writer(self) -> Journal:
         if self._journal is None:

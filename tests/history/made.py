@@ -1,26 +1,23 @@
-"""Histories of made-up runs: what a journal says is text with times put in, so that a thousand runs are soon there."""
+"""Histories of made-up runs. Of each there is its summary; its journal is empty, so that a thousand are soon there."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 
-from kvbench.model import Point, Record
+from kvbench.model import Point
 from kvbench.store.manifest import to_json
-from kvbench.store.values import line
-from tests.made_run import visit
+from kvbench.store.summary import Result, Summary, stamp, write_summary
 from tests.report.made import decodes
 from tests.store.made import manifest
 
-PROGRAMS = ("point", "twin", "twin_ahead", "core")
 IDENTITY = {"suite": "s1", "build": "b1", "machine": "f00dcafe", "environment": "e1"}
 BEGAN = datetime(2026, 1, 1, 3, 30, tzinfo=UTC)
 TWIN = 20.0  # GB/s
-_FIELDS = [field.name for field in fields(Record) if field.name != "run"]
-MARK = 123456.789  # seconds, in whose place others are put
+LAUNCHES = 3
 
 
 def points(count: int) -> list[Point]:
@@ -37,51 +34,29 @@ def write(
     efficiency: np.ndarray,
     noise: float = 0.025,
     seed: int = 1,
-    launches: int = 3,
-    rounds: int = 3,
     first: int = 0,
     **identity: Sequence[str],
 ) -> list[Path]:
-    """A run directory for each row: one each day. `noise`: of a launch, as a share. `identity`: for each run."""
+    """A run directory for each row: one each day. NaN is a point that the run lacks. `noise`: of a launch, as a share.
+    `identity`: for each run."""
     chance = np.random.default_rng(seed)
     measured = points(efficiency.shape[1])
-    parts = [[_parts(point, launch, rounds) for point in measured] for launch in range(launches)]
-    known = to_json(manifest(measured, launches, rounds, skips=()))
-    found = []
+    asked = manifest(measured, LAUNCHES, 1, skips=())
+    known, found = to_json(asked), []
     for number, shares in enumerate(efficiency):
-        name = f"run-{first + number:04}"
-        own = {key: values[number] for key, values in identity.items()}
-        created = (BEGAN + timedelta(days=first + number)).isoformat()
+        name, created = f"run-{first + number:04}", (BEGAN + timedelta(days=first + number)).isoformat()
+        facts = {"run": name, "created": created}
+        facts |= {"identity": IDENTITY | {key: values[number] for key, values in identity.items()}}
         path = root / name
         path.mkdir(parents=True)
-        facts = known | {"run": name, "created": created, "identity": IDENTITY | own}
-        (path / "manifest.json").write_text(json.dumps(facts))
-        met = shares * np.exp(chance.normal(0, noise, (launches, len(shares)))) if noise else [shares] * launches
-        lines = (
-            _line(name, part, share, rounds)
-            for own, of in zip(parts, met, strict=True)
-            for part, share in zip(own, of, strict=True)
-        )
-        (path / "journal.jsonl").write_text("".join(lines))
+        (path / "manifest.json").write_text(json.dumps(known | facts))
+        (path / "journal.jsonl").touch()
+        met = np.sort(shares * np.exp(chance.normal(0, noise, (LAUNCHES, len(shares)))), axis=0)
+        results = (_result(point, *own) for point, own in zip(measured, met.T.tolist(), strict=True) if own[0] > 0)
+        write_summary(path, Summary.of(replace(asked, **facts), stamp(path), results))
         found.append(path)
     return found
 
 
-def _parts(point: Point, launch: int, rounds: int) -> list[str]:
-    """The line of a visit, cut where the times of its samples go; and after each cut the seconds of 1 GB/s."""
-    record = visit(
-        launch, {program: [1.0] * rounds for program in PROGRAMS}, point, memory={"resident_bytes": 1, "huge_bytes": 0}
-    )
-    seconds = [sample.seconds for sample in record.samples]
-    marked = replace(record, samples=tuple(replace(sample, seconds=MARK) for sample in record.samples))
-    facts = {name: getattr(marked, name) for name in _FIELDS} | {"point": point.name}
-    return [*line(facts).split(repr(MARK)), seconds]
-
-
-def _line(run: str, parts: list, share: float, rounds: int) -> str:
-    share = float(share)
-    rates = [share * TWIN] * rounds + [TWIN] * rounds + [0.9 * TWIN] * rounds + [2.0 * TWIN] * rounds
-    *texts, seconds = parts
-    times = [repr(each / rate) for each, rate in zip(seconds, rates, strict=True)]
-    text = "".join(text + time for text, time in zip(texts, [*times, "\n"], strict=True))
-    return f'{{"run":{json.dumps(run)},{text[1:]}'
+def _result(point: Point, low: float, share: float, high: float) -> Result:
+    return Result(point, LAUNCHES, share, low, high, 0.001 / share, share * TWIN, "twin")

@@ -4,13 +4,13 @@ import csv
 import io
 import json
 import shutil
-import tomllib
 from datetime import datetime
 
 import numpy as np
 import pytest
 
 from tests.history import made
+from tests.report import made as report
 from tests.test_cli import call
 
 RUNS, POINTS, AT, FELL, ROSE = 30, 10, 20, 6, 2  # the places of points that step at run AT
@@ -120,12 +120,11 @@ def test_two_machines_are_two_histories(capsys, root):
     refused(capsys, "show", "--root", str(root), "--machine", "x", words=["--machine", "beef", "f00dcafe"])
 
 
-def test_a_point_in_some_runs_only(capsys, root):
-    for number in range(0, RUNS, 5):
-        journal = root / f"run-{number:04}" / "journal.jsonl"
-        name = made.points(POINTS)[FELL].name
-        journal.write_text("".join(line for line in journal.open() if name not in line))
-    facts = shown(capsys, root)
+def test_a_point_in_some_runs_only(capsys, tmp_path):
+    shares = efficiency()
+    shares[::5, FELL] = np.nan
+    made.write(tmp_path, shares)
+    facts = shown(capsys, tmp_path)
     assert facts["machines"][0]["points"][0]["runs"] == 24
     assert steps(facts)[FELL] == [("run-0021", "open")]  # the first that has it
 
@@ -156,9 +155,6 @@ def test_a_folder_whose_name_is_no_text_is_told(capsys, root):
 
 def test_bad_roots(capsys, tmp_path):
     refused(capsys, "show", "--root", str(tmp_path / "none"), words=["--root", "none"])
-    (tmp_path / "history.sqlite").mkdir()
-    refused(capsys, "show", "--root", str(tmp_path), words=["history.sqlite is no file", "take it away"])
-    (tmp_path / "history.sqlite").rmdir()
     (tmp_path / "accepted.json").write_text("[]")
     refused(capsys, "show", "--root", str(tmp_path), words=["accepted.json", "correct it"])
     (tmp_path / "accepted.json").write_text('{"format": 1, "accepted": [{"run": 7}]}')
@@ -183,9 +179,8 @@ def test_accept_resets_the_baseline(capsys, root):
     assert datetime.fromisoformat(kept["when"]).tzinfo
 
 
-def test_what_was_accepted_outlives_the_index(capsys, root):
+def test_what_was_accepted_is_kept_beside_the_runs(capsys, root):
     assert accepting(root, made.points(POINTS)[FELL].name, str(root / STEPPED)) == 0  # a folder's name is as good
-    (root / "history.sqlite").unlink()
     assert steps(shown(capsys, root)) == {FELL: [(STEPPED, "accepted")], ROSE: [(STEPPED, "open")]}
 
 
@@ -215,15 +210,14 @@ def test_add_copies_what_is_not_there(capsys, tmp_path):
 
 def test_add_replaces_a_copy_of_the_same_run(capsys, tmp_path):
     """A run that went on since; also where its folder has another name."""
-    (path,) = made.write(tmp_path / "from", made.flat(1, 4))
-    whole = (path / "journal.jsonl").read_text()
-    (path / "journal.jsonl").write_text("".join(whole.splitlines(keepends=True)[:2]))
-    root = tmp_path / "runs"
-    assert call("history", "add", str(path), "--root", str(root)) == 0
-    (root / path.name).rename(root / "renamed")
-    (path / "journal.jsonl").write_text(whole)
-    assert call("history", "add", str(path), "--root", str(root)) == 0
-    assert (root / "renamed" / "journal.jsonl").read_text() == whole and not (root / path.name).exists()
+    points, root = report.decodes()[:4], tmp_path / "runs"
+    half = report.directory(tmp_path / "half", report.whole(points[:2], 3), points, 3)
+    whole = report.directory(tmp_path / "whole", report.whole(points, 3), points, 3)
+    assert call("history", "add", str(half), "--root", str(root)) == 0
+    (root / "half").rename(root / "renamed")
+    assert len(shown(capsys, root)["machines"][0]["points"]) == 2
+    assert call("history", "add", str(whole), "--root", str(root)) == 0
+    assert not (root / "whole").exists() and (root / "renamed" / "summary.json").exists()
     assert len(shown(capsys, root)["machines"][0]["points"]) == 4
 
 
@@ -256,10 +250,3 @@ def test_export_csv(capsys, tmp_path):
         assert float(row["efficiency"]) == pytest.approx(share) == pytest.approx(float(row["low"]))
         assert float(row["bytes_per_second"]) == pytest.approx(share * made.TWIN * 1e9)
         assert row["launches"] == "3" and row["machine"] == "f00dcafe" and row["witness"] == "twin"
-
-
-def test_the_extra_is_named_in_the_project():
-    from pathlib import Path
-
-    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())
-    assert any(each.startswith("ruptures") for each in project["project"]["optional-dependencies"]["history"])

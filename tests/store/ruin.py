@@ -183,7 +183,7 @@ def commands(path, place):
         **forms,
         "compare BASE RUN": ("compare", base, str(path)),
         "compare RUN BASE": ("compare", str(path), base, "--json"),
-        "history show": ("history", "show", "--root", str(path.parent), "--rebuild"),
+        "history show": ("history", "show", "--root", str(path.parent)),
         "history export": ("history", "export", "--root", str(path.parent)),
         "sweep --resume": ("sweep", "--out", str(path), "--resume"),
     }
@@ -251,7 +251,7 @@ def ruined(place, chance, table, faults):
     path = place / "run"
     acts = [chance.choice(DAMAGES) for _ in range(chance.choice((1, 1, 2)))]
     sound = RunDirectory.open(path)
-    for act, name in zip(acts, chance.sample((*FILES, "run.json.gz"), len(acts)), strict=True):
+    for act, name in zip(acts, chance.sample((*FILES, "run.json.gz", "summary.json"), len(acts)), strict=True):
         on_text = act in (change_json, change_text, another_format)
         (change_bytes if on_text and name == "run.json.gz" else act)(path / name, chance)
     about = ", ".join(act.__name__ for act in acts)

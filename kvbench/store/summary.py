@@ -1,0 +1,112 @@
+"""What a history needs of a run, in a small file of its own: a journal has megabytes.
+
+The summary is made of the manifest and the journal, and counts while they are as it says: `journal` is the size of the
+one, `manifest` a digest of the other. Copies and checkouts keep both. Anybody may have written the file, so what does
+not fit its types or limits is taken for no summary at all.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, Self
+
+import msgspec
+
+from kvbench import named
+from kvbench.model import Point
+from kvbench.store.files import replacing, writing
+from kvbench.store.manifest import Manifest
+from kvbench.store.values import plain, point
+
+MANIFEST, JOURNAL, SUMMARY = "manifest.json", "journal.jsonl", "summary.json"
+_NUMBER = (1e-30, 1e30)  # ratios of such can be computed with
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A point in a run: medians of its launches. `efficiency` is its GB/s over its witness's, `low` and `high` are those
+    of two launches that enclose it, and `seconds` are of a pass."""
+
+    point: Point
+    launches: int
+    efficiency: float
+    low: float
+    high: float
+    seconds: float
+    gbps: float
+    witness: str
+
+    def __post_init__(self) -> None:
+        numbers = (self.launches, self.efficiency, self.low, self.high, self.seconds, self.gbps)
+        if not all(_NUMBER[0] < number < _NUMBER[1] for number in numbers):
+            raise ValueError("a number is not above 0, or too large")
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """`machine` is a fingerprint, `name` the machine's for people. `build` and `environment` are digests."""
+
+    journal: int
+    manifest: str
+    run: str
+    created: str  # ISO, with its zone
+    suite: str
+    machine: str
+    name: str
+    build: str
+    environment: str
+    results: tuple[Result, ...]
+    format: Literal[1] = 1
+
+    def __post_init__(self) -> None:
+        if datetime.fromisoformat(self.created).tzinfo is None:
+            raise ValueError("created has no zone")
+        if len({_sound(result.point) for result in self.results}) < len(self.results):
+            raise ValueError("a point is there twice")
+
+    @classmethod
+    def of(cls, manifest: Manifest, stamp: tuple[int, str], results: Iterable[Result]) -> Self:
+        """`stamp`: of the files when they were read."""
+        own = manifest.identity
+        digests = {name: own.get(name, "") for name in ("machine", "build", "environment")}
+        name = manifest.versions.get("cpu_model_name") or "a machine without a name"
+        facts = (manifest.run, manifest.created, manifest.suite)
+        return cls(*stamp, *facts, name=name, results=tuple(results), **digests)
+
+    @property
+    def began(self) -> float:
+        """Seconds since 1970."""
+        return datetime.fromisoformat(self.created).timestamp()
+
+
+_decode = msgspec.json.Decoder(Summary).decode
+
+
+@cache
+def _sound(found: Point) -> str:
+    """The name of a point that can be computed with. The same points come again in every run."""
+    return point(plain(found)).name
+
+
+def stamp(run: Path) -> tuple[int, str]:
+    """Size of the journal and digest of the manifest. OSError where they are no ordinary files."""
+    found = (run / JOURNAL).lstat()
+    named.refuse_kind(run / JOURNAL, found)
+    return found.st_size, sha256(named.text(run / MANIFEST, named.KEPT, follow=False).encode()).hexdigest()
+
+
+def read_summary(run: Path) -> Summary | None:
+    """None where it is missing, or does not fit the run."""
+    try:
+        found = _decode(named.text(run / SUMMARY, named.LISTED, follow=False))
+        return found if (found.journal, found.manifest) == stamp(run) else None
+    except (OSError, ValueError, msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def write_summary(run: Path, summary: Summary) -> None:
+    with writing(run / SUMMARY, "then call it again"), replacing(run / SUMMARY) as file:
+        file.write(msgspec.json.encode(summary) + b"\n")
