@@ -19,7 +19,7 @@ from kvbench.worker.room import Room
 from kvbench.worker.visit import more
 from tests import made_run
 
-SHAPE = Shape(layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128)
+SHAPE = Shape(layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128, window=0)
 POINT = replace(made_run.DECODE, shape=SHAPE, pages="base")
 GIGA = 1_000_000_000
 

@@ -67,12 +67,12 @@ def point_of(op: str, library: Any, model: str | None, **asked: Any) -> tuple[Po
     from kvbench.machine import describe
     from kvbench.machine.placement import place
     from kvbench.native import Cache
-    from kvbench.suite.axes import OPS, RESIDENCIES
+    from kvbench.suite.axes import words
 
-    if op not in OPS:
-        raise unknown_word("OP", op, OPS)
-    if asked["residency"] not in RESIDENCIES:
-        raise unknown_word("--residency", asked["residency"], RESIDENCIES)
+    if op not in words("op"):
+        raise unknown_word("OP", op, words("op"))
+    if asked["residency"] not in words("residency"):
+        raise unknown_word("--residency", asked["residency"], words("residency"))
     for kind in ("dtype", "layout", "pages", "inner", "scale"):
         library.number(kind, asked[kind])
     prefetch, distance = _prefetch(asked["prefetch"] or library.prefetch, library.words("prefetch"))
