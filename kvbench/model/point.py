@@ -53,7 +53,7 @@ class Point:
     isa: str = of("word", "best", "{}", "A tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
     shape: Shape
     residency: str = of(
-        "word", "rotate", "{}", "One slice, slices in turn, or swept out.", words=("hot", "rotate", "evicted")
+        "word", "rotate", "{}", "One slice, slices in turn, or caches swept first.", words=("hot", "rotate", "evicted")
     )
     prefetch: str = of(
         "prefetch",

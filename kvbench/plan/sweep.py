@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any
 
-from kvbench.errors import BadArgument, KvbenchError, Unsupported
+from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
 from kvbench.model import DEFAULTS, HEADS, POINT, SHAPE, Kernel, Plan, Point, Shape, Skip
 from kvbench.model.kernel import kernel_id
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
@@ -199,10 +199,27 @@ def _constraint(table: Table, site: Site) -> Axes:
 
 def _point(facts: _Facts, site: Site) -> Point:
     _refuse_kernel(facts, site)
-    return point_of(facts, _cpus(facts, site), site)
+    return _on(facts, _cpus(facts, site), site)
 
 
-def point_of(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
+def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
+    """That of one combination, with nothing left out: what is no point is refused."""
+    op, variant, *cell = (facts[axis] for axis in _KERNEL)
+    known = site.words_of(op, "variant")
+    if variant not in (None, *known):
+        raise unknown_word("--variant", variant, known)
+    variant = variant or known[0]
+    if variant in site.library.foreign_variants:
+        site.library.plugin.refuse_lacking(variant, *cell)
+    elif op == "decode":
+        site.library.way(variant, *cell)  # it refuses what a variant lacks
+    try:
+        return _on(facts | {"variant": variant}, cpus, site)
+    except _Left as left:
+        raise BadArgument(": ".join(left.args), "ask for other values") from None
+
+
+def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
     """What does not matter to a layout, dtype or op gets its default, so that no point stands twice."""
     facts = _settled(facts, site)
     own = {field.name: facts[field.name] for field in POINT}
