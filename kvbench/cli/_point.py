@@ -24,11 +24,10 @@ def options(*names: str) -> list[Callable[..., Any]]:
 
 
 def _option(field: Field) -> Callable[..., Any]:
-    name = _called(field.name)
-    if field.kind == "flag":
-        return click.option(name, is_flag=True, help=field.about)
     default = None if field.default == "best" else field.default
-    return click.option(name, type=_TYPES.get(field.kind, str), default=default, show_default=True, help=field.about)
+    value = {"type": _TYPES.get(field.kind, str), "default": default, "show_default": True}
+    how = {"is_flag": True} if field.kind == "flag" else value
+    return click.option(_called(field.name), help=field.about, **how)
 
 
 def _called(name: str) -> str:
