@@ -86,7 +86,7 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
     for point in _too_many(needed, site.memory):
         skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
     points = (*asked, *witnesses(needed, site.machine))
-    plan = Plan(points, suite.launches, suite.samples, suite.seconds, seed)
+    plan = Plan(points, suite.launches, suite.samples, suite.sample_time, seed)
     return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)
 
 
