@@ -59,6 +59,11 @@ FOUND = {
 }
 
 
+def within(*columns: str) -> dict[str, str]:
+    """The columns of what only some words of these have, each with the one that it depends on."""
+    return {name: field.within for name, field in BY_COLUMN.items() if field.within in columns}
+
+
 def facts(point: Point | Probe) -> dict[str, Any]:
     """By the names above."""
     found = _own(point) | {"name": point.name, "kernel": point.kernel}

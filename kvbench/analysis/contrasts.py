@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.columns import BY_COLUMN, POINT, table
+from kvbench.analysis.columns import POINT, table, within
 from kvbench.analysis.interval import held
 from kvbench.analysis.launches import COVERAGE, Estimate, by_launch
 from kvbench.model import Record
@@ -39,6 +39,12 @@ OVERALL = {
     "method": "str",  # of the interval
 }
 
+# What depends on each factor, and so differs with it.
+_WITH = {
+    "layout": frozenset(within("layout")),
+    "dtype": frozenset(within("dtype")),
+    "variant": frozenset(),
+}
 _ALIKE = 1.01  # bytes that differ by less, such as those of a page table, are as many
 _NEAR = 1.004  # contexts that differ by less are one: sized by a cache, each layout's own padding shifts them a little
 _MANY = 0.1  # of the pairs: fewer say faster, or slower, by chance
@@ -73,8 +79,7 @@ _Pair = tuple[_Row, _Row]
 
 def _pairs(points: pd.DataFrame, factor: str) -> Iterator[_Pair]:
     """Of points that have a number. Of contexts that are one only nearly, those without an equal."""
-    depend = {name for name, field in BY_COLUMN.items() if field.within == factor}
-    own = {"name", "kernel", "context", "capacity", factor} | depend
+    own = {"name", "kernel", "context", "capacity", factor} | _WITH[factor]
     alike = [name for name in POINT if name not in own]
     named = list(dict.fromkeys(("name", factor, "regime", "compulsory_bytes", *(n for n in CONTRAST if n in POINT))))
     measured = points[points["seconds"].notna()]
