@@ -1,9 +1,14 @@
 """A point: its name, by which shipped runs are joined, and the one table of its fields."""
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 
 import pytest
 
+from kvbench.analysis.columns import POINT as COLUMNS
+from kvbench.analysis.columns import facts
+from kvbench.model import FIELDS, POINT, SHAPE, Point, Shape
+from kvbench.model.fields import declared, of
+from kvbench.model.point import _later
 from tests.made_run import DECODE, STORE
 
 PAGED = replace(
@@ -45,3 +50,19 @@ PAGED = replace(
 )
 def test_names_stay_as_shipped_runs_have_them(point, name):
     assert point.name == name
+
+
+def test_every_field_is_declared_and_has_a_column():
+    assert {field.name for field in POINT} == {field.name for field in fields(Point)} - {"shape"}
+    assert {field.name for field in SHAPE} == {field.name for field in fields(Shape)}
+    assert set(FIELDS) >= {*POINT, *SHAPE} and facts(PAGED).keys() >= COLUMNS.keys()
+
+
+def test_a_later_field_is_named_only_where_it_is_not_the_default():
+    """So that the names of older runs, which lack it, stay."""
+
+    @dataclass(frozen=True)
+    class Made:
+        stages: bool = of("flag", False, later=True)
+
+    assert [_later(made, declared(Made)) for made in (Made(), Made(True))] == ["", ".stages1"]

@@ -35,9 +35,10 @@ def point(asked: Asked, model: str, context: int, **facts: Any) -> Point:
     """A decode of one layer of a model. `facts`: fields of a point or a shape that are to differ from the usual."""
     known = geometry(model)
     usual = DEFAULTS | {name: getattr(known, name) for name in HEADS} | {"context": context, "capacity": context}
-    usual |= {"variant": "flash", "isa": asked.isa, "cpus": asked.cpus, "prefetch": asked.library.prefetch} | facts
-    shape = Shape(**{field.name: usual[field.name] for field in SHAPE})
-    return Point(**{field.name: usual[field.name] for field in POINT}, shape=shape)
+    usual |= {"variant": "flash", "isa": asked.isa, "cpus": asked.cpus, "prefetch": asked.library.prefetch}
+    shape, own = ({field.name: usual[field.name] for field in fields} for fields in (SHAPE, POINT))
+    shape |= {name: facts.pop(name) for name in tuple(facts) if name in shape}
+    return Point(**own | facts, shape=Shape(**shape))
 
 
 def refuse_impossible(asked: Asked, *grounds: Sequence[Point]) -> None:
