@@ -43,7 +43,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run measures. Every launch visits all points, `samples` samples of about `sample_time` seconds each time."""
+    """What a run measures. Every launch visits all points, `samples` samples of `sample_time` seconds each time."""
 
     points: tuple[Point | Probe, ...]
     launches: int
