@@ -25,7 +25,7 @@ DECODE = Point(
     layout="head",
     dtype="f16",
     isa="scalar",
-    shape=Shape(layers=0, batch=1, q_heads=8, kv_heads=2, head_dim=64, context=1024, capacity=1024),
+    shape=Shape(layers=0, batch=1, q_heads=8, kv_heads=2, head_dim=64, context=1024, capacity=1024, window=0),
     cpus=(0, 1),
     pages="thp",
     residency="rotate",

@@ -83,7 +83,7 @@ def point(host: Host, footprint: float, dtype: str = "f32", hot: bool = True) ->
     kv_heads, head_dim, layers = 8, 128, 1 if hot else 16
     row = head_dim * {"f32": 4, "i8": 1}[dtype]
     context = max(1, round(footprint / layers / (2 * kv_heads * row)))
-    shape = Shape(layers, 1, kv_heads, kv_heads, head_dim, context, context)
+    shape = Shape(1, kv_heads, kv_heads, head_dim, context, context, 0, layers)
     cpus, residency = tuple(range(host.threads)), "hot" if hot else "rotate"
     return replace(DECODE, dtype=dtype, shape=shape, cpus=cpus, pages="base", residency=residency)
 

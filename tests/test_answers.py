@@ -11,7 +11,7 @@ from kvbench.worker.answers import Answers
 from tests import oracle
 from tests.made_run import DECODE
 
-SHAPE = Shape(layers=1, batch=1, q_heads=6, kv_heads=2, head_dim=16, context=50, capacity=50)
+SHAPE = Shape(layers=1, batch=1, q_heads=6, kv_heads=2, head_dim=16, context=50, capacity=50, window=0)
 
 
 def test_a_variant_that_rounds_has_its_own(tmp_path):

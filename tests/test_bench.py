@@ -15,7 +15,7 @@ from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room
 from tests import made_run
 
-SHAPE = Shape(layers=5, batch=2, q_heads=4, kv_heads=2, head_dim=32, context=40, capacity=48)
+SHAPE = Shape(layers=5, batch=2, q_heads=4, kv_heads=2, head_dim=32, context=40, capacity=48, window=0)
 FACTS = {"shape": SHAPE, "pages": "base", "cpus": (min(os.sched_getaffinity(0)),), "isa": default_library().isa()}
 DECODE = replace(made_run.DECODE, **FACTS)
 STORES = [replace(DECODE, op=op, variant=variant) for op, variant in (("append", "-"), ("bulk", "nt"))]

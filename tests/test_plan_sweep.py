@@ -6,13 +6,13 @@ from functools import partial
 import pytest
 
 from kvbench.errors import BadArgument
-from kvbench.model import DataCache
+from kvbench.model import DEFAULTS, DataCache
 from kvbench.native import Cache, default_library
 from kvbench.plan import expand, forecast
 from kvbench.plan.needs import PROCESS, needs, slice_of
 from kvbench.plan.sweep import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_PAGES, NO_TIER, UNKNOWN
 from kvbench.regime import classify, far_bytes
-from kvbench.suite import DEFAULTS, Relative, load
+from kvbench.suite import Relative, load
 from kvbench.suite.override import from_options
 from tests.made_sweep import GEOMETRY, expanded, site
 from tests.test_plan import BARE, DIES, GIB, MIB, TWO, made
@@ -44,8 +44,8 @@ def why(found):
 
 def test_axes_are_crossed(sweep):
     found = sweep("context = [1024, 2048]\nbatch = [1, 2, 4]")
-    assert [(p.shape.context, p.shape.batch) for p in found.points] == [
-        (context, batch) for context in (1024, 2048) for batch in (1, 2, 4)
+    assert [(p.shape.batch, p.shape.context) for p in found.points] == [
+        (batch, context) for batch in (1, 2, 4) for context in (1024, 2048)
     ]
     assert not found.skips
     assert found.varying() == {"context": (1024, 2048), "batch": (1, 2, 4)}

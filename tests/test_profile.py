@@ -19,7 +19,7 @@ from kvbench.worker.room import Room
 from kvbench.worker.visit import more
 from tests import made_run
 
-SHAPE = Shape(layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128)
+SHAPE = Shape(layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128, window=0)
 POINT = replace(made_run.DECODE, shape=SHAPE, pages="base")
 GIGA = 1_000_000_000
 
@@ -152,13 +152,15 @@ def test_the_table_names_every_denominator(capsys):
         ([*SMALL, "--dtype", "f17"], ["dtype", "bf16"]),
         ([*SMALL, "--residency", "warm"], ["--residency", "rotate"]),
         ([*SMALL, "--prefetch", "far"], ["--prefetch", "cross"]),
-        ([*SMALL, "--prefetch", "9" * 5000], ["--prefetch", "cross"]),
-        ([*SMALL, "--prefetch", "²"], ["--prefetch", "cross"]),
+        ([*SMALL, "--prefetch", "9" * 5000], ["--prefetch", "a scheme"]),
+        ([*SMALL, "--prefetch", "²"], ["--prefetch", "a scheme"]),
+        ([*SMALL, "--layout", "all"], ["--layout", "several"]),
+        (["--model", "gpt-2", "--residency", "hot", "--layers", "2"], ["hot", "2 layers"]),
         ([*SMALL, "--variant", "fast"], ["--variant", "flash"]),
         ([*SMALL, "--cpus", "one"], ["--cpus", "0-3"]),
         ([*SMALL, "--threads", "0"], ["--threads", "all"]),
         ([*SMALL, "--context", "0"], ["--context"]),
-        ([*SMALL, "--kv-heads", "3"], ["q_heads", "kv_heads"]),
+        ([*SMALL, "--kv-heads", "3"], ["query heads", "KV heads"]),
         ([*SMALL, "--samples", "0"], ["--samples", "1 to 1000"]),
         *(([*SMALL, "--sample-time", text], ["--sample-time", "0.0001 to 10"]) for text in ("nan", "inf", "-1", "1e9")),
     ],

@@ -280,7 +280,7 @@ def test_an_abandoned_launch_kills_its_worker(tmp_path):
 
 def test_the_worker_dies_with_its_parent():
     """Even in a visit, when nobody reads its pipes: the parent is killed while the first point is measured."""
-    plan = replace(PLAN, points=(READ,), samples=1, seconds=5.0)
+    plan = replace(PLAN, points=(READ,), samples=1, sample_time=5.0)
     program = (
         "import os, signal, sys; from kvbench import runner; from kvbench.store import job; import json;"
         "records = runner.launch(job(json.loads(sys.argv[1])));"
@@ -313,7 +313,7 @@ def test_a_point_that_cannot_be_measured_is_an_error_of_its_own():
 
 def test_every_launch_has_an_order_of_its_own_and_keeps_it():
     points = tuple(replace(READ, bytes=6 * 64 * n) for n in range(1, 9))
-    plan = replace(PLAN, points=points, samples=1, seconds=1e-5)
+    plan = replace(PLAN, points=points, samples=1, sample_time=1e-5)
     first, again, second = ([r.point for r in launch(job(plan, number))] for number in (0, 0, 1))
     assert first == again != second
     assert set(first) == set(second) == set(points)

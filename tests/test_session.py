@@ -355,7 +355,7 @@ def test_more_than_memory_is_refused_before_anything_is_there(tmp_path, monkeypa
 def test_options_reach_the_plan(tmp_path):
     with begun(tmp_path, Played(), samples=7, sample_time=0.5, seed=11, pages="base", isa="scalar") as session:
         plan = session.directory.manifest.plan
-    assert (plan.samples, plan.seconds, plan.seed) == (7, 0.5, 11)
+    assert (plan.samples, plan.sample_time, plan.seed) == (7, 0.5, 11)
     assert {p.pages for p in plan.points} == {"base"} and {p.isa for p in plan.points} == {"scalar"}
     assert {p.cpus for p in plan.points} == {(int(CPU),)}
 

@@ -8,7 +8,7 @@ import pytest
 from kvbench.model import Job, Plan, Point, Probe, Record, Sample, Shape, Traffic
 from kvbench.store import job, plain, point, record, write_json
 
-SHAPE = Shape(layers=2, batch=1, q_heads=8, kv_heads=2, head_dim=64, context=10, capacity=16)
+SHAPE = Shape(layers=2, batch=1, q_heads=8, kv_heads=2, head_dim=64, context=10, capacity=16, window=0)
 POINT = Point(
     op="decode", variant="v", layout="l", dtype="d", isa="i", shape=SHAPE, cpus=(1, 0), pages="base", residency="hot",
     prefetch="off", distance=0, scale="s", inner="n", block_tokens=16, shuffle=None, pad=64, deterministic=True,

@@ -87,7 +87,7 @@ def test_an_unknown_model_lists_the_known():
 def test_a_good_suite(write):
     suite = load(write(GOOD))
     assert (suite.name, suite.question) == ("x", "Is it good?")
-    assert (suite.launches, suite.samples, suite.seconds) == (3, 2, 0.02)
+    assert (suite.launches, suite.samples, suite.sample_time) == (3, 2, 0.02)
     first, second = (grid.axes for grid in suite.grids)
     assert first["context"] == (512, 4096, 256, 1024, 2048, Relative(0.5, 3)), "each once"
     assert first["threads"] == (1, 2, "domain", "all")

@@ -6,25 +6,17 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.model import Point, Probe, Shape
+from kvbench.model import FIELDS, Point, Probe, Shape
 from kvbench.units import cpu_text
 
 _TEXT, _COUNT, _NUMBER = "str", "Int64", "float64"  # what does not apply is "", <NA>, NaN
 
+_KINDS = {"word": _TEXT, "prefetch": _TEXT, "cpus": _TEXT, "flag": "boolean"}  # of a field; all others count
+
 # A point, in full. `layers_asked` 0: as many slices as it takes to leave the caches behind.
-POINT = {
-    "name": _TEXT,
-    "kernel": _TEXT,
-    **dict.fromkeys(("op", "variant", "layout", "dtype", "isa"), _TEXT),
-    **dict.fromkeys(("batch", "q_heads", "kv_heads", "group", "head_dim", "context", "capacity", "window"), _COUNT),
-    "layers_asked": _COUNT,
-    "threads": _COUNT,
-    **dict.fromkeys(("cpus", "pages", "residency", "prefetch"), _TEXT),
-    "distance": _COUNT,
-    **dict.fromkeys(("scale", "inner"), _TEXT),
-    **dict.fromkeys(("block_tokens", "shuffle", "pad"), _COUNT),
-    "deterministic": "boolean",
-}
+BY_COLUMN = {field.column or field.name: field for field in FIELDS if field.column is not None}
+POINT = {"name": _TEXT, "kernel": _TEXT}
+POINT |= {name: _KINDS.get(field.kind, _COUNT) for name, field in BY_COLUMN.items()}
 
 # What points and probes have in common, or are grouped by. `bytes` are a probe's footprint.
 EITHER = {name: POINT[name] for name in ("name", "kernel", "op", "layout", "dtype", "isa")}
@@ -65,6 +57,11 @@ FOUND = {
     **dict.fromkeys(("max_abs_err", "huge", "skew", "disturbed"), _NUMBER),  # huge, disturbed: shares
     "error": _TEXT,
 }
+
+
+def within(*columns: str) -> dict[str, str]:
+    """The columns of what only some words of these have, each with the one that it depends on."""
+    return {name: field.within for name, field in BY_COLUMN.items() if field.within in columns}
 
 
 def facts(point: Point | Probe) -> dict[str, Any]:

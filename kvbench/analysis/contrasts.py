@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, table
+from kvbench.analysis.columns import POINT, table, within
 from kvbench.analysis.interval import held
 from kvbench.analysis.launches import COVERAGE, Estimate, by_launch
 from kvbench.model import Record
@@ -41,8 +41,8 @@ OVERALL = {
 
 # What depends on each factor, and so differs with it.
 _WITH = {
-    "layout": frozenset({"inner", "block_tokens", "shuffle"}),
-    "dtype": frozenset({"scale"}),
+    "layout": frozenset(within("layout")),
+    "dtype": frozenset(within("dtype")),
     "variant": frozenset(),
     "block_tokens": frozenset(),
     "order": frozenset({"shuffle"}),

@@ -5,48 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, facts, table
-from kvbench.model import Machine, Point
+from kvbench.analysis.columns import BY_COLUMN, POINT, facts, table
+from kvbench.model import Field, Machine, Point
 from kvbench.units import counted
 
-# In the order of a name, with how a value is written where it does not speak for itself.
-_WORDS = {
-    **dict.fromkeys(("op", "variant", "layout"), "{}"),
-    "inner": "inner {}",
-    "block_tokens": "block={}",
-    "shuffle": "shuffle={}",
-    "dtype": "{}",
-    "scale": "{} scales",
-    "isa": "{}",
-    "batch": "batch={}",
-    "q_heads": "q={}",
-    "kv_heads": "kv={}",
-    "head_dim": "d={}",
-    "context": "t={}",
-    "capacity": "cap={}",
-    "window": "win={}",
-    "residency": "{}",
-    "layers_asked": "layers={}",
-    "prefetch": "{}",
-    "distance": "ahead={}",
-    "pad": "pad={}",
-    "deterministic": "deterministic",
-    "pages": "{}",
-    "threads": "{}",
-    "cpus": "CPUs {}",
-}
-_UNUSUAL = ("variant", "batch", "q_heads", "kv_heads", "head_dim")  # said where it is not that of most points
+_WORDS = {column: field for column, field in BY_COLUMN.items() if field.short}
 _ALWAYS = ("layout", "dtype")  # so that no name is empty
-_MOST = 0.5  # of the points of an op
-_UNSAID = {"window": 0, "layers_asked": 0, "distance": 0, "deterministic": False}  # the usual
-
-# What means something only beside equals in these columns. All else is compared with the points of the same op.
-_BESIDE = {
-    **dict.fromkeys(("inner", "block_tokens", "shuffle"), ("op", "layout")),
-    "scale": ("op", "dtype"),
-    "distance": ("op", "prefetch"),
-    "cpus": ("op", "threads"),
-}
+_MOST = 0.5  # of the points of an op: what they have is not said of a usual field
 
 
 def machine_name(machine: Machine) -> str:
@@ -80,9 +45,10 @@ def _varies(points: pd.DataFrame, name: str) -> list[bool]:
         return [True] * len(points)
     if name == "op":
         return [points["op"].nunique() > 1] * len(points)
-    values = points.groupby(list(_BESIDE.get(name, ("op",))))[name]
+    field = _WORDS[name]
+    values = points.groupby(list(dict.fromkeys(("op", field.within or "op"))))[name]
     varies = values.transform("nunique", dropna=False) > 1
-    if name in _UNUSUAL:
+    if field.usual:
         most = values.transform(lambda own: own.map(own.value_counts(normalize=True)) > _MOST)
         varies &= ~most.astype(bool)
     return list(varies)
@@ -91,9 +57,13 @@ def _varies(points: pd.DataFrame, name: str) -> list[bool]:
 def _name(row: dict[str, Any], shown: list[str]) -> str:
     if row["capacity"] == row["context"]:
         shown = [name for name in shown if name != "capacity"]
-    said = [name for name in shown if row[name] not in (None, "", "-") and _UNSAID.get(name) != row[name]]
-    return " ".join(_word(name, row[name]) for name in said)
+    return " ".join(_word(name, row[name]) for name in shown if not _unsaid(_WORDS[name], row[name]))
+
+
+def _unsaid(field: Field, value: Any) -> bool:
+    """What there is none of, unless none is not the usual."""
+    return value in (None, "", "-") or not value and value == field.default
 
 
 def _word(name: str, value: Any) -> str:
-    return counted(value, "thread") if name == "threads" else _WORDS[name].format(value)
+    return counted(value, "thread") if name == "threads" else _WORDS[name].short.format(value)

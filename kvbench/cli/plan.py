@@ -59,7 +59,7 @@ def _facts(sweep: Any, seen: Any) -> dict[str, Any]:
         "count": len(sweep.points),
         "launches": plan.launches,
         "samples": plan.samples,
-        "sample_time": plan.seconds,
+        "sample_time": plan.sample_time,
         "seconds": seen.seconds,
         "assumed": {"fill_bytes_per_second": FILL, "read_bytes_per_second": READ},
         "memory": {"needed": seen.memory, "available": sweep.memory},
@@ -87,7 +87,7 @@ def _heading(sweep: Any, seen: Any) -> list[str]:
     return [
         f"{sweep.suite.name}: {sweep.suite.question}",
         f"  {len(sweep.points)} points and {len(plan.points) - len(sweep.points)} ceilings, {plan.launches} launches of "
-        f"{plan.samples} samples of {duration(plan.seconds)}",
+        f"{plan.samples} samples of {duration(plan.sample_time)}",
         f"  time: about {span(seen.seconds)}, {seen.timed / seen.seconds:.0%} of it in samples "
         f"(assumed: a thread fills {FILL / GB:g} GB/s, all read {READ / GB:g} GB/s)",
         f"  memory: {needs}; {size(sweep.memory)} available",

@@ -33,14 +33,14 @@ def command(op: str, plugin: str | None, samples: int, sample_time: float, as_js
     refuse_beyond("--samples", samples, LIMITS["samples"])
     refuse_beyond("--sample-time", sample_time, LIMITS["sample_time"])
     library = library_of(None, plugin)
-    point, name = point_of(op, library, **asked)
+    point = point_of(op, library, **asked)
     foreign = point.variant in library.foreign_variants
     seen = visit_plugin(point, samples, sample_time, plugin) if foreign else visit(point, samples, sample_time)
     facts = profile(seen)
     if as_json:
         say(json.dumps(facts))
     else:
-        say("\n".join([*_heading(facts, name), "", *_rates(facts), "", *_details(facts)]))
+        say("\n".join([*_heading(facts, asked["model"] or ""), "", *_rates(facts), "", *_details(facts)]))
 
 
 def _heading(facts: dict[str, Any], name: str) -> list[str]:

@@ -10,7 +10,7 @@ from kvbench.cli._bytes import Bytes
 from kvbench.cli._options import json_option
 from kvbench.cli._path import Named
 from kvbench.cli._plot import refuse_plot
-from kvbench.cli._point import BATCH, FORM, HEADS, refuse_missing, with_options
+from kvbench.cli._point import options, refuse_missing, with_options
 from kvbench.cli._streams import say
 
 _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
@@ -22,10 +22,9 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
 @click.argument("model", metavar="[MODEL]", required=False)
 @with_options(
     click.option("--layers", type=int, help="Layers."),
-    *HEADS,
+    *options("q_heads", "kv_heads", "head_dim"),
     click.option("--context", type=int, help="Tokens that every sequence holds. [default: the model's longest]"),
-    BATCH,
-    *FORM,
+    *options("batch", "dtype", "scale", "layout", "inner", "block_tokens", "pad"),
     click.option(
         "--window", type=int, help="Tokens that a sliding layer attends to, 0 for all. [default: the model's]"
     ),

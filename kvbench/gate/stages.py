@@ -115,7 +115,7 @@ def pairs(plan: Plan, budget: float) -> int:
     launch = _SCREEN * budget / plan.launches
     left = launch - _START - len(plan.points) * _VISIT
     least, most = _PAIRS
-    return max(least, min(most, plan.samples, int(left / (len(plan.points) * _PAIR * plan.seconds))))
+    return max(least, min(most, plan.samples, int(left / (len(plan.points) * _PAIR * plan.sample_time))))
 
 
 def _points(rows: Sequence[Row]) -> list[Point]:

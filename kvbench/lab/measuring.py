@@ -14,7 +14,7 @@ from kvbench.analysis.launches import Estimate
 from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.experiment import Asked
 from kvbench.machine import available_memory
-from kvbench.model import Point, Sample, Shape
+from kvbench.model import DEFAULTS, HEADS, POINT, SHAPE, Point, Sample, Shape
 from kvbench.native import Cache, Team
 from kvbench.oracle import attention, tolerance, whole
 from kvbench.plan import needs_here
@@ -34,20 +34,11 @@ _SLICES = 4096  # of a point in rotation, at most
 def point(asked: Asked, model: str, context: int, **facts: Any) -> Point:
     """A decode of one layer of a model. `facts`: fields of a point or a shape that are to differ from the usual."""
     known = geometry(model)
-    shape = {"q_heads": known.q_heads, "kv_heads": known.kv_heads, "head_dim": known.head_dim, "context": context}
-    shape |= {"layers": 0, "batch": 1, "capacity": context, "window": 0}
+    usual = DEFAULTS | {name: getattr(known, name) for name in HEADS} | {"context": context, "capacity": context}
+    usual |= {"variant": "flash", "isa": asked.isa, "cpus": asked.cpus, "prefetch": asked.library.prefetch}
+    shape, own = ({field.name: usual[field.name] for field in fields} for fields in (SHAPE, POINT))
     shape |= {name: facts.pop(name) for name in tuple(facts) if name in shape}
-    usual = {"op": "decode", "variant": "flash", "layout": "head", "dtype": "f16", "isa": asked.isa, "cpus": asked.cpus}
-    usual |= {
-        "pages": "thp",
-        "residency": "rotate",
-        "prefetch": asked.library.prefetch,
-        "distance": 0,
-        "scale": "f32",
-        "inner": "head",
-    }
-    usual |= {"block_tokens": 16, "shuffle": None, "pad": None, "deterministic": False}
-    return Point(**usual | facts, shape=Shape(**shape))
+    return Point(**own | facts, shape=Shape(**shape))
 
 
 def refuse_impossible(asked: Asked, *grounds: Sequence[Point]) -> None:

@@ -1,15 +1,20 @@
 """The values that pass between the parts: frozen, and without behaviour beyond what they say about themselves."""
 
 from kvbench.model.arena_map import ArenaMap, Buffer
+from kvbench.model.fields import Field
 from kvbench.model.kernel import Kernel, Times, Traffic
 from kvbench.model.machine import PLACES, Check, Cpu, DataCache, Fact, Machine, Node
-from kvbench.model.point import HEADS, Point, Probe, Shape, Skip
+from kvbench.model.point import DEFAULTS, FIELDS, HEADS, POINT, SHAPE, Point, Probe, Shape, Skip
 from kvbench.model.record import SIDES, Ceiling, Job, Plan, Record, Sample, Visit
 from kvbench.model.verdict import Comparison, Judged
 
 __all__ = [
+    "DEFAULTS",
+    "FIELDS",
     "HEADS",
     "PLACES",
+    "POINT",
+    "SHAPE",
     "SIDES",
     "ArenaMap",
     "Buffer",
@@ -19,6 +24,7 @@ __all__ = [
     "Cpu",
     "DataCache",
     "Fact",
+    "Field",
     "Job",
     "Judged",
     "Kernel",

@@ -1,8 +1,11 @@
-"""What is measured: one cell of a sweep."""
+"""What is measured: one cell of a sweep. Each field of a point is declared here, once; the order is that of tables, of
+short names, and of a suite's product."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kvbench.model.fields import Field, declared, of
 from kvbench.model.kernel import kernel_id
 from kvbench.units import cpu_text
 
@@ -13,14 +16,20 @@ HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apa
 class Shape:
     """One decode step. Every sequence holds `context` tokens; window 0 attends to all of them."""
 
-    layers: int
-    batch: int
-    q_heads: int
-    kv_heads: int
-    head_dim: int
-    context: int
-    capacity: int
-    window: int = 0
+    batch: int = of("count", 1, "batch={}", "Sequences.", usual=True)
+    q_heads: int = of("count", None, "q={}", "Query heads.", usual=True)
+    kv_heads: int = of("count", None, "kv={}", "KV heads.", usual=True)
+    head_dim: int = of("count", None, "d={}", "Elements of a row.", usual=True)
+    context: int = of("context", 4096, "t={}", "Tokens that every sequence holds.")
+    capacity: int = of("count", None, "cap={}", "Tokens that there is room for. [default: the context]")
+    window: int = of("window", 0, "win={}", "Attend to the last so many tokens; 0: to all.", within="op")
+    layers: int = of(
+        "count from 0",
+        0,
+        "layers={}",
+        "Slices to rotate over; 0: more than caches hold, 1 if hot or evicted.",
+        column="layers_asked",  # `layers` are those in rotation
+    )
 
     @property
     def group(self) -> int:
@@ -31,23 +40,40 @@ class Shape:
 class Point:
     """What is measured: a kernel on a shape, on these CPUs (one thread each), pages, residency and prefetch scheme."""
 
-    op: str
-    variant: str
-    layout: str
-    dtype: str
-    isa: str
+    op: str = of("word", "decode", "{}", words=("decode", "append", "bulk"))
+    variant: str = of(
+        "word", None, "{}", "A way of doing the op; see kvbench kernels. [default: the first]", usual=True
+    )
+    layout: str = of("word", "head", "{}", "Where the rows of a cache lie.", sized=True)
+    inner: str = of("word", "head", "inner {}", "Order inside a block of a paged cache.", within="layout", sized=True)
+    block_tokens: int = of("count", 16, "block={}", "Tokens of a block, paged.", within="layout", sized=True)
+    shuffle: int | None = of("count from 0", None, "shuffle={}", within="layout", axis=False)  # the axis is `order`
+    dtype: str = of("word", "f16", "{}", "Number format of K and V.", sized=True)
+    scale: str = of("word", "f32", "{} scales", "Dtype of the scales, where there are any.", within="dtype", sized=True)
+    isa: str = of("word", "best", "{}", "A tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
     shape: Shape
-    cpus: tuple[int, ...]
-    pages: str
-    residency: str
-    prefetch: str
-    distance: int
-    scale: str
-    inner: str
-    block_tokens: int
-    shuffle: int | None
-    pad: int | None
-    deterministic: bool
+    residency: str = of(
+        "word", "rotate", "{}", "One slice, slices in turn, or caches swept first.", words=("hot", "rotate", "evicted")
+    )
+    prefetch: str = of(
+        "prefetch",
+        "best",
+        "{}",
+        "A scheme, or the bytes ahead for near. [default: the one that suits this CPU]",
+        within="op",
+        walked=True,
+    )
+    distance: int = of("count from 0", 0, "ahead={}", within="prefetch", axis=False, walked=True)
+    pad: int | None = of(
+        "count from 0",
+        None,
+        "pad={}",
+        "Bytes behind each head's plane. [default: an odd number of lines]",
+        sized=True,
+    )
+    deterministic: bool = of("flag", False, "deterministic", "Split by shape only.", within="op", walked=True)
+    pages: str = of("word", "thp", "{}", "Kind of pages to ask the system for.")
+    cpus: tuple[int, ...] = of("cpus", None, "CPUs {}", within="threads")
 
     @property
     def kernel(self) -> str:
@@ -61,16 +87,43 @@ class Point:
             (
                 self.kernel,
                 f"b{s.batch}.q{s.q_heads}.kv{s.kv_heads}.d{s.head_dim}",
-                f"ctx{s.context}.cap{s.capacity}.win{s.window}.layers{s.layers}",
+                f"ctx{s.context}.cap{s.capacity}.win{s.window}.layers{s.layers}{_later(s, SHAPE)}",
                 f"cpu{cpu_text(self.cpus)}.{self.pages}.{self.residency}",
                 f"{self.prefetch}{self.distance}.{self.scale}.{self.inner}.block{self.block_tokens}",
-                f"order{_word(self.shuffle)}.pad{_word(self.pad)}.det{int(self.deterministic)}",
+                f"order{_word(self.shuffle)}.pad{_word(self.pad)}.det{int(self.deterministic)}{_later(self, POINT)}",
             )
         )
 
 
-def _word(value: int | None) -> str:
-    return "-" if value is None else str(value)
+def _later(owner: Any, fields: tuple[Field, ...]) -> str:
+    """What older runs did not have, where it is not the default."""
+    values = ((field, getattr(owner, field.name)) for field in fields if field.later)
+    return "".join(f".{field.name}{_word(value)}" for field, value in values if value != field.default)
+
+
+def _word(value: Any) -> str:
+    return "-" if value is None else str(int(value)) if isinstance(value, bool) else str(value)
+
+
+POINT, SHAPE = declared(Point), declared(Shape)
+_BESIDE = {  # what is asked or said of a point beside its own fields, each before one of them
+    "batch": Field("model", "word", about="Geometry of suites/models.toml; options override it.", column=None),
+    "head_dim": Field("group", "count", axis=False),
+    "dtype": Field("order", "word", "shuffled", words=("sequential", "shuffled"), within="layout", column=None),
+    "cpus": Field("threads", "threads", "all", "{}"),
+}
+
+
+def _all() -> Iterator[Field]:
+    place = [field.name for field in POINT].index("residency")
+    for field in (*POINT[:place], *SHAPE, *POINT[place:]):
+        if field.name in _BESIDE:
+            yield _BESIDE[field.name]
+        yield field
+
+
+FIELDS = tuple(_all())
+DEFAULTS = {field.name: field.default for field in FIELDS}
 
 
 @dataclass(frozen=True, slots=True)

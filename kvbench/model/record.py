@@ -43,12 +43,12 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run measures. Every launch visits all points, `samples` samples of about `seconds` each time."""
+    """What a run measures. Every launch visits all points, `samples` samples of `sample_time` seconds each time."""
 
     points: tuple[Point | Probe, ...]
     launches: int
     samples: int
-    seconds: float
+    sample_time: float
     seed: int
     run: str = ""  # which run it is; its records bear the name, and are compared with no other run's
     patience: float = 300.0  # seconds without a sign of life after which a visit has hung

@@ -25,13 +25,12 @@ def decode_task(
     isa: str,
     variant: str = "flash",
     prefetch: str = "off",
-    distance: int = 0,
-    wrap: int = 0,
-    deterministic: bool = False,
-    stages: bool = False,
     seed: int = 0,
+    **fields: int,
 ) -> Task:
-    """`op` is decode, twin (the reads alone) or fill (data for it). q and out: [batch, q_heads, head_dim] float32."""
+    """`op` is decode, twin (the reads alone) or fill (data for it). q and out: [batch, q_heads, head_dim] float32.
+
+    `fields`: others of kvb_decode, such as distance, wrap, deterministic or stages."""
     library = cache.library
     args = library.ffi.new("kvb_decode *")
     args.cache = cache.struct
@@ -39,10 +38,8 @@ def decode_task(
     args.q_heads, args.window = q.shape[1], cache.window or 0
     for kind, word in {"isa": isa, "prefetch": prefetch}.items():
         setattr(args, kind, library.number(kind, word))
-    for field, value in library.way(variant, cache.layout, cache.dtype, isa).items():
+    for field, value in (fields | library.way(variant, cache.layout, cache.dtype, isa)).items():
         setattr(args, field, value)
-    args.distance, args.wrap = distance, wrap
-    args.deterministic, args.stages = deterministic, stages
     make = getattr(library.lib, f"kvb_task_{op}")
     more = (seed,) if op == "fill" else ()
     return Task(library, make, args, threads, *more, keep=(cache, q, out))

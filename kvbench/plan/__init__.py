@@ -4,7 +4,7 @@ from kvbench.plan.forecast import Forecast, forecast, refuse_too_large, visits
 from kvbench.plan.needs import needs_here
 from kvbench.plan.probes import Scope, cpu_sets, probes
 from kvbench.plan.site import Site
-from kvbench.plan.sweep import Sweep, expand, refuse_empty, refuse_without_plugin
+from kvbench.plan.sweep import Sweep, expand, only_point, refuse_empty, refuse_without_plugin
 
 __all__ = [
     "Forecast",
@@ -15,6 +15,7 @@ __all__ = [
     "expand",
     "forecast",
     "needs_here",
+    "only_point",
     "probes",
     "refuse_empty",
     "refuse_too_large",

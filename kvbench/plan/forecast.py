@@ -38,7 +38,7 @@ class Forecast:
 
 def forecast(sweep: Sweep) -> Forecast:
     plan, needs = sweep.plan, sweep.needs
-    timed = {point: plan.samples * _samples(point, needs.get(point), plan.seconds) for point in plan.points}
+    timed = {point: plan.samples * _samples(point, needs.get(point), plan.sample_time) for point in plan.points}
     each = visits(plan, needs)
     filling = sum(_filling(needs).values())
     largest = max(needs, key=lambda point: needs[point].memory, default=None)
@@ -57,7 +57,7 @@ def forecast(sweep: Sweep) -> Forecast:
 
 def visits(plan: Plan, needs: Mapping[Point, Needs]) -> dict[Point | Probe, float]:
     """Seconds of each, once its memory stands."""
-    timed = {point: plan.samples * _samples(point, needs.get(point), plan.seconds) for point in plan.points}
+    timed = {point: plan.samples * _samples(point, needs.get(point), plan.sample_time) for point in plan.points}
     return {point: timed[point] + VISIT + _beside(needs.get(point), timed[point], point) for point in plan.points}
 
 

@@ -5,22 +5,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from kvbench.model import Machine, Point, Probe
+from kvbench.model import POINT, Machine, Point, Probe
 from kvbench.native import Cache
 from kvbench.oracle import BLOCK
 from kvbench.regime import far_bytes
 from kvbench.units import MIB
 
-SIZED_BY = (
-    "layout",
-    "dtype",
-    "block_tokens",
-    "inner",
-    "scale",
-    "pad",
-)  # fields of a point that a slice's size rests on
-
-
+SIZED_BY = tuple(field.name for field in POINT if field.sized)  # what the size of a slice rests on
 PROCESS = 160 * MIB  # of a process that measures, beside what a point needs
 _LINE = 64
 _SOME = 256  # tokens, by which the size of one is guessed

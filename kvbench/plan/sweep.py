@@ -13,14 +13,14 @@ from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any
 
-from kvbench.errors import BadArgument, KvbenchError, Unsupported
-from kvbench.model import HEADS, Kernel, Plan, Point, Shape, Skip
+from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
+from kvbench.model import DEFAULTS, HEADS, POINT, SHAPE, Kernel, Plan, Point, Shape, Skip
 from kvbench.model.kernel import kernel_id
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
 from kvbench.plan.site import L3_SHARE, Site
 from kvbench.plan.witnesses import witnesses
 from kvbench.regime import lacking
-from kvbench.suite import AXES, DEFAULTS, Relative, Suite, model
+from kvbench.suite import AXES, Relative, Suite, model
 from kvbench.suite.axes import BY_CPU, BY_KERNEL, MOST, words
 from kvbench.suite.values import ALL, Axes, Table
 from kvbench.units import size
@@ -57,7 +57,6 @@ class Sweep:
         found = {axis: tuple(dict.fromkeys(facts[axis] for facts in self.asked.values())) for axis in AXES}
         return {axis: values for axis, values in found.items() if len(values) > 1}
 
-
     def named(self, skip: Skip) -> _Facts:
         """Of what was left out, the values of the axes that the suite names."""
         axes = {axis for grid in self.suite.grids for axis in grid.axes}
@@ -87,7 +86,7 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
     for point in _too_many(needed, site.memory):
         skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
     points = (*asked, *witnesses(needed, site.machine))
-    plan = Plan(points, suite.launches, suite.samples, suite.seconds, seed)
+    plan = Plan(points, suite.launches, suite.samples, suite.sample_time, seed)
     return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)
 
 
@@ -169,7 +168,7 @@ def _ops(grid: Table) -> tuple[str, ...]:
 
 def _resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
     """All axes, for one op: "all" spelled out, "best" named, what is not asked for by default."""
-    found = {axis: axes.get(axis, (default,)) for axis, default in DEFAULTS.items()} | {"op": (op,)}
+    found = {axis: axes.get(axis, (DEFAULTS[axis],)) for axis in AXES} | {"op": (op,)}
     for axis, values in found.items():
         if axis not in ("threads", "op") and ALL in values:
             found[axis] = site.words_of(op, axis) if axis in BY_KERNEL else words(axis)
@@ -199,24 +198,49 @@ def _constraint(table: Table, site: Site) -> Axes:
 
 
 def _point(facts: _Facts, site: Site) -> Point:
-    """What does not matter to a layout, dtype or op gets its default, so that no point stands twice."""
     _refuse_kernel(facts, site)
-    paged, decodes = site.paged(facts["layout"]), facts["op"] == "decode"
-    scale = facts["scale"] if site.scaled(facts["dtype"]) else DEFAULTS["scale"]
-    foreign = facts["variant"] in site.library.foreign_variants  # they prefetch as they like
-    prefetch = site.prefetch if foreign or not decodes else facts["prefetch"]
-    point_facts = {
-        **{name: facts[name] for name in ("op", "variant", "layout", "dtype", "isa", "pages", "residency", "pad")},
-        "scale": scale,
-        "inner": facts["inner"] if paged else DEFAULTS["inner"],
-        "block_tokens": facts["block_tokens"] if paged else DEFAULTS["block_tokens"],
-        "shuffle": 1 if paged and facts["order"] == "shuffled" else None,
-        "prefetch": "near" if isinstance(prefetch, int) else prefetch,
-        "distance": prefetch if isinstance(prefetch, int) else 0,
-        "deterministic": facts["deterministic"] and decodes,
+    return _on(facts, _cpus(facts, site), site)
+
+
+def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
+    """That of one combination, with nothing left out: what is no point is refused."""
+    op, variant, *cell = (facts[axis] for axis in _KERNEL)
+    known = site.words_of(op, "variant")
+    if variant not in (None, *known):
+        raise unknown_word("--variant", variant, known)
+    variant = variant or known[0]
+    if variant in site.library.foreign_variants:
+        site.library.plugin.refuse_lacking(variant, *cell)
+    elif op == "decode":
+        site.library.way(variant, *cell)  # it refuses what a variant lacks
+    try:
+        return _on(facts | {"variant": variant}, cpus, site)
+    except _Left as left:
+        raise BadArgument(": ".join(left.args), "ask for other values") from None
+
+
+def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
+    """What does not matter to a layout, dtype or op gets its default, so that no point stands twice."""
+    facts = _settled(facts, site)
+    own = {field.name: facts[field.name] for field in POINT}
+    return Point(**own | {"cpus": cpus}, shape=_shape(facts, cpus, site))
+
+
+def _settled(facts: _Facts, site: Site) -> _Facts:
+    """With every field of a point."""
+    matters = {
+        "layout": site.paged(facts["layout"]),
+        "dtype": site.scaled(facts["dtype"]),
+        "op": facts["op"] == "decode",
     }
-    cpus = _cpus(facts, site)
-    return Point(shape=_shape(facts, point_facts, cpus, site), cpus=cpus, **point_facts)
+    found = {
+        field.name: facts[field.name] if matters.get(field.within, True) else field.default for field in AXES.values()
+    }
+    shuffled = matters["layout"] and found["order"] == "shuffled"
+    foreign = facts["variant"] in site.library.foreign_variants  # they prefetch as they like
+    prefetch = site.prefetch if foreign or found["prefetch"] == DEFAULTS["prefetch"] else found["prefetch"]
+    near = {"prefetch": "near", "distance": prefetch} if isinstance(prefetch, int) else {}
+    return DEFAULTS | found | {"shuffle": 1 if shuffled else None, "prefetch": prefetch} | near
 
 
 def _kernel(facts: _Facts, site: Site) -> Kernel | None:
@@ -242,7 +266,8 @@ def _cpus(facts: _Facts, site: Site) -> tuple[int, ...]:
         raise _Left(UNKNOWN, error.args[0]) from None
 
 
-def _shape(facts: _Facts, point_facts: _Facts, cpus: tuple[int, ...], site: Site) -> Shape:
+def _shape(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Shape:
+    """`facts`: settled."""
     known = model(facts["model"]) if facts["model"] else None
     heads = [facts[name] or getattr(known, name) for name in HEADS]
     if heads[0] % heads[1]:
@@ -252,17 +277,17 @@ def _shape(facts: _Facts, point_facts: _Facts, cpus: tuple[int, ...], site: Site
         window = known.window if known else 0
     if facts["residency"] != "rotate" and facts["layers"] > 1:
         raise _Left(INVALID, f"{facts['residency']} walks one slice, not {facts['layers']} layers")
-    context = _tokens(facts, point_facts, heads, cpus, site)
+    context = _tokens(facts, heads, cpus, site)
     capacity = facts["capacity"] or context
     if context > capacity:
         raise _Left(INVALID, f"context {context} is more than capacity {capacity}")
     if window > capacity:
         raise _Left(INVALID, f"window {window} is more than capacity {capacity}")
-    decodes = facts["op"] == "decode"
-    return Shape(facts["layers"], facts["batch"], *heads, context, capacity, window if decodes else 0)
+    own = {field.name: facts[field.name] for field in SHAPE} | dict(zip(HEADS, heads, strict=True))
+    return Shape(**own | {"context": context, "capacity": capacity, "window": window})
 
 
-def _tokens(facts: _Facts, point_facts: _Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -> int:
+def _tokens(facts: _Facts, heads: list[int], cpus: tuple[int, ...], site: Site) -> int:
     """A context relative to a cache as tokens of this layout, dtype and batch: what is to fit is rounded down, what
     is to fill it, up."""
     context = facts["context"]
@@ -272,7 +297,7 @@ def _tokens(facts: _Facts, point_facts: _Facts, heads: list[int], cpus: tuple[in
     if held is None:
         raise _Left(UNKNOWN, f"no L{context.level} is known for {lacking(site.machine, cpus, context.level)}")
     _refuse_closed(facts, context, cpus, site)
-    sized = {name: point_facts[name] for name in SIZED_BY}
+    sized = {name: facts[name] for name in SIZED_BY}
     try:
         tokens = tokens_in(context.factor * held, context.factor >= 1, heads[1], heads[2], facts["batch"], **sized)
     except KvbenchError as error:

@@ -255,7 +255,7 @@ def provenance(manifest: Manifest) -> Table:
         "seed": plan.seed,
         "launches planned": plan.launches,
         "samples of a visit": plan.samples,
-        "time of a sample": duration(plan.seconds),
+        "time of a sample": duration(plan.sample_time),
         **{f"digest of the {name}": word for name, word in manifest.identity.items()},
         **{name.replace("_", " "): word for name, word in manifest.versions.items()},
         **{f"option {name}": word for name, word in manifest.options.items() if word not in (None, [], ())},

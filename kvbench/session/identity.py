@@ -26,7 +26,7 @@ def identity(suite: Suite, library: Library, machine: Machine) -> dict[str, str]
     """Digests, by the names above."""
     tables = [[(name, str(values)) for name, values in table.axes.items()] for table in (*suite.grids, *suite.skips)]
     return {
-        "suite": _digest(repr((suite.question, tables, suite.samples, suite.seconds)).encode()),
+        "suite": _digest(repr((suite.question, tables, suite.samples, suite.sample_time)).encode()),
         "build": build(library),
         "machine": machine.fingerprint,
         "environment": machine.environment,

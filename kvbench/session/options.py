@@ -78,10 +78,8 @@ class Options:
     @property
     def asked_suite(self) -> Suite:
         """With all that replaces what its file says."""
-        asked = {"launches": self.launches, "samples": self.samples, "seconds": self.sample_time}
-        found = replace(
-            find(self.suite, self.kernels), **{name: value for name, value in asked.items() if value is not None}
-        )
+        asked = {name: getattr(self, name) for name in LIMITS if getattr(self, name) is not None}
+        found = replace(find(self.suite, self.kernels), **asked)
         return found.with_axes(from_options(self.all_axes, self.kernels)) if self.all_axes else found
 
     @classmethod

@@ -2,8 +2,9 @@
 
 Formats of a run directory. Names of points, by which records refer to them, are part of each.
 
+3  The plan says sample_time, as suites do.
 2  A line of the journal names its run. What a resumption asks anew (launches, when to stop) is written here.
-1  Lines name no run, and a resumption left the manifest as it was. It is read, and no more written.
+1  Lines name no run, and a resumption left the manifest as it was. Both are read, and no more written.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from kvbench.model import Plan, Skip
 from kvbench.store.typed import as_object, read
 from kvbench.store.values import as_json, checked, plain
 
-FORMAT = 2
+FORMAT = 3
 MOST_LAUNCHES = 100  # that --target-ci adds up to
 
 
@@ -73,6 +74,8 @@ def from_json(facts: Any) -> Manifest:
     found = as_object(facts).get("format")
     if type(found) is not int or not 1 <= found <= FORMAT:
         raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads formats 1 to {FORMAT}")
+    if found < 3 and isinstance(plan := facts.get("plan"), dict):
+        facts = facts | {"plan": {"sample_time" if key == "seconds" else key: plan[key] for key in plan}}
     manifest = read(Manifest, facts)
     _check(manifest)
     return replace(manifest, plan=replace(manifest.plan, run=manifest.run))
@@ -88,7 +91,7 @@ def _check(manifest: Manifest) -> None:
         zoned = False
     if not zoned:
         raise ValueError(f"created: {manifest.created[:40]!r} is no time with its zone")
-    for name in ("launches", "samples", "seconds", "patience"):
+    for name in ("launches", "samples", "sample_time", "patience"):
         if not getattr(plan, name) > 0:
             raise ValueError(f"plan.{name} is not above 0")
     for index, point in enumerate(plan.points):

@@ -13,71 +13,15 @@ from typing import Any
 
 from kvbench.errors import BadArgument
 from kvbench.machine.placement import MOST_THREADS
-from kvbench.model import PLACES
+from kvbench.model import DEFAULTS, FIELDS, PLACES
 from kvbench.native import Library, default_library
 from kvbench.suite.models import models
 from kvbench.suite.values import ALL, Relative
 from kvbench.units import KIB, MIB, cpu_list
 
-AXES = {  # what a value of each is
-    "op": "word",
-    "variant": "word",
-    "model": "word",
-    "q_heads": "count",
-    "kv_heads": "count",
-    "head_dim": "count",
-    "context": "context",
-    "capacity": "count",
-    "window": "window",
-    "batch": "count",
-    "layers": "count from 0",
-    "dtype": "word",
-    "scale": "word",
-    "layout": "word",
-    "inner": "word",
-    "block_tokens": "count",
-    "order": "word",
-    "pad": "count from 0",
-    "isa": "word",
-    "threads": "threads",
-    "cpus": "cpus",
-    "pages": "word",
-    "residency": "word",
-    "prefetch": "prefetch",
-    "deterministic": "flag",
-}
-DEFAULTS: dict[str, Any] = {  # None: the first variant, the context, the library's own padding, compact
-    "op": "decode",
-    "variant": None,
-    "model": None,
-    "q_heads": None,
-    "kv_heads": None,
-    "head_dim": None,
-    "context": 4096,
-    "capacity": None,
-    "window": 0,
-    "batch": 1,
-    "layers": 0,
-    "dtype": "f16",
-    "scale": "f32",
-    "layout": "head",
-    "inner": "head",
-    "block_tokens": 16,
-    "order": "shuffled",
-    "pad": None,
-    "isa": "best",
-    "threads": "all",
-    "cpus": None,
-    "pages": "thp",
-    "residency": "rotate",
-    "prefetch": "best",
-    "deterministic": False,
-}
-OPS = ("decode", "append", "bulk")
-RESIDENCIES = ("hot", "rotate", "evicted")
-ORDERS = ("sequential", "shuffled")
+AXES = {field.name: field for field in FIELDS if field.axis}
 BY_KERNEL = ("variant", "layout", "dtype", "isa")  # "all" of these depends on the op
-BY_CPU = ("isa", "prefetch")  # the default is a word for the CPU's own
+BY_CPU = tuple(name for name in AXES if DEFAULTS[name] == "best")  # the default is a word for the CPU's own
 MOST = 100_000  # values of an axis, and points of a suite
 _LARGEST = 1 << 31  # of any count
 _UNITS = {"": 1, "k": KIB, "m": MIB}
@@ -101,7 +45,8 @@ def read_axis(where: str, name: str, value: Any, library: Library | None = None)
     values = value if isinstance(value, list) else [value]
     if not values:
         raise BadArgument(f"{where} is an empty list", form(name, library))
-    reader = partial(_word, library=library) if AXES[name] == "word" else _READERS[AXES[name]]
+    kind = AXES[name].kind
+    reader = partial(_word, library=library) if kind == "word" else _READERS[kind]
     found = dict.fromkeys(one for item in values for one in reader(where, name, item))
     if len(found) > MOST:
         raise BadArgument(f"{where} has {len(found)} values", f"at most {MOST}")
@@ -110,20 +55,19 @@ def read_axis(where: str, name: str, value: Any, library: Library | None = None)
 
 def form(name: str, library: Library | None = None) -> str:
     """How a value of an axis is written."""
-    kind = AXES[name]
+    kind = AXES[name].kind
     return f"one of: {', '.join(words(name, library))}" if kind == "word" else _FORMS[kind]
 
 
 def words(name: str, library: Library | None = None) -> tuple[str, ...]:
     """All words of an axis. Those of kernels are the library's."""
     library = library or default_library()
-    own = {"op": OPS, "residency": RESIDENCIES, "order": ORDERS}
-    if name in own:
-        return own[name]
+    if AXES[name].words:
+        return AXES[name].words
     if name == "model":
         return tuple(models())
     if name == "variant":
-        return tuple(dict.fromkeys(kernel.variant for kernel in library.kernels() if kernel.op in OPS))
+        return tuple(dict.fromkeys(kernel.variant for kernel in library.kernels() if kernel.op in words("op")))
     return (DEFAULTS[name], *library.words(name)) if name in BY_CPU else library.words(name)
 
 

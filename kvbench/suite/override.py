@@ -28,4 +28,4 @@ def _items(name: str, text: str) -> list[Any]:
     """At commas; but those of a list of CPUs are its own."""
     if name == "cpus" and text[:1].isdigit():
         return [text]
-    return [_FLAGS.get(item, item) if AXES[name] == "flag" else item for item in map(str.strip, text.split(","))]
+    return [_FLAGS.get(item, item) if AXES[name].kind == "flag" else item for item in map(str.strip, text.split(","))]

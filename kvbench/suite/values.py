@@ -42,7 +42,7 @@ class Suite:
     skips: tuple[Table, ...] = field(default=())
     launches: int = 10
     samples: int = 3
-    seconds: float = 0.03  # of a sample
+    sample_time: float = 0.03  # seconds
 
     def with_axes(self, axes: Axes) -> "Suite":
         """These axes in place of the file's, in every grid. A model brings its own heads."""

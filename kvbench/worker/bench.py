@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import Point, Sample
+from kvbench.model import POINT, Point, Sample
 from kvbench.native import AHEAD, Cache, Part, Task, block_of, decode_task, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
@@ -65,7 +65,7 @@ class Bench(Owner):
     def witnesses(self) -> list[Program]:
         if self.stores:
             return [self.plainest, self._copy("copy_nt")]
-        wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(), wrap=self._wrap())
+        wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(wrap=self._wrap()))
         return [self.plainest, self._twin("twin_ahead", self.room.library.prefetch), Program("core", (wrapped,))]
 
     @cached_property
@@ -74,8 +74,7 @@ class Bench(Owner):
         return self._copy("copy") if self.stores else self._twin("twin", "off")
 
     def _twin(self, name: str, prefetch: str) -> Program:
-        facts = {"deterministic": self.point.deterministic, "prefetch": prefetch}
-        return self._program(name, *self._over_layers("twin", **facts))
+        return self._program(name, *self._over_layers("twin", **self._walk(prefetch=prefetch, distance=0)))
 
     def _copy(self, op: str) -> Program:
         """Within as much of the slices as a pass over each of them stores, its sources included; in pieces, as the
@@ -92,7 +91,7 @@ class Bench(Owner):
 
     def staged(self) -> Program:
         """The point, with the clock read between its stages."""
-        return Program("stages", self._over_layers("decode", **self._walk(), stages=True), self.between)
+        return Program("stages", self._over_layers("decode", **self._walk(stages=True)), self.between)
 
     def stored(self, nt: bool) -> tuple[Task, ...]:
         op, threads, bulk = self.point.op, self.team.threads, self.point.op == "bulk"
@@ -127,9 +126,8 @@ class Bench(Owner):
         """Throws the caches' contents out."""
         return self.probe("read", to=self.far, size=self.far.size)
 
-    def _walk(self) -> dict[str, Any]:
-        point = self.point
-        return {"prefetch": point.prefetch, "distance": point.distance, "deterministic": point.deterministic}
+    def _walk(self, **more: Any) -> dict[str, Any]:
+        return {field.name: getattr(self.point, field.name) for field in POINT if field.walked} | more
 
     def _decode(self, op: str, cache: Cache, out: np.ndarray, **facts: Any) -> Task:
         facts = {"variant": self.point.variant, "isa": self.point.isa, **facts}

@@ -102,8 +102,8 @@ class Rivals:
         """Both sides do as many passes as base needs for the time of a sample."""
         plan, seen, walk = self._job.plan, watch(), Walk()
         known = self._job.passes.get(third.point.name, {})
-        own = known.get("base") or passes_for(benches["base"].team, benches["base"].own, plan.seconds)
-        watched = known.get("beside_base") or passes_for(third.team, third.plainest, plan.seconds / 2)
+        own = known.get("base") or passes_for(benches["base"].team, benches["base"].own, plan.sample_time)
+        watched = known.get("beside_base") or passes_for(third.team, third.plainest, plan.sample_time / 2)
         for number in range(plan.samples):
             taken = []
             for side in self._coin.sample(SIDES, 2):

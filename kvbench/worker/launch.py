@@ -110,7 +110,7 @@ class _Visitor:
         with bench_of(point, self._room, self._answers, seed) as bench:
             plan, known = self._job.plan, self._job.passes.get(point.name)
             how = {"passes": known, "watch": watch, "keep": False}
-            taken, error = bench.measured(bench.programs, plan.samples, plan.seconds, **how)
+            taken, error = bench.measured(bench.programs, plan.samples, plan.sample_time, **how)
             return Record(
                 launch=self._job.launch,
                 point=point,

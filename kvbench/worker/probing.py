@@ -53,7 +53,7 @@ class Buffers(Owner):
         with _task(self._library, probe, self._parts) as task:
             program = Program("point", (task,), warm=probe.bytes < self._least)
             passes = job.passes.get(probe.name)
-            taken = rounds(self._team, [program], job.plan.samples, job.plan.seconds, seed, passes, watch)
+            taken = rounds(self._team, [program], job.plan.samples, job.plan.sample_time, seed, passes, watch)
             return Record(
                 launch=job.launch,
                 point=probe,

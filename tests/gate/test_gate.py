@@ -133,7 +133,7 @@ def test_pairs_need_a_place(tmp_path):
 
 
 def test_more_time_is_more_pairs():
-    plan = replace(_plan(), launches=12, samples=16, seconds=0.002)
+    plan = replace(_plan(), launches=12, samples=16, sample_time=0.002)
     few, many = pairs(plan, 60.0), pairs(plan, 240.0)
     assert 6 <= few < many == 16
     assert pairs(plan, 1.0) == 6

@@ -4,10 +4,12 @@ from collections.abc import Collection
 
 import pandas as pd
 
+from kvbench.analysis.columns import BY_COLUMN, within
+
 # What makes two shapes or settings another experiment; layout, dtype, context, threads and residency are compared.
-_SETTING = ("variant", "isa", "batch", "q_heads", "kv_heads", "head_dim", "window", "pages", "prefetch", "distance")
-_SETTING += ("scale", "inner", "block_tokens", "shuffle", "pad", "deterministic")
-_FREE = {"scale": "dtype", "inner": "layout", "block_tokens": "layout", "shuffle": "layout"}  # may differ between these
+_COMPARED = ("op", "layout", "dtype", "context", "capacity", "layers_asked", "residency", "threads", "cpus", "group")
+_SETTING = [name for name in BY_COLUMN if name not in _COMPARED]
+_FREE = within("dtype", "layout")  # may differ between these
 
 
 def decodes(points: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,68 @@
+"""A point: its name, by which shipped runs are joined, and the one table of its fields."""
+
+from dataclasses import dataclass, fields, replace
+
+import pytest
+
+from kvbench.analysis.columns import POINT as COLUMNS
+from kvbench.analysis.columns import facts
+from kvbench.model import FIELDS, POINT, SHAPE, Point, Shape
+from kvbench.model.fields import declared, of
+from kvbench.model.point import _later
+from tests.made_run import DECODE, STORE
+
+PAGED = replace(
+    DECODE,
+    layout="paged",
+    dtype="i8",
+    shape=replace(DECODE.shape, layers=3, batch=2, context=62, capacity=64, window=32),
+    cpus=(0, 1, 2, 5),
+    prefetch="near",
+    distance=512,
+    scale="f16",
+    inner="token",
+    block_tokens=32,
+    shuffle=1,
+    pad=0,
+    deterministic=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("point", "name"),
+    [
+        (
+            DECODE,
+            "decode.flash.head.f16.scalar/b1.q8.kv2.d64/ctx1024.cap1024.win0.layers0/cpu0-1.thp.rotate/"
+            "off0.f32.head.block16/order-.pad-.det0",
+        ),
+        (
+            STORE,
+            "bulk.-.head.f16.scalar/b1.q8.kv2.d64/ctx1024.cap1024.win0.layers0/cpu0-1.thp.rotate/"
+            "off0.f32.head.block16/order-.pad-.det0",
+        ),
+        (
+            PAGED,
+            "decode.flash.paged.i8.scalar/b2.q8.kv2.d64/ctx62.cap64.win32.layers3/cpu0-2,5.thp.rotate/"
+            "near512.f16.token.block32/order1.pad0.det1",
+        ),
+    ],
+)
+def test_names_stay_as_shipped_runs_have_them(point, name):
+    assert point.name == name
+
+
+def test_every_field_is_declared_and_has_a_column():
+    assert {field.name for field in POINT} == {field.name for field in fields(Point)} - {"shape"}
+    assert {field.name for field in SHAPE} == {field.name for field in fields(Shape)}
+    assert set(FIELDS) >= {*POINT, *SHAPE} and facts(PAGED).keys() >= COLUMNS.keys()
+
+
+def test_a_later_field_is_named_only_where_it_is_not_the_default():
+    """So that the names of older runs, which lack it, stay."""
+
+    @dataclass(frozen=True)
+    class Made:
+        stages: bool = of("flag", False, later=True)
+
+    assert [_later(made, declared(Made)) for made in (Made(), Made(True))] == ["", ".stages1"]
