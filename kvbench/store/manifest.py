@@ -2,9 +2,10 @@
 
 Formats of a run directory. Names of points, by which records refer to them, are part of each.
 
-3  The plan says sample_time, as suites do.
-2  A line of the journal names its run. What a resumption asks anew (launches, when to stop) is written here.
-1  Lines name no run, and a resumption left the manifest as it was. Both are read, and no more written.
+2  A line of the journal names its run. What a resumption asks anew (launches, when to stop) is written here. The plan
+   says sample_time, as suites do.
+1  Lines name no run, a resumption left the manifest as it was, and the plan said seconds. It is read, and no more
+   written.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,7 @@ from kvbench.model import Plan, Skip
 from kvbench.store.typed import as_object, read
 from kvbench.store.values import as_json, checked, plain
 
-FORMAT = 3
+FORMAT = 2
 MOST_LAUNCHES = 100  # that --target-ci adds up to
 
 
@@ -74,7 +75,7 @@ def from_json(facts: Any) -> Manifest:
     found = as_object(facts).get("format")
     if type(found) is not int or not 1 <= found <= FORMAT:
         raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads formats 1 to {FORMAT}")
-    if found < 3 and isinstance(plan := facts.get("plan"), dict):
+    if found == 1 and isinstance(plan := facts.get("plan"), dict):
         facts = facts | {"plan": {"sample_time" if key == "seconds" else key: plan[key] for key in plan}}
     manifest = read(Manifest, facts)
     _check(manifest)

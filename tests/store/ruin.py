@@ -161,7 +161,7 @@ def replace_by_something_else(path, chance):
 def another_format(path, chance):
     path = path.with_name("manifest.json")
     version = chance.choice((*ODD, "4", "0", "1.0", '"1"', "true"))
-    path.write_text(path.read_text().replace('"format": 3', f'"format": {version}'))
+    path.write_text(path.read_text().replace('"format": 2', f'"format": {version}'))
 
 
 DAMAGES = (

@@ -24,7 +24,7 @@ def test_a_manifest_comes_back(folder):
     with RunDirectory.create(folder, asked) as made:
         wanted = replace(asked, plan=replace(asked.plan, run=asked.run))
         assert made.manifest == RunDirectory.open(folder).manifest == wanted
-    assert json.loads((folder / "manifest.json").read_text())["format"] == 3
+    assert json.loads((folder / "manifest.json").read_text())["format"] == 2
 
 
 def test_what_json_does_not_know_is_kept_as_text(folder):
@@ -177,8 +177,8 @@ def test_what_is_no_run_directory_says_so(tmp_path, name, write):
 
 def test_another_format_is_not_read(filled):
     path = filled / "manifest.json"
-    path.write_text(path.read_text().replace('"format": 3', '"format": 4'))
-    with pytest.raises(BadRun, match="format is 4") as raised:
+    path.write_text(path.read_text().replace('"format": 2', '"format": 3'))
+    with pytest.raises(BadRun, match="format is 3") as raised:
         RunDirectory.open(filled)
     refused(raised.value, str(path), "another version of kvbench")
 
@@ -186,7 +186,7 @@ def test_another_format_is_not_read(filled):
 def test_an_older_format_is_read_and_not_written(filled):
     """Its lines name no run. It may have been resumed with --target-ci, which nobody wrote down."""
     records, manifest = RunDirectory.open(filled).records, filled / "manifest.json"
-    old = manifest.read_text().replace('"format": 3', '"format": 1').replace('"sample_time": 0.', '"seconds": 0.')
+    old = manifest.read_text().replace('"format": 2', '"format": 1').replace('"sample_time": 0.', '"seconds": 0.')
     manifest.write_text(old)
     line = json.loads((filled / JOURNAL).read_text().splitlines()[0])
     del line["run"]
