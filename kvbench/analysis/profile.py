@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from kvbench.analysis.bound import bound
 from kvbench.model import Sample, Visit
+from kvbench.model.annotated import about
 from kvbench.units import gbps
 
 
@@ -16,9 +17,9 @@ from kvbench.units import gbps
 class Rate:
     """GB/s of compulsory bytes (GFLOP/s for fma) over the samples: median, and the middle half around it."""
 
-    median: float
-    low: float
-    high: float
+    median: Annotated[float, about("GB/s: of the samples")]
+    low: Annotated[float, about("GB/s: lower end of the middle half")]
+    high: Annotated[float, about("GB/s: upper end of the middle half")]
 
 
 def profile(visit: Visit) -> dict[str, Any]:

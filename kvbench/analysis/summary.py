@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 
 from kvbench.analysis.diagnosis import Sentence
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.noise import Noise, known, noise
+from kvbench.model.annotated import about
 
 _FEW = 2  # errors that are told in full
 
@@ -17,13 +18,13 @@ _FEW = 2  # errors that are told in full
 class Place:
     """A point that stands out among its `kind`. `short` is its name for people; `efficiency` a share of `witness`."""
 
-    kind: str
-    rank: str
-    name: str
-    short: str
-    gbps: float
-    efficiency: float | None
-    witness: str
+    kind: Annotated[str, about("decode, or stores")]
+    rank: Annotated[str, about("fastest, slowest, most efficient, least efficient, or the only one")]
+    name: Annotated[str, about("of the point")]
+    short: Annotated[str, about("of the point, for people")]
+    gbps: Annotated[float, about("GB/s: compulsory bytes over time")]
+    efficiency: Annotated[float | None, about("share of the witness's rate; null if unknown")]
+    witness: Annotated[str, about("the program that efficiency is a share of")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +34,15 @@ class Summary:
     `verdicts` are the texts of the diagnosis.
     """
 
-    run: str
-    points: int
-    launches: int
-    failed: int
-    errors: tuple[str, ...]
-    places: tuple[Place, ...]
-    verdicts: tuple[str, ...]
-    diagnosis: tuple[Sentence, ...]
-    noise: Noise
+    run: Annotated[str, about("its name")]
+    points: Annotated[int, about("points")]
+    launches: Annotated[int, about("of which there are records")]
+    failed: Annotated[int, about("points that lack a launch or more")]
+    errors: Annotated[tuple[str, ...], about("of the first points that failed")]
+    places: Annotated[tuple[Place, ...], about("points that stand out")]
+    verdicts: Annotated[tuple[str, ...], about("the sentences of the diagnosis")]
+    diagnosis: Annotated[tuple[Sentence, ...], about("what the run says of the machine")]
+    noise: Annotated[Noise, about("how far the launches lie apart")]
 
 
 def summary(found: Findings) -> Summary:

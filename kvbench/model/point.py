@@ -1,8 +1,9 @@
 """What is measured: one cell of a sweep."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from kvbench.model.annotated import Count, Cpus, Size, about
 from kvbench.model.kernel import kernel_id
 from kvbench.units import cpu_text
 
@@ -13,41 +14,49 @@ HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apa
 class Shape:
     """One decode step. Every sequence holds `context` tokens; window 0 attends to all of them."""
 
-    layers: int
-    batch: int
-    q_heads: int
-    kv_heads: int
-    head_dim: int
-    context: int
-    capacity: int
-    window: int = 0
+    layers: Annotated[Count, about("slices in rotation; 0: by the residency")]
+    batch: Annotated[Size, about("sequences")]
+    q_heads: Annotated[Size, about("query heads")]
+    kv_heads: Annotated[Size, about("KV heads")]
+    head_dim: Annotated[Size, about("elements of a row")]
+    context: Annotated[Size, about("tokens that every sequence holds")]
+    capacity: Annotated[Size, about("tokens that there is room for")]
+    window: Annotated[Count, about("tokens attended to; 0: all")] = 0
 
     @property
     def group(self) -> int:
         return self.q_heads // self.kv_heads
 
 
+class Measured:
+    """A Point or a Probe. As JSON it says by its fields which of them it is."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Point:
+class Point(Measured):
     """What is measured: a kernel on a shape, on these CPUs (one thread each), pages, residency and prefetch scheme."""
 
-    op: str
-    variant: str
-    layout: str
-    dtype: str
-    isa: str
-    shape: Shape
-    cpus: tuple[int, ...]
-    pages: str
-    residency: str
-    prefetch: str
-    distance: int
-    scale: str
-    inner: str
-    block_tokens: int
-    shuffle: int | None
-    pad: int | None
-    deterministic: bool
+    op: Annotated[str, about("what it does: decode, append, bulk, ...")]
+    variant: Annotated[str, about("the way of doing it; - where there is but one")]
+    layout: Annotated[str, about("of the cache; - where there is none")]
+    dtype: Annotated[str, about("number format of the cache; - where there is none")]
+    isa: Annotated[str, about("tier of the instruction set")]
+    shape: Annotated[Shape, about("geometry of the model and fill of its cache")]
+    cpus: Annotated[Cpus, about("the CPU of each thread")]
+    pages: Annotated[str, about("kind of pages that was asked for: base, thp or huge")]
+    residency: Annotated[
+        str, about("hot: one slice again and again; rotate: the slices in turn; evicted: caches swept before each pass")
+    ]
+    prefetch: Annotated[str, about("scheme of the software prefetch")]
+    distance: Annotated[Count, about("bytes: how far ahead it reaches, where the scheme takes a distance")]
+    scale: Annotated[str, about("number format of the scales, where the dtype has any")]
+    inner: Annotated[str, about("order inside a block of a paged cache")]
+    block_tokens: Annotated[Count, about("tokens of a block of a paged cache")]
+    shuffle: Annotated[Count | None, about("seed of the order of a paged cache's blocks; null: in order")]
+    pad: Annotated[Count | None, about("bytes behind each head's plane; null: the default")]
+    deterministic: Annotated[bool, about("whether the work is split by the shape alone")]
 
     @property
     def kernel(self) -> str:
@@ -74,15 +83,15 @@ def _word(value: int | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Measured):
     """A point without a cache: the machine alone. `bytes` are those of all buffers that a pass walks, together."""
 
-    op: str
-    isa: str
-    cpus: tuple[int, ...]
-    pages: str
-    bytes: int
-    distance: int = 0  # of the software prefetch; 0 leaves it to the hardware
+    op: Annotated[str, about("read, write, copy, flops, latency, clock, ...")]
+    isa: Annotated[str, about("tier of the instruction set")]
+    cpus: Annotated[Cpus, about("the CPU of each thread")]
+    pages: Annotated[str, about("kind of pages that was asked for")]
+    bytes: Annotated[Count, about("bytes: of all buffers that a pass walks, together; 0 where none is")]
+    distance: Annotated[Count, about("bytes: how far ahead the software prefetch reaches; 0: none")] = 0
 
     @property
     def kernel(self) -> str:
