@@ -15,10 +15,7 @@ class Noise:
     """Widths of the points' intervals over the launches, against their medians: half of the points, and nine of ten,
     are no wider. None where there is but one launch. `disturbed`: share of the samples."""
 
-    gbps: Annotated[
-        float | None,
-        about("share of the median: interval over launches, of half of the points; null of a single launch"),
-    ]
+    gbps: Annotated[float | None, about("share of the median: interval over launches, of half of the points")]
     gbps_most: Annotated[float | None, about("share of the median: the same of nine points in ten")]
     efficiency: Annotated[float | None, about("share of the median: the same as gbps, of efficiency")]
     efficiency_most: Annotated[float | None, about("share of the median: the same of nine points in ten")]

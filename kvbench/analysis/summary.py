@@ -1,15 +1,15 @@
 """What a run says in short: its extremes, its diagnosis, and how large the noise was."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, fields
+from typing import Annotated
 
 import pandas as pd
 
 from kvbench.analysis.diagnosis import Sentence
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.noise import Noise, known, noise
-from kvbench.model.annotated import about
+from kvbench.model.annotated import Printed, about
 
 _FEW = 2  # errors that are told in full
 
@@ -27,8 +27,8 @@ class Place:
     witness: Annotated[str, about("the program that efficiency is a share of")]
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary(Printed):
     """`failed`: points that lack a launch or more; `errors`: of the first of them, under their short names.
 
     `verdicts` are the texts of the diagnosis.
@@ -45,6 +45,18 @@ class Summary:
     noise: Annotated[Noise, about("how far the launches lie apart")]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept(Summary):
+    """A summary of what there is; an interrupted sweep has one, too."""
+
+    path: Annotated[str, about("its directory")]
+    report: Annotated[str, about("the page that --report wrote; else empty")]
+
+
+def swept(summary: Summary, path: str, report: str) -> Swept:
+    return Swept(**{field.name: getattr(summary, field.name) for field in fields(summary)}, path=path, report=report)
+
+
 def summary(found: Findings) -> Summary:
     points = found.points
     failed = points[points["error"] != ""]
@@ -59,11 +71,6 @@ def summary(found: Findings) -> Summary:
         diagnosis=found.diagnosis,
         noise=noise(points),
     )
-
-
-def plain(summary: Summary) -> dict[str, Any]:
-    """As JSON. Keys are part of the interface."""
-    return {"version": 1, **asdict(summary)}
 
 
 def _places(points: pd.DataFrame) -> Iterator[Place]:

@@ -47,7 +47,7 @@ class Point(Measured):
     cpus: Annotated[Cpus, about("the CPU of each thread")]
     pages: Annotated[str, about("kind of pages that was asked for: base, thp or huge")]
     residency: Annotated[
-        str, about("hot: one slice again and again; rotate: the slices in turn; evicted: caches swept before each pass")
+        str, about("hot: one slice alone; rotate: the slices in turn; evicted: caches swept before a pass")
     ]
     prefetch: Annotated[str, about("scheme of the software prefetch")]
     distance: Annotated[Count, about("bytes: how far ahead it reaches, where the scheme takes a distance")]
@@ -106,6 +106,6 @@ class Probe(Measured):
 class Skip:
     """A combination of a suite's axes that is no point here: its values, the kind of reason, and the particulars."""
 
-    facts: dict[str, Any]
-    reason: str
-    detail: str
+    facts: Annotated[dict[str, Any], about("its values, by axis")]
+    reason: Annotated[str, about("the kind of reason")]
+    detail: Annotated[str, about("particulars")]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from kvbench.model.annotated import about
+from kvbench.model.annotated import Printed, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,7 @@ class Reservation:
     lengths: Annotated[str, about("as they were asked for")]
     mean: Annotated[float, about("tokens: of a sequence, on average")]
     block_tokens: Annotated[int, about("tokens of a block")]
-    contiguous: Annotated[
-        Reserved, about("a cache of this layout for each sequence, with room for all that it may hold")
-    ]
+    contiguous: Annotated[Reserved, about("a cache for each sequence, with room for all that it may hold")]
     paged: Annotated[Reserved, about("as many blocks of a pool as each sequence needs")]
 
 
@@ -135,16 +133,9 @@ class Admission:
     """What fits a memory."""
 
     budget: Annotated[int | None, about("bytes: of that memory; null where not given")]
-    tokens: Annotated[
-        int | None,
-        about("tokens of one sequence that fit, by the formula; null without budget, or where there is no end"),
-    ]
-    sequences: Annotated[
-        int | None, about("whole sequences of this context that fit; null without budget, or where nothing is held")
-    ]
-    reservation: Annotated[
-        Reservation | None, about("for sequences of several lengths; null where no lengths are given")
-    ]
+    tokens: Annotated[int | None, about("tokens of one sequence that fit; null without budget, or without end")]
+    sequences: Annotated[int | None, about("whole sequences that fit; null without budget, or where nothing is held")]
+    reservation: Annotated[Reservation | None, about("sequences of several lengths; null where none are given")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,18 +168,11 @@ class Bound:
 
     bytes: Annotated[int, about("bytes: what a step reads")]
     level: Annotated[str, about("where they lie: L1, L2, L3, DRAM, mixed, unknown; empty where nothing is read")]
-    footprint: Annotated[
-        int | None,
-        about("bytes: of the reads that it is held against, or of the next smaller measured; null if unknown"),
-    ] = None
+    footprint: Annotated[int | None, about("bytes: of the reads that it is held against; null if unknown")] = None
     gbps: Annotated[float | None, about("GB/s: of those reads; null if unknown")] = None
     tokens: Annotated[float | None, about("tokens per second: of the whole batch, at most; null if unknown")] = None
-    low: Annotated[
-        float | None, about("tokens per second: at the lower end of the reads' 99 % interval; null if unknown")
-    ] = None
-    high: Annotated[
-        float | None, about("tokens per second: at the upper end of the reads' 99 % interval; null if unknown")
-    ] = None
+    low: Annotated[float | None, about("tokens per second: by the low end of the reads; null if unknown")] = None
+    high: Annotated[float | None, about("tokens per second: by the high end of the reads; null if unknown")] = None
     reason: Annotated[str, about("why it is unknown; else empty")] = ""
 
 
@@ -200,8 +184,8 @@ class Rates:
     weights: Annotated[Bound | None, about("reading the weights too; null where they are not given")]
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size(Printed):
     """What the cache of a decoder takes."""
 
     decoder: Annotated[Decoder, about("what was asked")]

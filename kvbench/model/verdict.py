@@ -27,17 +27,13 @@ class Judged:
     name: Annotated[str, about("its name")]
     family: Annotated[str, about("the family that it belongs to")]
     verdict: Annotated[str, about("of this row", *WORDS)]
-    effect: Annotated[
-        float | None, about("share of base's time by which head takes longer: 0.08 is 8 % more; null if unknown")
-    ]
+    effect: Annotated[float | None, about("share of base's time by which head takes longer; null if unknown")]
     low: Annotated[float | None, about("share of base's time: lower end of the effect's 95 % interval")]
     high: Annotated[float | None, about("share of base's time: upper end of the effect's 95 % interval")]
     p: Annotated[float | None, about("probability: of such an effect by chance, one-sided, before any correction")]
     q: Annotated[float | None, about("probability: p after Benjamini-Hochberg over the tests of its level")]
     detectable: Annotated[float | None, about("share of base's time: the smallest slowdown seen nine times in ten")]
-    base_gbps: Annotated[
-        float | None, about("GB/s: compulsory bytes over time, median of base's launches; null for families")
-    ]
+    base_gbps: Annotated[float | None, about("GB/s: of base, median of its launches; null for families")]
     head_gbps: Annotated[float | None, about("GB/s: the same of head")]
     base_seconds: Annotated[float | None, about("seconds: of a step, median of base's launches; null for families")]
     head_seconds: Annotated[float | None, about("seconds: the same of head")]
@@ -58,6 +54,4 @@ class Comparison:
     points: Annotated[tuple[Judged, ...], about("worst first")]
     families: Annotated[tuple[Judged, ...], about("worst first")]
     missing: Annotated[tuple[str, ...], about("points that one side lacks or that failed, each with the reason")]
-    notes: Annotated[
-        tuple[str, ...], about("what times were divided by, what differs between the sides, the thresholds")
-    ]
+    notes: Annotated[tuple[str, ...], about("the witnesses, what differs between the sides, the thresholds")]

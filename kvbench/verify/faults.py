@@ -21,7 +21,7 @@ class Fault:
     name: Annotated[str, about("what was planted")]
     planted: Annotated[int, about("kernels it was planted under")]
     caught: Annotated[int, about("of them, those where it was noticed")]
-    margin: Annotated[float, about("ratio to the allowed error: the least error it caused; null where it is no number")]
+    margin: Annotated[float | None, about("ratio to the allowed error: the least that it caused; null if unknown")]
 
 
 class Victim:
