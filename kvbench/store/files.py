@@ -15,7 +15,7 @@ import msgspec
 
 from kvbench import named
 from kvbench.errors import BadRun, Unwritable
-from kvbench.store.values import line
+from kvbench.store.values import line, parsed
 
 _PATIENCE = 3.0  # seconds that the reader of a pipe may be busy
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -35,7 +35,7 @@ def write_text(path: Path, text: str, asked: bool = False) -> None:
 
 def read_json(path: Path, follow: bool = False) -> Any:
     """Within reading(), for a file may be anything."""
-    return msgspec.json.decode(named.text(path, named.KEPT, follow))
+    return parsed(named.text(path, named.KEPT, follow))
 
 
 @contextmanager

@@ -9,8 +9,6 @@ run.json.gz     for pyperf; rebuilt from the journal
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
-
 from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Record
 from kvbench.named import opened
@@ -27,7 +25,7 @@ from kvbench.store.files import (
 )
 from kvbench.store.journal import Journal, lines
 from kvbench.store.manifest import FORMAT, Manifest, from_json, to_json
-from kvbench.store.values import line, plain, read, record
+from kvbench.store.values import line, parsed, plain, read, record
 
 _MANIFEST, _JOURNAL, _MACHINE, _EXPORT = "manifest.json", "journal.jsonl", "machine.json", "run.json.gz"
 FILES = (_MANIFEST, _JOURNAL, _MACHINE, _EXPORT)
@@ -49,7 +47,7 @@ class RunDirectory:
         path = Path(path)
         try:
             facts = to_json(manifest)
-            kept = from_json(msgspec.json.decode(line(facts)))
+            kept = from_json(parsed(line(facts)))
         except ValueError as error:
             raise BadArgument(f"this run cannot be kept: {short(error)}", "ask for other values") from None
         with writing(path, "then begin again"):
@@ -102,7 +100,7 @@ class RunDirectory:
 
     def _record(self, text: bytes) -> Record:
         """ValueError where it is none of this run, or the point was visited before in its launch."""
-        facts = read(dict[str, Any], msgspec.json.decode(text))
+        facts = read(dict[str, Any], parsed(text))
         self.manifest.refuse_foreign(facts)
         name = facts.get("point")
         if not isinstance(name, str) or name not in self._points:

@@ -38,6 +38,14 @@ def _other(value: Any) -> Any:
 # ---- from JSON -------------------------------------------------------------------------------------------------------
 
 
+def parsed(text: str | bytes) -> Any:
+    """ValueError or RecursionError where it is no JSON."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:  # older ones are no ValueError
+        raise ValueError(str(error)) from None
+
+
 def read(kind: Any, value: Any) -> Any:
     """A value of a dataclass, or of what its fields may be. What is such a value already is taken as it is."""
     found = _converted(kind, value)
