@@ -9,9 +9,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from kvbench.errors import BadArgument
 from kvbench.model import DataCache, Machine
+from kvbench.model.annotated import about
 from kvbench.units import MIB, cpu_text, size
 
 Measured = Mapping[int, float]  # bytes that one cache of a level was seen to hold
@@ -46,12 +48,12 @@ class Regime:
 class Window:
     """Footprints, in bytes, at which the L3 shared by `cpus` feeds its `threads`: from `low` to `high`."""
 
-    cpus: tuple[int, ...]
-    threads: int
-    low: float
-    high: float
-    open: bool
-    largest_threads: int  # the most threads here that open it; 0: not even one
+    cpus: Annotated[tuple[int, ...], about("those that share the L3")]
+    threads: Annotated[int, about("those that run there")]
+    low: Annotated[float, about("bytes: smallest footprint that the L3 feeds")]
+    high: Annotated[float, about("bytes: largest footprint that the L3 feeds")]
+    open: Annotated[bool, about("whether there is any")]
+    largest_threads: Annotated[int, about("most threads that open it; 0: not even one")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def visit_of(seconds, flops=4e9):
         for number, taken in enumerate(times)
     ]
     traffic = Traffic(flops=flops, compulsory=GIGA, issued=GIGA, line=GIGA, kv=GIGA, scales=0, table=0, ai=flops / GIGA)
-    memory = {"huge_bytes": 0, "resident_bytes": 1}
+    memory = {"page_bytes": 1, "mapped": 1, "huge_bytes": 0, "resident_bytes": 1}
     return Visit(POINT, dict.fromkeys(seconds, traffic), tuple(samples), (0.5, 0.1, 0.4), 1e-7, 3, 4096, memory)
 
 
@@ -51,17 +51,17 @@ def test_rates_and_ratios_are_of_the_same_round():
             }
         )
     )
-    assert facts["gbps"] == pytest.approx(10.0)
-    assert facts["twin_gbps"] == pytest.approx(12.5) and facts["twin_form"] == "twin"
-    assert facts["ceiling_gbps"] == pytest.approx(20.0) and facts["ceiling_form"] == "ceiling_ahead"
-    assert facts["efficiency"] == pytest.approx(0.8)
-    assert facts["ceiling_fraction"] == pytest.approx(0.5)
-    assert facts["core_gbps"] == pytest.approx(20.0)
-    assert facts["dram_gbps"] == facts["ceiling_gbps"]
-    assert facts["fma_gflops"] == pytest.approx(4 / 0.03)
-    assert facts["fma_fraction"] == pytest.approx(0.2)  # of 0.2, 0.3 and 0.2
-    assert facts["thread_skew"] == pytest.approx(0.05)
-    assert facts["bound"] == "unknown"
+    assert facts.gbps == pytest.approx(10.0)
+    assert facts.twin_gbps == pytest.approx(12.5) and facts.twin_form == "twin"
+    assert facts.ceiling_gbps == pytest.approx(20.0) and facts.ceiling_form == "ceiling_ahead"
+    assert facts.efficiency == pytest.approx(0.8)
+    assert facts.ceiling_fraction == pytest.approx(0.5)
+    assert facts.core_gbps == pytest.approx(20.0)
+    assert facts.dram_gbps == facts.ceiling_gbps
+    assert facts.fma_gflops == pytest.approx(4 / 0.03)
+    assert facts.fma_fraction == pytest.approx(0.2)  # of 0.2, 0.3 and 0.2
+    assert facts.thread_skew == pytest.approx(0.05)
+    assert facts.bound == "unknown"
 
 
 @pytest.mark.parametrize(

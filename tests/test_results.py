@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 import kvbench
-from kvbench.analysis.summary import plain
 from kvbench.model import Check
 from kvbench.results import geometries
-from kvbench.store import RunDirectory
+from kvbench.store import RunDirectory, plain
 from kvbench.store.run import FILES
 from tests.made_run import DECODE, MACHINE, probe, visit
 from tests.store.made import manifest

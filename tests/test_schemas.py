@@ -18,7 +18,8 @@ from kvbench.gate import Asked, Build, gate
 from kvbench.model import Skip
 from kvbench.model.verdict import WORDS
 from kvbench.native import library_path
-from kvbench.report.compare import plain
+from kvbench.report.compare import compared as compared_json
+from kvbench.store import plain
 from tests import test_compare_command as compared
 from tests.history import made as history
 from tests.lab.test_lab_command import outcome
@@ -112,7 +113,7 @@ def printed(folder):
     """By command: what it printed, call by call; asked for once."""
     sides = [Build(name, library_path(), library_path().with_name("abi.h"), name) for name in "ab"]
     gated = gate(*sides, Asked(seed=1), 240.0, execute=player(lambda point, side: 1 + 0.1 * (side == "head")))[0]
-    found = {"gate": [json.loads(json.dumps(plain(replace(gated, missing=("a: lost",)))))]}
+    found = {"gate": [json.loads(json.dumps(plain(compared_json(replace(gated, missing=("a: lost",))))))]}
 
     def of(name, capsys, monkeypatch):
         if name not in found:
@@ -141,17 +142,25 @@ def each(request, printed, capsys, monkeypatch):
 # ---- paths: "points[].shape.batch", and "facts.*" where the names are no part of the interface -----------------------
 
 
+def resolved(part, root):
+    """What a part says itself, with what it refers to; and each of its kinds, where it may be several."""
+    kinds = [part, *part.get("oneOf", ()), *part.get("anyOf", ())]
+    refs = [root["$defs"][kind["$ref"].rpartition("/")[2]] for kind in kinds if "$ref" in kind]
+    return [*kinds, *refs]
+
+
 def described(part, root, path=""):
     """Every path of which a schema says something, with what it says."""
-    if "$ref" in part:
-        yield from described(root["$defs"][part["$ref"].removeprefix("#/$defs/")], root, path)
-    for one in part.get("oneOf", ()):
-        yield from described(one, root, path)
-    inner = {f".{key}": value for key, value in part.get("properties", {}).items()}
-    inner |= {step: part[word] for step, word in ((".*", "additionalProperties"), ("[]", "items")) if word in part}
-    for step, value in inner.items():
-        yield path + step, value
-        yield from described(value, root, path + step)
+    for kind in resolved(part, root):
+        inner = {f".{key}": value for key, value in kind.get("properties", {}).items()}
+        inner |= {step: kind[word] for step, word in ((".*", "additionalProperties"), ("[]", "items")) if word in kind}
+        if kind.get("type") == "object" and not kind.keys() & {"properties", "additionalProperties", "oneOf"}:
+            inner[".*"] = {}  # anything
+        for step, value in inner.items():
+            if not isinstance(value, dict) or path.endswith(".value"):
+                continue  # no items beyond these; what a fact may be
+            yield path + step, value
+            yield from described(value, root, path + step)
 
 
 def present(value, known, path=""):
@@ -164,7 +173,7 @@ def present(value, known, path=""):
         steps = [(f"{path}[]", inner) for inner in value]
     for step, inner in steps:
         yield step
-        if known.get(step, {"type": ""}).keys() != {"description"}:
+        if known.get(step, {"type": ""}).keys() - {"description"} and not step.endswith(".value"):
             yield from present(inner, known, step)
 
 
@@ -192,11 +201,11 @@ def test_schemas_are_schemas_and_explain_themselves(each):
     Validator.check_schema(found)
     assert found["$schema"] == Validator.META_SCHEMA["$id"] and found["title"].startswith(f"kvbench {name} ")
     for path, part in described(found, found):
-        if path.endswith("[]") and "type" in part and part["type"] != "object":
-            continue  # a list says what it holds
-        assert part.get("description") or part.get("title"), path
-        if "properties" in part:
-            assert part["title"] and set(part["required"]) <= part["properties"].keys(), path
+        if not path.endswith(("[]", ".*")):  # what holds them says what they are
+            assert part.get("description") or part.get("title"), path
+        for kind in resolved(part, found):
+            if "properties" in kind:
+                assert kind["title"] and set(kind["required"]) <= kind["properties"].keys(), path
 
 
 UNIT = re.compile(
@@ -209,16 +218,16 @@ def test_every_number_says_its_unit(each):
     found = each[0]
     parts = dict(described(found, found))
     for path, part in parts.items():
-        kinds = part.get("type", ())
-        if "number" in ([kinds] if isinstance(kinds, str) else kinds) and "string" not in kinds:
-            about = parts[path.rstrip("[]")].get("description", "")
+        kinds = [kind.get("type") for kind in resolved(part, found)]
+        if "number" in kinds and "string" not in kinds:
+            about = parts[re.sub(r"(\[\]|\.\*)+$", "", path)].get("description", "")
             assert UNIT.match(about), f"{path}: {about}"
 
 
 def test_words_are_those_of_the_program():
     parts = schema("machine")["$defs"] | schema("compare")["$defs"]
-    assert parts["verdict"]["enum"] == list(WORDS)
-    assert set(parts["ceiling"]["properties"]["unit"]["enum"]) == {"GB/s", *UNITS.values()}
+    assert parts["PointRow"]["properties"]["verdict"]["enum"] == list(WORDS)
+    assert set(parts["CeilingRow"]["properties"]["unit"]["enum"]) == {"GB/s", *UNITS.values()}
 
 
 # ---- output beside schema --------------------------------------------------------------------------------------------
@@ -237,6 +246,16 @@ def test_neither_has_a_key_that_the_other_lacks(each):
     known = {path for path in parts if not path.endswith("[]")}
     assert not sorted(seen - known), "not described"
     assert not sorted(known - seen), "described, and never printed"
+
+
+def test_no_key_is_lost(each):
+    """schema_keys.txt has every key that was ever printed, in a line for each object. Keys are only added to it."""
+    found, _, name = each
+    known = {path for path, _ in described(found, found)}
+    for line in (Path(__file__).parent / "schema_keys.txt").read_text().splitlines():
+        command, place, keys = re.fullmatch(r"(\w+) (.*): (.*)", line).groups()
+        if command == name:
+            assert {f"{place.removesuffix('.')}.{key}" for key in keys.split()} <= known, line
 
 
 def test_keys_may_be_added(each):

@@ -9,9 +9,10 @@ import pytest
 from kvbench.analysis.diagnosis import Sentence
 from kvbench.analysis.findings import findings
 from kvbench.analysis.models import Geometry
-from kvbench.analysis.summary import plain, summary
+from kvbench.analysis.summary import summary
 from kvbench.model import Check
 from kvbench.report.sweep import text
+from kvbench.store import plain
 from tests.made_run import DECODE, MACHINE, MIB, RUN, STORE, failed, probe, visit
 
 HEAD, POSITION = DECODE, replace(DECODE, layout="position")

@@ -7,23 +7,30 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, table
+from kvbench.analysis.columns import POINT, flag, number, table, text
 from kvbench.analysis.interval import held
 from kvbench.analysis.launches import COVERAGE
 
 # A pair of layouts: to store with `dearer` takes longer. Seconds are of one layer and one sequence.
 COLUMNS = {
-    **dict.fromkeys(("dearer", "cheaper"), "str"),
+    "dearer": text("the layout that takes longer to store with"),
+    "cheaper": text("the other"),
     **{name: POINT[name] for name in ("dtype", "scale", "batch", "q_heads", "kv_heads", "head_dim", "threads", "cpus")},
     **{name: POINT[name] for name in ("residency", "context")},
-    "fitted": "boolean",  # decodes of this context lie on the line through others, and were not measured themselves
-    **dict.fromkeys(("dearer_bulk", "cheaper_bulk"), "float64"),  # of storing one token of a prompt
-    **dict.fromkeys(("dearer_append", "cheaper_append"), "float64"),  # of storing one token of a decode
-    **dict.fromkeys(("dearer_decode", "cheaper_decode"), "float64"),  # of reading the whole context once
-    **dict.fromkeys(("tokens", "tokens_low", "tokens_high"), "float64"),  # decoded, that pay a prompt's storing back
-    # Of context, from which on a decoded token's read saves more than its append costs: reads take as long as they are.
-    **dict.fromkeys(("even", "even_low", "even_high"), "float64"),
-    "word": "str",
+    "fitted": flag("whether decodes of this context are read off a line"),
+    "dearer_bulk": number("seconds: to store a token of a prompt, of one layer and one sequence"),
+    "cheaper_bulk": number("seconds: to store a token of a prompt, of one layer and one sequence"),
+    "dearer_append": number("seconds: to store a token of a decode, of one layer and one sequence"),
+    "cheaper_append": number("seconds: to store a token of a decode, of one layer and one sequence"),
+    "dearer_decode": number("seconds: to read the context once, of one layer and one sequence"),
+    "cheaper_decode": number("seconds: to read the context once, of one layer and one sequence"),
+    "tokens": number("tokens: decoded, that pay a prompt's storing back"),
+    "tokens_low": number("tokens: lower end of its interval"),
+    "tokens_high": number("tokens: upper end of its interval"),
+    "even": number("tokens: of context, from which on a decoded token's read saves more than its append costs"),
+    "even_low": number("tokens: lower end of its interval"),
+    "even_high": number("tokens: upper end of its interval"),
+    "word": text("pays back, never pays back, or no difference within noise"),
 }
 PAYS, NEVER, NOISE = "pays back", "never pays back", "no difference within noise"
 

@@ -1,22 +1,49 @@
 """The columns of the tables, and what they hold of a point as it was asked for."""
 
-from collections.abc import Iterable
-from dataclasses import fields
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, make_dataclass
+from functools import partial
+from typing import Annotated, Any, Self
 
 import pandas as pd
 
 from kvbench.model import FIELDS, Point, Probe, Shape
+from kvbench.model.annotated import about
 from kvbench.units import cpu_text
 
-_TEXT, _COUNT, _NUMBER = "str", "Int64", "float64"  # what does not apply is "", <NA>, NaN
+_TEXT, _COUNT, _NUMBER, _FLAG = "str", "Int64", "float64", "boolean"  # what does not apply is "", <NA>, NaN
+_AS_JSON = {_TEXT: str, _COUNT: int | None, _NUMBER: float | None, _FLAG: bool | None}
+
+
+class Column(str):
+    """The dtype of a column, and the meaning of its values with their unit."""
+
+    about: str
+
+    def __new__(cls, dtype: str, about: str) -> Self:
+        found = super().__new__(cls, dtype)
+        found.about = about
+        return found
+
+
+text, count, number, flag = (partial(Column, kind) for kind in (_TEXT, _COUNT, _NUMBER, _FLAG))
+
+
+def row(title: str, columns: Mapping[str, Column]) -> type:
+    """A row of a table as JSON has it."""
+    kinds = [(name, Annotated[_AS_JSON[str(kind)], about(kind.about)]) for name, kind in columns.items()]
+    return make_dataclass(title, kinds, frozen=True, slots=True)
+
 
 _KINDS = {"word": _TEXT, "prefetch": _TEXT, "cpus": _TEXT, "flag": "boolean"}  # of a field; all others count
 
 # A point, in full. `layers_asked` 0: as many slices as it takes to leave the caches behind.
 BY_COLUMN = {field.column or field.name: field for field in FIELDS if field.column is not None}
-POINT = {"name": _TEXT, "kernel": _TEXT}
-POINT |= {name: _KINDS.get(field.kind, _COUNT) for name, field in BY_COLUMN.items()}
+POINT = {
+    "name": text("all that it is, in one word: what runs are joined by"),
+    "kernel": text("op.variant.layout.dtype.isa"),
+    **{name: Column(_KINDS.get(field.kind, _COUNT), field.meaning) for name, field in BY_COLUMN.items()},
+}
 
 # What points and probes have in common, or are grouped by. `bytes` are a probe's footprint.
 EITHER = {name: POINT[name] for name in ("name", "kernel", "op", "layout", "dtype", "isa")}
@@ -35,27 +62,64 @@ SAMPLE = {
 
 # What was found out about a point. Rates are compulsory bytes over time; low and high enclose what they are named for.
 FOUND = {
-    **dict.fromkeys(("launches", "samples", "failed"), _COUNT),  # failed: launches without a number
-    **dict.fromkeys(("seconds", "seconds_low", "seconds_high", "spread", "confidence"), _NUMBER),  # of a pass
-    "unstable": "boolean",  # the middle half of the launches' seconds is wider than SPREAD of their median
-    "outliers": _COUNT,  # launches whose seconds lie FAR_OUT of the others
-    **dict.fromkeys(("gbps", "gbps_low", "gbps_high"), _NUMBER),
-    "witness": _TEXT,  # the program that efficiency is a share of
-    **dict.fromkeys(("efficiency", "efficiency_low", "efficiency_high", "efficiency_spread"), _NUMBER),
-    **dict.fromkeys(("twin_gbps", "copy_gbps", "copy_fraction", "core_gbps", "core_fraction"), _NUMBER),
-    "ceiling_op": _TEXT,
-    **dict.fromkeys(("ceiling_gbps", "ceiling_low", "ceiling_high", "ceiling_fraction"), _NUMBER),
-    "ceiling_note": _TEXT,  # why there is none
-    **dict.fromkeys(("above", "above_reason"), _TEXT),  # the roof that it exceeds, and why that can be
-    **dict.fromkeys(("dram_gbps", "dram_low", "dram_high", "fma_gflops", "gflops"), _NUMBER),
-    **dict.fromkeys(("ai", "ai_issued"), _NUMBER),  # FLOPs for each compulsory, and for each issued byte
-    **dict.fromkeys(("regime", "regime_reason", "regime_confidence"), _TEXT),
-    **dict.fromkeys(("bound", "bound_reason", "l3", "l3_reason"), _TEXT),
-    **dict.fromkeys(("layers", "slice_bytes"), _COUNT),
-    **dict.fromkeys(("compulsory_bytes", "issued_bytes", "line_bytes"), _NUMBER),  # of a pass
-    "footprint": _NUMBER,  # bytes of lines, of all layers
-    **dict.fromkeys(("max_abs_err", "huge", "skew", "disturbed"), _NUMBER),  # huge, disturbed: shares
-    "error": _TEXT,
+    "launches": count("with numbers"),
+    "samples": count("of the point itself"),
+    "failed": count("launches without a number"),
+    "seconds": number("seconds: of a pass, median of the launches"),
+    "seconds_low": number("seconds: lower end of its interval"),
+    "seconds_high": number("seconds: upper end of its interval"),
+    "spread": number("share of the median: width of the interval of seconds"),
+    "confidence": number("probability: with which low and high enclose the true median"),
+    "unstable": flag("whether the middle half of the launches is too wide"),
+    "outliers": count("launches that lie far out"),
+    "gbps": number("GB/s: compulsory bytes over time, median of the launches"),
+    "gbps_low": number("GB/s: lower end of its interval"),
+    "gbps_high": number("GB/s: upper end of its interval"),
+    "witness": text("the program that efficiency is a share of"),
+    "efficiency": number("share of the witness's rate: that the point reaches of its witness, round by round"),
+    "efficiency_low": number("share of the witness's rate: lower end of its interval"),
+    "efficiency_high": number("share of the witness's rate: upper end of its interval"),
+    "efficiency_spread": number("share of the median: width of the interval of efficiency"),
+    "twin_gbps": number("GB/s: the same reads and nothing else"),
+    "copy_gbps": number("GB/s: of a store, as many bytes copied"),
+    "copy_fraction": number("share of copy_gbps"),
+    "core_gbps": number("GB/s: the same kernel in a private cache"),
+    "core_fraction": number("share of core_gbps"),
+    "ceiling_op": text("the probe that the ceiling is of"),
+    "ceiling_gbps": number("GB/s: what it reached at this footprint, on these CPUs and pages"),
+    "ceiling_low": number("GB/s: lower end of its interval"),
+    "ceiling_high": number("GB/s: upper end of its interval"),
+    "ceiling_fraction": number("share of ceiling_gbps"),
+    "ceiling_note": text("why there is none; else empty"),
+    "above": text("the roof that the point exceeds; else empty"),
+    "above_reason": text("why that can be"),
+    "dram_gbps": number("GB/s: of plain reads from memory by the same threads"),
+    "dram_low": number("GB/s: lower end of its interval"),
+    "dram_high": number("GB/s: upper end of its interval"),
+    "fma_gflops": number("GFLOP/s: FMA peak of the same threads"),
+    "gflops": number("GFLOP/s: of the point"),
+    "ai": number("FLOP per byte: over compulsory bytes"),
+    "ai_issued": number("FLOP per byte: over issued bytes"),
+    "regime": text("what feeds the point: L1, L2, L3, DRAM, mixed or unknown"),
+    "regime_reason": text("why"),
+    "regime_confidence": text("high, low or none"),
+    "bound": text("memory, core, scheduling or unknown"),
+    "bound_reason": text("the numbers it rests on"),
+    "l3": text(
+        "whether a slice that fits L3 is read faster than memory: confirmed, refuted, ...; empty where it says nothing"
+    ),
+    "l3_reason": text("why"),
+    "layers": count("slices in rotation"),
+    "slice_bytes": count("bytes: of one slice"),
+    "compulsory_bytes": number("bytes: of a pass"),
+    "issued_bytes": number("bytes: of a pass"),
+    "line_bytes": number("bytes: of the lines touched in a pass"),
+    "footprint": number("bytes: of lines, of all slices"),
+    "max_abs_err": number("absolute: largest difference of an output element to float64"),
+    "huge": number("share of the memory that really is on huge pages"),
+    "skew": number("share of the mean, by which the slowest thread worked longer"),
+    "disturbed": number("share of the samples that met other work"),
+    "error": text("of the first launch that failed; else empty"),
 }
 
 
@@ -78,9 +142,9 @@ def _own(value: Point | Probe | Shape) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-def table(rows: Iterable[dict[str, Any] | tuple[Any, ...]], columns: dict[str, str]) -> pd.DataFrame:
+def table(rows: Iterable[dict[str, Any] | tuple[Any, ...]], columns: Mapping[str, str]) -> pd.DataFrame:
     """Rows as dictionaries, or in the order of the columns."""
     frame = pd.DataFrame(list(rows), columns=list(columns))
     texts = [name for name, kind in columns.items() if kind == _TEXT]
     frame[texts] = frame[texts].astype(object).fillna("")
-    return frame.astype(columns)
+    return frame.astype(dict(columns))

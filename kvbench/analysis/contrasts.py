@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, table, within
+from kvbench.analysis.columns import POINT, count, number, table, text, within
 from kvbench.analysis.interval import held
 from kvbench.analysis.launches import COVERAGE, Estimate, by_launch
 from kvbench.model import Record
@@ -18,25 +18,39 @@ from kvbench.units import counted
 FASTER, SLOWER, SAME, UNKNOWN = "faster", "slower", "same within noise", "unknown"
 DEPENDS = "depends"  # of several pairs: some are faster and some slower
 
-# `ratio`: seconds of the base over those of the other, so that above 1 the other is faster; low and high enclose it.
-RATIO = dict.fromkeys(("ratio", "ratio_low", "ratio_high"), "float64")
+RATIO = {
+    "ratio": number("ratio: seconds of base over those of other: above 1 other is faster"),
+    "ratio_low": number("ratio: lower end of its interval"),
+    "ratio_high": number("ratio: upper end of its interval"),
+}
 CONTRAST = {
-    **dict.fromkeys(("factor", "base", "other", "base_name", "other_name"), "str"),
+    "factor": text("what they differ in: layout, dtype or variant"),
+    "base": text("its value of the one"),
+    "other": text("its value of the other"),
+    "base_name": text("the one point"),
+    "other_name": text("the other point"),
     **{name: POINT[name] for name in ("op", "dtype", "layout", "variant")},  # of the base
     **{name: POINT[name] for name in ("context", "batch", "threads", "residency")},
-    "regime": "str",  # both where the two differ
+    "regime": text("what feeds them; both where they differ"),
     **RATIO,
-    "launches": "Int64",  # that measured both
-    "confidence": "float64",  # with which low and high enclose the true ratio
-    "word": "str",
+    "launches": count("that measured both"),
+    "confidence": number("probability: with which low and high enclose the true ratio"),
+    "word": text("faster, slower, same within noise, unknown, or depends"),
 }
 OVERALL = {
-    **dict.fromkeys(("factor", "base", "other", "op", "regime"), "str"),
-    "pairs": "Int64",
+    "factor": text("what they differ in"),
+    "base": text("its value of the one"),
+    "other": text("its value of the other"),
+    "op": text("what it does: decode, append, bulk, ..."),
+    "regime": text("what feeds them"),
+    "pairs": count("how many"),
     **RATIO,  # the median of the pairs
-    **dict.fromkeys(("faster", "slower", "same", "unknown"), "Int64"),  # pairs, by their own words
-    "word": "str",
-    "method": "str",  # of the interval
+    "faster": count("pairs whose word that is"),
+    "slower": count("pairs whose word that is"),
+    "same": count("pairs that are the same within noise"),
+    "unknown": count("pairs whose word that is"),
+    "word": text("faster, slower, same within noise, unknown, or depends"),
+    "method": text("of the interval"),
 }
 
 # What depends on each factor, and so differs with it.

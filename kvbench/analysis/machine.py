@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated
 
 from kvbench.analysis.ceilings import WITHOUT_MEMORY, ceilings, value
 from kvbench.analysis.plateaus import Capacity, Plateau, capacities, corrections, plateaus
-from kvbench.model import Ceiling, Check, Machine, Record
+from kvbench.model import Ceiling, Check, Machine, Probe, Record
+from kvbench.model.annotated import Printed, about
 from kvbench.regime import Window, suggestion, windows
 from kvbench.units import counted, size
 
@@ -66,38 +67,63 @@ def usual_pages(ceilings: Sequence[Ceiling]) -> str:
 UNITS = {"flops": "GFLOP/s", "latency": "ns", "clock": "GHz"}  # every other op: GB/s
 
 
-def plain(profile: Profile) -> dict[str, Any]:
-    """As JSON. Keys are part of the interface."""
-    return {
-        "version": 1,
-        "run": profile.run,
-        "fingerprint": profile.machine.fingerprint,
-        "environment": profile.machine.environment,
-        "topology": asdict(profile.machine),
-        "preflight": [asdict(check) for check in profile.checks],
-        "ceilings": [_ceiling(ceiling) for ceiling in profile.ceilings],
-        "capacities": [asdict(capacity) for capacity in profile.capacities],
-        "plateaus": [asdict(plateau) for plateau in profile.plateaus],
-        "windows": [asdict(window) for window in profile.windows],
-        "advice": profile.advice,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CeilingRow(Probe):
+    """What a probe reached, with the probe."""
+
+    run: Annotated[str, about("the run that measured it: no ceiling stands for another's")]
+    threads: Annotated[int, about("how many")]
+    level: Annotated[str, about("what feeds such a footprint: L1, L2, L3, DRAM, mixed, unknown, or core")]
+    unit: Annotated[str, about("of median, low, high and samples", "GB/s", *UNITS.values())]
+    median: Annotated[float, about("in `unit`: of the medians of the launches")]
+    gbps: Annotated[float | None, about("GB/s: the same; null where the unit is another")]
+    low: Annotated[float, about("in `unit`: lower end of the 99 % interval")]
+    high: Annotated[float, about("in `unit`: upper end of the 99 % interval")]
+    samples: Annotated[tuple[tuple[float, ...], ...], about("in `unit`: every sample, launch by launch")]
+    stable: Annotated[bool, about("whether the launches agree")]
+    huge: Annotated[float | None, about("share of the memory that really is on huge pages; null without memory")]
 
 
-def _ceiling(ceiling: Ceiling) -> dict[str, Any]:
-    facts = asdict(ceiling.probe)
-    return facts | {
-        "run": ceiling.run,
-        "threads": len(ceiling.probe.cpus),
-        "level": ceiling.level,
-        "unit": UNITS.get(ceiling.probe.op, "GB/s"),
-        "median": ceiling.median,
-        "gbps": ceiling.median if ceiling.probe.op not in UNITS else None,
-        "low": ceiling.low,
-        "high": ceiling.high,
-        "samples": ceiling.samples,
-        "stable": ceiling.stable,
-        "huge": ceiling.huge,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineProfile(Printed):
+    """Who a machine is and what it can do. With --identify nothing is measured: preflight and ceilings are empty."""
+
+    run: Annotated[str, about("name of the run; empty where nothing was measured")]
+    fingerprint: Annotated[str, about("digest of the hardware")]
+    environment: Annotated[str, about("digest of what an administrator can change")]
+    topology: Annotated[Machine, about("who the machine is")]
+    preflight: Annotated[tuple[Check, ...], about("as kvbench doctor, before the run")]
+    ceilings: Annotated[tuple[CeilingRow, ...], about("what the run's own probes reached")]
+    capacities: Annotated[tuple[Capacity, ...], about("what a cache of each level holds, on the largest CPU set")]
+    plateaus: Annotated[tuple[Plateau, ...], about("neighbouring footprints that are walked equally fast")]
+    windows: Annotated[tuple[Window, ...], about("footprints that each L3 feeds")]
+    advice: Annotated[str, about("how to test L3 where this CPU set cannot; else empty")]
+
+
+def printed(profile: Profile) -> MachineProfile:
+    return MachineProfile(
+        run=profile.run,
+        fingerprint=profile.machine.fingerprint,
+        environment=profile.machine.environment,
+        topology=profile.machine,
+        preflight=profile.checks,
+        ceilings=tuple(map(ceiling_row, profile.ceilings)),
+        capacities=profile.capacities,
+        plateaus=profile.plateaus,
+        windows=profile.windows,
+        advice=profile.advice,
+    )
+
+
+def ceiling_row(ceiling: Ceiling) -> CeilingRow:
+    facts = asdict(ceiling)
+    return CeilingRow(
+        **facts.pop("probe"),
+        **facts,
+        threads=len(ceiling.probe.cpus),
+        unit=UNITS.get(ceiling.probe.op, "GB/s"),
+        gbps=None if ceiling.probe.op in UNITS else ceiling.median,
+    )
 
 
 def describe_record(record: Record) -> str:

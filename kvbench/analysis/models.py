@@ -7,30 +7,41 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, table
+from kvbench.analysis.columns import POINT, count, number, table, text
 from kvbench.analysis.l3 import CORE
 from kvbench.model import HEADS, Machine
 from kvbench.regime import suggestion, windows
 from kvbench.units import cpu_list
 
 TOKENS = {
-    "model": "str",  # all of this shape, joined with ", "
-    "layers": "Int64",
-    **dict.fromkeys(("layout", "dtype", "variant"), "str"),
-    **dict.fromkeys(("threads", "batch", "context"), "Int64"),
-    **dict.fromkeys(("residency", "name"), "str"),  # name: of the point whose layers attend to most
-    # Of all sequences of the batch together, were reading the cache all that a step does.
-    **dict.fromkeys(("tokens_per_second", "tokens_per_second_low", "tokens_per_second_high"), "float64"),
-    "note": "str",  # why there is no number
+    "model": text("all of this shape"),
+    "layers": count("of the model"),
+    "layout": text("of the cache; - where there is none"),
+    "dtype": text("number format of the cache; - where there is none"),
+    "variant": text("the way of doing it; - where there is but one"),
+    "threads": count("how many"),
+    "batch": count("sequences"),
+    "context": count("tokens that every sequence holds"),
+    "residency": text("hot, rotate or evicted"),
+    "name": text("all that it is, in one word: what runs are joined by"),
+    "tokens_per_second": number("tokens per second: of the whole batch, were reading the cache all that a step does"),
+    "tokens_per_second_low": number("tokens per second: lower end of its interval"),
+    "tokens_per_second_high": number("tokens per second: upper end of its interval"),
+    "note": text("why there is no number; else empty"),
 }
 FITS = {
-    **dict.fromkeys(("model", "dtype", "scale"), "str"),
-    "threads": "Int64",
-    "cpus": "str",
-    "max_context": "Int64",  # of the model
-    "bytes_per_token": "float64",  # of one layer and one sequence
-    **dict.fromkeys(("l3_low_context", "l3_high_context"), "Int64"),  # NA: L3 never feeds a layer of it
-    **dict.fromkeys(("l3", "example", "reason"), "str"),  # the word of most of its points in L3
+    "model": text("its name"),
+    "dtype": text("number format of the cache; - where there is none"),
+    "scale": text("number format of the scales, where the dtype has any"),
+    "threads": count("how many"),
+    "cpus": text("of the threads, as a list such as 0-3,8"),
+    "max_context": count("tokens: of the model"),
+    "bytes_per_token": number("bytes: of one layer and one sequence"),
+    "l3_low_context": count("tokens: from where L3 feeds a layer; null: never"),
+    "l3_high_context": count("tokens: up to where L3 feeds a layer; null: never"),
+    "l3": text("the word of most of its points there"),
+    "example": text("the clearest of them"),
+    "reason": text("why"),
 }
 NOT_TESTED = "not tested"
 

@@ -1,8 +1,11 @@
 """How far the launches of a run lie apart, over all of its points."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import pandas as pd
+
+from kvbench.model.annotated import about
 
 MOST = 0.9  # of the points
 
@@ -12,11 +15,11 @@ class Noise:
     """Widths of the points' intervals over the launches, against their medians: half of the points, and nine of ten,
     are no wider. None where there is but one launch. `disturbed`: share of the samples."""
 
-    gbps: float | None
-    gbps_most: float | None
-    efficiency: float | None
-    efficiency_most: float | None
-    disturbed: float | None
+    gbps: Annotated[float | None, about("share of the median: interval over launches, of half of the points")]
+    gbps_most: Annotated[float | None, about("share of the median: the same of nine points in ten")]
+    efficiency: Annotated[float | None, about("share of the median: the same as gbps, of efficiency")]
+    efficiency_most: Annotated[float | None, about("share of the median: the same of nine points in ten")]
+    disturbed: Annotated[float | None, about("share of the samples that met other work")]
 
 
 def noise(points: pd.DataFrame) -> Noise:

@@ -6,10 +6,12 @@ A staircase is the rate of one walk over growing footprints, all else being equa
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Annotated
 
 import numpy as np
 
 from kvbench.model import Machine
+from kvbench.model.annotated import about
 from kvbench.regime import levels
 from kvbench.units import size
 
@@ -31,9 +33,9 @@ _NOISE = (
 class Plateau:
     """Neighbouring footprints, at least two, that are walked equally fast."""
 
-    low_bytes: float
-    high_bytes: float
-    gbps: float
+    low_bytes: Annotated[float, about("bytes: smallest footprint on it")]
+    high_bytes: Annotated[float, about("bytes: largest footprint on it")]
+    gbps: Annotated[float, about("GB/s: of its plain reads")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,12 @@ class Capacity:
     effective, low and high are None where unknown; then `note` says why. Else a note is a warning.
     """
 
-    level: int
-    declared: int
-    effective: float | None
-    low: float | None
-    high: float | None
-    note: str
+    level: Annotated[int, about("of the cache")]
+    declared: Annotated[int, about("bytes: of one cache, as declared")]
+    effective: Annotated[float | None, about("bytes: as the plain reads show it; null if unknown, as low and high")]
+    low: Annotated[float | None, about("bytes: the footprint before the step")]
+    high: Annotated[float | None, about("bytes: the footprint behind the step")]
+    note: Annotated[str, about("a warning, or why it is unknown; else empty")]
 
 
 def plateaus(footprints: Sequence[float], rates: Sequence[float]) -> tuple[Plateau, ...]:

@@ -1,14 +1,16 @@
 """One point in depth: rates with their spread, efficiency, what binds it."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.bound import bound
-from kvbench.model import Sample, Visit
+from kvbench.model import Point, Sample, Visit
+from kvbench.model.annotated import Printed, about
 from kvbench.units import gbps
 
 
@@ -16,29 +18,103 @@ from kvbench.units import gbps
 class Rate:
     """GB/s of compulsory bytes (GFLOP/s for fma) over the samples: median, and the middle half around it."""
 
-    median: float
-    low: float
-    high: float
+    median: Annotated[float, about("GB/s: of the samples")]
+    low: Annotated[float, about("GB/s: lower end of the middle half")]
+    high: Annotated[float, about("GB/s: upper end of the middle half")]
 
 
-def profile(visit: Visit) -> dict[str, Any]:
-    """Everything `kvbench profile` reports. Keys are part of the interface."""
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the system really gave for the slices."""
+
+    page_bytes: Annotated[int, about("bytes: of a page of the kind that was given")]
+    mapped: Annotated[int, about("bytes: that were mapped")]
+    resident_bytes: Annotated[int, about("bytes: really there")]
+    huge_bytes: Annotated[int, about("bytes: really on huge pages")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile(Printed):
+    """A decode beside its twin, its core roof and the FMA peak; a store beside copies."""
+
+    kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
+    point: Annotated[Point, about("what was measured")]
+    gbps: Annotated[float, about("GB/s: compulsory bytes over time, median of the samples")]
+    twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads and nothing else")] = UNSET
+    twin_form: Annotated[str | UnsetType, about("the program whose rate twin_gbps is")] = UNSET
+    efficiency: Annotated[float | UnsetType, about("share of twin_gbps, median of the rounds")] = UNSET
+    core_gbps: Annotated[float | UnsetType, about("GB/s: the same kernel in a private cache")] = UNSET
+    core_form: Annotated[str | UnsetType, about("the program whose rate core_gbps is")] = UNSET
+    core_fraction: Annotated[float | UnsetType, about("share of core_gbps, median of the rounds")] = UNSET
+    ceiling_gbps: Annotated[float, about("GB/s: plain reads of this footprint by the same threads")]
+    ceiling_form: Annotated[str, about("the program whose rate ceiling_gbps is")]
+    ceiling_fraction: Annotated[float, about("share of ceiling_gbps, median of the rounds")]
+    dram_gbps: Annotated[float, about("GB/s: plain reads from memory by the same threads")]
+    dram_form: Annotated[str | UnsetType, about("whose rate dram_gbps is; without it, ceiling_form")] = UNSET
+    dram_fraction: Annotated[float, about("share of dram_gbps, median of the rounds")]
+    other_gbps: Annotated[float | UnsetType, about("GB/s: the other kind of stores")] = UNSET
+    other_form: Annotated[str | UnsetType, about("the program whose rate other_gbps is")] = UNSET
+    other_fraction: Annotated[float | UnsetType, about("share of other_gbps, median of the rounds")] = UNSET
+    copy_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by ordinary stores")] = UNSET
+    copy_form: Annotated[str | UnsetType, about("the program whose rate copy_gbps is")] = UNSET
+    copy_fraction: Annotated[float | UnsetType, about("share of copy_gbps, median of the rounds")] = UNSET
+    copy_nt_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by non-temporal stores")] = UNSET
+    copy_nt_form: Annotated[str | UnsetType, about("the program whose rate copy_nt_gbps is")] = UNSET
+    copy_nt_fraction: Annotated[float | UnsetType, about("share of copy_nt_gbps, median of the rounds")] = UNSET
+    fma_gflops: Annotated[float | UnsetType, about("GFLOP/s: what the same threads compute at most")] = UNSET
+    fma_fraction: Annotated[float | UnsetType, about("share of fma_gflops that the point computes")] = UNSET
+    bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
+    ai: Annotated[float, about("FLOP per byte: arithmetic intensity, over compulsory bytes")]
+    flops: Annotated[float, about("FLOP: of a pass")]
+    bytes_compulsory: Annotated[float, about("bytes: of a pass, K and V once per KV head")]
+    bytes_issued: Annotated[float, about("bytes: that the core loads in a pass")]
+    bytes_line: Annotated[float, about("bytes: of the cache lines touched in a pass")]
+    bytes_kv: Annotated[float, about("bytes: of K and V, of the compulsory ones")]
+    bytes_scales: Annotated[float, about("bytes: of scales, of the compulsory ones")]
+    bytes_table: Annotated[float, about("bytes: of the page table, of the compulsory ones")]
+    seconds_per_pass: Annotated[float, about("seconds: median of the samples")]
+    pass_p50: Annotated[float, about("seconds: median of all passes")]
+    pass_p99: Annotated[float, about("seconds: 99 % of the passes took no longer")]
+    pass_max: Annotated[float, about("seconds: of the longest pass")]
+    passes: Annotated[int, about("that were timed")]
+    thread_skew: Annotated[float, about("share of the mean, by which the slowest thread worked longer")]
+    stage_share: Annotated[dict[str, float], about("share of the pass: of the stages of a decode, by name")]
+    max_abs_err: Annotated[float, about("absolute: largest difference of an output element to float64")]
+    layers: Annotated[int, about("slices in rotation")]
+    slice_bytes: Annotated[int, about("bytes: of one slice")]
+    memory: Annotated[Memory, about("what the system really gave")]
+    switches: Annotated[int, about("involuntary context switches during the samples")]
+    faults: Annotated[int, about("page faults during the samples")]
+    samples: Annotated[tuple[float, ...], about("seconds: of a pass, one for each sample")]
+    rates: Annotated[dict[str, Rate], about("of every program that was timed in turn with the point, by name")]
+
+
+_DECODE = "twin_gbps twin_form efficiency core_gbps core_form core_fraction fma_gflops fma_fraction".split()
+_STORE = "copy_gbps copy_form copy_fraction copy_nt_gbps copy_nt_form copy_nt_fraction".split()
+_CASES = {
+    "if": {"properties": {"point": {"properties": {"op": {"const": "decode"}}}}},
+    "then": {"required": _DECODE},
+    "else": {"required": _STORE},
+}
+DecodeOrStore = Annotated[Profile, Meta(extra_json_schema=_CASES)]
+
+
+def profile(visit: Visit) -> Profile:
     samples = {name: [s for s in visit.samples if s.program == name] for name in visit.traffic}
     rates = {name: _rate(_gbps(visit, name, taken)) for name, taken in samples.items()}
     facts = _facts(visit, samples["point"])
-    facts["rates"] = {name: asdict(rate) for name, rate in rates.items() if name != "fma"}
+    facts["rates"] = {name: rate for name, rate in rates.items() if name != "fma"}
     facts["gbps"] = rates["point"].median
     facts |= _against(visit, samples, rates, facts["thread_skew"])
-    return facts
+    return Profile(**facts)
 
 
 def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
-    traffic, point = visit.traffic["point"], asdict(visit.point)
+    traffic = visit.traffic["point"]
     passes = np.concatenate([s.pass_seconds for s in samples])
     return {
-        "version": 1,
         "kernel": visit.point.kernel,
-        "point": point,
+        "point": visit.point,
         "ai": traffic.ai,
         "flops": traffic.flops,
         "bytes_compulsory": traffic.compulsory,
@@ -57,10 +133,10 @@ def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
         "max_abs_err": visit.max_abs_err,
         "layers": visit.layers,
         "slice_bytes": visit.slice_bytes,
-        "memory": visit.memory,
+        "memory": Memory(**visit.memory),
         "switches": sum(s.switches for s in samples),
         "faults": sum(s.faults for s in samples),
-        "samples": [s.seconds / s.passes for s in samples],
+        "samples": tuple(s.seconds / s.passes for s in samples),
     }
 
 

@@ -5,18 +5,23 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, table
+from kvbench.analysis.columns import POINT, count, flag, number, table, text
 from kvbench.analysis.names import names_without
 
 COLUMNS = {
-    "series": "str",  # a name for people, without threads and CPUs
-    "name": "str",
-    "threads": "Int64",
-    **dict.fromkeys(("cpus", "regime"), "str"),
-    **dict.fromkeys(("gbps", "gbps_low", "gbps_high", "twin_gbps", "ceiling_gbps"), "float64"),
-    "fraction_of_best": "float64",  # of the rate of the fastest of its series
-    "best": "boolean",
-    "knee": "boolean",  # fewest threads that reach KNEE of the best
+    "series": text("for people"),
+    "name": text("all that it is, in one word: what runs are joined by"),
+    "threads": count("how many"),
+    "cpus": text("of the threads, as a list such as 0-3,8"),
+    "regime": text("what feeds it"),
+    "gbps": number("GB/s: compulsory bytes over time"),
+    "gbps_low": number("GB/s: lower end of its interval"),
+    "gbps_high": number("GB/s: upper end of its interval"),
+    "twin_gbps": number("GB/s: the same reads and nothing else"),
+    "ceiling_gbps": number("GB/s: plain reads of this footprint"),
+    "fraction_of_best": number("share of the fastest of its series"),
+    "best": flag("whether it is that"),
+    "knee": flag("whether it has the fewest threads that come near the best"),
 }
 KNEE = 0.90
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, table
+from kvbench.analysis.columns import POINT, count, number, table
 from kvbench.analysis.launches import Estimate, by_launch
 from kvbench.model import Record
 from kvbench.units import GB
@@ -22,12 +22,20 @@ _ALONG = frozenset({"name", "context", "capacity"})  # what varies within a seri
 
 SCALING = {
     **{name: kind for name, kind in POINT.items() if name not in _ALONG},
-    **dict.fromkeys(("contexts", "context_low", "context_high"), "Int64"),  # how many, from where to where
-    **dict.fromkeys(("fixed_seconds", "fixed_seconds_low", "fixed_seconds_high"), "float64"),  # of a pass
-    **dict.fromkeys(("token_seconds", "token_seconds_low", "token_seconds_high"), "float64"),  # more, for each token
-    **dict.fromkeys(("gbps", "gbps_low", "gbps_high"), "float64"),  # compulsory bytes of a token over its seconds
-    "misfit": "float64",  # the most that a median time differs from the line, as a share of that time
-    "launches": "Int64",
+    "contexts": count("on the line"),
+    "context_low": count("tokens: the shortest"),
+    "context_high": count("tokens: the longest"),
+    "fixed_seconds": number("seconds: of a pass before its first token"),
+    "fixed_seconds_low": number("seconds: lower end of its interval"),
+    "fixed_seconds_high": number("seconds: upper end of its interval"),
+    "token_seconds": number("seconds: that each token adds"),
+    "token_seconds_low": number("seconds: lower end of its interval"),
+    "token_seconds_high": number("seconds: upper end of its interval"),
+    "gbps": number("GB/s: compulsory bytes of a token over its seconds"),
+    "gbps_low": number("GB/s: lower end of its interval"),
+    "gbps_high": number("GB/s: upper end of its interval"),
+    "misfit": number("share of a median time by which it is off the line, at most"),
+    "launches": count("that gave a line"),
 }
 
 

@@ -1,14 +1,15 @@
 """What a run says in short: its extremes, its diagnosis, and how large the noise was."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Annotated
 
 import pandas as pd
 
 from kvbench.analysis.diagnosis import Sentence
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.noise import Noise, known, noise
+from kvbench.model.annotated import Printed, about
 
 _FEW = 2  # errors that are told in full
 
@@ -17,31 +18,43 @@ _FEW = 2  # errors that are told in full
 class Place:
     """A point that stands out among its `kind`. `short` is its name for people; `efficiency` a share of `witness`."""
 
-    kind: str
-    rank: str
-    name: str
-    short: str
-    gbps: float
-    efficiency: float | None
-    witness: str
+    kind: Annotated[str, about("decode, or stores")]
+    rank: Annotated[str, about("fastest, slowest, most efficient, least efficient, or the only one")]
+    name: Annotated[str, about("of the point")]
+    short: Annotated[str, about("of the point, for people")]
+    gbps: Annotated[float, about("GB/s: compulsory bytes over time")]
+    efficiency: Annotated[float | None, about("share of the witness's rate; null if unknown")]
+    witness: Annotated[str, about("the program that efficiency is a share of")]
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary(Printed):
     """`failed`: points that lack a launch or more; `errors`: of the first of them, under their short names.
 
     `verdicts` are the texts of the diagnosis.
     """
 
-    run: str
-    points: int
-    launches: int
-    failed: int
-    errors: tuple[str, ...]
-    places: tuple[Place, ...]
-    verdicts: tuple[str, ...]
-    diagnosis: tuple[Sentence, ...]
-    noise: Noise
+    run: Annotated[str, about("its name")]
+    points: Annotated[int, about("points")]
+    launches: Annotated[int, about("of which there are records")]
+    failed: Annotated[int, about("points that lack a launch or more")]
+    errors: Annotated[tuple[str, ...], about("of the first points that failed")]
+    places: Annotated[tuple[Place, ...], about("points that stand out")]
+    verdicts: Annotated[tuple[str, ...], about("the sentences of the diagnosis")]
+    diagnosis: Annotated[tuple[Sentence, ...], about("what the run says of the machine")]
+    noise: Annotated[Noise, about("how far the launches lie apart")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept(Summary):
+    """A summary of what there is; an interrupted sweep has one, too."""
+
+    path: Annotated[str, about("its directory")]
+    report: Annotated[str, about("the page that --report wrote; else empty")]
+
+
+def swept(summary: Summary, path: str, report: str) -> Swept:
+    return Swept(**{field.name: getattr(summary, field.name) for field in fields(summary)}, path=path, report=report)
 
 
 def summary(found: Findings) -> Summary:
@@ -58,11 +71,6 @@ def summary(found: Findings) -> Summary:
         diagnosis=found.diagnosis,
         noise=noise(points),
     )
-
-
-def plain(summary: Summary) -> dict[str, Any]:
-    """As JSON. Keys are part of the interface."""
-    return {"version": 1, **asdict(summary)}
 
 
 def _places(points: pd.DataFrame) -> Iterator[Place]:

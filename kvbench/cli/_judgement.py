@@ -1,13 +1,12 @@
 """What compare and gate have in common: how a judgement is told, and the exit code that it ends in."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kvbench.cli._streams import say
+from kvbench.cli._streams import say, say_json
 from kvbench.errors import BadArgument, Exit
 
 export_option = click.option(
@@ -22,11 +21,11 @@ def wanted(words: Sequence[str], as_json: bool) -> list[Wanted]:
 
 def tell(found: Any, names: Mapping[str, str], exports: Sequence[Wanted], as_json: bool) -> None:
     """`found`: a Comparison. `names`: short ones of points, by their own."""
-    from kvbench.report.compare import plain, text
+    from kvbench.report.compare import compared, text
 
     shown = [_exported(found, kind, path) for kind, path in exports]
     if as_json:
-        say(json.dumps(plain(found)))
+        say_json(compared(found))
     elif None in (path for _, path in exports):
         say("".join(filter(None, shown)), nl=False)
     else:

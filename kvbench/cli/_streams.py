@@ -2,6 +2,7 @@
 no text makes a terminal do anything."""
 
 import io
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -17,6 +18,20 @@ from kvbench.texts import shown
 def say(text: str, *, nl: bool = True, err: bool = False, paint: Callable[[str], str] = str) -> None:
     """The only door: all that commands print. `paint` adds colours, which are all that is obeyed."""
     click.echo(paint(shown(text)), nl=nl, err=err)
+
+
+def say_json(found: Any) -> None:
+    say(json_text(found))
+
+
+def json_text(found: Any) -> str:
+    """A number that is none is null; half a character, as a path may hold it, is escaped."""
+    from kvbench.store.values import line, plain
+
+    try:
+        return line(found)
+    except ValueError:
+        return json.dumps(plain(found))
 
 
 def put(text: str, out: Path | None, what: str, again: str) -> None:

@@ -1,21 +1,32 @@
 """kvbench doctor"""
 
-import json
 import os
 import re
 import sys
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
 from kvbench.cli._options import cpus_option, json_option, override_option
-from kvbench.cli._streams import say
+from kvbench.cli._streams import say, say_json
 from kvbench.errors import Exit
+from kvbench.model import Check
+from kvbench.model.annotated import Printed, about
 
 _COLOURS = {"ok": "green", "warn": "yellow", "unknown": "cyan"}
 _WORD = re.compile(rf"^(?:{'|'.join(_COLOURS)})\b", re.MULTILINE)  # a line begins with it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doctor(Printed):
+    """Whether this machine is fit to be measured now."""
+
+    checks: Annotated[tuple[Check, ...], about("what moves bandwidth, looked at now")]
+    fingerprint: Annotated[str, about("digest of the hardware")]
+    environment: Annotated[str, about("digest of what an administrator can change")]
 
 
 @click.command("doctor")
@@ -38,24 +49,13 @@ def command(threads: str, cpus: str | None, override: Path | None, strict: bool,
     machine = describe(files, override)
     checks = preflight(files, machine, place(machine, cpus, threads))
     if as_json:
-        say(json.dumps(_facts(machine, checks)))
+        say_json(Doctor(checks=checks, fingerprint=machine.fingerprint, environment=machine.environment))
     else:
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         paint = partial(_WORD.sub, lambda word: click.style(word[0], fg=_COLOURS[word[0]]))
         say("\n".join(_lines(checks)), paint=paint if colour else str)
         say(_summary(checks), err=True)
     return Exit.REFUSED if strict and any(check.status == "warn" for check in checks) else Exit.FINE
-
-
-def _facts(machine: Any, checks: tuple[Any, ...]) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return {
-        "version": 1,
-        "checks": [asdict(check) for check in checks],
-        "fingerprint": machine.fingerprint,
-        "environment": machine.environment,
-    }
 
 
 def _lines(checks: tuple[Any, ...]) -> list[str]:

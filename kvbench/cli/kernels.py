@@ -1,11 +1,21 @@
 """kvbench kernels"""
 
-import json
+from dataclasses import dataclass
+from typing import Annotated
 
 import click
 
 from kvbench.cli._options import json_option, plugin_option
-from kvbench.cli._streams import say
+from kvbench.cli._streams import say, say_json
+from kvbench.model import Kernel
+from kvbench.model.annotated import Printed, about
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels(Printed):
+    """The registry of a library."""
+
+    kernels: Annotated[tuple[Kernel, ...], about("the registry of the library")]
 
 
 @click.command("kernels")
@@ -13,14 +23,12 @@ from kvbench.cli._streams import say
 @json_option
 def command(plugin: str | None, as_json: bool) -> None:
     """List the kernels and what this CPU can run."""
-    from dataclasses import asdict
-
     from kvbench.native import library_of
 
     library = library_of(None, plugin)
     kernels = library.kernels()
     if as_json:
-        say(json.dumps({"version": 1, "kernels": [asdict(kernel) for kernel in kernels]}))
+        say_json(Kernels(kernels=tuple(kernels)))
         return
     width = max(len(kernel.id) for kernel in kernels)
     for kernel in kernels:

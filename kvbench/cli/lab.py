@@ -4,20 +4,55 @@ import inspect
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import perf_counter
-from typing import Any
+from typing import Annotated, Any
 
 import click
+from msgspec import UNSET, UnsetType
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, threads_option
 from kvbench.cli._path import Named
 from kvbench.cli._share import Share
-from kvbench.cli._streams import say
+from kvbench.cli._streams import say, say_json
 from kvbench.errors import BadArgument
+from kvbench.model.annotated import Printed, about
 
 _SHARED = {"threads", "cpus", "isa", "seed", "out", "as_json"}
+
+
+Value = float | str | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found(Printed):
+    """What an experiment found. The keys of a row are the experiment's own: gbps are GB/s, times and shares ratios."""
+
+    experiment: Annotated[str, about("its name")]
+    asked: Annotated[dict[str, Value], about("what was asked of it, or taken where nothing was, by option")]
+    seconds: Annotated[float, about("seconds: how long the experiment took, all of it by the wall")]
+    sentence: Annotated[str, about("what the rows answer to its question")]
+    notes: Annotated[tuple[str, ...], about("what that rests on")]
+    rows: Annotated[tuple[dict[str, Value], ...], about("what was found, as NAME.csv has it where there is no `every`")]
+    every: Annotated[tuple[dict[str, Value], ...] | UnsetType, about("the rows that `rows` sum up, if they do")] = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One that kvbench lab is called with."""
+
+    name: Annotated[str, about("what kvbench lab is called with")]
+    about: Annotated[str, about("its question")]
+    takes: Annotated[dict[str, Value], about("by option, what is taken where nothing is asked for")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiments(Printed):
+    """All experiments; printed without a name."""
+
+    experiments: Annotated[tuple[Experiment, ...], about("all there are")]
 
 
 @click.command("lab")
@@ -54,7 +89,10 @@ def command(name: str | None, **asked: Any) -> None:
     from kvbench.lab import find
 
     if name is None:
-        say(_listed() if not asked["as_json"] else json.dumps({"version": 1, "experiments": _facts()}))
+        if asked["as_json"]:
+            say_json(Experiments(experiments=_experiments()))
+        else:
+            say(_listed())
         return
     experiment = find(name)
     options = {key: value for key, value in asked.items() if key not in _SHARED and value is not None}
@@ -68,7 +106,18 @@ def command(name: str | None, **asked: Any) -> None:
         _write(found, asked["out"])
     facts = _takes(experiment) | options | _scene(scene)
     if asked["as_json"]:
-        say(_json(name, facts, found, seconds))
+        rows, every = _rows(found.table), UNSET if found.every is None else _rows(found.every)
+        say_json(
+            Found(
+                experiment=name,
+                asked=facts,
+                seconds=seconds,
+                sentence=found.sentence,
+                notes=tuple(found.notes),
+                rows=rows,
+                every=every,
+            )
+        )
     else:
         say("\n".join(_text(name, facts, found, seconds, asked["out"])))
 
@@ -102,17 +151,18 @@ def _takes(experiment: Any) -> dict[str, Any]:
     return {each.name: each.default for each in parameters if each.default is not each.empty}
 
 
-def _facts() -> list[dict[str, Any]]:
-    from kvbench.lab import about, find, names
+def _experiments() -> tuple[Experiment, ...]:
+    from kvbench.lab import about as question
+    from kvbench.lab import find, names
 
-    return [{"name": name, "about": about(name), "takes": _takes(find(name))} for name in names()]
+    return tuple(Experiment(name, question(name), _takes(find(name))) for name in names())
 
 
 def _listed() -> str:
     lines = []
-    for facts in _facts():
-        takes = ", ".join(f"--{key}" if value is None else f"--{key} {value}" for key, value in facts["takes"].items())
-        lines += [f"{facts['name']:<13}{facts['about']}"] + ([f"{'':<13}  {takes}"] if takes else [])
+    for each in _experiments():
+        takes = ", ".join(f"--{key}" if value is None else f"--{key} {value}" for key, value in each.takes.items())
+        lines += [f"{each.name:<13}{each.about}"] + ([f"{'':<13}  {takes}"] if takes else [])
     return "\n".join(lines)
 
 
@@ -171,15 +221,5 @@ def _text(name: str, facts: dict[str, Any], found: Any, seconds: float, folder: 
     ]
 
 
-def _json(name: str, facts: dict[str, Any], found: Any, seconds: float) -> str:
-    said = {"sentence": found.sentence, "notes": list(found.notes), "rows": _rows(found.table)}
-    behind = {} if found.every is None else {"every": _rows(found.every)}
-    return json.dumps(
-        {"version": 1, "experiment": name, "asked": facts, "seconds": seconds, **said, **behind},
-        indent=2,
-        ensure_ascii=False,
-    )
-
-
-def _rows(table: Any) -> list[dict[str, Any]]:
-    return json.loads(table.to_json(orient="records", double_precision=15))
+def _rows(table: Any) -> tuple[dict[str, Value], ...]:
+    return tuple(json.loads(table.to_json(orient="records", double_precision=15)))

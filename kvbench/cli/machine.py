@@ -1,6 +1,5 @@
 """kvbench machine"""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import click
 from kvbench.cli._options import cpus_option, isa_option, json_option, override_option, seed_option
 from kvbench.cli._path import Named
 from kvbench.cli._plot import refuse_plot
-from kvbench.cli._streams import say
+from kvbench.cli._streams import say, say_json
 from kvbench.errors import Exit
 
 _AGAIN = "then measure again"
@@ -51,14 +50,14 @@ def command(**asked: Any) -> int:
     machine = describe(files, asked["override"])
     cpus = place(machine, asked["cpus"], asked["threads"])
     if asked["identify"]:
-        say(_json(profile(machine)) if asked["as_json"] else "\n".join(identity(machine)))
+        _tell(profile(machine), asked["as_json"], lambda found: identity(found.machine))
         return 0
     if not files.live:
         say(f"kvbench: {files.root} says who the machine is, but this one is measured", err=True)
     checks = preflight(files, machine, cpus)
     records = _measure(machine, cpus, asked)
     found = profile(machine, checks, records)
-    say(_json(found) if asked["as_json"] else "\n".join(text(found)))
+    _tell(found, asked["as_json"], text)
     if found.ceilings:
         _keep(found, asked["out"], files.live)
         _draw(found, asked["plot"])
@@ -113,10 +112,10 @@ def _keep(found: Any, path: Path | None, live: bool) -> None:
 
 
 def _write(found: Any, path: Path, asked: bool) -> None:
-    from kvbench.analysis.machine import plain
+    from kvbench.analysis.machine import printed
     from kvbench.store import write_json
 
-    write_json(path, plain(found), asked)
+    write_json(path, printed(found), asked)
     say(f"profile: {path}", err=True)
 
 
@@ -134,10 +133,13 @@ def _draw(found: Any, path: Path | None) -> None:
         say(f"plot: {path}", err=True)
 
 
-def _json(found: Any) -> str:
-    from kvbench.analysis.machine import plain
+def _tell(found: Any, as_json: bool, text: Any) -> None:
+    from kvbench.analysis.machine import printed
 
-    return json.dumps(plain(found))
+    if as_json:
+        say_json(printed(found))
+    else:
+        say("\n".join(text(found)))
 
 
 def _complain(records: list[Any]) -> int:

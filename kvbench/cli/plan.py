@@ -1,13 +1,62 @@
 """kvbench plan"""
 
-import json
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import click
 
 from kvbench.cli._options import axis_option, json_option, plugin_option
-from kvbench.cli._streams import say
+from kvbench.cli._streams import say, say_json
+from kvbench.model import Point, Probe
+from kvbench.model.annotated import Printed, about
+
+Written = str | int | float | bool | None  # a value as a suite writes it
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """Rates that the forecast assumes."""
+
+    fill_bytes_per_second: Annotated[float, about("bytes per second: that a thread fills")]
+    read_bytes_per_second: Annotated[float, about("bytes per second: that all threads read")]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the sweep takes."""
+
+    needed: Annotated[int, about("bytes: at most, at a time")]
+    available: Annotated[int, about("bytes: now")]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What was left out for one reason."""
+
+    reason: Annotated[str, about("the kind of reason")]
+    count: Annotated[int, about("combinations that it left out")]
+    detail: Annotated[str, about("particulars of the first")]
+    example: Annotated[dict[str, Written], about("the first of them, by axis")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned(Printed):
+    """What a sweep would measure."""
+
+    suite: Annotated[str, about("its name")]
+    question: Annotated[str, about("what it asks")]
+    count: Annotated[int, about("points")]
+    launches: Annotated[int, about("fresh processes, each visiting all points")]
+    samples: Annotated[int, about("of a visit")]
+    sample_time: Annotated[float, about("seconds: of a sample")]
+    seconds: Annotated[float, about("seconds: of the whole sweep, forecast")]
+    assumed: Annotated[Assumed, about("by the forecast")]
+    memory: Annotated[Memory, about("of the sweep")]
+    axes: Annotated[dict[str, tuple[Written, ...]], about("what varies, by axis")]
+    skips: Annotated[tuple[LeftOut, ...], about("by reason, most first")]
+    points: Annotated[tuple[Point, ...], about("what would be measured")]
+    ceilings: Annotated[tuple[Probe, ...], about("what it would be held against")]
 
 
 @click.command("plan")
@@ -34,7 +83,7 @@ def command(suite: str, axes: tuple[str, ...], plugin: str | None, as_json: bool
     refuse_empty(sweep, here)
     refuse_without_plugin(sweep, here)
     if as_json:
-        say(json.dumps(_facts(sweep, seen)))
+        say_json(_planned(sweep, seen))
     else:
         say("\n".join([*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)]))
 
@@ -47,33 +96,31 @@ def site(library: Any = None) -> Any:
     return Site(describe(), available_memory(), library=library)
 
 
-def _facts(sweep: Any, seen: Any) -> dict[str, Any]:
+def _planned(sweep: Any, seen: Any) -> Planned:
     from kvbench.plan.forecast import FILL, READ
-    from kvbench.store import plain
 
     plan = sweep.plan
-    return {
-        "version": 1,
-        "suite": sweep.suite.name,
-        "question": sweep.suite.question,
-        "count": len(sweep.points),
-        "launches": plan.launches,
-        "samples": plan.samples,
-        "sample_time": plan.sample_time,
-        "seconds": seen.seconds,
-        "assumed": {"fill_bytes_per_second": FILL, "read_bytes_per_second": READ},
-        "memory": {"needed": seen.memory, "available": sweep.memory},
-        "axes": {axis: [written(value) for value in values] for axis, values in sweep.varying().items()},
-        "skips": [
-            {"reason": reason, "count": len(skips), "detail": skips[0].detail, "example": _example(sweep, skips[0])}
+    return Planned(
+        suite=sweep.suite.name,
+        question=sweep.suite.question,
+        count=len(sweep.points),
+        launches=plan.launches,
+        samples=plan.samples,
+        sample_time=plan.sample_time,
+        seconds=seen.seconds,
+        assumed=Assumed(FILL, READ),
+        memory=Memory(seen.memory, sweep.memory),
+        axes={axis: tuple(map(written, values)) for axis, values in sweep.varying().items()},
+        skips=tuple(
+            LeftOut(reason, len(skips), skips[0].detail, _example(sweep, skips[0]))
             for reason, skips in by_reason(sweep.skips).items()
-        ],
-        "points": [plain(point) for point in sweep.points],
-        "ceilings": [plain(point) for point in plan.points[len(sweep.points) :]],
-    }
+        ),
+        points=tuple(sweep.points),
+        ceilings=plan.points[len(sweep.points) :],
+    )
 
 
-def written(value: Any) -> Any:
+def written(value: Any) -> Written:
     """As a suite writes it."""
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
@@ -127,5 +174,5 @@ def by_reason(skips: Iterable[Any]) -> dict[str, list[Any]]:
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
-def _example(sweep: Any, skip: Any) -> dict[str, Any]:
+def _example(sweep: Any, skip: Any) -> dict[str, Written]:
     return {axis: written(value) for axis, value in sweep.named(skip).items()}

@@ -1,13 +1,13 @@
 """kvbench profile"""
 
-import json
 from typing import Any
 
 import click
+from msgspec import UNSET
 
 from kvbench.cli._options import json_option, plugin_option
 from kvbench.cli._point import point_options
-from kvbench.cli._streams import say
+from kvbench.cli._streams import say, say_json
 from kvbench.errors import refuse_beyond
 
 
@@ -38,28 +38,28 @@ def command(op: str, plugin: str | None, samples: int, sample_time: float, as_js
     seen = visit_plugin(point, samples, sample_time, plugin) if foreign else visit(point, samples, sample_time)
     facts = profile(seen)
     if as_json:
-        say(json.dumps(facts))
+        say_json(facts)
     else:
         say("\n".join([*_heading(facts, asked["model"] or ""), "", *_rates(facts), "", *_details(facts)]))
 
 
-def _heading(facts: dict[str, Any], name: str) -> list[str]:
+def _heading(facts: Any, name: str) -> list[str]:
     from kvbench.units import size
 
-    point, shape, memory = facts["point"], facts["point"]["shape"], facts["memory"]
-    cpus = ",".join(map(str, point["cpus"]))
-    huge = f"{memory['huge_bytes'] / max(memory['resident_bytes'], 1):.0%} of them huge"
-    slices = f"{facts['layers']} slices in rotation" if facts["layers"] > 1 else "one slice again and again"
-    swept = ", caches swept before every pass" if point["residency"] == "evicted" else ""
-    window = f", window {shape['window']}" if shape["window"] else ""
-    batch = f"{shape['batch']} sequences, " if shape["batch"] > 1 else ""
+    point, shape, memory = facts.point, facts.point.shape, facts.memory
+    cpus = ",".join(map(str, point.cpus))
+    huge = f"{memory.huge_bytes / max(memory.resident_bytes, 1):.0%} of them huge"
+    slices = f"{facts.layers} slices in rotation" if facts.layers > 1 else "one slice again and again"
+    swept = ", caches swept before every pass" if point.residency == "evicted" else ""
+    window = f", window {shape.window}" if shape.window else ""
+    batch = f"{shape.batch} sequences, " if shape.batch > 1 else ""
     return [
-        f"{facts['kernel']}  {name}".rstrip(),
-        f"  {batch}{shape['q_heads']} query heads on {shape['kv_heads']} KV heads, head_dim {shape['head_dim']}, "
-        f"context {shape['context']}{window}",
-        f"  {len(point['cpus'])} threads on CPUs {cpus}; {slices}, {size(facts['slice_bytes'])} each{swept}; "
-        f"{point['pages']} pages, {huge}",
-        f"  verified: largest error {facts['max_abs_err']:.2g}",
+        f"{facts.kernel}  {name}".rstrip(),
+        f"  {batch}{shape.q_heads} query heads on {shape.kv_heads} KV heads, head_dim {shape.head_dim}, "
+        f"context {shape.context}{window}",
+        f"  {len(point.cpus)} threads on CPUs {cpus}; {slices}, {size(facts.slice_bytes)} each{swept}; "
+        f"{point.pages} pages, {huge}",
+        f"  verified: largest error {facts.max_abs_err:.2g}",
     ]
 
 
@@ -74,47 +74,45 @@ _ROWS = {
 }
 
 
-def _rates(facts: dict[str, Any]) -> list[str]:
+def _rates(facts: Any) -> list[str]:
     lines = [f"  {'':<46}{'GB/s':>8}   {'middle half':<16}point is"]
-    rates = facts["rates"]
+    rates = facts.rates
     lines.append(_rate("point", rates["point"], ""))
     for key, label in _ROWS.items():
-        form = facts.get(f"{key}_form")
+        form = getattr(facts, f"{key}_form")
         if form:
-            share = facts["efficiency"] if key == "twin" else facts[f"{key}_fraction"]
+            share = facts.efficiency if key == "twin" else getattr(facts, f"{key}_fraction")
             best = ", prefetching" if form.endswith("_ahead") else ""
             lines.append(_rate(label + best, rates[form], f"{share:.0%} of it"))
-    if "fma_gflops" in facts:
-        lines.append(
-            f"  {'FMA peak':<46}{facts['fma_gflops']:>8.0f}   {'GFLOP/s':<16}{facts['fma_fraction']:.0%} of it"
-        )
+    if facts.fma_gflops is not UNSET:
+        lines.append(f"  {'FMA peak':<46}{facts.fma_gflops:>8.0f}   {'GFLOP/s':<16}{facts.fma_fraction:.0%} of it")
     return lines
 
 
-def _rate(label: str, rate: dict[str, float], share: str) -> str:
-    middle = f"{rate['low']:.1f} .. {rate['high']:.1f}"
-    return f"  {label:<46}{rate['median']:>8.1f}   {middle:<16}{share}".rstrip()
+def _rate(label: str, rate: Any, share: str) -> str:
+    middle = f"{rate.low:.1f} .. {rate.high:.1f}"
+    return f"  {label:<46}{rate.median:>8.1f}   {middle:<16}{share}".rstrip()
 
 
-def _details(facts: dict[str, Any]) -> list[str]:
+def _details(facts: Any) -> list[str]:
     from kvbench.units import duration
 
-    shape = facts["point"]["shape"]
-    per_pass = ", ".join(f"{name} {duration(facts[f'pass_{name}'])}" for name in ("p50", "p99", "max"))
+    shape = facts.point.shape
+    per_pass = ", ".join(f"{name} {duration(getattr(facts, f'pass_{name}'))}" for name in ("p50", "p99", "max"))
     lines = [
-        f"  bound: {facts['bound']}",
-        f"  one pass: {per_pass} of {facts['passes']}; slowest thread {facts['thread_skew']:.1%} over the mean",
-        f"  bytes of a pass: {facts['bytes_compulsory']:,.0f} compulsory, {facts['bytes_issued']:,.0f} issued, "
-        f"{facts['bytes_line']:,.0f} in lines touched",
+        f"  bound: {facts.bound}",
+        f"  one pass: {per_pass} of {facts.passes}; slowest thread {facts.thread_skew:.1%} over the mean",
+        f"  bytes of a pass: {facts.bytes_compulsory:,.0f} compulsory, {facts.bytes_issued:,.0f} issued, "
+        f"{facts.bytes_line:,.0f} in lines touched",
     ]
-    if facts["flops"]:
-        lines.append(f"  arithmetic intensity: {facts['ai']:.2f} FLOP per compulsory byte")
-    if facts["stage_share"]:
-        shares = ", ".join(f"{stage} {share:.0%}" for stage, share in facts["stage_share"].items())
+    if facts.flops:
+        lines.append(f"  arithmetic intensity: {facts.ai:.2f} FLOP per compulsory byte")
+    if facts.stage_share:
+        shares = ", ".join(f"{stage} {share:.0%}" for stage, share in facts.stage_share.items())
         lines.append(f"  stages: {shares} (from a run of its own, with clock reads between them)")
-    if facts["point"]["op"] != "decode":
-        tokens = shape["batch"] * (shape["context"] if facts["point"]["op"] == "bulk" else 1)
+    if facts.point.op != "decode":
+        tokens = shape.batch * (shape.context if facts.point.op == "bulk" else 1)
         lines.append(
-            f"  {duration(facts['seconds_per_pass'] / tokens)} and {facts['bytes_line'] / 64 / tokens:.0f} lines per token"
+            f"  {duration(facts.seconds_per_pass / tokens)} and {facts.bytes_line / 64 / tokens:.0f} lines per token"
         )
     return lines

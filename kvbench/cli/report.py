@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kvbench.cli._path import Named
-from kvbench.cli._streams import put, say
+from kvbench.cli._streams import json_text, put, say
 from kvbench.errors import BadArgument
 
 _TEXTS = ("md", "json", "csv")
@@ -14,9 +14,7 @@ _TEXTS = ("md", "json", "csv")
 
 @click.command("report")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
-@click.option(
-    "-o", "--out", type=Named(), help="html: a folder [default: report in RUN]; else a file."
-)
+@click.option("-o", "--out", type=Named(), help="html: a folder [default: report in RUN]; else a file.")
 @click.option(
     "--format",
     "form",
@@ -55,17 +53,15 @@ def _study(path: Path, hide: bool) -> tuple[Any, Any]:
 
 
 def _text(studies: list[Any], form: str) -> str:
-    import json
-
-    from kvbench.report.data import plain, points
+    from kvbench.report.data import Reports, points, report
     from kvbench.report.markdown import markdown
 
     if form == "md":
         return "\n".join(markdown(found, manifest) for found, manifest in studies)
     if form == "csv":
         return points([found for found, _ in studies])
-    facts = [plain(found, manifest) for found, manifest in studies]
-    return json.dumps(facts[0] if len(facts) == 1 else {"version": 1, "runs": facts}) + "\n"
+    facts = [report(found, manifest) for found, manifest in studies]
+    return json_text(facts[0] if len(facts) == 1 else Reports(runs=tuple(facts))) + "\n"
 
 
 def _draw(studies: list[Any], out: Path) -> None:

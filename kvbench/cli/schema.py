@@ -1,7 +1,7 @@
 """kvbench schema"""
 
 import json
-import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,23 @@ import click
 from kvbench.cli._streams import say
 from kvbench.errors import unknown_word
 
-_FOLDER = Path(__file__).resolve().parents[1] / "schemas"
-_PARTS = "parts.json"  # what several of them have in common
+_FOLDER = Path(__file__).resolve().parents[1] / "schemas"  # written by hand, of commands that have no type yet
+_TYPES = {  # of what is printed: one, or one of several
+    "compare": "report.compare:Compared",
+    "doctor": "cli.doctor:Doctor",
+    "gate": "report.compare:Compared",
+    "kernels": "cli.kernels:Kernels",
+    "lab": "cli.lab:Found cli.lab:Experiments",
+    "machine": "analysis.machine:MachineProfile",
+    "plan": "cli.plan:Planned",
+    "profile": "analysis.profile:DecodeOrStore",
+    "report": "report.data:Report report.data:Reports",
+    "size": "report.sizes:Sized",
+    "suites": "cli.suites:Suites",
+    "sweep": "analysis.summary:Swept",
+    "verify": "verify.printed:Verified",
+}
+_OPTION = {"report": "--format json"}
 
 
 @click.command("schema")
@@ -30,20 +45,37 @@ def command(command: str | None) -> None:
 
 
 def names() -> list[str]:
-    return sorted(path.stem for path in _FOLDER.glob("*.json") if path.name != _PARTS)
+    return sorted({*_TYPES, *(path.stem for path in _FOLDER.glob("*.json"))})
 
 
 def schema(name: str) -> dict[str, Any]:
-    """With the parts that it refers to: a validator needs no other file."""
-    found, parts = _read(f"{name}.json"), _read(_PARTS)["$defs"]
-    while missing := _needed(found) - found.get("$defs", {}).keys():
-        found["$defs"] = found.get("$defs", {}) | {part: parts[part] for part in sorted(missing)}
-    return json.loads(json.dumps(found).replace(f'"{_PARTS}#/', '"#/'))
+    """A validator needs no other file."""
+    import msgspec
+
+    if name not in _TYPES:
+        return json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    refs, parts = msgspec.json.schema_components(_types(name), ref_template="#/$defs/{name}")
+    for part in parts.values():
+        _require_all(part)
+    own: dict[str, Any] = {"type": "object", "oneOf": list(refs)}
+    if len(refs) == 1:
+        own = refs[0] | parts.pop(refs[0].pop("$ref").rpartition("/")[2])
+    return (
+        {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+        | own
+        | {"title": f"kvbench {name} {_OPTION.get(name, '--json')}", "$defs": parts}
+    )
 
 
-def _needed(value: Any) -> set[str]:
-    return set(re.findall(rf'"{re.escape(_PARTS)}#/\$defs/(\w+)"', json.dumps(value)))
+def _types(name: str) -> list[Any]:
+    found = (each.partition(":") for each in _TYPES[name].split())
+    return [getattr(import_module(f"kvbench.{module}"), kind) for module, _, kind in found]
 
 
-def _read(name: str) -> Any:
-    return json.loads((_FOLDER / name).read_text(encoding="utf-8"))
+def _require_all(part: dict[str, Any]) -> None:
+    """A key with a default may be left out where a value is made, but is always printed."""
+    properties = part["properties"]
+    always = {*part["required"], *(key for key, value in properties.items() if "default" in value)}
+    part["required"] = [key for key in properties if key in always]
+    for value in properties.values():
+        value.pop("default", None)

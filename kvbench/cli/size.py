@@ -1,6 +1,5 @@
 """kvbench size"""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from kvbench.cli._options import json_option
 from kvbench.cli._path import Named
 from kvbench.cli._plot import refuse_plot
 from kvbench.cli._point import options, refuse_missing, with_options
-from kvbench.cli._streams import say
+from kvbench.cli._streams import say, say_json
 
 _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
 _FREE = {"pad": None, "capacity": None}  # what they are where nothing was asked
@@ -59,7 +58,7 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     32 tokens of f32, not 16. And 0.031 FLOP per byte is no arithmetic intensity of decode: that is 2 FLOP for a line of
     64 bytes. It is 2G/b, with G query heads on each KV head and b bytes per element: 0.5 and more in f32.
     """
-    from kvbench.report.sizes import size_plain, size_text
+    from kvbench.report.sizes import size_text, sized
     from kvbench.sizing.known import here, known
     from kvbench.sizing.size import size_of
 
@@ -72,7 +71,10 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     plan = _map(model, decoder, **laid) if mapped else None
     if plot:
         _draw(found, place, max(decoder.context, _longest(model)), plot)
-    say(json.dumps(size_plain(found) | _as_json(plan)) if as_json else "\n".join(size_text(found) + _text(plan)))
+    if as_json:
+        say_json(sized(found, plan))
+    else:
+        say("\n".join(size_text(found) + _text(plan)))
 
 
 def _wanted(lengths: str | None, **facts: Any) -> Any:
@@ -125,12 +127,6 @@ def _map(model: str | None, decoder: Any, **laid: Any) -> Any:
             option = f"--{name.replace('_', '-')}"
             raise BadArgument(f"--map lays out {model} with {option} {planned}, not {asked}", f"leave out {option}")
     return plan
-
-
-def _as_json(plan: Any) -> dict[str, Any]:
-    from kvbench.report.arena_map import map_plain
-
-    return {} if plan is None else {"map": map_plain(plan)}
 
 
 def _text(plan: Any) -> list[str]:

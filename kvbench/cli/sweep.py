@@ -14,7 +14,7 @@ from kvbench.cli._options import PLACED, axis_option, isa_option, only_option, p
 from kvbench.cli._path import Named
 from kvbench.cli._seconds import Seconds
 from kvbench.cli._share import Share
-from kvbench.cli._streams import say
+from kvbench.cli._streams import say, say_json
 from kvbench.errors import BadArgument, Exit
 
 
@@ -163,9 +163,7 @@ def _about() -> Callable[[Any], str]:
 
 def _summarise(session: Any, as_json: bool, report: bool) -> None:
     """What there is so far; nothing can be said of a run without records."""
-    import json
-
-    from kvbench.analysis.summary import plain, summary
+    from kvbench.analysis.summary import summary, swept
     from kvbench.report.sweep import text
     from kvbench.results import load
 
@@ -174,7 +172,7 @@ def _summarise(session: Any, as_json: bool, report: bool) -> None:
     page = _page(run, found) if report else ""
     said = summary(found)
     if as_json:
-        say(json.dumps(plain(said) | {"path": str(run.path), "report": page}))
+        say_json(swept(said, str(run.path), page))
         return
     last = f"report: {page}" if report else f"next: {_program()} report {shlex.quote(str(run.path))}"
     say("\n".join([*text(said), "", *_ending(session), last]))

@@ -1,12 +1,11 @@
 """kvbench verify"""
 
-import json
 from typing import Any
 
 import click
 
 from kvbench.cli._options import json_option, plugin_option
-from kvbench.cli._streams import say
+from kvbench.cli._streams import say, say_json
 from kvbench.errors import BadArgument, Exit
 
 
@@ -22,6 +21,7 @@ def command(quick: bool, isa: str | None, plugin: str | None, as_json: bool) -> 
     """
     from kvbench.native import library_of
     from kvbench.verify import check_plugin
+    from kvbench.verify.printed import verified
 
     library = library_of(None, plugin)
     isa = library.isa(isa) if isa else None
@@ -30,7 +30,7 @@ def command(quick: bool, isa: str | None, plugin: str | None, as_json: bool) -> 
         raise BadArgument(f"--isa {isa}: {plugin} has no kernel of that tier", "leave --isa out")
     wrong = sum(not r.passed for r in results) + sum(f.caught < f.planted for f in faults)
     if as_json:
-        say(json.dumps({"version": 1, "passed": not wrong} | _facts(results, faults)))
+        say_json(verified(results, faults, not wrong))
     else:
         say("\n".join([*_kernels(results, library.foreign_variants), "", *_faults(faults)]))
         say(f"{len(results)} kernels, {len(faults)} faults: " + (f"{wrong} failed" if wrong else "all well"))
@@ -43,21 +43,6 @@ def _checked(library: Any, isa: str | None, quick: bool) -> tuple[list[Any], lis
     kernels = [kernel for kernel in library.kernels() if isa in (None, kernel.isa)]
     best = [kernel for kernel in kernels if kernel.isa == library.isa(isa)] if quick else kernels
     return list(check(library, kernels, quick)), list(plant(library, best))
-
-
-def _facts(results: list[Any], faults: list[Any]) -> dict[str, Any]:
-    from dataclasses import asdict
-    from math import isfinite
-
-    def finite(x: float) -> float | None:
-        return x if isfinite(x) else None
-
-    return {
-        "kernels": [
-            asdict(r.kernel) | {"passed": r.passed, "error_share": finite(r.error), "note": r.note} for r in results
-        ],
-        "faults": [asdict(f) | {"margin": finite(f.margin)} for f in faults],
-    }
 
 
 def _kernels(results: list[Any], foreign: tuple[str, ...]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from kvbench.analysis.trend import Accepted
 from kvbench.errors import BadRun
 from kvbench.store.files import read_json, short, write_json, writing
-from kvbench.store.typed import as_object, read
+from kvbench.store.values import read
 
 FILE = "accepted.json"
 _FORMAT = 1
@@ -19,7 +19,7 @@ def accepted(root: Path) -> tuple[Accepted, ...]:
     if not os.path.lexists(path):
         return ()
     try:
-        facts = as_object(read_json(path))
+        facts = read(dict[str, object], read_json(path))
         if facts.get("format") != _FORMAT:
             raise ValueError(f"format is {str(facts.get('format'))[:20]}, and this kvbench reads format {_FORMAT}")
         return read(tuple[Accepted, ...], facts.get("accepted"))

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class Field:
 
     name: str
     kind: str
+    meaning: str = ""  # for the schemas; of a dataclass's field it is that of its type
     default: Any = None
     short: str = ""
     about: str = ""
@@ -39,4 +40,13 @@ def of(kind: str, default: Any = None, short: str = "", about: str = "", **more:
 
 def declared(kind: type) -> tuple[Field, ...]:
     """Those of a dataclass, in its order."""
-    return tuple(Field(field.name, **field.metadata) for field in dataclasses.fields(kind) if field.metadata)
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(
+        Field(field.name, meaning=_meaning(hints[field.name]), **field.metadata)
+        for field in dataclasses.fields(kind)
+        if field.metadata
+    )
+
+
+def _meaning(hint: Any) -> str:
+    return next((meta.description for meta in getattr(hint, "__metadata__", ()) if meta.description), "")

@@ -3,8 +3,9 @@ short names, and of a suite's product."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from kvbench.model.annotated import Count, Cpus, Size, about
 from kvbench.model.fields import Field, declared, of
 from kvbench.model.kernel import kernel_id
 from kvbench.units import cpu_text
@@ -16,14 +17,20 @@ HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apa
 class Shape:
     """One decode step. Every sequence holds `context` tokens; window 0 attends to all of them."""
 
-    batch: int = of("count", 1, "batch={}", "Sequences.", usual=True)
-    q_heads: int = of("count", None, "q={}", "Query heads.", usual=True)
-    kv_heads: int = of("count", None, "kv={}", "KV heads.", usual=True)
-    head_dim: int = of("count", None, "d={}", "Elements of a row.", usual=True)
-    context: int = of("context", 4096, "t={}", "Tokens that every sequence holds.")
-    capacity: int = of("count", None, "cap={}", "Tokens that there is room for. [default: the context]")
-    window: int = of("window", 0, "win={}", "Attend to the last so many tokens; 0: to all.", within="op")
-    layers: int = of(
+    batch: Annotated[Size, about("sequences")] = of("count", 1, "batch={}", "Sequences.", usual=True)
+    q_heads: Annotated[Size, about("query heads")] = of("count", None, "q={}", "Query heads.", usual=True)
+    kv_heads: Annotated[Size, about("KV heads")] = of("count", None, "kv={}", "KV heads.", usual=True)
+    head_dim: Annotated[Size, about("elements of a row")] = of("count", None, "d={}", "Elements of a row.", usual=True)
+    context: Annotated[Size, about("tokens that every sequence holds")] = of(
+        "context", 4096, "t={}", "Tokens that every sequence holds."
+    )
+    capacity: Annotated[Size, about("tokens that there is room for")] = of(
+        "count", None, "cap={}", "Tokens that there is room for. [default: the context]"
+    )
+    window: Annotated[Count, about("tokens attended to; 0: all")] = of(
+        "window", 0, "win={}", "Attend to the last so many tokens; 0: to all.", within="op"
+    )
+    layers: Annotated[Count, about("slices in rotation; 0: by the residency")] = of(
         "count from 0",
         0,
         "layers={}",
@@ -36,26 +43,54 @@ class Shape:
         return self.q_heads // self.kv_heads
 
 
+class Measured:
+    """A Point or a Probe. As JSON it says by its fields which of them it is."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Point:
+class Point(Measured):
     """What is measured: a kernel on a shape, on these CPUs (one thread each), pages, residency and prefetch scheme."""
 
-    op: str = of("word", "decode", "{}", words=("decode", "append", "bulk"))
-    variant: str = of(
+    op: Annotated[str, about("what it does: decode, append, bulk, ...")] = of(
+        "word", "decode", "{}", words=("decode", "append", "bulk")
+    )
+    variant: Annotated[str, about("the way of doing it; - where there is but one")] = of(
         "word", None, "{}", "A way of doing the op; see kvbench kernels. [default: the first]", usual=True
     )
-    layout: str = of("word", "head", "{}", "Where the rows of a cache lie.", sized=True)
-    inner: str = of("word", "head", "inner {}", "Order inside a block of a paged cache.", within="layout", sized=True)
-    block_tokens: int = of("count", 16, "block={}", "Tokens of a block, paged.", within="layout", sized=True)
-    shuffle: int | None = of("count from 0", None, "shuffle={}", within="layout", axis=False)  # the axis is `order`
-    dtype: str = of("word", "f16", "{}", "Number format of K and V.", sized=True)
-    scale: str = of("word", "f32", "{} scales", "Dtype of the scales, where there are any.", within="dtype", sized=True)
-    isa: str = of("word", "best", "{}", "A tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
-    shape: Shape
-    residency: str = of(
+    layout: Annotated[str, about("of the cache; - where there is none")] = of(
+        "word", "head", "{}", "Where the rows of a cache lie.", sized=True
+    )
+    inner: Annotated[str, about("order inside a block of a paged cache")] = of(
+        "word", "head", "inner {}", "Order inside a block of a paged cache.", within="layout", sized=True
+    )
+    block_tokens: Annotated[Count, about("tokens of a block of a paged cache")] = of(
+        "count", 16, "block={}", "Tokens of a block, paged.", within="layout", sized=True
+    )
+    shuffle: Annotated[Count | None, about("seed of the order of a paged cache's blocks; null: in order")] = of(
+        "count from 0",
+        None,
+        "shuffle={}",
+        within="layout",
+        axis=False,  # the axis is `order`
+    )
+    dtype: Annotated[str, about("number format of the cache; - where there is none")] = of(
+        "word", "f16", "{}", "Number format of K and V.", sized=True
+    )
+    scale: Annotated[str, about("number format of the scales, where the dtype has any")] = of(
+        "word", "f32", "{} scales", "Dtype of the scales, where there are any.", within="dtype", sized=True
+    )
+    isa: Annotated[str, about("tier of the instruction set")] = of(
+        "word", "best", "{}", "A tier. [default: $KVBENCH_ISA, else the best that this CPU runs]"
+    )
+    shape: Annotated[Shape, about("geometry of the model and fill of its cache")]
+    residency: Annotated[
+        str, about("hot: one slice alone; rotate: the slices in turn; evicted: caches swept before a pass")
+    ] = of(
         "word", "rotate", "{}", "One slice, slices in turn, or caches swept first.", words=("hot", "rotate", "evicted")
     )
-    prefetch: str = of(
+    prefetch: Annotated[str, about("scheme of the software prefetch")] = of(
         "prefetch",
         "best",
         "{}",
@@ -63,17 +98,23 @@ class Point:
         within="op",
         walked=True,
     )
-    distance: int = of("count from 0", 0, "ahead={}", within="prefetch", axis=False, walked=True)
-    pad: int | None = of(
+    distance: Annotated[Count, about("bytes: how far ahead it reaches, where the scheme takes a distance")] = of(
+        "count from 0", 0, "ahead={}", within="prefetch", axis=False, walked=True
+    )
+    pad: Annotated[Count | None, about("bytes behind each head's plane; null: the default")] = of(
         "count from 0",
         None,
         "pad={}",
         "Bytes behind each head's plane. [default: an odd number of lines]",
         sized=True,
     )
-    deterministic: bool = of("flag", False, "deterministic", "Split by shape only.", within="op", walked=True)
-    pages: str = of("word", "thp", "{}", "Kind of pages to ask the system for.")
-    cpus: tuple[int, ...] = of("cpus", None, "CPUs {}", within="threads")
+    deterministic: Annotated[bool, about("whether the work is split by the shape alone")] = of(
+        "flag", False, "deterministic", "Split by shape only.", within="op", walked=True
+    )
+    pages: Annotated[str, about("kind of pages that was asked for: base, thp or huge")] = of(
+        "word", "thp", "{}", "Kind of pages to ask the system for."
+    )
+    cpus: Annotated[Cpus, about("the CPU of each thread")] = of("cpus", None, "CPUs {}", within="threads")
 
     @property
     def kernel(self) -> str:
@@ -108,9 +149,9 @@ def _word(value: Any) -> str:
 POINT, SHAPE = declared(Point), declared(Shape)
 _BESIDE = {  # what is asked or said of a point beside its own fields, each before one of them
     "batch": Field("model", "word", about="Geometry of suites/models.toml; options override it.", column=None),
-    "head_dim": Field("group", "count", axis=False),
-    "dtype": Field("order", "word", "shuffled", words=("sequential", "shuffled"), within="layout", column=None),
-    "cpus": Field("threads", "threads", "all", "{}"),
+    "head_dim": Field("group", "count", "query heads on a KV head", axis=False),
+    "dtype": Field("order", "word", default="shuffled", words=("sequential", "shuffled"), within="layout", column=None),
+    "cpus": Field("threads", "threads", "how many", "all", "{}"),
 }
 
 
@@ -127,15 +168,15 @@ DEFAULTS = {field.name: field.default for field in FIELDS}
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Measured):
     """A point without a cache: the machine alone. `bytes` are those of all buffers that a pass walks, together."""
 
-    op: str
-    isa: str
-    cpus: tuple[int, ...]
-    pages: str
-    bytes: int
-    distance: int = 0  # of the software prefetch; 0 leaves it to the hardware
+    op: Annotated[str, about("read, write, copy, flops, latency, clock, ...")]
+    isa: Annotated[str, about("tier of the instruction set")]
+    cpus: Annotated[Cpus, about("the CPU of each thread")]
+    pages: Annotated[str, about("kind of pages that was asked for")]
+    bytes: Annotated[Count, about("bytes: of all buffers that a pass walks, together; 0 where none is")]
+    distance: Annotated[Count, about("bytes: how far ahead the software prefetch reaches; 0: none")] = 0
 
     @property
     def kernel(self) -> str:
@@ -150,6 +191,6 @@ class Probe:
 class Skip:
     """A combination of a suite's axes that is no point here: its values, the kind of reason, and the particulars."""
 
-    facts: dict[str, Any]
-    reason: str
-    detail: str
+    facts: Annotated[dict[str, Any], about("its values, by axis")]
+    reason: Annotated[str, about("the kind of reason")]
+    detail: Annotated[str, about("particulars")]

@@ -1,9 +1,13 @@
 """What was measured."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from msgspec import Meta
+
+from kvbench.model.annotated import Count, Number, Positive, Size, Timed
 from kvbench.model.kernel import Traffic
-from kvbench.model.point import Point, Probe
+from kvbench.model.point import Measured, Point, Probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,15 +20,15 @@ class Sample:
     """
 
     program: str
-    round: int
-    passes: int
-    seconds: float
-    pass_seconds: tuple[float, ...]
-    skew: float
-    switches: int
-    faults: int
-    steal: float = 0.0
-    throttled: int = 0
+    round: Count
+    passes: Size
+    seconds: Timed
+    pass_seconds: tuple[Number, ...]
+    skew: Number
+    switches: Count
+    faults: Count
+    steal: Number = 0.0
+    throttled: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +49,13 @@ class Visit:
 class Plan:
     """What a run measures. Every launch visits all points, `samples` samples of `sample_time` seconds each time."""
 
-    points: tuple[Point | Probe, ...]
-    launches: int
-    samples: int
-    sample_time: float
-    seed: int
+    points: tuple[Measured, ...]
+    launches: Size
+    samples: Size
+    sample_time: Positive
+    seed: Count
     run: str = ""  # which run it is; its records bear the name, and are compared with no other run's
-    patience: float = 300.0  # seconds without a sign of life after which a visit has hung
+    patience: Positive = 300.0  # seconds without a sign of life after which a visit has hung
     library: str = ""  # path of the kernels' library; the installed one where none is named
     plugin: str = ""  # path of a plug-in, whose kernels stand beside that library's
     foreign: tuple[str, ...] = ()  # its variants: their points have processes of their own
@@ -65,10 +69,10 @@ class Job:
     """What one process does of a launch: all of it, or as a new `part` what a process before it left undone."""
 
     plan: Plan
-    launch: int
-    part: int
-    points: tuple[Point | Probe, ...]
-    passes: dict[str, dict[str, int]]  # by a point's name and program, as an earlier launch found them
+    launch: Count
+    part: Count
+    points: tuple[Measured, ...]
+    passes: dict[str, dict[str, Count]]  # by a point's name and program, as an earlier launch found them
     references: str  # a folder where the run's processes leave each other what answers are checked against
 
 
@@ -85,20 +89,20 @@ class Record:
     is their lower quartile.
     """
 
-    launch: int
-    point: Point | Probe
+    launch: Count
+    point: Measured
     samples: tuple[Sample, ...]
     traffic: dict[str, Traffic]  # of one pass, by program
-    memory: dict[str, int]  # as Arena.inspect()
-    steps: int = 0  # of one pass of a probe
-    layers: int = 0  # slices in rotation
-    slice_bytes: int = 0
-    max_abs_err: float = 0.0
+    memory: dict[str, Count]  # as Arena.inspect()
+    steps: Count = 0  # of one pass of a probe
+    layers: Count = 0  # slices in rotation
+    slice_bytes: Count = 0
+    max_abs_err: Number = 0.0
     error: str = ""
-    part: int = 0
-    began: float = 0.0  # seconds since 1970
-    wall: float = 0.0  # seconds that the visit took, with memory and checks
-    peak: int = 0  # bytes that its process has held at most, so far
+    part: Count = 0
+    began: Annotated[float, Meta(ge=0, le=1e11)] = 0.0  # seconds since 1970
+    wall: Annotated[float, Meta(ge=0, le=1e9)] = 0.0  # seconds that the visit took, with memory and checks
+    peak: Count = 0  # bytes that its process has held at most, so far
     run: str = ""
 
 
@@ -112,9 +116,9 @@ class Ceiling:
     run: str
     probe: Probe
     level: str  # the regime of the footprint
-    median: float
-    low: float
-    high: float
-    samples: tuple[tuple[float, ...], ...]
+    median: Number
+    low: Positive
+    high: Number
+    samples: tuple[tuple[Number, ...], ...]
     stable: bool
-    huge: float | None  # share of the memory that is really on huge pages; None where there is no memory
+    huge: Number | None  # share of the memory that is really on huge pages; None where there is no memory

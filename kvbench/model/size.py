@@ -1,34 +1,32 @@
 """What kvbench size is asked and finds. Counts are of bytes unless a name says otherwise."""
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from kvbench.model.annotated import Printed, about
 
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """A model whose cache is to be sized. Of its layers the first `ephemeral` are an encoder's: nothing of them stays.
+    """A model whose cache is to be sized. Its first `ephemeral` layers are an encoder's."""
 
-    Of every `window_every` of the others the last one attends to everything, the rest to `window` tokens; window 0 is no
-    window, window_every 0 no layer that attends to everything. capacity None: each layer has room for what it attends
-    to. pad None: the library's choice.
-    """
-
-    model: str
-    layers: int
-    q_heads: int
-    kv_heads: int
-    head_dim: int
-    context: int
-    batch: int
-    dtype: str
-    scale: str
-    layout: str
-    inner: str
-    block_tokens: int
-    window: int = 0
-    window_every: int = 0
-    ephemeral: int = 0
-    capacity: int | None = None
-    pad: int | None = None
+    model: Annotated[str, about("its name; empty where the geometry was given")]
+    layers: Annotated[int, about("all of them")]
+    q_heads: Annotated[int, about("query heads")]
+    kv_heads: Annotated[int, about("KV heads")]
+    head_dim: Annotated[int, about("elements of a row")]
+    context: Annotated[int, about("tokens that every sequence holds")]
+    batch: Annotated[int, about("sequences")]
+    dtype: Annotated[str, about("number format of K and V")]
+    scale: Annotated[str, about("number format of the scales, where there are any")]
+    layout: Annotated[str, about("order of rows")]
+    inner: Annotated[str, about("order inside a block of a paged cache")]
+    block_tokens: Annotated[int, about("tokens of a block, paged")]
+    window: Annotated[int, about("tokens that a sliding layer attends to; 0: there is none")] = 0
+    window_every: Annotated[int, about("of so many layers the last attends to everything; 0: none does")] = 0
+    ephemeral: Annotated[int, about("layers of which nothing stays")] = 0
+    capacity: Annotated[int | None, about("tokens that each layer has room for; null: what it attends to")] = None
+    pad: Annotated[int | None, about("bytes: behind each head's plane; null: the library's choice")] = None
 
     @property
     def group(self) -> int:
@@ -38,188 +36,175 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """`count` layers that are alike. Tokens of a sequence: each layer holds `held` in room for `capacity`, and a decode
-    reads `read`; window 0 is none. bytes: K, V and scales of what one layer holds, of all sequences."""
+    """Layers that are alike."""
 
-    count: int
-    window: int
-    held: int
-    capacity: int
-    read: int
-    bytes: int
+    count: Annotated[int, about("how many")]
+    window: Annotated[int, about("tokens that they attend to; 0: all")]
+    held: Annotated[int, about("tokens of a sequence that each holds")]
+    capacity: Annotated[int, about("tokens that each has room for")]
+    read: Annotated[int, about("tokens of a sequence that a decode reads")]
+    bytes: Annotated[int, about("bytes: held by one of them, all sequences")]
 
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """What the library takes for all layers, `total`, is the sum of what stands above it; `mapped` is that in pages."""
+    """What the library takes for all layers."""
 
-    rows: int
-    scales: int
-    unused: int  # room for tokens that are not there
-    block_rounding: int  # of the last block of each sequence
-    row_padding: int  # behind rows that end within a line
-    head_padding: int  # between heads, so that they do not share cache sets
-    line_rounding: int  # of planes to whole lines
-    total: int
-    page_rounding: int
-    mapped: int
-    page_bytes: int
+    rows: Annotated[int, about("bytes: elements of the tokens that are held")]
+    scales: Annotated[int, about("bytes: their scales")]
+    unused: Annotated[int, about("bytes: room for tokens that are not there")]
+    block_rounding: Annotated[int, about("bytes: of last blocks, beyond the capacity")]
+    row_padding: Annotated[int, about("bytes: behind rows, to whole lines")]
+    head_padding: Annotated[int, about("bytes: between heads")]
+    line_rounding: Annotated[int, about("bytes: behind planes, to whole lines")]
+    total: Annotated[int, about("bytes: the sum of these")]
+    page_rounding: Annotated[int, about("bytes: behind it, to whole pages")]
+    mapped: Annotated[int, about("bytes: total and page_rounding")]
+    page_bytes: Annotated[int, about("bytes: of a page")]
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Of a paged cache. bytes: K, V and scales of one block in one layer. per_layer: of all sequences, in a layer that
-    attends to most."""
+    """Of a paged cache."""
 
-    tokens: int
-    bytes: int
-    per_layer: int
-    table_bytes: int  # of a page table that all layers share
+    tokens: Annotated[int, about("tokens of a block")]
+    bytes: Annotated[int, about("bytes: K, V and scales of a block, in one layer")]
+    per_layer: Annotated[int, about("blocks of all sequences in a layer that attends to most")]
+    table_bytes: Annotated[int, about("bytes: of a page table that all layers share; in no other number")]
 
 
 @dataclass(frozen=True, slots=True)
 class Ephemeral:
-    """Layers of which nothing stays; `passing`: bytes of one while it runs."""
+    """Layers of which nothing stays."""
 
-    layers: int
-    persistent: int
-    passing: int
+    layers: Annotated[int, about("how many")]
+    persistent: Annotated[int, about("bytes: that stay, which is none")]
+    passing: Annotated[int, about("bytes: of one while it runs, all sequences")]
 
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """The same model with so many KV heads. ai: FLOP for each byte of the cache that a decode reads."""
+    """The same model with so many KV heads."""
 
-    name: str
-    kv_heads: int
-    group: int
-    bytes: int
-    bytes_per_token: int
-    ai: float
-    own: bool
+    name: Annotated[str, about("MHA, GQA or MQA")]
+    kv_heads: Annotated[int, about("KV heads")]
+    group: Annotated[int, about("query heads on each")]
+    bytes: Annotated[int, about("bytes: as those above")]
+    bytes_per_token: Annotated[int, about("bytes: as those above")]
+    ai: Annotated[float, about("FLOP per byte: as above")]
+    own: Annotated[bool, about("whether it is the model itself")]
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """`users` sequences on each of `replicas`, whose weights are counted where they are known."""
+    """Many users on several copies of the model."""
 
-    users: int
-    replicas: int
-    bytes_per_user: int
-    bytes_per_replica: int
-    bytes: int
-    weights: int | None
+    users: Annotated[int, about("sequences of each replica")]
+    replicas: Annotated[int, about("copies of the model")]
+    bytes_per_user: Annotated[int, about("bytes: of a sequence")]
+    bytes_per_replica: Annotated[int, about("bytes: of its sequences, and of the weights where they are given")]
+    bytes: Annotated[int, about("bytes: of all replicas")]
+    weights: Annotated[int | None, about("bytes: of the weights of one; null where not given")]
 
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """bytes: allocated for a sequence, on average. waste: the share of them that holds no token, padding among it.
-    padding: the share of them in which none can lie. sequences: that fit the budget."""
+    """What sequences of several lengths take, one way."""
 
-    bytes: float
-    waste: float
-    padding: float
-    sequences: int | None
+    bytes: Annotated[float, about("bytes: allocated for a sequence, on average")]
+    waste: Annotated[float, about("share of these bytes that hold no token, padding among them")]
+    padding: Annotated[float, about("share of these bytes in which no token can lie")]
+    sequences: Annotated[int | None, about("sequences that fit the budget; null without one")]
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Sequences of these lengths, each with a cache that has room for all it may hold, or with as many blocks of a pool as
-    it needs."""
+    """Sequences of several lengths, stored in two ways."""
 
-    lengths: str
-    mean: float  # tokens
-    block_tokens: int
-    contiguous: Reserved
-    paged: Reserved
+    lengths: Annotated[str, about("as they were asked for")]
+    mean: Annotated[float, about("tokens: of a sequence, on average")]
+    block_tokens: Annotated[int, about("tokens of a block")]
+    contiguous: Annotated[Reserved, about("a cache for each sequence, with room for all that it may hold")]
+    paged: Annotated[Reserved, about("as many blocks of a pool as each sequence needs")]
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What fits `budget`: tokens of one sequence by the formula, no more than its capacity (None: no end); whole
-    sequences as allocated."""
+    """What fits a memory."""
 
-    budget: int | None
-    tokens: int | None
-    sequences: int | None
-    reservation: Reservation | None
+    budget: Annotated[int | None, about("bytes: of that memory; null where not given")]
+    tokens: Annotated[int | None, about("tokens of one sequence that fit; null without budget, or without end")]
+    sequences: Annotated[int | None, about("whole sequences that fit; null without budget, or where nothing is held")]
+    reservation: Annotated[Reservation | None, about("sequences of several lengths; null where none are given")]
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """All caches of a level that serve the threads: of `capacity` they hold a footprint of `holds`, evenly split.
+    """All caches of a level that serve the threads."""
 
-    context: the most tokens at which a layer's slice still fits; None: it always does. gbps: of reads, if measured.
-    """
-
-    level: int
-    capacity: int
-    holds: int
-    fits: bool
-    context: int | None
-    gbps: float | None
+    level: Annotated[int, about("1, 2, 3")]
+    capacity: Annotated[int, about("bytes: of all its caches that serve these CPUs")]
+    holds: Annotated[int, about("bytes: the largest footprint that they hold, split evenly over the threads")]
+    fits: Annotated[bool, about("whether they hold the slice")]
+    context: Annotated[int | None, about("most tokens at which a layer's slice fits; null: at any")]
+    gbps: Annotated[float | None, about("GB/s: the best plain reads of that level; null where not measured")]
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Where the slice of a layer lies that a decode walks with one thread on each of `cpus`; word as kvbench.regime."""
+    """Where the slice of a layer lies; words as kvbench.regime has them."""
 
-    machine: str
-    cpus: tuple[int, ...]
-    slice_bytes: int
-    word: str
-    reason: str
-    levels: tuple[Level, ...]
+    machine: Annotated[str, about("this machine, or the path that was named")]
+    cpus: Annotated[tuple[int, ...], about("one thread on each")]
+    slice_bytes: Annotated[int, about("bytes: that a decode walks in a layer that attends to most, padded")]
+    word: Annotated[str, about("L1, L2, L3, DRAM, mixed, unknown; empty where no layer keeps anything")]
+    reason: Annotated[str, about("why")]
+    levels: Annotated[tuple[Level, ...], about("of the caches that serve these CPUs")]
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Tokens per second at most, of all sequences together, where each step reads `bytes`, which lie in `level`, as fast as
-    plain reads of `footprint` bytes did; None where that is not known, and `reason` says why."""
+    """How fast steps can be at most, if reading is all that they do."""
 
-    bytes: int
-    level: str
-    footprint: int | None = None
-    gbps: float | None = None
-    tokens: float | None = None
-    low: float | None = None
-    high: float | None = None
-    reason: str = ""
+    bytes: Annotated[int, about("bytes: what a step reads")]
+    level: Annotated[str, about("where they lie: L1, L2, L3, DRAM, mixed, unknown; empty where nothing is read")]
+    footprint: Annotated[int | None, about("bytes: of the reads that it is held against; null if unknown")] = None
+    gbps: Annotated[float | None, about("GB/s: of those reads; null if unknown")] = None
+    tokens: Annotated[float | None, about("tokens per second: of the whole batch, at most; null if unknown")] = None
+    low: Annotated[float | None, about("tokens per second: by the low end of the reads; null if unknown")] = None
+    high: Annotated[float | None, about("tokens per second: by the high end of the reads; null if unknown")] = None
+    reason: Annotated[str, about("why it is unknown; else empty")] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """`kv`: reading the cache alone; with `weights`, those too."""
+    """Bounds without the weights and with them."""
 
-    kv: Bound
-    weights: Bound | None
+    kv: Annotated[Bound, about("reading the cache alone")]
+    weights: Annotated[Bound | None, about("reading the weights too; null where they are not given")]
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
-    """`bytes`: K, V and scales of the tokens that are held, by the formula; `streamed`: those that a decode reads.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size(Printed):
+    """What the cache of a decoder takes."""
 
-    A token takes `bytes_per_token` in all layers of one sequence, of which `bytes_per_next_token` stay when windows are
-    full. scale_share: of the rows. A layer that attends to most, of all sequences: `bytes_per_layer`, and K or V of it.
-    """
-
-    decoder: Decoder
-    formula: str
-    bytes: int
-    bytes_per_token: int
-    bytes_per_next_token: int
-    bytes_per_layer: int
-    bytes_per_layer_side: int
-    streamed: int
-    scale_share: float
-    ai: float
-    layers: tuple[Layers, ...]
-    ephemeral: Ephemeral
-    allocated: Allocated
-    blocks: Blocks | None
-    ladder: tuple[Rung, ...]
-    fleet: Fleet
-    admission: Admission
-    fit: Fit
-    tokens_per_second: Rates
-    notes: tuple[str, ...]
+    decoder: Annotated[Decoder, about("what was asked")]
+    formula: Annotated[str, about("the bytes as a product, with the numbers in it")]
+    bytes: Annotated[int, about("bytes: K, V and scales of the tokens that are held, all layers and sequences")]
+    bytes_per_token: Annotated[int, about("bytes: of a token of one sequence in all layers")]
+    bytes_per_next_token: Annotated[int, about("bytes: by which one more token of a sequence lets the cache grow")]
+    bytes_per_layer: Annotated[int, about("bytes: of a layer that attends to most, all sequences")]
+    bytes_per_layer_side: Annotated[int, about("bytes: of K, or of V, in that layer")]
+    streamed: Annotated[int, about("bytes: K, V and scales that one decode step reads, all layers and sequences")]
+    scale_share: Annotated[float, about("share of the rows' bytes that scales come to on top of them")]
+    ai: Annotated[float, about("FLOP per byte: arithmetic intensity of a decode, 2 G / b")]
+    layers: Annotated[tuple[Layers, ...], about("those that are alike, without ephemeral ones")]
+    ephemeral: Annotated[Ephemeral, about("an encoder's: K and V are gone when the layer has run")]
+    allocated: Annotated[Allocated, about("what the library takes for all layers")]
+    blocks: Annotated[Blocks | None, about("of a paged cache; else null")]
+    ladder: Annotated[tuple[Rung, ...], about("the same model with other numbers of KV heads")]
+    fleet: Annotated[Fleet, about("many users on several copies of the model")]
+    admission: Annotated[Admission, about("what fits a memory")]
+    fit: Annotated[Fit, about("where the slice of a layer lies")]
+    tokens_per_second: Annotated[Rates, about("at most, on what the machine's own reads reached")]
+    notes: Annotated[tuple[str, ...], about("what else must be known")]

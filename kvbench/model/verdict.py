@@ -6,6 +6,9 @@ Every comparison starts from INCONCLUSIVE; the other words have to be earned."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from kvbench.model.annotated import about
 
 REGRESSION = "REGRESSION"  # head takes longer: significant beside all other tests, and by more than the smallest effect
 IMPROVEMENT = "IMPROVEMENT"  # head takes less time, by the same rule
@@ -21,36 +24,34 @@ WORDS = (REGRESSION, CONTAMINATED, INCONCLUSIVE, NOT_COMPARABLE, EQUIVALENT, IMP
 class Judged:
     """The verdict on one point, or on one family of points."""
 
-    name: str  # the point's name, or the family's
-    family: str  # the family that the point belongs to; a family's own name
-    verdict: str  # one of WORDS
-    effect: float | None  # share of base's time by which head takes longer; None: unknown, as everywhere below
-    low: float | None  # 95 % interval of the effect
-    high: float | None
-    p: float | None  # one-sided, in the direction of the effect, before any correction
-    q: float | None  # p after Benjamini–Hochberg over the tests of its level
-    detectable: (
-        float | None
-    )  # smallest slowdown, as a share of base's time, that would have been seen nine times in ten
-    base_gbps: float | None  # GB/s of compulsory bytes, the median of the launches; None for a family
-    head_gbps: float | None
-    base_seconds: float | None  # seconds per step, the median of the launches; None for a family
-    head_seconds: float | None
-    launches: tuple[int, int]  # of base, of head
-    note: str  # why it is so; "" if there is nothing to add
+    name: Annotated[str, about("its name")]
+    family: Annotated[str, about("the family that it belongs to")]
+    verdict: Annotated[str, about("of this row", *WORDS)]
+    effect: Annotated[float | None, about("share of base's time by which head takes longer; null if unknown")]
+    low: Annotated[float | None, about("share of base's time: lower end of the effect's 95 % interval")]
+    high: Annotated[float | None, about("share of base's time: upper end of the effect's 95 % interval")]
+    p: Annotated[float | None, about("probability: of such an effect by chance, one-sided, before any correction")]
+    q: Annotated[float | None, about("probability: p after Benjamini-Hochberg over the tests of its level")]
+    detectable: Annotated[float | None, about("share of base's time: the smallest slowdown seen nine times in ten")]
+    base_gbps: Annotated[float | None, about("GB/s: of base, median of its launches; null for families")]
+    head_gbps: Annotated[float | None, about("GB/s: the same of head")]
+    base_seconds: Annotated[float | None, about("seconds: of a step, median of base's launches; null for families")]
+    head_seconds: Annotated[float | None, about("seconds: the same of head")]
+    launches: Annotated[tuple[int, int], about("of base, of head")]
+    note: Annotated[str, about("why it is so; empty if there is nothing to add")]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """All that a comparison of base and head found."""
 
-    command: str  # what made it: "compare" or "gate"
-    base: str  # what base is: a run, or the text of a revision
-    head: str
-    machine: str  # the machine both were measured on
-    created: str  # time of the comparison, ISO 8601
-    verdict: str  # of the whole: one of WORDS
-    points: tuple[Judged, ...]  # worst first
-    families: tuple[Judged, ...]  # worst first
-    missing: tuple[str, ...]  # points that one side lacks or that failed, each with the reason
-    notes: tuple[str, ...]  # what the times were divided by, what differs between the sides, the thresholds used
+    command: Annotated[str, about("what made it", "compare", "gate")]
+    base: Annotated[str, about("what head is held against: a run, or a build")]
+    head: Annotated[str, about("what is judged")]
+    machine: Annotated[str, about("what both were measured on")]
+    created: Annotated[str, about("time of the comparison, ISO 8601")]
+    verdict: Annotated[str, about("of the whole", *WORDS)]
+    points: Annotated[tuple[Judged, ...], about("worst first")]
+    families: Annotated[tuple[Judged, ...], about("worst first")]
+    missing: Annotated[tuple[str, ...], about("points that one side lacks or that failed, each with the reason")]
+    notes: Annotated[tuple[str, ...], about("the witnesses, what differs between the sides, the thresholds")]

@@ -1,10 +1,12 @@
 """The arena map as lines of a terminal, and as plain data."""
 
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated
 
 import pandas as pd
 
-from kvbench.model import ArenaMap, Buffer
+from kvbench.model import ArenaMap
+from kvbench.model.annotated import about
 from kvbench.report.ruled import Column, ruled
 from kvbench.units import size
 
@@ -17,6 +19,41 @@ _COLUMNS = (
     Column("shape", "shape"),
 )
 _FENCE = Column("canary", "canary", "{:,}".format)
+
+
+@dataclass(frozen=True, slots=True)
+class MapRow:
+    """A buffer."""
+
+    name: Annotated[str, about("what it holds")]
+    kind: Annotated[str, about("how long it must stay", "input", "persistent", "scratch", "output")]
+    offset: Annotated[int, about("bytes: where it begins")]
+    end: Annotated[int, about("bytes: where it ends")]
+    size: Annotated[int, about("bytes: of it")]
+    canary: Annotated[int, about("bytes: of a known pattern behind it")]
+    shape: Annotated[tuple[int, ...], about("elements in each direction")]
+    about: Annotated[str, about("where its size is from")]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What buffers of a kind take."""
+
+    bytes: Annotated[int, about("bytes: of them")]
+    share: Annotated[float, about("share of the total")]
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Where each buffer of a decoder lies."""
+
+    model: Annotated[str, about("its name")]
+    context: Annotated[int, about("tokens")]
+    dtype: Annotated[str, about("number format of the cache")]
+    align: Annotated[int, about("bytes: every buffer begins at a multiple of it")]
+    total: Annotated[int, about("bytes: of all of it")]
+    kinds: Annotated[dict[str, Share], about("by kind of buffer, and between for gaps and canaries")]
+    buffers: Annotated[tuple[MapRow, ...], about("in their order")]
 
 
 def map_text(found: ArenaMap) -> list[str]:
@@ -41,10 +78,16 @@ def _fenced(found: ArenaMap) -> bool:
     return any(buffer.canary for buffer in found.buffers)
 
 
-def map_plain(found: ArenaMap) -> dict[str, Any]:
-    facts = {"model": found.model, "context": found.context, "dtype": found.dtype, "align": found.align}
-    shares = {kind: {"bytes": count, "share": count / found.total} for kind, count in by_kind(found).items()}
-    return {**facts, "total": found.total, "kinds": shares, "buffers": [_plain(each) for each in found.buffers]}
+def map_rows(found: ArenaMap) -> Map:
+    return Map(
+        model=found.model,
+        context=found.context,
+        dtype=found.dtype,
+        align=found.align,
+        total=found.total,
+        kinds={kind: Share(count, count / found.total) for kind, count in by_kind(found).items()},
+        buffers=tuple(MapRow(**asdict(buffer), end=buffer.end) for buffer in found.buffers),
+    )
 
 
 def by_kind(found: ArenaMap) -> dict[str, int]:
@@ -54,11 +97,6 @@ def by_kind(found: ArenaMap) -> dict[str, int]:
         counts[buffer.kind] = counts.get(buffer.kind, 0) + buffer.size
     between = found.total - sum(counts.values())
     return counts | ({"between": between} if between else {})
-
-
-def _plain(buffer: Buffer) -> dict[str, Any]:
-    names = ("name", "kind", "offset", "end", "size", "canary", "shape", "about")
-    return {name: getattr(buffer, name) for name in names} | {"shape": list(buffer.shape)}
 
 
 def _sums(found: ArenaMap) -> list[str]:

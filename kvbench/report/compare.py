@@ -2,10 +2,11 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import fields, make_dataclass
+from typing import Annotated, Any, get_type_hints
 
 from kvbench.model import Comparison, Judged
+from kvbench.model.annotated import Printed, about
 from kvbench.model.verdict import WORDS
 from kvbench.report.lines import WIDTH, wrapped
 from kvbench.units import counted, cut
@@ -27,23 +28,33 @@ def text(found: Comparison, names: Mapping[str, str]) -> list[str]:
     return [line for part in parts if part for line in ("", *part)][1:]
 
 
-def plain(found: Comparison) -> dict[str, Any]:
-    """As JSON. Keys are part of the interface."""
-    return {
-        "version": 1,
-        **{name: getattr(found, name) for name in ("command", "verdict", "base", "head", "machine", "created")},
-        "points": [_row(row, "point") for row in found.points],
-        "families": [_row(row, "family") for row in found.families],
-        "missing": list(found.missing),
-        "notes": list(found.notes),
-    }
+def compared(found: Comparison) -> Any:
+    """As JSON. A row says what it is by its level: a point, and the family that it is of; or a family."""
+    facts = {field.name: getattr(found, field.name) for field in fields(found)}
+    points = tuple(PointRow(point=row.name, **_row(row)) for row in found.points)
+    return Compared(**facts | {"points": points, "families": tuple(FamilyRow(**_row(row)) for row in found.families)})
 
 
-def _row(row: Judged, level: str) -> dict[str, Any]:
-    """A row says what it is by its level: a point, and the family that it is of; or a family."""
-    facts = asdict(row)
-    name = facts.pop("name")
-    return {**facts, level: name} if level == "family" else {level: name, **facts}
+def _row(row: Judged) -> dict[str, Any]:
+    return {field.name: getattr(row, field.name) for field in fields(row) if field.name != "name"}
+
+
+def _like(kind: type, title: str, base: type = object, /, **other: Any) -> type:
+    """A dataclass of the fields of `kind`, of which some are of `other` types, or more, or None for none."""
+    hints = get_type_hints(kind, include_extras=True) | other
+    kept = [(key, hint) for key, hint in hints.items() if hint is not None]
+    return make_dataclass(title, kept, bases=(base,), frozen=True, kw_only=True)
+
+
+FamilyRow = _like(Judged, "FamilyRow", name=None)
+PointRow = _like(Judged, "PointRow", name=None, point=Annotated[str, about("its name")])
+Compared = _like(
+    Comparison,
+    "Compared",
+    Printed,
+    points=Annotated[tuple[PointRow, ...], about("worst first")],
+    families=Annotated[tuple[FamilyRow, ...], about("worst first")],
+)
 
 
 # ---- a table ---------------------------------------------------------------------------------------------------------

@@ -2,40 +2,89 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import pandas as pd
+from msgspec import Meta
 
-from kvbench.analysis import machine
+from kvbench.analysis import breakeven, saturation
+from kvbench.analysis.columns import FOUND, POINT, row, text
+from kvbench.analysis.contrasts import CONTRAST, OVERALL
+from kvbench.analysis.diagnosis import Sentence
 from kvbench.analysis.findings import Findings
+from kvbench.analysis.machine import CeilingRow, ceiling_row
+from kvbench.analysis.models import FITS, TOKENS
+from kvbench.analysis.scaling import SCALING
+from kvbench.model import Check, Machine, Skip
+from kvbench.model.annotated import Printed, about
 from kvbench.report.gaps import gaps
 from kvbench.store import Manifest
 from kvbench.texts import table_csv
 
-_OF_MACHINE = ("fingerprint", "environment", "topology", "preflight", "ceilings")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(Printed):
+    """What a run found out."""
+
+    run: Annotated[str, about("its name")]
+    suite: Annotated[str, about("what was asked")]
+    created: Annotated[str, about("when it began, ISO 8601")]
+    command: Annotated[str, about("as it was called")]
+    seed: Annotated[int, about("of the order of the visits")]
+    identity: Annotated[dict[str, str], about("digests of what must be the same to resume")]
+    versions: Annotated[dict[str, str], about("of kvbench, its library, Python, the system")]
+    missing: Annotated[tuple[str, ...], about("what was not measured, and why")]
+    diagnosis: Annotated[tuple[Sentence, ...], about("what the run says of the machine")]
+    fingerprint: Annotated[str, about("digest of the hardware")]
+    environment: Annotated[str, about("digest of what an administrator can change")]
+    topology: Annotated[Machine, about("who the machine is")]
+    preflight: Annotated[tuple[Check, ...], about("as kvbench doctor, before the run")]
+    ceilings: Annotated[tuple[CeilingRow, ...], about("what the run's own probes reached")]
+    points: Annotated[
+        list[row("PointFacts", POINT | FOUND | {"short": text("its name for people")})],
+        about("all that is known of each"),
+    ]
+    scaling: Annotated[list[row("Line", SCALING)], about("time against context, from memory")]
+    contrasts: Annotated[list[row("Pair", CONTRAST)], about("points that differ in one thing alone")]
+    overall: Annotated[list[row("Pairs", OVERALL)], about("contrasts of one kind together")]
+    saturation: Annotated[list[row("ThreadsStep", saturation.COLUMNS)], about("what more threads bring")]
+    tokens: Annotated[list[row("Tokens", TOKENS)], about("upper bounds, from memory")]
+    fits: Annotated[list[row("Fit", FITS)], about("which contexts of a layer fit L3")]
+    breakeven: Annotated[list[row("Layouts", breakeven.COLUMNS)], about("whether a dearer layout pays back")]
+    skips: Annotated[tuple[Skip, ...], about("combinations of the suite that are no point here")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reports(Printed):
+    """What several runs found out."""
+
+    runs: Annotated[tuple[Report, ...], about("in the order they were named"), Meta(min_length=2)]
+
+
 _TABLES = ("points", "scaling", "contrasts", "overall", "saturation", "tokens", "fits", "breakeven")
 
 
-def plain(found: Findings, manifest: Manifest) -> dict[str, Any]:
-    """Keys are part of the interface. What is not known is null."""
-    known = replace(machine.profile(found.machine, found.checks), run=found.run, ceilings=found.ceilings)
-    facts = machine.plain(known)
-    return {
-        "version": 1,
-        "run": found.run,
-        "suite": manifest.suite,
-        "created": manifest.created,
-        "command": manifest.command,
-        "seed": manifest.plan.seed,
-        "identity": manifest.identity,
-        "versions": manifest.versions,
-        "missing": gaps(found, manifest),
-        "diagnosis": [asdict(sentence) for sentence in found.diagnosis],
-        **{name: facts[name] for name in _OF_MACHINE},
+def report(found: Findings, manifest: Manifest) -> Report:
+    """What is not known is null."""
+    return Report(
+        run=found.run,
+        suite=manifest.suite,
+        created=manifest.created,
+        command=manifest.command,
+        seed=manifest.plan.seed,
+        identity=manifest.identity,
+        versions=manifest.versions,
+        missing=tuple(gaps(found, manifest)),
+        diagnosis=found.diagnosis,
+        fingerprint=found.machine.fingerprint,
+        environment=found.machine.environment,
+        topology=found.machine,
+        preflight=found.checks,
+        ceilings=tuple(map(ceiling_row, found.ceilings)),
         **{name: _rows(getattr(found, name)) for name in _TABLES},
-        "skips": [asdict(skip) for skip in manifest.skips],
-    }
+        skips=manifest.skips,
+    )
 
 
 def points(studies: Sequence[Findings]) -> str:

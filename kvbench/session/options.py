@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from kvbench.errors import BadArgument, BadRun, refuse_beyond
 from kvbench.native import Library, library_of
-from kvbench.store.typed import read
+from kvbench.store.values import read
 from kvbench.suite import Suite, find
 from kvbench.suite.override import from_options
 from kvbench.suite.values import LIMITS

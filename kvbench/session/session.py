@@ -15,8 +15,7 @@ from kvbench import runner
 from kvbench.analysis.ceilings import ceilings
 from kvbench.analysis.interval import held
 from kvbench.analysis.launches import COVERAGE, Estimate, by_launch, results
-from kvbench.analysis.machine import plain as machine_facts
-from kvbench.analysis.machine import profile
+from kvbench.analysis.machine import printed, profile
 from kvbench.errors import BadArgument
 from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files
@@ -39,7 +38,7 @@ from kvbench.results import Run, load
 from kvbench.runner import Execute, new_run, run
 from kvbench.session.identity import build, identity, refuse_changed, versions
 from kvbench.session.options import Options
-from kvbench.store import Manifest, RunDirectory
+from kvbench.store import Manifest, RunDirectory, plain
 from kvbench.texts import printable
 from kvbench.units import now
 
@@ -136,7 +135,7 @@ class Session:
 
     def _write_machine(self) -> None:
         found = replace(profile(self.machine, self.checks), ceilings=ceilings(self.directory.records, self.machine))
-        self.directory.write_machine(machine_facts(found))
+        self.directory.write_machine(plain(printed(found)))
 
     def weights(self) -> dict[str, float]:
         """Seconds that each visit may take, by its point's name."""

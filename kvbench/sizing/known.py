@@ -14,7 +14,7 @@ from kvbench.model.size import Bound
 from kvbench.regime import NO_LEVEL, Measured, Regime, classify
 from kvbench.store import machine as read_machine
 from kvbench.store.files import read_json, reading
-from kvbench.store.typed import as_object, read
+from kvbench.store.values import read
 from kvbench.units import GB, counted, size
 
 _FILE = "machine.json"  # of a run directory
@@ -73,7 +73,7 @@ def known(path: Path) -> Known:
     file = path / _FILE if path.is_dir() else path
     try:
         with reading(file):
-            return _known(str(path), as_object(read_json(file, follow=file is path)))
+            return _known(str(path), read(dict[str, Any], read_json(file, follow=file is path)))
     except BadRun as error:
         raise BadRun(error.args[0], _HINT) from None
 

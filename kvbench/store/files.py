@@ -2,7 +2,6 @@
 
 import errno
 import io
-import json
 import os
 import select
 import stat
@@ -12,16 +11,18 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+import msgspec
+
 from kvbench import named
 from kvbench.errors import BadRun, Unwritable
-from kvbench.store.values import parsed
+from kvbench.store.values import line, parsed
 
 _PATIENCE = 3.0  # seconds that the reader of a pipe may be busy
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_json(path: Path, value: Any, asked: bool = False) -> None:
-    write_text(path, json.dumps(value, indent=1), asked)
+    write_text(path, msgspec.json.format(line(value), indent=1), asked)
 
 
 def write_text(path: Path, text: str, asked: bool = False) -> None:

@@ -8,7 +8,6 @@ summary.json    for a history; likewise
 """
 
 from collections.abc import Iterable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,8 +30,7 @@ from kvbench.store.manifest import FORMAT, Manifest, from_json, to_json
 from kvbench.store.summary import JOURNAL as _JOURNAL
 from kvbench.store.summary import MANIFEST as _MANIFEST
 from kvbench.store.summary import SUMMARY, Result, Summary, stamp, write_summary
-from kvbench.store.typed import as_object, read
-from kvbench.store.values import as_json, line, parsed, record
+from kvbench.store.values import line, parsed, plain, read, record
 
 _MACHINE, _EXPORT = "machine.json", "run.json.gz"
 FILES = (_MANIFEST, _JOURNAL, _MACHINE, _EXPORT, SUMMARY)
@@ -54,7 +52,7 @@ class RunDirectory:
         path = Path(path)
         try:
             facts = to_json(manifest)
-            kept = from_json(facts)
+            kept = from_json(parsed(line(facts)))
         except ValueError as error:
             raise BadArgument(f"this run cannot be kept: {short(error)}", "ask for other values") from None
         with writing(path, "then begin again"):
@@ -107,7 +105,7 @@ class RunDirectory:
 
     def _record(self, text: bytes) -> Record:
         """ValueError where it is none of this run, or the point was visited before in its launch."""
-        facts = as_object(parsed(text.decode()))
+        facts = read(dict[str, Any], parsed(text))
         self.manifest.refuse_foreign(facts)
         name = facts.get("point")
         if not isinstance(name, str) or name not in self._points:
@@ -139,7 +137,7 @@ class RunDirectory:
         if found.run not in ("", self.manifest.run):
             raise BadArgument(f"a record is of run {found.run!r}", f"this is run {self.manifest.run!r}")
         try:
-            text = line(_facts(found) | {"run": self.manifest.run}).encode()
+            text = line(plain(found) | {"point": found.point.name, "run": self.manifest.run}).encode()
             kept = self._record(text)  # nothing is written that could not be read
         except (TypeError, ValueError) as error:
             raise BadArgument(f"{found.point.name}: {short(error)}", "a record of this run, each point once") from None
@@ -157,7 +155,7 @@ class RunDirectory:
     def write_machine(self, facts: dict[str, Any]) -> None:
         self._writer()
         with writing(self.path / _MACHINE):
-            write_json(self.path / _MACHINE, as_json(facts | {"run": self.manifest.run}))
+            write_json(self.path / _MACHINE, facts | {"run": self.manifest.run})
 
     def export(self) -> bool:
         """Rebuild run.json.gz. False where no launch is complete: then it stays as it is."""
@@ -226,8 +224,3 @@ def _manifest(path: Path) -> Manifest:
 def half_kept(path: Path, name: str) -> Path:
     """A file of the run that is to take the place of the one at `path`. Without a manifest, that was interrupted."""
     return path / f".{name}.kept"
-
-
-def _facts(found: Record) -> dict[str, Any]:
-    """The manifest has the point."""
-    return {field.name: getattr(found, field.name) for field in fields(found)} | {"point": found.point.name}

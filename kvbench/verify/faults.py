@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from kvbench.model import Kernel
+from kvbench.model.annotated import about
 from kvbench.native import Cache, Library, block_of, key_bytes
 from kvbench.verify.situation import Prepared, Situation, how_taken
 
@@ -16,10 +18,10 @@ _HERE = Situation("faults", 2, 3, 64, 260, (250, 200), (("block_tokens", 20),))
 class Fault:
     """A fault over all kernels it was planted under. `margin`: the least error it caused, in allowed errors."""
 
-    name: str
-    planted: int
-    caught: int
-    margin: float
+    name: Annotated[str, about("what was planted")]
+    planted: Annotated[int, about("kernels it was planted under")]
+    caught: Annotated[int, about("of them, those where it was noticed")]
+    margin: Annotated[float | None, about("ratio to the allowed error: the least that it caused; null if unknown")]
 
 
 class Victim:
@@ -84,7 +86,9 @@ def flipped_bit(victim: Victim) -> np.ndarray:
         first = element // elements * size
         places = [(byte, mask) for byte in range(first, first + size) for mask in (0x80, 0x08)]
         changes = {place: victim.altered(key[place[0]], place[1], token, 0) for place in places}
-        byte, mask = max((place for place in places if [*changes[place]] == [element]), key=lambda at: changes[at][element])
+        byte, mask = max(
+            (place for place in places if [*changes[place]] == [element]), key=lambda at: changes[at][element]
+        )
     victim.bytes[key[byte]] ^= mask
     return victim.decode()
 

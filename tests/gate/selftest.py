@@ -30,7 +30,8 @@ import numpy as np
 
 from kvbench.gate import Asked, build, gate
 from kvbench.native import Arena, Team, default_library, probe_task
-from kvbench.report.compare import plain
+from kvbench.report.compare import compared
+from kvbench.store import plain
 
 BUDGET = "60s"
 TRUE_GATES = 2  # of each slowdown, to learn how large it is
@@ -132,7 +133,7 @@ def _true(exercise: Exercise) -> Iterator[dict[str, object]]:
     base, head = build("."), build(".", options=exercise.options)
     for seed in range(TRUE_GATES):
         found, _ = gate(base, head, Asked(only=(exercise.only,), seed=seed, every=True), budget=240.0)
-        yield from ({"gate": seed} | row for row in plain(found)["points"])
+        yield from ({"gate": seed} | row for row in plain(compared(found))["points"])
 
 
 def summary(rows: list[dict[str, str]]) -> Iterator[str]:

@@ -10,7 +10,8 @@ import pytest
 
 from kvbench.gate import Asked, Build, gate
 from kvbench.native import library_path
-from kvbench.report.compare import plain
+from kvbench.report.compare import compared
+from kvbench.store import plain
 from tests.gate import selftest
 from tests.made_duels import player
 
@@ -75,7 +76,7 @@ def test_a_run_is_one_line(tmp_path):
     execute = player(lambda point, side: 1 + 0.1 * (side == "head" and point.name.startswith(hit)))
     found, _ = gate(*SIDES, Asked(seed=1), 60.0, tmp_path, execute=execute)
     pairs = selftest._pairs(tmp_path / "pairs.csv")
-    said = json.loads(json.dumps(plain(found)))
+    said = json.loads(json.dumps(plain(compared(found))))
     line = selftest._row(slow, 0, 1, said, pairs, 60.2)
     assert line.keys() == set(selftest.COLUMNS)
     assert (line["verdict"], line["others_found"], line["launches"], line["confirmed_launches"]) == (

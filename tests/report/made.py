@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
-from kvbench.analysis.machine import plain, profile
+from kvbench.analysis.machine import printed, profile
 from kvbench.model import Check, Fact, Machine, Point, Probe, Record
-from kvbench.store import RunDirectory
+from kvbench.store import RunDirectory, plain
 from tests.made_run import DECODE, KIB, MACHINE, MIB, RUN, failed, probe, visit
 from tests.store.made import manifest
 
@@ -136,7 +136,7 @@ def directory(
     """Such a run, as it stands on the disk."""
     facts = {"run": RUN, "created": "2026-01-02T03:04:05+00:00", "skips": ()} | facts
     with RunDirectory.create(path, manifest(points, launches, **facts)) as run:
-        run.write_machine(plain(profile(machine, checks)))
+        run.write_machine(plain(printed(profile(machine, checks))))
         for record in records:
             run.append(replace(record, run=run.manifest.run))
     return path

@@ -8,10 +8,11 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from kvbench.analysis.machine import plain, profile
+from kvbench.analysis.machine import printed, profile
 from kvbench.errors import BadRun
 from kvbench.model import Fact
 from kvbench.sizing.known import here, known
+from kvbench.store import plain
 from tests.made_run import MACHINE, READ, probe
 from tests.sizing.calculator import Case
 from tests.sizing.made import GIB, MEASURED, MIB, NOWHERE, of_model, sized
@@ -114,7 +115,7 @@ FACTS = {"quota": Fact(None, "", "none"), "core_kinds": Fact(None, "", "none"), 
 
 
 def written(path, records=(), **changes):
-    facts = plain(profile(replace(MACHINE, facts=FACTS), records=records)) | changes
+    facts = plain(printed(profile(replace(MACHINE, facts=FACTS), records=records))) | changes
     path.write_text(json.dumps(facts))
     return path
 

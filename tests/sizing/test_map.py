@@ -8,9 +8,10 @@ import pytest
 
 from kvbench.errors import BadArgument
 from kvbench.native import Cache, default_library
-from kvbench.report.arena_map import map_plain, map_text
+from kvbench.report.arena_map import map_rows, map_text
 from kvbench.sizing.expressions import evaluate
 from kvbench.sizing.map import PLAN, arena_map, mapped, read
+from kvbench.store import plain as plain_of
 
 MODEL = "qwen3-0.6b"
 PUBLISHED = """
@@ -109,7 +110,7 @@ def test_text_and_data_say_the_same():
     assert cache.endswith("[28, 2, 8, 1024, 128]")
     assert any(line.startswith("966,807,552 B (922 MiB) in all, of which the cache is 24.3%") for line in lines)
     assert "canary" not in lines[-1] and "canary" in map_text(arena_map(MODEL, 1024, "f32", canaries=True))[-1]
-    plain = json.loads(json.dumps(map_plain(found)))
+    plain = json.loads(json.dumps(plain_of(map_rows(found))))
     assert plain["total"] == 966_807_552 and sum(kind["bytes"] for kind in plain["kinds"].values()) == plain["total"]
     assert [(buffer["name"], buffer["size"]) for buffer in plain["buffers"]] == published()
 

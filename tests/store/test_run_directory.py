@@ -31,7 +31,7 @@ def test_what_json_does_not_know_is_kept_as_text(folder):
     skip = Skip({"context": Path("0.5xL3"), "heads": (1, Path("x")), "limit": float("inf")}, "why", "what")
     RunDirectory.create(folder, manifest(skips=(skip,))).close()
     (found,) = RunDirectory.open(folder).manifest.skips
-    assert found == Skip({"context": "0.5xL3", "heads": [1, "x"], "limit": "inf"}, "why", "what")
+    assert found == Skip({"context": "0.5xL3", "heads": [1, "x"], "limit": None}, "why", "what")
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -68,7 +68,7 @@ def test_a_machine_comes_back(filled):
 def test_no_number_makes_a_machine_unreadable(filled):
     with RunDirectory.open(filled, write=True) as run:
         run.write_machine({"gbps": float("nan"), "cpus": (0, 1), "peak": float("inf"), "path": Path("x")})
-    facts = {"gbps": "nan", "cpus": [0, 1], "peak": "inf", "path": "x", "run": RUN}
+    facts = {"gbps": None, "cpus": [0, 1], "peak": None, "path": "x", "run": RUN}
     assert RunDirectory.open(filled).machine() == facts
 
 
@@ -93,14 +93,14 @@ def test_ten_thousand_records(folder):
         ({"created": "2026-01-02T03:04:05"}, "created"),
         ({"created": "yesterday"}, "created"),
         ({"points": (READ, DECODE, READ)}, "is there twice"),
-        ({"points": (replace(READ, cpus=()),)}, "plan.points[0].cpus"),
+        ({"points": (replace(READ, cpus=()),)}, "plan.points[0]: cpus"),
         ({"launches": 0}, "plan.launches"),
         ({"points": (replace(DECODE, variant="a.b"),)}, "plan.points[0]: 'decode.a.b."),
         ({"points": (READ, replace(DECODE, layout="a/b"))}, "plan.points[1]: 'decode.flash.a/b."),
-        ({"forecast": {"seconds": float("nan")}}, "forecast.seconds"),
-        ({"identity": {"suite": 5}}, "identity.suite"),
-        ({"command": "kvbench sweep \udcff"}, "command"),
-        ({"options": {"suite": "\udcff.toml"}}, "options.suite"),
+        ({"forecast": {"seconds": float("nan")}}, "forecast[...]"),
+        ({"identity": {"suite": 5}}, "identity[...]"),
+        ({"command": "kvbench sweep \udcff"}, "'kvbench sweep \\udcff' is no text"),
+        ({"options": {"suite": "\udcff.toml"}}, "'\\udcff.toml' is no text"),
     ],
 )
 def test_what_cannot_be_read_is_not_begun(folder, facts, said):
@@ -116,7 +116,7 @@ def test_what_cannot_be_read_is_not_begun(folder, facts, said):
         (replace(failed(0, DECODE), run="another"), "'another'"),
         (failed(0, replace(READ, bytes=7)), "no point"),
         (replace(failed(0, READ), wall=float("nan")), READ.name),
-        (replace(failed(0, READ), memory={"huge_bytes": 1.5}), "memory.huge_bytes"),
+        (replace(failed(0, READ), memory={"huge_bytes": 1.5}), "memory[...]"),
         (replace(failed(0, READ), memory={"mapped": np.int64(1)}), READ.name),
         (replace(failed(0, READ), launch=-1), "launch -1"),
         (failed(10, READ), "launch 10 is none of this run, which has 10 from 0 on"),
@@ -224,17 +224,6 @@ def test_the_machine_of_another_run_is_not_this_one_s(filled, tmp_path):
     with pytest.raises(BadRun, match="it is of run 'another'") as raised:
         RunDirectory.open(filled).machine()
     refused(raised.value, str(filled / "machine.json"))
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new"),
-    [("manifest.json", '"run":', '"run": "x", "run":'), (JOURNAL, '"launch":', '"launch":5,"launch":')],
-)
-def test_a_key_that_is_there_twice_has_no_value(filled, name, old, new):
-    text = (filled / name).read_text()
-    (filled / name).write_text(text.replace(old, new, 1))
-    with pytest.raises(BadRun, match="a key is there twice"):
-        RunDirectory.open(filled)
 
 
 # ---- one writer ------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import pandas as pd
 
@@ -12,14 +13,15 @@ from kvbench.analysis.diagnosis.limits import bound, fit, overhead
 from kvbench.analysis.diagnosis.limits import tokens as tokens_text
 from kvbench.analysis.diagnosis.stores import stores
 from kvbench.model import Check, Machine
+from kvbench.model.annotated import about
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """topic: a word to find it by; two sentences may share one."""
 
-    topic: str
-    text: str
+    topic: Annotated[str, about("a word to find it by")]
+    text: Annotated[str, about("it")]
 
 
 def diagnosis(

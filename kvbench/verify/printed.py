@@ -1,0 +1,33 @@
+"""What kvbench verify prints with --json."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from kvbench.model import Kernel
+from kvbench.model.annotated import Printed, about
+from kvbench.verify.faults import Fault
+from kvbench.verify.kernels import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Checked(Kernel):
+    """A kernel, held against float64."""
+
+    passed: Annotated[bool, about("whether it was right in every situation")]
+    error_share: Annotated[float | None, about("share of the allowed error: the worst; null where it is no number")]
+    note: Annotated[str, about("what went wrong; else empty")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified(Printed):
+    """Whether every kernel is right and every fault was noticed."""
+
+    passed: Annotated[bool, about("whether every kernel is right and every fault was noticed")]
+    kernels: Annotated[tuple[Checked, ...], about("those that were checked against float64")]
+    faults: Annotated[tuple[Fault, ...], about("faults that must be noticed")]
+
+
+def verified(results: Iterable[Result], faults: Iterable[Fault], passed: bool) -> Verified:
+    kernels = (Checked(**asdict(r.kernel), passed=r.passed, error_share=r.error, note=r.note) for r in results)
+    return Verified(passed=passed, kernels=tuple(kernels), faults=tuple(faults))
