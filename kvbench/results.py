@@ -13,6 +13,7 @@ from kvbench.analysis.summary import Summary, summary
 from kvbench.errors import BadArgument, BadRun
 from kvbench.model import Check, Machine, Record
 from kvbench.store import Manifest, RunDirectory, machine
+from kvbench.store.values import read
 from kvbench.suite.models import models
 
 _FRAMES = ("points", "samples")
@@ -61,9 +62,8 @@ def geometries() -> tuple[Geometry, ...]:
 
 
 def _checks(lines: Any) -> tuple[Check, ...]:
-    """Those that can be read: a run is worth reading without them."""
-    names = {field.name for field in fields(Check)}
-    read = (
-        [line for line in lines if isinstance(line, dict) and line.keys() == names] if isinstance(lines, list) else []
-    )
-    return tuple(Check(**{name: str(value) for name, value in line.items()}) for line in read)
+    """None where they cannot be read: a run is worth reading without them."""
+    try:
+        return read(tuple[Check, ...], lines)
+    except ValueError:
+        return ()

@@ -1,4 +1,4 @@
-"""What commands print with --json, beside the schemas that the package ships: neither has a key that the other lacks."""
+"""What commands print with --json, beside its schema: neither has a key that the other lacks."""
 
 import json
 import os

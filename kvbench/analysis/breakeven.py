@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, flag, number, table, text
+from kvbench.analysis.columns import POINT, ends, flag, number, table, text
 from kvbench.analysis.interval import held
 from kvbench.analysis.launches import COVERAGE
 
@@ -25,11 +25,9 @@ COLUMNS = {
     "dearer_decode": number("seconds: to read the context once, of one layer and one sequence"),
     "cheaper_decode": number("seconds: to read the context once, of one layer and one sequence"),
     "tokens": number("tokens: decoded, that pay a prompt's storing back"),
-    "tokens_low": number("tokens: lower end of its interval"),
-    "tokens_high": number("tokens: upper end of its interval"),
+    **ends("tokens", "tokens"),
     "even": number("tokens: of context, from which on a decoded token's read saves more than its append costs"),
-    "even_low": number("tokens: lower end of its interval"),
-    "even_high": number("tokens: upper end of its interval"),
+    **ends("even", "tokens"),
     "word": text("pays back, never pays back, or no difference within noise"),
 }
 PAYS, NEVER, NOISE = "pays back", "never pays back", "no difference within noise"

@@ -12,6 +12,7 @@ from kvbench.model.annotated import about
 from kvbench.units import cpu_text
 
 _TEXT, _COUNT, _NUMBER, _FLAG = "str", "Int64", "float64", "boolean"  # what does not apply is "", <NA>, NaN
+_ENDS = {"low": "lower", "high": "upper"}
 _AS_JSON = {_TEXT: str, _COUNT: int | None, _NUMBER: float | None, _FLAG: bool | None}
 
 
@@ -27,6 +28,11 @@ class Column(str):
 
 
 text, count, number, flag = (partial(Column, kind) for kind in (_TEXT, _COUNT, _NUMBER, _FLAG))
+
+
+def ends(name: str, unit: str) -> dict[str, Column]:
+    """Of the interval of another column."""
+    return {f"{name}_{end}": number(f"{unit}: {which} end of its interval") for end, which in _ENDS.items()}
 
 
 def row(title: str, columns: Mapping[str, Column]) -> type:
@@ -66,19 +72,16 @@ FOUND = {
     "samples": count("of the point itself"),
     "failed": count("launches without a number"),
     "seconds": number("seconds: of a pass, median of the launches"),
-    "seconds_low": number("seconds: lower end of its interval"),
-    "seconds_high": number("seconds: upper end of its interval"),
+    **ends("seconds", "seconds"),
     "spread": number("share of the median: width of the interval of seconds"),
     "confidence": number("probability: with which low and high enclose the true median"),
     "unstable": flag("whether the middle half of the launches is too wide"),
     "outliers": count("launches that lie far out"),
     "gbps": number("GB/s: compulsory bytes over time, median of the launches"),
-    "gbps_low": number("GB/s: lower end of its interval"),
-    "gbps_high": number("GB/s: upper end of its interval"),
+    **ends("gbps", "GB/s"),
     "witness": text("the program that efficiency is a share of"),
     "efficiency": number("share of the witness's rate: that the point reaches of its witness, round by round"),
-    "efficiency_low": number("share of the witness's rate: lower end of its interval"),
-    "efficiency_high": number("share of the witness's rate: upper end of its interval"),
+    **ends("efficiency", "share of the witness's rate"),
     "efficiency_spread": number("share of the median: width of the interval of efficiency"),
     "twin_gbps": number("GB/s: the same reads and nothing else"),
     "copy_gbps": number("GB/s: of a store, as many bytes copied"),
@@ -87,15 +90,13 @@ FOUND = {
     "core_fraction": number("share of core_gbps"),
     "ceiling_op": text("the probe that the ceiling is of"),
     "ceiling_gbps": number("GB/s: what it reached at this footprint, on these CPUs and pages"),
-    "ceiling_low": number("GB/s: lower end of its interval"),
-    "ceiling_high": number("GB/s: upper end of its interval"),
+    **ends("ceiling", "GB/s"),
     "ceiling_fraction": number("share of ceiling_gbps"),
     "ceiling_note": text("why there is none; else empty"),
     "above": text("the roof that the point exceeds; else empty"),
     "above_reason": text("why that can be"),
     "dram_gbps": number("GB/s: of plain reads from memory by the same threads"),
-    "dram_low": number("GB/s: lower end of its interval"),
-    "dram_high": number("GB/s: upper end of its interval"),
+    **ends("dram", "GB/s"),
     "fma_gflops": number("GFLOP/s: FMA peak of the same threads"),
     "gflops": number("GFLOP/s: of the point"),
     "ai": number("FLOP per byte: over compulsory bytes"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, count, number, table, text, within
+from kvbench.analysis.columns import POINT, count, ends, number, table, text, within
 from kvbench.analysis.interval import held
 from kvbench.analysis.launches import COVERAGE, Estimate, by_launch
 from kvbench.model import Record
@@ -20,8 +20,7 @@ DEPENDS = "depends"  # of several pairs: some are faster and some slower
 
 RATIO = {
     "ratio": number("ratio: seconds of base over those of other: above 1 other is faster"),
-    "ratio_low": number("ratio: lower end of its interval"),
-    "ratio_high": number("ratio: upper end of its interval"),
+    **ends("ratio", "ratio"),
 }
 CONTRAST = {
     "factor": text("what they differ in: layout, dtype or variant"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, count, number, table, text
+from kvbench.analysis.columns import POINT, count, ends, number, table, text
 from kvbench.analysis.l3 import CORE
 from kvbench.model import HEADS, Machine
 from kvbench.regime import suggestion, windows
@@ -25,8 +25,7 @@ TOKENS = {
     "residency": text("hot, rotate or evicted"),
     "name": text("all that it is, in one word: what runs are joined by"),
     "tokens_per_second": number("tokens per second: of the whole batch, were reading the cache all that a step does"),
-    "tokens_per_second_low": number("tokens per second: lower end of its interval"),
-    "tokens_per_second_high": number("tokens per second: upper end of its interval"),
+    **ends("tokens_per_second", "tokens per second"),
     "note": text("why there is no number; else empty"),
 }
 FITS = {

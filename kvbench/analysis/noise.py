@@ -12,8 +12,7 @@ MOST = 0.9  # of the points
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Widths of the points' intervals over the launches, against their medians: half of the points, and nine of ten,
-    are no wider. None where there is but one launch. `disturbed`: share of the samples."""
+    """How far launches lie apart. Half of the points are no wider, and nine of ten no wider than `most`."""
 
     gbps: Annotated[float | None, about("share of the median: interval over launches, of half of the points")]
     gbps_most: Annotated[float | None, about("share of the median: the same of nine points in ten")]

@@ -40,10 +40,7 @@ class Plateau:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What one cache of a level holds, in bytes: as declared, and as `effective` between two footprints seen.
-
-    effective, low and high are None where unknown; then `note` says why. Else a note is a warning.
-    """
+    """What one cache of a level holds."""
 
     level: Annotated[int, about("of the cache")]
     declared: Annotated[int, about("bytes: of one cache, as declared")]

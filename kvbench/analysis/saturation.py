@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, count, flag, number, table, text
+from kvbench.analysis.columns import POINT, count, ends, flag, number, table, text
 from kvbench.analysis.names import names_without
 
 COLUMNS = {
@@ -15,8 +15,7 @@ COLUMNS = {
     "cpus": text("of the threads, as a list such as 0-3,8"),
     "regime": text("what feeds it"),
     "gbps": number("GB/s: compulsory bytes over time"),
-    "gbps_low": number("GB/s: lower end of its interval"),
-    "gbps_high": number("GB/s: upper end of its interval"),
+    **ends("gbps", "GB/s"),
     "twin_gbps": number("GB/s: the same reads and nothing else"),
     "ceiling_gbps": number("GB/s: plain reads of this footprint"),
     "fraction_of_best": number("share of the fastest of its series"),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, count, number, table
+from kvbench.analysis.columns import POINT, count, ends, number, table
 from kvbench.analysis.launches import Estimate, by_launch
 from kvbench.model import Record
 from kvbench.units import GB
@@ -26,14 +26,11 @@ SCALING = {
     "context_low": count("tokens: the shortest"),
     "context_high": count("tokens: the longest"),
     "fixed_seconds": number("seconds: of a pass before its first token"),
-    "fixed_seconds_low": number("seconds: lower end of its interval"),
-    "fixed_seconds_high": number("seconds: upper end of its interval"),
+    **ends("fixed_seconds", "seconds"),
     "token_seconds": number("seconds: that each token adds"),
-    "token_seconds_low": number("seconds: lower end of its interval"),
-    "token_seconds_high": number("seconds: upper end of its interval"),
+    **ends("token_seconds", "seconds"),
     "gbps": number("GB/s: compulsory bytes of a token over its seconds"),
-    "gbps_low": number("GB/s: lower end of its interval"),
-    "gbps_high": number("GB/s: upper end of its interval"),
+    **ends("gbps", "GB/s"),
     "misfit": number("share of a median time by which it is off the line, at most"),
     "launches": count("that gave a line"),
 }

@@ -16,7 +16,7 @@ _FEW = 2  # errors that are told in full
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A point that stands out among its `kind`. `short` is its name for people; `efficiency` a share of `witness`."""
+    """A point that stands out among its kind."""
 
     kind: Annotated[str, about("decode, or stores")]
     rank: Annotated[str, about("fastest, slowest, most efficient, least efficient, or the only one")]
@@ -29,10 +29,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(Printed):
-    """`failed`: points that lack a launch or more; `errors`: of the first of them, under their short names.
-
-    `verdicts` are the texts of the diagnosis.
-    """
+    """What a run says in short."""
 
     run: Annotated[str, about("its name")]
     points: Annotated[int, about("points")]

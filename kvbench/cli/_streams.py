@@ -25,13 +25,10 @@ def say_json(found: Any) -> None:
 
 
 def json_text(found: Any) -> str:
-    """A number that is none is null; half a character, as a path may hold it, is escaped."""
-    from kvbench.store.values import line, plain
+    """In ASCII: what a terminal would obey, and half a character, as a path may hold it, are escaped."""
+    from kvbench.store import plain
 
-    try:
-        return line(found)
-    except ValueError:
-        return json.dumps(plain(found))
+    return json.dumps(plain(found))
 
 
 def put(text: str, out: Path | None, what: str, again: str) -> None:

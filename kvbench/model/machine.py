@@ -13,7 +13,7 @@ Known = Scalar | list[Scalar | dict[str, Scalar]] | dict[str, Scalar]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing known. value None: unknown, and `note` says why. confidence: high, low, or none where unknown."""
+    """One thing known."""
 
     value: Annotated[Known, about("of any type; null where it is unknown, and then `note` says why")]
     source: Annotated[str, about("where it is from")]
@@ -23,7 +23,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """One logical CPU. `core` is the lowest CPU of its physical core; `thread` its place among the core's CPUs."""
+    """One logical CPU."""
 
     cpu: Annotated[Count, about("its number")]
     core: Annotated[Count, about("lowest CPU of its physical core")]
@@ -35,7 +35,7 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class DataCache:
-    """One data or unified cache: `size` bytes, shared by `cpus`. A last level is one *domain* each."""
+    """One data or unified cache. A last level is one *domain* each."""
 
     level: Annotated[Count, about("1, 2, 3, ...")]
     size: Annotated[Count, about("bytes: as declared")]
@@ -45,7 +45,7 @@ class DataCache:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One NUMA node. Without CPUs it is memory alone."""
+    """One NUMA node."""
 
     node: Annotated[Count, about("its number")]
     cpus: Annotated[tuple[Count, ...], about("its own; none: memory alone")]
@@ -54,10 +54,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The hardware as far as this process sees it. Facts by name; CPUs, caches and nodes in numbers.
-
-    `fingerprint` depends on hardware facts alone; `environment` on what an administrator can change.
-    """
+    """The hardware as far as this process sees it."""
 
     cpus: Annotated[tuple[Cpu, ...], about("the logical CPUs that are online")]
     allowed: Annotated[tuple[Count, ...], about("those that the process may use")]
@@ -71,7 +68,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of a preflight: status ok, warn or unknown; why it matters for bandwidth; what to do about it."""
+    """One line of a preflight."""
 
     name: Annotated[str, about("what was looked at")]
     status: Annotated[str, about("unknown: it cannot be seen here", "ok", "warn", "unknown")]

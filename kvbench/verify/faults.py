@@ -16,7 +16,7 @@ _HERE = Situation("faults", 2, 3, 64, 260, (250, 200), (("block_tokens", 20),))
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault over all kernels it was planted under. `margin`: the least error it caused, in allowed errors."""
+    """A fault over all kernels it was planted under."""
 
     name: Annotated[str, about("what was planted")]
     planted: Annotated[int, about("kernels it was planted under")]

@@ -1,7 +1,8 @@
 """What kvbench verify prints with --json."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from math import isfinite
 from typing import Annotated
 
 from kvbench.model import Kernel
@@ -29,5 +30,10 @@ class Verified(Printed):
 
 
 def verified(results: Iterable[Result], faults: Iterable[Fault], passed: bool) -> Verified:
-    kernels = (Checked(**asdict(r.kernel), passed=r.passed, error_share=r.error, note=r.note) for r in results)
-    return Verified(passed=passed, kernels=tuple(kernels), faults=tuple(faults))
+    kernels = (Checked(**asdict(r.kernel), passed=r.passed, error_share=_known(r.error), note=r.note) for r in results)
+    missed = (replace(fault, margin=_known(fault.margin)) for fault in faults)
+    return Verified(passed=passed, kernels=tuple(kernels), faults=tuple(missed))
+
+
+def _known(share: float) -> float | None:
+    return share if isfinite(share) else None
