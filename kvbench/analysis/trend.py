@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from statistics import NormalDist
+from typing import Annotated
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from kvbench.analysis.compare.limits import LIMITS as COMPARED
 from kvbench.analysis.compare.ranks import shift
 from kvbench.errors import Unsupported
 from kvbench.model import Point
+from kvbench.model.annotated import about
 
 OPEN, ACCEPTED = "open", "accepted"  # states of a step
 _SMOOTH = 7  # runs whose median says what is ordinary there
@@ -52,12 +54,12 @@ LIMITS = Limits()
 class Ran:
     """A run in a history. `environment` and `build` are digests: of what may have changed between two runs."""
 
-    run: str
-    created: str  # ISO, with its zone
-    suite: str
-    build: str
-    environment: str
-    path: str = ""  # below the root of the history
+    run: Annotated[str, about("its name")]
+    created: Annotated[str, about("when it began, ISO 8601")]  # with its zone
+    suite: Annotated[str, about("what was asked")]
+    build: Annotated[str, about("digest of kvbench and its library")]
+    environment: Annotated[str, about("digest of what an administrator can change")]
+    path: Annotated[str, about("below the root of the history")] = ""
 
 
 @dataclass(frozen=True, slots=True)

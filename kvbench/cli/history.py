@@ -1,6 +1,5 @@
 """kvbench history"""
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import click
 
 from kvbench.cli._options import json_option
 from kvbench.cli._path import Named
-from kvbench.cli._streams import put, say
+from kvbench.cli._streams import put, say, say_json
 from kvbench.errors import BadArgument, Exit
 from kvbench.texts import printable
 
@@ -64,11 +63,12 @@ def show(
     as_json: bool,
 ) -> int:
     """For each point: its runs, the latest against its baseline, and where its efficiency changed for good."""
-    from kvbench.report.history import plain, text
+    from kvbench.report.history import text
+    from kvbench.report.past import shown
 
     found = _history(root).only(pattern, machine)
     if as_json:
-        say(json.dumps(plain(str(root), found.pasts, found.notes)))
+        say_json(shown(str(root), found.pasts, found.notes))
     else:
         say("\n".join(text(found.pasts, found.notes)))
     if folder:

@@ -2,7 +2,6 @@
 
 import json
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,11 +9,11 @@ import click
 from kvbench.cli._streams import say
 from kvbench.errors import unknown_word
 
-_FOLDER = Path(__file__).resolve().parents[1] / "schemas"  # written by hand, of commands that have no type yet
 _TYPES = {  # of what is printed: one, or one of several
     "compare": "report.compare:Compared",
     "doctor": "cli.doctor:Doctor",
     "gate": "report.compare:Compared",
+    "history": "report.past:Shown",
     "kernels": "cli.kernels:Kernels",
     "lab": "cli.lab:Found cli.lab:Experiments",
     "machine": "analysis.machine:MachineProfile",
@@ -26,7 +25,7 @@ _TYPES = {  # of what is printed: one, or one of several
     "sweep": "analysis.summary:Swept",
     "verify": "verify.printed:Verified",
 }
-_OPTION = {"report": "--format json"}
+_CALL = {"history": "history show --json", "report": "report --format json"}
 
 
 @click.command("schema")
@@ -45,15 +44,13 @@ def command(command: str | None) -> None:
 
 
 def names() -> list[str]:
-    return sorted({*_TYPES, *(path.stem for path in _FOLDER.glob("*.json"))})
+    return sorted(_TYPES)
 
 
 def schema(name: str) -> dict[str, Any]:
     """A validator needs no other file."""
     import msgspec
 
-    if name not in _TYPES:
-        return json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     refs, parts = msgspec.json.schema_components(_types(name), ref_template="#/$defs/{name}")
     for part in parts.values():
         _require_all(part)
@@ -63,7 +60,7 @@ def schema(name: str) -> dict[str, Any]:
     return (
         {"$schema": "https://json-schema.org/draft/2020-12/schema"}
         | own
-        | {"title": f"kvbench {name} {_OPTION.get(name, '--json')}", "$defs": parts}
+        | {"title": f"kvbench {_CALL.get(name, f'{name} --json')}", "$defs": parts}
     )
 
 

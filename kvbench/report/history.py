@@ -1,8 +1,6 @@
-"""A history as lines of text, as JSON, and as the tables of its page."""
+"""A history as lines of text, and as the tables of its page."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from kvbench.analysis.trend import ACCEPTED, LIMITS, OPEN, Past, Step, Trend
 from kvbench.report.lines import wrapped
@@ -74,40 +72,6 @@ def state(past: Past, trend: Trend, step: Step) -> str:
 
 def _around(step: Step) -> str:
     return "" if step.low is None or step.high is None else f" ({100 * step.low:+.1f} to {100 * step.high:+.1f})"
-
-
-# ---- JSON ------------------------------------------------------------------------------------------------------------
-
-
-def plain(root: str, pasts: Sequence[Past], notes: Sequence[str]) -> dict[str, Any]:
-    """Keys are part of the interface."""
-    return {"version": 1, "root": root, "machines": [_plain(past) for past in pasts], "notes": list(notes)}
-
-
-def _plain(past: Past) -> dict[str, Any]:
-    points = [
-        {
-            "point": trend.series.point,
-            "short": past.names[trend.series.point],
-            "runs": len(trend.series.runs),
-            "latest": trend.latest,
-            "baseline": trend.level,
-            "baseline_from": past.runs[trend.baseline[0]].run,
-            "baseline_to": past.runs[trend.baseline[1]].run,
-            "change": trend.change,
-            "few": trend.few,
-            "steps": [_step(past, trend, step) for step in trend.steps],
-        }
-        for trend in ordered(past)
-    ]
-    runs = [asdict(ran) for ran in past.runs]
-    return {"fingerprint": past.fingerprint, "machine": past.machine, "runs": runs, "points": points}
-
-
-def _step(past: Past, trend: Trend, step: Step) -> dict[str, Any]:
-    ran = past.runs[step.run]
-    facts = {name: getattr(step, name) for name in ("state", "effect", "low", "high", "q")}
-    return facts | {"run": ran.run, "created": ran.created, "changed": list(past.beside(trend, step))}
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
