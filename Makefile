@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CASES ?= 400
 COMMA := ,
 
-.PHONY: sweep test test-full gate-selftest bundle clean prerequisites check-sanitize check-neon check-sve check-emulated \
+.PHONY: sweep test lint test-full gate-selftest bundle clean prerequisites check-sanitize check-neon check-sve check-emulated \
 	check-clang check-clang-neon
 
 sweep: $(VENV)/installed
@@ -13,6 +13,9 @@ sweep: $(VENV)/installed
 
 test: $(VENV)/tested
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(VENV)/tested
+	$(BIN)/ruff check --quiet kvbench tests
 
 test-full: $(VENV)/tested check-sanitize check-neon check-sve check-emulated check-clang check-clang-neon
 	$(BIN)/python -m pytest -m "full or not full"

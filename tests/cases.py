@@ -177,7 +177,9 @@ def fill_rows(rng, case: Case) -> None:
         data = draw_rows(rng, case.kind, (shape.kv_heads, count, shape.head_dim), case.q[seq])
         sides = [oracle.encode_rows(shape, *side) for side in zip(data, shape.tensor, strict=True)]
         coded, coded_scales = zip(*sides, strict=True)
-        oracle.put(shape, case.planes, rows, scales, slots, [codes[..., : shape.payload] for codes in coded], coded_scales)
+        oracle.put(
+            shape, case.planes, rows, scales, slots, [codes[..., : shape.payload] for codes in coded], coded_scales
+        )
 
 
 def dead_entries(rng, case: Case) -> None:

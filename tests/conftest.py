@@ -5,7 +5,9 @@ import signal
 
 import pytest
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs begun with & ignore it, and so would what is interrupted here
+signal.signal(
+    signal.SIGINT, signal.default_int_handler
+)  # jobs begun with & ignore it, and so would what is interrupted here
 
 
 @pytest.fixture(scope="session", autouse=True)

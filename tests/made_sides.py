@@ -1,6 +1,5 @@
 """The sides of a made-up comparison, for tests of what is made of them."""
 
-
 from dataclasses import replace
 
 from kvbench.analysis.compare import Side, compare

@@ -142,12 +142,16 @@ def k_spans(shape: Shape, rows: np.ndarray, slots: np.ndarray, width: int) -> np
     return block + (byte // cell * LANES + lane) * cell + byte % cell
 
 
-def decode_rows(shape: Shape, plane: np.ndarray, scales: np.ndarray | None, where, scale_rows, tensor=0.0) -> np.ndarray:
+def decode_rows(
+    shape: Shape, plane: np.ndarray, scales: np.ndarray | None, where, scale_rows, tensor=0.0
+) -> np.ndarray:
     """The stored rows as float64, [..., D]. `where`: all their bytes with elements, [..., payload]."""
     raw = np.ascontiguousarray(plane[where])
     if shape.dtype in PACKED:
         size = PACKED[shape.dtype]
-        return from_blocks(shape.dtype, raw.reshape(*raw.shape[:-1], shape.payload // size, size))[..., : shape.head_dim]
+        return from_blocks(shape.dtype, raw.reshape(*raw.shape[:-1], shape.payload // size, size))[
+            ..., : shape.head_dim
+        ]
     with np.errstate(invalid="ignore"):  # signalling NaN; a code times NaN
         values = raw.view(STORED[shape.dtype]).astype(np.float64)
         if shape.scaled:

@@ -1,6 +1,5 @@
 """Two made-up runs held against each other: every word with its reason."""
 
-
 import math
 from dataclasses import replace
 

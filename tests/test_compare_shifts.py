@@ -1,6 +1,5 @@
 """What a comparison tests: shifts against scipy and by hand, and the views that they are of."""
 
-
 import math
 from dataclasses import replace
 from itertools import combinations

@@ -76,7 +76,7 @@ def test_all_are_right(visited):
 def test_each_is_announced_before_its_record(visited):
     seen = visited[1]
     assert all(isinstance(found, Record) == bool(number % 2) for number, found in enumerate(seen))
-    assert [found for found in seen[::2]] == [found.point for found in seen[1::2]]
+    assert list(seen[::2]) == [found.point for found in seen[1::2]]
 
 
 def test_what_stands_beside_a_point(visited):

@@ -30,8 +30,12 @@ MADE = {"head": filled, "ring": lambda: filled(ring=True), "paged": lambda: fill
 MADE |= {"pool": lambda: Pool(**HEADS, blocks=8), "arena": lambda: Arena(4096), "team": lambda: Team(1)}
 METHODS = {
     "head": "append bulk decode clear numpy rollback would_overflow reserve advance place rows",
-    **{"ring": "place rows", "paged": "place rows", "drawn": "would_overflow reserve advance refuse_unplaced"},
-    **{"pool": "cache", "arena": "part view", "team": "run"},
+    "ring": "place rows",
+    "paged": "place rows",
+    "drawn": "would_overflow reserve advance refuse_unplaced",
+    "pool": "cache",
+    "arena": "part view",
+    "team": "run",
 }
 CALLS = {f"{who}.{how}": partial(lambda who, how: getattr(MADE[who](), how), who, how)
          for who, hows in METHODS.items() for how in hows.split()}  # fmt: skip
@@ -45,7 +49,7 @@ USUAL |= {"count": 1, "k": K, "v": K, "q": K}
 @pytest.mark.parametrize(("call", "name"), PAIRS)
 def test_odd_values(call, name):
     needed = [each.name for each in inspect.signature(CALLS[call]()).parameters.values() if each.default is each.empty]
-    usual = {each: USUAL[each] for each in needed if each not in (name, "tasks")} 
+    usual = {each: USUAL[each] for each in needed if each not in (name, "tasks")}
     usual |= {"tokens": 1} if call == "head.rollback" and name == "sequence" else {}
     usual |= {each: K[None] for each in usual if call == "head.bulk"}
     refused = 0

@@ -249,10 +249,7 @@ def test_pages_that_are_not_given(sweep):
     ],
 )
 def test_reasons(sweep, axes, reason, detail):
-    if axes == "q_heads":
-        found = expand(sweep("").suite.with_axes({"q_heads": (30,)}), site())
-    else:
-        found = sweep(axes)
+    found = expand(sweep("").suite.with_axes({"q_heads": (30,)}), site()) if axes == "q_heads" else sweep(axes)
     assert not found.points and len(found.skips) == 1
     assert found.skips[0].reason == reason and found.skips[0].detail.startswith(detail)
 

@@ -47,7 +47,10 @@ def test_they_are_measured_beside_ours(outcome):
     assert not any(record.error for record in records(run, "flash"))
     for found in records(run, "right"):
         assert not found.error and 0 < found.max_abs_err < 1e-5
-        assert {sample.program for sample in found.samples} == {"point", *("twin", "twin_ahead", "core", "ceiling", "ceiling_ahead")}
+        assert {sample.program for sample in found.samples} == {
+            "point",
+            *("twin", "twin_ahead", "core", "ceiling", "ceiling_ahead"),
+        }
     points = run.frame("points").set_index("variant")
     assert points.loc["right", "gbps"] > 0 and points.loc["right", "efficiency"] > 0
 

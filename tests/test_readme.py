@@ -25,7 +25,9 @@ def test_there_is_something_to_run():
 def furnished(folder):
     """One folder for all commands: some go on where others have stopped. With what they are given to work on."""
     line = re.search(r"^    (cc .*)$", README, re.MULTILINE)[1]
-    subprocess.run([str(folder / word) if word == "my.so" else word for word in shlex.split(line)], cwd=ROOT, check=True)
+    subprocess.run(
+        [str(folder / word) if word == "my.so" else word for word in shlex.split(line)], cwd=ROOT, check=True
+    )
     (folder / "results").symlink_to(ROOT / "results")
     return folder
 
@@ -96,7 +98,9 @@ def test_make_target(target):
 
 
 def test_make_sweep_runs_the_command_that_is_shown():
-    assert COMMANDS[0] == "kvbench sweep --report" and "$(BIN)/kvbench sweep --report\n" in (ROOT / "Makefile").read_text()
+    assert (
+        COMMANDS[0] == "kvbench sweep --report" and "$(BIN)/kvbench sweep --report\n" in (ROOT / "Makefile").read_text()
+    )
 
 
 @pytest.mark.parametrize("program", PYTHON)

@@ -109,7 +109,7 @@ def store_failures(bench: Bench, case: cases.Case, isa: str, planes: oracle.Plan
                           advance=case.index % 2)  # fmt: skip
         op = "append" if store.append else "bulk"
         bench.team(case.threads).do(op, args)
-        found = [line for line in compare_planes(op, cache.planes, planes)]
+        found = list(compare_planes(op, cache.planes, planes))
         if not np.array_equal(cache.lengths, store.lengths + (case.index % 2) * store.tokens):
             found.append(f"{op}: lengths are {cache.lengths.tolist()} after {store.lengths.tolist()}")
         if not found:

@@ -89,8 +89,9 @@ class Profile(Printed):
     rates: Annotated[dict[str, Rate], about("of every program that was timed in turn with the point, by name")]
 
 
-_DECODE = "twin_gbps twin_form efficiency core_gbps core_form core_fraction fma_gflops fma_fraction".split()
-_STORE = "copy_gbps copy_form copy_fraction copy_nt_gbps copy_nt_form copy_nt_fraction".split()
+_DECODE = ["twin_gbps", "twin_form", "efficiency", "core_gbps", "core_form", "core_fraction"]
+_DECODE += ["fma_gflops", "fma_fraction"]
+_STORE = ["copy_gbps", "copy_form", "copy_fraction", "copy_nt_gbps", "copy_nt_form", "copy_nt_fraction"]
 _CASES = {
     "if": {"properties": {"point": {"properties": {"op": {"const": "decode"}}}}},
     "then": {"required": _DECODE},

@@ -1,6 +1,5 @@
 """Options that several commands have in common."""
 
-
 import click
 
 from kvbench.cli._path import Named
@@ -25,7 +24,5 @@ seed_option = click.option(
 threads_option = click.option("--threads", default="all", show_default=True, help="Threads: a number, or all.")
 cpus_option = click.option("--cpus", help=f"{PLACED} [default: compact]")
 isa_option = click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
-override_option = click.option(
-    "--override", type=Named(), help="A TOML file that corrects what the system says."
-)
+override_option = click.option("--override", type=Named(), help="A TOML file that corrects what the system says.")
 json_option = click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")

@@ -38,9 +38,8 @@ def sides(
     base: str, head: str, every: bool = False, repository: Path = Path(), report: Report = lambda line: None
 ) -> tuple[Build, Build]:
     """As build() has them. Unless `every` side is wanted, sources that are the same once preprocessed are not built."""
-    if not (every or _is_library(base) or _is_library(head)):
-        if alike := _alike(base, head, repository, report):
-            return alike
+    if not (every or _is_library(base) or _is_library(head)) and (alike := _alike(base, head, repository, report)):
+        return alike
     return build(base, repository, report=report), build(head, repository, report=report)
 
 

@@ -28,7 +28,8 @@ class Tools:
         return self._run("--build", made, "--target", "kvbench", "--parallel", str(len(os.sched_getaffinity(0))))
 
     def _run(self, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
-        environment = {**os.environ, **self.environment, "LC_ALL": "C.UTF-8", "LANGUAGE": ""}  # a path may have any letters
+        words = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}  # English; but a path may have any letters
+        environment = {**os.environ, **self.environment, **words}
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "check": False}
         return subprocess.run([self.cmake, *arguments], env=environment, **how)
 

@@ -111,6 +111,6 @@ def record(facts: Any) -> Record:
         raise ValueError("steps: a probe has samples without")
     if not found.error and not 0 <= found.max_abs_err <= ERROR:
         raise ValueError(f"max_abs_err: an answer that is off by {found.max_abs_err:g} was taken as right")
-    if found.memory and not _MEMORY <= found.memory.keys():
+    if found.memory and not found.memory.keys() >= _MEMORY:
         raise ValueError(f"memory: one of {', '.join(sorted(_MEMORY))} is missing")
     return found

@@ -100,7 +100,11 @@ class _Reader:
             raise BadArgument(
                 f"{self._at('', 0, 'question')} {what}", 'one line of text: question = "How fast is ...?"'
             )
-        facts = {"launches": self._whole("launches"), "samples": self._whole("samples"), "sample_time": self._sample_time()}
+        facts = {
+            "launches": self._whole("launches"),
+            "samples": self._whole("samples"),
+            "sample_time": self._sample_time(),
+        }
         facts = {key: fact for key, fact in facts.items() if fact is not None}
         common = self._table("axes", 0, self._content.get("axes", {}))
         grids = tuple(self._tables("grid", common)) or (Table(common, self._line("axes", 0)),)

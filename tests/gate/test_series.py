@@ -44,7 +44,10 @@ def test_what_every_pair_suffers_is_usual():
 
 def test_what_every_pair_of_a_point_suffers_is_usual_for_it():
     """A long pass meets more switches than short ones, whose pairs are most of a run."""
-    long, short = replace(DECODE, dtype="f32"), [replace(DECODE, dtype=dtype) for dtype in ("f16", "bf16", "i8", "e4m3")]
+    long, short = (
+        replace(DECODE, dtype="f32"),
+        [replace(DECODE, dtype=dtype) for dtype in ("f16", "bf16", "i8", "e4m3")],
+    )
     pairs = [(1e-3, 1e-3)] * 4
     records = [duel(n, pairs, point) for n in range(6) for point in short for _ in range(3)]
     found = {each.point: each for each in duels([duel(n, pairs, long, switches=range(4)) for n in range(6)] + records)}

@@ -40,7 +40,7 @@ def test_the_middle_is_that_of_all_means_of_two():
 def test_intervals_hold_the_truth_as_often_as_they_say(count):
     values = RNG.laplace(0.3, 1, (4000, count))
     found = middle(values)
-    held = ((found.low <= 0.3) & (0.3 <= found.high)).sum()
+    held = ((found.low <= 0.3) & (found.high >= 0.3)).sum()
     assert held >= binom.ppf(0.001, 4000, 0.95)
     low, high = (np.array(each) for each in (found.low, found.high))
     inside = ((low <= found.estimate) & (found.estimate <= high)).all()

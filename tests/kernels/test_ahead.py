@@ -38,7 +38,9 @@ SHAPES = {
 def program(tmp_path_factory):
     path, kernels = tmp_path_factory.mktemp("ahead") / "ahead.so", ROOT / "kernels"
     sources = [Path(__file__).with_name("ahead.c"), *(kernels / f"{name}.c" for name in SOURCES)]
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}", "-o", path, *sources], check=True)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}", "-o", path, *sources], check=True
+    )
     ffi = cffi.FFI()
     ffi.cdef(
         "int64_t walked(const void *, const int64_t *, int64_t, int64_t *, uintptr_t *, uintptr_t *,"
@@ -117,7 +119,10 @@ def test_the_rows_of_the_next_block(raw, program, name, scheme):
     with Bound(raw, shape, [CAPACITY], table) as bound:
         heads = HEADS if bound.cache.head_stride < bound.cache.token_stride else 1
         first = CAPACITY - shape.capacity if shape.ring else 48
-        spans = [(head, first, CAPACITY) for head in range(0, HEADS, heads)] + [(0, first, first), (0, first + 16, CAPACITY)]
+        spans = [(head, first, CAPACITY) for head in range(0, HEADS, heads)] + [
+            (0, first, first),
+            (0, first + 16, CAPACITY),
+        ]
         units = [[0, head, heads, head, 1, begin, end - begin, -1] for head, begin, end in spans]
         tiles = walk(program, bound, units, scheme, group)
         blocks = blocks_of(tiles, heads, bound.cache.row_bytes)

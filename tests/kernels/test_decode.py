@@ -95,7 +95,9 @@ def test_every_kind_of_dim(bench, isa, dtype, dim):
         passes(bench, case_of(bench, shape_of(dtype=dtype, head_dim=dim), [100], q_heads=2 * group), isa)
 
 
-@pytest.mark.parametrize("tokens", [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513])
+@pytest.mark.parametrize(
+    "tokens", [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513]
+)
 @pytest.mark.parametrize("dtype", ["f32", "i8"])
 def test_tile_edges(bench, isa, dtype, tokens):
     passes(bench, case_of(bench, shape_of(dtype=dtype, capacity=tokens), [tokens]), isa)
@@ -125,7 +127,9 @@ def test_128k_tokens(bench, isa, dtype, variant):
 WHOLE = [("position", 8, 128), ("position", 3, 37), ("position", 7, 160)]
 WHOLE += [("head", heads, dim) for heads, dim in ((1, 73), (2, 96), (1, 112), (1, 200))]
 READ_WHOLE = [(dtype, "flash", *where) for dtype in oracle.DTYPES for where in WHOLE]
-READ_WHOLE += [("f32", "round16", *where) for where in WHOLE] + [(dtype, "flash", "blockt", 1, 128) for dtype in oracle.CELL]
+READ_WHOLE += [("f32", "round16", *where) for where in WHOLE] + [
+    (dtype, "flash", "blockt", 1, 128) for dtype in oracle.CELL
+]
 
 
 @pytest.mark.parametrize("dtype,variant,layout,heads,dim", READ_WHOLE)

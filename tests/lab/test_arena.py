@@ -38,7 +38,7 @@ def test_a_healthy_decoder_keeps_within_its_buffers(asked):
     found = lab.experiment(asked, MODEL, CONTEXT)
     table = found.table.set_index("name")
     assert set(table["canary"]) == {"intact"}
-    assert table["written"].to_dict() == {name: 0 for name in table.index} | {
+    assert table["written"].to_dict() == dict.fromkeys(table.index, 0) | {
         "kv_cache": LAYERS * 2 * HEADS * CONTEXT * DIM * 4,
         "q_scratch": 16 * DIM * 4,
         "attn_scratch": 16 * DIM * 4,

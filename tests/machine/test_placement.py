@@ -104,7 +104,8 @@ def test_a_quota_bounds_what_is_not_asked_for_by_number(word, limit, count, tmp_
 
 
 @pytest.mark.parametrize(
-    "word", ["compct", "all", "0-", "-3", "3-1", "1.5", "0;1", "²", "0-x", "9" * 5000, f"0-{'9' * 5000}"]
+    "word",
+    ["compct", "all", "0-", "-3", "3-1", "1.5", "0;1", "²", "0-x", "9" * 5000, f"0-{'9' * 5000}"]
     + ["", ",", " ", "0,,1", "0,", ",0", "0 1"],
 )
 def test_unknown_words(word, two_domains):

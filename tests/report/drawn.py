@@ -75,4 +75,4 @@ def parts(text):
 def strange_colours(text):
     """Those that a dark page would not replace."""
     known = {INK, FAINT, GRID, PAPER, *COLOURS, *SHADES}
-    return {colour for colour in re.findall(r"#[0-9a-f]{6}\b", text)} - known
+    return set(re.findall(r"#[0-9a-f]{6}\b", text)) - known

@@ -56,7 +56,7 @@ def test_a_pair_that_is_turned_keeps_its_meaning():
 
 def test_within_a_regime_by_ratio():
     shapes = [replace(DECODE, dtype=dtype) for dtype in ("f16", "bf16", "f32")]
-    rates = {shape: 8.0 for shape in shapes}
+    rates = dict.fromkeys(shapes, 8.0)
     rates |= {of(shape, "paged"): rate for shape, rate in zip(shapes, (9.0, 7.0, 8.0), strict=True)}
     rows = drawn(layouts, found_in(run(rates)))[0].table
     assert list(rows["dtype"]) == ["bf16", "f32", "f16"] and rows["place"].is_monotonic_increasing

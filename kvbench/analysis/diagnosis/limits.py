@@ -70,9 +70,9 @@ def bound(points: pd.DataFrame) -> str:
 def _bound(rows: pd.DataFrame) -> Iterator[str]:
     words = rows.groupby("group")["bound"].agg(lambda own: _BINDS.get(own.value_counts().index[0], "neither alone"))
     stretches = (words != words.shift()).cumsum()
-    for number, own in rows.groupby(rows["group"].map(stretches)):
+    for stretch, own in rows.groupby(rows["group"].map(stretches)):
         group, twin, core = own["group"].min(), own["efficiency"].median(), own["core_fraction"].median()
-        where = f"from {group} query heads on a KV head " if number > 1 else ""
+        where = f"from {group} query heads on a KV head " if stretch > 1 else ""
         yield f"{where}{words[group]}, {twin:.0%} of the reads and {core:.0%} of the core"
 
 

@@ -17,7 +17,7 @@ class Limits:
     same: float = 0.05  # an interval within this on both sides is the same
     power: float = 0.9  # with which the smallest change that would have been seen is seen
     alarm: float = 0.01  # chance below which a control is no coin any more (Hochberg)
-    usual: float = 0.9  # share of a run's pairs, or of a point's own, whose involuntary switches are usual; more disturb one
+    usual: float = 0.9  # share of a run's or a point's pairs whose involuntary switches are usual; more disturb one
     least_pairs: float = 0.5  # of a launch: with fewer left it does not count
     least_launches: float = 0.75  # of a stage: with fewer left a point is not judged
 
