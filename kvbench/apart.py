@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from traceback import format_exc
 from typing import Any
 
@@ -36,14 +36,14 @@ def apart(call: Callable[..., Any], *args: Any, cpus: Sequence[int] = (), patien
 
     Ended where it gives no answer.
     """
-    with _started(cpus) as child:
+    with _started(cpus) as child, closing(Ear(child)) as ear:
         with suppress(BrokenPipeError):  # its end says why
             child.stdin.write(pickle.dumps((os.getpid(), call, args)))
             child.stdin.close()
         end = None if patience is None else time.monotonic() + patience
         try:
-            size = int.from_bytes(_read(child, _COUNT, end))
-            good, what = pickle.loads(_read(child, size, end))
+            size = int.from_bytes(_read(child, ear, _COUNT, end))
+            good, what = pickle.loads(_read(child, ear, size, end))
         except TimeoutError:
             raise Ended(f"was silent for {patience:g} s: it hangs") from None
         except EOFError:
@@ -92,6 +92,32 @@ def _started(cpus: Sequence[int]) -> Iterator[subprocess.Popen[bytes]]:
         kill_group(child)
 
 
+class Ear:
+    """Waits for a process's pipes, and hears when it has ended: a pipe alone stays open while a child of it lives."""
+
+    def __init__(self, process: subprocess.Popen[Any]) -> None:
+        try:
+            self._died = os.pidfd_open(process.pid)
+        except OSError:  # a kernel before 5.3
+            self._died = None
+
+    def ready(self, pipe: int, event: int, end: float | None) -> bool:
+        """False where it has ended and left nothing to read. TimeoutError where nothing comes until `end`."""
+        waiting = select.poll()
+        waiting.register(pipe, event)
+        if self._died is not None:
+            waiting.register(self._died, select.POLLIN)
+        found = dict(waiting.poll(None if end is None else max(0.0, end - time.monotonic()) * 1e3))
+        if not found:
+            raise TimeoutError
+        return pipe in found
+
+    def close(self) -> None:
+        if self._died is not None:
+            os.close(self._died)
+            self._died = None
+
+
 def kill_group(child: subprocess.Popen[Any]) -> None:
     """A process that leads a group of its own, and what it has begun."""
     with suppress(ProcessLookupError):
@@ -110,15 +136,11 @@ def _on(cpus: Sequence[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _read(child: subprocess.Popen[bytes], count: int, end: float | None) -> bytes:
+def _read(child: subprocess.Popen[bytes], ear: Ear, count: int, end: float | None) -> bytes:
     """Exactly so many bytes of the answer. EOFError where it ends before, TimeoutError where they are not there in time."""
     pipe, found = child.stdout.fileno(), b""
-    waiting = select.poll()
-    waiting.register(pipe, select.POLLIN)
     while len(found) < count:
-        if not waiting.poll(None if end is None else max(0.0, end - time.monotonic()) * 1e3):
-            raise TimeoutError
-        got = os.read(pipe, count - len(found))
+        got = os.read(pipe, count - len(found)) if ear.ready(pipe, select.POLLIN, end) else b""
         if not got:
             raise EOFError
         found += got

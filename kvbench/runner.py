@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import IO, Any
 
-from kvbench.apart import ending, kill_group
+from kvbench.apart import Ear, ending, kill_group
 from kvbench.model import Job, Plan, Point, Probe, Record
 from kvbench.store import plain, record
 from kvbench.store.scratch import scratch
@@ -163,12 +163,13 @@ class _Worker:
             env={**os.environ, **_ONE_THREAD},
             start_new_session=True,  # Ctrl-C is ours to handle; and all that it begins ends with it
         )
+        self._ear = Ear(self._process)
 
     def records(self) -> Iterator[Record]:
         job = replace(self._job, plan=replace(self._job.plan, points=()))
         try:
             self._say(json.dumps(plain(job) | {"parent": os.getpid()}))
-            for line in _lines(self._process.stdout.fileno(), self._job.plan.patience):
+            for line in _lines(self._process.stdout.fileno(), self._ear, self._job.plan.patience):
                 found = self._understood(line)
                 if found is None:
                     self._fault = f"the worker said {line[:60]!r}, which is no record of a point"
@@ -182,7 +183,7 @@ class _Worker:
                     return
             self._process.wait(_GOODBYE)
         except TimeoutError:
-            if self._process.poll() is None:  # else it has died, and somebody that it left behind holds its output
+            if self._process.poll() is None:  # else it has died, and nobody could hear it
                 self._fault = f"no sign of life for {self._job.plan.patience:g} s: it hangs"
         except subprocess.TimeoutExpired:
             self._fault = "the worker closed its output"
@@ -192,7 +193,8 @@ class _Worker:
         pipe, left, end = self._process.stdin.fileno(), f"{line}\n".encode(), time.monotonic() + self._job.plan.patience
         with suppress(BrokenPipeError):  # it is dead: its end says why
             while left:
-                _await(pipe, select.POLLOUT, end)
+                if not self._ear.ready(pipe, select.POLLOUT, end):
+                    return
                 left = left[os.write(pipe, left[: select.PIPE_BUF]) :]
 
     def _understood(self, line: str) -> Record | Point | Probe | None:
@@ -209,6 +211,7 @@ class _Worker:
     def stop(self) -> None:
         """It has nothing to do any more, or cannot be trusted to end by itself; nor can whom it has begun."""
         kill_group(self._process)
+        self._ear.close()
         self._process.stdout.close()
         with suppress(BrokenPipeError):
             self._process.stdin.close()
@@ -223,27 +226,17 @@ class _Worker:
             yield _failure(self._job, point, error)
 
 
-def _lines(pipe: int, patience: float) -> Iterator[str]:
+def _lines(pipe: int, ear: Ear, patience: float) -> Iterator[str]:
     """Asleep until there is one. TimeoutError where no whole one comes for so many seconds. One that does not end is
     given as it is."""
     pending, end = b"", time.monotonic() + patience
     while len(pending) < _LONGEST:
-        _await(pipe, select.POLLIN, end)
-        got = os.read(pipe, 1 << 20)
-        if not got:
+        if not ear.ready(pipe, select.POLLIN, end) or not (got := os.read(pipe, 1 << 20)):
             return
         *whole, pending = (pending + got).split(b"\n")
         yield from (line.decode(errors="replace") for line in whole)
         end = time.monotonic() + patience if whole else end
     yield pending.decode(errors="replace")
-
-
-def _await(pipe: int, event: int, end: float) -> None:
-    """TimeoutError where a pipe is not ready by then."""
-    waiting = select.poll()
-    waiting.register(pipe, event)
-    if not waiting.poll(max(0.0, end - time.monotonic()) * 1e3):
-        raise TimeoutError
 
 
 def _end(code: int, complaints: IO[Any]) -> str:

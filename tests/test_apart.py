@@ -30,6 +30,18 @@ def test_one_that_ends_without_an_answer(call, args, how):
     assert "memory" in caught.value.hint and caught.value.exit_code == 5 and caught.value.how == how
 
 
+def test_one_that_leaves_a_child_behind():
+    """Which holds its output open: that is not waited for."""
+    with pytest.raises(Ended, match="ended with exit code 3"):
+        apart(deserting, patience=30.0)
+
+
+def deserting():
+    if os.fork():
+        os._exit(3)
+    time.sleep(3600)
+
+
 def test_one_that_hangs_is_ended():
     with pytest.raises(Ended, match="silent for 0.3 s: it hangs"):
         apart(time.sleep, 3600, patience=0.3)
