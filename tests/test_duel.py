@@ -13,7 +13,7 @@ from kvbench.plan import Site, expand
 from kvbench.suite import load
 from kvbench.worker import duel, loop
 from kvbench.worker.launch import launch
-from tests.faulty import build
+from tests.faulty import FAULTS, build, build_plugin
 
 CPU = min(os.sched_getaffinity(0))
 PAIRS = 12
@@ -195,3 +195,16 @@ def test_a_variant_that_the_installed_library_lacks_has_a_witness_too(place):
     point = next(p for p in place[1].points if p.op == "decode")
     assert duel._known(replace(point, variant="unheard_of"), default_library()).variant == "flash"
     assert duel._known(point, default_library()) is point
+
+
+@pytest.mark.parametrize("variant", ["right", "glances", "nudges"])
+def test_a_plug_in_on_both_sides_is_looked_after(place, variant):
+    """As in a sweep: it must not remember its answers, nor write to what it reads."""
+    folder, plan = place
+    made = [str(build_plugin(folder / f"{variant}-{side}.so", f"-DLISTED=ONE({variant})")) for side in SIDES]
+    isa = default_library().isa()
+    point = next(p for p in plan.points if (p.op, p.variant, p.layout, p.dtype) == ("decode", "flash", "head", "f16"))
+    point = replace(point, variant=variant, dtype="f32", isa=isa)
+    plan = replace(plan, points=(point,), samples=2, plugin=made[0], against_plugin=made[1], foreign=(variant,))
+    (found,) = records(plan, folder)
+    assert not found.error if variant == "right" else FAULTS[variant][0] in found.error, found.error

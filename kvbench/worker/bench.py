@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -164,6 +165,14 @@ class Bench(Owner):
         taken = tuple(self._sampled(programs, samples, seconds, keep, how))
         own = next(sample.passes for sample in taken if sample.program == self.own.name)
         return taken, max(error, self.verify_left(own))
+
+    def verified(self) -> float:
+        """As verify(), and looked after where the kernel is a plug-in's."""
+        return self.verify()
+
+    def watching(self) -> AbstractContextManager[None]:
+        """Around the kernel's samples."""
+        return nullcontext()
 
     def _sampled(
         self, programs: Sequence[Program], samples: int, seconds: float, keep: bool, how: dict[str, Any]

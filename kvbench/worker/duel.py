@@ -13,7 +13,7 @@ there is noise.
 
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from kvbench.native import Arena, Library, Team
 from kvbench.store.scratch import scratch
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
+from kvbench.worker.foreign import ForeignBench, bench_of
 from kvbench.worker.loop import Program, Walk, passes_for
 from kvbench.worker.room import Room
 
@@ -77,12 +78,17 @@ class Rivals:
             benches, seed = dict[str, Bench](), self._coin.randrange(1 << 32)
             for side in self._coin.sample(SIDES, 2):
                 room = owned.enter_context(Guest(host, self._of(point, side)))
-                benches[side] = owned.enter_context(Bench(point, room, answers, seed))
+                benches[side] = owned.enter_context(bench_of(point, room, answers, seed))
             third = owned.enter_context(Bench(_known(point, host.library), host, answers))
-            error = max(bench.verify() for bench in benches.values())
-            taken = tuple(self._pairs(benches, third, watch))
+            error = max(bench.verified() for bench in benches.values())
+            with ExitStack() as watching:
+                for bench in benches.values():
+                    watching.enter_context(bench.watching())
+                taken = tuple(self._pairs(benches, third, watch))
             own = next(sample.passes for sample in taken if sample.program in benches)
             error = max(error, *(bench.verify_left(own) for bench in benches.values()))
+            if foreign := [bench for bench in benches.values() if isinstance(bench, ForeignBench)]:
+                error = max(error, _changed(foreign, host))
             return Record(
                 launch=self._job.launch,
                 point=point,
@@ -116,10 +122,27 @@ class Rivals:
             yield from (replace(each, steal=disturbed.steal, throttled=disturbed.throttled) for each in taken)
 
 
+def _changed(sides: Sequence[ForeignBench], host: Room) -> float:
+    """The error of plug-ins' kernels on other data, so that an answer remembered from the pairs is a wrong one."""
+    try:
+        sides[0].change_token()  # of the memory that both walk
+        for bench in sides:
+            bench.answer()
+        error = max(bench.verified() for bench in sides)
+        for bench in sides:
+            bench.change_queries()
+        return max(error, *(bench.verified() for bench in sides))
+    finally:
+        host.fill()
+
+
 def _opened(folder: Path, library: str, plugin: str) -> Library:
     folder.mkdir()
     copies = [shutil.copy(path, folder) for path in (library, Path(library).with_name("abi.h"), plugin) if path]
-    return Library(copies[0], plugin=copies[2] if plugin else None)
+    found = Library(copies[0], plugin=copies[2] if plugin else None)
+    if found.plugin:
+        found.plugin.rows  # noqa: B018  # loads it, while the file is there
+    return found
 
 
 def _sample(team: Team, program: Program, walk: Walk, number: int, passes: int) -> Sample:

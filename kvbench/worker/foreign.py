@@ -10,6 +10,7 @@ at the end             a kernel that beats all reads of its rows, which are meas
 import hashlib
 import random
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -50,17 +51,17 @@ class ForeignBench(Bench):
         """What changes of the room is as it was at the end."""
         first = self._dice.randrange(1, samples) if samples > 1 else samples  # rounds before all changes
         every, taken = self._sampled(programs, samples, seconds, keep, how), list[Sample]()
-        error = self._verified()
+        error = self.verified()
         try:
             for count in filter(None, (first, samples - first)):
-                with watched(self._read):
+                with self.watching():
                     taken += islice(every, count * len(programs))
                 own = next(sample.passes for sample in taken if sample.program == self.own.name)
                 error = max(error, self.verify_left(own))
-                self._change_token()
-                error = max(error, self._verified())
-            self._change_queries()
-            error = max(error, self._verified())
+                self.change_token()
+                error = max(error, self.verified())
+            self.change_queries()
+            error = max(error, self.verified())
         finally:
             self.room.fill()
         self._refuse_impossible(taken)
@@ -80,28 +81,32 @@ class ForeignBench(Bench):
             rate = f"{np.median(rates) / GB:.4g} GB/s are {times:.3g} times what reads of the same rows get"
             raise WrongAnswer(f"suspect: {self.point.kernel}: {rate}", "it remembers or leaves out some of them")
 
-    def _verified(self) -> float:
+    def verified(self) -> float:
         self._right()  # it may need threads, which stay
-        with watched(self._read):
+        with self.watching():
             return self.verify()
 
-    def _change_token(self) -> None:
+    def watching(self) -> AbstractContextManager[None]:
+        return watched(self._read)
+
+    def change_token(self) -> None:
         """Other rows of K and V at one place, the same in every layer."""
         shape = self.point.shape
         token = self._dice.randrange(max(0, shape.context - (shape.window or shape.context)), shape.context)
         rows = self._numbers(2, shape.batch, shape.kv_heads, shape.head_dim)
         for cache in self.room.caches:
             rewrite(self.team, cache, token, *rows)
-        self._answer()
+        self.answer()
 
-    def _change_queries(self) -> None:
+    def change_queries(self) -> None:
         self.q[:] = self._numbers(*self.q.shape)
-        self._answer()
+        self.answer()
 
     def _numbers(self, *shape: int) -> np.ndarray:
         return np.random.default_rng(self._dice.randrange(1 << 32)).standard_normal(shape, dtype=np.float32)
 
-    def _answer(self) -> None:
+    def answer(self) -> None:
+        """Once what is stored or asked is another."""
         self._now = Answers().of(self.point, self.room.caches[0], self.q)
 
     def _right(self) -> Answer:

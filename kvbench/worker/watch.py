@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -15,6 +15,7 @@ from kvbench.units import counted
 
 _OTHERS = 0.1  # of the process's CPU time may be that of threads which are not there any more, and
 _LEAST = 0.02  # seconds of it
+_MOMENT = 0.2  # seconds
 
 
 @contextmanager
@@ -23,11 +24,11 @@ def watched(read: Callable[[], bytes]) -> Iterator[None]:
     before, threads, process = read(), _threads(), time.process_time()
     seconds = _seconds(threads)
     yield
-    process, now = time.process_time() - process, _threads()
+    process = time.process_time() - process
     own = sum(end - seconds[thread] for thread, end in _seconds(seconds).items())
-    if left := len(now.keys() - threads.keys()):
-        raise _wrong(f"leaves {counted(left, 'thread')} behind")
-    if now.items() - threads.items():
+    if left := _new(threads):
+        raise _wrong(f"leaves {counted(len(left), 'thread')} behind")
+    if any(cpus != threads.get(thread, cpus) for thread, cpus in _threads().items()):
         raise _wrong("moves threads to other CPUs")
     if children := psutil.Process().children(recursive=True):
         raise _wrong(f"leaves {len(children)} of its own processes behind")
@@ -47,6 +48,14 @@ def described(cache: Cache) -> Iterator[Any]:
 
 def _wrong(what: str) -> WrongAnswer:
     return WrongAnswer(f"the plug-in {what}", "abi.h says at kvb_work what a kernel may do")
+
+
+def _new(threads: Mapping[int, frozenset[int]]) -> set[int]:
+    """Threads that were not there. One that Python has joined may take a moment to be gone."""
+    end = time.monotonic() + _MOMENT
+    while (found := _threads().keys() - threads.keys()) and time.monotonic() < end:
+        time.sleep(_MOMENT / 20)
+    return found
 
 
 def _seconds(threads: Iterable[int]) -> dict[int, float]:
