@@ -78,7 +78,7 @@ def test_every_command_that_a_readme_names_reads_it(shipped, whole, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     assert {path.name for path in shipped.iterdir()} == set(FILES[:4])
     for command in (command for command, slow in READERS if whole or not slow):
-        assert call(*command.replace("RUN", str(shipped)).split()) == 0, capsys.readouterr().err
+        assert call(*(word.replace("RUN", str(shipped)) for word in command.split())) == 0, capsys.readouterr().err
     assert call("sweep", "--out", "base", "--resume") == 2
     assert "format 1, which is only read" in capsys.readouterr().err
     asked = [sys.executable, "-m", "pyperf", "stats", shipped / "run.json.gz"]
