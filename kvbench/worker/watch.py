@@ -21,7 +21,7 @@ _MOMENT = 0.2  # seconds
 @contextmanager
 def watched(read: Callable[[], bytes]) -> Iterator[None]:
     """Around runs of a plug-in's kernel. read: a digest of what it must not write."""
-    before, threads, process = read(), _threads(), time.process_time()
+    before, threads, children, process = read(), _threads(), _children(), time.process_time()
     seconds = _seconds(threads)
     yield
     process = time.process_time() - process
@@ -30,8 +30,8 @@ def watched(read: Callable[[], bytes]) -> Iterator[None]:
         raise _wrong(f"leaves {counted(len(left), 'thread')} behind")
     if any(cpus != threads.get(thread, cpus) for thread, cpus in _threads().items()):
         raise _wrong("moves threads to other CPUs")
-    if children := psutil.Process().children(recursive=True):
-        raise _wrong(f"leaves {len(children)} of its own processes behind")
+    if born := _children() - children:
+        raise _wrong(f"leaves {len(born)} of its own processes behind")
     if process - own > max(_LEAST, _OTHERS * process):
         raise _wrong(f"spends {process - own:.2g} of {process:.2g} CPU seconds in threads of its own")
     if read() != before:
@@ -48,6 +48,10 @@ def described(cache: Cache) -> Iterator[Any]:
 
 def _wrong(what: str) -> WrongAnswer:
     return WrongAnswer(f"the plug-in {what}", "abi.h says at kvb_work what a kernel may do")
+
+
+def _children() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
 
 
 def _new(threads: Mapping[int, frozenset[int]]) -> set[int]:
