@@ -88,7 +88,7 @@ class _Progress:
     def launch(self, number: int, execute: Execute) -> Iterator[Record]:
         killed: set[Point | Probe | None] = set()
         while left := self._next(number):
-            plan = self._plan if self._is_foreign(left[0]) else replace(self._plan, plugin="", against_plugin="")
+            plan = self._plan if self._plan.is_foreign(left[0]) else replace(self._plan, plugin="", against_plugin="")
             job = Job(plan, number, self._parts.get(number, 0), self._chances(left), self._passes, self._references)
             self._parts[number] = job.part + 1
             try:
@@ -107,12 +107,9 @@ class _Progress:
     def _next(self, number: int) -> list[Point | Probe]:
         """What one process visits. A plug-in's points have processes of their own, in every other launch the first."""
         left = [point for name, point in self._points.items() if (number, name) not in self._visited]
-        ours = [point for point in left if not self._is_foreign(point)]
-        theirs = [point for point in left if self._is_foreign(point)]
+        ours = [point for point in left if not self._plan.is_foreign(point)]
+        theirs = [point for point in left if self._plan.is_foreign(point)]
         return (theirs or ours) if number % 2 else (ours or theirs)
-
-    def _is_foreign(self, point: Point | Probe) -> bool:
-        return isinstance(point, Point) and point.variant in self._plan.foreign
 
     def _chances(self, left: list[Point | Probe]) -> tuple[Point | Probe, ...]:
         return tuple(point for point in left if point.name not in self._failed)

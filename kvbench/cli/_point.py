@@ -59,11 +59,12 @@ def point_of(op: str, library: Any, **asked: Any) -> Point:
 
     if op not in words("op"):
         raise unknown_word("OP", op, words("op"))
-    cpus = place(describe(), asked.pop("cpus"), asked.pop("threads"))
+    machine = describe()
+    cpus = place(machine, asked.pop("cpus"), asked.pop("threads"))
     given = {name: _value(name, value, library) for name, value in asked.items() if value is not None}
     known = model(given["model"]) if "model" in given else None
     refuse_missing({name: given.get(name, getattr(known, name, None)) for name in HEADS}, "give them, or a --model")
-    site = Site(describe(), available_memory(), given.get("isa"), library=library)
+    site = Site(machine, available_memory(), given.get("isa"), library=library)
     return only_point(DEFAULTS | given | {"op": op, "isa": site.isa}, cpus, site)
 
 

@@ -63,6 +63,10 @@ class Plan:
     against_plugin: str = ""  # and of the plug-in beside that
     controls: tuple[str, ...] = ()  # names of points that in a duel have `library` on both sides, loaded twice
 
+    def is_foreign(self, point: Point | Probe) -> bool:
+        """Whether its kernel is the plug-in's."""
+        return isinstance(point, Point) and point.variant in self.foreign
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -83,10 +87,10 @@ SIDES = ("base", "head")  # of a duel
 class Record:
     """One visit of a point in a launch: all samples, or what went wrong.
 
-    The point's program is "point", beside its witnesses: "twin" and "twin_ahead" (its prefetching form) and "core" of a
-    decode, "ceiling" and "ceiling_ahead" of a plug-in's, "copy" and "copy_nt" of a store; probes have none. In a duel it is "base" and "head", and a witness of the
-    installed library's is timed after each, "beside_base" and "beside_head"; and the one value in a sample's `pass_seconds`
-    is their lower quartile.
+    The point's program is "point", beside its witnesses. A decode has "twin", "twin_ahead" (its prefetching form) and
+    "core"; a plug-in's has "ceiling" and "ceiling_ahead" too; a store has "copy" and "copy_nt"; probes have none.
+    In a duel the programs are "base" and "head". A witness of the installed library's is timed after each, "beside_base"
+    and "beside_head", and the one value in a sample's `pass_seconds` is their lower quartile.
     """
 
     launch: Count

@@ -67,12 +67,12 @@ def streams(path: Path, asked: bool) -> bool:
     if path.is_symlink() and not asked:
         raise OSError(errno.ELOOP, "it is a link, and must be a file of its own", str(path))
     try:
-        found = os.stat(path).st_mode  # by the links of /proc, too, which lead to no path
+        found = os.stat(path)  # by the links of /proc, too, which lead to no path
     except FileNotFoundError:
         return False
-    if asked and (stat.S_ISFIFO(found) or stat.S_ISCHR(found)):
+    if asked and (stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode)):
         return True
-    named.refuse_kind(path, os.stat(path))
+    named.refuse_kind(path, found)
     return False
 
 

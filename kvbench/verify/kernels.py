@@ -1,6 +1,7 @@
 """Every kernel of the registry that runs here against what it must do: the method check_<op> of a bench."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +63,7 @@ class Bench(Moves):
         for one in self.prepared(kernel.layout, kernel.dtype, taken):
             for threads in (1, 3):
                 worst = max(worst, self._decoded(kernel, one, threads))
-            if kernel.variant not in self.library.own_variants:  # foreign code might remember what it said
+            if self._is_foreign(kernel):  # it might remember what it said
                 for change in (one.change_token, one.change_queries):
                     change()
                     worst = max(worst, self._decoded(kernel, one, threads))
@@ -71,12 +72,12 @@ class Bench(Moves):
     def _decoded(self, kernel: Kernel, one: Prepared, threads: int) -> float:
         team, out = self.team(threads), np.empty_like(one.q)
         with decode_task("decode", one.cache, one.q, out, threads, isa=kernel.isa, variant=kernel.variant) as task:
-            if kernel.variant in self.library.own_variants:
+            with watched(one.read) if self._is_foreign(kernel) else nullcontext():
                 team.run(task)
-            else:
-                with watched(one.read):
-                    team.run(task)
         return one.error(out)
+
+    def _is_foreign(self, kernel: Kernel) -> bool:
+        return kernel.variant not in self.library.own_variants
 
     def check_twin(self, kernel: Kernel) -> float:
         """It reads guarded memory to both ends, changes nothing, and counts the bytes of decode."""

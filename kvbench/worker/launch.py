@@ -46,7 +46,7 @@ def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
                     found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory")
                 wall = time.perf_counter() - start
                 yield replace(found, part=job.part, began=began, wall=wall, peak=_peak())
-                if found.error and isinstance(point, Point) and point.variant in job.plan.foreign:
+                if found.error and job.plan.is_foreign(point):
                     return  # nobody knows what it has left behind: another process goes on
             visitor.leave()
 

@@ -13,9 +13,9 @@ from kvbench.errors import WrongAnswer
 from kvbench.native import Cache
 from kvbench.units import counted
 
-_OTHERS = 0.1  # of the process's CPU time may be that of threads which are not there any more, and
-_LEAST = 0.02  # seconds of it
-_MOMENT = 0.2  # seconds
+_OTHERS = 0.1  # share of the process's CPU time that threads which have ended may have used,
+_LEAST = 0.02  # or seconds of it, whichever is more
+_MOMENT = 0.2  # seconds until a thread that was joined is gone
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def _children() -> set[psutil.Process]:
 
 
 def _new(threads: Mapping[int, frozenset[int]]) -> set[int]:
-    """Threads that were not there. One that Python has joined may take a moment to be gone."""
+    """Threads that were not there before."""
     end = time.monotonic() + _MOMENT
     while (found := _threads().keys() - threads.keys()) and time.monotonic() < end:
         time.sleep(_MOMENT / 20)
