@@ -10,26 +10,3 @@ from kvbench.native.rows import block_of
 from kvbench.native.task import Task
 from kvbench.native.team import Team
 from kvbench.native.transposed import LANES, key_bytes
-
-__all__ = [
-    "AHEAD",
-    "LANES",
-    "Arena",
-    "Cache",
-    "Library",
-    "Part",
-    "Pool",
-    "Task",
-    "Team",
-    "block_of",
-    "decode_task",
-    "default_library",
-    "is_plugin",
-    "key_bytes",
-    "library_of",
-    "library_path",
-    "pages_given",
-    "probe_task",
-    "rewrite",
-    "store_task",
-]

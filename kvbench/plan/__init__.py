@@ -5,20 +5,3 @@ from kvbench.plan.needs import needs_here
 from kvbench.plan.probes import Scope, cpu_sets, probes
 from kvbench.plan.site import Site
 from kvbench.plan.sweep import Sweep, expand, only_point, refuse_empty, refuse_without_plugin
-
-__all__ = [
-    "Forecast",
-    "Scope",
-    "Site",
-    "Sweep",
-    "cpu_sets",
-    "expand",
-    "forecast",
-    "needs_here",
-    "only_point",
-    "probes",
-    "refuse_empty",
-    "refuse_too_large",
-    "refuse_without_plugin",
-    "visits",
-]

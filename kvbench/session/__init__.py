@@ -2,5 +2,3 @@
 
 from kvbench.session.options import Options
 from kvbench.session.session import Session, sweep
-
-__all__ = ["Options", "Session", "sweep"]

@@ -5,5 +5,3 @@ from kvbench.store.keep import keep
 from kvbench.store.manifest import Manifest
 from kvbench.store.run import RunDirectory
 from kvbench.store.values import job, machine, plain, point, record
-
-__all__ = ["Manifest", "RunDirectory", "job", "keep", "machine", "plain", "point", "record", "write_json", "write_text"]

@@ -4,17 +4,3 @@ from kvbench.suite.axes import AXES, read_axis
 from kvbench.suite.files import find, load, shipped
 from kvbench.suite.models import Model, model, models, stated
 from kvbench.suite.values import Relative, Suite
-
-__all__ = [
-    "AXES",
-    "Model",
-    "Relative",
-    "Suite",
-    "find",
-    "load",
-    "model",
-    "models",
-    "read_axis",
-    "shipped",
-    "stated",
-]
