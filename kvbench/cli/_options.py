@@ -2,7 +2,7 @@
 
 import click
 
-from kvbench.cli._path import Named
+from kvbench.cli._types import Named
 from kvbench.model import PLACES
 
 PLACED = f"A list such as 0-3,8; or {', '.join(PLACES)}."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kvbench.cli._bytes import Bytes
+from kvbench.cli._types import Bytes
 from kvbench.native import default_library
 from kvbench.report.figures.sizes import sizes
 from kvbench.sizing.size import sweep

@@ -7,9 +7,8 @@ import click
 
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._options import json_option
-from kvbench.cli._path import Named
-from kvbench.cli._share import Share
 from kvbench.cli._streams import say
+from kvbench.cli._types import Named, Share
 from kvbench.errors import BadArgument, Exit
 
 

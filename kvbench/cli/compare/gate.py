@@ -8,9 +8,8 @@ import click
 
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._options import isa_option, json_option, only_option, plugin_option
-from kvbench.cli._path import Named
-from kvbench.cli._seconds import Seconds
 from kvbench.cli._streams import say
+from kvbench.cli._types import Named, Seconds
 from kvbench.errors import Exit
 
 

@@ -14,9 +14,8 @@ import click
 from msgspec import UNSET, UnsetType
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, threads_option
-from kvbench.cli._path import Named
-from kvbench.cli._share import Share
 from kvbench.cli._streams import say, say_json
+from kvbench.cli._types import Named, Share
 from kvbench.errors import BadArgument
 from kvbench.model.annotated import Printed, about
 

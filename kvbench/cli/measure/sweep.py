@@ -11,10 +11,8 @@ from typing import Any
 import click
 
 from kvbench.cli._options import PLACED, axis_option, isa_option, only_option, plugin_option, seed_option
-from kvbench.cli._path import Named
-from kvbench.cli._seconds import Seconds
-from kvbench.cli._share import Share
 from kvbench.cli._streams import say, say_json
+from kvbench.cli._types import Named, Seconds, Share
 from kvbench.errors import BadArgument, Exit
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from kvbench.cli._options import json_option
-from kvbench.cli._path import Named
 from kvbench.cli._streams import put, say, say_json
+from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, Exit
 from kvbench.texts import printable
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from kvbench.cli._path import Named
 from kvbench.cli._streams import json_text, put, say
+from kvbench.cli._types import Named
 from kvbench.errors import BadArgument
 
 _TEXTS = ("md", "json", "csv")

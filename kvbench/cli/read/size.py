@@ -5,12 +5,11 @@ from typing import Any
 
 import click
 
-from kvbench.cli._bytes import Bytes
 from kvbench.cli._options import json_option
-from kvbench.cli._path import Named
 from kvbench.cli._plot import refuse_plot
 from kvbench.cli._point import options, refuse_missing, with_options
 from kvbench.cli._streams import say, say_json
+from kvbench.cli._types import Bytes, Named
 
 _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
 _FREE = {"pad": None, "capacity": None}  # what they are where nothing was asked

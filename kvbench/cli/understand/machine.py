@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, override_option, seed_option
-from kvbench.cli._path import Named
 from kvbench.cli._plot import refuse_plot
 from kvbench.cli._streams import say, say_json
+from kvbench.cli._types import Named
 from kvbench.errors import Exit
 
 _AGAIN = "then measure again"
