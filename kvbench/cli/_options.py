@@ -1,5 +1,8 @@
 """Options that several commands have in common."""
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from kvbench.cli._types import Named
@@ -12,9 +15,6 @@ plugin_option = click.option(
     type=click.Path(exists=True, dir_okay=False, resolve_path=True),
     help="A shared object with kernels of your own, beside ours.",
 )
-axis_option = click.option(
-    "--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values."
-)
 only_option = click.option(
     "--only", multiple=True, metavar="PATTERN", help="Points whose name matches, such as 'decode.*.i8.*'."
 )
@@ -26,3 +26,35 @@ cpus_option = click.option("--cpus", help=f"{PLACED} [default: compact]")
 isa_option = click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
 override_option = click.option("--override", type=Named(), help="A TOML file that corrects what the system says.")
 json_option = click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+
+
+def with_options(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """As decorators that stand below each other in this order."""
+
+    def of(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return of
+
+
+suite_options = with_options(  # what kvbench.session.Options has of them
+    click.option(
+        "--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values."
+    ),
+    only_option,
+    click.option("--launches", type=int, help="Fresh processes, each visiting all points. [default: the suite's]"),
+    click.option("--samples", type=int, help="Samples of a visit. [default: the suite's]"),
+    click.option("--sample-time", type=float, help="Seconds of a sample. [default: the suite's]"),
+    click.option("--seed", type=click.IntRange(0), help="Random seed for the order of the visits. [default: 1]"),
+    click.option("--cpus", help=f"{PLACED} [default: the suite's]"),
+    isa_option,
+    click.option("--pages", help="One kind of pages, in place of the suite's."),
+    click.option(
+        "--library",
+        type=click.Path(exists=True, dir_okay=False, resolve_path=True),
+        help="Another build of the kernels.",
+    ),
+    plugin_option,
+)

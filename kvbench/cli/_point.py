@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._options import cpus_option, isa_option, threads_option
+from kvbench.cli._options import cpus_option, isa_option, threads_option, with_options
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.model import DEFAULTS, FIELDS, HEADS, Field, Point
 
@@ -36,17 +36,6 @@ def _called(name: str) -> str:
 
 def point_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_options(*options(*(field.name for field in FIELDS if field.axis and field.name != "op")))(command)
-
-
-def with_options(*options: Callable[..., Any]) -> Callable[..., Any]:
-    """As decorators that stand below each other in this order."""
-
-    def of(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return of
 
 
 def point_of(op: str, library: Any, **asked: Any) -> Point:

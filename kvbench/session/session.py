@@ -34,7 +34,7 @@ from kvbench.plan import (
     refuse_without_plugin,
     visits,
 )
-from kvbench.results import Run, load
+from kvbench.results import Run
 from kvbench.runner import Execute, new_run, run
 from kvbench.session.identity import build, identity, refuse_changed, versions
 from kvbench.session.options import Options
@@ -133,6 +133,11 @@ class Session:
         self.directory.summarize(results(self.directory.records))
         return self.directory.export()
 
+    def run(self) -> Run:
+        """What there is so far."""
+        directory = self.directory
+        return Run(directory.path, directory.manifest, self.machine, tuple(directory.records), self.checks)
+
     def _write_machine(self) -> None:
         found = replace(profile(self.machine, self.checks), ceilings=ceilings(self.directory.records, self.machine))
         self.directory.write_machine(plain(printed(found)))
@@ -142,9 +147,11 @@ class Session:
         plan = self.directory.manifest.plan
         return {point.name: seconds for point, seconds in visits(plan, needs_here(plan.points, self.machine)).items()}
 
-    def peak_memory(self) -> int:
-        """Bytes of the largest process that has measured for the run."""
-        return max((record.peak for record in self.directory.records), default=0)
+    def left(self) -> float:
+        """Seconds of the visits that were not made when it began."""
+        weights, plan = self.weights(), self.directory.manifest.plan
+        made = [weights[record.point.name] for record in self.done if record.launch < plan.launches]
+        return plan.launches * sum(weights.values()) - sum(made)
 
     def _more(self, number: int) -> bool:
         """Whether launch `number` begins. One that has begun is finished."""
@@ -198,7 +205,7 @@ def sweep(
                 progress(record)
         finally:
             session.finish()
-        return load(session.directory.path)
+        return session.run()
 
 
 def _checks(plan: Plan, machine: Machine) -> tuple[Check, ...]:

@@ -96,17 +96,6 @@ def test_each_record_is_kept_before_the_next_is_asked_for(tmp_path):
             assert (tmp_path / "run" / "journal.jsonl").read_text().count("\n") == number
 
 
-def test_memory_is_that_of_the_largest_process(tmp_path):
-    def large(job):
-        yield from (replace(found, peak=number << 20) for number, found in enumerate(Played()(job)))
-
-    with begun(tmp_path, large) as session:
-        seen = list(session.records())
-        assert session.peak_memory() == (len(seen) // 2 - 1) << 20
-    with Session.resume(tmp_path / "run", execute=large) as session:
-        assert list(session.records()) == [] and session.peak_memory() == (len(seen) // 2 - 1) << 20
-
-
 def test_interrupted_and_resumed(tmp_path):
     """After any number of visits."""
     with begun(tmp_path, Played()) as whole:

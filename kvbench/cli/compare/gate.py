@@ -27,7 +27,7 @@ from kvbench.errors import Exit
     show_default=True,
     help="About what it takes; confirming a change takes longer.",
 )
-@click.option("--seed", type=click.IntRange(0), help="Of the coins that decide which side is first. [default: drawn]")
+@click.option("--seed", type=click.IntRange(0), help="Random seed for the order of the sides. [default: drawn]")
 @isa_option
 @plugin_option
 @click.option("--every", is_flag=True, help="Measure all points even where both sides are the same.")

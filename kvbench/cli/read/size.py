@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from kvbench.cli._options import json_option
+from kvbench.cli._options import json_option, with_options
 from kvbench.cli._plot import refuse_plot
-from kvbench.cli._point import options, refuse_missing, with_options
+from kvbench.cli._point import options, refuse_missing
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Bytes, Named
 
@@ -26,7 +26,7 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
     click.option(
         "--window", type=int, help="Tokens that a sliding layer attends to, 0 for all. [default: the model's]"
     ),
-    click.option("--window-every", type=int, help="Of so many layers the last slides not. [default: the model's]"),
+    click.option("--window-every", type=int, help="Every Nth layer uses full attention. [default: the model's]"),
     click.option("--ephemeral", type=int, default=0, help="Layers of an encoder, of whose K and V nothing stays."),
     click.option("--capacity", type=int, help="Tokens with room in every layer. [default: what each attends to]"),
 )

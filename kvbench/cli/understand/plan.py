@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import click
 
-from kvbench.cli._options import axis_option, json_option, plugin_option
+from kvbench.cli._options import json_option, suite_options
 from kvbench.cli._streams import say, say_json
 from kvbench.model import Point, Probe
 from kvbench.model.annotated import Printed, about
@@ -61,39 +61,30 @@ class Planned(Printed):
 
 @click.command("plan")
 @click.argument("suite", metavar="SUITE")
-@axis_option
-@plugin_option
+@suite_options
 @json_option
-def command(suite: str, axes: tuple[str, ...], plugin: str | None, as_json: bool) -> None:
+def command(as_json: bool, **asked: Any) -> None:
     """What a sweep of SUITE would measure here, and nothing is measured: points, time, memory, what is left out.
 
     SUITE is one of kvbench suites, or a path that ends in .toml. An axis is set as a suite sets it: --axis
     context=1k,8k --axis dtype=f16.
     """
-    from kvbench.native import library_of
-    from kvbench.plan import expand, forecast, refuse_empty, refuse_too_large, refuse_without_plugin
-    from kvbench.suite import find
-    from kvbench.suite.override import from_options
+    from kvbench.session import Options, planned
 
-    library = library_of(None, plugin)
-    asked, here = find(suite, library), site(library)
-    sweep = expand(asked.with_axes(from_options(axes, library)) if axes else asked, here)
-    seen = forecast(sweep)
-    refuse_too_large(sweep)
-    refuse_empty(sweep, here)
-    refuse_without_plugin(sweep, here)
+    options = Options(**{name: value for name, value in asked.items() if value is not None})
+    sweep, seen, _ = planned(options, options.kernels)
     if as_json:
         say_json(_planned(sweep, seen))
     else:
         say("\n".join([*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)]))
 
 
-def site(library: Any = None) -> Any:
+def site() -> Any:
     """This machine, now."""
     from kvbench.machine import available_memory, describe
     from kvbench.plan import Site
 
-    return Site(describe(), available_memory(), library=library)
+    return Site(describe(), available_memory())
 
 
 def _planned(sweep: Any, seen: Any) -> Planned:

@@ -1,0 +1,69 @@
+"""What is said of a sweep while it is measured: what it will be, its newest visit, how it ended."""
+
+import math
+from collections.abc import Sequence
+
+from kvbench.analysis.ceilings import value
+from kvbench.analysis.machine import describe_record
+from kvbench.model import Check, Point, Probe, Record
+from kvbench.store import Manifest
+from kvbench.units import counted, size, span
+
+
+def heading(
+    manifest: Manifest, place: str, checks: Sequence[Check], done: Sequence[Record], budget: float | None
+) -> list[str]:
+    """`done`: what was measured before."""
+    plan, forecast = manifest.plan, manifest.forecast
+    points, seconds = sum(isinstance(point, Point) for point in plan.points), forecast.get("seconds", 0)
+    lines = [
+        f"{manifest.suite}: {manifest.question}",
+        f"{points} points and {len(plan.points) - points} ceilings in {plan.launches} launches, about {span(seconds)} "
+        f"and {size(forecast.get('memory', 0))} of memory, into {place}",
+    ]
+    if done:
+        lines.append(f"{len(done)} of {len(plan.points) * plan.launches} visits are done already")
+    launch = seconds / plan.launches
+    if budget and launch > budget:
+        lines.append(f"a launch takes about {span(launch)}, more than the budget: one is made all the same")
+    warned = [check.name for check in checks if check.status == "warn"]
+    if warned:
+        lines.append(f"what may disturb it, see kvbench doctor: {', '.join(warned)}")
+    return lines
+
+
+class Newest:
+    """A few words on a visit: its rate, beside what the run's own reads of such a footprint gave so far."""
+
+    def __init__(self) -> None:
+        self._reads: dict[tuple[int, ...], dict[int, float]] = {}  # GB/s by CPUs and bytes
+
+    def __call__(self, record: Record) -> str:
+        point = record.point
+        rate = max((value(record, sample) for sample in record.samples if sample.program == "point"), default=0.0)
+        reads = self._reads.setdefault(point.cpus, {})
+        if isinstance(point, Probe):
+            if point.op == "read":
+                reads[point.bytes] = max(reads.get(point.bytes, 0.0), rate)
+            return describe_record(record)
+        text = f"{point.kernel}, context {point.shape.context}, {counted(len(point.cpus), 'thread')}"
+        if record.error:
+            return f"{text}: {record.error}"
+        footprint = record.layers * record.traffic["point"].compulsory
+        near = min(reads, key=lambda count: abs(math.log(count / footprint)), default=0)
+        share = f", {rate / reads[near]:.0%} of reads of {size(near)}" if near else ""
+        return f"{text}: {rate:.3g} GB/s{share}"
+
+
+def ending(manifest: Manifest, place: str, records: Sequence[Record]) -> list[str]:
+    launches, planned = len({record.launch for record in records}), manifest.plan.launches
+    lines = [f"stopped after {launches} of {planned} launches"] if launches < planned else []
+    failed = {each.point.name: each.error for each in records if each.error and isinstance(each.point, Probe)}
+    for name, error in list(failed.items())[:1]:
+        lines.append(f"{counted(len(failed), 'ceiling')} failed, first {name}: {error}")
+    peak = max((record.peak for record in records), default=0)
+    return [
+        *lines,
+        f"memory: {size(peak)} at most, {size(manifest.forecast.get('memory', 0))} forecast",
+        f"run directory: {place}",
+    ]
