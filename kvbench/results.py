@@ -12,8 +12,7 @@ from kvbench.analysis.models import Geometry
 from kvbench.analysis.summary import Summary, summary
 from kvbench.errors import BadArgument, BadRun
 from kvbench.model import Check, Machine, Record
-from kvbench.store import Manifest, RunDirectory, machine
-from kvbench.store.values import read
+from kvbench.store import Manifest, RunDirectory, read
 from kvbench.suite.models import models
 
 _FRAMES = ("points", "samples")
@@ -49,7 +48,7 @@ def load(path: Path | str) -> Run:
         if facts is None:
             raise BadRun(f"{path} has no machine.json yet", "resume the run: kvbench sweep --resume")
         try:
-            found = machine(facts.get("topology"))
+            found = read(Machine, facts.get("topology"))
         except ValueError as error:
             raise BadRun(f"{path}/machine.json: {error}", "the file was damaged; --resume writes it anew") from None
         return Run(Path(path), directory.manifest, found, tuple(directory.records), _checks(facts.get("preflight")))

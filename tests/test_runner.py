@@ -282,8 +282,8 @@ def test_the_worker_dies_with_its_parent():
     """Even in a visit, when nobody reads its pipes: the parent is killed while the first point is measured."""
     plan = replace(PLAN, points=(READ,), samples=1, sample_time=5.0)
     program = (
-        "import os, signal, sys; from kvbench import runner; from kvbench.store import job; import json;"
-        "records = runner.launch(job(json.loads(sys.argv[1])));"
+        "import os, signal, sys; from kvbench import runner; from kvbench.model import Job; from kvbench.store import read; import json;"
+        "records = runner.launch(read(Job, json.loads(sys.argv[1])));"
         "Popen = runner.subprocess.Popen\n"
         "def told(*a, **k):\n"
         "    worker = Popen(*a, **k); print(worker.pid, flush=True); return worker\n"

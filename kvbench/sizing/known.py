@@ -12,7 +12,6 @@ from kvbench.machine.placement import place
 from kvbench.model import Ceiling, Machine, Probe
 from kvbench.model.size import Bound
 from kvbench.regime import NO_LEVEL, Measured, Regime, classify
-from kvbench.store import machine as read_machine
 from kvbench.store.files import read_json, reading
 from kvbench.store.values import read
 from kvbench.units import GB, counted, size
@@ -80,7 +79,7 @@ def known(path: Path) -> Known:
 
 def _known(name: str, facts: Mapping[str, Any]) -> Known:
     """ValueError where it is none."""
-    machine = read_machine(facts.get("topology"))
+    machine = read(Machine, facts.get("topology"))
     lines = read(tuple[dict[str, Any], ...], facts.get("ceilings", ()))
     reads = [_ceiling(line) for line in lines if line.get("op") == "read"]
     measured = corrections(read(tuple[Capacity, ...], facts.get("capacities", ())))

@@ -4,4 +4,4 @@ from kvbench.store.files import write_json, write_text
 from kvbench.store.keep import keep
 from kvbench.store.manifest import Manifest
 from kvbench.store.run import RunDirectory
-from kvbench.store.values import job, machine, plain, point, record
+from kvbench.store.values import plain, read, record

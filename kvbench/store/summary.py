@@ -19,7 +19,7 @@ from kvbench import named
 from kvbench.model import Point
 from kvbench.store.files import replacing, writing
 from kvbench.store.manifest import Manifest
-from kvbench.store.values import plain, point
+from kvbench.store.values import plain, read
 
 MANIFEST, JOURNAL, SUMMARY = "manifest.json", "journal.jsonl", "summary.json"
 _NUMBER = (1e-30, 1e30)  # ratios of such can be computed with
@@ -88,7 +88,7 @@ _decode = msgspec.json.Decoder(Summary).decode
 @cache
 def _sound(found: Point) -> str:
     """The name of a point that can be computed with. The same points come again in every run."""
-    return point(plain(found)).name
+    return read(Point, plain(found)).name
 
 
 def stamp(run: Path) -> tuple[int, str]:

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kvbench.model import Job, Machine, Point, Probe, Record
-from kvbench.model.point import Measured
+from kvbench.model import Point, Probe, Record
 
 SECONDS = (1e-9, 1e9)  # of anything that was timed
 ERROR = 1.0  # above all that the oracle allows: an eighth, by q4_0, of values that are less than 8
@@ -84,18 +83,6 @@ def _refuse_strange(found: Any, facts: Any) -> None:
 @cache
 def _names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
-
-
-def point(facts: Any) -> Point | Probe:
-    return read(Measured, facts)
-
-
-def job(facts: Any) -> Job:
-    return read(Job, facts)
-
-
-def machine(facts: Any) -> Machine:
-    return read(Machine, facts)
 
 
 def record(facts: Any) -> Record:

@@ -7,8 +7,7 @@ slice relative to caches, "0.5xL3". window: also "model". Words: also "all". thr
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kvbench.errors import BadArgument
@@ -28,6 +27,8 @@ _UNITS = {"": 1, "k": KIB, "m": MIB}
 _COUNT = r"([0-9]{1,18})([kKmM]?)"
 _RANGE = re.compile(rf"{_COUNT}\s*\.\.\s*{_COUNT}\s*x\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)")
 _RELATIVE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*x\s*L([1-3])")
+_WORDS = {"window": ("model",), "threads": ("domain", ALL)}  # that stand beside counts, by kind
+_FROM_ZERO = ("count from 0", "window")  # kinds whose counts begin at 0
 _FORMS = {
     "count": 'a number such as 4096 or "4k", or a range such as "256..64k x2"',
     "context": 'tokens such as 4096 or "4k", a range such as "256..64k x2", or a size such as "0.5xL3"',
@@ -45,9 +46,7 @@ def read_axis(where: str, name: str, value: Any, library: Library | None = None)
     values = value if isinstance(value, list) else [value]
     if not values:
         raise BadArgument(f"{where} is an empty list", form(name, library))
-    kind = AXES[name].kind
-    reader = partial(_word, library=library) if kind == "word" else _READERS[kind]
-    found = dict.fromkeys(one for item in values for one in reader(where, name, item))
+    found = dict.fromkeys(one for item in values for one in _values(where, name, item, library))
     if len(found) > MOST:
         raise BadArgument(f"{where} has {len(found)} values", f"at most {MOST}")
     return tuple(found)
@@ -82,86 +81,56 @@ def unknown(where: str, word: Any, allowed: Iterable[str], what: str = "is not k
 
 def shown(value: Any) -> str:
     """A value as a message quotes it: not all of what somebody's file may hold."""
-    text = f"a whole number of {value.bit_length()} bits" if _huge(value) else repr(value)
+    huge = isinstance(value, int) and value.bit_length() > 128  # Python prints no more than some digits
+    text = f"a whole number of {value.bit_length()} bits" if huge else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _huge(value: Any) -> bool:
-    """Too many digits to print, or to care for."""
-    return isinstance(value, int) and value.bit_length() > 128
+# ---- one value -------------------------------------------------------------------------------------------------------
 
 
-# ---- one value of each kind ------------------------------------------------------------------------------------------
+def _values(where: str, name: str, value: Any, library: Library | None) -> Iterable[Any]:
+    """Those that one item of a list stands for."""
+    kind = AXES[name].kind
+    if kind == "word" or kind == "prefetch" and isinstance(value, str) and not value[:1].isdigit():
+        allowed = words(name, library)
+        if not isinstance(value, str) or value not in (*allowed, ALL):
+            raise unknown(f"{where}: {shown(value)}", value, (*allowed, ALL))
+        return [value]
+    if (
+        kind == "flag"
+        and isinstance(value, bool)
+        or kind == "cpus"
+        and _are_cpus(value)
+        or value in _WORDS.get(kind, ())
+    ):
+        return [value]
+    if kind in ("flag", "cpus"):
+        raise _wrong(where, name, value)
+    if kind == "context" and isinstance(value, str) and (found := _RELATIVE.fullmatch(value.strip())):
+        if not float(found[1]):
+            raise BadArgument(f"{where}: {shown(value)} is nothing", form(name))
+        return [Relative(float(found[1]), int(found[2]))]
+    return _counts(where, name, value)
 
 
-def _word(where: str, name: str, value: Any, library: Library | None = None) -> Iterator[str]:
-    allowed = words(name, library)
-    if not isinstance(value, str) or value not in (*allowed, ALL):
-        raise unknown(f"{where}: {shown(value)}", value, (*allowed, ALL))
-    yield value
-
-
-def _prefetch(where: str, name: str, value: Any) -> Iterator[Any]:
-    if isinstance(value, str) and not value[:1].isdigit():
-        yield from _word(where, name, value)
-    else:
-        yield from _count(where, name, value)
-
-
-def _cpus(where: str, name: str, value: Any) -> Iterator[str]:
+def _are_cpus(value: Any) -> bool:
     """Which of them there are is asked later, of the machine."""
     try:
-        if not (isinstance(value, str) and (value in PLACES or cpu_list(value[:4097]) and len(value) <= 4096)):
-            raise ValueError
+        return isinstance(value, str) and (value in PLACES or bool(cpu_list(value[:4097])) and len(value) <= 4096)
     except ValueError:
-        raise _wrong(where, name, value) from None
-    yield value
+        return False
 
 
-def _flag(where: str, name: str, value: Any) -> Iterator[bool]:
-    if not isinstance(value, bool):
-        raise _wrong(where, name, value)
-    yield value
-
-
-def _context(where: str, name: str, value: Any) -> Iterator[Any]:
-    if isinstance(value, str) and (found := _RELATIVE.fullmatch(value.strip())):
-        factor = float(found[1])
-        if not factor:
-            raise BadArgument(f"{where}: {shown(value)} is nothing", form(name))
-        yield Relative(factor, int(found[2]))
-    else:
-        yield from _count(where, name, value)
-
-
-def _window(where: str, name: str, value: Any) -> Iterator[Any]:
-    if value == "model":
-        yield value
-    else:
-        yield from _count(where, name, value, least=0)
-
-
-def _from_zero(where: str, name: str, value: Any) -> Iterator[int]:
-    yield from _count(where, name, value, least=0)
-
-
-def _threads(where: str, name: str, value: Any) -> Iterator[Any]:
-    if value in ("domain", ALL):
-        yield value
-    else:
-        yield from _count(where, name, value, most=MOST_THREADS)
-
-
-def _count(where: str, name: str, value: Any, least: int = 1, most: int = _LARGEST) -> Iterator[int]:
-    if isinstance(value, str):
-        text = value.strip()
-        if found := _RANGE.fullmatch(text):
-            low, high = _number(found[1], found[2]), _number(found[3], found[4])
-            values: Iterable[int] = _range(where, low, high, float(found[5]))
-        elif found := re.fullmatch(_COUNT, text):
-            values = (_number(*found.groups()),)
-        else:
-            raise _wrong(where, name, value)
+def _counts(where: str, name: str, value: Any) -> Iterator[int]:
+    kind = AXES[name].kind
+    least, most = 0 if kind in _FROM_ZERO else 1, MOST_THREADS if kind == "threads" else _LARGEST
+    text = value.strip() if isinstance(value, str) else ""
+    if found := _RANGE.fullmatch(text):
+        low, high = _number(found[1], found[2]), _number(found[3], found[4])
+        values: Iterable[int] = _range(where, low, high, float(found[5]))
+    elif found := re.fullmatch(_COUNT, text):
+        values = (_number(*found.groups()),)
     elif isinstance(value, int) and not isinstance(value, bool):
         values = (value,)
     else:
@@ -188,15 +157,3 @@ def _number(digits: str, unit: str) -> int:
 
 def _wrong(where: str, name: str, value: Any) -> BadArgument:
     return BadArgument(f"{where}: {shown(value)} is not understood", form(name))
-
-
-_READERS: dict[str, Callable[..., Iterator[Any]]] = {
-    "count": _count,
-    "count from 0": _from_zero,
-    "context": _context,
-    "window": _window,
-    "threads": _threads,
-    "cpus": _cpus,
-    "prefetch": _prefetch,
-    "flag": _flag,
-}

@@ -27,13 +27,12 @@ from kvbench import named
 from kvbench.errors import BadArgument
 from kvbench.native import Library
 from kvbench.suite.axes import AXES, read_axis, shown, unknown
-from kvbench.suite.values import Axes, Suite, Table
+from kvbench.suite.values import LIMITS, Axes, Suite, Table
 
 _FOLDER, _MODELS = "suites", "models.toml"
-_KEYS = ("question", "launches", "samples", "sample_time", "axes", "grid", "skip")
+_KEYS = ("question", *LIMITS, "axes", "grid", "skip")
 _HEADER = re.compile(r"\s*(\[\[?)\s*[\"']?(\w+)[\"']?\s*\]")
 _AT = re.compile(r"\s*\(at line (\d+), column \d+\)$")
-_COUNTS, _SECONDS = 1000, 10.0
 
 
 def shipped() -> dict[str, Path]:
@@ -100,31 +99,17 @@ class _Reader:
             raise BadArgument(
                 f"{self._at('', 0, 'question')} {what}", 'one line of text: question = "How fast is ...?"'
             )
-        facts = {
-            "launches": self._whole("launches"),
-            "samples": self._whole("samples"),
-            "sample_time": self._sample_time(),
-        }
-        facts = {key: fact for key, fact in facts.items() if fact is not None}
+        facts = {key: self._number(key) for key in LIMITS if key in self._content}
         common = self._table("axes", 0, self._content.get("axes", {}))
         grids = tuple(self._tables("grid", common)) or (Table(common, self._line("axes", 0)),)
         return Suite(name, self._source, question.strip(), grids, tuple(self._tables("skip", {})), **facts)
 
-    def _whole(self, key: str) -> int | None:
-        value = self._content.get(key)
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _COUNTS):
-            raise BadArgument(f"{self._at('', 0, key)} is {shown(value)}", f"a number from 1 to {_COUNTS}")
-        return value
-
-    def _sample_time(self) -> float | None:
-        value = self._content.get("sample_time")
-        if value is None:
-            return None
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 < value <= _SECONDS:
-            hint = f"seconds such as 0.03, at most {_SECONDS:g}"
-            raise BadArgument(f"{self._at('', 0, 'sample_time')} is {shown(value)}", hint)
-        return float(value)
+    def _number(self, key: str) -> float:
+        value, (least, most) = self._content[key], LIMITS[key]
+        fits = isinstance(value, int if isinstance(least, int) else int | float) and not isinstance(value, bool)
+        if not fits or not least <= value <= most:
+            raise BadArgument(f"{self._at('', 0, key)} is {shown(value)}", f"a number from {least:g} to {most:g}")
+        return type(least)(value)
 
     def _tables(self, key: str, common: Axes) -> Iterator[Table]:
         tables = self._content.get(key, [])

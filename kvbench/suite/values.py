@@ -9,7 +9,7 @@ from kvbench.units import KIB  # a k of tokens is 1024 of them, as sizes are
 
 ALL = "all"  # of an axis of words: every word that has a kernel of the op
 Axes = Mapping[str, tuple[Any, ...]]  # values by axis
-LIMITS = {"launches": (1, 1000), "samples": (1, 1000), "sample_time": (1e-4, 10.0)}  # of what replaces a suite's own
+LIMITS = {"launches": (1, 1000), "samples": (1, 1000), "sample_time": (1e-4, 10.0)}  # of a suite's keys
 
 
 @dataclass(frozen=True, slots=True)

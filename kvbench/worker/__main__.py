@@ -10,20 +10,21 @@ import sys
 from typing import TextIO
 
 from kvbench.apart import end_with, own_output
-from kvbench.model import Record
+from kvbench.model import Job, Record
 from kvbench.native import library_of
-from kvbench.store import job, plain
+from kvbench.store import read
+from kvbench.store.values import line
 from kvbench.worker.launch import launch
 
 
 def serve(asked: TextIO, answers: TextIO) -> None:
     facts = json.loads(asked.readline())
     end_with(facts.pop("parent"))
-    todo = job(facts)
+    todo = read(Job, facts)
     duel = bool(todo.plan.against)
     for found in launch(library_of("" if duel else todo.plan.library, "" if duel else todo.plan.plugin), todo):
         ended = isinstance(found, Record)
-        answers.write(json.dumps({"record": plain(found)} if ended else {"visiting": found.name}) + "\n")
+        answers.write(line({"record": found} if ended else {"visiting": found.name}) + "\n")
         answers.flush()
         if ended and not asked.readline():
             return  # nobody asks for more

@@ -62,7 +62,9 @@ def test_json(capsys):
 
 
 def test_it_is_asked_as_a_sweep_is(capsys):
-    asked = "--only *.i8.* --only *.bf16.* --isa scalar --launches 3 --samples 2 --sample-time 0.5 --cpus 1 --pages base"
+    asked = (
+        "--only *.i8.* --only *.bf16.* --isa scalar --launches 3 --samples 2 --sample-time 0.5 --cpus 1 --pages base"
+    )
     code, out, _ = call(capsys, "plan", "dtypes", "--json", *asked.split())
     facts = json.loads(out)
     assert code == 0 and (facts["launches"], facts["samples"], facts["sample_time"]) == (3, 2, 0.5)

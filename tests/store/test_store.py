@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from kvbench.model import Job, Plan, Point, Probe, Record, Sample, Shape, Traffic
-from kvbench.store import job, plain, point, record, write_json
+from kvbench.model.point import Measured
+from kvbench.store import plain, read, record, write_json
 
 SHAPE = Shape(layers=2, batch=1, q_heads=8, kv_heads=2, head_dim=64, context=10, capacity=16, window=0)
 POINT = Point(
@@ -19,26 +20,21 @@ RECORD = Record(
     4, POINT, (SAMPLE, SAMPLE), {"point": Traffic(*map(float, range(8)))}, {"resident_bytes": 9, "huge_bytes": 5}, steps=6, layers=7,
     slice_bytes=8, max_abs_err=0.5, error="e", part=1, began=1.75e9, wall=2.5, run="r",
 )  # fmt: skip
+JOB = Job(
+    Plan((POINT, PROBE), 3, 2, 0.03, 7, "r", 9.5, "lib.so"), 1, 2, (PROBE,), {PROBE.name: {"point": 64}}, "folder"
+)
 
 
 def through_json(value):
     return json.loads(json.dumps(plain(value)))
 
 
-@pytest.mark.parametrize("value", [POINT, PROBE])
-def test_points_come_back(value):
-    assert point(through_json(value)) == value
-
-
-@pytest.mark.parametrize("value", [RECORD, Record(0, PROBE, (), {}, {})])
-def test_records_come_back(value):
-    assert record(through_json(value)) == value
-
-
-def test_jobs_come_back():
-    plan = Plan((POINT, PROBE), 3, 2, 0.03, 7, "r", 9.5, "lib.so")
-    value = Job(plan, 1, 2, (PROBE,), {PROBE.name: {"point": 64}}, "folder")
-    assert job(through_json(value)) == value
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(Measured, POINT), (Measured, PROBE), (Record, RECORD), (Record, Record(0, PROBE, (), {}, {})), (Job, JOB)],
+)
+def test_values_come_back(kind, value):
+    assert read(kind, through_json(value)) == value
 
 
 @pytest.mark.parametrize(
