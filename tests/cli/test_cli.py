@@ -46,14 +46,15 @@ def test_help(capsys, arguments):
     assert "kernels" in capsys.readouterr().out
 
 
-def test_help_imports_nothing_heavy():
-    code = """
+@pytest.mark.parametrize("asked", ["--help", "sweep --help"])
+def test_help_imports_nothing_heavy(asked):
+    code = f"""
 import sys
 from kvbench.cli import main
 try:
-    main(["--help"])
+    main({asked.split()})
 finally:
-    heavy = {"numpy", "pandas", "matplotlib", "scipy", "pyperf", "cffi", "rich", "psutil", "cpuinfo"} & set(sys.modules)
+    heavy = set("numpy pandas matplotlib scipy pyperf cffi rich psutil cpuinfo".split()) & set(sys.modules)
     assert not heavy, heavy
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -102,13 +102,6 @@ def test_exit_codes(runs, capsys, base, head, word, gate):
     assert json.loads(capsys.readouterr().out)["verdict"] == word
 
 
-def test_a_gate_says_the_same(runs, capsys):
-    arguments = ["compare", str(runs["base"]), str(runs["slow"])]
-    assert (call(*arguments), call(*arguments, "--gate")) == (0, 1)
-    out = capsys.readouterr().out
-    assert out == 2 * out[: len(out) // 2]
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

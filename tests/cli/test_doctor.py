@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import click
 import pytest
@@ -151,13 +150,11 @@ finally:
 
 
 def test_this_machine_is_only_observed():
-    """For real, with everything that Python opens or changes watched; and quickly."""
-    start = time.monotonic()
+    """For real, with everything that Python opens or changes watched."""
     ended = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr.count("\n") == 1 and f"{len(CHECKS)} checks: " in ended.stderr
     assert sum(not line.startswith(" ") for line in ended.stdout.splitlines()) == len(CHECKS)
-    assert time.monotonic() - start < 30
 
 
 @pytest.mark.parametrize("tree", [{}, {"/proc/stat": "nonsense", "/proc/loadavg": "", CLOCKSOURCE: "\0"}])

@@ -62,14 +62,12 @@ def test_json(capsys):
 
 
 def test_it_is_asked_as_a_sweep_is(capsys):
-    asked = (
-        "--only *.i8.* --only *.bf16.* --isa scalar --launches 3 --samples 2 --sample-time 0.5 --cpus 1 --pages base"
-    )
+    asked = "--only *.i8.* --only *.bf16.* --launches 3 --samples 2 --sample-time 0.5 --cpus 1 --pages base"
     code, out, _ = call(capsys, "plan", "dtypes", "--json", *asked.split())
     facts = json.loads(out)
     assert code == 0 and (facts["launches"], facts["samples"], facts["sample_time"]) == (3, 2, 0.5)
-    seen = {(point["dtype"], point["isa"], point["pages"], *point["cpus"]) for point in facts["points"]}
-    assert seen == {("i8", "scalar", "base", 1), ("bf16", "scalar", "base", 1)}
+    seen = {(point["dtype"], point["pages"], *point["cpus"]) for point in facts["points"]}
+    assert seen == {("i8", "base", 1), ("bf16", "base", 1)}
 
 
 def test_a_suite_of_ones_own(capsys, made_up):

@@ -79,13 +79,11 @@ def test_the_name_of_a_run_is_no_path(run, tmp_path):
     ("arguments", "words"),
     [
         ([], ["RUN"]),
-        (["/nowhere"], ["/nowhere", "no run directory", "kvbench sweep"]),
         (["{run}/report"], ["no run directory"]),
         (["{run}/manifest.json"], ["manifest.json"]),
         (["{run}", "{run}"], ["--out", "-o"]),
         (["{run}", "--format", "pdf"], ["pdf", "html"]),
         (["{run}", "-o", "/proc/kvbench"], ["/proc/kvbench"]),
-        (["{run}", "--format", "md", "-o", "/proc/kvbench/x.md"], ["/proc/kvbench"]),
         (["{run}", "/nowhere", "-o", "/tmp"], ["/nowhere"]),
     ],
 )  # fmt: skip

@@ -263,40 +263,6 @@ def test_keys_may_be_added(each):
     Validator(found).validate(outputs[0] | {"of a later version": [1]})
 
 
-PROMISED = {  # keys of the object, and of the rows of one of them
-    "kernels": ("version", "kernels", "op variant layout dtype isa runnable about"),
-    "machine": (
-        "fingerprint topology preflight",
-        "ceilings",
-        "op threads bytes pages isa level gbps low high samples",
-    ),
-    "profile": (
-        "gbps twin_gbps efficiency ceiling_gbps ceiling_fraction core_gbps fma_gflops bound ai bytes_compulsory flops "
-        "max_abs_err samples",
-        "point",
-        "",
-    ),
-    **dict.fromkeys(("compare", "gate"), ("verdict", "points", "point verdict effect low high p")),
-    "size": (
-        "version bytes bytes_per_token bytes_per_layer bytes_per_layer_side allocated streamed formula ladder fleet "
-        "admission fit tokens_per_second",
-        "ladder",
-        "name kv_heads bytes own",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", PROMISED)
-def test_what_scripts_rely_on_is_printed(name, printed, capsys, monkeypatch):
-    """That none of it may be missing is tested below."""
-    outputs = printed(name, capsys, monkeypatch)
-    found = outputs[1 if name == "machine" else 0]
-    keys, rows, of_each = PROMISED[name]
-    assert set(keys.split()) <= found.keys() and found[rows]
-    assert all(set(of_each.split()) <= row.keys() for row in found[rows] if of_each)
-    assert not set(keys.split()) & SOMETIMES
-
-
 # ---- output that is wrong --------------------------------------------------------------------------------------------
 
 NAMES = {"facts", "versions", "identity", "axes", "example", "rates", "stage_share", "takes", "asked", "kinds"}

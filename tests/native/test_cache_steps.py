@@ -27,16 +27,6 @@ def test_memory_of_its_own_begins_as_zeros(layout):
         assert cache.length == 0
 
 
-def test_a_branch_of_a_conversation():
-    k, v = rows(1, 2, 1, 30, 2, 8)
-    with kvbench.Cache(2, 8, 32) as cache:
-        cache.bulk(k[:, :20], v[:, :20])
-        cache.rollback(to=12)
-        cache.bulk(k[:, 20:], v[:, 20:])
-        want = np.concatenate((k[:, :12], k[:, 20:]), axis=1)
-        assert np.array_equal(cache.numpy()[0], want)
-
-
 def test_a_ring_rolled_back_forgets_what_was_overwritten():
     k, v = rows(2, 2, 1, 20, 1, 4)
     with kvbench.Cache(1, 4, 8, window=5) as cache:
@@ -51,16 +41,6 @@ def test_a_ring_rolled_back_forgets_what_was_overwritten():
         cache.rollback(to=0)
         cache.bulk(k[:, :3], v[:, :3])
         assert np.array_equal(cache.numpy()[0], k[:, :3])
-
-
-def test_one_sequence_of_several():
-    k, v = rows(3, 2, 3, 6, 1, 4)
-    with kvbench.Cache(1, 4, 8, batch=3) as cache:
-        cache.bulk(k, v)
-        cache.rollback(4, sequence=1)
-        assert cache.lengths.tolist() == [6, 2, 6]
-        cache.append(k[:, 5], v[:, 5])
-        assert np.array_equal(cache.numpy()[0][1, :3, 0], k[1, [0, 1, 5], 0])
 
 
 def test_a_pool_serves_whoever_grows():
@@ -217,8 +197,11 @@ def test_a_closed_cache(pooled):
     with kvbench.Pool(1, 8, 4) as pool:
         cache = pool.cache(8) if pooled else kvbench.Cache(1, 8, 8)
         cache.bulk(*rows(7, 2, 1, 3, 1, 8))
+        row = rows(7, 1, 1, 8)
         cache.close()
         for call in (
+            lambda: cache.append(row, row),
+            lambda: cache.decode(row),
             lambda: cache.advance(1),
             lambda: cache.reserve(1),
             lambda: cache.rollback(1),

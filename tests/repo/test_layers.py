@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,14 @@ def module_of(path: Path) -> str:
     return first.removesuffix(".py").replace("__init__", "")
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imports(path: Path) -> Iterator[str]:
     """Dotted names of everything a file imports, wherever in the file it does."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -53,7 +59,7 @@ def may_import(user: str, used: str) -> bool:
 
 
 def calls(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Call):
             yield ast.unparse(node.func)
 
@@ -106,7 +112,7 @@ def test_words_are_asked_for():
     library = default_library()
     lists = [set(library.words(kind)) for kind in ("layout", "dtype", "isa", "variant")]
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
             texts = {item.value for item in items if isinstance(item, ast.Constant)}
             for words in lists:
@@ -117,7 +123,7 @@ def test_files_and_functions_are_small():
     for path in FILES:
         text = path.read_text()
         assert len(text.splitlines()) < 400, path
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef):
                 first = node.body[0].lineno  # a long list of parameters is no long function
                 assert node.end_lineno - first < 40, f"{path}: {node.name} is long"

@@ -42,30 +42,17 @@ def test_values_come_back(kind, value):
     [
         (["samples", 0, "strange"], 1, "strange: is not known"),
         (["launch"], "4", "launch: Expected `int`, got `str`"),
-        (["launch"], True, "launch: Expected `int`, got `bool`"),
         (["launch"], -1, "launch: Expected `int` >= 0"),
-        (["layers"], 1 << 63, "layers: Expected `int` <= 9223372036854775807"),
         (["wall"], float("inf"), "wall: Expected `float` <= 1000000000.0"),
-        (["wall"], 1e29, "wall: Expected `float` <= 1000000000.0"),
-        (["began"], 1e12, "began: Expected `float` <= 100000000000.0"),
-        (["error"], None, "error: Expected `str`, got `null`"),
         (["surprise"], 1, "surprise: is not known"),
-        (["samples"], {}, "samples: Expected `array`, got `object`"),
-        (["samples", 1, "passes"], 1.5, "samples[1].passes: Expected `int`, got `float`"),
         (["samples", 1, "passes"], 0, "samples[1].passes: Expected `int` >= 1"),
-        (["samples", 0, "seconds"], 0.0, "samples[0].seconds: Expected `float` >= 1e-09"),
         (["samples", 0, "seconds"], float("nan"), "samples[0].seconds: Expected `float` >= 1e-09"),
         (["samples", 0, "pass_seconds"], [0.1, "x" * 99], "samples[0].pass_seconds[1]: Expected `float`, got `str`"),
-        (["traffic", "point"], 3, "traffic[...]: Expected `object`, got `int`"),
-        (["memory"], [], "memory: Expected `object`, got `array`"),
         (["memory"], {"resident_bytes": 5}, "memory: one of huge_bytes, resident_bytes is missing"),
         (["samples", 1, "program"], "twin", "traffic: that of 'twin' is missing"),
         (["traffic", "point", "compulsory"], 0, "traffic: a program of a point moves no byte"),
         (["traffic"], {}, "traffic: that of 'point' is missing"),
-        (["point", "cpus"], [], "point: cpus: Expected `array` of length >= 1"),
         (["point", "shape", "kv_heads"], 0, "point: shape.kv_heads: Expected `int` >= 1"),
-        (["point", "deterministic"], 1, "point: deterministic: Expected `bool`, got `int`"),
-        (["point", "pad"], "64", "point: pad: Expected `int | null`, got `str`"),
         (["point"], "decode", "point: Expected `Measured`, got `str`"),
     ],
 )
@@ -79,14 +66,6 @@ def test_what_does_not_fit_is_named(path, value, said):
         record(facts)
     assert said in str(raised.value)
     assert len(str(raised.value)) < 200
-
-
-@pytest.mark.parametrize("name", ["launch", "point", "samples", "memory"])
-def test_what_is_missing_is_named(name):
-    facts = through_json(RECORD)
-    del facts[name]
-    with pytest.raises(ValueError, match=f"missing required field `{name}`"):
-        record(facts)
 
 
 def test_a_probe_counts_its_steps():
