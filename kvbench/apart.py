@@ -36,9 +36,9 @@ def apart(call: Callable[..., Any], *args: Any, cpus: Sequence[int] = (), patien
 
     Ended where it gives no answer.
     """
-    with _started(cpus) as child, closing(Ear(child)) as ear:
+    with _started() as child, closing(Ear(child)) as ear:
         with suppress(BrokenPipeError):  # its end says why
-            child.stdin.write(pickle.dumps((os.getpid(), call, args)))
+            child.stdin.write(pickle.dumps((os.getpid(), cpus)) + pickle.dumps((call, args)))
             child.stdin.close()
         end = None if patience is None else time.monotonic() + patience
         try:
@@ -76,15 +76,14 @@ def own_output() -> int:
 
 
 @contextmanager
-def _started(cpus: Sequence[int]) -> Iterator[subprocess.Popen[bytes]]:
+def _started() -> Iterator[subprocess.Popen[bytes]]:
     """It is killed at the end, with all that it began."""
-    with _on(cpus):
-        child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kvbench.apart"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is the parent's to handle
-        )
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", "kvbench.apart"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is the parent's to handle
+    )
     try:
         with child.stdout:
             yield child
@@ -125,17 +124,6 @@ def kill_group(child: subprocess.Popen[Any]) -> None:
     child.wait()
 
 
-@contextmanager
-def _on(cpus: Sequence[int]) -> Iterator[None]:
-    """This thread, and the processes that it starts."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus or before)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
 def _read(child: subprocess.Popen[bytes], ear: Ear, count: int, end: float | None) -> bytes:
     """Exactly so many bytes of the answer. EOFError where it ends before, TimeoutError where they are not there in time."""
     pipe, found = child.stdout.fileno(), b""
@@ -149,8 +137,10 @@ def _read(child: subprocess.Popen[bytes], ear: Ear, count: int, end: float | Non
 
 def _answer() -> None:
     output = own_output()
-    parent, call, args = pickle.load(sys.stdin.buffer)
+    parent, cpus = pickle.load(sys.stdin.buffer)
     end_with(parent)
+    os.sched_setaffinity(0, cpus or os.sched_getaffinity(0))  # before the call's modules begin threads
+    call, args = pickle.load(sys.stdin.buffer)
     try:
         found = (True, call(*args))
     except Exception as error:  # noqa: BLE001  # whatever it is, it is raised in the parent

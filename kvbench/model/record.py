@@ -32,20 +32,6 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """All samples of a point and of what it is compared with, and what was found out about it on the way."""
-
-    point: Point
-    traffic: dict[str, Traffic]  # of one pass, by program
-    samples: tuple[Sample, ...]
-    stage_share: tuple[float, ...]  # QK, softmax, PV; empty where the op has none
-    max_abs_err: float
-    layers: int
-    slice_bytes: int
-    memory: dict[str, int]  # as Arena.inspect()
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What a run measures. Every launch visits all points, `samples` samples of `sample_time` seconds each time."""
 
@@ -108,6 +94,13 @@ class Record:
     wall: Annotated[float, Meta(ge=0, le=1e9)] = 0.0  # seconds that the visit took, with memory and checks
     peak: Count = 0  # bytes that its process has held at most, so far
     run: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit(Record):
+    """One by itself, in depth."""
+
+    stage_share: tuple[float, ...] = ()  # QK, softmax, PV; empty where the op has none
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,6 @@
 """What an expansion asks the machine and the library, each question once: points of a sweep repeat them."""
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from kvbench.errors import BadArgument
 from kvbench.machine.placement import place
@@ -31,20 +29,13 @@ class Site:
             (kernel.op, kernel.variant, kernel.layout, kernel.dtype, kernel.isa): kernel
             for kernel in self.library.kernels()
         }
-        once: Callable[..., Any] = cache
-        self.cpus, self.far, self.level_bytes = once(self._cpus), once(self._far), once(self._level_bytes)
-        self.closed, self.words_of, self.scaled, self.paged = (
-            once(self._closed),
-            once(self._words_of),
-            once(self._scaled),
-            once(self._paged),
-        )
 
     def kernel(self, *words: str) -> Kernel | None:
         """By op, variant, layout, dtype and isa."""
         return self._kernels.get(words)
 
-    def _words_of(self, op: str, axis: str) -> tuple[str, ...]:
+    @cache
+    def words_of(self, op: str, axis: str) -> tuple[str, ...]:
         """What an op's kernels have of an axis, in the registry's order. A plug-in adds its variants, and no tier or
         format that the library's own kernels are not for."""
         kernels = (
@@ -54,7 +45,8 @@ class Site:
         )
         return tuple(dict.fromkeys(getattr(kernel, axis) for kernel in kernels))
 
-    def _cpus(self, cpus: str | None, threads: int | str) -> tuple[int, ...]:
+    @cache
+    def cpus(self, cpus: str | None, threads: int | str) -> tuple[int, ...]:
         """One CPU for each thread, sorted: the same ones are one point. A sweep does not put two threads on one CPU."""
         if threads == "domain":
             if cpus is not None:
@@ -65,28 +57,29 @@ class Site:
             raise BadArgument(f"{len(found)} threads on {len(set(found))} CPUs", "fewer threads")
         return tuple(sorted(found))
 
-    def _far(self, cpus: tuple[int, ...]) -> int:
+    @cache
+    def far(self, cpus: tuple[int, ...]) -> int:
         return far_bytes(self.machine, cpus)
 
-    def _level_bytes(self, cpus: tuple[int, ...], level: int) -> int | None:
+    @cache
+    def level_bytes(self, cpus: tuple[int, ...], level: int) -> int | None:
         """All caches of a level that serve these CPUs; None unless it is known for each of them."""
         found = levels(self.machine, cpus).get(level, ())
         served = {cpu for cache in found for cpu in cache.cpus}
         return sum(cache.size for cache in found) if set(cpus) <= served else None
 
-    def _closed(self, cpus: tuple[int, ...]) -> str:
+    @cache
+    def closed(self, cpus: tuple[int, ...]) -> str:
         """Why no footprint tests L3 on these CPUs; empty where one does."""
         return suggestion(self.machine, cpus)
 
-    def _scaled(self, dtype: str) -> bool:
+    @cache
+    def scaled(self, dtype: str) -> bool:
         """Whether a dtype has scales: only then their own dtype matters."""
-        few, *others = (self._slice(dtype=dtype, scale=scale) for scale in self.library.words("scale"))
-        return any(count != few for count in others)
+        return len({slice_bytes(1, 64, 1024, 1, dtype=dtype, scale=scale) for scale in self.library.words("scale")}) > 1
 
-    def _slice(self, **facts: str) -> int:
-        return slice_bytes(1, 64, 1024, 1, **facts)
-
-    def _paged(self, layout: str) -> bool:
+    @cache
+    def paged(self, layout: str) -> bool:
         return Cache.is_paged(layout, self.library)
 
 

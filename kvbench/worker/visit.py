@@ -27,6 +27,7 @@ def visit(point: Point, samples: int, seconds: float, library: Library | None = 
         programs = [*bench.programs, *more(bench)]
         taken, error = bench.measured(programs, samples, seconds)
         return Visit(
+            launch=0,
             point=point,
             traffic={program.name: program.traffic() for program in programs},
             samples=taken,
