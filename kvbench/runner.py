@@ -1,4 +1,4 @@
-"""Runs a plan: one fresh process for each launch, records as they come. It knows no files.
+"""Runs a plan: one fresh process for each launch, records as they come. It writes nothing that lasts: records are its caller's to keep.
 
 for each launch:
     while points are left:
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import IO, Any
+from typing import IO
 
 from kvbench.apart import Ear, ending, kill_group
 from kvbench.model import Job, Plan, Point, Probe, Record
@@ -89,7 +89,8 @@ class _Progress:
         killed: set[Point | Probe | None] = set()
         while left := self._next(number):
             plan = self._plan if self._plan.is_foreign(left[0]) else replace(self._plan, plugin="", against_plugin="")
-            job = Job(plan, number, self._parts.get(number, 0), self._chances(left), self._passes, self._references)
+            todo = tuple(point for point in left if point.name not in self._failed)
+            job = Job(plan, number, self._parts.get(number, 0), todo, self._passes, self._references)
             self._parts[number] = job.part + 1
             try:
                 for found in self._all(job, left, execute):
@@ -110,9 +111,6 @@ class _Progress:
         ours = [point for point in left if not self._plan.is_foreign(point)]
         theirs = [point for point in left if self._plan.is_foreign(point)]
         return (theirs or ours) if number % 2 else (ours or theirs)
-
-    def _chances(self, left: list[Point | Probe]) -> tuple[Point | Probe, ...]:
-        return tuple(point for point in left if point.name not in self._failed)
 
     def _all(self, job: Job, left: list[Point | Probe], execute: Execute) -> Iterator[Record]:
         for point in left:
@@ -218,7 +216,9 @@ class _Worker:
             return  # at no point: another process may do the rest
         if not self._fault and self._process.returncode == -signal.SIGKILL:
             raise Killed(self._at)
-        error = self._fault or _end(self._process.returncode, self._complaints)
+        self._complaints.seek(0)
+        last = "".join(self._complaints.read().strip().splitlines()[-1:]) or "it said nothing"
+        error = self._fault or f"the worker {ending(self._process.returncode)}: {last}"
         for point in [self._at] if self._at else list(self._owed.values()):
             yield _failure(self._job, point, error)
 
@@ -234,10 +234,3 @@ def _lines(pipe: int, ear: Ear, patience: float) -> Iterator[str]:
         yield from (line.decode(errors="replace") for line in whole)
         end = time.monotonic() + patience if whole else end
     yield pending.decode(errors="replace")
-
-
-def _end(code: int, complaints: IO[Any]) -> str:
-    """How a worker ended, and its last words."""
-    complaints.seek(0)
-    last = complaints.read().strip().splitlines()[-1:]
-    return f"the worker {ending(code)}: {''.join(last) or 'it said nothing'}"

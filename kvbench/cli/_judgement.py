@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from kvbench.cli._streams import say, say_json
-from kvbench.errors import BadArgument, Exit
+from kvbench.errors import BadArgument, Exit, unknown_word
+from kvbench.model.verdict import EQUIVALENT, IMPROVEMENT, NOT_COMPARABLE, REGRESSION
 
 export_option = click.option(
     "--export", "exports", multiple=True, metavar="KIND=FILE", help="Write it as junit, markdown, ... too; - is stdout."
@@ -33,14 +34,11 @@ def tell(found: Any, names: Mapping[str, str], exports: Sequence[Wanted], as_jso
 
 
 def exit_code(verdict: str) -> Exit:
-    from kvbench.model.verdict import EQUIVALENT, IMPROVEMENT, NOT_COMPARABLE, REGRESSION
-
     fine = dict.fromkeys((EQUIVALENT, IMPROVEMENT), Exit.FINE)
     return (fine | {REGRESSION: Exit.FAILED, NOT_COMPARABLE: Exit.NOTHING}).get(verdict, Exit.UNCLEAR)
 
 
 def _wanted(word: str, as_json: bool) -> Wanted:
-    from kvbench.errors import unknown_word
     from kvbench.exports import kinds
 
     kind, given, path = word.partition("=")

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from kvbench.cli._streams import say
@@ -10,6 +11,7 @@ from kvbench.texts import printable
 from kvbench.units import span
 
 Done = Any  # a record, or whatever else is passed on
+Show = Callable[[float, float, str], None]  # work done, all of it, words
 _QUIET_SECONDS = 10.0  # between two lines
 
 
@@ -24,12 +26,16 @@ def follow(
 
     `about`: a few words on the newest one. Nothing wakes up between two records: a sample may be running.
     """
-    yield from (_bar if sys.stderr.isatty() else _lines)(records, total, weight, about)
+    done = 0.0
+    with _bar() if sys.stderr.isatty() else _lines() as show:
+        for record in records:
+            done += weight(record)
+            show(done, max(total(), done), about(record))
+            yield record
 
 
-def _bar(
-    records: Iterable[Done], total: Callable[[], float], weight: Callable[[Done], float], about: Callable[[Done], str]
-) -> Iterator[Done]:
+@contextmanager
+def _bar() -> Iterator[Show]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -40,24 +46,21 @@ def _bar(
         TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
-        task = progress.add_task("starting", total=total())
-        for record in records:
-            words = printable(about(record))
-            progress.update(task, advance=weight(record), total=total(), description=words, refresh=True)
-            yield record
+        task = progress.add_task("starting")
+        yield lambda done, whole, words: progress.update(
+            task, completed=done, total=whole, description=printable(words), refresh=True
+        )
 
 
-def _lines(
-    records: Iterable[Done], total: Callable[[], float], weight: Callable[[Done], float], about: Callable[[Done], str]
-) -> Iterator[Done]:
+@contextmanager
+def _lines() -> Iterator[Show]:
     start = said = time.monotonic()
-    done = 0.0
-    for record in records:
-        done += weight(record)
-        text, now = about(record), time.monotonic()
+
+    def show(done: float, whole: float, words: str) -> None:
+        nonlocal said
+        now = time.monotonic()
         if now - said > _QUIET_SECONDS:
             said = now
-            whole = max(total(), done)
-            left = (now - start) / done * (whole - done)
-            say(f"{done / whole:.0%} done, {span(left)} left: {text}", err=True)
-        yield record
+            say(f"{done / whole:.0%} done, {span((now - start) / done * (whole - done))} left: {words}", err=True)
+
+    yield show

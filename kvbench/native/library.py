@@ -49,7 +49,7 @@ class Library:
     """
 
     def __init__(self, path: Path | str, interface: Path | str | None = None, plugin: Path | str | None = None) -> None:
-        self.path = Path(path)
+        self.path, self._words = Path(path), dict[str, tuple[str, ...]]()
         self.interface = Path(interface) if interface else self.path.with_name(_INTERFACE)
         try:
             self.ffi = _interface(named.text(self.interface, named.WRITTEN))
@@ -80,16 +80,14 @@ class Library:
                 rows[f"{name}.{field}"] = (info.offset, self.ffi.sizeof(info.type))
         return rows
 
-    def _compiled(self) -> dict[str, tuple[int, int]]:
-        return {self._text(row.name): (row.offset, row.size) for row in self._rows(self.lib.kvb_fields)}
-
     def _refuse_another_interface(self) -> None:
         try:
             for name in dir(self.lib):
                 getattr(self.lib, name)
         except AttributeError as error:
             raise BadLibrary(f"{self.path} lacks a function of abi.h: {error}", "install kvbench again") from None
-        declared, compiled = self._declared(), self._compiled()
+        declared = self._declared()
+        compiled = {self._text(row.name): (row.offset, row.size) for row in self._rows(self.lib.kvb_fields)}
         different = sorted(
             name for name in declared.keys() | compiled.keys() if declared.get(name) != compiled.get(name)
         )
@@ -132,10 +130,6 @@ class Library:
     def build(self) -> str:
         """Compiler, flags and version."""
         return self._text(self.lib.kvb_build())
-
-    @cached_property
-    def _words(self) -> dict[str, tuple[str, ...]]:
-        return {}
 
     def words(self, kind: str) -> tuple[str, ...]:
         """A list of words, such as the names of all dtypes; a word's place is its number in C."""

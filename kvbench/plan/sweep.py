@@ -77,7 +77,8 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
         if any(all(facts[axis] in values for axis, values in constraint.items()) for constraint in constraints):
             continue
         try:
-            point = _point(facts, site)
+            _refuse_kernel(facts, site)
+            point = _on(facts, _cpus(facts, site), site)
             if point not in asked and (not only or any(fnmatchcase(point.name, pattern) for pattern in only)):
                 needed[point] = _fitting(point, site)
                 asked[point] = facts
@@ -195,11 +196,6 @@ def _constraint(table: Table, site: Site) -> Axes:
 
 
 # ---- one combination -------------------------------------------------------------------------------------------------
-
-
-def _point(facts: _Facts, site: Site) -> Point:
-    _refuse_kernel(facts, site)
-    return _on(facts, _cpus(facts, site), site)
 
 
 def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:

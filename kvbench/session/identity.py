@@ -43,24 +43,17 @@ def refuse_changed(then: Mapping[str, str], now: Mapping[str, str], source: str)
 
 
 def versions(library: Library, machine: Machine) -> dict[str, str]:
-    host = os.uname()
+    host, plugin = os.uname(), library.plugin
+    brought = plugin and ", ".join(kernel.id for kernel in plugin.kernels)
     return {
         "kvbench": kvbench.__version__,
         "library": library.build,
-        **_plugin(library),
+        **({"plugin": f"{plugin.path.name} ({_digest(plugin.path.read_bytes())}): {brought}"} if plugin else {}),
         "python_version": sys.version.split()[0],
         "hostname": host.nodename,
         "platform": f"{host.sysname}-{host.release}-{host.machine}",
         "cpu_model_name": str(machine.facts["brand"].value or "unknown"),
     }
-
-
-def _plugin(library: Library) -> dict[str, str]:
-    """Its file and what it brings, where there is one."""
-    if library.plugin is None:
-        return {}
-    name, content = library.plugin.path.name, library.plugin.path.read_bytes()
-    return {"plugin": f"{name} ({_digest(content)}): {', '.join(kernel.id for kernel in library.plugin.kernels)}"}
 
 
 def build(library: Library) -> str:

@@ -29,18 +29,18 @@ def suite(manifest: Manifest, records: Iterable[Record]) -> pyperf.BenchmarkSuit
     visits: dict[str, dict[int, Record]] = {point.name: {} for point in manifest.plan.points}
     for record in records:
         visits[record.point.name][record.launch] = record
+    samples = manifest.plan.samples
     whole = {
         name: found
         for name, found in visits.items()
-        if all(_is_whole(record, manifest.plan.samples) for record in found.values())
+        if all(not record.error and len(_own(record)) == samples for record in found.values())
     }
     launches = sorted(set.intersection(*map(set, whole.values()))) if whole else []
     if not launches:
         return None
-    common = _clean(_of_run(manifest))
-    return pyperf.BenchmarkSuite(
-        [_benchmark(name, [found[number] for number in launches], common, manifest) for name, found in whole.items()]
-    )
+    common = _of_run(manifest)
+    runs = ([_run(found[number], common, manifest) for number in launches] for found in whole.values())
+    return pyperf.BenchmarkSuite([pyperf.Benchmark(each) for each in runs])
 
 
 def dump(found: pyperf.BenchmarkSuite, file: IO[bytes]) -> None:
@@ -52,23 +52,14 @@ def dump(found: pyperf.BenchmarkSuite, file: IO[bytes]) -> None:
         found.dump(text)
 
 
-def _is_whole(record: Record, samples: int) -> bool:
-    return not record.error and len(_samples(record, _PROGRAM)) == samples
+def _own(record: Record) -> list[Sample]:
+    return [sample for sample in record.samples if sample.program == _PROGRAM]
 
 
-def _samples(record: Record, program: str) -> list[Sample]:
-    return [sample for sample in record.samples if sample.program == program]
-
-
-def _benchmark(name: str, visits: Sequence[Record], common: _Facts, manifest: Manifest) -> pyperf.Benchmark:
-    own = common | {"name": name} | _clean(_of_point(visits[0].point))
-    return pyperf.Benchmark([_run(record, own, manifest) for record in visits])
-
-
-def _run(record: Record, own: _Facts, manifest: Manifest) -> pyperf.Run:
-    samples = _samples(record, _PROGRAM)
-    facts = own | _clean(_of_visit(record, samples, manifest))
-    return pyperf.Run([sample.seconds / sample.passes for sample in samples], metadata=facts, collect_metadata=False)
+def _run(record: Record, common: _Facts, manifest: Manifest) -> pyperf.Run:
+    own = _own(record)
+    facts = common | {"name": record.point.name} | _of_point(record.point) | _of_visit(record, own, manifest)
+    return pyperf.Run([each.seconds / each.passes for each in own], metadata=_clean(facts), collect_metadata=False)
 
 
 # ---- metadata --------------------------------------------------------------------------------------------------------
@@ -100,10 +91,11 @@ def _flat(value: Any, *without: str) -> _Facts:
 
 def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> _Facts:
     passes = {sample.passes for sample in samples}
+    began = datetime.fromtimestamp(record.began, manifest.zone).replace(tzinfo=None)  # pyperf names no zone
     facts = {
         "loops": min(passes) if len(passes) == 1 else None,
         "duration": record.wall or sum(sample.seconds for sample in record.samples),
-        "date": _date(record.began, manifest),
+        "date": began.isoformat(" ") if record.began else None,
         "kvb_launch": record.launch,
         "kvb_part": record.part,
         "kvb_steps": record.steps or None,
@@ -117,13 +109,6 @@ def _of_visit(record: Record, samples: Sequence[Sample], manifest: Manifest) -> 
     if traffic := record.traffic.get(_PROGRAM):
         facts |= {"kvb_bytes_compulsory": round(traffic.compulsory), "kvb_flops": round(traffic.flops)}
     return facts | {f"kvb_{name}": count for name, count in record.memory.items()} | _witnesses(record)
-
-
-def _date(began: float, manifest: Manifest) -> str | None:
-    """In the run's own zone, and not naming it, as pyperf does."""
-    if not began:
-        return None
-    return datetime.fromtimestamp(began, manifest.zone).replace(tzinfo=None).isoformat(" ")
 
 
 def _witnesses(record: Record) -> _Facts:

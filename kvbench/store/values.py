@@ -8,7 +8,6 @@ import msgspec
 
 from kvbench.model import Point, Probe, Record
 
-SECONDS = (1e-9, 1e9)  # of anything that was timed
 ERROR = 1.0  # above all that the oracle allows: an eighth, by q4_0, of values that are less than 8
 _MEMORY = {"resident_bytes", "huge_bytes"}  # what shares are formed with
 _SHOWN = 60  # characters

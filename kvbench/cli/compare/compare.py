@@ -10,6 +10,8 @@ from kvbench.cli._options import json_option
 from kvbench.cli._streams import say
 from kvbench.cli._types import Named, Share
 from kvbench.errors import BadArgument, Exit
+from kvbench.model import Point
+from kvbench.units import now
 
 
 @click.command("compare")
@@ -76,7 +78,6 @@ def _bless(base: Path, head: Path) -> int:
 def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, ...]) -> tuple[Any, dict[str, str]]:
     """The comparison, and short names of its points."""
     from kvbench.analysis.compare import compare, learn, short
-    from kvbench.units import now
 
     sides = [_side(path) for path in (base, head, *others)]
     seen = [side.run for side in sides[2:]]
@@ -90,7 +91,6 @@ def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, .
 
 def _side(path: Path) -> Any:
     from kvbench.analysis.compare import Side
-    from kvbench.model import Point
     from kvbench.results import load
 
     run = load(path)

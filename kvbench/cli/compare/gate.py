@@ -11,6 +11,7 @@ from kvbench.cli._options import isa_option, json_option, only_option, plugin_op
 from kvbench.cli._streams import say
 from kvbench.cli._types import Named, Seconds
 from kvbench.errors import Exit
+from kvbench.model.verdict import NOT_COMPARABLE
 
 
 @click.command("gate")
@@ -52,7 +53,6 @@ def command(
     """
     from kvbench.gate import Asked, gate, sides
     from kvbench.machine import available_memory
-    from kvbench.model.verdict import NOT_COMPARABLE
 
     exported = wanted(exports, as_json)
     available_memory()  # where nothing can be measured, nothing need be built
@@ -66,9 +66,8 @@ def command(
 def _followed(stages: Any) -> Iterator[tuple[str, Any]]:
     from kvbench.cli._progress import follow
 
-    return follow(stages.measure(), lambda: stages.visits, lambda done: 1.0, _about)
+    def about(done: tuple[str, Any]) -> str:
+        stage, record = done
+        return f"{stage}: {record.point.kernel}, context {record.point.shape.context}"
 
-
-def _about(done: tuple[str, Any]) -> str:
-    stage, record = done
-    return f"{stage}: {record.point.kernel}, context {record.point.shape.context}"
+    return follow(stages.measure(), lambda: stages.visits, lambda done: 1.0, about)

@@ -9,6 +9,7 @@ from kvbench.cli._options import json_option, plugin_option
 from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
 from kvbench.errors import refuse_beyond
+from kvbench.units import duration, size
 
 
 @click.command("profile")
@@ -44,8 +45,6 @@ def command(op: str, plugin: str | None, samples: int, sample_time: float, as_js
 
 
 def _heading(facts: Any, name: str) -> list[str]:
-    from kvbench.units import size
-
     point, shape, memory = facts.point, facts.point.shape, facts.memory
     cpus = ",".join(map(str, point.cpus))
     huge = f"{memory.huge_bytes / max(memory.resident_bytes, 1):.0%} of them huge"
@@ -95,8 +94,6 @@ def _rate(label: str, rate: Any, share: str) -> str:
 
 
 def _details(facts: Any) -> list[str]:
-    from kvbench.units import duration
-
     shape = facts.point.shape
     per_pass = ", ".join(f"{name} {duration(getattr(facts, f'pass_{name}'))}" for name in ("p50", "p99", "max"))
     lines = [

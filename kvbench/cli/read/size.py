@@ -10,6 +10,8 @@ from kvbench.cli._plot import refuse_plot
 from kvbench.cli._point import options, refuse_missing
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Bytes, Named
+from kvbench.errors import BadArgument
+from kvbench.model.size import Decoder
 
 _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
 _FREE = {"pad": None, "capacity": None}  # what they are where nothing was asked
@@ -84,7 +86,6 @@ def _wanted(lengths: str | None, **facts: Any) -> Any:
 
 
 def _decoder(model: str | None, asked: dict[str, Any]) -> Any:
-    from kvbench.model.size import Decoder
     from kvbench.suite import model as geometry
 
     known = geometry(model) if model else None
@@ -103,7 +104,6 @@ def _longest(model: str | None) -> int:
 
 def _laid(asked: dict[str, Any], mapped: bool) -> dict[str, Any]:
     """How the map is to be laid out, as far as that was said."""
-    from kvbench.errors import BadArgument
 
     given = {name: value for name, value in asked.items() if value is not None and value is not False}
     if given and not mapped:
@@ -115,7 +115,6 @@ def _map(model: str | None, decoder: Any, **laid: Any) -> Any:
     """Of the model as it is: the plan knows no other shape than its own, and no other cache."""
     from dataclasses import asdict
 
-    from kvbench.errors import BadArgument
     from kvbench.sizing.map import arena_map, mapped
 
     if not model:
