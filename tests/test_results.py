@@ -74,7 +74,7 @@ READERS = (  # and whether it takes long
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.full)])
 @pytest.mark.parametrize("shipped", SHIPPED, ids=lambda path: path.parent.name)
 def test_every_command_that_a_readme_names_reads_it(shipped, whole, tmp_path, monkeypatch, capsys):
-    """Of format 1, to which nothing is added any more."""
+    """They are of format 1, to which nothing is added any more."""
     monkeypatch.chdir(tmp_path)
     assert {path.name for path in shipped.iterdir()} == set(FILES[:4])
     for command in (command for command, slow in READERS if whole or not slow):

@@ -121,7 +121,7 @@ class Layout:
             trace.touch("k", block + byte * LANES + lane * self.cell, min(self.cell, wide - byte), 1, times)
 
     def load_blocks(self, trace: Trace, tokens: list[int], loads: int) -> None:
-        """Of one head: all LANES rows of every block that one of the tokens lies in."""
+        """One head: all LANES rows of every block that one of the tokens lies in."""
         for _ in {self.slot(token) // LANES for token in tokens}:
             trace.issued += loads * LANES * self.wide * self.element
             trace.dead += LANES * self.wide * self.element
@@ -177,7 +177,7 @@ def store(shape: Shape, table: np.ndarray | None, lengths, tokens: int, head_maj
 
 
 def payload(trace: Trace, shape: Shape) -> int:
-    """Of stored rows, the bytes that carry elements: most rows are padded to whole lines."""
+    """Bytes of stored rows that carry elements: most rows are padded to whole lines."""
     layout = Layout(shape, None)
     rows = trace.bytes_in("k", "v") // layout.bytes
     return rows * layout.wide * layout.element

@@ -19,7 +19,11 @@ only_option = click.option(
     "--only", multiple=True, metavar="PATTERN", help="Points whose name matches, such as 'decode.*.i8.*'."
 )
 seed_option = click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the order in which points are visited."
+    "--seed",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Random seed for the order in which points are visited.",
 )
 threads_option = click.option("--threads", default="all", show_default=True, help="Threads: a number, or all.")
 cpus_option = click.option("--cpus", help=f"{PLACED} [default: compact]")

@@ -19,7 +19,7 @@ _TYPES = {"count": int, "count from 0": int}  # of a kind of field; suite/axes.p
 
 
 def options(*names: str) -> list[Callable[..., Any]]:
-    """Of these fields, in the order of a point."""
+    """An option for each of these fields, in the order of a point."""
     return [_OWN.get(field.name) or _option(field) for field in FIELDS if field.name in names]
 
 

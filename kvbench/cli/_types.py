@@ -40,7 +40,7 @@ class Seconds(click.ParamType):
             self.fail(f"{value!r} is no time; write 90, 90s, 10m or 2h")
 
 
-class Share(click.ParamType):
+class Percent(click.ParamType):
     name = "PERCENT"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:

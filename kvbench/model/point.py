@@ -43,14 +43,14 @@ class Shape:
         return self.q_heads // self.kv_heads
 
 
-class Measured:
-    """A Point or a Probe. As JSON it says by its fields which of them it is."""
+class Visited:
+    """A Point or a Probe: what a launch visits. As JSON it says by its fields which of them it is."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Point(Measured):
+class Point(Visited):
     """What is measured: a kernel on a shape, on these CPUs (one thread each), pages, residency and prefetch scheme."""
 
     op: Annotated[str, about("what it does: decode, append, bulk, ...")] = of(
@@ -168,7 +168,7 @@ DEFAULTS = {field.name: field.default for field in FIELDS}
 
 
 @dataclass(frozen=True, slots=True)
-class Probe(Measured):
+class Probe(Visited):
     """A point without a cache: the machine alone. `bytes` are those of all buffers that a pass walks, together."""
 
     op: Annotated[str, about("read, write, copy, flops, latency, clock, ...")]

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from kvbench.model.annotated import Count, Number, Positive, Size, Timed
 from kvbench.model.kernel import Traffic
-from kvbench.model.point import Measured, Point, Probe
+from kvbench.model.point import Point, Probe, Visited
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Sample:
 class Plan:
     """What a run measures. Every launch visits all points, `samples` samples of `sample_time` seconds each time."""
 
-    points: tuple[Measured, ...]
+    points: tuple[Visited, ...]
     launches: Size
     samples: Size
     sample_time: Positive
@@ -61,7 +61,7 @@ class Job:
     plan: Plan
     launch: Count
     part: Count
-    points: tuple[Measured, ...]
+    points: tuple[Visited, ...]
     passes: dict[str, dict[str, Count]]  # by a point's name and program, as an earlier launch found them
     references: str  # a folder where the run's processes leave each other what answers are checked against
 
@@ -80,7 +80,7 @@ class Record:
     """
 
     launch: Count
-    point: Measured
+    point: Visited
     samples: tuple[Sample, ...]
     traffic: dict[str, Traffic]  # of one pass, by program
     memory: dict[str, Count]  # as Arena.inspect()

@@ -65,7 +65,7 @@ class Allocated:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Of a paged cache."""
+    """The blocks of a paged cache."""
 
     tokens: Annotated[int, about("tokens of a block")]
     bytes: Annotated[int, about("bytes: K, V and scales of a block, in one layer")]

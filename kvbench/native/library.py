@@ -182,7 +182,7 @@ class Library:
 
     @cached_property
     def own_variants(self) -> tuple[str, ...]:
-        """Of all ops, without a plug-in's."""
+        """The variants of all ops, without a plug-in's."""
         return tuple(dict.fromkeys(kernel.variant for kernel in self._own_kernels()))
 
     @property

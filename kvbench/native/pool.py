@@ -165,7 +165,7 @@ class _Drawn(Cache):
             own[spare] = -1
 
     def _entries(self, first: int, end: int) -> np.ndarray:
-        """Of a sequence's part of the table, those that some tokens lie in."""
+        """Entries of a sequence's part of the table that some tokens lie in."""
         c = self._struct
         if not 0 < end - first < c.capacity:
             return np.arange(c.table_stride if end > first else 0)

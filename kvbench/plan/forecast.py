@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from kvbench.errors import Refused
 from kvbench.model import Plan, Point, Probe
+from kvbench.plan.expansion import MEMORY, Sweep
 from kvbench.plan.needs import PROCESS, Needs, room, stores
-from kvbench.plan.sweep import MEMORY, Sweep
 from kvbench.units import GB
 
 FILL = 0.5 * GB  # bytes/s that a thread fills: random rows, on pages touched for the first time

@@ -63,7 +63,7 @@ def room(point: Point, layers: int) -> tuple[object, ...]:
 
 
 def needs_here(points: Iterable[Point | Probe], machine: Machine) -> dict[Point, Needs]:
-    """Of each point. Probes have none."""
+    """The needs of each point. Probes have none."""
     own = [point for point in points if isinstance(point, Point)]
     far = {cpus: far_bytes(machine, cpus) for cpus in {point.cpus for point in own}}
     return {point: needs(point, far[point.cpus]) for point in own}
@@ -104,7 +104,7 @@ def tokens_in(wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int,
 
 
 def _walked(point: Point, count: int) -> int:
-    """Of a slice of `count` bytes: the tokens that are attended to or stored, and the rows they are stored from."""
+    """Bytes of a slice of `count` that are attended to or stored, with the rows they are stored from."""
     shape = point.shape
     tokens = {"append": 1, "bulk": shape.context}.get(point.op, min(shape.window or shape.context, shape.context))
     return max(1, count * tokens // max(shape.capacity, 1)) + _sources(point)

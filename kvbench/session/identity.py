@@ -57,7 +57,7 @@ def versions(library: Library, machine: Machine) -> dict[str, str]:
 
 
 def build(library: Library) -> str:
-    """Of the files as they are now, whichever are open; of nothing in the place of one that is gone."""
+    """A digest of the files as they are now, whichever are open. One that is gone counts as empty."""
     parts = [Path(folder, part) for folder in kvbench.__path__ for part in _MEASURING]
     sources = {file for part in parts for file in ([part] if part.is_file() else part.rglob("*.py"))}
     paths = (library.path, *([library.plugin.path] if library.plugin else []))

@@ -209,7 +209,7 @@ def sweep(
 
 
 def _checks(plan: Plan, machine: Machine) -> tuple[Check, ...]:
-    """Of the CPUs that most threads run on."""
+    """On the CPUs of the point with most threads."""
     cpus = max((point.cpus for point in plan.points), key=len, default=machine.allowed)
     return preflight(Files("/"), machine, cpus)
 

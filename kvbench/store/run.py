@@ -146,7 +146,7 @@ class RunDirectory:
         self._keep(kept)
 
     def rewrite(self, manifest: Manifest) -> None:
-        """Of the same run, with other launches or options."""
+        """The manifest of the same run, with other launches or options."""
         self._writer()
         with writing(self.path / _MANIFEST):
             write_json(self.path / _MANIFEST, to_json(manifest))

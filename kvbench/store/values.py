@@ -53,13 +53,13 @@ def read(kind: Any, value: Any) -> Any:
 
 def _converted(kind: Any, value: Any) -> Any:
     try:
-        return msgspec.convert(value, kind, dec_hook=_measured)
+        return msgspec.convert(value, kind, dec_hook=_visited)
     except msgspec.ValidationError as error:
         why, _, place = str(error).rpartition(" - at `$")
         raise ValueError(f"{place.strip('.`')[:_SHOWN]}: {why}" if why else str(error)) from None
 
 
-def _measured(kind: type, value: Any) -> Any:
+def _visited(kind: type, value: Any) -> Any:
     """A point says by its own fields whether it is a Point or a Probe."""
     return _converted(Point if "shape" in value else Probe, value) if isinstance(value, dict) else value
 

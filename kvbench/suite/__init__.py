@@ -1,6 +1,6 @@
 """What is asked for, from the files in suites/."""
 
 from kvbench.suite.axes import AXES, read_axis
-from kvbench.suite.files import find, load, shipped
 from kvbench.suite.models import Model, model, models, stated
+from kvbench.suite.reading import find, load, shipped
 from kvbench.suite.values import Relative, Suite

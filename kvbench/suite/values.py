@@ -24,7 +24,7 @@ class Relative:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Grid:
     """One [[grid]] (the common axes are in it) or [[skip]], and the line that it begins on."""
 
     axes: Axes
@@ -38,8 +38,8 @@ class Suite:
     name: str
     source: str  # the file, as messages name it
     question: str
-    grids: tuple[Table, ...]
-    skips: tuple[Table, ...] = field(default=())
+    grids: tuple[Grid, ...]
+    skips: tuple[Grid, ...] = field(default=())
     launches: int = 10
     samples: int = 3
     sample_time: float = 0.03  # seconds

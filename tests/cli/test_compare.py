@@ -19,7 +19,7 @@ LAUNCHES = 10
 
 
 def times(factor, record, programs):
-    """Of these programs, `factor` times the seconds."""
+    """These programs take `factor` times the seconds."""
     taken = (replace(s, seconds=s.seconds * factor) if s.program in programs else s for s in record.samples)
     return replace(record, samples=tuple(taken))
 

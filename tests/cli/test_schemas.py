@@ -270,7 +270,7 @@ SOMETIMES = {"dram_form", "other_gbps", "other_form", "other_fraction", "map"}
 
 
 def shortened(value):
-    """Of each list, and of the facts of a machine, a few: they stand for all."""
+    """A few of each list and of the facts of a machine: they stand for all."""
     if isinstance(value, dict):
         few = {key: dict(list(value[key].items())[:2]) for key in value.keys() & {"facts"}}
         return {key: shortened(inner) for key, inner in (value | few).items()}

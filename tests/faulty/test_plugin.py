@@ -15,7 +15,7 @@ from kvbench.errors import BadArgument, BadLibrary
 from kvbench.native import Cache, Library, Team, decode_task, default_library, is_plugin, library_path
 from kvbench.oracle import attention, tolerance, whole
 from kvbench.plan import Site, expand, refuse_without_plugin
-from kvbench.plan.sweep import NO_KERNEL
+from kvbench.plan.expansion import NO_KERNEL
 from kvbench.suite import load
 from kvbench.suite.override import from_options
 from kvbench.verify import kernels

@@ -45,7 +45,7 @@ MARK = "this value is replaced"
 
 
 def places(value, path=()):
-    """Of every value inside, the keys that lead there."""
+    """The keys that lead to every value inside."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         yield (*path, key)
@@ -132,7 +132,7 @@ def other(path):
 
 
 def take_lines(path, chance):
-    """Of the other run, in the place of some, or behind all."""
+    """Lines of the other run in the place of some, or behind all."""
     own, theirs = (each.read_bytes().splitlines(keepends=True) for each in (path, other(path)))
     at = chance.randrange(len(own) + 1)
     own[at : at + chance.randrange(3)] = chance.sample(theirs, chance.randrange(1, 4))
@@ -219,7 +219,7 @@ def late(*_):
 
 
 def content(path):
-    """Of everything below: kinds, and bytes of files."""
+    """Kinds of everything below, and bytes of files."""
     found = {each: (each.lstat().st_mode, os.readlink(each) if each.is_symlink() else "") for each in path.rglob("*")}
     return found | {each: each.read_bytes() for each in found if each.is_file() and not each.is_symlink()}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kvbench.model import Job, Plan, Point, Probe, Record, Sample, Shape, Traffic
-from kvbench.model.point import Measured
+from kvbench.model.point import Visited
 from kvbench.store import plain, read, record, write_json
 
 SHAPE = Shape(layers=2, batch=1, q_heads=8, kv_heads=2, head_dim=64, context=10, capacity=16, window=0)
@@ -31,7 +31,7 @@ def through_json(value):
 
 @pytest.mark.parametrize(
     ("kind", "value"),
-    [(Measured, POINT), (Measured, PROBE), (Record, RECORD), (Record, Record(0, PROBE, (), {}, {})), (Job, JOB)],
+    [(Visited, POINT), (Visited, PROBE), (Record, RECORD), (Record, Record(0, PROBE, (), {}, {})), (Job, JOB)],
 )
 def test_values_come_back(kind, value):
     assert read(kind, through_json(value)) == value
@@ -53,7 +53,7 @@ def test_values_come_back(kind, value):
         (["traffic", "point", "compulsory"], 0, "traffic: a program of a point moves no byte"),
         (["traffic"], {}, "traffic: that of 'point' is missing"),
         (["point", "shape", "kv_heads"], 0, "point: shape.kv_heads: Expected `int` >= 1"),
-        (["point"], "decode", "point: Expected `Measured`, got `str`"),
+        (["point"], "decode", "point: Expected `Visited`, got `str`"),
     ],
 )
 def test_what_does_not_fit_is_named(path, value, said):

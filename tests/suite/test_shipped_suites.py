@@ -3,12 +3,12 @@
 import pytest
 
 from kvbench.plan import expand, forecast
+from kvbench.plan.expansion import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_TIER, UNKNOWN
 from kvbench.plan.needs import slice_of
-from kvbench.plan.sweep import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_TIER, UNKNOWN
 from kvbench.regime import classify
 from kvbench.suite import find, shipped
+from tests.plan.test_expansion import SMALL_L3, reasons, site
 from tests.plan.test_plan import BARE, DIES, TWO
-from tests.plan.test_sweep import SMALL_L3, reasons, site
 
 MACHINES = {"two": TWO, "dies": DIES, "small": SMALL_L3, "bare": BARE}
 

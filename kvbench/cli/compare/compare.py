@@ -8,7 +8,7 @@ import click
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._options import json_option
 from kvbench.cli._streams import say
-from kvbench.cli._types import Named, Share
+from kvbench.cli._types import Named, Percent
 from kvbench.errors import BadArgument, Exit
 from kvbench.model import Point
 from kvbench.units import now
@@ -21,7 +21,7 @@ from kvbench.units import now
 @click.option(
     "--min-effect",
     "smallest",
-    type=Share(),
+    type=Percent(),
     help="Smallest effect that is called a change, as a share of base's time. [default: 5% of a point, 3% of a family]",
 )
 @click.option(

@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, threads_option
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Named, Share
+from kvbench.cli._types import Named, Percent
 from kvbench.errors import BadArgument
 from kvbench.model.annotated import Printed, about
 
@@ -61,7 +61,7 @@ class Experiments(Printed):
 @click.option("--dtype", help="Number format of the cache.")
 @click.option("--layout", help="Layout of the cache.")
 @click.option("--window", type=click.IntRange(1), help="Attend to the last so many tokens.")
-@click.option("--cold", type=Share(), help="Share of the cache that lies elsewhere, such as 25%.")
+@click.option("--cold", type=Percent(), help="Share of the cache that lies elsewhere, such as 25%.")
 @threads_option
 @cpus_option
 @isa_option

@@ -11,14 +11,14 @@ import click
 
 from kvbench.cli._options import json_option, suite_options
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Named, Seconds, Share
+from kvbench.cli._types import Named, Percent, Seconds
 from kvbench.errors import BadArgument, Exit
 
 
 @click.command("sweep")
 @click.argument("suite", metavar="[SUITE]", required=False)
 @suite_options
-@click.option("--target-ci", type=Share(), help="Add launches until every interval is that narrow. With --budget.")
+@click.option("--target-ci", type=Percent(), help="Add launches until every interval is that narrow. With --budget.")
 @click.option("--budget", type=Seconds(), help="Start no further launch that would not finish in time: 90s, 10m, 2h.")
 @click.option("--patience", type=Seconds(), help="Kill a visit after this long without progress. [default: forecast]")
 @click.option("--out", type=Named(), help="The run directory. [default: a new one below runs/]")

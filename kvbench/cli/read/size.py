@@ -112,7 +112,7 @@ def _laid(asked: dict[str, Any], mapped: bool) -> dict[str, Any]:
 
 
 def _map(model: str | None, decoder: Any, **laid: Any) -> Any:
-    """Of the model as it is: the plan knows no other shape than its own, and no other cache."""
+    """The map of the model as it is: it knows no other shape than its own, and no other cache."""
     from dataclasses import asdict
 
     from kvbench.sizing.map import arena_map, mapped

@@ -22,7 +22,7 @@ from kvbench.plan.witnesses import witnesses
 from kvbench.regime import lacking
 from kvbench.suite import AXES, Relative, Suite, model
 from kvbench.suite.axes import BY_CPU, BY_KERNEL, MOST, words
-from kvbench.suite.values import ALL, Axes, Table
+from kvbench.suite.values import ALL, Axes, Grid
 from kvbench.units import size
 
 _Facts = dict[str, Any]  # one value of each axis
@@ -58,7 +58,7 @@ class Sweep:
         return {axis: values for axis, values in found.items() if len(values) > 1}
 
     def named(self, skip: Skip) -> _Facts:
-        """Of what was left out, the values of the axes that the suite names."""
+        """What was left out, by the axes that the suite names."""
         axes = {axis for grid in self.suite.grids for axis in grid.axes}
         return {axis: value for axis, value in skip.facts.items() if axis in axes and value is not None}
 
@@ -144,7 +144,7 @@ def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
                 yield facts
 
 
-def _unasked(grid: Table, op: str, site: Site) -> dict[str, set[str]]:
+def _unasked(grid: Grid, op: str, site: Site) -> dict[str, set[str]]:
     """Variants and layouts that the grid does not name: a plug-in's variants, and what "all" stands for. They join where
     they have a kernel, and are missed only where no other has one in their place."""
     named = {axis: grid.axes.get(axis, ()) for axis in ("variant", "layout")}
@@ -162,7 +162,7 @@ def _elsewhere(facts: _Facts, unasked: Mapping[str, set[str]], site: Site) -> bo
     return any(_kernel(facts | dict(zip(axes, words, strict=True)), site) for words in others)
 
 
-def _ops(grid: Table) -> tuple[str, ...]:
+def _ops(grid: Grid) -> tuple[str, ...]:
     asked = grid.axes.get("op", (DEFAULTS["op"],))
     return words("op") if ALL in asked else asked
 
@@ -189,7 +189,7 @@ def _named(axes: Axes, site: Site) -> Axes:
     }
 
 
-def _constraint(table: Table, site: Site) -> Axes:
+def _constraint(table: Grid, site: Site) -> Axes:
     """ "all" of an axis of words matches any."""
     axes = {axis: values for axis, values in table.axes.items() if axis == "threads" or ALL not in values}
     return axes | _named(axes, site)

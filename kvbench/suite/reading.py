@@ -27,7 +27,7 @@ from kvbench import named
 from kvbench.errors import BadArgument
 from kvbench.native import Library
 from kvbench.suite.axes import AXES, read_axis, shown, unknown
-from kvbench.suite.values import LIMITS, Axes, Suite, Table
+from kvbench.suite.values import LIMITS, Axes, Grid, Suite
 
 _FOLDER, _MODELS = "suites", "models.toml"
 _KEYS = ("question", *LIMITS, "axes", "grid", "skip")
@@ -101,7 +101,7 @@ class _Reader:
             )
         facts = {key: self._number(key) for key in LIMITS if key in self._content}
         common = self._table("axes", 0, self._content.get("axes", {}))
-        grids = tuple(self._tables("grid", common)) or (Table(common, self._line("axes", 0)),)
+        grids = tuple(self._tables("grid", common)) or (Grid(common, self._line("axes", 0)),)
         return Suite(name, self._source, question.strip(), grids, tuple(self._tables("skip", {})), **facts)
 
     def _number(self, key: str) -> float:
@@ -111,7 +111,7 @@ class _Reader:
             raise BadArgument(f"{self._at('', 0, key)} is {shown(value)}", f"a number from {least:g} to {most:g}")
         return type(least)(value)
 
-    def _tables(self, key: str, common: Axes) -> Iterator[Table]:
+    def _tables(self, key: str, common: Axes) -> Iterator[Grid]:
         tables = self._content.get(key, [])
         if not isinstance(tables, list):
             raise BadArgument(f"{self._at('', 0, key)} is no list of tables", f"write [[{key}]] over each of them")
@@ -119,7 +119,7 @@ class _Reader:
             axes = self._table(key, index, table)
             if key == "skip" and not axes:
                 raise BadArgument(f"{self._at(key, index, '')} matches everything", "name at least one axis")
-            yield Table({**common, **axes}, self._line(key, index))
+            yield Grid({**common, **axes}, self._line(key, index))
 
     def _table(self, key: str, index: int, table: Any) -> Axes:
         if not isinstance(table, Mapping):

@@ -9,8 +9,8 @@ from kvbench.errors import BadArgument
 from kvbench.model import DEFAULTS, DataCache
 from kvbench.native import Cache, default_library
 from kvbench.plan import expand, forecast
+from kvbench.plan.expansion import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_PAGES, NO_TIER, UNKNOWN
 from kvbench.plan.needs import PROCESS, needs, slice_of
-from kvbench.plan.sweep import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_PAGES, NO_TIER, UNKNOWN
 from kvbench.regime import classify, far_bytes
 from kvbench.suite import Relative, load
 from kvbench.suite.override import from_options
@@ -337,7 +337,7 @@ def test_what_a_store_walks(sweep):
 
 
 def test_many_small_slices_take_what_is_held_for_each(sweep):
-    """Of a token each: their objects and outputs are larger than their rows."""
+    """A token each: their objects and outputs are larger than their rows."""
     few, many = (next(iter(sweep(f"context = 1\nlayers = {layers}").needs.values())) for layers in (1, 1001))
     outputs = 1000 * 32 * 128 * 4
     assert many.beside - few.beside > outputs + 1000 * 8192
