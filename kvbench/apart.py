@@ -1,6 +1,6 @@
 """Calls in a process of their own: what a call breaks there stays there, and whatever ends the wait ends the process.
 
-The child is `python -m kvbench.apart`. It reads a pickled call from standard input and answers with a pickled result, so
+The child is `python -m kvbench.apart`. It reads a pickled call from standard input and answers with a pickled result:
 a call is a module's function and its arguments. What the call prints goes to standard error.
 """
 
@@ -125,7 +125,7 @@ def kill_group(child: subprocess.Popen[Any]) -> None:
 
 
 def _read(child: subprocess.Popen[bytes], ear: Ear, count: int, end: float | None) -> bytes:
-    """Exactly so many bytes of the answer. EOFError where it ends before, TimeoutError where they are not there in time."""
+    """Exactly so many bytes of the answer. EOFError where it ends before, TimeoutError where it is late."""
     pipe, found = child.stdout.fileno(), b""
     while len(found) < count:
         got = os.read(pipe, count - len(found)) if ear.ready(pipe, select.POLLIN, end) else b""

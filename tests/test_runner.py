@@ -266,7 +266,7 @@ def test_the_worker_dies_with_its_parent():
     """Even in a visit, when nobody reads its pipes: the parent is killed while the first point is measured."""
     plan = replace(PLAN, points=(READ,), samples=1, sample_time=5.0)
     program = (
-        "import os, signal, sys; from kvbench import runner; from kvbench.model import Job; from kvbench.store import read; import json;"
+        "import json, sys; from kvbench import runner; from kvbench.model import Job; from kvbench.store import read;"
         "records = runner.launch(read(Job, json.loads(sys.argv[1])));"
         "Popen = runner.subprocess.Popen\n"
         "def told(*a, **k):\n"

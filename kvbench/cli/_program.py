@@ -28,8 +28,8 @@ def _homes() -> dict[str, str]:
 
 
 class Commands(click.Group):
-    """A command is a module `cli/<task>/<name>.py` that holds `command`; what commands share lies beside the folders and
-    begins with an underscore. Heavy imports stay inside functions."""
+    """A command is a module `cli/<task>/<name>.py` that holds `command`. What commands share lies beside the folders.
+    Heavy imports stay inside functions."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_homes())

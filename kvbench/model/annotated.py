@@ -1,4 +1,4 @@
-"""What is said of a field beside its type: its meaning, for the schemas, and what a file may hold. msgspec reads both."""
+"""What is said of a field beside its type: its meaning, for the schemas, and its limits. msgspec reads both."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -75,8 +75,8 @@ class Record:
 
     The point's program is "point", beside its witnesses. A decode has "twin", "twin_ahead" (its prefetching form) and
     "core"; a plug-in's has "ceiling" and "ceiling_ahead" too; a store has "copy" and "copy_nt"; probes have none.
-    In a duel the programs are "base" and "head". A witness of the installed library's is timed after each, "beside_base"
-    and "beside_head", and the one value in a sample's `pass_seconds` is their lower quartile.
+    In a duel the programs are "base" and "head". A witness of the installed library's is timed after each,
+    "beside_base" and "beside_head", and the one value in a sample's `pass_seconds` is their lower quartile.
     """
 
     launch: Count

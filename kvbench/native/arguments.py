@@ -50,7 +50,7 @@ def floats(name: str, value: Any, shape: tuple[int | str, ...]) -> np.ndarray:
 
 
 def factors(name: str, given: float | tuple[float, float]) -> tuple[float, float]:
-    """For K and for V, as the library takes them: what is no factor in float32 is refused, 0 being its word for none."""
+    """For K and V. What is no factor in float32 is refused: 0 is the library's word for none."""
     pair = given if isinstance(given, tuple) else (given, given)
     try:
         if len(pair) == 2 and all(0 < np.float32(float(factor)) < np.inf for factor in pair):

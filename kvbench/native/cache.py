@@ -253,7 +253,7 @@ class Cache:
     def reserve(self, tokens: int) -> None:
         """See to the room for so many more tokens of every sequence. Only a task of one's own needs it: stores do it.
 
-        A cache of a pool takes its blocks for them here. A rollback gives them back: reserve again before the task runs.
+        A cache of a pool takes its blocks here. A rollback gives them back: reserve again before the task runs.
         """
         if Cache.would_overflow(self, tokens):
             most = f"{self.length} + {tokens} tokens are more than the capacity of {self._struct.capacity}"

@@ -41,7 +41,7 @@ def library_path() -> Path:
 
 
 class Library:
-    """`path` is a shared object; abi.h, from the same build, lies beside it (or at `interface`). `plugin`: one that adds
+    """`path` is a shared object; abi.h, from the same build, lies beside it (or at `interface`). `plugin`: one with
     kernels of somebody else.
 
     `ffi` and `lib` are cffi's: everything in kvbench.native is written with them. Two libraries share nothing, but for
@@ -191,7 +191,7 @@ class Library:
         return self.plugin.variants if self.plugin else ()
 
     def reads(self, variant: str, layout: str, dtype: str) -> str | None:
-        """The dtype as whose values a variant takes a cache's: mostly its own. None: it has no kernel for such a cache."""
+        """The dtype as whose values a variant takes a cache's: mostly its own. None: it has no kernel for it."""
         ask = getattr(self.lib, "kvb_reads", None)  # None: of before there was a variant that has not all dtypes
         if ask is None or variant not in self.words("variant"):  # but a plug-in's, or a store's
             return dtype

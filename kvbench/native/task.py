@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What a pass wants of a cache: places for `tokens` more of every sequence; for others each time if it `advances`."""
+    """A pass wants places for `tokens` more of every sequence; for others each time if it `advances`."""
 
     cache: "Cache"
     tokens: int

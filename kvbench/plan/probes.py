@@ -25,7 +25,7 @@ GRAIN = 6 * 64  # bytes: whole lines for one, two and three streams
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a plan of ceilings may use. `cpus`: one for each thread, at most; `isas`: tiers, the one to stream with last."""
+    """What a plan of ceilings may use. `cpus`: one for each thread, at most; `isas`: the one to stream with last."""
 
     cpus: tuple[int, ...]
     isas: tuple[str, ...]
@@ -77,7 +77,7 @@ def _streams(
 
 
 def _latencies(machine: Machine, scope: Scope, cpus: tuple[int, ...]) -> list[Probe]:
-    """Not the largest footprint, and the least of each regime when it must be quick: linking the lines takes longest."""
+    """Not the largest footprint, and the least of each regime where it must be quick: linking the lines takes long."""
     main = _main_footprints(machine, cpus)[:-1]
     if scope.quick:
         least = {classify(machine, cpus, count).word: count for count in reversed(main)}

@@ -1,4 +1,4 @@
-"""Values as JSON objects and back, by the types of their fields. What does not fit is a ValueError that names the place."""
+"""Values as JSON objects and back, by the types of their fields. A ValueError names the place of what does not fit."""
 
 from dataclasses import fields, is_dataclass
 from functools import cache

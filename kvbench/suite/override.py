@@ -11,7 +11,7 @@ _FLAGS = {"true": True, "false": False}
 
 
 def from_options(options: Iterable[str], library: Library | None = None) -> dict[str, tuple[Any, ...]]:
-    """ "context=1k,8k" as values by axis; an axis given twice has the values of both. `library`: whose words they are."""
+    """ "context=1k,8k" as values by axis; an axis given twice has both. `library`: whose words they are."""
     found: dict[str, list[Any]] = {}
     for option in options:
         name, given, text = option.partition("=")

@@ -136,7 +136,7 @@ class _Reader:
         return f"{self._source}:{self._line(table, index, key)}: {name}"
 
     def _line(self, table: str, index: int, key: str = "") -> int:
-        """Where a key stands, by a look at the text: tomllib does not tell. Near it, where the text is written oddly."""
+        """The line of a key, by a look at the text: tomllib does not tell. A line near it, where that is written oddly."""
         current, seen, header = "", -1, 0
         name = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[.=]") if key else None
         for number, line in enumerate(self._lines, 1):

@@ -1,4 +1,4 @@
-"""kvbench sweep as its users meet it: real runs of small suites, interrupted, out of space, asked for the impossible."""
+"""kvbench sweep as its users meet it: real runs of small suites, interrupted, out of space, or impossible."""
 
 import json
 import os
