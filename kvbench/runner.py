@@ -1,4 +1,4 @@
-"""Runs a plan: one fresh process for each launch, records as they come. It writes nothing that lasts: records are its caller's to keep.
+"""Runs a plan: one fresh process for each launch, records as they come. Whoever asks for records keeps them.
 
 for each launch:
     while points are left:
@@ -26,7 +26,6 @@ from kvbench.store import plain, record
 from kvbench.store.scratch import scratch
 
 Execute = Callable[[Job], Iterator[Record]]
-_LONGEST = 1 << 24  # bytes of a line: a record of a thousand samples has two MiB
 _GOODBYE = 2.0  # seconds from the end of its output to its own
 _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}  # NumPy's would stay awake
 
@@ -224,13 +223,11 @@ class _Worker:
 
 
 def _lines(pipe: int, ear: Ear, patience: float) -> Iterator[str]:
-    """Asleep until there is one. TimeoutError where no whole one comes for so many seconds. One that does not end is
-    given as it is."""
+    """Asleep until there is one. TimeoutError where no whole one comes for so many seconds."""
     pending, end = b"", time.monotonic() + patience
-    while len(pending) < _LONGEST:
+    while True:
         if not ear.ready(pipe, select.POLLIN, end) or not (got := os.read(pipe, 1 << 20)):
             return
         *whole, pending = (pending + got).split(b"\n")
         yield from (line.decode(errors="replace") for line in whole)
         end = time.monotonic() + patience if whole else end
-    yield pending.decode(errors="replace")

@@ -11,7 +11,6 @@ from dataclasses import replace
 import psutil
 import pytest
 
-import kvbench.runner
 from kvbench.model import Job, Plan, Probe, Record, Sample
 from kvbench.native import default_library
 from kvbench.runner import Killed, launch, run
@@ -216,12 +215,6 @@ def test_a_worker_that_only_stutters_is_stopped():
     stutter = "while True: print('.', end='', flush=True); time.sleep(0.01)"
     (record,) = launch(job(plan), ("-c", f"{HEAR} say({VISITING!r})\n{stutter}"))
     assert record.point == READ and "no sign of life for 0.5 s" in record.error
-
-
-def test_a_line_without_an_end_is_not_kept_for_ever(monkeypatch):
-    monkeypatch.setattr(kvbench.runner, "_LONGEST", 1 << 20)
-    records = list(launch(job(), ("-c", f"{HEAR}\nwhile True: print('.' * 4096, end='', flush=True)")))
-    assert len(records) == 3 and all("'......" in r.error and "no record" in r.error for r in records)
 
 
 def test_a_worker_that_does_not_listen_is_stopped():

@@ -1,10 +1,11 @@
 """Memory of a page kind that was asked for and can be verified."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from kvbench.closing import Closing
 from kvbench.errors import BadArgument, OutOfMemory, Unsupported
 from kvbench.native.arguments import instance, place, whole
 from kvbench.native.library import Library, default_library
@@ -30,7 +31,7 @@ class Part:
     size: int
 
 
-class Arena:
+class Arena(Closing):
     """`size` bytes on `pages`. guard: 1 ends the memory at an unreadable page, 2 begins it after one.
 
     A view is memory of the arena: it must not be used after close().
@@ -43,12 +44,6 @@ class Arena:
         kind = self.library.number("pages", pages)
         self.library.check(lib.kvb_arena_open(place("size", size, 1 << 61), kind, whole("guard", guard, 32), arena))
         self._arena = ffi.gc(arena, lambda opened: lib.kvb_arena_close(opened))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         if self._arena is not None:

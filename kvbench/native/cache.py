@@ -1,9 +1,10 @@
 """A KV cache of one layer, and the library's kernels on it."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from kvbench.closing import Closing
 from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
 from kvbench.native.arguments import factors, floats, instance, place, whole
@@ -17,7 +18,7 @@ _INT64_MAX = (1 << 63) - 1
 _LONGEST = (1 << 31) - 1  # tokens that a ring takes: the library's bound
 
 
-class Cache:
+class Cache(Closing):
     """K and V of `batch` sequences, `capacity` tokens each.
 
     window: decode attends to the last `window` tokens, the newest included. A cache whose window fits its capacity
@@ -165,12 +166,6 @@ class Cache:
         c = self._struct
         shape = f"{c.batch} x {c.kv_heads} x {c.head_dim}, {self.length} of {c.capacity} tokens"
         return f"<Cache {self.layout} {self.dtype}, {shape}, {size(c.bytes)}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Give the memory back once no thread works on it; the cache cannot be used any more."""

@@ -60,8 +60,8 @@ def store_task(
 ) -> Task:
     """`op` is append (k and v [batch, kv_heads, head_dim]) or bulk ([batch, tokens, kv_heads, head_dim], or with
     head_major [batch, kv_heads, tokens, head_dim]). advance: lengths grow by what a pass stored; without it every pass
-    stores at the same place. A cache of a pool must have its blocks: see Cache.reserve; or, not `placed`, have them when
-    the task runs."""
+    stores at the same place. A cache of a pool must have its blocks, see Cache.reserve; not `placed`: when the task
+    runs."""
     library = cache.library
     args = library.ffi.new("kvb_store *")
     args.cache = cache.struct

@@ -2,10 +2,11 @@
 
 import weakref
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from kvbench.closing import Closing
 from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
 from kvbench.native.arguments import instance, place, whole
@@ -15,7 +16,7 @@ from kvbench.native.team import Teams
 from kvbench.units import counted, size
 
 
-class Pool:
+class Pool(Closing):
     """`blocks` blocks of `block_tokens` tokens, for as many paged caches as like to share them.
 
     free: blocks that no cache has. The other arguments are those of a Cache.
@@ -51,12 +52,6 @@ class Pool:
 
     def __repr__(self) -> str:
         return f"<Pool {self._facts['dtype']}, {self.free} of {counted(self.blocks, 'block')} free>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Give the memory back. Caches that have blocks of it are closed, too."""

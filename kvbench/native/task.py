@@ -1,8 +1,9 @@
 """One op on given arguments, checked and planned once, run as often as wanted."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from kvbench.closing import Closing
 from kvbench.errors import BadArgument
 from kvbench.model import Traffic
 from kvbench.native.library import Library
@@ -20,7 +21,7 @@ class Stores:
     advances: bool
 
 
-class Task:
+class Task(Closing):
     """`make` is one of the library's kvb_task_… functions, called with `args` and a place for the new task.
 
     `keep` names whatever C memory the task reaches (structs, arrays, arenas): it lives as long as the task. `stores`:
@@ -37,12 +38,6 @@ class Task:
         self._keep = (*args, *keep)
         self.stores = stores
         self._task = ffi.gc(made[0], lambda task: lib.kvb_task_free(task))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         if self._task is not None:

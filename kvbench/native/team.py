@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from threading import RLock
-from typing import Any, Self
+from typing import Any
 
+from kvbench.closing import Closing
 from kvbench.errors import BadArgument
 from kvbench.model import Times
 from kvbench.native.arguments import instance, place, whole
@@ -11,7 +12,7 @@ from kvbench.native.library import Library, default_library
 from kvbench.native.task import Task
 
 
-class Team:
+class Team(Closing):
     """`threads` threads, thread i pinned to cpus[i] where cpus are given. They sleep whenever nothing runs."""
 
     def __init__(self, threads: int, cpus: Sequence[int] | None = None, library: Library | None = None) -> None:
@@ -25,12 +26,6 @@ class Team:
         self.library.check(lib.kvb_team_open(pins, threads, made))
         self.threads = threads
         self._team = ffi.gc(made[0], lambda team: lib.kvb_team_close(team))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         if self._team is not None:
@@ -87,8 +82,8 @@ class Teams:
 
 
 def _refuse_unplaced(tasks: Sequence[Task], passes: int, between: Task | None) -> None:
-    """Stores whose cache lacks the blocks for them, or no longer has them. Those of one cache share its lengths, so that
-    room for all of them together is asked for."""
+    """Stores whose cache lacks the blocks for them. Those of one cache share its lengths: there must be room for all
+    of them together."""
     turns = [(task.stores, -(-(passes - at) // len(tasks))) for at, task in enumerate(tasks) if task.stores]
     if between and between.stores:
         turns.append((between.stores, passes))

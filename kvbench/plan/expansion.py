@@ -145,7 +145,7 @@ def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
 
 
 def _unasked(grid: Grid, op: str, site: Site) -> dict[str, set[str]]:
-    """Variants and layouts that the grid does not name: a plug-in's variants, and what "all" stands for. They join where
+    """Variants and layouts that the grid does not name: a plug-in's, and what "all" stands for. They join where
     they have a kernel, and are missed only where no other has one in their place."""
     named = {axis: grid.axes.get(axis, ()) for axis in ("variant", "layout")}
     found = {axis: set(site.words_of(op, axis) if ALL in words else ()) for axis, words in named.items()}

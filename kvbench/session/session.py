@@ -16,6 +16,7 @@ from kvbench.analysis.ceilings import ceilings
 from kvbench.analysis.interval import held
 from kvbench.analysis.launches import COVERAGE, Estimate, by_launch, results
 from kvbench.analysis.machine import printed, profile
+from kvbench.closing import Closing
 from kvbench.errors import BadArgument
 from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files
@@ -43,7 +44,7 @@ from kvbench.texts import printable
 from kvbench.units import now
 
 
-class Session:
+class Session(Closing):
     """One process's part in a run. `done`: records there were before it. It owns the directory."""
 
     def __init__(
@@ -106,10 +107,7 @@ class Session:
             directory.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self.directory.close()
 
     # ---- measuring -------------------------------------------------------------------------------------------------

@@ -53,17 +53,14 @@ class Journal:
 
     def refuse_changed(self) -> None:
         """Unwritable where the file has another place or length than this process left it with."""
-        own, folder = os.fstat(self._file.fileno()), self._path.parent
+        own = os.fstat(self._file.fileno())
         with suppress(OSError):
-            if os.path.samestat(own, self._path.lstat()):
-                if own.st_size == self._end:
-                    return
-                what = f"{self._path} was changed by another program while it was written: its whole lines still count"
-                raise Unwritable(what, f"go on with kvbench sweep --out {folder} --resume")
-        if own.st_nlink:
-            what = f"{folder} was moved while it was written: all visits are there, but for the one under way"
-            raise Unwritable(what, "go on with kvbench sweep --resume, and --out with its new place")
-        raise Unwritable(f"{folder} was removed while it was written: its visits are lost", "begin again")
+            if os.path.samestat(own, self._path.lstat()) and own.st_size == self._end:
+                return
+        what = f"{self._path} was changed, moved or removed by another program while it was written"
+        raise Unwritable(
+            what, "whole lines of it still count: go on with kvbench sweep --resume, and --out with its place"
+        )
 
     def _cut(self) -> None:
         """Away with what is behind the lines that count."""

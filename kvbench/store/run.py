@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
+from kvbench.closing import Closing
 from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Record
 from kvbench.named import opened
@@ -36,7 +37,7 @@ _MACHINE, _EXPORT = "machine.json", "run.json.gz"
 FILES = (_MANIFEST, _JOURNAL, _MACHINE, _EXPORT, SUMMARY)
 
 
-class RunDirectory:
+class RunDirectory(Closing):
     """Open to be read; or to be written, by one process at a time, until it is closed."""
 
     def __init__(self, path: Path, manifest: Manifest, journal: Journal | None = None) -> None:
@@ -186,12 +187,6 @@ class RunDirectory:
         if self._journal:
             self._journal.close()
         self._journal = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _refuse_taken(path: Path) -> None:

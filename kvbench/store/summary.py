@@ -27,8 +27,8 @@ _NUMBER = (1e-30, 1e30)  # ratios of such can be computed with
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A point in a run: medians of its launches. `efficiency` is its GB/s over its witness's, `low` and `high` are those
-    of two launches that enclose it, and `seconds` are of a pass."""
+    """A point in a run: medians of its launches. `efficiency` is its GB/s over its witness's, `low` and `high` those of
+    two launches that enclose it, `seconds` those of a pass."""
 
     point: Point
     launches: int

@@ -1,7 +1,7 @@
 """The axes of a sweep, and how their values are written.
 
-A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "256..64k x2". context: also a size of one
-slice relative to caches, "0.5xL3". window: also "model". Words: also "all". threads: also "domain" and "all".
+A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "256..64k x2". context: also a size of
+one slice relative to caches, "0.5xL3". window: also "model". Words: also "all". threads: also "domain" and "all".
 """
 
 import difflib

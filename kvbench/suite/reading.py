@@ -101,7 +101,7 @@ class _Reader:
             )
         facts = {key: self._number(key) for key in LIMITS if key in self._content}
         common = self._table("axes", 0, self._content.get("axes", {}))
-        grids = tuple(self._tables("grid", common)) or (Grid(common, self._line("axes", 0)),)
+        grids = tuple(self._tables("grid", common)) or (Grid(common, self._line("axes", 0) or 1),)
         return Suite(name, self._source, question.strip(), grids, tuple(self._tables("skip", {})), **facts)
 
     def _number(self, key: str) -> float:
@@ -119,7 +119,7 @@ class _Reader:
             axes = self._table(key, index, table)
             if key == "skip" and not axes:
                 raise BadArgument(f"{self._at(key, index, '')} matches everything", "name at least one axis")
-            yield Grid({**common, **axes}, self._line(key, index))
+            yield Grid({**common, **axes}, self._line(key, index) or 1)
 
     def _table(self, key: str, index: int, table: Any) -> Axes:
         if not isinstance(table, Mapping):
@@ -133,10 +133,11 @@ class _Reader:
 
     def _at(self, table: str, index: int, key: str) -> str:
         name = ".".join(filter(None, (table, shown(key).strip("'\""))))
-        return f"{self._source}:{self._line(table, index, key)}: {name}"
+        line = self._line(table, index, key)
+        return f"{self._source}:{line}: {name}" if line else f"{self._source}: {name}"
 
     def _line(self, table: str, index: int, key: str = "") -> int:
-        """The line of a key, by a look at the text: tomllib does not tell. A line near it, where that is written oddly."""
+        """The line of a key, by a look at the text, for tomllib does not tell; 0 where the text is written oddly."""
         current, seen, header = "", -1, 0
         name = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[.=]") if key else None
         for number, line in enumerate(self._lines, 1):
@@ -147,12 +148,4 @@ class _Reader:
             header = header or number * bool(found and inside)
             if inside and name and name.match(line) or not table and found and found[2] == key:
                 return number
-        return header or self._anywhere(table, key)
-
-    def _anywhere(self, table: str, key: str) -> int:
-        """Inline and dotted tables, escaped keys: the first line that says the word."""
-        for word in filter(None, (key, table)):
-            for number, line in enumerate(self._lines, 1):
-                if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", line.partition("#")[0]):
-                    return number
-        return 1
+        return header

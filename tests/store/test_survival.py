@@ -138,28 +138,25 @@ def linked(folder, foreign):
 
 
 @pytest.mark.parametrize(
-    ("act", "said"),
+    "act",
     [
-        (lambda folder: os.truncate(folder / JOURNAL, 1000), "was changed by another program"),
-        (lambda folder: (folder / JOURNAL).open("ab").write(b"x"), "was changed by another program"),
-        (lambda folder: folder.rename(folder.with_name("away")), "was moved"),
-        (shutil.rmtree, "was removed"),
-        (lambda folder: (shutil.copytree(folder, folder.with_name("b")), shutil.rmtree(folder)), "was removed"),
-        (lambda folder: (folder / JOURNAL).rename(folder / "x"), "was moved"),
-        (lambda folder: shutil.move(shutil.copy(folder / JOURNAL, folder / "x"), folder / JOURNAL), "was removed"),
+        lambda folder: os.truncate(folder / JOURNAL, 1000),
+        lambda folder: (folder / JOURNAL).open("ab").write(b"x"),
+        lambda folder: folder.rename(folder.with_name("away")),
+        shutil.rmtree,
+        lambda folder: (shutil.copytree(folder, folder.with_name("b")), shutil.rmtree(folder)),
+        lambda folder: shutil.move(shutil.copy(folder / JOURNAL, folder / "x"), folder / JOURNAL),
     ],
 )
-def test_a_writer_notices_what_others_do(filled, act, said):
+def test_a_writer_notices_what_others_do(filled, act):
     with RunDirectory.open(filled, write=True) as run:
         act(filled)
         before = sorted(str(path) for path in filled.parent.rglob("*"))
         for write in (lambda: run.append(failed(8, READ)), lambda: run.write_machine({}), run.export):
-            with pytest.raises(Unwritable) as raised:
+            with pytest.raises(Unwritable, match="changed, moved or removed") as raised:
                 write()
-            refused(raised.value, str(filled), said)
+            refused(raised.value, str(filled))
         assert sorted(str(path) for path in filled.parent.rglob("*")) == before  # nothing is made anew
-    if said == "was moved" and not filled.exists():
-        assert len(RunDirectory.open(filled.with_name("away"), write=True).records) == 9
 
 
 # ---- no room, no permission ------------------------------------------------------------------------------------------
