@@ -78,9 +78,7 @@ def _buffers(known: Model, tokens: int) -> tuple[tuple[str, str, int, tuple[int,
 
 _TEXT = "The plan gives 16 KiB for 1,024 tokens and no rule; 16 bytes of text for each token is our reading of it."
 _RESIDUAL = "As embedded_input; what is added again behind attention and behind the feed-forward."
-_CACHE = (
-    "Each layer's K, then its V, head-major; behind them the scales of formats that have them, each in whole cache lines."
-)
+_CACHE = "Each layer's K, then its V, head-major; behind them the scales of formats that have them, each in whole cache lines."
 _ROPE = "Cosine and sine of every position for each pair of a head's elements, in float32; computed once."
 _PACKED = "Queries and gates of all tokens as one projection gives them; models without a gate leave it untouched."
 _GATE = "The gates alone, once they are unpacked; models without a gate leave it untouched."
