@@ -3,8 +3,13 @@
 import csv
 import io
 import re
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+WIDTH = 120  # letters of a line of a terminal
+
+_SIGNS = re.compile(r"([\\`*_\[\]<>#|~$&])")  # that mean something to Markdown
 
 # What a spreadsheet may run as a formula; a number, or a sign alone, is none.
 _FORMULA = re.compile(r"[=@＝＋－＠]|[+-](?!(?:[\d.]+(?:e[+-]?\d+)?|inf|nan)?$)")
@@ -22,6 +27,17 @@ def shown(text: str) -> str:
 def printable(text: str) -> str:
     """The same, in one line."""
     return shown(" ".join(text.split()))
+
+
+def wrapped(sentences: Iterable[str], indent: str = "  ") -> Iterator[str]:
+    """Sentences as lines of a terminal; what is left of one stands further in."""
+    for sentence in sentences:
+        yield from textwrap.wrap(sentence, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ")
+
+
+def markdown(text: str) -> str:
+    """In one line, of which no sign means anything to Markdown, nor draws a formula; nobody is called by "@"."""
+    return _SIGNS.sub(r"\\\1", printable(text)).replace("@", "@<!-- -->")
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:

@@ -15,6 +15,7 @@ from kvbench.analysis.names import short_names
 from kvbench.analysis.saturation import saturation
 from kvbench.analysis.scaling import scaling
 from kvbench.model import Ceiling, Check, Machine, Record
+from kvbench.units import cpu_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Findings:
     run: str
     launches: int  # of which there are records
     machine: Machine
+    cpu_sets: dict[str, tuple[int, ...]]  # by what the tables have
     checks: tuple[Check, ...]
     ceilings: tuple[Ceiling, ...]
     points: pd.DataFrame
@@ -47,6 +49,7 @@ def findings(
 ) -> Findings:
     """`records`: those of one run. `models`: those whose shapes points may have."""
     own = ceilings(records, machine)
+    cpu_sets = {cpu_text(cpus): cpus for cpus in {record.point.cpus for record in records}}
     points = frames.points(records, machine, own)
     points = points.assign(short=short_names(points))
     pairs = pd.concat([contrasts(records, points, factor) for factor in FACTORS], ignore_index=True)
@@ -56,13 +59,14 @@ def findings(
         "overall": overall(pairs),
         "saturation": saturation(points),
         "tokens": tokens(points, models),
-        "fits": fits(points, machine, models),
+        "fits": fits(points, machine, models, cpu_sets),
         "breakeven": breakeven(points, lines),
     }
     return Findings(
         run=run,
         launches=len({record.launch for record in records}),
         machine=machine,
+        cpu_sets=cpu_sets,
         checks=tuple(checks),
         ceilings=own,
         points=points,

@@ -11,7 +11,6 @@ from kvbench.analysis.columns import POINT, count, ends, number, table, text
 from kvbench.analysis.l3 import CORE
 from kvbench.model import HEADS, Machine
 from kvbench.regime import suggestion, windows
-from kvbench.units import cpu_list
 
 TOKENS = {
     "model": text("all of this shape"),
@@ -130,13 +129,18 @@ def _rate(by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], 
 # ---- what fits L3 ----------------------------------------------------------------------------------------------------
 
 
-def fits(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry]) -> pd.DataFrame:
+_CpuSets = Mapping[str, Sequence[int]]  # by the text that the table of points has
+
+
+def fits(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry], cpu_sets: _CpuSets) -> pd.DataFrame:
     """A row for each model, dtype and CPU set that has points: which contexts of a layer that attends to everything lie
     in L3, and what its points in there say."""
-    return table(_fit_rows(points, machine, models), FITS)
+    return table(_fit_rows(points, machine, models, cpu_sets), FITS)
 
 
-def _fit_rows(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry]) -> Iterator[dict[str, Any]]:
+def _fit_rows(
+    points: pd.DataFrame, machine: Machine, models: Sequence[Geometry], cpu_sets: _CpuSets
+) -> Iterator[dict[str, Any]]:
     decodes = _with_bytes(points[(points["op"] == "decode") & points["seconds"].notna()])
     for model in models:
         own = decodes[(decodes[list(HEADS)] == [getattr(model, name) for name in HEADS]).all(axis=1)]
@@ -151,7 +155,7 @@ def _fit_rows(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry]
                 "max_context": model.max_context,
                 "bytes_per_token": bytes_per_token,
                 **_verdict(here[here["regime"] == "L3"]),
-                **_contexts(machine, tuple(sorted(cpu_list(str(cpus)))), bytes_per_token, model.max_context),
+                **_contexts(machine, cpu_sets[cpus], bytes_per_token, model.max_context),
             }
 
 

@@ -22,7 +22,7 @@ def wanted(words: Sequence[str], as_json: bool) -> list[Wanted]:
 
 def tell(found: Any, names: Mapping[str, str], exports: Sequence[Wanted], as_json: bool) -> None:
     """`found`: a Comparison. `names`: short ones of points, by their own."""
-    from kvbench.report.compare import compared, text
+    from kvbench.exports.printed import compared, text
 
     shown = [_exported(found, kind, path) for kind, path in exports]
     if as_json:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kvbench.exports.wording import UNKNOWN, change, counts, detectable, probability, rates, sides, title
 from kvbench.model import Comparison, Judged
+from kvbench.texts import markdown as plain
 from kvbench.units import cut
 
 SUMMARY = 1 << 20  # bytes that GitHub takes
@@ -18,7 +19,6 @@ _LONGEST = 200  # characters of one text
 _END = 200  # bytes kept free for what is said last
 _SIMPLE = re.compile(r"[\w./:,=+ -]+")
 _COMPLEX = re.compile(r"[^\w./:,=+ -]|_")
-_SIGNS = re.compile(r"([\\`*_\[\]<>#|~$&])")
 _CHANGE = "change of time [95 % interval], in % of base's time"
 
 _Rows = tuple[Sequence[Any], Callable[[Any], str]]  # what they are about, and what makes a line of it
@@ -124,5 +124,4 @@ def _code(name: str) -> str:
 
 
 def _plain(text: str, longest: int = _LONGEST) -> str:
-    """No sign of it means anything to Markdown; a comment after "@" keeps it from calling people."""
-    return _SIGNS.sub(r"\\\1", cut(text, longest)).replace("@", "@<!-- -->")
+    return plain(cut(text, longest))

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.trend import ACCEPTED, LIMITS, OPEN, Past, Step, Trend
-from kvbench.report.lines import wrapped
 from kvbench.report.tables import Cell, Table
+from kvbench.texts import wrapped
 from kvbench.units import counted, cut
 
 _NAME = 58  # characters of a name, at most

@@ -11,8 +11,8 @@ from kvbench.model import ArenaMap
 from kvbench.model.annotated import about
 from kvbench.model.size import Admission, Allocated, Bound, Decoder, Fit, Fleet, Reservation, Rung, Size
 from kvbench.report.arena_map import Map, map_rows
-from kvbench.report.lines import wrapped
 from kvbench.report.ruled import Column, ruled
+from kvbench.texts import wrapped
 from kvbench.units import GB, GIB, counted, cpu_text, size
 
 

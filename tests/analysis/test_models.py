@@ -9,6 +9,7 @@ import pytest
 from kvbench.analysis.frames import points
 from kvbench.analysis.models import FITS, NOT_TESTED, TOKENS, Geometry, fits, tokens
 from kvbench.analysis.names import short_names
+from kvbench.units import cpu_text
 from tests.made_run import DECODE, MACHINE, MIB, STORE, failed, probe, traffic, visit
 
 SMALL = Geometry("small", 24, 8, 2, 64, 4096)
@@ -104,7 +105,8 @@ def slice_of(context, rate=50.0, launch=0, of=KV, **changes):
 
 
 def fit(records, *models, machine=MACHINE):
-    return fits(table(records), machine, models)
+    cpu_sets = {cpu_text(record.point.cpus): record.point.cpus for record in records}
+    return fits(table(records), machine, models, cpu_sets)
 
 
 def test_contexts_of_a_layer_in_l3():

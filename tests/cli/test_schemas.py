@@ -14,11 +14,11 @@ import kvbench.runner
 from kvbench.analysis.machine import UNITS
 from kvbench.cli._program import kvbench as program
 from kvbench.cli.read.schema import names, schema
+from kvbench.exports.printed import compared as compared_json
 from kvbench.gate import Asked, Build, gate
 from kvbench.model import Skip
 from kvbench.model.verdict import WORDS
 from kvbench.native import library_path
-from kvbench.report.compare import compared as compared_json
 from kvbench.store import plain
 from tests.cli import test_compare as compared
 from tests.cli.test_cli import call

@@ -28,9 +28,9 @@ from pathlib import Path
 
 import numpy as np
 
+from kvbench.exports.printed import compared
 from kvbench.gate import Asked, build, gate
 from kvbench.native import Arena, Team, default_library, probe_task
-from kvbench.report.compare import compared
 from kvbench.store import plain
 
 BUDGET = "60s"

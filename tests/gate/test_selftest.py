@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kvbench.exports.printed import compared
 from kvbench.gate import Asked, Build, gate
 from kvbench.native import library_path
-from kvbench.report.compare import compared
 from kvbench.store import plain
 from tests.gate import selftest
 from tests.gate.made_duels import player

@@ -19,8 +19,8 @@ RANKS = {
     2: {"native", "store", "regime"},
     3: {"machine", "peers"},
     4: {"suite", "plan", "worker", "runner", "analysis"},
-    5: {"report", "gate", "exports", "verify", "results", "sizing"},
-    6: {"session", "history", "lab"},
+    5: {"report", "gate", "verify", "results", "sizing"},
+    6: {"session", "history", "lab", "exports"},
     7: {"cli"},
 }
 CHAIN = ["suite", "plan", "worker", "runner"]  # within rank 4 the measuring half is itself a line

@@ -1,14 +1,12 @@
 """Layouts beside the usual one: ratios, their intervals and what they say."""
 
 from dataclasses import replace
-from itertools import pairwise
 
-import pandas as pd
 import pytest
 
 from kvbench.report.figures.layouts import layouts
-from tests.made_run import DECODE, MIB, STORE, visit
-from tests.report.drawn import BARE, bare, drawn, found_in, parts, strange_colours, tagged, unknown
+from tests.made_run import DECODE, visit
+from tests.report.drawn import drawn, found_in, parts, strange_colours
 
 OTHER = replace(DECODE, shape=replace(DECODE.shape, context=4096, capacity=4096))
 DRIFT = [0.5, 1.0, 1.1, 1.2, 1.3, 2.0, 3.0]  # of the machine, over the launches: no part of a ratio
@@ -62,42 +60,7 @@ def test_within_a_regime_by_ratio():
     assert list(rows["dtype"]) == ["bf16", "f32", "f16"] and rows["place"].is_monotonic_increasing
 
 
-def test_shapes_whose_layouts_lie_in_different_regimes_share_a_place():
-    """Names of regimes stay apart, even of many beside one that has most shapes."""
-    far = [replace(DECODE, shape=replace(DECODE.shape, context=1024 + n, capacity=1024 + n)) for n in range(60)]
-    near = [(MIB, MIB), (8 * MIB, 8 * MIB), (64 * MIB, 64 * MIB), (MIB, 8 * MIB), (8 * MIB, 64 * MIB)]
-    slices = dict(zip(far, near, strict=False))
-    records = [
-        visit(0, {"point": [8.0]}, of(point, layout), walked=slices.get(point, (256 * MIB,) * 2)[other], layers=1)
-        for point in far
-        for other, layout in ((0, "head"), (1, "paged"), (1, "position"))
-    ]
-    figure, _ = drawn(layouts, found_in(records))
-    assert {"L2 and L3", "L3 and mixed"} < set(figure.table["regime"])
-    assert "Last, as two: shapes whose layouts lie in different regimes." in figure.about
-    canvas = figure.canvas()
-    canvas.draw_without_rendering()
-    for axes in canvas.axes:
-        words = axes.get_xticklabels()
-        assert [word.get_text() for word in words] == ["L2", "L3", "mixed", "DRAM", "two"]
-        boxes = [word.get_window_extent() for word in words]
-        assert all(left.x1 <= right.x0 for left, right in pairwise(boxes))
-
-
 def test_one_launch_is_too_few_to_tell():
     records = [visit(0, {"point": [rate]}, point) for point, rate in {DECODE: 8.0, of(DECODE, "paged"): 4.0}.items()]
     figure, _ = drawn(layouts, found_in(records))
     assert set(figure.table["word"]) == {"unknown"} and "1 with too few launches to tell" in figure.about
-
-
-def test_many_marks_are_drawn_without_their_points():
-    found = found_in([visit(0, {"point": [8.0]}, of(STORE, layout)) for layout in ("head", "paged")])
-    many = replace(found, contrasts=pd.concat([found.contrasts] * 401, ignore_index=True))
-    figure, text = drawn(layouts, many)
-    assert len(figure.table) == 401 and not tagged(text) and len(text) < 200_000
-
-
-@pytest.mark.parametrize("name", BARE)
-def test_little_to_show(name):
-    drawn(layouts, bare(name))
-    drawn(layouts, unknown(bare(name)))

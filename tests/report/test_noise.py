@@ -6,7 +6,7 @@ import pytest
 
 from kvbench.report.figures.noise import MOST, noise
 from tests.made_run import DECODE, STORE, visit
-from tests.report.drawn import BARE, RATES, bare, drawn, found_in, strange_colours, tagged, unknown
+from tests.report.drawn import RATES, drawn, found_in, strange_colours, tagged
 
 SHAKEN = replace(DECODE, layout="paged")
 
@@ -63,9 +63,3 @@ def test_no_more_strips_than_fit():
 def test_a_store_stands_beside_its_copy():
     rows = drawn(noise, found_in([visit(0, {"point": [4.0], "copy": [10.0]}, STORE)]))[0].table
     assert list(rows["witness"]) == ["copy"] and list(rows["witness_gbps"]) == pytest.approx([10.0])
-
-
-@pytest.mark.parametrize("name", BARE)
-def test_little_to_show(name):
-    drawn(noise, bare(name))
-    drawn(noise, unknown(bare(name)))

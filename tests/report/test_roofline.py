@@ -8,8 +8,8 @@ import pytest
 
 from kvbench.report.figures.look import INK
 from kvbench.report.figures.roofline import rooflines
-from tests.made_run import DECODE, MIB, READ, failed, probe, visit
-from tests.report.drawn import drawn, found_in, parts, tagged
+from tests.made_run import DECODE, MIB, READ, probe, visit
+from tests.report.drawn import drawn, found_in, parts
 
 FMA = replace(READ, op="flops", bytes=0, pages="-")
 RATES = {"point": [10.0], "twin": [20.0], "core": [50.0]}
@@ -37,15 +37,6 @@ def test_a_point_is_at_its_intensity_and_rate():
     assert (point["ai"], point["gflops"], point["gflops_low"]) == pytest.approx((4.0, 40.0, 40.0))
     assert point["ai_issued"] == pytest.approx(FLOPS / 7)
     assert parts(text) == {point["row"]: 2 * 2}  # mark, bar; above and side by side
-
-
-def test_what_belongs_to_a_point_knows_it():
-    """Issued bytes are a mark and a line more; a cross is drawn twice."""
-    fast = [visit(n, RATES | {"point": [30.0]}, flops=FLOPS) for n in range(6)]
-    twice = {name: replace(each, issued=2 * each.compulsory) for name, each in fast[0].traffic.items()}
-    figure, text = first([*(probe(n, 20.0) for n in range(6)), *(replace(each, traffic=twice) for each in fast)])
-    (point,) = figure.table.query("kind == 'point'").to_dict("records")
-    assert point["above"] and point["ai_issued"] < point["ai"] and parts(text) == {point["row"]: 2 * 3 + 2}
 
 
 def test_roofs_are_the_run_s_own_on_the_same_threads():
@@ -108,18 +99,6 @@ def test_a_roof_and_its_label_are_drawn_together_and_left_of_all_marks(near):
     assert max(label.get_window_extent().x1 for label in labels) < min(marks)
     low, ends = axes.get_xlim()[0], [line.get_xdata() for line in slopes]
     assert all(start >= low and end > start for start, end in ends)
-
-
-@pytest.mark.parametrize("few", [[visit(0, RATES, flops=FLOPS)], [visit(0, {"point": [3.0]}, flops=FLOPS), *roofs()]])
-def test_it_is_drawn_whatever_is_missing(few):
-    figure, text = first(few)
-    assert not figure.missing and tagged(text)
-
-
-def test_without_rates_it_says_so():
-    for none in ([], roofs(), [failed(0)]):
-        (figure,) = rooflines_of(none)
-        assert "kvbench sweep" in figure.missing and figure.table.empty
 
 
 def test_the_name_of_a_group_has_room_beside_a_large_one():

@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.report.figures.saturation import MOST, saturation
 from tests.made_run import DECODE, READ, probe, visit
-from tests.report.drawn import BARE, bare, drawn, found_in, parts, strange_colours, tagged, unknown
+from tests.report.drawn import drawn, found_in, parts, strange_colours, tagged
 
 
 def series(rates, point=DECODE):
@@ -53,9 +53,3 @@ def test_two_placements_of_as_many_threads_are_two_marks():
     records = [*series([5.0, 9.0]), visit(0, {"point": [7.0]}, replace(DECODE, cpus=(0, 2)))]
     figure, text = drawn(saturation, found_in(records))
     assert list(figure.table["threads"]) == [1, 2, 2] and len(tagged(text)) == 3
-
-
-@pytest.mark.parametrize("name", BARE)
-def test_little_to_show(name):
-    drawn(saturation, bare(name))
-    drawn(saturation, unknown(bare(name)))

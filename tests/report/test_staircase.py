@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.report.figures.look import FAINT, INK
 from kvbench.report.figures.staircase import staircase
-from tests.made_run import DECODE, KIB, MIB, READ, failed, probe, visit
+from tests.made_run import DECODE, KIB, MIB, READ, probe, visit
 from tests.report.drawn import drawn, found_in, parts, tagged
 
 HOT = replace(DECODE, residency="hot")
@@ -105,20 +105,6 @@ def test_words_lie_on_lines_and_below_marks():
     names = [text.get_window_extent().y0 for text in axes.texts if text.get_text() in ("L2", "L3", "mixed", "DRAM")]
     ends = [line.get_window_extent().y1 for line in axes.lines if len({*line.get_xdata()}) == 1 < len(line.get_xdata())]
     assert len(ends) == 2 and max(ends) < min(names)
-
-
-@pytest.mark.parametrize(
-    "few", [[visit(0, RATES)], [visit(0, {"point": [3.0]}, at(1024))], [*records(), failed(0, at(2))]]
-)
-def test_it_is_drawn_whatever_is_missing(few):
-    figure, text = staircase_of(few)
-    assert not figure.missing and tagged(text)
-
-
-def test_without_rates_it_says_so():
-    for none in ([], [probe(0, 20.0)], [failed(0)]):
-        figure, _ = staircase_of(none)
-        assert "kvbench sweep" in figure.missing and figure.table.empty
 
 
 def test_machines_without_known_caches():

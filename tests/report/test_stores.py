@@ -6,7 +6,7 @@ import pytest
 
 from kvbench.report.figures.stores import MOST, stores
 from tests.made_run import MIB, STORE, visit
-from tests.report.drawn import APPEND, BARE, STORES, bare, drawn, found_in, parts, strange_colours, tagged, unknown
+from tests.report.drawn import APPEND, STORES, drawn, found_in, parts, strange_colours, tagged
 
 
 def test_a_token_and_a_prompt():
@@ -36,17 +36,3 @@ def test_the_commonest_are_shown_where_there_are_too_many():
     bulk = figure.table[figure.table["op"] == "bulk"]
     assert set(bulk["dtype"]) == {"f32"} and len(bulk) == MOST - 1
     assert f"{MOST - 1} of {2 * MOST - 2} points of bulk are shown" in figure.about
-
-
-def test_stores_that_take_as_long_pay_nothing_back():
-    layouts = ("head", "paged")
-    points = [replace(STORE, op=op, layout=layout) for op in ("append", "bulk") for layout in layouts]
-    points += [replace(STORE, op="decode", variant="flash", layout=layout) for layout in layouts]
-    found = found_in([visit(n, {"point": [8.0]}, point) for n in range(6) for point in points])
-    assert len(found.breakeven) and "no difference within noise" in drawn(stores, found)[0].about
-
-
-@pytest.mark.parametrize("name", BARE)
-def test_little_to_show(name):
-    drawn(stores, bare(name))
-    drawn(stores, unknown(bare(name)))

@@ -202,8 +202,8 @@ def _write(found: Any, folder: Path) -> None:
 
 
 def _text(name: str, facts: dict[str, Any], found: Any, seconds: float, folder: Path) -> list[str]:
-    from kvbench.report.lines import wrapped
     from kvbench.report.ruled import ruled
+    from kvbench.texts import wrapped
     from kvbench.units import duration
 
     asked = ", ".join(f"{key} {value}" for key, value in facts.items() if value is not None)

@@ -66,8 +66,8 @@ def _text(studies: list[Any], form: str) -> str:
 
 def _draw(studies: list[Any], out: Path) -> None:
     from kvbench.report.gaps import gaps
-    from kvbench.report.lines import wrapped
     from kvbench.report.write import write
+    from kvbench.texts import wrapped
 
     for found, manifest in studies:
         say(f"run {found.run}")

@@ -10,9 +10,9 @@ from kvbench.cli._streams import say
 from kvbench.errors import unknown_word
 
 _TYPES = {  # of what is printed: one, or one of several
-    "compare": "report.compare:Compared",
+    "compare": "exports.printed:Compared",
     "doctor": "cli.understand.doctor:Doctor",
-    "gate": "report.compare:Compared",
+    "gate": "exports.printed:Compared",
     "history": "report.past:Shown",
     "kernels": "cli.understand.kernels:Kernels",
     "lab": "cli.measure.lab:Found cli.measure.lab:Experiments",

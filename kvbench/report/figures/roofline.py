@@ -15,14 +15,13 @@ from kvbench.analysis.findings import Findings
 from kvbench.model import Ceiling
 from kvbench.report.figures.choice import decodes
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import FAINT, GRID, INK, PAPER, Look, canvas, legend_below, rate_axis, tag
+from kvbench.report.figures.look import GRID, INK, PAPER, Look, canvas, legend_below, rate_axis, tag
 from kvbench.units import counted, cpu_text
 
 _LEVELS = ("L1", "L2", "L3", "DRAM")  # other regimes are no level of the machine
 _CLOSE, _ASIDE = 1.25, 2.0  # lines nearer than that have their labels so far apart
 _MARGIN = 2.5  # times the intensity at the left end: room for a label beside the first mark
 _LABEL = 0.06  # of all points' room, what the name of a group takes
-_JOINED = 1.02  # issued bytes that are so much more than the compulsory ones are worth a line
 
 COLUMNS = ("kind", "row", "label", "layout", "dtype", "group", "residency", "context", "footprint", "regime", "above")
 COLUMNS += ("ai", "ai_issued", "gflops", "gflops_low", "gflops_high", "gbps")
@@ -46,8 +45,7 @@ def rooflines(found: Findings, look: Look) -> list[Figure]:
 
 def _figure(name: str, whose: str, rows: Sequence[dict[str, Any]], look: Look, missing: str = "") -> Figure:
     about = (
-        "Horizontal: FLOP per compulsory byte; a thin line leads to the FLOP per byte that the core loads, where that "
-        "is more. Vertical: FLOP/s. Slanted: the read ceilings of the run's own probes on the same threads, by level; "
+        "Horizontal: FLOP per compulsory byte. Vertical: FLOP/s. Slanted: the read ceilings of the run's own probes on the same threads, by level; "
         "level: FMA peak, measured too; short bars: the core roof, the same kernel on data that never leave a private "
         "cache, the highest of its dtype and G. Filled marks: one slice again and again (hot); hollow: all layers in turn. "
         "A cross marks a point above a roof, explained in the table."
@@ -86,20 +84,8 @@ def _cores(points: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _points(points: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    same = (
-        "layout",
-        "dtype",
-        "group",
-        "residency",
-        "context",
-        "footprint",
-        "regime",
-        "above",
-        "ai",
-        "ai_issued",
-        "gflops",
-        "gbps",
-    )
+    same = ("layout", "dtype", "group", "residency", "context", "footprint", "regime", "above")
+    same += ("ai", "ai_issued", "gflops", "gbps")
     for row, facts in zip(points.index, points.to_dict("records"), strict=True):
         rates = {f"gflops_{end}": facts[f"gbps_{end}"] * facts["ai"] for end in ("low", "high")}
         yield {"kind": "point", "row": row, "label": facts["short"]} | {n: facts[n] for n in same} | rates
@@ -124,7 +110,6 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     for core in table[table["kind"] == "core roof"].itertuples():
         axes.plot([core.ai / 1.12, core.ai * 1.12], [core.gflops] * 2, color=look.colour(core.dtype), lw=2.4)
     for point in points.sort_values("gflops").itertuples():
-        _issued(axes, point, look)
         _mark(axes, point, point.ai, look)
     _strips(strips, points, table[table["kind"] == "core roof"], look)
     axes.set_xlabel("FLOP per compulsory byte (K and V once, scales, query, output, page table)")
@@ -136,7 +121,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
 def _limits(axes: Axes, points: pd.DataFrame, reads: pd.DataFrame, peak: float, last: int) -> tuple[float, float]:
     """The ends of the horizontal axis: all points, labels left of them up to place `last`, and ridges that are near: of
     the slowest roof, and of the fastest."""
-    least, most = points[["ai", "ai_issued"]].min().min(), points["ai"].max()
+    least, most = points["ai"].min(), points["ai"].max()
     ridges = peak / reads["gbps"] if len(reads) and not math.isnan(peak) else points["ai"]
     low = min(least / _MARGIN / _ASIDE**last, max(ridges.min() / _MARGIN, least / 8))
     high = max(2 * most, min(1.5 * ridges.max(), 8 * most))
@@ -168,15 +153,6 @@ def _slope(axes: Axes, roof: Any, ends: tuple[float, float], peak: float, place:
     turned = {"rotation": math.degrees(math.atan(roof.gbps)), "rotation_mode": "anchor", "transform_rotates_text": True}
     over = {"bbox": {"fc": PAPER, "ec": "none", "pad": 0}}
     axes.text(where, 1.02 * where * roof.gbps, text, ha="left", va="bottom", fontsize=8.5, **turned, **over)
-
-
-def _issued(axes: Axes, point: Any, look: Look) -> None:
-    if point.ai_issued < point.ai / _JOINED:
-        ends, mark = [point.ai_issued, point.ai], look.mark(point.layout)
-        drawn = axes.plot(ends, [point.gflops] * 2, color=FAINT, lw=0.7, zorder=2)
-        drawn += axes.plot(point.ai_issued, point.gflops, mark, ms=4, color=FAINT, mfc=PAPER, zorder=2)
-        for part in drawn:
-            tag(part, int(point.row))
 
 
 def _mark(axes: Axes, point: Any, where: float, look: Look) -> None:
@@ -218,6 +194,4 @@ def _legend(points: pd.DataFrame, look: Look) -> list[Artist]:
     found = [*look.legend(points), Line2D([], [], color=INK, lw=2.4, label="core roof")]
     if (points["above"] != "").any():
         found.append(Line2D([], [], color=INK, ls="", marker="x", ms=8, label="above a roof"))
-    if (points["ai_issued"] < points["ai"] / _JOINED).any():
-        found.append(Line2D([], [], color=FAINT, lw=0.7, marker="o", ms=4, mfc=PAPER, label="by issued bytes"))
     return found

@@ -21,7 +21,7 @@ _LINEAR = 16  # threads up to which their axis is linear
 _FAR = 1.6  # ceilings so many times above all else leave the picture
 _LETTERS = 48  # that fit above half the width
 
-# Of the points, beside what is found of each series: what its marks look like, and what panels are to differ in.
+# Of the points, beside what is found of each series.
 _FACTS = ("op", "layout", "dtype", "residency", "context")
 
 
@@ -43,30 +43,12 @@ def saturation(found: Findings, look: Look) -> Figure:
 
 
 def _chosen(every: pd.DataFrame) -> list[str]:
-    """The series with most thread counts; and of equals, each time the one that differs most from all chosen so far."""
-    if every.empty:
-        return []
-    last = every.drop_duplicates("series", keep="last").set_index("series")[["regime", *_FACTS]].astype(str)
-    facts = dict(zip(last.index, last.itertuples(index=False, name=None), strict=True))
-    contexts = last["context"].astype(int).to_dict()
-    counts = every.groupby("series")["threads"].nunique().to_dict()
-    left, chosen = list(facts), []
-    while left and len(chosen) < MOST:
-        beside = [facts[name] for name in chosen]
-        best = max(left, key=lambda name: (counts[name], *_news(facts[name], beside), contexts[name]))
-        left.remove(best)
-        chosen.append(best)
-    return chosen
-
-
-def _news(facts: tuple[str, ...], beside: list[tuple[str, ...]]) -> tuple[int, bool, int]:
-    """Regimes come first among facts.
-
-    How rare its regime is among those beside it, memory first; in how many facts it differs from the most alike.
-    """
-    alike = sum(other[0] == facts[0] for other in beside)
-    differ = (sum(a != b for a, b in zip(facts, other, strict=True)) for other in beside)
-    return -alike, facts[0] == "DRAM", min(differ, default=0)
+    """Of each kind the series with most thread counts first, and from memory; then those that come next."""
+    counts = every.groupby("series")["threads"].transform("nunique")
+    last = every.assign(counts=-counts, near=every["regime"] != "DRAM").drop_duplicates("series", keep="last")
+    last = last.sort_values(["counts", "near"], kind="stable")
+    last = last.assign(turn=last.groupby(["op", "dtype", "regime"]).cumcount())
+    return last.sort_values(["counts", "turn", "near"], kind="stable")["series"].head(MOST).tolist()
 
 
 def _left_out(chosen: list[str], every: pd.DataFrame) -> str:

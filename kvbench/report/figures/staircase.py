@@ -30,7 +30,7 @@ from kvbench.report.figures.look import (
     tag,
     whiskers,
 )
-from kvbench.units import counted, cpu_list, cpu_text
+from kvbench.units import counted, cpu_text
 
 MOST_PANELS = 4  # thread counts: the fewest, the most, and some between
 STEPS = 400  # of the footprint axis, to find where regimes begin and end
@@ -52,7 +52,7 @@ def staircase(found: Findings, look: Look) -> Figure:
     reads = {cpus: _reads(found.ceilings, points.iloc[0]) for cpus, points in panels.items()}
     sizes = [*shown["footprint"], *(c.probe.bytes for own in reads.values() for c in own)]
     ends = (min(sizes) / 1.5, max(sizes) * 1.5) if sizes else (0.0, 0.0)
-    rows = [row for cpus in sets for row in _panel(found.machine, panels[cpus], reads[cpus], ends)]
+    rows = [row for cpus in sets for row in _panel(found, panels[cpus], reads[cpus], ends)]
     about = (
         "Filled marks walk one layer's slice again and again, hollow ones all layers in turn, as a decoder does. Bars "
         "are intervals over launches. Grey lines: the twin, the same reads and nothing else. Line with ticks: the read "
@@ -93,15 +93,15 @@ def _threads(points: pd.DataFrame, cpus: str) -> int:
 
 
 def _panel(
-    machine: Machine, points: pd.DataFrame, reads: Sequence[Ceiling], ends: tuple[float, float]
+    found: Findings, points: pd.DataFrame, reads: Sequence[Ceiling], ends: tuple[float, float]
 ) -> Iterator[dict[str, Any]]:
     """Rows of the table for one CPU set, whose ceilings are `reads`."""
     first = points.iloc[0]
     common = {"threads": int(first["threads"]), "cpus": first["cpus"]}
-    cpus = reads[0].probe.cpus if reads else tuple(sorted(cpu_list(first["cpus"])))
+    cpus = found.cpu_sets[first["cpus"]]
     for kind, rows in (
-        ("regime", _regimes(machine, cpus, *ends)),
-        ("capacity", _capacities(machine, cpus)),
+        ("regime", _regimes(found.machine, cpus, *ends)),
+        ("capacity", _capacities(found.machine, cpus)),
         ("ceiling", _ceilings(reads)),
         ("point", _points(points)),
     ):

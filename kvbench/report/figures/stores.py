@@ -8,17 +8,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from kvbench.analysis.breakeven import PAYS
 from kvbench.analysis.columns import table
 from kvbench.analysis.findings import Findings
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import INK, PAPER, Look, canvas, legend_below, tag, whiskers_on_bar
-from kvbench.units import counted, duration
+from kvbench.units import duration
 
 MOST = 20  # bars of a panel
 _BAR, _FRAME = 0.3, 0.75  # inches: of a bar with its gap, and of a panel's title and axis
 _NS, _WHAT = 1e9, "a token of all KV heads in one layer"
-_PAIR, _SENTENCES = ("dearer", "cheaper", "dtype", "threads"), 4  # what break-even is told of, and how often
 
 COLUMNS = {
     "op": "str",
@@ -45,7 +43,7 @@ def stores(found: Findings, look: Look) -> Figure:
     about = (
         "Append: the time to store one token's K and V of all KV heads in one layer, less is better. Bulk: GB/s of "
         "compulsory bytes, read and written, beside copies of as many bytes by ordinary (copy) and non-temporal "
-        f"(copy_nt) stores in the same rounds. Bars are intervals over launches. {_even(found.breakeven)}"
+        f"(copy_nt) stores in the same rounds. Bars are intervals over launches. "
         f"{'; '.join(left) + '; the table of points has all.' if left else ''}"
     )
     missing = "" if rows else "No append or bulk store has a rate: run kvbench sweep stores."
@@ -79,30 +77,6 @@ def _row(row: Any, point: pd.Series, copies: dict[tuple[str, str], float]) -> di
     found |= {name: point[seconds] / tokens * _NS for name, seconds in times.items()}
     found |= {f"{form}_gbps": copies.get((point["name"], form)) for form in ("copy", "copy_nt")}
     return found | {"label": point["short"].removeprefix(f"{point['op']} ")}
-
-
-def _even(pairs: pd.DataFrame) -> str:
-    """Where one layout's dearer store is paid back by its reads, each at the longest context; the first few."""
-    said = []
-    for pair in pairs.sort_values("context", kind="stable").drop_duplicates(list(_PAIR), keep="last").itertuples():
-        where = f"{pair.dtype}, {pair.context} tokens, {counted(pair.threads, 'thread')}"
-        if pair.word != PAYS:
-            said.append(f"Storing as {pair.dearer} and not as {pair.cheaper} ({where}): {pair.word}{_from(pair)}. ")
-            continue
-        steps = f"{pair.tokens:.3g} ({pair.tokens_low:.3g} to {pair.tokens_high:.3g}) decoded tokens"
-        said.append(
-            f"A prompt stored as {pair.dearer}, dearer than {pair.cheaper}, pays back after {steps} ({where})"
-            f"{_from(pair)}. "
-        )
-    return "".join(said[:_SENTENCES])
-
-
-def _from(pair: Any) -> str:
-    """From which context on a decoded token is worth its own append."""
-    if pd.isna(pair.even):
-        return ""
-    interval = f"{pair.even_low:.3g} to {pair.even_high:.3g}"
-    return f"; a step saves more than its dearer append costs from a context of {pair.even:.3g} ({interval}) tokens on"
 
 
 # ---- how it is drawn -------------------------------------------------------------------------------------------------

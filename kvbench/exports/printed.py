@@ -1,0 +1,96 @@
+"""A comparison as the command itself prints it: lines of text, or JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, make_dataclass
+from typing import Annotated, Any, get_type_hints
+
+import pandas as pd
+
+from kvbench.exports.wording import change, counts, probability, rates
+from kvbench.model import Comparison, Judged
+from kvbench.model.annotated import Printed, about
+from kvbench.report.ruled import Column, ruled
+from kvbench.texts import wrapped
+from kvbench.units import counted, cut
+
+_NAME = 46  # characters of a name, at most
+_MISSING = 5  # that are told
+
+
+def text(found: Comparison, names: Mapping[str, str]) -> list[str]:
+    """`names`: short ones of points, by their own."""
+    parts = [
+        list(wrapped([f"{found.verdict}: head {found.head} against base {found.base}, on {found.machine}"], "")),
+        list(_table("family", found.families, {})),
+        list(_table("point", found.points, names)),
+        list(wrapped(_lost(found, names))),
+        list(wrapped(found.notes)),
+    ]
+    return [line for part in parts if part for line in ("", *part)][1:]
+
+
+def _table(level: str, rows: Sequence[Judged], names: Mapping[str, str]) -> Iterator[str]:
+    """Worst first; what there is to say of a row stands below it, but why it cannot be compared stands elsewhere."""
+    if not rows:
+        return
+    table = pd.DataFrame(
+        {"verdict": row.verdict, "name": cut(names.get(row.name, row.name), _NAME), "rates": rates(row)}
+        | {
+            "change": change(row) if row.effect is not None else "",
+            "q": probability(row.q) if row.q is not None else "",
+        }
+        for row in rows
+    )
+    speed = [Column("rates", "GB/s base → head")] if level == "point" else []
+    columns = [Column("verdict", ""), Column("name", level), *speed, Column("change", "time, % of base’s [95 %]")]
+    head, *lines = ruled(table, [*columns, Column("q", "q")])
+    yield f"  {head}"
+    for row, line in zip(rows, lines, strict=True):
+        yield f"  {line}"
+        if row.note and row.effect is not None:
+            yield from wrapped([row.note], " " * 6)
+    yield f"  {counts(rows, {'family': 'families', 'point': 'points'}[level])}"
+
+
+def _lost(found: Comparison, names: Mapping[str, str]) -> Iterator[str]:
+    """Points that cannot be compared, as far as there is room."""
+    if not found.missing:
+        return
+    yield f"not compared: {counted(len(found.missing), 'point')}"
+    for line in found.missing[:_MISSING]:
+        name, _, why = line.partition(": ")
+        yield f"{names.get(name, name)}: {why}"
+    if len(found.missing) > _MISSING:
+        yield f"and {len(found.missing) - _MISSING} more: --json"
+
+
+# ---- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def compared(found: Comparison) -> Any:
+    """A row says what it is by its level: a point, and the family that it is of; or a family."""
+    facts = {field.name: getattr(found, field.name) for field in fields(found)}
+    points = tuple(PointRow(point=row.name, **_row(row)) for row in found.points)
+    return Compared(**facts | {"points": points, "families": tuple(FamilyRow(**_row(row)) for row in found.families)})
+
+
+def _row(row: Judged) -> dict[str, Any]:
+    return {field.name: getattr(row, field.name) for field in fields(row) if field.name != "name"}
+
+
+def _like(kind: type, title: str, base: type = object, /, **other: Any) -> type:
+    """A dataclass of the fields of `kind`, of which some are of `other` types, or more, or None for none."""
+    hints = get_type_hints(kind, include_extras=True) | other
+    kept = [(key, hint) for key, hint in hints.items() if hint is not None]
+    return make_dataclass(title, kept, bases=(base,), frozen=True, kw_only=True)
+
+
+FamilyRow = _like(Judged, "FamilyRow", name=None)
+PointRow = _like(Judged, "PointRow", name=None, point=Annotated[str, about("its name")])
+Compared = _like(
+    Comparison,
+    "Compared",
+    Printed,
+    points=Annotated[tuple[PointRow, ...], about("worst first")],
+    families=Annotated[tuple[FamilyRow, ...], about("worst first")],
+)

@@ -1,0 +1,17 @@
+"""What every figure does with a run that has little to show: it draws that, or says what is missing."""
+
+import pytest
+
+from kvbench.report.figures import every
+from tests.report.drawn import BARE, bare, drawn, strange_colours, unknown
+
+
+@pytest.mark.parametrize("name", BARE)
+@pytest.mark.parametrize("change", [lambda found: found, unknown], ids=["known", "unknown"])
+def test_little_to_show(name, change):
+    found = change(bare(name))
+    figures = every(found)
+    assert {figure.name for figure in figures} >= {"staircase", "saturation", "layouts", "roofline", "stores", "noise"}
+    for figure in figures:
+        _, text = drawn(lambda *_, figure=figure: figure, found)
+        assert bool(text) is not bool(figure.missing) and not strange_colours(text)
