@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from traceback import format_exc
 from typing import Any
@@ -31,12 +31,12 @@ class Ended(Refused):
         self.how = how
 
 
-def apart(call: Callable[..., Any], *args: Any, cpus: Sequence[int] = (), patience: float | None = None) -> Any:
-    """What `call` returns or raises. cpus: those it runs on, where that matters. patience: seconds it may take.
+def apart(call: Callable[..., Any], *args: Any, patience: float | None = None) -> Any:
+    """What `call` returns or raises. patience: seconds it may take.
 
     Ended where it gives no answer.
     """
-    with _started(cpus) as child, closing(Ear(child)) as ear:
+    with _started() as child, closing(Ear(child)) as ear:
         with suppress(BrokenPipeError):  # its end says why
             child.stdin.write(pickle.dumps((os.getpid(), call, args)))
             child.stdin.close()
@@ -76,15 +76,14 @@ def own_output() -> int:
 
 
 @contextmanager
-def _started(cpus: Sequence[int]) -> Iterator[subprocess.Popen[bytes]]:
+def _started() -> Iterator[subprocess.Popen[bytes]]:
     """It is killed at the end, with all that it began."""
-    with _on(cpus):
-        child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kvbench.apart"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is the parent's to handle
-        )
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", "kvbench.apart"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is the parent's to handle
+    )
     try:
         with child.stdout:
             yield child
@@ -123,17 +122,6 @@ def kill_group(child: subprocess.Popen[Any]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
-
-
-@contextmanager
-def _on(cpus: Sequence[int]) -> Iterator[None]:
-    """This thread, and the processes that it starts."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus or before)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def _read(child: subprocess.Popen[bytes], ear: Ear, count: int, end: float | None) -> bytes:

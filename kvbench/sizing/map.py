@@ -17,7 +17,6 @@ from kvbench.sizing.expressions import ALLOWED, evaluate
 from kvbench.suite import model as geometry
 from kvbench.suite import stated
 
-CANARY = bytes.fromhex("deadbeef")
 _CANARY_BYTES = 64  # at least: up to the next aligned offset there may be more
 _LINE = 64  # a cache of the library begins on one
 PLAN = Path(__file__).with_name("buffers.toml")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_cli import call
-from tests.cli.test_exit_codes import explained, played
+from tests.cli.test_exit_codes import played
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -55,7 +55,6 @@ def place(tmp_path_factory):
 SHORTENED = {
     "kvbench sweep --report": (played, ()),
     "kvbench machine --quick": (played, ()),
-    "kvbench lab naive --context 1024": (explained, ()),
     "kvbench verify --plugin my.so": (None, ("--quick",)),
 }
 
