@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 
-from kvbench.machine.files import Files
+from kvbench.machine.tree import Files
 from kvbench.model import Fact, Node
 
 _MODULES = "dmidecode, memory devices"

@@ -7,8 +7,8 @@ import platform
 from typing import Any
 
 from kvbench.errors import KvbenchError
-from kvbench.machine.files import UNSAID, Files, count
 from kvbench.machine.processors import processors
+from kvbench.machine.tree import UNSAID, Files, count
 from kvbench.model import Cpu, DataCache, Fact, Node
 
 _ENVIRONMENT = (

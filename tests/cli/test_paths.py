@@ -13,7 +13,7 @@ import click
 import pytest
 
 from kvbench.cli._program import kvbench
-from kvbench.machine.files import Files
+from kvbench.machine.tree import Files
 from kvbench.native import library_path
 from kvbench.store import write_text
 from tests.cli.paths import KINDS, NAMES, NO_FILE, STAYS, put

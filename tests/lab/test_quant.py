@@ -56,7 +56,9 @@ def test_bytes_and_errors(setup):
         assert 0 < row["kernel_error"] < 1e-5 and row["kernel_error_max"] < 1e-5
     assert found.loc["f32", "format_error"] == 0
     said = outcome.sentence
-    assert said.startswith("Formats change the answer by up to") and "(q4_0, 14% of the bytes), kernels by up to" in said
+    assert (
+        said.startswith("Formats change the answer by up to") and "(q4_0, 14% of the bytes), kernels by up to" in said
+    )
     assert said.endswith("times less than the finest format that rounds does (f16).")
     outcome.figure.canvas()
 
@@ -66,5 +68,10 @@ def test_bytes_and_errors(setup):
     [(0.0, "No format changes the answer, kernels by up to 1.0e-06 of it (f32)."), (1e-7, "which is no less than")],
 )
 def test_the_sentence_goes_by_the_data(coarse, said):
-    rows = {"dtype": ["f32", "f16"], "format_error": [0.0, coarse], "kernel_error": [1e-6, 1e-7], "token_share": [1, 0.5]}
+    rows = {
+        "dtype": ["f32", "f16"],
+        "format_error": [0.0, coarse],
+        "kernel_error": [1e-6, 1e-7],
+        "token_share": [1, 0.5],
+    }
     assert said in quant._sentence(pd.DataFrame(rows))

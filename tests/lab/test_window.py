@@ -37,8 +37,9 @@ def test_deviations(setup):
             )
     assert not found.loc[[32, 64], ["random_deviation", "local_deviation"]].any(axis=None)
     last = found.loc[500]
-    assert f"At 500 tokens the answer of a window of 64 is off that of full attention by {last.random_deviation:.2g} times" in (
-        outcome.sentence
+    assert (
+        f"At 500 tokens the answer of a window of 64 is off that of full attention by {last.random_deviation:.2g} times"
+        in (outcome.sentence)
     )
     outcome.figure.canvas()
 

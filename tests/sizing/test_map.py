@@ -69,7 +69,9 @@ def test_caches_at_their_mapped_offsets_write_their_buffer_alone():
     with Arena(plan.total) as arena:
         arena.view()[:] = 0xA5
         wanted = arena.view().copy()
-        wanted[place.offset : place.end] = np.ascontiguousarray(rows[:, :, :, 0].transpose(0, 2, 3, 1, 4)).view(np.uint8).ravel()
+        wanted[place.offset : place.end] = (
+            np.ascontiguousarray(rows[:, :, :, 0].transpose(0, 2, 3, 1, 4)).view(np.uint8).ravel()
+        )
         for layer, own in enumerate(rows):
             offset = place.offset + layer * place.size // layers
             with Cache(heads, dim, context, dtype="f32", pad=0, arena=arena, offset=offset) as cache:
