@@ -122,7 +122,9 @@ def far_bytes(machine: Machine, cpus: Sequence[int]) -> int:
     return max(FAR_BYTES, math.ceil(dram_bytes(machine, cpus) or 0))
 
 
-def levels(machine: Machine, cpus: Sequence[int], measured: Capacities | None = None) -> dict[int, tuple[DataCache, ...]]:
+def levels(
+    machine: Machine, cpus: Sequence[int], measured: Capacities | None = None
+) -> dict[int, tuple[DataCache, ...]]:
     """The caches that serve any of `cpus`, each once, by level."""
     found: dict[int, dict[DataCache, None]] = {}
     for cache in (cache for hierarchy in _hierarchies(machine, cpus, measured) for cache in hierarchy):
@@ -201,10 +203,11 @@ def _place(domain: _Domain, even: float, largest: float, inside: float) -> tuple
         return "unknown", f"{each}, more than L1 serves, and no cache behind it is known"
     if even < domain.beyond:
         return "mixed", f"{each}, not beyond {THRESHOLDS.beyond:g} x the private cache of each"
-    name, capacity = f"L{domain.last.level}", size(domain.last.size)
+    name = f"L{domain.last.level}"
+    capacity = f"{THRESHOLDS.last:g} x {size(domain.last.size)} of {name}"
     if inside <= THRESHOLDS.last * domain.last.size:
-        return name, f"{each}, more than it has to itself; {size(inside)} within {THRESHOLDS.last:g} x {capacity} of {name}"
-    return "mixed", f"{size(inside)}, more than {THRESHOLDS.last:g} x {capacity} of {name} but too little for DRAM"
+        return name, f"{each}, more than it has to itself; {size(inside)} within {capacity}"
+    return "mixed", f"{size(inside)}, more than {capacity} but too little for DRAM"
 
 
 def _dram_bytes(domains: Sequence[_Domain]) -> float:
@@ -238,7 +241,9 @@ def _users(hierarchies: Iterable[Iterable[DataCache]]) -> Counter[DataCache]:
     return Counter(cache for hierarchy in hierarchies for cache in hierarchy)
 
 
-def _hierarchies(machine: Machine, cpus: Sequence[int], measured: Capacities | None) -> tuple[tuple[DataCache, ...], ...]:
+def _hierarchies(
+    machine: Machine, cpus: Sequence[int], measured: Capacities | None
+) -> tuple[tuple[DataCache, ...], ...]:
     """The caches of known size that serve each CPU, the nearest first."""
     if not cpus:
         raise BadArgument("cpus: the list is empty", "name at least one CPU")

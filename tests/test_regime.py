@@ -376,7 +376,7 @@ def test_what_a_level_holds_is_what_its_word_means(part):
 
 
 def test_what_levels_hold_by_hand():
-    """Of two threads: half of each L1, 0.8 of each L2, 0.7 of the one L3."""
+    """Two threads: half of each L1, 0.8 of each L2, 0.7 of the one L3."""
     expected = {1: 32 * KIB, 2: 1.6 * MIB, 3: 22.4 * MIB}
     assert holds(ZEN4, first(ZEN4, 2)) == pytest.approx(expected)
     assert holds(ZEN4, first(ZEN4, 2), {3: 10 * MIB}) == pytest.approx(expected | {3: 7 * MIB})

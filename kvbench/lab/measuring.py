@@ -1,5 +1,5 @@
-"""Points for experiments, timed in this process, all in the same rounds: what slows a round down slows all alike, and so
-the ratio of two tells more than either time."""
+"""Points for experiments, timed in this process, all in the same rounds: what slows a round down slows all alike, so
+that the ratio of two tells more than either time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,8 +38,8 @@ def refuse_impossible(setup: Setup, held: Point) -> None:
     needed = needs_here([held], setup.machine)[held]
     if needed.layers > _SLICES:
         raise BadArgument(
-            f"{counted(held.shape.context, 'token')}: it takes {needed.layers:,} such slices to leave the caches behind, "
-            "and most of the time would go into making them",
+            f"{counted(held.shape.context, 'token')}: it takes {needed.layers:,} such slices to leave the caches "
+            "behind, and most of the time would go into making them",
             "more --context, or a larger --model",
         )
     refuse_too_large(needed.memory + PROCESS)
@@ -56,7 +56,7 @@ class Beside:
     moved: dict[str, float]
 
     def seconds(self, name: str) -> Estimate:
-        """Of a pass."""
+        """Time of a pass."""
         return Estimate.of(self._passes(name))
 
     def rate(self, name: str) -> Estimate:
@@ -68,7 +68,7 @@ class Beside:
         return Estimate.of([a / b for a, b in zip(self._passes(name), self._passes(other), strict=True)])
 
     def share(self, name: str, other: str) -> Estimate:
-        """Of the other's GB/s."""
+        """Its GB/s over the other's."""
         each = self.moved[name] / self.moved[other]
         return Estimate.of([each * times for times in self.times(other, name).values])
 

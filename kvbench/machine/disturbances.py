@@ -23,7 +23,7 @@ class Disturbed:
 
 
 class Disturbances:
-    """Of `cpus`. What the system does not count stays 0."""
+    """What disturbs `cpus`. What the system does not count stays 0."""
 
     def __init__(self, cpus: Sequence[int], files: Files | None = None) -> None:
         self._files = files or Files("/")  # what is measured is always this machine

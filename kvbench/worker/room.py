@@ -92,7 +92,8 @@ class Room(Owner):
     # ---- data ----------------------------------------------------------------------------------------------------
 
     def fill(self) -> None:
-        """The same bytes each time. Every page is first touched on the node of the threads that walk it: by them, where they are of several."""
+        """The same bytes each time. Every page is first touched on the node of the threads that walk it, by them where they
+        are of several."""
         near = self.ground.node(self.point.cpus) is not None
         shape, team = self.point.shape, self.team(self.point.cpus)
         q = np.zeros((shape.batch, shape.q_heads, shape.head_dim), dtype=np.float32)

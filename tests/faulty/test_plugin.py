@@ -184,7 +184,7 @@ def test_what_is_no_shared_object(tmp_path, capsys):
 
 @pytest.mark.parametrize("part", [0.1, 0.4, 0.7, 0.95, 0.999])
 def test_one_that_is_cut_off(tmp_path, capsys, example, part):
-    """Of which the loader may take what is there, and a touch of the rest would be SIGBUS."""
+    """The loader may take what is there, and a touch of the rest would be SIGBUS."""
     whole = example.read_bytes()
     (tmp_path / "cut.so").write_bytes(whole[: int(part * len(whole))])
     for command in (["kernels"], ["verify"], ["profile", "decode", "--model", "gpt-2"]):

@@ -1,4 +1,4 @@
-"""Programs beside each other: ratios are formed within a round, answers are checked, what cannot be is refused first."""
+"""Programs beside each other: ratios are of one round, answers are checked, what cannot be is refused first."""
 
 from dataclasses import replace
 

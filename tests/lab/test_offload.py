@@ -34,7 +34,7 @@ def asked(tmp_path):
 
 
 def pages(arena, each):
-    """Of three layers and five pages."""
+    """Three layers of five pages."""
     view = arena.view()[: 3 * 2 * 5 * each].reshape(3, 2, 5, each)
     view[:] = np.random.default_rng(1).integers(0, 256, view.shape, dtype=np.uint8)
     return view
@@ -190,7 +190,7 @@ def test_without_a_hidden_size_there_is_no_break_even():
 
 
 def test_shares_are_of_whole_pages():
-    """Of four pages the smallest shares are one page, which is a quarter; it is moved once."""
+    """The smallest shares of four pages are one page, which is a quarter; it is moved once."""
     few = replace(FACTS, pages=4)
     assert few.cold((0.05, 0.10, 0.25, 0.50, 1.0)) == [1, 2, 4] and FACTS.cold((0.05,)) == [3]
     taken = times() | {f"{tier} {count}": [0.02] * 5 for tier in TIERS for count in (1, 2, 3, 4)}

@@ -14,7 +14,7 @@ WOBBLE = (1.0, 1.001, 0.999, 1.002, 0.998)  # of rounds
 
 @pytest.fixture
 def plant(monkeypatch):
-    """Called with what tells the seconds of a pass, from the name of a program, its first cache, its bytes and the round."""
+    """Called with what tells the seconds of a pass, by a program's name, first cache and bytes, and the round."""
 
     def planted(seconds):
         def rounds(team, programs, samples, wanted, seed):
@@ -42,7 +42,7 @@ def lengths(row):
 
 
 def kind(cache):
-    """Of the batch that a cache holds."""
+    """The kind of batch that a cache holds."""
     held = np.sort(cache.lengths)
     return "even" if held[-1] - held[0] == 1 else "one long" if held[-1] == 128 and held[0] == 16 else "other"
 

@@ -80,7 +80,7 @@ class Experiments(Printed):
 )
 @json_option
 def command(name: str | None, **asked: Any) -> None:
-    """Run the experiment NAME: a table, a figure, and one sentence that says what it shows. Each takes a minute or less.
+    """Run the experiment NAME: a table, a figure, and one sentence that says what it shows, in a minute or less.
 
     Without NAME, list them with the question of each and what may be asked of it.
     """

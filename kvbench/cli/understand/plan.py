@@ -133,8 +133,8 @@ def _heading(sweep: Any, seen: Any) -> list[str]:
     needs = f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context {seen.largest.shape.context}"
     return [
         f"{sweep.suite.name}: {sweep.suite.question}",
-        f"  {len(sweep.points)} points and {len(plan.points) - len(sweep.points)} ceilings, {plan.launches} launches of "
-        f"{plan.samples} samples of {duration(plan.sample_time)}",
+        f"  {len(sweep.points)} points and {len(plan.points) - len(sweep.points)} ceilings, "
+        f"{plan.launches} launches of {plan.samples} samples of {duration(plan.sample_time)}",
         f"  time: about {span(seen.seconds)}, {seen.timed / seen.seconds:.0%} of it in samples "
         f"(assumed: a thread fills {FILL / GB:g} GB/s, all read {READ / GB:g} GB/s)",
         f"  memory: {needs}; {size(sweep.memory)} available",

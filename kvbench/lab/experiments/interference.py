@@ -145,7 +145,7 @@ def _in_time(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def _reads(bench: Bench, scene: _Scene, count: int) -> list[Task]:
-    """Of each layer's weights. They lie apart, unless so many are no longer there when they are read again."""
+    """Reads of each layer's weights. They lie apart, unless so many are gone when they are read again."""
     steps = -(-count // scene.far) or 1
     each = max(count // steps // 64, bench.team.threads) * 64  # at least a line for each thread: passes begin alike
     apart = max(1, min(scene.layers, scene.far // each))
@@ -165,7 +165,7 @@ def _untimed(scene: _Scene, count: int) -> int:
 
 
 def _parted(seconds: Sequence[float]) -> tuple[float, float]:
-    """Of a read, and of the decode behind it: of those that are timed the lower quartile, which stalls do not reach."""
+    """Seconds of a read, and of the decode behind it: the lower quartile, which stalls do not reach."""
     read, decoded = np.quantile(np.reshape(seconds[-2 * _TIMED :], (_TIMED, 2)), 0.25, axis=0)
     return float(read), float(decoded)
 

@@ -74,7 +74,7 @@ class Facts:
 
     @property
     def page_flops(self) -> float:
-        """To project the tokens of a page to K and V once more, in every layer; 0 where the hidden size is not known."""
+        """To project a page's tokens to K and V once more, in every layer; 0 where the hidden size is not known."""
         known = self.model
         return 2.0 * known.hidden * 2 * known.kv_heads * known.head_dim * _BLOCK * known.layers
 
@@ -140,7 +140,7 @@ class PagedDecoder(Owner):
         self._team.run(self._fma, passes=_TIMES)
 
     def digest(self) -> int:
-        """Of all bytes of the cache."""
+        """A checksum of all bytes of the cache."""
         return zlib.crc32(self.pages)
 
 
@@ -269,7 +269,7 @@ def _figure(table: pd.DataFrame, even: float) -> Figure:
         title="A decode step", where=("does", STEP), by="tier", log="y", low="ms_low", high="ms_high",
         text="{:.0f}".format,
     )  # fmt: skip
-    about = "Left: rates of all pages at once. Right: a step that first brings cold pages back. Medians with their intervals."
+    about = "Left: rates of all pages at once. Right: a step that first brings cold pages back. Medians and intervals."
     return chart("offload", "Pages of the cache elsewhere", about, shown, (rates, steps))
 
 
@@ -284,8 +284,9 @@ def _notes(facts: Facts, rounds: int, times: Times) -> tuple[str, ...]:
         "inputs: what it really costs is more"
     )
     return (
-        f"{pages}, f16; medians of {counted(rounds, 'round')}, between times that hold them with {held(rounds, _SURE):.0%}",
-        "a step brings the oldest pages back, then decodes layer after layer: nothing of it overlaps; shares are those of "
-        "whole pages",
+        f"{pages}, f16; medians of {counted(rounds, 'round')}, between times that hold them with "
+        f"{held(rounds, _SURE):.0%}",
+        "a step brings the oldest pages back, then decodes layer after layer: nothing of it overlaps; shares are those "
+        "of whole pages",
         *([again] if facts.page_flops else []),
     )

@@ -74,8 +74,8 @@ _COLUMNS = (
 )
 _NOTES = (
     "bytes/token: K and V of one layer with their scales. What a format saves in time: kvbench sweep dtypes --report",
-    "format error: float64 attention on what the cache reads back as, against the same on the float32 numbers that were "
-    "stored; kernel error: the kernel's output against the former. Both are root mean squares, over that of the output",
+    "format error: float64 attention on what the cache reads back as, against the same on the float32 numbers that "
+    "were stored; kernel error: the kernel's output against the former. Both are root mean squares, over that of the output",
     "the numbers are drawn from a normal distribution; rows of a model may be spread more widely than that",
 )
 

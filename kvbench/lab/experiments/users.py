@@ -139,10 +139,10 @@ _COLUMNS = (
 
 def _notes(found: pd.DataFrame) -> tuple[str, ...]:
     return (
-        f"{found['sequences'].iloc[0]} sequences, a decode step of one layer from memory; even: a batch of as many tokens and "
-        "equally long sequences, in the same rounds; of even: share of its GB/s, which is how efficiently the work is dealt "
-        "out to threads",
-        f"skew: how much longer the slowest of {found['threads'].iloc[0]} threads works than the mean, in % of the mean",
+        f"{found['sequences'].iloc[0]} sequences, a decode step of one layer from memory; even: a batch of as many tokens "
+        "and equally long sequences, in the same rounds; of even: share of its GB/s, which is how efficiently the work is "
+        "dealt out to threads",
+        f"skew: how much longer the slowest of {found['threads'].iloc[0]} threads works than the mean, in % of that",
         "padded: every sequence computed up to the longest one's end, over the batch as it is. Medians of "
         f"{found['rounds'].min()} rounds",
     )
@@ -176,9 +176,9 @@ def _sentence(found: pd.DataFrame) -> str:
     waste = found.loc[found["padded_times"].idxmax()]
     shares = listed(f"{row['efficiency']:.0%} ({row['batch']})" for _, row in found.iterrows())
     return (
-        f"A batch of uneven lengths is read at {shares} of the GB/s of an even batch of as many bytes: {_judged(found)}; padded "
-        f"to its longest sequence, the batch that suffers most ({waste['batch']}) moves {waste['padded_bytes']:.2f} times the "
-        f"bytes and takes {waste['padded_times']:.2f} times as long ({waste['padded_times_low']:.2f}.."
+        f"A batch of uneven lengths is read at {shares} of the GB/s of an even batch of as many bytes: {_judged(found)}; "
+        f"padded to its longest sequence, the batch that suffers most ({waste['batch']}) moves "
+        f"{waste['padded_bytes']:.2f} times the bytes and takes {waste['padded_times']:.2f} times as long ({waste['padded_times_low']:.2f}.."
         f"{waste['padded_times_high']:.2f})."
     )
 

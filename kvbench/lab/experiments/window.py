@@ -50,7 +50,7 @@ def _deviations(seed: int, known: Model, contexts: Sequence[int], window: int) -
 
 
 def _local(k: np.ndarray, q: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Keys and queries of which one element makes a token weigh less by a factor e with every `reach` tokens' distance."""
+    """Keys and queries of which one element makes a token weigh less by a factor e with each `reach` of distance."""
     tokens, dim = k.shape[1], k.shape[3]
     k, q = k.astype(np.float64), q.astype(np.float64)
     k[0, :, 0, 0] = -np.arange(tokens - 1, -1, -1) / reach
@@ -70,9 +70,9 @@ _COLUMNS = (
 def _notes(window: int) -> tuple[str, ...]:
     return (
         "off: root mean square of the difference to attention to all tokens, over that of the latter, in float64",
-        "random: keys of a normal distribution, where all tokens weigh alike and what they sum up to evens out; local: a "
-        f"token weighs less by a factor e with every {window / _NEAR:g} tokens of distance. Neither is a model's own: that "
-        "lies where it was trained to",
+        "random: keys of a normal distribution, where all tokens weigh alike and what they sum up to evens out; local: "
+        f"a token weighs less by a factor e with every {window / _NEAR:g} tokens of distance. Neither is a model's own: "
+        "that lies where it was trained to",
         "what a window saves in bytes and time: kvbench sweep window --report",
     )
 

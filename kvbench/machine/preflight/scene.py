@@ -38,7 +38,7 @@ class Asleep:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """All threads at work: GHz by round and thread as Live.clock() counts them, and what the system counted meanwhile."""
+    """All threads at work: GHz by round and thread, and what the system counted meanwhile."""
 
     clock: list[tuple[float, ...]]
     span: Span | None  # None where /proc/stat is not there or stands still
