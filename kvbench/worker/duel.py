@@ -58,7 +58,7 @@ class Guest(Room):
         return self._host.sources
 
 
-class Rivals:
+class Sides:
     """Both libraries, and a second copy of base for controls, made and opened in an order that a coin decides.
 
     Each is opened from a copy of its own: a file lies at the same physical addresses in all processes, and what these do

@@ -75,7 +75,7 @@ def test_its_kernels_stand_behind_ours(library):
 def test_it_is_right_in_every_situation(library, layout):
     """Against float64: rings, windows, ragged batches, odd sizes, stale tails, unreadable pages behind the rows."""
     (kernel,) = (kernel for kernel in library.plugin.kernels if kernel.layout == layout)
-    bench = kernels.Bench(library, quick=False)
+    bench = kernels.Checker(library, quick=False)
     assert bench.check_decode(kernel) <= 1
     bench.close()
 

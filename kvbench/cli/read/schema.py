@@ -17,7 +17,7 @@ _TYPES = {  # of what is printed: one, or one of several
     "kernels": "cli.understand.kernels:Kernels",
     "lab": "cli.measure.lab:Found cli.measure.lab:Experiments",
     "machine": "analysis.machine:MachineProfile",
-    "plan": "cli.understand.plan:Planned",
+    "plan": "cli.understand.plan:PlannedSweep",
     "profile": "analysis.profile:DecodeOrStore",
     "report": "report.data:Report report.data:Reports",
     "size": "report.sizes:Sized",

@@ -23,7 +23,7 @@ class Assumed:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class PlannedMemory:
     """What the sweep takes."""
 
     needed: Annotated[int, about("bytes: at most, at a time")]
@@ -41,7 +41,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned(Printed):
+class PlannedSweep(Printed):
     """What a sweep would measure."""
 
     suite: Annotated[str, about("its name")]
@@ -52,7 +52,7 @@ class Planned(Printed):
     sample_time: Annotated[float, about("seconds: of a sample")]
     seconds: Annotated[float, about("seconds: of the whole sweep, forecast")]
     assumed: Annotated[Assumed, about("by the forecast")]
-    memory: Annotated[Memory, about("of the sweep")]
+    memory: Annotated[PlannedMemory, about("of the sweep")]
     axes: Annotated[dict[str, tuple[Written, ...]], about("what varies, by axis")]
     skips: Annotated[tuple[LeftOut, ...], about("by reason, most first")]
     points: Annotated[tuple[Point, ...], about("what would be measured")]
@@ -96,11 +96,11 @@ def site(library: Any = None) -> Any:
     return Site(describe(), available_memory(), library=library)
 
 
-def _planned(sweep: Any, seen: Any) -> Planned:
+def _planned(sweep: Any, seen: Any) -> PlannedSweep:
     from kvbench.plan.forecast import FILL, READ
 
     plan = sweep.plan
-    return Planned(
+    return PlannedSweep(
         suite=sweep.suite.name,
         question=sweep.suite.question,
         count=len(sweep.points),
@@ -109,7 +109,7 @@ def _planned(sweep: Any, seen: Any) -> Planned:
         sample_time=plan.sample_time,
         seconds=seen.seconds,
         assumed=Assumed(FILL, READ),
-        memory=Memory(seen.memory, sweep.memory),
+        memory=PlannedMemory(seen.memory, sweep.memory),
         axes={axis: tuple(map(written, values)) for axis, values in sweep.varying().items()},
         skips=tuple(
             LeftOut(reason, len(skips), skips[0].detail, _example(sweep, skips[0]))
