@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from traceback import format_exc
 from typing import Any
@@ -31,14 +31,14 @@ class Ended(Refused):
         self.how = how
 
 
-def apart(call: Callable[..., Any], *args: Any, cpus: Sequence[int] = (), patience: float | None = None) -> Any:
-    """What `call` returns or raises. cpus: those it runs on, where that matters. patience: seconds it may take.
+def apart(call: Callable[..., Any], *args: Any, patience: float | None = None) -> Any:
+    """What `call` returns or raises. patience: seconds it may take.
 
     Ended where it gives no answer.
     """
     with _started() as child, closing(Ear(child)) as ear:
         with suppress(BrokenPipeError):  # its end says why
-            child.stdin.write(pickle.dumps((os.getpid(), cpus)) + pickle.dumps((call, args)))
+            child.stdin.write(pickle.dumps((os.getpid(), call, args)))
             child.stdin.close()
         end = None if patience is None else time.monotonic() + patience
         try:
@@ -137,10 +137,8 @@ def _read(child: subprocess.Popen[bytes], ear: Ear, count: int, end: float | Non
 
 def _answer() -> None:
     output = own_output()
-    parent, cpus = pickle.load(sys.stdin.buffer)
+    parent, call, args = pickle.load(sys.stdin.buffer)
     end_with(parent)
-    os.sched_setaffinity(0, cpus or os.sched_getaffinity(0))  # before the call's modules begin threads
-    call, args = pickle.load(sys.stdin.buffer)
     try:
         found = (True, call(*args))
     except Exception as error:  # noqa: BLE001  # whatever it is, it is raised in the parent

@@ -28,7 +28,7 @@ def attention(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | N
 def attention_in_steps(
     q: np.ndarray, rows: Rows, lengths: Sequence[int], levels: tuple[int, int], window: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same of a kernel that multiplies whole numbers: with q as it takes that, and how far its weights may lead off.
+    """The same of a kernel that multiplies whole numbers: with q as it takes that, and how far its weights may be off.
 
     levels: the largest whole numbers of a query and of weights, as kvb_levels tells. A weight is off by at most half a
     step: six standard deviations of their sum, for it has no sign in common on ordinary data.
@@ -88,7 +88,7 @@ def _weights(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | No
 
 
 def _sums(weights: np.ndarray, first: int, q: np.ndarray, rows: Rows) -> np.ndarray:
-    """Of the values, each times its weight: [B, Hq, D]."""
+    """Sums of the values, each times its weight: [B, Hq, D]."""
     out = np.zeros(q.shape)
     for at, count in _blocks(first, first + weights.shape[2]):
         _, v = rows(at, count)
@@ -99,7 +99,7 @@ def _sums(weights: np.ndarray, first: int, q: np.ndarray, rows: Rows) -> np.ndar
 
 
 def whole(k: np.ndarray, v: np.ndarray) -> Rows:
-    """Of arrays that hold all tokens."""
+    """Rows from arrays that hold all tokens."""
     return lambda first, count: (k[:, first : first + count], v[:, first : first + count])
 
 

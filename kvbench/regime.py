@@ -16,11 +16,11 @@ from kvbench.model import DataCache, Machine
 from kvbench.model.annotated import about
 from kvbench.units import MIB, cpu_text, size
 
-Measured = Mapping[int, float]  # bytes that one cache of a level was seen to hold
+Capacities = Mapping[int, float]  # bytes that one cache of a level was seen to hold
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Thresholds:
     """Every threshold, as a multiple of a cache's size. They are judgement: between them the word is "mixed"."""
 
     l1: float = 0.5  # share in L1: a thread's queries, scores and stack want the other half
@@ -30,7 +30,7 @@ class Limits:
     dram: float = 4.0  # footprint against all last levels used: at most a quarter can still come from them
 
 
-LIMITS = Limits()
+THRESHOLDS = Thresholds()
 NO_LEVEL = frozenset({"mixed", "unknown"})  # words that are no level: footprints of all kinds bear them
 FAR_BYTES = 256 * MIB  # where caches are small or unknown
 
@@ -70,7 +70,7 @@ class _Domain:
     @property
     def beyond(self) -> float:
         """The share of a thread that none of its private caches serves."""
-        return LIMITS.beyond * max((most for _, most in self.private.values()), default=0.0)
+        return THRESHOLDS.beyond * max((most for _, most in self.private.values()), default=0.0)
 
 
 def classify(
@@ -80,7 +80,7 @@ def classify(
     *,
     evicted: bool = False,
     share: float | None = None,
-    measured: Measured | None = None,
+    measured: Capacities | None = None,
 ) -> Regime:
     """`footprint`: bytes that all threads (one for each of `cpus`) walk in a pass, together.
 
@@ -108,7 +108,7 @@ def classify(
     return Regime(word, reason, "none" if word == "unknown" else "low" if doubted else "high")
 
 
-def dram_bytes(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> float | None:
+def dram_bytes(machine: Machine, cpus: Sequence[int], measured: Capacities | None = None) -> float | None:
     """The smallest footprint that is DRAM. None where no last level is known.
 
     Data can live in the last level of every domain that has a thread; idle domains are not counted.
@@ -122,7 +122,9 @@ def far_bytes(machine: Machine, cpus: Sequence[int]) -> int:
     return max(FAR_BYTES, math.ceil(dram_bytes(machine, cpus) or 0))
 
 
-def levels(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> dict[int, tuple[DataCache, ...]]:
+def levels(
+    machine: Machine, cpus: Sequence[int], measured: Capacities | None = None
+) -> dict[int, tuple[DataCache, ...]]:
     """The caches that serve any of `cpus`, each once, by level."""
     found: dict[int, dict[DataCache, None]] = {}
     for cache in (cache for hierarchy in _hierarchies(machine, cpus, measured) for cache in hierarchy):
@@ -130,37 +132,37 @@ def levels(machine: Machine, cpus: Sequence[int], measured: Measured | None = No
     return {level: tuple(found[level]) for level in sorted(found)}
 
 
-def lacking(machine: Machine, cpus: Sequence[int], level: int, measured: Measured | None = None) -> str:
+def lacking(machine: Machine, cpus: Sequence[int], level: int, measured: Capacities | None = None) -> str:
     """Which of `cpus` no known cache of that level serves."""
     served = {cpu for cache in levels(machine, cpus, measured).get(level, ()) for cpu in cache.cpus}
     without = set(cpus) - served
     return f"CPUs {cpu_text(without)}" if without < set(cpus) else "these CPUs"
 
 
-def holds(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> dict[int, float]:
+def holds(machine: Machine, cpus: Sequence[int], measured: Capacities | None = None) -> dict[int, float]:
     """The largest footprint, split evenly over all threads, that the caches of each level hold. Empty where a CPU has
     no known cache."""
     shares: dict[int, list[float]] = {}
     domains = _domains(_hierarchies(machine, cpus, measured))
     for domain in domains:
         for level, (least, _) in domain.private.items():
-            shares.setdefault(level, []).append((LIMITS.l1 if level == 1 else LIMITS.private) * least)
+            shares.setdefault(level, []).append((THRESHOLDS.l1 if level == 1 else THRESHOLDS.private) * least)
         if domain.last:
-            shares.setdefault(domain.last.level, []).append(LIMITS.last * domain.last.size / domain.threads)
+            shares.setdefault(domain.last.level, []).append(THRESHOLDS.last * domain.last.size / domain.threads)
     return {level: min(shares[level]) * len(cpus) for level in sorted(shares)}
 
 
-def windows(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> tuple[Window, ...]:
+def windows(machine: Machine, cpus: Sequence[int], measured: Capacities | None = None) -> tuple[Window, ...]:
     """One window for each L3 domain that has a thread. Empty where the CPUs have no L3."""
     found = []
     for domain, last in _behind_l3(machine, cpus, measured):
-        low, high = domain.beyond * domain.threads, LIMITS.last * last.size
+        low, high = domain.beyond * domain.threads, THRESHOLDS.last * last.size
         largest = max(_opening(machine, cpus, last, measured), default=0)
         found.append(Window(last.cpus, domain.threads, low, high, low <= high, largest))
     return tuple(found)
 
 
-def suggestion(machine: Machine, cpus: Sequence[int], measured: Measured | None = None) -> str:
+def suggestion(machine: Machine, cpus: Sequence[int], measured: Capacities | None = None) -> str:
     """What to do where no footprint tests L3 on all of `cpus`; empty where one does."""
     found = windows(machine, cpus, measured)
     if sum(window.threads for window in found) < len(cpus):
@@ -191,27 +193,28 @@ def _place(domain: _Domain, even: float, largest: float, inside: float) -> tuple
     each = f"{size(largest)} per thread"
     nearer = 0.0  # what the levels before hold of a share
     for level, (least, most) in domain.private.items():
-        limit = LIMITS.l1 if level == 1 else LIMITS.private
+        limit = THRESHOLDS.l1 if level == 1 else THRESHOLDS.private
         if largest <= limit * least:
-            if even < LIMITS.beyond * nearer:
+            if even < THRESHOLDS.beyond * nearer:
                 return "mixed", f"{each}, more than L{level - 1} serves alone but not beyond it"
             return f"L{level}", f"{each}, within {limit:g} x {size(least)} of L{level}"
         nearer = most
     if domain.last is None:
         return "unknown", f"{each}, more than L1 serves, and no cache behind it is known"
     if even < domain.beyond:
-        return "mixed", f"{each}, not beyond {LIMITS.beyond:g} x the private cache of each"
-    name, capacity = f"L{domain.last.level}", size(domain.last.size)
-    if inside <= LIMITS.last * domain.last.size:
-        return name, f"{each}, more than it has to itself; {size(inside)} within {LIMITS.last:g} x {capacity} of {name}"
-    return "mixed", f"{size(inside)}, more than {LIMITS.last:g} x {capacity} of {name} but too little for DRAM"
+        return "mixed", f"{each}, not beyond {THRESHOLDS.beyond:g} x the private cache of each"
+    name = f"L{domain.last.level}"
+    capacity = f"{THRESHOLDS.last:g} x {size(domain.last.size)} of {name}"
+    if inside <= THRESHOLDS.last * domain.last.size:
+        return name, f"{each}, more than it has to itself; {size(inside)} within {capacity}"
+    return "mixed", f"{size(inside)}, more than {capacity} but too little for DRAM"
 
 
 def _dram_bytes(domains: Sequence[_Domain]) -> float:
     """All last levels together several times over, and each thread past what it shares with fewest or has alone."""
-    share = max(max(domain.beyond, LIMITS.last * domain.last.size / domain.threads) for domain in domains)
+    share = max(max(domain.beyond, THRESHOLDS.last * domain.last.size / domain.threads) for domain in domains)
     threads = sum(domain.threads for domain in domains)
-    return max(LIMITS.dram * sum(domain.last.size for domain in domains), share * threads)
+    return max(THRESHOLDS.dram * sum(domain.last.size for domain in domains), share * threads)
 
 
 def _domains(hierarchies: Sequence[Sequence[DataCache]]) -> tuple[_Domain, ...]:
@@ -238,7 +241,9 @@ def _users(hierarchies: Iterable[Iterable[DataCache]]) -> Counter[DataCache]:
     return Counter(cache for hierarchy in hierarchies for cache in hierarchy)
 
 
-def _hierarchies(machine: Machine, cpus: Sequence[int], measured: Measured | None) -> tuple[tuple[DataCache, ...], ...]:
+def _hierarchies(
+    machine: Machine, cpus: Sequence[int], measured: Capacities | None
+) -> tuple[tuple[DataCache, ...], ...]:
     """The caches of known size that serve each CPU, the nearest first."""
     if not cpus:
         raise BadArgument("cpus: the list is empty", "name at least one CPU")
@@ -251,12 +256,12 @@ def _hierarchies(machine: Machine, cpus: Sequence[int], measured: Measured | Non
     return tuple(tuple(caches.get(cpu, ())) for cpu in cpus)
 
 
-def _behind_l3(machine: Machine, cpus: Sequence[int], measured: Measured | None) -> list[tuple[_Domain, DataCache]]:
+def _behind_l3(machine: Machine, cpus: Sequence[int], measured: Capacities | None) -> list[tuple[_Domain, DataCache]]:
     domains = _domains(_hierarchies(machine, cpus, measured))
     return [(domain, domain.last) for domain in domains if domain.last and domain.last.level == _LAST]
 
 
-def _opening(machine: Machine, cpus: Sequence[int], last: DataCache, measured: Measured | None) -> tuple[int, ...]:
+def _opening(machine: Machine, cpus: Sequence[int], last: DataCache, measured: Capacities | None) -> tuple[int, ...]:
     """Numbers of threads that open the window of `last`: the first ones of `cpus`, then others of the domain. Of unlike
     cores they may have gaps.
 
@@ -271,7 +276,7 @@ def _opening(machine: Machine, cpus: Sequence[int], last: DataCache, measured: M
     for threads, hierarchy in enumerate(_hierarchies(machine, order, measured), 1):
         users.update(hierarchy[:-1])
         most = max((cache.size / count for cache, count in users.items()), default=0.0)
-        if LIMITS.beyond * most * threads <= LIMITS.last * last.size:
+        if THRESHOLDS.beyond * most * threads <= THRESHOLDS.last * last.size:
             found.append(threads)
     return tuple(found)
 
@@ -286,10 +291,10 @@ def _kept(hierarchies: Sequence[Sequence[DataCache]], even: float) -> bool:
 
     So it is where private caches together hold more than the last level, or where a domain has few threads.
     """
-    return any(count * even < LIMITS.dram * cache.size for cache, count in _users(hierarchies).items())
+    return any(count * even < THRESHOLDS.dram * cache.size for cache, count in _users(hierarchies).items())
 
 
-def _doubted(machine: Machine, hierarchies: Sequence[Sequence[DataCache]], word: str, measured: Measured) -> bool:
+def _doubted(machine: Machine, hierarchies: Sequence[Sequence[DataCache]], word: str, measured: Capacities) -> bool:
     """Whether a size that the word rests on is in doubt, or a level may be hidden."""
     seen = {name for level, name in ((1, "l1d"), (2, "l2"), (3, "l3")) if level in measured}
     for name in set(_RESTS_ON.get(word, ("l1d", "l2", "l3", "domains"))) - seen:

@@ -10,7 +10,7 @@ from kvbench.analysis.launches import complete
 from kvbench.analysis.scatter import steady
 from kvbench.errors import BadArgument, NotComparable
 from kvbench.model import Ceiling, Machine, Probe, Record, Sample
-from kvbench.regime import NO_LEVEL, Measured, classify
+from kvbench.regime import NO_LEVEL, Capacities, classify
 from kvbench.units import gbps, size
 
 COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, further than 0.95 allows
@@ -21,7 +21,7 @@ WITHOUT_MEMORY = frozenset({"flops", "clock"})
 _LESS_IS_BETTER = frozenset({"latency"})
 
 
-def ceilings(records: Iterable[Record], machine: Machine, measured: Measured | None = None) -> tuple[Ceiling, ...]:
+def ceilings(records: Iterable[Record], machine: Machine, measured: Capacities | None = None) -> tuple[Ceiling, ...]:
     """One for each run and probe that has samples, sorted. Records of points, and those that failed, are left out.
 
     `median` is that of the launches' medians. `low` and `high` are two of those medians: the narrowest symmetric pair
@@ -83,7 +83,7 @@ def value(record: Record, sample: Sample) -> float:
     return gbps(count * sample.passes, sample.seconds)
 
 
-def _ceiling(run: str, probe: Probe, records: list[Record], machine: Machine, measured: Measured | None) -> Ceiling:
+def _ceiling(run: str, probe: Probe, records: list[Record], machine: Machine, measured: Capacities | None) -> Ceiling:
     launches: dict[int, list[float]] = {}
     for record in sorted(records, key=lambda record: record.launch):
         values = [value(record, sample) for sample in record.samples if sample.program == "point"]

@@ -17,7 +17,7 @@ from kvbench.analysis.launches import Measured, complete, enclosed, measured
 from kvbench.analysis.roofs import COPY, READ, Roofs
 from kvbench.errors import BadArgument
 from kvbench.model import Ceiling, Machine, Point, Probe, Record, Traffic
-from kvbench.regime import Measured as Capacities
+from kvbench.regime import Capacities
 from kvbench.units import GB
 
 _TWIN = ("twin_gbps", ("twin", "twin_ahead"))  # what a decode is a share of: its column, and its two forms

@@ -6,7 +6,7 @@ from functools import cache
 from kvbench.analysis.ceilings import ceiling_for
 from kvbench.errors import NotComparable
 from kvbench.model import Ceiling, Fact, Machine, Point
-from kvbench.regime import Measured, Regime, classify
+from kvbench.regime import Capacities, Regime, classify
 
 READ, COPY = ("read",), ("copy", "copy_nt")  # ops that a decode and a store are held against
 
@@ -14,7 +14,7 @@ READ, COPY = ("read",), ("copy", "copy_nt")  # ops that a decode and a store are
 class Roofs:
     """Points of a sweep ask the same again and again: each question is answered once."""
 
-    def __init__(self, machine: Machine, ceilings: Sequence[Ceiling], run: str, measured: Measured | None) -> None:
+    def __init__(self, machine: Machine, ceilings: Sequence[Ceiling], run: str, measured: Capacities | None) -> None:
         self._machine, self._ceilings, self._run, self._measured = machine, ceilings, run, measured
         self._regime, self._ceiling = cache(self._regime_of), cache(self._ceiling_of)
 

@@ -12,18 +12,20 @@ from types import ModuleType
 
 import pandas as pd
 
-from kvbench.errors import BadArgument, unknown_word
+from kvbench.errors import BadArgument, Refused, unknown_word
 from kvbench.lab import experiments
+from kvbench.machine import available_memory
 from kvbench.model import Machine
 from kvbench.native import Library
 from kvbench.report.figures.figure import Figure
 from kvbench.report.ruled import Column
+from kvbench.units import size
 
 _SUITES = {"gqa": "gqa", "paging": "paged"}  # what former experiments asked, suites answer
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Setup:
     """What all experiments may use. `cpus`: one thread on each. `folder`: where large files of theirs may lie for a
     while. `seed`: of what an experiment draws; caches that are timed alone hold the same numbers whatever it is."""
 
@@ -38,14 +40,21 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """`table` has all that was found, `columns` what people read of it. The `sentence` is the answer to the question;
-    `notes` say what it rests on. `every`: the rows behind a table that sums them up; then the CSV has them instead."""
+    `notes` say what it rests on."""
 
     table: pd.DataFrame
     columns: tuple[Column, ...]
     figure: Figure
     sentence: str
     notes: tuple[str, ...] = ()
-    every: pd.DataFrame | None = None
+
+
+def refuse_too_large(wanted: int) -> None:
+    """Bytes, before any are allocated."""
+    if wanted > (free := available_memory()):
+        raise Refused(
+            f"the experiment needs {size(wanted)} of memory, {size(free)} are free", "a smaller --model or --context"
+        )
 
 
 def names() -> list[str]:
@@ -53,7 +62,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Callable[..., Outcome]:
-    """Called with Asked, and what it takes by keyword."""
+    """Called with a Setup, and what it takes by keyword."""
     if name in _SUITES:
         raise BadArgument(f"lab {name} has become a suite", f"now: kvbench sweep {_SUITES[name]} --report")
     if name not in names():

@@ -35,7 +35,7 @@ class Tier(Protocol):
     def fetch(self, pages: Iterable[int]) -> None: ...
 
 
-class Memory:
+class MemoryTier:
     """`pages`: the cache's, [layers, 2, pages, bytes]. Its threads copy whole pages."""
 
     name = "memory"
@@ -60,7 +60,7 @@ class Memory:
         list(self._pool.map(lambda page: np.copyto(self._pages[:, :, page], self._records[page]), pages))
 
 
-class File:
+class FileTier:
     """In `folder`, and past the page cache where the file system allows that. The file has no name, so that nothing is
     left of it whatever happens."""
 

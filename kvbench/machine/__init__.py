@@ -1,6 +1,6 @@
 """What the machine is, as far as a measurement needs to know."""
 
+from kvbench.machine.allowance import available_memory
 from kvbench.machine.describe import describe
-from kvbench.machine.limits import available_memory
 
 __all__ = ["available_memory", "describe"]

@@ -1,7 +1,7 @@
 """Arm cores by the numbers that they identify themselves with. The kernel gives no name."""
 
-from kvbench.machine.files import Files, count
 from kvbench.machine.processors import processors
+from kvbench.machine.tree import Files, count
 
 _IMPLEMENTERS = {
     0x41: "Arm",

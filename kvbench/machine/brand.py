@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from kvbench.machine.arm import implementer_name, part_name, parts
-from kvbench.machine.files import UNSAID, Files
 from kvbench.machine.processors import processors
+from kvbench.machine.tree import UNSAID, Files
 from kvbench.model import Fact
 
 _NAMES = ("model name", "cpu model", "cpu", "uarch")  # as x86, MIPS, POWER and RISC-V kernels spell it

@@ -1,7 +1,7 @@
 """The caches that CPUs declare in sysfs, and the groups of CPUs that share a last level."""
 
 from kvbench.machine.cpus import read_list
-from kvbench.machine.files import Files, count
+from kvbench.machine.tree import Files, count
 from kvbench.model import DataCache
 
 _HOLD_DATA = ("Data", "Unified")

@@ -2,8 +2,8 @@
 
 import os
 
-from kvbench.machine.files import Files, count, whole
 from kvbench.machine.processors import processors
+from kvbench.machine.tree import Files, count, whole
 from kvbench.model import Cpu
 from kvbench.units import cpu_list
 

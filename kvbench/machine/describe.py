@@ -4,18 +4,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from kvbench.machine import limits
+from kvbench.machine import allowance
 from kvbench.machine.brand import architecture, brand, identity, vendor
 from kvbench.machine.caches import data_caches
 from kvbench.machine.cpus import allowed_cpus, logical_cpus, online_cpus
 from kvbench.machine.dram import dram_peak
 from kvbench.machine.facts import as_stated, cache_facts, cpu_facts, kind_fact, limit_facts, node_facts
-from kvbench.machine.files import Files
 from kvbench.machine.identity import environment, fingerprint, system_facts
 from kvbench.machine.kinds import core_kinds
 from kvbench.machine.nodes import numa_nodes
 from kvbench.machine.override import Override, load
 from kvbench.machine.sanity import doubts
+from kvbench.machine.tree import Files
 from kvbench.machine.virtual import container, hypervisor, is_virtual
 from kvbench.model import DataCache, Fact, Machine, Node
 
@@ -28,7 +28,7 @@ def describe(files: Files | None = None, override: Path | None = None) -> Machin
     files, given = files or Files(), load(override) if override else Override()
     online, allowed = online_cpus(files), allowed_cpus(files)
     shown = numa_nodes(files, online)
-    nodes = shown or (Node(0, online, limits.total_memory(files)),)
+    nodes = shown or (Node(0, online, allowance.total_memory(files)),)
     kinds, kinds_source = core_kinds(files, online)
     found, source, doubt = logical_cpus(files, {cpu: node.node for node in nodes for cpu in node.cpus})
     found = tuple(replace(cpu, kind=_kind(kinds, cpu.cpu)) for cpu in found)

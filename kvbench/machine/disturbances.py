@@ -4,8 +4,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kvbench.machine.files import Files
-from kvbench.machine.limits import counted_in, throttle_tables
+from kvbench.machine.allowance import counted_in, throttle_tables
+from kvbench.machine.tree import Files
 
 _STEAL = 8  # place in a CPU's line of /proc/stat
 _HEAT = "/sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
@@ -23,7 +23,7 @@ class Disturbed:
 
 
 class Disturbances:
-    """Of `cpus`. What the system does not count stays 0."""
+    """What disturbs `cpus`. What the system does not count stays 0."""
 
     def __init__(self, cpus: Sequence[int], files: Files | None = None) -> None:
         self._files = files or Files("/")  # what is measured is always this machine

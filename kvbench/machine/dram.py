@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 
-from kvbench.machine.files import Files
+from kvbench.machine.tree import Files
 from kvbench.model import Fact, Node
 
 _MODULES = "dmidecode, memory devices"
@@ -98,13 +98,13 @@ def _channel(module: dict[str, str]) -> str:
 
 
 def _socket(locator: str) -> str:
-    """What stands before the module's own name, "CPU1 " of "CPU1 DIMM A1": two sockets may name their channels alike."""
+    """What stands before "DIMM", as "CPU1 " in "CPU1 DIMM A1": two sockets may name their channels alike."""
     found = re.match(r"(.*?)dimm", locator, re.IGNORECASE)
     return found[1] if found else ""
 
 
 def _declared(files: Files, nodes: tuple[Node, ...]) -> float | None:
-    """Of the nodes with CPUs: others hold another kind of memory. The kernel's unit is 10^6 bytes a second."""
+    """Nodes without CPUs hold another kind of memory. The kernel's unit is 10^6 bytes a second."""
     found = [
         files.number(f"/sys/devices/system/node/node{node.node}/access0/initiators/read_bandwidth")
         for node in nodes

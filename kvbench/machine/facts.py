@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 
-from kvbench.machine import limits
+from kvbench.machine import allowance
 from kvbench.machine.caches import last_levels
-from kvbench.machine.files import Files
 from kvbench.machine.nodes import nodes_per_socket
+from kvbench.machine.tree import Files
 from kvbench.model import Cpu, DataCache, Fact, Node
 from kvbench.units import cpu_text, size
 
@@ -81,14 +81,14 @@ def kind_fact(kinds: dict[str, tuple[int, ...]], source: str) -> Fact:
 def limit_facts(files: Files) -> dict[str, Fact]:
     """What is no limit is "unlimited"."""
     facts = {}
-    total, counts = limits.total_memory(files), limits.throttled(files)
+    total, counts = allowance.total_memory(files), allowance.throttled(files)
     for name, controller, limit in (
-        ("quota", "cpu", limits.quota_cpus(files)),
-        ("memory_limit", "memory", limits.memory_limit(files)),
+        ("quota", "cpu", allowance.quota_cpus(files)),
+        ("memory_limit", "memory", allowance.memory_limit(files)),
     ):
         source = f"control groups, {controller}"
-        doubt = limits.unclear(files, controller)
-        if not limits.has_groups(files, controller):
+        doubt = allowance.unclear(files, controller)
+        if not allowance.has_groups(files, controller):
             facts[name] = Fact(None, source, "none", "no control group is shown to this process")
         elif limit is None and doubt:
             facts[name] = Fact(None, source, "none", doubt)

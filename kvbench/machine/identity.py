@@ -7,8 +7,8 @@ import platform
 from typing import Any
 
 from kvbench.errors import KvbenchError
-from kvbench.machine.files import UNSAID, Files, count
 from kvbench.machine.processors import processors
+from kvbench.machine.tree import UNSAID, Files, count
 from kvbench.model import Cpu, DataCache, Fact, Node
 
 _ENVIRONMENT = (
@@ -86,8 +86,8 @@ def _page_bytes(files: Files) -> Fact:
 
 
 def fingerprint(identity: Any, cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], nodes: tuple[Node, ...]) -> str:
-    """Of hardware alone, as far as it is switched on: with SMT off it is another machine. `identity` names the
-    architecture and the CPUs; a node's size is left out, for the kernel keeps a share that changes from boot to boot."""
+    """The hardware alone, as far as it is switched on: with SMT off it is another machine. `identity` names the
+    architecture and the CPUs. A node's size is left out: the kernel keeps a share that changes from boot to boot."""
     return _digest(
         identity,
         [(cpu.cpu, cpu.core, cpu.socket, cpu.node, cpu.kind) for cpu in cpus],

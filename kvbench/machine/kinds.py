@@ -2,7 +2,7 @@
 
 from kvbench.machine.arm import part_name, parts
 from kvbench.machine.cpus import read_list
-from kvbench.machine.files import Files
+from kvbench.machine.tree import Files
 
 _ALIKE = 0.8  # capacities within a fifth: cores of one kind that clock differently
 

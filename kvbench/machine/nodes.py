@@ -1,7 +1,7 @@
 """NUMA nodes."""
 
 from kvbench.machine.cpus import read_list
-from kvbench.machine.files import Files, count
+from kvbench.machine.tree import Files, count
 from kvbench.model import Cpu, Node
 
 _SYSFS = "/sys/devices/system/node"

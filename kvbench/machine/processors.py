@@ -1,6 +1,6 @@
 """/proc/cpuinfo."""
 
-from kvbench.machine.files import Files, count
+from kvbench.machine.tree import Files, count
 
 
 def processors(files: Files) -> dict[int, dict[str, str]]:

@@ -1,7 +1,7 @@
 """Whether a hypervisor or a container stands between this process and the machine."""
 
-from kvbench.machine.files import Files
 from kvbench.machine.processors import processors
+from kvbench.machine.tree import Files
 from kvbench.model import Fact
 
 _VENDORS = {  # what virtual machines write into the DMI names of product, maker and firmware, in this order

@@ -7,7 +7,7 @@ from kvbench.machine.placement import place
 from kvbench.model import Kernel, Machine
 from kvbench.native import Cache, Library, default_library, pages_given
 from kvbench.plan.needs import slice_bytes
-from kvbench.regime import LIMITS, far_bytes, levels, suggestion
+from kvbench.regime import THRESHOLDS, far_bytes, levels, suggestion
 
 
 class Site:
@@ -83,4 +83,4 @@ class Site:
         return Cache.is_paged(layout, self.library)
 
 
-L3_SHARE = LIMITS.last  # of L3: a larger slice asks for something else
+L3_SHARE = THRESHOLDS.last  # of L3: a larger slice asks for something else

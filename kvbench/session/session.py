@@ -19,8 +19,8 @@ from kvbench.analysis.machine import printed, profile
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument
 from kvbench.machine import available_memory, describe
-from kvbench.machine.files import Files
 from kvbench.machine.preflight import preflight
+from kvbench.machine.tree import Files
 from kvbench.model import Check, Job, Machine, Plan, Record
 from kvbench.native import Library
 from kvbench.plan import (

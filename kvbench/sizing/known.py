@@ -11,7 +11,7 @@ from kvbench.machine import describe
 from kvbench.machine.placement import place
 from kvbench.model import Ceiling, Machine, Probe
 from kvbench.model.size import Bound
-from kvbench.regime import NO_LEVEL, Measured, Regime, classify
+from kvbench.regime import NO_LEVEL, Capacities, Regime, classify
 from kvbench.store.files import read_json, reading
 from kvbench.store.values import read
 from kvbench.units import GB, counted, size
@@ -29,7 +29,7 @@ class Known:
     name: str
     machine: Machine
     cpus: tuple[int, ...]
-    measured: Measured
+    measured: Capacities
     reads: tuple[Ceiling, ...] = ()
 
     def regime(self, footprint: float) -> Regime:

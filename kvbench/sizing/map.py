@@ -13,7 +13,6 @@ from kvbench.native import Cache, default_library
 from kvbench.suite import Model, stated
 from kvbench.suite import model as geometry
 
-CANARY = bytes.fromhex("deadbeef")
 _CANARY_BYTES = 64  # at least: up to the next aligned offset there may be more
 _LINE = 64  # a cache of the library begins on one
 _PAD = 0  # bytes between the heads of the mapped cache

@@ -1,7 +1,7 @@
 """Is every kernel right here, and would a wrong one be noticed? Checks, and faults planted on purpose."""
 
 from kvbench.verify.faults import Fault, plant
-from kvbench.verify.kernels import Result, check
+from kvbench.verify.kernels import KernelResult, check
 from kvbench.verify.plugin import check_plugin
 
-__all__ = ["Fault", "Result", "check", "check_plugin", "plant"]
+__all__ = ["Fault", "KernelResult", "check", "check_plugin", "plant"]

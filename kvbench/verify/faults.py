@@ -129,7 +129,7 @@ def wrong_scale(victim: Victim) -> np.ndarray:
 
 
 def wrong_row_scale(victim: Victim) -> np.ndarray | None:
-    """The scales of the longest and the shortest key, exchanged, or of their blocks; nothing to do where rows have none."""
+    """The scales of the longest and the shortest key, or of their blocks, exchanged. Nothing where rows have none."""
     length = np.abs(victim.prepared.k[0, : victim.last, 0]).max(axis=1)
     one, two = (victim.rows(int(token), 0) for token in (length.argmax(), length.argmin()))
     elements, size = victim.block

@@ -11,14 +11,13 @@ from kvbench.errors import KvbenchError
 from kvbench.model import Kernel, Traffic
 from kvbench.native import Cache, Library, block_of, decode_task, store_task
 from kvbench.oracle import rounding
-from kvbench.verify.complaint import Wrong, require
-from kvbench.verify.moves import Moves
+from kvbench.verify.moves import Moves, Wrong, require
 from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, how_taken
 from kvbench.worker.watch import watched
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class KernelResult:
     """`error` is the worst share of the allowed error that was seen; at most 1 is right."""
 
     kernel: Kernel
@@ -30,7 +29,7 @@ class Result:
         return self.error <= 1 and not self.note
 
 
-class Bench(Moves):
+class Checker(Moves):
     """One library, its teams, and the situations prepared so far."""
 
     def __init__(self, library: Library, quick: bool) -> None:
@@ -180,9 +179,9 @@ def _share(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> float:
     return float(np.max(difference / np.where(allowed > 0, allowed, 1)))
 
 
-def check(library: Library, kernels: Iterable[Kernel], quick: bool = False) -> Iterator[Result]:
+def check(library: Library, kernels: Iterable[Kernel], quick: bool = False) -> Iterator[KernelResult]:
     """One result for each of the kernels that run here."""
-    bench = Bench(library, quick)
+    bench = Checker(library, quick)
     try:
         for kernel in kernels:
             if kernel.runnable:
@@ -191,13 +190,13 @@ def check(library: Library, kernels: Iterable[Kernel], quick: bool = False) -> I
         bench.close()
 
 
-def _result(bench: Bench, kernel: Kernel) -> Result:
+def _result(bench: Checker, kernel: Kernel) -> KernelResult:
     checker = getattr(bench, f"check_{kernel.op}", None)
     if checker is None:
-        return Result(kernel, np.inf, "nothing here knows how to check it")
+        return KernelResult(kernel, np.inf, "nothing here knows how to check it")
     try:
-        return Result(kernel, float(checker(kernel)))
+        return KernelResult(kernel, float(checker(kernel)))
     except Wrong as complaint:
-        return Result(kernel, np.inf, str(complaint))
+        return KernelResult(kernel, np.inf, str(complaint))
     except KvbenchError as error:
-        return Result(kernel, np.inf, error.args[0])
+        return KernelResult(kernel, np.inf, error.args[0])

@@ -9,11 +9,11 @@ from kvbench.errors import KvbenchError
 from kvbench.model import Kernel
 from kvbench.native import Library, library_of
 from kvbench.verify.faults import Fault, plant
-from kvbench.verify.kernels import Result, check
+from kvbench.verify.kernels import KernelResult, check
 
 _PATIENCE = 120.0  # seconds that one kernel may take
 
-_Found = tuple[list[Result], list[Fault]]
+_Found = tuple[list[KernelResult], list[Fault]]
 
 
 def check_plugin(library: Library, isa: str | None = None, quick: bool = False) -> _Found:
@@ -28,9 +28,9 @@ def _apart(library: Library, kernel: Kernel, quick: bool) -> _Found:
     try:
         return apart(_found, str(library.plugin.path), kernel, quick, patience=_PATIENCE)
     except Ended as end:
-        return [Result(kernel, inf, f"its process {end.how}")], []
+        return [KernelResult(kernel, inf, f"its process {end.how}")], []
     except KvbenchError as error:
-        return [Result(kernel, inf, error.args[0])], []
+        return [KernelResult(kernel, inf, error.args[0])], []
 
 
 def _found(plugin: str, kernel: Kernel, quick: bool) -> _Found:

@@ -8,7 +8,7 @@ from typing import Annotated
 from kvbench.model import Kernel
 from kvbench.model.annotated import Printed, about
 from kvbench.verify.faults import Fault
-from kvbench.verify.kernels import Result
+from kvbench.verify.kernels import KernelResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Verified(Printed):
     faults: Annotated[tuple[Fault, ...], about("faults that must be noticed")]
 
 
-def verified(results: Iterable[Result], faults: Iterable[Fault], passed: bool) -> Verified:
+def verified(results: Iterable[KernelResult], faults: Iterable[Fault], passed: bool) -> Verified:
     kernels = (Checked(**asdict(r.kernel), passed=r.passed, error_share=_known(r.error), note=r.note) for r in results)
     missed = (replace(fault, margin=_known(fault.margin)) for fault in faults)
     return Verified(passed=passed, kernels=tuple(kernels), faults=tuple(missed))

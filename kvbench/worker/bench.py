@@ -26,8 +26,8 @@ _STALE = 0xFF  # bytes of what is still to be written: no number in any format, 
 
 
 class Bench(Owner):
-    """`own`: the point as a program; `witnesses`: what every sample of it is held against. Each is made when it is first
-    asked for, and lives as long as the bench."""
+    """`own`: the point as a program; `witnesses`: what every sample of it is held against. Each is made when first asked
+    for, and lives as long as the bench."""
 
     def __init__(self, point: Point, room: Room, answers: Answers, seed: int = 0) -> None:
         self.point, self.room, self._answers, self._random = point, room, answers, random.Random(seed)
@@ -71,7 +71,7 @@ class Bench(Owner):
 
     @cached_property
     def plainest(self) -> Program:
-        """Of the witnesses."""
+        """The witness that does no more than read, or copy."""
         return self._copy("copy") if self.stores else self._twin("twin", "off")
 
     def _twin(self, name: str, prefetch: str) -> Program:
@@ -107,7 +107,7 @@ class Bench(Owner):
         return self._owned.enter_context(task)
 
     def reads(self, name: str, walked: Part, between: Task | None = None) -> list[Program]:
-        """Of so much memory, in both forms."""
+        """Reads of so much memory, in both forms."""
         size = walked.size // 64 * 64
         return [
             Program(name, (self.probe("read", to=walked, size=size),), between),

@@ -5,20 +5,13 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 
 
-def timed(
-    calls: Mapping[str, Callable[[], object]],
-    rounds: int,
-    seed: int = 0,
-    ready: Callable[[str], object] = lambda name: None,
-) -> dict[str, list[float]]:
-    """Seconds of each call in every round, after an untimed one. `ready` is told the name before each call, untimed."""
+def timed(calls: Mapping[str, Callable[[], object]], rounds: int, seed: int = 0) -> dict[str, list[float]]:
+    """Seconds of each call in every round, after an untimed one."""
     shuffled, taken = random.Random(seed), {name: [] for name in calls}
-    for name, call in calls.items():
-        ready(name)
+    for call in calls.values():
         call()
     for _ in range(rounds):
         for name in shuffled.sample(list(calls), len(calls)):
-            ready(name)
             start = perf_counter()
             calls[name]()
             taken[name].append(perf_counter() - start)

@@ -7,7 +7,7 @@ for pair in pairs:
 
 The third library's witness (a twin, or a copy) is code that no change of the kernels can touch: where it takes longer
 beside head than beside base, the machine did that. Which side is made first in a launch is decided by a coin too, so
-that where things come to lie in memory favours neither. A control has base on both sides, loaded twice: whatever differs
+that where things come to lie in memory favours neither. A control has base on both sides, loaded twice: what differs
 there is noise.
 """
 
@@ -58,7 +58,7 @@ class Guest(Room):
         return self._host.sources
 
 
-class Rivals:
+class Sides:
     """Both libraries, and a second copy of base for controls, made and opened in an order that a coin decides.
 
     Each is opened from a copy of its own: a file lies at the same physical addresses in all processes, and what these do

@@ -4,7 +4,7 @@ before the samples     it is verified, as ours are
 between two rounds     what the samples left is verified; then a token of every layer changes, so that an answer
                        remembered from before is a wrong one
 after the samples      the same again, and then the queries change
-at the end             a kernel that beats all reads of its rows, which are measured beside it, is suspect: it has no time
+at the end             a kernel that beats all reads of its rows, measured beside it, is suspect: it has no time
 """
 
 import hashlib

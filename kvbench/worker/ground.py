@@ -55,7 +55,7 @@ class Ground:
             self._held.popitem()[1].arena.close()
 
     def node(self, cpus: Sequence[int]) -> int | None:
-        """Of all these CPUs; None where they are of several."""
+        """The node of all these CPUs; None where they are of several."""
         nodes = {self._nodes.get(cpu, -1) for cpu in cpus}
         return nodes.pop() if len(nodes) == 1 else None
 

@@ -24,7 +24,7 @@ from kvbench.native import Library
 from kvbench.plan import needs_here
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
-from kvbench.worker.duel import Rivals
+from kvbench.worker.duel import Sides
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 
@@ -71,7 +71,7 @@ class _Visitor:
             most[point.pages] = max(most.get(point.pages, 0), size)
         self._ground = Ground(library, self._machine, rooms, far)
         self._room: room.Room | probing.Buffers | None = None
-        self._rivals = Rivals(job, self._random) if job.plan.against else None
+        self._sides = Sides(job, self._random) if job.plan.against else None
 
     def __enter__(self) -> Self:
         return self
@@ -105,8 +105,8 @@ class _Visitor:
             self._room = self._room or self._group.enter_context(probing.Buffers(point, self._ground))
             return self._room.record(point, self._job, seed, watch)
         self._room = self._room or self._group.enter_context(room.Room(point, self._ground))
-        if self._rivals:
-            return self._rivals.visit(point, self._room, self._answers, watch)
+        if self._sides:
+            return self._sides.visit(point, self._room, self._answers, watch)
         with bench_of(point, self._room, self._answers, seed) as bench:
             plan, known = self._job.plan, self._job.passes.get(point.name)
             how = {"passes": known, "watch": watch, "keep": False}

@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -33,25 +32,11 @@ class Room(Owner):
         super().__init__()
 
     def _prepare(self) -> None:
-        point, shape = self.point, self.point.shape
-        facts = self._cache_facts()
+        point = self.point
         self.layers, self.slice_bytes = self.needs.layers, self.needs.slice_bytes
         self.arena = self._arena()
         self._teams: dict[tuple[int, ...], Team] = {}
-        self.caches = [
-            self._owned.enter_context(
-                Cache(
-                    shape.kv_heads,
-                    shape.head_dim,
-                    shape.capacity,
-                    shuffle=point.shuffle,
-                    arena=self.arena,
-                    offset=layer * self.slice_bytes,
-                    **facts,
-                )
-            )
-            for layer in range(self.layers)
-        ]
+        self.caches = [self._owned.enter_context(self.cache(layer)) for layer in range(self.layers)]
         self.fill()
         if needs.stores(point):
             self.sources = self._sources()
@@ -82,25 +67,33 @@ class Room(Owner):
             )
         return self.ground.arena(point.cpus, point.pages, self.needs.arena)
 
-    def _cache_facts(self) -> dict[str, Any]:
-        point = self.point
-        return {
-            "batch": point.shape.batch,
-            "layout": point.layout,
-            "dtype": point.dtype,
-            "window": point.shape.window or None,
-            "ring": False,
-            "block_tokens": point.block_tokens,
-            "inner": point.inner,
-            "scale": point.scale,
-            "pad": point.pad,
-            "library": self.library,
-        }
+    def cache(self, layer: int) -> Cache:
+        """A cache on the slice of that layer, of no tokens yet."""
+        point, shape = self.point, self.point.shape
+        return Cache(
+            shape.kv_heads,
+            shape.head_dim,
+            shape.capacity,
+            batch=shape.batch,
+            layout=point.layout,
+            dtype=point.dtype,
+            window=shape.window or None,
+            ring=False,
+            block_tokens=point.block_tokens,
+            inner=point.inner,
+            scale=point.scale,
+            shuffle=point.shuffle,
+            pad=point.pad,
+            arena=self.arena,
+            offset=layer * self.slice_bytes,
+            library=self.library,
+        )
 
     # ---- data ----------------------------------------------------------------------------------------------------
 
     def fill(self) -> None:
-        """The same bytes each time. Every page is first touched on the node of the threads that walk it: by them, where they are of several."""
+        """The same bytes each time. Every page is first touched on the node of the threads that walk it, by them where they
+        are of several."""
         near = self.ground.node(self.point.cpus) is not None
         shape, team = self.point.shape, self.team(self.point.cpus)
         q = np.zeros((shape.batch, shape.q_heads, shape.head_dim), dtype=np.float32)

@@ -109,13 +109,13 @@ def broken(patch, folder):
 
 def wrong(patch, folder):
     """The references are off, as if every kernel were wrong."""
-    for module in ("kvbench.worker.answers", "kvbench.verify.situation"):
+    for module in ("kvbench.worker.answers", "kvbench.verify.situation", "kvbench.lab.measuring"):
         patch.setattr(f"{module}.attention", lambda q, *_: q.astype(float) + 1)
 
 
 def explained(patch, folder):
     """An experiment that is over at once."""
-    patch.setattr("kvbench.lab.experiments.naive.experiment", outcome)
+    patch.setattr("kvbench.lab.experiments.quant.experiment", outcome)
 
 
 def unfit(patch, folder):
@@ -179,7 +179,7 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
     (FINE, here, "history export --root {past}"),
     (FINE, alike, "gate --base {one} --head {other}"),
     (FINE, here, "lab"),
-    (FINE, explained, "lab naive --out {tmp}/lab"),
+    (FINE, explained, "lab quant --out {tmp}/lab"),
     (FINE, here, "gate --base {one} --head {one}"),  # nothing to measure
     (FAILED, slowed, "gate --base {one} --head {other}"),
     (FAILED, here, "compare {base} {slow} --gate"),
@@ -218,10 +218,10 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
     (USAGE, here, "history add --root {tmp} {tmp}/none"),
     (USAGE, here, "history export --root {past} --out /proc/kvbench/x.csv"),
     (USAGE, here, "lab nonsense"),
-    (USAGE, here, "lab naive --layout head"),
-    (USAGE, here, "lab quant --layout nonsense"),
+    (USAGE, here, "lab window --layout head"),
+    (USAGE, here, "lab users --layout nonsense"),
     (USAGE, here, "lab window --context 100 --out {tmp}/lab"),
-    (USAGE, here, "lab naive --out /proc/kvbench"),
+    (USAGE, here, "lab quant --out /proc/kvbench"),
     (USAGE, here, "gate --base nosuchrevision"),
     (USAGE, here, "gate --export pdf=x"),
     (USAGE, here, "gate --base {one} --head {other} --out /proc/kvbench"),
@@ -232,7 +232,7 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
     (ERRORS, failing, "machine --quick --out {tmp}/machine.json"),
     (ERRORS, failing, f"sweep {TINY} --out {{tmp}}/run"),
     (ERRORS, wrong, f"profile decode {POINT} {BRIEF}"),
-    (ERRORS, wrong, "lab quant --model gpt-2 --out {tmp}/lab"),
+    (ERRORS, wrong, "lab users --model gpt-2 --out {tmp}/lab"),
     (REFUSED, unfit, "doctor --strict"),
     (REFUSED, no_library, "kernels"),
     (REFUSED, here, "kernels --plugin {base}/manifest.json"),
@@ -256,7 +256,7 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
     (INTERRUPTED, interrupted, "doctor"),
     (INTERRUPTED, interrupted, "machine"),
     (INTERRUPTED, interrupted, "profile decode --model gpt-2"),
-    (INTERRUPTED, interrupted, "lab naive --out {tmp}/lab"),
+    (INTERRUPTED, interrupted, "lab quant --out {tmp}/lab"),
     (INTERRUPTED, interrupted, "verify --quick"),
     (INTERRUPTED, interrupted, "report {base}"),
     (INTERRUPTED, interrupted, f"sweep {TINY} --out {{tmp}}/run"),

@@ -7,7 +7,7 @@ import pytest
 import kvbench.machine
 import kvbench.runner
 from kvbench.cli import main
-from kvbench.machine.files import Files
+from kvbench.machine.tree import Files
 from kvbench.model import Record, Sample, Traffic
 from tests.machine.healthy import Still
 from tests.machine.trees import bare_guest, grow

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from kvbench.cli._program import kvbench
-from kvbench.machine.files import Files
+from kvbench.machine.tree import Files
 from kvbench.native import library_path
 from kvbench.store import write_text
 from tests.cli.paths import KINDS, NAMES, NO_FILE, STAYS, put
@@ -34,7 +34,7 @@ TOLD = {  # what else a command is told, so that it does not measure: arguments,
     "history add": (["new"], ["--root", "."]),
     "history export": ([], ["--root", "."]),
     "history show": ([], ["--root", "."]),
-    "lab": (["naive"], ["--threads", "0"]),
+    "lab": (["quant"], ["--threads", "0"]),
     "machine": ([], ["--threads", "0"]),
     "plan": (["smoke"], []),
     "profile": (["decode"], ["--threads", "0"]),

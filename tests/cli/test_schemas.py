@@ -94,7 +94,7 @@ CALLS = {
     "verify": lambda folder: [["--quick", "--isa", "scalar", "--json"]],
     "profile": lambda folder: [[op, *SMALL, *SHORT, "--json"] for op in ("decode", "bulk", "append")],
     "sweep": lambda folder: [[*TINY, *BRIEF, "--axis", "op=decode", "--out", str(folder / "run"), "--json"]],
-    "lab": lambda folder: [["naive", "--out", str(folder / "lab"), "--json"], ["--json"]],
+    "lab": lambda folder: [["quant", "--out", str(folder / "lab"), "--json"], ["--json"]],
     "compare": lambda folder: [[*sides(folder), "--json"]],
     "history": lambda folder: [["show", "--root", past(folder), "--json"]],
     "size": lambda folder: [
@@ -123,7 +123,7 @@ def printed(folder):
                 monkeypatch.setattr(kvbench.runner, "launch", answers)
                 monkeypatch.setattr("kvbench.machine.preflight.Live", lambda: Still(folder / "tree"))
             if name == "lab":
-                monkeypatch.setattr("kvbench.lab.experiments.naive.experiment", outcome)
+                monkeypatch.setattr("kvbench.lab.experiments.quant.experiment", outcome)
             found[name] = []
             for arguments in CALLS[name](folder):
                 assert call(name, *arguments) == 0

@@ -272,7 +272,7 @@ KERNEL_OF(talks)
 #ifndef LISTED
 #define LISTED                                                                                                           \
     ONE(right), ONE(wrong), ONE(nans), ONE(late), ONE(rarely), ONE(half), ONE(neighbour), ONE(silent), ONE(places),      \
-        ONE(glances), ONE(samples), ONE(skims), ONE(before), ONE(behind), ONE(nudges), ONE(asks), ONE(shortens), ONE(crash),         \
+        ONE(glances), ONE(samples), ONE(before), ONE(behind), ONE(nudges), ONE(asks), ONE(shortens), ONE(crash),         \
         ONE(leaves), ONE(quits), ONE(aborts), ONE(hangs), ONE(closes), ONE(moves), ONE(spins), ONE(crowds), ONE(forks),  \
         ONE(rounds), ONE(flushes), ONE(talks)
 #endif

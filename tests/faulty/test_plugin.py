@@ -75,7 +75,7 @@ def test_its_kernels_stand_behind_ours(library):
 def test_it_is_right_in_every_situation(library, layout):
     """Against float64: rings, windows, ragged batches, odd sizes, stale tails, unreadable pages behind the rows."""
     (kernel,) = (kernel for kernel in library.plugin.kernels if kernel.layout == layout)
-    bench = kernels.Bench(library, quick=False)
+    bench = kernels.Checker(library, quick=False)
     assert bench.check_decode(kernel) <= 1
     bench.close()
 
@@ -184,7 +184,7 @@ def test_what_is_no_shared_object(tmp_path, capsys):
 
 @pytest.mark.parametrize("part", [0.1, 0.4, 0.7, 0.95, 0.999])
 def test_one_that_is_cut_off(tmp_path, capsys, example, part):
-    """Of which the loader may take what is there, and a touch of the rest would be SIGBUS."""
+    """The loader may take what is there, and a touch of the rest would be SIGBUS."""
     whole = example.read_bytes()
     (tmp_path / "cut.so").write_bytes(whole[: int(part * len(whole))])
     for command in (["kernels"], ["verify"], ["profile", "decode", "--model", "gpt-2"]):

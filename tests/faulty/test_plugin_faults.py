@@ -15,8 +15,7 @@ from tests.faulty import FAULTS, HONEST, build_plugin
 
 SHAPE = ["--q-heads", "4", "--kv-heads", "2", "--head-dim", "256", "--context", "300", "--dtype", "f32"]
 SHORT = ["--threads", "1", "--residency", "hot", "--samples", "2", "--sample-time", "0.001"]
-SOME = ["right", "glances", "skims", "quits", "talks"]
-UNSEEN = {"skims"}  # by verify, which times nothing
+SOME = ["right", "glances", "quits", "talks"]
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +48,15 @@ def test_profile(capfd, monkeypatch, plugin, variant):
         assert (code, out) == (4, "") and FAULTS[variant][0] in err and len(err.splitlines()) == 1
 
 
+@pytest.mark.full
+def test_what_its_speed_alone_betrays(capfd, tmp_path):
+    """On a machine that is quiet enough; tests/worker/test_foreign.py has it with times that are made up."""
+    made = build_plugin(tmp_path / "skims.so", "-DLISTED=ONE(skims)")
+    assert call(capfd, "verify", "--quick", "--plugin", made)[0] == 0
+    code, out, err = profiled(capfd, made, "skims")
+    assert (code, out) == (4, "") and "suspect: " in err and len(err.splitlines()) == 1
+
+
 def test_verify_checks_the_plug_in_alone(capfd, tmp_path):
     listed = ", ".join(f"ONE({name})" for name in ("right", "places", "leaves", "behind"))
     made = build_plugin(tmp_path / "four.so", f"-DLISTED={listed}")
@@ -65,7 +73,7 @@ def test_verify(capfd, monkeypatch, plugin):
     found = {kernel["variant"]: kernel for kernel in json.loads(out)["kernels"]}
     assert code == 1 and found.keys() == HONEST | FAULTS.keys()
     for name, kernel in found.items():
-        assert kernel["passed"] == (name in HONEST | UNSEEN), name
+        assert kernel["passed"] == (name in HONEST), name
         said = FAULTS[name][1] or FAULTS[name][0] if not kernel["passed"] else ""
         assert said in kernel["note"] or said == "times the allowed error" and not kernel["note"]
 

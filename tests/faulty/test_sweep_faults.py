@@ -34,7 +34,7 @@ def outcome(tmp_path_factory):
 
 
 def records(run, **facts):
-    """Of points, by launch."""
+    """Those of points, by launch."""
     found = [r for r in run.records if isinstance(r.point, Point)]
     return [r for r in found if all(getattr(r.point, name) == value for name, value in facts.items())]
 

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 
 from kvbench.errors import Refused
-from kvbench.lab.experiment import Asked
+from kvbench.lab.experiment import Setup
 from kvbench.lab.experiments import interference as lab
-from kvbench.lab.geometry import known, layer_parameters
 from kvbench.model import Cpu, DataCache, Fact, Machine
 from kvbench.native import default_library
 from tests.made_run import MACHINE
@@ -19,13 +18,13 @@ KIB, MIB = 1 << 10, 1 << 20
 WEIGHTS = (0, MIB, 4 * MIB, 16 * MIB)
 
 
-def asked(machine, cpus, tmp_path="."):
+def setup(machine, cpus, tmp_path="."):
     library = default_library()
-    return Asked(machine, library, cpus, library.isa(), 1, tmp_path)
+    return Setup(machine, library, cpus, library.isa(), 1, tmp_path)
 
 
 def scene(cpus=(0, 1), machine=MACHINE):
-    return lab._scene(asked(machine, cpus), "qwen3-0.6b", "f32")
+    return lab._scene(setup(machine, cpus), "qwen3-0.6b", "f32")
 
 
 # ---- which slices ----------------------------------------------------------------------------------------------------
@@ -72,7 +71,7 @@ def test_refused_where_no_slice_lives_in_l3(caches, message):
 def test_weights_of_a_layer():
     """q and out 1024 x 2048, k and v 1024 x 1024, and three matrices of 1024 x 3072."""
     matrices = [(1024, 2048), (2048, 1024), (1024, 1024), (1024, 1024), *[(1024, 3072)] * 3]
-    assert layer_parameters(known("qwen3-0.6b")) == sum(rows * columns for rows, columns in matrices)
+    assert lab._layer_parameters("qwen3-0.6b") == sum(rows * columns for rows, columns in matrices)
 
 
 # ---- what is said ----------------------------------------------------------------------------------------------------
@@ -160,9 +159,9 @@ def test_the_experiment(small, monkeypatch, tmp_path):
     monkeypatch.setattr(lab, "_ROUNDS", 2)
     monkeypatch.setattr(lab, "_TIMED", 2)
     monkeypatch.setattr(lab, "_WEIGHTS", (0, MIB))
-    served = 2 * layer_parameters(known("llama-3-8b"))
+    served = 2 * lab._layer_parameters("llama-3-8b")
     assert served > 256 * MIB
-    found = lab.experiment(asked(small, small.allowed, tmp_path), "llama-3-8b", "f16")
+    found = lab.experiment(setup(small, small.allowed, tmp_path), "llama-3-8b", "f16")
     table = found.table
     assert set(table["rotation"]) == {"one", "some", "all", "memory"} and set(table["weights"]) == {0, MIB, served}
     assert (table["gbps"] > 0).all() and (table.loc[table["weights"] > 0, "weights_gbps"] > 0).all()
@@ -176,15 +175,16 @@ def test_fewer_rounds_where_one_takes_long(small, monkeypatch, tmp_path):
     monkeypatch.setattr(lab, "_ROUNDS", 3)
     monkeypatch.setattr(lab, "_TIMED", 2)
     monkeypatch.setattr(lab, "_WEIGHTS", (0,))
-    monkeypatch.setattr("kvbench.lab.measuring.affordable", lambda *_, **__: 2)
-    notes = lab.experiment(asked(small, small.allowed, tmp_path), "qwen3-0.6b", "f16").notes
+    monkeypatch.setattr(lab, "_LEAST", 2)
+    monkeypatch.setattr(lab, "_SECONDS", 0.0)
+    notes = lab.experiment(setup(small, small.allowed, tmp_path), "qwen3-0.6b", "f16").notes
     assert any("intervals over 2 rounds" in note for note in notes)
     assert any(note.startswith("2 rounds in place of 3: one takes too long") for note in notes)
 
 
 def test_memory_is_looked_for_first(small, monkeypatch):
-    monkeypatch.setattr("kvbench.lab.measuring.available_memory", lambda: 300 * MIB)
+    monkeypatch.setattr("kvbench.lab.experiment.available_memory", lambda: 300 * MIB)
     monkeypatch.setattr(lab, "Ground", lambda *_: pytest.fail("it was measured"))
     with pytest.raises(Refused, match="of memory, 300 MiB are free") as caught:
-        lab.experiment(asked(small, small.allowed))
+        lab.experiment(setup(small, small.allowed))
     assert "--model" in caught.value.hint

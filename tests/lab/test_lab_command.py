@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -20,20 +19,17 @@ from tests.cli.test_cli import call
 TABLE = pd.DataFrame({"tokens": [1, 2], "gbps": [20.5, float("nan")], "word": ["fast", "fast"], "found": [True, False]})
 
 
-EVERY = pd.DataFrame({"tokens": [1, 1, 2], "seconds": [0.25, 0.5, float("nan")]})
-
-
 def outcome(asked, model: str = "gpt-2", context: int = 64, cold: float | None = None) -> Outcome:
     """Stands for an experiment."""
     time.sleep(0.02)
-    figure = chart("naive", "Made up", "Nothing.", TABLE, (Panel("tokens", "gbps", "tokens", "GB/s"),))
+    figure = chart("quant", "Made up", "Nothing.", TABLE, (Panel("tokens", "gbps", "tokens", "GB/s"),))
     columns = (Column("tokens", "tokens"), Column("gbps", "GB/s", "{:.1f}".format), Column("word", "word"))
-    return Outcome(TABLE, columns, figure, f"{model} at {context}: two rows.", ("a note",), EVERY)
+    return Outcome(TABLE, columns, figure, f"{model} at {context}: two rows.", ("a note",))
 
 
 @pytest.fixture
 def made_up(monkeypatch):
-    monkeypatch.setattr("kvbench.lab.experiments.naive.experiment", outcome)
+    monkeypatch.setattr("kvbench.lab.experiments.quant.experiment", outcome)
 
 
 def test_the_list(capsys):
@@ -41,7 +37,7 @@ def test_the_list(capsys):
     out = capsys.readouterr().out
     for name in names():
         assert f"\n{name}" in f"\n{out}" and about(name) in out
-    assert about("naive").endswith("?") and "--model qwen3-0.6b, --context 4096" in out
+    assert about("quant").endswith("?") and "--model qwen3-0.6b, --context 2048, --cold" in out
     assert "None" not in out
 
 
@@ -54,69 +50,51 @@ def test_the_list_as_json(capsys):
     assert call("lab", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in found["experiments"]] == names()
-    (naive,) = (each for each in found["experiments"] if each["name"] == "naive")
-    assert naive["takes"] == {"model": "qwen3-0.6b", "context": 4096}
+    (quant,) = (each for each in found["experiments"] if each["name"] == "quant")
+    assert quant["takes"] == {"model": "llama-3-8b", "context": 4096, "layout": "head"}
 
 
 def test_what_is_printed_and_written(made_up, tmp_path, capsys):
     out = tmp_path / "deep" / "lab"
-    assert call("lab", "naive", "--context", "128", "--out", str(out)) == 0
+    assert call("lab", "quant", "--context", "128", "--out", str(out)) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "naive: Made up" and lines[1].startswith("  model gpt-2, context 128, isa ")
+    assert lines[0] == "quant: Made up" and lines[1].startswith("  model gpt-2, context 128, isa ")
     assert re.search(r", seed 1; \d\S* \S+ in all$", lines[1]) and "cold" not in lines[1]
     assert lines[3:6] == ["  tokens  GB/s  word", "       1  20.5  fast", "       2        fast"]
-    assert lines[7:] == ["  a note", f"  {out / 'naive'}.csv, .svg and .png", "", "gpt-2 at 128: two rows."]
-    assert sorted(path.name for path in out.iterdir()) == ["naive.csv", "naive.png", "naive.svg"]
-    assert pd.read_csv(out / "naive.csv").equals(EVERY), "the rows behind the table"
-    assert (out / "naive.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (out / "naive.svg").read_text()
+    assert lines[7:] == ["  a note", f"  {out / 'quant'}.csv, .svg and .png", "", "gpt-2 at 128: two rows."]
+    assert sorted(path.name for path in out.iterdir()) == ["quant.csv", "quant.png", "quant.svg"]
+    assert pd.read_csv(out / "quant.csv").equals(TABLE)
+    assert (out / "quant.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (out / "quant.svg").read_text()
 
 
 def test_json(made_up, tmp_path, capsys):
-    assert call("lab", "naive", "--json", "--out", str(tmp_path)) == 0
+    assert call("lab", "quant", "--json", "--out", str(tmp_path)) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["experiment"] == "naive" and found["version"] == 1 and found["notes"] == ["a note"]
+    assert found["experiment"] == "quant" and found["version"] == 1 and found["notes"] == ["a note"]
     assert found["seconds"] >= 0.02
     assert {"model": "gpt-2", "context": 64, "cold": None, "seed": 1}.items() <= found["asked"].items()
     assert found["rows"] == [
         {"tokens": 1, "gbps": 20.5, "word": "fast", "found": True},
         {"tokens": 2, "gbps": None, "word": "fast", "found": False},
     ]
-    assert found["every"] == [
-        {"tokens": 1, "seconds": 0.25},
-        {"tokens": 1, "seconds": 0.5},
-        {"tokens": 2, "seconds": None},
-    ]
-
-
-def test_a_table_that_is_all_there_is(monkeypatch, tmp_path, capsys):
-    def plain(asked, **facts):
-        return replace(outcome(asked, **facts), every=None)
-
-    monkeypatch.setattr("kvbench.lab.experiments.naive.experiment", plain)
-    assert call("lab", "naive", "--json", "--out", str(tmp_path)) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert "every" not in found and len(found["rows"]) == 2
-    assert pd.read_csv(tmp_path / "naive.csv").equals(TABLE)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nonsense"], ("NAME: 'nonsense'", "naive", "window")),
+        (["nonsense"], ("NAME: 'nonsense'", "quant", "window")),
         (["gqa"], ("now: kvbench sweep gqa --report",)),
         (["paging", "--context", "128"], ("now: kvbench sweep paged --report",)),
-        (["naive", "--layout", "head"], ("lab naive takes no --layout", "--model, --context, --cold")),
-        (["naive", "--dtype", "f16"], ("lab naive takes no --dtype",)),
-        (["quant", "--layout", "diagonal"], ("layout: 'diagonal'", "head")),
+        (["quant", "--layout", "head"], ("lab quant takes no --layout", "--model, --context, --cold")),
+        (["quant", "--dtype", "f16"], ("lab quant takes no --dtype",)),
+        (["users", "--layout", "diagonal"], ("layout: 'diagonal'", "head")),
         (["users", "--dtype", "f17"], ("dtype: 'f17'", "f16")),
-        (["quant", "--model", "gpt-9"], ("model: 'gpt-9'", "gpt-2")),
-        (["naive", "--context", "0"], ("--context",)),
-        (["naive", "--cold", "much"], ("--cold", "much")),
-        (["naive", "--threads", "0"], ("--threads",)),
-        (["naive", "--isa", "mmx"], ("isa: 'mmx'",)),
-        (["quant", "--context", "1"], ("1 token: it takes ", "more --context")),
+        (["users", "--model", "gpt-9"], ("model: 'gpt-9'", "gpt-2")),
+        (["quant", "--context", "0"], ("--context",)),
+        (["quant", "--cold", "much"], ("--cold", "much")),
+        (["quant", "--threads", "0"], ("--threads",)),
+        (["quant", "--isa", "mmx"], ("isa: 'mmx'",)),
         (["users", "--context", "1"], ("1 token: it takes ", "more --context")),
-        (["window", "--window", "3"], ("it takes ", "more --context or --window")),
         (["window", "--context", "100"], ("--context 100 never leaves a window of 1024",)),
     ],
 )
@@ -129,10 +107,10 @@ def test_bad_input_is_one_line(made_up, arguments, said, tmp_path, capsys):
 
 
 def test_nobody_waits_for_what_cannot_be_written(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("kvbench.lab.experiments.naive.experiment", lambda asked, **_: pytest.fail("it was run"))
+    monkeypatch.setattr("kvbench.lab.experiments.quant.experiment", lambda asked, **_: pytest.fail("it was run"))
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "lab", "/proc/kvbench"):
-        assert call("lab", "naive", "--out", str(path)) == 2
+        assert call("lab", "quant", "--out", str(path)) == 2
         out, err = capsys.readouterr()
         assert not out and err.count("\n") == 1
 
@@ -144,7 +122,7 @@ def test_it_leaves_nothing_where_its_folder_was_just_made(monkeypatch, tmp_path,
         raise error
 
     monkeypatch.setattr("kvbench.cli.measure.lab.TemporaryFile", fails)
-    assert call("lab", "naive", "--out", str(tmp_path / "out" / "lab")) != 0
+    assert call("lab", "quant", "--out", str(tmp_path / "out" / "lab")) != 0
     assert not list(tmp_path.iterdir()) and capsys.readouterr().err.strip().startswith("kvbench: ")
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from kvbench.errors import BadArgument, Refused, Unwritable, WrongAnswer
 from kvbench.lab import tiers
-from kvbench.lab.experiment import Asked
+from kvbench.lab.experiment import Setup
 from kvbench.lab.experiments import offload as lab
-from kvbench.lab.tiers import File, Memory
+from kvbench.lab.tiers import FileTier, MemoryTier
 from kvbench.machine import describe
 from kvbench.native import Arena, default_library
 from kvbench.suite import model
@@ -30,18 +30,18 @@ def pool():
 @pytest.fixture
 def asked(tmp_path):
     library, cpu = default_library(), min(os.sched_getaffinity(0))
-    return Asked(describe(), library, (cpu,), library.isa(), 1, tmp_path)
+    return Setup(describe(), library, (cpu,), library.isa(), 1, tmp_path)
 
 
 def pages(arena, each):
-    """Of three layers and five pages."""
+    """Three layers of five pages."""
     view = arena.view()[: 3 * 2 * 5 * each].reshape(3, 2, 5, each)
     view[:] = np.random.default_rng(1).integers(0, 256, view.shape, dtype=np.uint8)
     return view
 
 
 def made(kind, view, folder, pool):
-    return Memory(view, default_library(), pool) if kind == "memory" else File(view, folder, pool)
+    return MemoryTier(view, default_library(), pool) if kind == "memory" else FileTier(view, folder, pool)
 
 
 # ---- tiers -----------------------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def test_pages_come_back_as_they_went(kind, each, tmp_path, pool):
 
 
 def test_parts_too_odd_to_pass_the_page_cache_go_through_it(tmp_path, pool):
-    with Arena(MIB) as arena, File(pages(arena, 100), tmp_path, pool) as tier:
+    with Arena(MIB) as arena, FileTier(pages(arena, 100), tmp_path, pool) as tier:
         assert "told to forget" in tier.about
 
 
@@ -79,19 +79,19 @@ def test_where_no_file_can_be(tmp_path, pool, monkeypatch):
         view = pages(arena, 4096)
         (tmp_path / "taken").write_text("")
         with pytest.raises(Unwritable, match="cannot write"):
-            File(view, tmp_path / "taken" / "below", pool)
+            FileTier(view, tmp_path / "taken" / "below", pool)
         room = os.statvfs(tmp_path)
         few = os.statvfs_result([*room[:4], 1, *room[5:]])
         monkeypatch.setattr(os, "statvfs", lambda _: few)
         with pytest.raises(Refused, match="no room for 120 KiB"):
-            File(view, tmp_path, pool)
+            FileTier(view, tmp_path, pool)
 
 
 def test_a_disk_that_fills_up_or_ends_early(tmp_path, pool, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with Arena(MIB) as arena, File(pages(arena, 4096), tmp_path, pool) as tier:
+    with Arena(MIB) as arena, FileTier(pages(arena, 4096), tmp_path, pool) as tier:
         tier.put(range(5))
         with monkeypatch.context() as patch:
             patch.setattr(os, "preadv", lambda *_: 17)
@@ -107,7 +107,7 @@ def test_a_disk_that_fills_up_or_ends_early(tmp_path, pool, monkeypatch):
 def test_a_file_in_memory_is_called_that(tmp_path, pool, monkeypatch):
     mount = type("Mount", (), {"mountpoint": str(tmp_path), "fstype": "tmpfs"})
     monkeypatch.setattr(tiers.psutil, "disk_partitions", lambda **_: [mount])
-    with Arena(MIB) as arena, File(pages(arena, 4096), tmp_path / "below", pool) as tier:
+    with Arena(MIB) as arena, FileTier(pages(arena, 4096), tmp_path / "below", pool) as tier:
         assert "tmpfs (this is memory, too)" in tier.about
 
 
@@ -190,7 +190,7 @@ def test_without_a_hidden_size_there_is_no_break_even():
 
 
 def test_shares_are_of_whole_pages():
-    """Of four pages the smallest shares are one page, which is a quarter; it is moved once."""
+    """The smallest shares of four pages are one page, which is a quarter; it is moved once."""
     few = replace(FACTS, pages=4)
     assert few.cold((0.05, 0.10, 0.25, 0.50, 1.0)) == [1, 2, 4] and FACTS.cold((0.05,)) == [3]
     taken = times() | {f"{tier} {count}": [0.02] * 5 for tier in TIERS for count in (1, 2, 3, 4)}
@@ -215,7 +215,7 @@ def test_a_small_run(asked, monkeypatch):
 
 
 def test_other_bytes_are_no_outcome(asked, monkeypatch):
-    monkeypatch.setattr(Memory, "fetch", lambda *_: None)
+    monkeypatch.setattr(MemoryTier, "fetch", lambda *_: None)
     with pytest.raises(WrongAnswer, match="memory: pages came back with other bytes"):
         lab.experiment(asked, context=16)
     assert not os.listdir(asked.folder)
@@ -228,6 +228,6 @@ def test_no_such_share(asked, cold):
 
 
 def test_what_does_not_fit_is_refused(asked, monkeypatch):
-    monkeypatch.setattr(lab, "available_memory", lambda: MIB)
+    monkeypatch.setattr("kvbench.lab.experiment.available_memory", lambda: MIB)
     with pytest.raises(Refused, match="1 MiB are free"):
         lab.experiment(asked, context=2048)

@@ -1,15 +1,36 @@
 """kvbench lab users: bytes of uneven, even and padded batches against formulas, and what is said of planted times."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from kvbench.lab.experiments import users
 from kvbench.lab.experiments.users import experiment
+from kvbench.model import Sample
+from kvbench.native import Cache
 
 SMALL = {"model": "qwen3-0.6b", "context": 128}
 HEADS, GROUP, DIM, SEQUENCES = 8, 2, 128, 8
+WOBBLE = (1.0, 1.001, 0.999, 1.002, 0.998)  # of rounds
+
+
+@pytest.fixture
+def plant(monkeypatch):
+    """Called with what tells the seconds of a pass, by a program's name, first cache and bytes, and the round."""
+
+    def planted(seconds):
+        def rounds(team, programs, samples, wanted, seed):
+            for number in range(samples):
+                for program in programs:
+                    took = seconds(program.name, cache_of(program), program.traffic().compulsory, number)
+                    took *= WOBBLE[number % len(WOBBLE)]
+                    yield Sample(program.name, number, 4, 4 * took, (), 0.02, 0, 0)
+
+        monkeypatch.setattr("kvbench.lab.measuring.rounds", rounds)
+
+    return planted
+
+
+def cache_of(program):
+    return next(kept for kept in program.tasks[0]._keep if isinstance(kept, Cache))
 
 
 def moved(lengths):
@@ -21,7 +42,7 @@ def lengths(row):
 
 
 def kind(cache):
-    """Of the batch that a cache holds."""
+    """The kind of batch that a cache holds."""
     held = np.sort(cache.lengths)
     return "even" if held[-1] - held[0] == 1 else "one long" if held[-1] == 128 and held[0] == 16 else "other"
 
@@ -30,9 +51,9 @@ def by_bytes(name, cache, bytes_, number):
     return bytes_ / 20e9
 
 
-def test_bytes(asked, plant):
+def test_bytes(setup, plant):
     plant(by_bytes)
-    found = experiment(asked, **SMALL).table
+    found = experiment(setup, **SMALL).table
     assert list(found["batch"]) == ["uniform", "long-tailed", "one long"]
     for row in found.itertuples():
         own = lengths(row)
@@ -58,12 +79,12 @@ def test_bytes(asked, plant):
         ),
     ],
 )
-def test_the_sentence_goes_by_the_data(asked, plant, slower, said):
+def test_the_sentence_goes_by_the_data(setup, plant, slower, said):
     def seconds(name, cache, bytes_, number):
         return bytes_ / 20e9 * (slower(number) if kind(cache) == "one long" else 1.0)
 
     plant(seconds)
-    found = experiment(asked, **SMALL)
+    found = experiment(setup, **SMALL)
     assert said in found.sentence
     assert (
         f"the batch that suffers most ({found.table.loc[found.table['padded_times'].idxmax(), 'batch']})"
@@ -71,21 +92,8 @@ def test_the_sentence_goes_by_the_data(asked, plant, slower, said):
     )
 
 
-def test_numbers_are_drawn_with_the_seed(asked, plant, monkeypatch):
-    seeds, make = [], users.decode_task
-
-    def seen(op, *args, **facts):
-        seeds.extend([facts["seed"]] if op == "fill" else [])
-        return make(op, *args, **facts)
-
+def test_another_layout_has_the_same_batches(setup, plant):
     plant(by_bytes)
-    monkeypatch.setattr(users, "decode_task", seen)
-    experiment(replace(asked, seed=7), **SMALL)
-    assert seeds == list(range(7, 7 + len(seeds))) and seeds
-
-
-def test_another_layout_has_the_same_batches(asked, plant):
-    plant(by_bytes)
-    found, other = (experiment(asked, **SMALL, layout=layout).table for layout in ("head", "paged"))
+    found, other = (experiment(setup, **SMALL, layout=layout).table for layout in ("head", "paged"))
     assert other["efficiency"].to_numpy() == pytest.approx(1.0)
     assert list(found["lengths"]) == list(other["lengths"])

@@ -7,7 +7,6 @@ from tests.machine.trees import put
 
 MIB = 1 << 20
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-PMU = "/sys/bus/event_source/devices"
 THP = "/sys/kernel/mm/transparent_hugepage"
 CPU = "/sys/devices/system/cpu"
 ADDRESS = 0x7F0000200000
@@ -20,14 +19,10 @@ HEALTHY = {
     "/proc/meminfo": "MemTotal: 8388608 kB\nMemFree: 8388608 kB\nMemAvailable: 8388608 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n",
     "/proc/self/cgroup": "0::/\n",
     "/sys/fs/cgroup/cpu.stat": "nr_periods 9\nnr_throttled 3\n",
-    "/proc/self/status": "THP_enabled:\t1\nSeccomp:\t0\nCapEff:\t0000000000000000\n",
+    "/proc/self/status": "THP_enabled:\t1\n",
     "/proc/self/smaps": "KernelPageSize:        4 kB\n",
     "/proc/self/numa_maps": f"{ADDRESS:x} default anon=16384 N0=16384 kernelpagesize_kB=4\n",
     "/proc/sys/kernel/numa_balancing": "0\n",
-    "/proc/sys/kernel/perf_event_paranoid": "0\n",
-    f"{PMU}/cpu/type": "4\n",
-    f"{PMU}/uncore_imc_0/type": "17\n",
-    f"{PMU}/software/type": "1\n",
     f"{THP}/enabled": "always [madvise] never\n",
     f"{THP}/hpage_pmd_size": "2097152\n",
     CLOCKSOURCE: "tsc\n",

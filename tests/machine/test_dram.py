@@ -4,7 +4,7 @@ import pytest
 
 from kvbench.machine import dram
 from kvbench.machine.dram import dram_peak, modules_peak
-from kvbench.machine.files import Files
+from kvbench.machine.tree import Files
 from kvbench.model import Node
 from tests.machine.trees import NODE, put
 

@@ -6,10 +6,10 @@ import shutil
 import pytest
 
 from kvbench.errors import Refused
-from kvbench.machine.files import Files
 from kvbench.machine.preflight import CHECKS, Live, preflight
+from kvbench.machine.tree import Files
 from kvbench.model import Cpu, DataCache, Fact, Machine, Node
-from tests.machine.healthy import ADDRESS, CLOCKSOURCE, CPU, HEALTHY, PMU, THP, Still
+from tests.machine.healthy import ADDRESS, CLOCKSOURCE, CPU, HEALTHY, THP, Still
 from tests.machine.trees import put
 
 MIB = 1 << 20
@@ -77,7 +77,6 @@ def test_nothing_is_known(tmp_path):
 STEADY = {f"{CPU}/cpu{cpu}/cpufreq/scaling_governor": "powersave" for cpu in (0, 1)}
 EAGER = {f"{CPU}/cpu{cpu}/cpufreq/energy_performance_preference": "balance_performance" for cpu in (0, 1)}
 LAZY = {f"{CPU}/cpu{cpu}/cpufreq/energy_performance_preference": "power" for cpu in (0, 1)}
-FULL = {"/proc/self/status": "Seccomp:\t2\nCapEff:\t0000004000000000\n"}  # CAP_PERFMON
 
 
 def stat(idle=20, user=0, steal=0, running=1):
@@ -122,8 +121,6 @@ OK = [
     ("swap", "none", {"without": ["/proc/stat"], "live": {"quiet": {}}}),
     ("virtual machine", "no", {}),
     ("container", "docker", {"container": "docker"}),
-    ("counter permission", "everything", {"tree": FULL | {"/proc/sys/kernel/perf_event_paranoid": "4"}}),
-    ("counters", "cores: cpu; memory and fabric: uncore_imc_0", {}),
 ]
 WARN = [
     ("governor", "powersave, intel_pstate, power", {"tree": STEADY | LAZY}),
@@ -162,8 +159,6 @@ WARN = [
     ("swap", "1 GiB of 2 GiB", {"tree": {"/proc/meminfo": "SwapTotal: 2097152 kB\nSwapFree: 1048576 kB\n"}}),
     ("swap", "3 pages moving", {"live": {"quiet": stat() | {"/proc/vmstat": "pswpin 8\npswpout 7\n"}}}),
     ("memory", "512 MiB available, 768 MiB", {"tree": {"/proc/meminfo": "MemAvailable: 524288 kB\n"}}),
-    ("counter permission", "own processes", {"tree": {"/proc/sys/kernel/perf_event_paranoid": "2"}}),
-    ("counter permission", "nothing", {"tree": {"/proc/sys/kernel/perf_event_paranoid": "4"}}),
 ]
 REFUSED = {"live": {"error": Refused("the system said no", "ask it")}}
 UNKNOWN = [
@@ -204,13 +199,6 @@ UNKNOWN = [
     ("swap", "/proc/meminfo does not state", {"tree": {"/proc/meminfo": "SwapTotal: much"}}),
     ("swap", "/proc/meminfo", {"without": ["/proc/meminfo"]}),
     ("memory", "does not say how much", {"without": ["/proc/meminfo"]}),
-    ("counters", "no counters", {"without": [f"{PMU}/cpu", f"{PMU}/uncore_imc_0"]}),
-    (
-        "counter permission",
-        "perf_event_paranoid is not understood: 'x'",
-        {"tree": {"/proc/sys/kernel/perf_event_paranoid": "x"}},
-    ),
-    ("counter permission", "missing", {"without": ["/proc/sys/kernel/perf_event_paranoid"]}),
 ]
 
 
@@ -251,5 +239,5 @@ def test_every_check_is_seen_in_every_state(tmp_path):
     nowhere = Files("/nowhere")
     checks = preflight(nowhere, machine(), (), Still(tmp_path, quiet={}, error=Refused("no", "ask")))
     everything = {check.name for check in checks}
-    assert everything - {name for name, *_ in WARN} == {"base pages", "container", "counters"}
+    assert everything - {name for name, *_ in WARN} == {"base pages", "container"}
     assert everything - {name for name, *_ in UNKNOWN} == {"core kinds"}

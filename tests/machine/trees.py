@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kvbench.machine.files import Files
+from kvbench.machine.tree import Files
 
 CPU, NODE = "sys/devices/system/cpu", "sys/devices/system/node"
 SERVER = [(1, "Data", "32K", 1), (1, "Instruction", "32K", 1), (2, "Unified", "1024K", 1), (3, "Unified", "32768K", 8)]

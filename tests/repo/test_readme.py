@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_cli import call
-from tests.cli.test_exit_codes import explained, played
+from tests.cli.test_exit_codes import played
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -57,7 +57,6 @@ SHORTENED = {
     "kvbench sweep smoke --axis context=1k,4k --axis dtype=f16,i8 --out runs/head": (played, ()),
     "kvbench sweep smoke --plugin my.so --axis op=decode --axis dtype=f32 --report": (played, ()),
     "kvbench machine --quick": (played, ()),
-    "kvbench lab naive --context 1024": (explained, ()),
     "kvbench verify --plugin my.so": (None, ("--quick",)),
 }
 

@@ -3,10 +3,11 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from kvbench.errors import BadArgument
-from kvbench.native import Cache, default_library
+from kvbench.native import Arena, Cache, default_library
 from kvbench.report.arena_map import map_rows, map_text
 from kvbench.sizing.map import arena_map, mapped
 from kvbench.store import plain as plain_of
@@ -56,6 +57,26 @@ def test_another_model_by_its_formulas(context):
     for buffer in found.buffers:  # but for the cache's, elements are of four bytes, or bytes
         each = {"text_input": 1, "kv_cache": 2}.get(buffer.name, 4)
         assert math.prod(buffer.shape) * each == buffer.size, buffer.name
+
+
+def test_caches_at_their_mapped_offsets_write_their_buffer_alone():
+    """Every byte of [L, 2, Hkv, C, D] is that of the token it stands for; no other byte of the block changes."""
+    plan = arena_map(MODEL, 4, "f32", canaries=True)
+    place = plan.buffer("kv_cache")
+    layers, _, heads, context, dim = place.shape
+    rows = np.random.default_rng(2).standard_normal((layers, context, 2, 1, heads, dim), dtype=np.float32)
+    with Arena(plan.total) as arena:
+        arena.view()[:] = 0xA5
+        wanted = arena.view().copy()
+        wanted[place.offset : place.end] = (
+            np.ascontiguousarray(rows[:, :, :, 0].transpose(0, 2, 3, 1, 4)).view(np.uint8).ravel()
+        )
+        for layer, own in enumerate(rows):
+            offset = place.offset + layer * place.size // layers
+            with Cache(heads, dim, context, dtype="f32", pad=0, arena=arena, offset=offset) as cache:
+                for k, v in own:
+                    cache.append(k, v)
+        assert np.array_equal(arena.view(), wanted)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

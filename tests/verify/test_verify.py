@@ -74,7 +74,7 @@ def scalar():
 
 
 def test_an_op_that_nobody_checks_fails(monkeypatch):
-    monkeypatch.delattr(kernels.Bench, "check_twin")
+    monkeypatch.delattr(kernels.Checker, "check_twin")
     results = list(kernels.check(default_library(), scalar(), quick=True))
     assert {r.kernel.op for r in results if not r.passed} == {"twin"}
 

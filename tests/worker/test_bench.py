@@ -78,7 +78,7 @@ def test_a_slice_that_is_decoded_wrong_is_seen(layer, monkeypatch):
 
 @pytest.mark.parametrize("passes", [1, 3, 5, 7])
 def test_what_timed_passes_leave_is_what_is_checked(passes):
-    """Of the slices they came to, and those must be as many as there were passes."""
+    """In the slices they came to, and those must be as many as there were passes."""
     with bench(DECODE) as found:
         found.verify()
         with pytest.raises(WrongAnswer, match="as it was"):

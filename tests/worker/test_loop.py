@@ -47,7 +47,7 @@ def test_samples_walk_on_from_where_the_last_of_any_ended():
 
 
 def test_a_round_has_each_program_once_in_an_order_of_its_own():
-    """Of 24 orders that four programs can have, twenty rounds show many; the seed decides which."""
+    """Twenty rounds show many of the 24 orders that four programs can have; the seed decides which."""
     names = ("point", "twin", "ahead", "core")
     programs, passes = [Program(name, ("x",)) for name in names], dict.fromkeys(names, 1)
 

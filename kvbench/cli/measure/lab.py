@@ -11,7 +11,6 @@ from time import perf_counter
 from typing import Annotated, Any
 
 import click
-from msgspec import UNSET, UnsetType
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, threads_option
 from kvbench.cli._streams import say, say_json
@@ -34,8 +33,7 @@ class Found(Printed):
     seconds: Annotated[float, about("seconds: how long the experiment took, all of it by the wall")]
     sentence: Annotated[str, about("what the rows answer to its question")]
     notes: Annotated[tuple[str, ...], about("what that rests on")]
-    rows: Annotated[tuple[dict[str, Value], ...], about("what was found, as NAME.csv has it where there is no `every`")]
-    every: Annotated[tuple[dict[str, Value], ...] | UnsetType, about("the rows that `rows` sum up, if they do")] = UNSET
+    rows: Annotated[tuple[dict[str, Value], ...], about("what was found, as NAME.csv has it")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ class Experiments(Printed):
 )
 @json_option
 def command(name: str | None, **asked: Any) -> None:
-    """Run the experiment NAME: a table, a figure, and one sentence that says what it shows. Each takes a minute or less.
+    """Run the experiment NAME: a table, a figure, and one sentence that says what it shows, in a minute or less.
 
     Without NAME, list them with the question of each and what may be asked of it.
     """
@@ -98,14 +96,13 @@ def command(name: str | None, **asked: Any) -> None:
     _refuse_what_it_does_not_take(name, options, _takes(experiment))
     _refuse_unknown_words(options)
     with _folder(asked["out"]):
-        scene = _asked(asked)
+        setup = _setup(asked)
         start = perf_counter()
-        found = experiment(scene, **options)
+        found = experiment(setup, **options)
         seconds = perf_counter() - start
         _write(found, asked["out"])
-    facts = _takes(experiment) | options | _scene(scene)
+    facts = _takes(experiment) | options | _scene(setup)
     if asked["as_json"]:
-        rows, every = _rows(found.table), UNSET if found.every is None else _rows(found.every)
         say_json(
             Found(
                 experiment=name,
@@ -113,8 +110,7 @@ def command(name: str | None, **asked: Any) -> None:
                 seconds=seconds,
                 sentence=found.sentence,
                 notes=tuple(found.notes),
-                rows=rows,
-                every=every,
+                rows=tuple(json.loads(found.table.to_json(orient="records", double_precision=15))),
             )
         )
     else:
@@ -172,14 +168,14 @@ def _refuse_unknown_words(options: dict[str, Any]) -> None:
         default_library().number(kind, options[kind])
 
 
-def _asked(asked: dict[str, Any]) -> Any:
-    from kvbench.lab import Asked
+def _setup(asked: dict[str, Any]) -> Any:
+    from kvbench.lab import Setup
     from kvbench.machine import describe
     from kvbench.machine.placement import place
     from kvbench.native import default_library
 
     machine, library = describe(), default_library()
-    return Asked(
+    return Setup(
         machine=machine,
         library=library,
         cpus=place(machine, asked["cpus"], asked["threads"]),
@@ -189,16 +185,16 @@ def _asked(asked: dict[str, Any]) -> Any:
     )
 
 
-def _scene(asked: Any) -> dict[str, Any]:
+def _scene(setup: Any) -> dict[str, Any]:
     from kvbench.units import cpu_text
 
-    return {"isa": asked.isa, "threads": len(asked.cpus), "cpus": cpu_text(asked.cpus), "seed": asked.seed}
+    return {"isa": setup.isa, "threads": len(setup.cpus), "cpus": cpu_text(setup.cpus), "seed": setup.seed}
 
 
 def _write(found: Any, folder: Path) -> None:
     from kvbench.report.write import write_figure
 
-    write_figure(folder, found.figure, found.table if found.every is None else found.every)
+    write_figure(folder, found.figure, found.table)
 
 
 def _text(name: str, facts: dict[str, Any], found: Any, seconds: float, folder: Path) -> list[str]:
@@ -219,6 +215,3 @@ def _text(name: str, facts: dict[str, Any], found: Any, seconds: float, folder: 
         *wrapped([found.sentence], ""),
     ]
 
-
-def _rows(table: Any) -> tuple[dict[str, Value], ...]:
-    return tuple(json.loads(table.to_json(orient="records", double_precision=15)))

@@ -41,9 +41,9 @@ def command(threads: str, cpus: str | None, override: Path | None, strict: bool,
     It observes for a second or two and changes nothing.
     """
     from kvbench.machine import describe
-    from kvbench.machine.files import Files
     from kvbench.machine.placement import place
     from kvbench.machine.preflight import preflight
+    from kvbench.machine.tree import Files
 
     files = Files()
     machine = describe(files, override)

@@ -37,9 +37,9 @@ def command(**asked: Any) -> int:
     """
     from kvbench.analysis.machine import profile
     from kvbench.machine import describe
-    from kvbench.machine.files import Files
     from kvbench.machine.placement import place
     from kvbench.machine.preflight import preflight
+    from kvbench.machine.tree import Files
     from kvbench.report.machine import identity, text
     from kvbench.store.files import refuse_output
 
@@ -70,7 +70,7 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
     from kvbench.analysis.machine import describe_record
     from kvbench.cli._progress import follow
     from kvbench.machine import available_memory
-    from kvbench.machine.files import Files
+    from kvbench.machine.tree import Files
     from kvbench.native import default_library
     from kvbench.plan import Scope, probes
     from kvbench.runner import new_run, run

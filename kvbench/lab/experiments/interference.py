@@ -1,24 +1,26 @@
 """What remains of a cache's place in L3 when a layer's weights are read before each of its slices, as in serving?"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 import pandas as pd
 
 from kvbench.analysis.interval import held, interval
 from kvbench.errors import Refused
-from kvbench.lab.experiment import Asked, Outcome
-from kvbench.lab.geometry import known, layer_parameters
-from kvbench.lab.measuring import point, refuse_impossible, whole_rounds
-from kvbench.model import Machine, Point
+from kvbench.lab.experiment import Outcome, Setup
+from kvbench.lab.measuring import point, refuse_impossible
+from kvbench.model import Machine, Point, Sample
 from kvbench.native import Part, Task
 from kvbench.plan.needs import SIZED_BY, slice_of, tokens_in
 from kvbench.regime import far_bytes, suggestion, windows
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.figure import Figure
 from kvbench.report.ruled import Column
+from kvbench.suite import model as geometry
+from kvbench.suite import stated
 from kvbench.units import MIB, counted, gbps, size
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
@@ -28,20 +30,28 @@ from kvbench.worker.room import Room
 
 _WEIGHTS = (0, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB)
 _BYTES = 2  # of a weight, as models are served
-_ROUNDS = 17
+_ROUNDS, _LEAST = 17, 5
+_SECONDS = 40.0  # that all rounds may take
 _TIMED = 6  # decodes of a sample
 _SURE = 0.99  # with which intervals hold a median
 _ONE, _SOME, _ALL, _MEMORY = "one", "some", "all", "memory"  # which slices are walked
 
 
-def experiment(asked: Asked, model: str = "qwen3-0.6b", dtype: str = "f32") -> Outcome:
-    served = _BYTES * layer_parameters(known(model))
-    scene = _scene(asked, model, dtype)
-    refuse_impossible(asked, [scene.point])
-    samples = _samples(asked, scene, sorted({*_WEIGHTS, served}))
+def experiment(setup: Setup, model: str = "qwen3-0.6b", dtype: str = "f32") -> Outcome:
+    served = _BYTES * _layer_parameters(model)
+    scene = _scene(setup, model, dtype)
+    refuse_impossible(setup, scene.point)
+    samples = _samples(setup, scene, sorted({*_WEIGHTS, served}))
     found, rounds = _table(samples, scene), samples["round"].nunique()
-    notes = _notes(asked, scene, model, served, rounds)
+    notes = _notes(setup, scene, model, served, rounds)
     return Outcome(found, _COLUMNS, _figure(found, model, served), _sentence(found, model, served), notes)
+
+
+def _layer_parameters(model: str) -> int:
+    """Weights of one layer: the projections of attention, in and out, and a gated feed-forward."""
+    known = stated(model, "hidden", "intermediate")
+    heads = 2 * known.q_heads + 2 * known.kv_heads
+    return known.hidden * (heads * known.head_dim + 3 * known.intermediate)
 
 
 # ---- slices that fit, and slices that do not -------------------------------------------------------------------------
@@ -71,15 +81,15 @@ class _Scene:
         return [turn % count for turn in range(-(-self.layers // count) * count)]
 
 
-def _scene(asked: Asked, model: str, dtype: str) -> _Scene:
-    low, high = _room(asked.machine, asked.cpus)
-    small = point(asked, model, 1, dtype=dtype)
+def _scene(setup: Setup, model: str, dtype: str) -> _Scene:
+    low, high = _room(setup.machine, setup.cpus)
+    small = point(setup, model, 1, dtype=dtype)
     facts = {name: getattr(small, name) for name in SIZED_BY}
     context = tokens_in(low, True, small.shape.kv_heads, small.shape.head_dim, 1, **facts)
-    each = slice_of(point(asked, model, context, dtype=dtype))
-    layers = max(1, min(known(model).layers, int(high // each)))
-    far = far_bytes(asked.machine, asked.cpus)
-    whole = point(asked, model, context, dtype=dtype, layers=layers + math.ceil(far / each))
+    each = slice_of(point(setup, model, context, dtype=dtype))
+    layers = max(1, min(geometry(model).layers, int(high // each)))
+    far = far_bytes(setup.machine, setup.cpus)
+    whole = point(setup, model, context, dtype=dtype, layers=layers + math.ceil(far / each))
     return _Scene(whole, layers, each, far)
 
 
@@ -96,10 +106,10 @@ def _room(machine: Machine, cpus: Sequence[int]) -> tuple[float, float]:
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-def _samples(asked: Asked, scene: _Scene, weights: Sequence[int]) -> pd.DataFrame:
+def _samples(setup: Setup, scene: _Scene, weights: Sequence[int]) -> pd.DataFrame:
     """GB/s of the decodes and of the reads before them, by rotation, weights and round."""
     with (
-        Ground(asked.library, asked.machine) as ground,
+        Ground(setup.library, setup.machine) as ground,
         Room(scene.point, ground) as room,
         Bench(scene.point, room, Answers()) as bench,
     ):
@@ -113,8 +123,8 @@ def _samples(asked: Asked, scene: _Scene, weights: Sequence[int]) -> pd.DataFram
         passes = {name: 2 * (_untimed(scene, count) + _TIMED) for name, (_, count) in keys.items()}
         moved = bench.own.traffic().compulsory
         rows = []
-        taken = rounds(bench.team, programs, _ROUNDS, 0.0, asked.seed, passes)
-        for sample in whole_rounds(taken, _ROUNDS):
+        taken = rounds(bench.team, programs, _ROUNDS, 0.0, setup.seed, passes)
+        for sample in _in_time(taken):
             rotation, count = keys[sample.program]
             read, decoded = _parted(sample.pass_seconds)
             rates = {"gbps": gbps(moved, decoded), "weights_gbps": gbps(count, read)}
@@ -123,8 +133,19 @@ def _samples(asked: Asked, scene: _Scene, weights: Sequence[int]) -> pd.DataFram
         return pd.DataFrame(rows)
 
 
+def _in_time(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """All of them, or as many rounds as there is time for by what the first has taken."""
+    start, count = perf_counter(), _ROUNDS
+    for sample in samples:
+        if sample.round == 0:
+            count = max(_LEAST, int(_SECONDS / (perf_counter() - start)))
+        elif sample.round >= count:
+            return
+        yield sample
+
+
 def _reads(bench: Bench, scene: _Scene, count: int) -> list[Task]:
-    """Of each layer's weights. They lie apart, unless so many are no longer there when they are read again."""
+    """Reads of each layer's weights. They lie apart, unless so many are gone when they are read again."""
     steps = -(-count // scene.far) or 1
     each = max(count // steps // 64, bench.team.threads) * 64  # at least a line for each thread: passes begin alike
     apart = max(1, min(scene.layers, scene.far // each))
@@ -144,7 +165,7 @@ def _untimed(scene: _Scene, count: int) -> int:
 
 
 def _parted(seconds: Sequence[float]) -> tuple[float, float]:
-    """Of a read, and of the decode behind it: of those that are timed the lower quartile, which stalls do not reach."""
+    """Seconds of a read, and of the decode behind it: the lower quartile, which stalls do not reach."""
     read, decoded = np.quantile(np.reshape(seconds[-2 * _TIMED :], (_TIMED, 2)), 0.25, axis=0)
     return float(read), float(decoded)
 
@@ -189,9 +210,9 @@ _COLUMNS = (
 )
 
 
-def _notes(asked: Asked, scene: _Scene, model: str, served: int, rounds: int) -> tuple[str, ...]:
+def _notes(setup: Setup, scene: _Scene, model: str, served: int, rounds: int) -> tuple[str, ...]:
     memory = scene.rotations()[_MEMORY] * scene.slice_bytes
-    shape, threads = scene.point.shape, counted(len(asked.cpus), "thread")
+    shape, threads = scene.point.shape, counted(len(setup.cpus), "thread")
     notes = [
         f"slices of one layer with the heads of {model}: {shape.context} tokens in {scene.point.dtype}, "
         f"{size(scene.slice_bytes)} each, more than private caches hold of it; {counted(scene.layers, 'slice')} fit L3 "
@@ -205,7 +226,7 @@ def _notes(asked: Asked, scene: _Scene, model: str, served: int, rounds: int) ->
     ]
     if rounds < _ROUNDS:
         notes.append(f"{rounds} rounds in place of {_ROUNDS}: one takes too long here for more of them")
-    doubt = asked.machine.facts.get("l3")
+    doubt = setup.machine.facts.get("l3")
     if doubt is not None and doubt.confidence == "low":
         notes.append(f"the size of L3 is in doubt: {doubt.note or doubt.source}")
     return tuple(notes)

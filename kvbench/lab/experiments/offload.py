@@ -12,11 +12,9 @@ import numpy as np
 import pandas as pd
 
 from kvbench.analysis.interval import held, interval
-from kvbench.errors import BadArgument, Refused, WrongAnswer
-from kvbench.lab.experiment import Asked, Outcome
-from kvbench.lab.measuring import affordable
-from kvbench.lab.tiers import File, Memory, Tier
-from kvbench.machine import available_memory
+from kvbench.errors import BadArgument, WrongAnswer
+from kvbench.lab.experiment import Outcome, Setup, refuse_too_large
+from kvbench.lab.tiers import FileTier, MemoryTier, Tier
 from kvbench.native import Arena, Cache, Task, Team, decode_task, probe_task
 from kvbench.oracle import attention, tolerance
 from kvbench.report.figures.chart import Panel, chart
@@ -41,21 +39,21 @@ OUT, BACK, STEP = "out", "back", "step"
 Times = Mapping[str, Sequence[float]]
 
 
-def experiment(asked: Asked, model: str = "qwen3-0.6b", context: int = 2048, cold: float | None = None) -> Outcome:
+def experiment(setup: Setup, model: str = "qwen3-0.6b", context: int = 2048, cold: float | None = None) -> Outcome:
     known, shares = geometry(model), _SHARES if cold is None else (cold,)
     if not all(0 < share <= 1 for share in shares):
         raise BadArgument(f"cold is {cold:.0%}", "a share of the pages, over 0% and up to 100%")
     with ExitStack() as owned:
-        decoder = owned.enter_context(Decoder(asked, known, context))
-        pool = owned.enter_context(near_threads(asked.cpus))
-        memory = owned.enter_context(Memory(decoder.pages, asked.library, pool))
-        file = owned.enter_context(File(decoder.pages, asked.folder, pool))
+        decoder = owned.enter_context(PagedDecoder(setup, known, context))
+        pool = owned.enter_context(near_threads(setup.cpus))
+        memory = owned.enter_context(MemoryTier(decoder.pages, setup.library, pool))
+        file = owned.enter_context(FileTier(decoder.pages, setup.folder, pool))
         tiers = (memory, file)
         facts = Facts(known, decoder.count, decoder.pages.nbytes // decoder.count, decoder.fma_flops)
         counts = facts.cold(shares)
         seconds = sum(_there_and_back(tier, decoder, counts) for tier in tiers)
-        rounds = affordable(_MOST, seconds, _SECONDS - seconds, _LEAST)
-        times = timed(_calls(decoder, tiers, counts), rounds, asked.seed)
+        rounds = min(_MOST, max(_LEAST, int(_SECONDS / seconds) - 1))
+        times = timed(_calls(decoder, tiers, counts), rounds, setup.seed)
     table, even = tabled(times, facts, [tier.name for tier in tiers], counts), facts.even(times)
     notes = (*_notes(facts, rounds, times), *(tier.about for tier in tiers))
     return Outcome(table, _COLUMNS, _figure(table, even), sentence(table, even), notes)
@@ -76,7 +74,7 @@ class Facts:
 
     @property
     def page_flops(self) -> float:
-        """To project the tokens of a page to K and V once more, in every layer; 0 where the hidden size is not known."""
+        """To project a page's tokens to K and V once more, in every layer; 0 where the hidden size is not known."""
         known = self.model
         return 2.0 * known.hidden * 2 * known.kv_heads * known.head_dim * _BLOCK * known.layers
 
@@ -89,33 +87,31 @@ class Facts:
         return gbps(self.page_bytes, self.again(1, times)) if self.page_flops else float("nan")
 
 
-class Decoder(Owner):
+class PagedDecoder(Owner):
     """A paged cache for each layer, side by side in one arena, and the tasks that decode a token with all of them.
 
     `pages` is all of it as [layers, K and V, pages, bytes].
     """
 
-    def __init__(self, asked: Asked, known: Model, context: int) -> None:
-        self._asked, self._known, self._context = asked, known, context
-        self._facts = {"layout": "paged", "dtype": "f16", "block_tokens": _BLOCK, "library": asked.library}
+    def __init__(self, setup: Setup, known: Model, context: int) -> None:
+        self._setup, self._known, self._context = setup, known, context
+        self._facts = {"layout": "paged", "dtype": "f16", "block_tokens": _BLOCK, "library": setup.library}
         self._shape = (known.kv_heads, known.head_dim, context)
         self._bytes = Cache.size_of(*self._shape, **self._facts)
-        needed, free = 2 * known.layers * self._bytes, available_memory()
-        if needed > free:
-            raise Refused(f"cache and copy need {size(needed)} of memory, {size(free)} are free", "a smaller --context")
+        refuse_too_large(2 * known.layers * self._bytes)  # cache and copy
         super().__init__()
 
     def _prepare(self) -> None:
-        asked, known, own = self._asked, self._known, self._owned.enter_context
-        self._arena = own(Arena(known.layers * self._bytes, library=asked.library))
-        self._team = own(Team(len(asked.cpus), asked.cpus, asked.library))
+        setup, known, own = self._setup, self._known, self._owned.enter_context
+        self._arena = own(Arena(known.layers * self._bytes, library=setup.library))
+        self._team = own(Team(len(setup.cpus), setup.cpus, setup.library))
         self.count = -(-self._context // _BLOCK)
         self.pages = self._arena.view().reshape(known.layers, 2, self.count, -1)
         shape = (known.layers, 1, known.q_heads, known.head_dim)
-        self._q = np.random.default_rng(asked.seed).standard_normal(shape, dtype=np.float32)
+        self._q = np.random.default_rng(setup.seed).standard_normal(shape, dtype=np.float32)
         self._out = np.zeros_like(self._q)
         self._tasks = [own(self._layer(layer)) for layer in range(known.layers)]
-        self._fma = own(probe_task(asked.library, "flops", self._team.threads, isa=asked.isa, steps=ROUNDS))
+        self._fma = own(probe_task(setup.library, "flops", self._team.threads, isa=setup.isa, steps=ROUNDS))
         self.fma_flops = _TIMES * self._fma.traffic().flops
 
     def _layer(self, layer: int) -> Task:
@@ -123,9 +119,9 @@ class Decoder(Owner):
         cache = Cache(*self._shape, **self._facts, arena=self._arena, offset=layer * self._bytes)
         cache.lengths[:] = self._context
         args = (cache, self._q[layer], self._out[layer], self._team.threads)
-        with decode_task("fill", *args, isa=self._asked.isa, seed=self._asked.seed + layer) as fill:
+        with decode_task("fill", *args, isa=self._setup.isa, seed=self._setup.seed + layer) as fill:
             self._team.run(fill)
-        task = decode_task("decode", *args, isa=self._asked.isa, prefetch=self._asked.library.prefetch)
+        task = decode_task("decode", *args, isa=self._setup.isa, prefetch=self._setup.library.prefetch)
         if layer == 0:
             self._team.run(task)
             self._check(cache)
@@ -144,11 +140,11 @@ class Decoder(Owner):
         self._team.run(self._fma, passes=_TIMES)
 
     def digest(self) -> int:
-        """Of all bytes of the cache."""
+        """A checksum of all bytes of the cache."""
         return zlib.crc32(self.pages)
 
 
-def _there_and_back(tier: Tier, decoder: Decoder, counts: Sequence[int]) -> float:
+def _there_and_back(tier: Tier, decoder: PagedDecoder, counts: Sequence[int]) -> float:
     """What comes back is what went. Seconds that the tier will take of a round, about."""
     before = decoder.digest()
     out = _took(partial(tier.put, range(decoder.count)))
@@ -165,7 +161,7 @@ def _took(call: Callable[[], object]) -> float:
     return perf_counter() - start
 
 
-def _calls(decoder: Decoder, tiers: Sequence[Tier], counts: Sequence[int]) -> dict[str, Callable[[], object]]:
+def _calls(decoder: PagedDecoder, tiers: Sequence[Tier], counts: Sequence[int]) -> dict[str, Callable[[], object]]:
     def fetched(tier: Tier, count: int) -> None:
         tier.fetch(range(count))  # the oldest
         decoder.step()
@@ -273,7 +269,7 @@ def _figure(table: pd.DataFrame, even: float) -> Figure:
         title="A decode step", where=("does", STEP), by="tier", log="y", low="ms_low", high="ms_high",
         text="{:.0f}".format,
     )  # fmt: skip
-    about = "Left: rates of all pages at once. Right: a step that first brings cold pages back. Medians with their intervals."
+    about = "Left: rates of all pages at once. Right: a step that first brings cold pages back. Medians and intervals."
     return chart("offload", "Pages of the cache elsewhere", about, shown, (rates, steps))
 
 
@@ -288,8 +284,9 @@ def _notes(facts: Facts, rounds: int, times: Times) -> tuple[str, ...]:
         "inputs: what it really costs is more"
     )
     return (
-        f"{pages}, f16; medians of {counted(rounds, 'round')}, between times that hold them with {held(rounds, _SURE):.0%}",
-        "a step brings the oldest pages back, then decodes layer after layer: nothing of it overlaps; shares are those of "
-        "whole pages",
+        f"{pages}, f16; medians of {counted(rounds, 'round')}, between times that hold them with "
+        f"{held(rounds, _SURE):.0%}",
+        "a step brings the oldest pages back, then decodes layer after layer: nothing of it overlaps; shares are those "
+        "of whole pages",
         *([again] if facts.page_flops else []),
     )

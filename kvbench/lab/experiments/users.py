@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,31 +10,34 @@ import pandas as pd
 
 from kvbench.analysis.diagnosis.phrases import listed, number
 from kvbench.analysis.launches import enclosed
-from kvbench.errors import Refused
-from kvbench.lab.experiment import Asked, Outcome
-from kvbench.lab.measuring import beside, refuse_crumbs, refuse_wrong
-from kvbench.machine import available_memory
-from kvbench.native import Arena, Cache, Team, decode_task
-from kvbench.plan.needs import PROCESS
+from kvbench.lab.experiment import Outcome, Setup
+from kvbench.lab.measuring import beside, point, refuse_impossible, refuse_wrong
+from kvbench.native import decode_task
+from kvbench.plan.needs import slice_of
 from kvbench.regime import far_bytes
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.figure import Figure
 from kvbench.report.ruled import Column
-from kvbench.suite import model as geometry
 from kvbench.units import duration, size
+from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program
-from kvbench.worker.owner import Owner
+from kvbench.worker.room import Room
 
 _SEQUENCES = 8
 _SHORT = 8  # times shorter than the long sequence are all others
 
 
 def experiment(
-    asked: Asked, model: str = "llama-3-8b", context: int = 4096, dtype: str = "f16", layout: str = "head"
+    setup: Setup, model: str = "llama-3-8b", context: int = 4096, dtype: str = "f16", layout: str = "head"
 ) -> Outcome:
-    batches = _batches(context, asked.seed)
-    with _Batches(asked, model, context, {"dtype": dtype, "layout": layout}, batches) as made:
-        found = pd.DataFrame(_measured(asked, made, batches))
+    batches = _batches(context, setup.seed)
+    facts = {"batch": _SEQUENCES, "dtype": dtype, "layout": layout}
+    token = slice_of(point(setup, model, context, pad=0, **facts)) / (_SEQUENCES * context)
+    least = token * min(int(lengths.sum()) for lengths in batches.values())  # bytes that a batch walks of a slice
+    held = point(setup, model, context, layers=math.ceil(far_bytes(setup.machine, setup.cpus) / least), **facts)
+    refuse_impossible(setup, held)
+    with Ground(setup.library, setup.machine) as ground, Room(held, ground) as room:
+        found = pd.DataFrame(_measured(setup, room, batches))
     lengths = pd.DataFrame(
         {"batch": name, "sequence": place, "length": length}
         for name, own in batches.items()
@@ -66,70 +70,12 @@ def _padded(lengths: np.ndarray) -> np.ndarray:
 _WAYS = {"as it is": lambda lengths: lengths, "even": _even, "padded": _padded}
 
 
-class _Batches(Owner):
-    """The memory of all batches: slices that together are more than the caches hold, whichever batch walks them."""
-
-    def __init__(
-        self, asked: Asked, model: str, context: int, facts: dict[str, Any], batches: Mapping[str, np.ndarray]
-    ) -> None:
-        self._asked, self._batches = asked, batches
-        self._facts = facts | {"batch": _SEQUENCES, "library": asked.library}
-        known = geometry(model)
-        self._shape = (known.kv_heads, known.head_dim, context)
-        drawn = np.random.default_rng(asked.seed)
-        self._q = drawn.standard_normal((_SEQUENCES, known.q_heads, known.head_dim), dtype=np.float32)
-        super().__init__()
-
-    def _prepare(self) -> None:
-        asked = self._asked
-        self._slice = Cache.size_of(*self._shape, **self._facts)
-        walked = Cache.size_of(*self._shape, **self._facts, pad=0) / (_SEQUENCES * self._shape[2])  # of each token
-        least = walked * min(int(lengths.sum()) for lengths in self._batches.values())
-        self._layers = math.ceil(far_bytes(asked.machine, asked.cpus) / least)
-        refuse_crumbs(self._shape[2], self._layers)
-        wanted, free = self._layers * self._slice + PROCESS, available_memory()
-        if wanted > free:
-            raise Refused(
-                f"the batches need {size(wanted)} of memory, {size(free)} are free", "a smaller --model or --context"
-            )
-        self.team = self._owned.enter_context(Team(len(asked.cpus), asked.cpus, asked.library))
-        self._arena = self._owned.enter_context(Arena(self._layers * self._slice, library=asked.library))
-        self._fill()
-
-    def _fill(self) -> None:
-        most = np.full(_SEQUENCES, max(int(lengths.max()) for lengths in self._batches.values()))
-        for layer in range(self._layers):
-            with self._task("fill", self._cache(layer, most), self._q, seed=self._asked.seed + layer) as task:
-                self.team.run(task)
-
-    def programs(self, lengths: np.ndarray) -> list[Program]:
-        """One for each way, by its name."""
-        return [self._program(way, make(lengths)) for way, make in _WAYS.items()]
-
-    def _program(self, name: str, lengths: np.ndarray) -> Program:
-        out = np.zeros_like(self._q)
-        caches = [self._cache(layer, lengths) for layer in range(self._layers)]
-        scheme = self._asked.library.prefetch
-        tasks = [self._owned.enter_context(self._task("decode", cache, out, prefetch=scheme)) for cache in caches]
-        self.team.run(tasks[0])
-        refuse_wrong(caches[0], self._q, out)
-        return Program(name, tuple(tasks), warm=False)
-
-    def _cache(self, layer: int, lengths: np.ndarray) -> Cache:
-        place = {"arena": self._arena, "offset": layer * self._slice}
-        cache = self._owned.enter_context(Cache(*self._shape, **self._facts, **place))
-        cache.lengths[:] = lengths
-        return cache
-
-    def _task(self, op: str, cache: Cache, out: np.ndarray, **facts: Any) -> Any:
-        return decode_task(op, cache, self._q, out, self.team.threads, isa=self._asked.isa, **facts)
-
-
-def _measured(asked: Asked, made: _Batches, batches: Mapping[str, np.ndarray]) -> Iterator[dict[str, Any]]:
+def _measured(setup: Setup, room: Room, batches: Mapping[str, np.ndarray]) -> Iterator[dict[str, Any]]:
+    team = room.team(setup.cpus)
     for batch, lengths in batches.items():
-        programs = made.programs(lengths)
-        own, even, padded = (program.name for program in programs)
-        taken = beside(made.team, programs, asked.seed)
+        with _programs(setup, room, lengths) as programs:
+            taken = beside(team, programs, setup.seed)
+        own, even, padded = _WAYS
         yield {
             "batch": batch,
             "sequences": len(lengths),
@@ -147,9 +93,30 @@ def _measured(asked: Asked, made: _Batches, batches: Mapping[str, np.ndarray]) -
             "padded_bytes": taken.moved[padded] / taken.moved[own],
             "padded_seconds": taken.seconds(padded).median,
             **enclosed("padded_times", taken.times(padded, own)),
-            "threads": made.team.threads,
+            "threads": team.threads,
             "rounds": taken.seconds(own).launches,
         }
+
+
+@contextmanager
+def _programs(setup: Setup, room: Room, lengths: np.ndarray) -> Iterator[list[Program]]:
+    """One for each way, by its name; all on the same memory."""
+    shape, team = room.point.shape, room.team(setup.cpus)
+    facts = {"isa": setup.isa, "prefetch": setup.library.prefetch}
+    q = np.random.default_rng(setup.seed).standard_normal(
+        (shape.batch, shape.q_heads, shape.head_dim), dtype=np.float32
+    )
+    with ExitStack() as owned:
+        programs = []
+        for way, make in _WAYS.items():
+            caches, out = [owned.enter_context(room.cache(layer)) for layer in range(room.layers)], np.zeros_like(q)
+            for cache in caches:
+                cache.lengths[:] = make(lengths)
+            tasks = [owned.enter_context(decode_task("decode", each, q, out, team.threads, **facts)) for each in caches]
+            team.run(tasks[0])
+            refuse_wrong(caches[0], q, out)
+            programs.append(Program(way, tuple(tasks), warm=False))
+        yield programs
 
 
 # ---- what is shown ---------------------------------------------------------------------------------------------------
@@ -172,10 +139,10 @@ _COLUMNS = (
 
 def _notes(found: pd.DataFrame) -> tuple[str, ...]:
     return (
-        f"{found['sequences'].iloc[0]} sequences, a decode step of one layer from memory; even: a batch of as many tokens and "
-        "equally long sequences, in the same rounds; of even: share of its GB/s, which is how efficiently the work is dealt "
-        "out to threads",
-        f"skew: how much longer the slowest of {found['threads'].iloc[0]} threads works than the mean, in % of the mean",
+        f"{found['sequences'].iloc[0]} sequences, a decode step of one layer from memory; even: a batch of as many tokens "
+        "and equally long sequences, in the same rounds; of even: share of its GB/s, which is how efficiently the work is "
+        "dealt out to threads",
+        f"skew: how much longer the slowest of {found['threads'].iloc[0]} threads works than the mean, in % of that",
         "padded: every sequence computed up to the longest one's end, over the batch as it is. Medians of "
         f"{found['rounds'].min()} rounds",
     )
@@ -209,9 +176,9 @@ def _sentence(found: pd.DataFrame) -> str:
     waste = found.loc[found["padded_times"].idxmax()]
     shares = listed(f"{row['efficiency']:.0%} ({row['batch']})" for _, row in found.iterrows())
     return (
-        f"A batch of uneven lengths is read at {shares} of the GB/s of an even batch of as many bytes: {_judged(found)}; padded "
-        f"to its longest sequence, the batch that suffers most ({waste['batch']}) moves {waste['padded_bytes']:.2f} times the "
-        f"bytes and takes {waste['padded_times']:.2f} times as long ({waste['padded_times_low']:.2f}.."
+        f"A batch of uneven lengths is read at {shares} of the GB/s of an even batch of as many bytes: {_judged(found)}; "
+        f"padded to its longest sequence, the batch that suffers most ({waste['batch']}) moves "
+        f"{waste['padded_bytes']:.2f} times the bytes and takes {waste['padded_times']:.2f} times as long ({waste['padded_times_low']:.2f}.."
         f"{waste['padded_times_high']:.2f})."
     )
 

@@ -2,28 +2,28 @@
 
 from collections.abc import Sequence
 
-from kvbench.machine.files import Files
-from kvbench.machine.preflight import clock, counters, limits, load, memory, power
+from kvbench.machine.preflight import clock, memory, sharing
 from kvbench.machine.preflight.live import Live
 from kvbench.machine.preflight.scene import Scene
+from kvbench.machine.tree import Files
 from kvbench.model import Check, Machine
 
 __all__ = ["CHECKS", "Live", "preflight"]
 
 CHECKS = (
-    load.load,
-    load.other_tasks,
-    load.steal,
-    limits.allowed,
-    limits.quota,
-    limits.throttling,
-    limits.smt,
-    limits.core_kinds,
-    limits.virtual_machine,
-    limits.container,
-    power.governor,
-    power.frequency_limit,
-    power.turbo,
+    sharing.load,
+    sharing.other_tasks,
+    sharing.steal,
+    sharing.allowed,
+    sharing.quota,
+    sharing.throttling,
+    sharing.smt,
+    sharing.core_kinds,
+    sharing.virtual_machine,
+    sharing.container,
+    clock.governor,
+    clock.frequency_limit,
+    clock.turbo,
     clock.core_clock,
     clock.clock_source,
     clock.timer,
@@ -34,8 +34,6 @@ CHECKS = (
     memory.coverage,
     memory.placement,
     memory.numa_balancing,
-    counters.counters,
-    counters.permission,
 )
 
 

@@ -26,6 +26,10 @@ def warn(value: str, advice: str) -> Finding:
     return Finding("warn", value, advice)
 
 
+def judged(fine: bool, value: str, advice: str) -> Finding:
+    return ok(value) if fine else warn(value, advice)
+
+
 def unknown(reason: str, advice: str = "") -> Finding:
     return Finding("unknown", reason, advice)
 

@@ -1,12 +1,12 @@
-"""The clock that times, and the clock that is timed."""
+"""The clock that times, the clock that is timed, and who sets that, within which limits."""
 
 from statistics import median
 
-from kvbench.machine.files import count
-from kvbench.machine.preflight.check import Finding, check, ok, unknown, warn
+from kvbench.machine.preflight.check import Finding, check, judged, ok, unknown, warn
 from kvbench.machine.preflight.scene import Scene
-from kvbench.machine.preflight.thresholds import CLOCK_APART, CLOCK_SHORT, CLOCK_SWING, TIMER_SECONDS
-from kvbench.units import duration
+from kvbench.machine.preflight.thresholds import CAP_SHARE, CLOCK_APART, CLOCK_SHORT, CLOCK_SWING, TIMER_SECONDS
+from kvbench.machine.tree import count
+from kvbench.units import counted, duration
 
 _QUICK = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "riscv_clocksource", "timebase")
 _SLOW = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")  # read from a device, or coarse
@@ -27,7 +27,7 @@ def timer(scene: Scene) -> Finding:
     if step <= 0:
         raise LookupError("the clock did not move while it was read")
     value = f"steps of {duration(step)}, reading included"
-    return ok(value) if step <= TIMER_SECONDS else warn(value, "see the clock source above")
+    return judged(step <= TIMER_SECONDS, value, "see the clock source above")
 
 
 @check("core clock", "caches and arithmetic run at the clock of the core: under load, not the one on the label")
@@ -36,7 +36,7 @@ def core_clock(scene: Scene) -> Finding:
     swing = max(1 - median(column) / max(column) for column in zip(*scene.loaded.clock, strict=True))
     low, high = min(best), max(best)
     value = f"{low:.2f} GHz" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f} GHz"
-    value += f" under load on {len(best)} thread{'s' * (len(best) > 1)}, {swing:.0%} of it swing"
+    value += f" under load on {counted(len(best), 'thread')}, {swing:.0%} of it swing"
     declared = _declared(scene)
     value += "".join(f"; {name} {ghz:.2f}" for name, ghz in declared.items())
     nominal = declared.get("nominal")
@@ -64,3 +64,57 @@ def _declared(scene: Scene) -> dict[str, float]:
         if ghz:
             found.setdefault(name, ghz)
     return found
+
+
+_NONE = "no cpufreq here: the hypervisor or the firmware sets the frequency"
+_SELF_RULED = ("intel_pstate", "amd-pstate-epp")  # where powersave only means that the hardware decides
+_EAGER = ("performance", "balance_performance")
+
+
+@check("governor", "a core that speeds up only under load is measured slow at first; L1 and L2 follow its clock")
+def governor(scene: Scene) -> Finding:
+    governors = scene.per_cpu("cpufreq/scaling_governor")
+    if not governors:
+        raise LookupError(_NONE)
+    drivers = scene.per_cpu("cpufreq/scaling_driver")
+    wishes = scene.per_cpu("cpufreq/energy_performance_preference")
+    kinds = {(governors[cpu], drivers.get(cpu, ""), wishes.get(cpu, "")) for cpu in governors}
+    value = "; ".join(", ".join(filter(None, kind)) for kind in sorted(kinds))
+    return judged(all(_steady(*kind) for kind in kinds), value, "sudo cpupower frequency-set -g performance")
+
+
+def _steady(governor: str, driver: str, wish: str) -> bool:
+    return governor == "performance" or (governor == "powersave" and driver in _SELF_RULED and wish in _EAGER)
+
+
+@check("frequency limit", "a core held below its own limit has slower caches and fewer FLOP/s than the part can do")
+def frequency_limit(scene: Scene) -> Finding:
+    highest, able = _frequencies(scene, "scaling_max_freq"), _frequencies(scene, "cpuinfo_max_freq")
+    shares = {cpu: highest[cpu] / able[cpu] for cpu in highest.keys() & able.keys()}
+    if not shares:
+        raise LookupError(_NONE)
+    cpu = min(shares, key=lambda cpu: (shares[cpu], cpu))
+    value = f"{highest[cpu] / 1e6:.2f} of {able[cpu] / 1e6:.2f} GHz"
+    if shares[cpu] >= CAP_SHARE:
+        return ok(value)
+    return warn(f"{value} (CPU {cpu})", f"sudo cpupower frequency-set -u {able[cpu]}kHz")
+
+
+def _frequencies(scene: Scene, name: str) -> dict[int, int]:
+    """kHz by CPU, where the driver knows it."""
+    return {cpu: khz for cpu, text in scene.per_cpu(f"cpufreq/{name}").items() if (khz := count(text))}
+
+
+@check("turbo", "with turbo, the clock depends on temperature and on how many cores work; DRAM hardly notices")
+def turbo(scene: Scene) -> Finding:
+    on = set(scene.per_cpu("cpufreq/boost").values())
+    off = scene.files.number("/sys/devices/system/cpu/intel_pstate/no_turbo")
+    boost = scene.files.text("/sys/devices/system/cpu/cpufreq/boost")
+    on = on or ({str(1 - off)} if off is not None else {boost} if boost else set())
+    if not on:
+        raise LookupError("neither intel_pstate/no_turbo nor cpufreq/boost is there")
+    if not on <= {"0", "1"}:
+        raise LookupError("what no_turbo or boost says is neither 0 nor 1")
+    if len(on) > 1:
+        return warn("on for some CPUs, off for others", "set every /sys/devices/system/cpu/cpu*/cpufreq/boost alike")
+    return ok("off" if on == {"0"} else "on")

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from kvbench.machine.limits import available_memory
-from kvbench.machine.preflight.check import Finding, check, ok, warn
+from kvbench.machine.allowance import available_memory
+from kvbench.machine.preflight.check import Finding, check, judged, ok, warn
 from kvbench.machine.preflight.scene import Scene
 from kvbench.machine.preflight.thresholds import (
     BUFFERS,
@@ -51,9 +51,7 @@ def coverage(scene: Scene) -> Finding:
         raise LookupError("the kernel does not say what of the arena is resident")
     share = memory["huge_bytes"] / resident
     value = f"{share:.0%} of an arena of {size(resident)}, in pages of {size(memory['page_bytes'])}"
-    if share >= HUGE_SHARE:
-        return ok(value)
-    return warn(value, "free memory in one piece: echo 1 | sudo tee /proc/sys/vm/compact_memory")
+    return judged(share >= HUGE_SHARE, value, "free memory in one piece: echo 1 | sudo tee /proc/sys/vm/compact_memory")
 
 
 @check("NUMA balancing", "the kernel unmaps and moves pages while they are measured, and far memory looks near")

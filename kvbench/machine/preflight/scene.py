@@ -6,10 +6,10 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from kvbench.machine.files import Files
-from kvbench.machine.limits import Throttling, available_memory, throttled
+from kvbench.machine.allowance import Throttling, available_memory, throttled
 from kvbench.machine.preflight.live import Live
 from kvbench.machine.preflight.thresholds import ARENA_BYTES, ARENA_SHARE, LOOKS, QUIET_SECONDS
+from kvbench.machine.tree import Files
 from kvbench.model import Machine
 from kvbench.units import MIB, size
 
@@ -38,7 +38,7 @@ class Asleep:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """All threads at work: GHz by round and thread as Live.clock() counts them, and what the system counted meanwhile."""
+    """All threads at work: GHz by round and thread, and what the system counted meanwhile."""
 
     clock: list[tuple[float, ...]]
     span: Span | None  # None where /proc/stat is not there or stands still

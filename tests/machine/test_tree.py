@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvbench.machine.files import Files, count
+from kvbench.machine.tree import Files, count
 from tests.cli.test_cli import call
 from tests.machine.trees import put
 

@@ -6,8 +6,8 @@ import pytest
 
 from kvbench.errors import Refused
 from kvbench.machine import available_memory
+from kvbench.machine.allowance import Throttling, has_groups, memory_limit, quota_cpus, throttled, unclear
 from kvbench.machine.facts import limit_facts
-from kvbench.machine.limits import Throttling, has_groups, memory_limit, quota_cpus, throttled, unclear
 from tests.machine.trees import NODE, Live, put
 
 TOP = "sys/fs/cgroup"

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 from kvbench.errors import Refused
 from kvbench.machine.cpus import listed_cpus
-from kvbench.machine.files import Files, count
 from kvbench.machine.nodes import node_memory, shown_nodes
+from kvbench.machine.tree import Files, count
 
 _UNLIMITED = 1 << 62  # version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
 _ROOT = "/sys/fs/cgroup"

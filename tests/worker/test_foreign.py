@@ -1,0 +1,52 @@
+"""A plug-in's kernel that beats every read of its rows has no time: by times that are made up, round by round."""
+
+import pytest
+
+from kvbench.errors import WrongAnswer
+from kvbench.model import Sample
+from kvbench.native import default_library
+from kvbench.worker.answers import Answers
+from kvbench.worker.foreign import ForeignBench
+from kvbench.worker.ground import Ground
+from kvbench.worker.room import Room
+from tests.worker.test_bench import DECODE
+
+
+def measured(monkeypatch, faster):
+    """`faster`: by program, how many times the rate of the others it has, round by round."""
+
+    def rounds(team, programs, samples, seconds, seed):
+        for number in range(samples):
+            for program in programs:
+                passes = len(program.tasks)
+                team.run(*program.tasks, passes=passes)
+                took = program.traffic().compulsory / 10e9 / faster.get(program.name, [1.0] * samples)[number]
+                yield Sample(program.name, number, passes, passes * took, (), 0.0, 0, 0)
+
+    monkeypatch.setattr("kvbench.worker.bench.rounds", rounds)
+    with (
+        Ground(default_library()) as ground,
+        Room(DECODE, ground) as room,
+        ForeignBench(DECODE, room, Answers()) as bench,
+    ):
+        return bench.measured(bench.programs, 4, 0.001)
+
+
+@pytest.mark.parametrize("rounds", [[3.0] * 4, [3.0, 3.0, 1.0, 3.0]])
+def test_one_that_beats_all_reads_is_suspect(monkeypatch, rounds):
+    with pytest.raises(WrongAnswer, match=r"suspect: decode.*30 GB/s are .* times what reads of the same rows get"):
+        measured(monkeypatch, {"point": rounds})
+
+
+@pytest.mark.parametrize(
+    "faster",
+    [
+        {"point": [1.0] * 4},
+        {"point": [1.2] * 4},  # as launches may differ
+        {"point": [1.0, 3.0, 1.0, 3.0]},  # now and then
+        {"point": [3.0] * 4, "ceiling_ahead": [3.0] * 4},  # one of the reads is as fast
+    ],
+)
+def test_one_that_does_not_is_measured(monkeypatch, faster):
+    taken, error = measured(monkeypatch, faster)
+    assert len(taken) == 4 * 6 and 0 < error < 1e-5
