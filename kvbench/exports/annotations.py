@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kvbench.exports.wording import sentence, sides, title
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION, WORDS
-from kvbench.units import counted
+from kvbench.units import counted, cut
 
 _LEVELS = {REGRESSION: "error", NOT_COMPARABLE: "error", CONTAMINATED: "warning", INCONCLUSIVE: "warning"}
 _MOST = 15  # named in one annotation
@@ -38,9 +38,9 @@ def _whole(comparison: Comparison, judged: list[Judged]) -> str:
 
 
 def _named(judged: list[Judged]) -> str:
-    lines = [f"{one.name}: {sentence(one)}" for one in judged[:_MOST]]
+    lines = [cut(f"{one.name}: {sentence(one)}", _LONGEST) for one in judged[:_MOST]]
     more = [f"{len(judged) - _MOST} more"] if len(judged) > _MOST else []
-    return "\n".join([line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…" for line in lines] + more)
+    return "\n".join(lines + more)
 
 
 def _command(level: str, heading: str, text: str) -> str:

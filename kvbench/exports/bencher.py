@@ -2,21 +2,18 @@
 
 import json
 
-from kvbench.exports.sound import unique
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import CONTAMINATED, NOT_COMPARABLE
 from kvbench.units import GB
 
-_LONGEST = 1024  # characters of a name
 _IGNORED = "-bencher-ignore"  # at a name's end, from which Bencher takes it: no alert for this value
 _UNFIT = (CONTAMINATED, NOT_COMPARABLE)
 
 
 def bencher(comparison: Comparison) -> str:
-    names = unique((one.name for one in comparison.points), _LONGEST - len(_IGNORED))
     results = {
-        name + (_IGNORED if one.verdict in _UNFIT else ""): measures
-        for name, one in zip(names, comparison.points, strict=True)
+        one.name + (_IGNORED if one.verdict in _UNFIT else ""): measures
+        for one in comparison.points
         if (measures := _measures(one))
     }
     return json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

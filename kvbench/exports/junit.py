@@ -4,10 +4,10 @@ A slowdown that was found is a failure; what could not be said is skipped, with 
 case of its own, so that a comparison in which nothing could be judged is not read as a success."""
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from kvbench.exports.sound import moment
 from kvbench.exports.wording import counts, sentence, sides
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import CONTAMINATED, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
@@ -40,8 +40,8 @@ def _suite(comparison: Comparison, name: str, cases: Sequence[Element]) -> Eleme
     for attribute, outcome in _COUNTED.items():
         suite.set(attribute, str(sum(case.find(outcome) is not None for case in cases)))
     suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.9f}")
-    if time := moment(comparison.created):
-        suite.set("timestamp", time.replace(tzinfo=None).isoformat(timespec="seconds"))
+    created = datetime.fromisoformat(comparison.created).astimezone(UTC).replace(tzinfo=None)
+    suite.set("timestamp", created.isoformat(timespec="seconds"))
     suite.set("hostname", comparison.machine)
     properties = SubElement(suite, "properties")
     for key in ("base", "head", "machine", "verdict"):

@@ -3,8 +3,7 @@
 GitHub drops a summary that is too long altogether, and refuses such a comment, so both stop in time and say so."""
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from kvbench.exports.wording import UNKNOWN, change, counts, detectable, probability, rates, sides, title
 from kvbench.model import Comparison, Judged
@@ -16,69 +15,49 @@ COMMENT = 1 << 16
 _TOP = 15  # rows that are not folded
 _NOTES = 12
 _LONGEST = 200  # characters of one text
-_END = 200  # bytes kept free for what is said last
 _SIMPLE = re.compile(r"[\w./:,=+ -]+")
 _COMPLEX = re.compile(r"[^\w./:,=+ -]|_")
 _CHANGE = "change of time [95 % interval], in % of base's time"
 
-_Rows = tuple[Sequence[Any], Callable[[Any], str]]  # what they are about, and what makes a line of it
-
-
-class _Room:
-    """Lines, as long as there is room for them."""
-
-    def __init__(self, limit: int) -> None:
-        self.lines: list[str] = []
-        self.left = limit
-
-    def take(self, *lines: str) -> bool:
-        """All of them or none."""
-        size = sum(len(line.encode()) + 1 for line in lines)
-        if size > self.left:
-            return False
-        self.left -= size
-        self.lines.extend(lines)
-        return True
-
-    def rows(self, head: Sequence[str], rows: _Rows, last: Sequence[str] = ()) -> int:
-        """As many as fit between the head and the last lines; how many did not."""
-        things, line = rows
-        if not things or not self.take("", *head, *last):
-            return len(things)
-        del self.lines[len(self.lines) - len(last) :]
-        taken = next((number for number, thing in enumerate(things) if not self.take(line(thing))), len(things))
-        self.lines.extend(last)
-        return len(things) - taken
-
 
 def summary(comparison: Comparison) -> str:
-    return _page(comparison, SUMMARY)
+    return _fitted(comparison, SUMMARY)
 
 
 def comment(comparison: Comparison) -> str:
-    return _page(comparison, COMMENT)
+    return _fitted(comparison, COMMENT)
 
 
-def _page(comparison: Comparison, limit: int) -> str:
-    room = _Room(limit - _END)
-    room.take(_marker(comparison), f"## {_plain(title(comparison))}", "", _plain(sides(comparison), 3 * _LONGEST), "")
+def _fitted(comparison: Comparison, limit: int) -> str:
+    """With as many rows of each table as fit, in steps of a tenth."""
+    most = max(map(len, (comparison.points, comparison.families, comparison.missing)))
+    while len((text := "\n".join(_page(comparison, most)) + "\n").encode()) > limit:
+        most = most * 9 // 10
+    return text
+
+
+def _page(comparison: Comparison, most: int) -> Iterator[str]:
+    """`most`: rows of each table, those that are not folded among them."""
+    yield from (_marker(comparison), f"## {_plain(title(comparison))}", "", _plain(sides(comparison), 3 * _LONGEST), "")
     for text in (counts(comparison.families, "families"), counts(comparison.points, "points")):
-        room.take(f"- {_plain(text)}")
-    for note in comparison.notes[:_NOTES]:
-        room.take(_item(note))
+        yield f"- {_plain(text)}"
+    yield from map(_item, comparison.notes[:_NOTES])
     levels = {"family": comparison.families, "point": comparison.points}
-    lost = max(len(comparison.notes) - _NOTES, 0)
-    lost += sum(room.rows(_heads(level), (judged[:_TOP], _row)) for level, judged in levels.items())
-    lost += _folded(room, f"{len(comparison.missing)} could not be compared", [], (comparison.missing, _item))
     for level, judged in levels.items():
-        rest = judged[_TOP:]
-        lost += _folded(room, f"{len(rest)} more, by {level}", _heads(level), (rest, _row))
-    more = ["", f"{lost} more lines do not fit here; the CSV form of this comparison has them."] if lost else []
-    return "\n".join([*room.lines, *more]) + "\n"
+        if judged[: min(_TOP, most)]:
+            yield from ("", *_heads(level), *map(_row, judged[: min(_TOP, most)]))
+    yield from _folded(f"{len(comparison.missing)} could not be compared", [], map(_item, comparison.missing[:most]))
+    for level, judged in levels.items():
+        yield from _folded(f"{len(judged[_TOP:])} more, by {level}", _heads(level), map(_row, judged[_TOP:most]))
+    lost = sum(max(len(each) - most, 0) for each in (*levels.values(), comparison.missing))
+    lost += max(len(comparison.notes) - _NOTES, 0)
+    if lost:
+        yield from ("", f"{lost} more lines do not fit here; the CSV form of this comparison has them.")
 
 
-def _folded(room: _Room, about: str, head: Sequence[str], rows: _Rows) -> int:
-    return room.rows(["<details>", f"<summary>{about}</summary>", "", *head], rows, ["", "</details>"])
+def _folded(about: str, head: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
+    if lines := list(rows):
+        yield from ("", "<details>", f"<summary>{about}</summary>", "", *head, *lines, "", "</details>")
 
 
 def _marker(comparison: Comparison) -> str:

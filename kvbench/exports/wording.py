@@ -1,6 +1,5 @@
 """What is said of a verdict, the same in every form that people read."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kvbench.model import Comparison, Judged
@@ -20,16 +19,9 @@ def sides(comparison: Comparison) -> str:
 
 def counts(judged: Sequence[Judged], noun: str) -> str:
     """ "600 points: 3 REGRESSION, 597 EQUIVALENT"."""
-    words = by_verdict(judged)
-    each = ", ".join(f"{number} {word}" for word, number in words.items() if number)
-    total = f"{len(judged)} {noun}"
-    return f"{total}: {each}" if each else total
-
-
-def by_verdict(judged: Sequence[Judged]) -> dict[str, int]:
-    """How many have each of the words, those that nobody has included."""
-    found = Counter(one.verdict for one in judged)
-    return {word: found[word] for word in (*WORDS, *sorted(set(found) - set(WORDS)))}
+    words = [one.verdict for one in judged]
+    each = ", ".join(f"{words.count(word)} {word}" for word in WORDS if word in words)
+    return f"{len(judged)} {noun}{f': {each}' if each else ''}"
 
 
 def change(judged: Judged) -> str:

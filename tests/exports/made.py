@@ -69,9 +69,6 @@ ODD = (
     "*stars* _lines_ ~waves~ $dollars$",
     "Zoe\u0301 \u202eturned\ud800",
     "x" * 300,
-    "",
-    "the same",
-    "the same",
 )
 
 

@@ -7,54 +7,11 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
-from xml.etree import ElementTree
 
 import pandas as pd
-import xmlschema
 from junitparser import JUnitXml
 from markdown_it import MarkdownIt
 
-# What the JUnit readers of Jenkins, of GitLab and of others agree on.
-_OUTCOME = '<xs:complexType mixed="true"><xs:attribute name="type"/><xs:attribute name="message"/></xs:complexType>'
-_SCHEMA = xmlschema.XMLSchema(f"""
-<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">
-  <xs:element name="testsuites"><xs:complexType>
-    <xs:sequence><xs:element name="testsuite" maxOccurs="unbounded"><xs:complexType>
-      <xs:sequence>
-        <xs:element name="properties"><xs:complexType><xs:sequence>
-          <xs:element name="property" maxOccurs="unbounded"><xs:complexType>
-            <xs:attribute name="name" type="xs:token" use="required"/><xs:attribute name="value" use="required"/>
-          </xs:complexType></xs:element>
-        </xs:sequence></xs:complexType></xs:element>
-        <xs:element name="testcase" minOccurs="0" maxOccurs="unbounded"><xs:complexType>
-          <xs:sequence>
-            <xs:choice minOccurs="0">
-              <xs:element name="failure">{_OUTCOME}</xs:element>
-              <xs:element name="error">{_OUTCOME}</xs:element>
-              <xs:element name="skipped">{_OUTCOME}</xs:element>
-            </xs:choice>
-            <xs:element name="system-out" type="xs:string" minOccurs="0"/>
-          </xs:sequence>
-          <xs:attribute name="name" type="xs:string" use="required"/>
-          <xs:attribute name="classname" type="xs:string" use="required"/>
-          <xs:attribute name="time" type="xs:decimal"/>
-        </xs:complexType></xs:element>
-      </xs:sequence>
-      <xs:attribute name="name" type="xs:token" use="required"/>
-      <xs:attribute name="tests" type="xs:nonNegativeInteger" use="required"/>
-      <xs:attribute name="failures" type="xs:nonNegativeInteger" use="required"/>
-      <xs:attribute name="errors" type="xs:nonNegativeInteger" use="required"/>
-      <xs:attribute name="skipped" type="xs:nonNegativeInteger"/>
-      <xs:attribute name="time" type="xs:decimal" use="required"/>
-      <xs:attribute name="timestamp" type="xs:dateTime"/>
-      <xs:attribute name="hostname" type="xs:string"/>
-    </xs:complexType></xs:element></xs:sequence>
-    <xs:attribute name="name"/>
-    <xs:attribute name="tests" type="xs:nonNegativeInteger"/>
-    <xs:attribute name="failures" type="xs:nonNegativeInteger"/>
-    <xs:attribute name="errors" type="xs:nonNegativeInteger"/>
-  </xs:complexType></xs:element>
-</xs:schema>""")
 _COMMAND = re.compile(r"::(error|warning|notice) title=([^:,\r\n]+)::([^\r\n]+)")
 
 
@@ -64,7 +21,6 @@ def read(kind: str, text: str) -> Any:
 
 
 def _junit(text: str) -> JUnitXml:
-    _SCHEMA.validate(ElementTree.fromstring(text.encode()))
     found = JUnitXml.fromstring(text.encode())
     told = [(suite.tests, suite.failures, suite.errors, suite.skipped) for suite in found]
     found.update_statistics()
@@ -91,7 +47,6 @@ def _github(text: str) -> list[dict[str, Any]]:
     entries = _json(text)
     for entry in entries:
         assert set(entry) == {"name", "unit", "value", "extra"}
-        assert entry["name"]
         assert math.isfinite(entry["value"])
     assert len({entry["name"] for entry in entries}) == len(entries)
     return entries
@@ -99,8 +54,7 @@ def _github(text: str) -> list[dict[str, Any]]:
 
 def _bencher(text: str) -> dict[str, dict[str, float]]:
     results = _json(text)
-    for name, measures in results.items():
-        assert 0 < len(name) <= 1024
+    for measures in results.values():
         assert set(measures) <= {"latency", "bandwidth"}
         assert measures
         assert all(set(measure) == {"value"} and math.isfinite(measure["value"]) for measure in measures.values())
