@@ -11,7 +11,7 @@ import pytest
 
 import kvbench
 from kvbench.errors import BadArgument, BadLibrary, KvbenchError, OutOfMemory, Unsupported
-from kvbench.native import Arena, Cache, Library, Task, Team, default_library, library_path
+from kvbench.native import Arena, Library, Task, Team, default_library, library_path
 
 
 @pytest.fixture
@@ -269,20 +269,6 @@ def test_two_libraries_side_by_side(copies):
     one.lib.kvb_cache_plan(one.ffi.NULL)
     assert b"cache" in one.ffi.string(one.lib.kvb_message())
     assert two.ffi.string(two.lib.kvb_message()) == b""
-
-
-def test_two_libraries_agree_bit_for_bit(copies):
-    random = np.random.default_rng(5)
-    k, v = random.standard_normal((2, 1, 40, 2, 32), dtype=np.float32)
-    q = random.standard_normal((1, 8, 32), dtype=np.float32)
-    caches = [Cache(2, 32, 64, dtype="f16", library=library) for library in copies]
-    for cache in caches:
-        cache.bulk(k, v)
-    first, second = (cache.decode(q, threads=2) for cache in caches)
-    caches[0].close()
-    assert np.array_equal(first, second)
-    assert np.array_equal(caches[1].decode(q, threads=2), second)
-    caches[1].close()
 
 
 def test_a_task_of_another_library_is_refused(copies):

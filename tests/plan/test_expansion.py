@@ -13,8 +13,7 @@ from kvbench.plan.expansion import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_
 from kvbench.plan.needs import PROCESS, needs, slice_of
 from kvbench.regime import classify, far_bytes
 from kvbench.suite import Relative, load
-from kvbench.suite.override import from_options
-from tests.plan.made_sweep import GEOMETRY, expanded, site
+from tests.plan.made_sweep import expanded, site
 from tests.plan.test_plan import BARE, DIES, GIB, MIB, TWO, made
 
 SMALL_L3 = made(16, per_domain=16, l2=2 * MIB, l3=24 * MIB)  # as servers are: L3 smaller than all L2 together
@@ -122,22 +121,6 @@ def test_constraints_leave_points_out(sweep):
 def test_grids_with_common_points_share_them(sweep):
     found = sweep("[[grid]]\ncontext = [1024, 2048]\n[[grid]]\ncontext = [2048, 4096]")
     assert contexts(found) == [1024, 2048, 4096]
-
-
-def test_axes_given_override(tmp_path):
-    path = tmp_path / "x.toml"
-    path.write_text(
-        f'question = "?"\n[axes]\n{GEOMETRY}[[grid]]\nbatch = [1, 2]\ncontext = 512\n[[grid]]\ndtype = "i8"'
-    )
-    suite = load(path).with_axes(from_options(["context=1k,8k", "dtype=f16"]))
-    found = expand(suite, site())
-    assert {p.dtype for p in found.points} == {"f16"}
-    assert sorted((p.shape.batch, p.shape.context) for p in found.points) == [
-        (1, 1024),
-        (1, 8192),
-        (2, 1024),
-        (2, 8192),
-    ]
 
 
 def test_too_many_points_are_refused_with_their_number(sweep):
