@@ -114,17 +114,6 @@ def test_bad_places_take_one_line(root, capsys):
         assert (code, out, err.count("\n")) == (2, "", 1), err
 
 
-def test_nothing_below_the_root_is_written(root, capsys, monkeypatch):
-    monkeypatch.setattr("kvbench.machine.preflight.Live", lambda: Still(root, quiet={}, busy={}))
-
-    def everything():
-        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in root.rglob("*") if path.is_file()}
-
-    before = everything()
-    assert doctor(capsys)[0] == 0
-    assert everything() == before
-
-
 WATCHED = """
 import os, sys
 

@@ -11,7 +11,7 @@ from kvbench.native import Cache, default_library
 from kvbench.plan import expand, forecast
 from kvbench.plan.expansion import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_PAGES, NO_TIER, UNKNOWN
 from kvbench.plan.needs import PROCESS, needs, slice_of
-from kvbench.regime import classify, far_bytes
+from kvbench.regime import far_bytes
 from kvbench.suite import Relative, load
 from tests.plan.made_sweep import expanded, site
 from tests.plan.test_plan import BARE, DIES, GIB, MIB, TWO, made
@@ -171,13 +171,6 @@ def test_only_caches_in_use_count(sweep):
     assert by_size[4, l2] == pytest.approx(4 * by_size[1, l2], rel=0.05)
     assert by_size[8, l3] == pytest.approx(16 * MIB, rel=0.01)
     assert by_size[16, l3] == pytest.approx(32 * MIB, rel=0.01)
-
-
-def test_half_of_l3_is_l3_and_four_times_is_dram(sweep):
-    found = sweep('threads = ["domain", "all"]\ncontext = ["0.5xL3", "4xL3"]\nresidency = "hot"', DIES)
-    for point, facts in found.asked.items():
-        word = classify(DIES, point.cpus, slice_of(point)).word
-        assert word == ("L3" if facts["context"].factor == 0.5 else "DRAM")
 
 
 # ---- what is left out ------------------------------------------------------------------------------------------------

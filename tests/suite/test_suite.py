@@ -162,12 +162,6 @@ def test_a_shipped_suite_opens_with_its_question(name):
     assert find(name).source == f"suites/{name}.toml"
 
 
-def test_by_path(write, monkeypatch, tmp_path):
-    write(GOOD)
-    monkeypatch.chdir(tmp_path)
-    assert find("x.toml").question == "Is it good?"
-
-
 def test_an_unknown_suite_names_the_nearest():
     with pytest.raises(BadArgument, match="'qick'") as caught:
         find("qick")
