@@ -2,5 +2,3 @@
 
 from kvbench.machine.describe import describe
 from kvbench.machine.limits import available_memory
-
-__all__ = ["available_memory", "describe"]

@@ -6,8 +6,7 @@ import pytest
 
 from kvbench.errors import BadArgument
 from kvbench.suite import Relative, find, load, model, models, read_axis, shipped
-from kvbench.suite.axes import AXES, words
-from kvbench.suite.override import from_options
+from kvbench.suite.axes import AXES, from_options, words
 from kvbench.suite.values import count_text
 
 GOOD = """# Is it good?

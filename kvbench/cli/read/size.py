@@ -7,10 +7,9 @@ from typing import Any
 import click
 
 from kvbench.cli._options import json_option, with_options
-from kvbench.cli._plot import refuse_plot
 from kvbench.cli._point import options, refuse_missing
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Bytes, Named
+from kvbench.cli._types import Bytes, Named, Plot
 from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder
 
@@ -46,7 +45,7 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
 @click.option("--map", "mapped", is_flag=True, help="Also lay out all buffers of a decoder of MODEL, byte by byte.")
 @click.option("--canaries", is_flag=True, help="With --map: a known pattern behind every buffer.")
 @click.option("--align", type=int, help="With --map: every buffer begins at a multiple of it. [default: 64 bytes]")
-@click.option("--plot", type=Named(), help="Draw size against context, as .png or .svg.")
+@click.option("--plot", type=Plot(), help="Draw size against context, as .png or .svg.")
 @json_option
 def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, **asked: Any) -> None:
     """What the KV cache of MODEL, or of a geometry that you give, costs: the formula with the numbers in it, what is
@@ -67,7 +66,6 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     from kvbench.sizing.size import Wanted, size_of
     from kvbench.suite import model as geometry
 
-    refuse_plot(plot)
     laid = {name: asked.pop(name) for name in ("canaries", "align")}
     laid = {name: value for name, value in laid.items() if value is not None and value is not False}
     if laid and not mapped:

@@ -8,8 +8,6 @@ from kvbench.machine.preflight.live import Live
 from kvbench.machine.preflight.scene import Scene
 from kvbench.model import Check, Machine
 
-__all__ = ["CHECKS", "Live", "preflight"]
-
 CHECKS = (
     load.load,
     load.other_tasks,
