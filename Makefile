@@ -16,6 +16,7 @@ test: $(VENV)/tested
 
 lint: $(VENV)/tested
 	$(BIN)/ruff check --quiet kvbench tests
+	$(BIN)/ruff format --quiet --check kvbench tests
 
 test-full: $(VENV)/tested check-sanitize check-neon check-sve check-emulated check-clang check-clang-neon
 	$(BIN)/python -m pytest -m "full or not full"

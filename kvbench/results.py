@@ -9,7 +9,6 @@ import pandas as pd
 from kvbench.analysis import frames
 from kvbench.analysis.findings import Findings, findings
 from kvbench.analysis.models import Geometry
-from kvbench.analysis.summary import Summary, summary
 from kvbench.errors import BadArgument, BadRun
 from kvbench.model import Check, Machine, Record
 from kvbench.store import Manifest, RunDirectory, read
@@ -36,9 +35,6 @@ class Run:
 
     def findings(self) -> Findings:
         return findings(self.manifest.run, self.records, self.machine, self.checks, geometries())
-
-    def summary(self) -> Summary:
-        return summary(self.findings())
 
 
 def load(path: Path | str) -> Run:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import kvbench
+from kvbench.analysis.summary import summary
 from kvbench.model import Check
 from kvbench.results import geometries
 from kvbench.store import RunDirectory, plain
@@ -36,7 +37,7 @@ def written(path, facts):
 def test_a_run_says_what_was_measured_and_what_was_checked(tmp_path):
     run = written(tmp_path / "run", {"preflight": [asdict(WARNED)]})
     assert run.checks == (WARNED,) and run.machine == MACHINE
-    said = {sentence["topic"]: sentence["text"] for sentence in plain(run.summary())["diagnosis"]}
+    said = {sentence["topic"]: sentence["text"] for sentence in plain(summary(run.findings()))["diagnosis"]}
     assert said["bandwidth"].startswith("Decode attention reads up to 15 GB/s from memory, 75% of the 20 GB/s")
     assert said["doubt"] == "Doubts about the machine: load (1.5)."
     assert list(run.frame("points")["name"]) == [DECODE.name]

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kvbench.errors import BadArgument
 from kvbench.units import GIB, KIB, MIB, TIB
 
 _BYTES = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -60,3 +61,18 @@ class Named(click.Path):
         if not str(value):
             self.fail("the name is empty.", param, ctx)
         return Path(super().convert(value, param, ctx))
+
+
+class Plot(Named):
+    """A figure's file, refused before minutes of measuring and not after them."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        from kvbench.store.files import refuse_output
+
+        path = super().convert(value, param, ctx)
+        if path.suffix not in (".png", ".svg"):
+            raise BadArgument(f"--plot is {path}", "a file that ends in .png or .svg")
+        if not path.parent.is_dir():
+            raise BadArgument(f"--plot: there is no folder {path.parent}", "make it first")
+        refuse_output(path, "then draw it again")
+        return path

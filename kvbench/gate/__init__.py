@@ -6,5 +6,3 @@ builds → rivals (what both can measure) → stages of duels → verdicts
 from kvbench.gate.builds import Build, build, sides
 from kvbench.gate.gate import gate
 from kvbench.gate.rivals import Asked
-
-__all__ = ["Asked", "Build", "build", "gate", "sides"]

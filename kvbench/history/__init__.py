@@ -6,5 +6,3 @@ root → run directories → summaries → series → trends → table / page / 
 from kvbench.history.accept import accept
 from kvbench.history.export import exported
 from kvbench.history.whole import History, load, place
-
-__all__ = ["History", "accept", "exported", "load", "place"]

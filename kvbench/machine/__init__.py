@@ -2,5 +2,3 @@
 
 from kvbench.machine.allowance import available_memory
 from kvbench.machine.describe import describe
-
-__all__ = ["available_memory", "describe"]

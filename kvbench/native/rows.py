@@ -1,11 +1,14 @@
-"""What rows of a number format are made of, as the library lays them."""
+"""What rows of a number format are made of, and where they lie, as abi.h tells at kvb_cache."""
 
 import itertools
+
+import numpy as np
 
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library
 
 _LINE = 64
+LANES = 16  # tokens of a block in which K lies transposed
 
 
 def block_of(dtype: str, library: Library | None = None) -> tuple[int, int]:
@@ -17,3 +20,13 @@ def block_of(dtype: str, library: Library | None = None) -> tuple[int, int]:
     if row(1) % _LINE == 0:
         return 1, row(_LINE) // _LINE  # elements that fill lines leave nothing over
     return next(count for count in itertools.count(1) if row(count + 1) > row(1)), row(1)
+
+
+def key_bytes(cache: Cache, token: int, head: int, sequence: int = 0) -> np.ndarray:
+    """Where each byte of a token's row of K lies in the plane: side by side, or transposed."""
+    c, row = cache.struct, cache.place(token, head, sequence)[0]
+    byte, cell = np.arange(c.row_bytes), cache.library.cell(cache.layout, cache.dtype)
+    if not cell:
+        return row + byte
+    lane = token % c.capacity % LANES
+    return row - lane * c.row_bytes + (byte // cell * LANES + lane) * cell + byte % cell

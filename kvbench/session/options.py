@@ -9,7 +9,7 @@ from kvbench.errors import BadArgument, BadRun, refuse_beyond
 from kvbench.native import Library, library_of
 from kvbench.store.values import read
 from kvbench.suite import Suite, find
-from kvbench.suite.override import from_options
+from kvbench.suite.axes import from_options
 from kvbench.suite.values import LIMITS
 
 _LATER = frozenset({"launches", "budget", "target_ci", "patience"})  # these say when to stop, not what to measure
@@ -65,12 +65,6 @@ class Options:
             raise BadArgument("target_ci without a budget might never end", "give both, such as a budget of 10m")
 
     @property
-    def all_axes(self) -> tuple[str, ...]:
-        """With those that have an option of their own."""
-        own = (f"{name}={value}" for name in ("cpus", "pages") if (value := getattr(self, name)) is not None)
-        return (*self.axes, *own)
-
-    @property
     def kernels(self) -> Library:
         """The library to be measured, with the plug-in."""
         return library_of(self.library, self.plugin)
@@ -79,8 +73,9 @@ class Options:
     def asked_suite(self) -> Suite:
         """With all that replaces what its file says."""
         asked = {name: getattr(self, name) for name in LIMITS if getattr(self, name) is not None}
-        found = replace(find(self.suite, self.kernels), **asked)
-        return found.with_axes(from_options(self.all_axes, self.kernels)) if self.all_axes else found
+        own = (f"{name}={value}" for name in ("cpus", "pages") if (value := getattr(self, name)) is not None)
+        axes = from_options((*self.axes, *own), self.kernels)
+        return replace(find(self.suite, self.kernels), **asked).with_axes(axes)
 
     @classmethod
     def kept(cls, facts: Mapping[str, Any], source: str) -> Self:

@@ -3,5 +3,3 @@
 from kvbench.verify.faults import Fault, plant
 from kvbench.verify.kernels import KernelResult, check
 from kvbench.verify.plugin import check_plugin
-
-__all__ = ["Fault", "KernelResult", "check", "check_plugin", "plant"]

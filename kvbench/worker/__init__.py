@@ -1,5 +1,3 @@
-"""Measuring: memory, programs, and the one timed loop of the Python side. A launch is a process of its own."""
+"""Measuring: memory, programs, and loops that time them. A launch is a process of its own."""
 
 from kvbench.worker.visit import visit, visit_plugin
-
-__all__ = ["visit", "visit_plugin"]

@@ -120,17 +120,6 @@ def test_an_error_that_nobody_foresaw(capsys, monkeypatch):
     assert shown[0].startswith("Traceback") and last == line
 
 
-def test_kernels_json(capsys):
-    assert call("kernels", "--json") == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["version"] == 1
-    kernels = answer["kernels"]
-    assert len(kernels) == len(default_library().kernels())
-    for kernel in kernels:
-        assert {"op", "variant", "layout", "dtype", "isa", "runnable", "about"} <= kernel.keys()
-        assert isinstance(kernel["runnable"], bool)
-
-
 def test_every_tier_has_the_whole_matrix(capsys):
     """Each tier of the build decodes every variant and layout, with every dtype that the variant has there; but the
     variants of whole numbers are on some tiers alone."""

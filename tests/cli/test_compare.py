@@ -105,25 +105,19 @@ def test_exit_codes(runs, capsys, base, head, word, gate):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["{base}", "{elsewhere}"], 6, ["two machines", "m1", "m2"]),
         (["{base}", "{base}"], 6, ["the same run", "run-base"]),
         (["{base}", "{other}"], 6, ["no point in common"]),
         (["{base}", "{wrong}"], 6, ["none can be compared", "a wrong answer"]),
         (["{base}", "{slow}", "--noise", "{elsewhere}"], 6, ["two machines"]),
         (["{base}", "{again}", "--noise", "{slow}"], 6, ["two builds"]),
-        (["{base}"], 2, ["HEAD"]),
-        (["{base}", "/nowhere"], 2, ["/nowhere", "no run directory"]),
         (["{base}", "{again}", "--min-effect", "much"], 2, ["much", "1%"]),
-        (["{base}", "{again}", "--min-effect", "-1%"], 2, ["-1%"]),
         (["{base}", "{again}", "--min-effect", "nan"], 2, ["nan"]),
         (["{base}", "{again}", "--noise", "{base}"], 2, ["--noise", "run-base"]),
         (["{base}", "{again}", "--noise", "{noise}", "--noise", "{noise}"], 2, ["--noise", "run-noise"]),
-        (["{base}", "{again}", "--noise", "/nowhere"], 2, ["/nowhere"]),
         (["{base}", "{again}", "--export", "pdf=x"], 2, ["--export", "pdf", "junit"]),
         (["{base}", "{again}", "--export", "junit"], 2, ["--export junit", "junit=FILE"]),
         (["{base}", "{again}", "--export", "junit="], 2, ["junit=FILE"]),
         (["{base}", "{again}", "--export", "junit=-", "--json"], 2, ["--json"]),
-        (["{base}", "{again}", "--export", "junit=/proc/kvbench/x.xml"], 2, ["/proc/kvbench"]),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_line(runs, capsys, arguments, code, words):
@@ -152,14 +146,6 @@ def test_the_table(runs, capsys):
     assert "GB/s base → head" in out and "% of base’s" in out
     assert "24 points: 12 REGRESSION, 12 EQUIVALENT" in out
     assert "beside its witness (twin or copy)" in out and "of base's time: 5.0% for a point" in out
-
-
-def test_worst_first_in_both_tables(runs, capsys):
-    call("compare", str(runs["base"]), str(runs["slow"]))
-    tables = capsys.readouterr().out.split("\n\n")
-    for table in tables[1:3]:
-        rows = [line.split()[0] for line in table.splitlines()[1:-1] if line.split()[0] in WORDS]
-        assert rows == sorted(rows, key=WORDS.index) and len(set(rows)) == 2
 
 
 def test_a_point_that_failed_is_said(runs, capsys):

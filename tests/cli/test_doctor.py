@@ -10,7 +10,7 @@ import pytest
 
 from kvbench.machine.preflight import CHECKS
 from tests.cli.test_cli import call
-from tests.machine.healthy import ADDRESS, CLOCKSOURCE, HEALTHY, THP, Still
+from tests.machine.healthy import CLOCKSOURCE, HEALTHY, THP, Still
 from tests.machine.trees import grow, put
 
 STATUS = {"/proc/self/status": "Cpus_allowed_list:\t0-1\nTHP_enabled:\t1\nCapEff:\t0000000000000000\n"}
@@ -114,17 +114,6 @@ def test_bad_places_take_one_line(root, capsys):
         assert (code, out, err.count("\n")) == (2, "", 1), err
 
 
-def test_nothing_below_the_root_is_written(root, capsys, monkeypatch):
-    monkeypatch.setattr("kvbench.machine.preflight.Live", lambda: Still(root, quiet={}, busy={}))
-
-    def everything():
-        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in root.rglob("*") if path.is_file()}
-
-    before = everything()
-    assert doctor(capsys)[0] == 0
-    assert everything() == before
-
-
 WATCHED = """
 import os, sys
 
@@ -177,10 +166,3 @@ def test_one_cpu_that_is_not_the_first():
     assert ended.returncode == 0, ended.stderr
     (line,) = (line for line in ended.stdout.splitlines() if "allowed CPUs" in line)
     assert f"1 of {os.cpu_count()}: {last}" in line
-
-
-def test_pages_on_two_nodes(root, capsys):
-    """What is touched on one node by threads of both."""
-    grow(root, sockets=2, cores=1, caches=[(3, "Unified", "32768K", 1)], more=HEALTHY | STATUS)
-    put(root, {"/proc/self/numa_maps": f"{ADDRESS:x} default anon=16 N0=16 kernelpagesize_kB=4"})
-    assert "page placement" in "".join(line for line in doctor(capsys)[1].splitlines() if line.startswith("warn"))

@@ -1,7 +1,6 @@
 """kvbench report as it is called: where it writes, what it prints, how it fails."""
 
 import json
-import os
 import shutil
 
 import pytest
@@ -95,21 +94,6 @@ def test_what_cannot_be_is_one_line(run, capsys, arguments, words):
     assert "report:" not in out
     for word in words:
         assert word.format(run=run) in err
-
-
-@pytest.mark.parametrize("text", ["[]", "{", '{"topology": 3}'])
-def test_a_damaged_run(tmp_path, capsys, text):
-    run = made.directory(tmp_path / "run", made.whole(POINTS, 1), POINTS, 1)
-    (run / "machine.json").write_text(text)
-    assert call("report", str(run)) == 2
-    assert "machine.json" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written(run, tmp_path, capsys):
-    tmp_path.chmod(0o500)
-    assert call("report", str(run), "-o", str(tmp_path / "out")) == 2
-    assert str(tmp_path) in capsys.readouterr().err
 
 
 def test_while_it_is_being_measured(tmp_path, capsys):

@@ -89,12 +89,6 @@ def test_every_visit_was_verified(measured):
             assert 0 < record.max_abs_err < 1e-4, "float32 is never exactly float64"
 
 
-def test_json(tmp_path, capsys):
-    assert call(*ASKED[:-1], "op=decode", "--only", "*.head.f16.*", "--out", tmp_path / "run", "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["version"] == 1 and facts["points"] == 1 and facts["path"] == str(tmp_path / "run")
-
-
 def test_a_budget_too_small_for_one_launch(tmp_path, capsys):
     """One is made, and both is said: before and after."""
     asked = [*ASKED[:-1], "op=decode", "--only", "*.head.f16.*", "--out", tmp_path / "run", "--budget", "0.01"]
@@ -192,11 +186,3 @@ def test_what_cannot_be_is_one_line(capsys, arguments, code, words):
     assert len(lines) == 1 and lines[0].startswith("kvbench: ")
     for word in words:
         assert word in lines[0]
-
-
-def test_a_taken_directory(tmp_path, measured, capsys):
-    assert call("smoke", "--out", measured[0]) == 2
-    assert "--resume" in capsys.readouterr().err
-    (tmp_path / "mine.txt").write_text("mine")
-    assert call("smoke", "--out", tmp_path) == 2
-    assert "not empty" in capsys.readouterr().err and (tmp_path / "mine.txt").read_text() == "mine"

@@ -17,7 +17,7 @@ from kvbench.oracle import attention, tolerance, whole
 from kvbench.plan import Site, expand, refuse_without_plugin
 from kvbench.plan.expansion import NO_KERNEL
 from kvbench.suite import load
-from kvbench.suite.override import from_options
+from kvbench.suite.axes import from_options
 from kvbench.verify import kernels
 from tests.faulty import build_plugin
 from tests.plan.test_plan import TWO

@@ -11,10 +11,9 @@ from kvbench.native import Cache, default_library
 from kvbench.plan import expand, forecast
 from kvbench.plan.expansion import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_PAGES, NO_TIER, UNKNOWN
 from kvbench.plan.needs import PROCESS, needs, slice_of
-from kvbench.regime import classify, far_bytes
+from kvbench.regime import far_bytes
 from kvbench.suite import Relative, load
-from kvbench.suite.override import from_options
-from tests.plan.made_sweep import GEOMETRY, expanded, site
+from tests.plan.made_sweep import expanded, site
 from tests.plan.test_plan import BARE, DIES, GIB, MIB, TWO, made
 
 SMALL_L3 = made(16, per_domain=16, l2=2 * MIB, l3=24 * MIB)  # as servers are: L3 smaller than all L2 together
@@ -124,22 +123,6 @@ def test_grids_with_common_points_share_them(sweep):
     assert contexts(found) == [1024, 2048, 4096]
 
 
-def test_axes_given_override(tmp_path):
-    path = tmp_path / "x.toml"
-    path.write_text(
-        f'question = "?"\n[axes]\n{GEOMETRY}[[grid]]\nbatch = [1, 2]\ncontext = 512\n[[grid]]\ndtype = "i8"'
-    )
-    suite = load(path).with_axes(from_options(["context=1k,8k", "dtype=f16"]))
-    found = expand(suite, site())
-    assert {p.dtype for p in found.points} == {"f16"}
-    assert sorted((p.shape.batch, p.shape.context) for p in found.points) == [
-        (1, 1024),
-        (1, 8192),
-        (2, 1024),
-        (2, 8192),
-    ]
-
-
 def test_too_many_points_are_refused_with_their_number(sweep):
     with pytest.raises(BadArgument, match="1000000 points") as caught:
         sweep(f"batch = {list(range(1, 1001))}\ncontext = {list(range(1, 1001))}")
@@ -188,13 +171,6 @@ def test_only_caches_in_use_count(sweep):
     assert by_size[4, l2] == pytest.approx(4 * by_size[1, l2], rel=0.05)
     assert by_size[8, l3] == pytest.approx(16 * MIB, rel=0.01)
     assert by_size[16, l3] == pytest.approx(32 * MIB, rel=0.01)
-
-
-def test_half_of_l3_is_l3_and_four_times_is_dram(sweep):
-    found = sweep('threads = ["domain", "all"]\ncontext = ["0.5xL3", "4xL3"]\nresidency = "hot"', DIES)
-    for point, facts in found.asked.items():
-        word = classify(DIES, point.cpus, slice_of(point)).word
-        assert word == ("L3" if facts["context"].factor == 0.5 else "DRAM")
 
 
 # ---- what is left out ------------------------------------------------------------------------------------------------

@@ -77,23 +77,6 @@ def test_imports_point_down(path):
             assert user == HOMES[package], f"{package} is imported by {HOMES[package]} alone, not by {user}"
 
 
-@pytest.mark.parametrize(
-    ("user", "used", "right"),
-    [
-        ("native", "errors", True),
-        ("native", "model", True),
-        ("model", "native", False),
-        ("native", "store", False),
-        ("analysis", "worker", False),
-        ("runner", "worker", True),
-        ("plan", "runner", False),
-        ("cli", "gate", True),
-    ],
-)
-def test_the_rule_itself(user, used, right):
-    assert may_import(user, used) is right
-
-
 def test_only_the_command_line_speaks():
     for path in FILES:
         if module_of(path) != "cli":

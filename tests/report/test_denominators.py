@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import kvbench
+from kvbench.analysis.summary import summary
 from kvbench.report.sweep import text as ending
 from tests.cli.test_cli import call
 from tests.report import made
@@ -81,7 +82,7 @@ def test_markdown(rich, small, capsys):
 
 
 def test_the_end_of_a_sweep(rich):
-    lines = ending(kvbench.load(rich).summary())
+    lines = ending(summary(kvbench.load(rich).findings()))
     table, sentences = split(lines)
     assert any("%" in line for line in table) and any("%" in line for line in sentences)
     assert [found for line in table for found in unnamed(line)] == []

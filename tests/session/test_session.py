@@ -317,7 +317,7 @@ def test_a_run_without_a_place_goes_below_runs(tmp_path, monkeypatch):
 
 
 def test_the_library_function(tmp_path, monkeypatch):
-    monkeypatch.setattr(kvbench.session.session, "run", lambda plan, execute, done, more: replay(plan, done, more))
+    monkeypatch.setattr("kvbench.runner.launch", Played())
     seen = []
     facts = {"axes": AXES, "launches": 2, "cpus": CPU}
     found = kvbench.sweep("smoke", out=tmp_path / "run", progress=seen.append, **facts)
@@ -328,9 +328,3 @@ def test_the_library_function(tmp_path, monkeypatch):
     assert again.records == found.records
     with pytest.raises(BadArgument, match="points, samples"):
         found.frame("nonsense")
-
-
-def replay(plan, done, more):
-    from kvbench.runner import run
-
-    return (replace(r, run=plan.run) for r in run(plan, Played(), done, more))

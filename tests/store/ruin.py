@@ -113,19 +113,6 @@ def turn_lines(path, chance):
     path.write_bytes(b"".join(lines))
 
 
-def swap_lines(path, chance):
-    lines = path.read_bytes().splitlines(keepends=True)
-    at, to = (chance.randrange(len(lines)) for _ in range(2))
-    lines[at], lines[to] = lines[to], lines[at]
-    path.write_bytes(b"".join(lines))
-
-
-def flip_bit(path, chance):
-    content = bytearray(path.read_bytes())
-    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-    path.write_bytes(content)
-
-
 def other(path):
     """The same file of another run, which lies beside this one."""
     return path.parent.with_name(OTHER) / path.name
@@ -165,8 +152,8 @@ def another_format(path, chance):
 
 
 DAMAGES = (
-    change_json, change_json, change_json, change_json, change_bytes, flip_bit, change_text, truncate, garbage, grow,
-    turn_lines, swap_lines, replace_file, replace_by_something_else, another_format, take_lines, take_file, link,
+    change_json, change_json, change_json, change_json, change_bytes, change_text, truncate, garbage, grow,
+    turn_lines, replace_file, replace_by_something_else, another_format, take_lines, take_file, link,
 )  # fmt: skip
 FOREIGN = (take_lines, take_file, link)  # what these bring in must be told from the run's own
 

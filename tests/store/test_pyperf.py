@@ -81,12 +81,6 @@ def test_values_are_those_of_the_journal(two_runs):
     assert benchmarks == {p.name: [wanted[p.name][launch] for launch in range(3)] for p in POINTS}
 
 
-def test_counts_are_equal(two_runs):
-    for path in two_runs:
-        for benchmark in loaded(path).values():
-            assert [len(run.values) for run in benchmark.get_runs()] == [3, 3, 3]
-
-
 def test_facts_are_metadata(two_runs):
     benchmarks = loaded(two_runs[0])
     common = benchmarks[DECODE.name].get_metadata()

@@ -72,17 +72,6 @@ def test_no_number_makes_a_machine_unreadable(filled):
     assert RunDirectory.open(filled).machine() == facts
 
 
-def test_ten_thousand_records(folder):
-    points = [replace(READ, bytes=4096 * number) for number in range(1, 2001)]
-    lines = []
-    with RunDirectory.create(folder, manifest(points)) as run:
-        for record in visits(points=points, launches=1, samples=1):
-            facts = {"run": RUN, "launch": 0, "point": record.point.name, "samples": [], "traffic": {}, "memory": {}}
-            lines += [json.dumps(facts | {"launch": launch}) for launch in range(6)]
-    (folder / JOURNAL).write_text("\n".join(lines) + "\n")
-    assert len(RunDirectory.open(folder).records) == len(run.manifest.plan.points) * 6 == 12_000
-
-
 # ---- what is refused -------------------------------------------------------------------------------------------------
 
 

@@ -238,26 +238,6 @@ def test_a_full_disk_keeps_older_files(filled, monkeypatch):
     assert len(RunDirectory.open(filled).records) == 9
 
 
-def test_where_nothing_can_be_written():
-    with pytest.raises(Unwritable) as raised:
-        RunDirectory.create("/proc/nowhere/run", manifest())
-    refused(raised.value, "/proc/nowhere/run", "--out")
-
-
-@pytest.mark.skipif(not os.geteuid(), reason="nothing is forbidden to root")
-def test_where_nothing_may_be_written(filled):
-    (filled / JOURNAL).chmod(0o400)
-    filled.chmod(0o500)
-    try:
-        with pytest.raises(Unwritable, match="Permission denied"):
-            RunDirectory.open(filled, write=True)
-        with pytest.raises(Unwritable, match="Permission denied"):
-            RunDirectory.create(filled / "inner", manifest())
-        assert len(RunDirectory.open(filled).records) == 9
-    finally:
-        filled.chmod(0o700)
-
-
 def test_a_file_system_without_locks(filled, monkeypatch):
     def none(*_):
         raise OSError(37, "No locks available")

@@ -6,8 +6,7 @@ import pytest
 
 from kvbench.errors import BadArgument
 from kvbench.suite import Relative, find, load, model, models, read_axis, shipped
-from kvbench.suite.axes import AXES, words
-from kvbench.suite.override import from_options
+from kvbench.suite.axes import AXES, from_options, words
 from kvbench.suite.values import count_text
 
 GOOD = """# Is it good?
@@ -160,12 +159,6 @@ def test_a_shipped_suite_opens_with_its_question(name):
     first = shipped()[name].read_text().splitlines()[0]
     assert first == f"# {find(name).question}" and first.endswith("?")
     assert find(name).source == f"suites/{name}.toml"
-
-
-def test_by_path(write, monkeypatch, tmp_path):
-    write(GOOD)
-    monkeypatch.chdir(tmp_path)
-    assert find("x.toml").question == "Is it good?"
 
 
 def test_an_unknown_suite_names_the_nearest():

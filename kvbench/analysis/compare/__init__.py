@@ -6,5 +6,3 @@ sides → common points → views of each (by launch) → shifts → corrected c
 from kvbench.analysis.compare.limits import Floor
 from kvbench.analysis.compare.side import Side, short
 from kvbench.analysis.compare.whole import compare, learn
-
-__all__ = ["Floor", "Side", "compare", "learn", "short"]

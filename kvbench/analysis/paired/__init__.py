@@ -7,5 +7,3 @@ from kvbench.analysis.paired.limits import LIMITS
 from kvbench.analysis.paired.series import Duel, duels
 from kvbench.analysis.paired.stages import Screened, confirmed, screened
 from kvbench.analysis.paired.whole import Course, whole
-
-__all__ = ["LIMITS", "Course", "Duel", "Screened", "confirmed", "duels", "screened", "whole"]

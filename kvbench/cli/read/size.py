@@ -1,15 +1,15 @@
 """kvbench size"""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kvbench.cli._options import json_option, with_options
-from kvbench.cli._plot import refuse_plot
 from kvbench.cli._point import options, refuse_missing
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Bytes, Named
+from kvbench.cli._types import Bytes, Named, Plot
 from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder
 
@@ -45,7 +45,7 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
 @click.option("--map", "mapped", is_flag=True, help="Also lay out all buffers of a decoder of MODEL, byte by byte.")
 @click.option("--canaries", is_flag=True, help="With --map: a known pattern behind every buffer.")
 @click.option("--align", type=int, help="With --map: every buffer begins at a multiple of it. [default: 64 bytes]")
-@click.option("--plot", type=Named(), help="Draw size against context, as .png or .svg.")
+@click.option("--plot", type=Plot(), help="Draw size against context, as .png or .svg.")
 @json_option
 def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, **asked: Any) -> None:
     """What the KV cache of MODEL, or of a geometry that you give, costs: the formula with the numbers in it, what is
@@ -59,62 +59,45 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     32 tokens of f32, not 16. And 0.031 FLOP per byte is no arithmetic intensity of decode: that is 2 FLOP for a line of
     64 bytes. It is 2G/b, with G query heads on each KV head and b bytes per element: 0.5 and more in f32.
     """
+    from kvbench.report.arena_map import map_text
     from kvbench.report.sizes import size_text, sized
     from kvbench.sizing.known import here, known
-    from kvbench.sizing.size import size_of
+    from kvbench.sizing.lengths import read_lengths
+    from kvbench.sizing.size import Wanted, size_of
+    from kvbench.suite import model as geometry
 
-    refuse_plot(plot)
-    laid = _laid({name: asked.pop(name) for name in ("canaries", "align")}, mapped)
-    path, names = asked.pop("machine"), ("users", "replicas", "weights", "budget", "lengths")
-    wanted, decoder = _wanted(**{name: asked.pop(name) for name in names}), _decoder(model, asked)
+    laid = {name: asked.pop(name) for name in ("canaries", "align")}
+    laid = {name: value for name, value in laid.items() if value is not None and value is not False}
+    if laid and not mapped:
+        raise BadArgument(f"--{min(laid)} is of the map of a decoder's buffers", "give --map with it")
+    path, names = asked.pop("machine"), ("users", "replicas", "weights", "budget")
+    lengths = read_lengths(text) if (text := asked.pop("lengths")) is not None else None
+    wanted = Wanted(**{name: asked.pop(name) for name in names}, lengths=lengths)
+    shape = geometry(model) if model else None
+    longest, decoder = shape.max_context if shape else 0, _decoder(model, shape, asked)
     place = known(path) if path else here()
-    found = size_of(decoder, place, wanted, _longest(model))
+    found = size_of(decoder, place, wanted, longest)
     plan = _map(model, decoder, **laid) if mapped else None
     if plot:
-        _draw(found, place, max(decoder.context, _longest(model)), plot)
+        _draw(found, place, max(decoder.context, longest), plot)
     if as_json:
         say_json(sized(found, plan))
-    else:
-        say("\n".join(size_text(found) + _text(plan)))
+        return
+    lines = ["", *(f"  {line}".rstrip() for line in map_text(plan))] if plan else []
+    say("\n".join([*size_text(found), *lines]))
 
 
-def _wanted(lengths: str | None, **facts: Any) -> Any:
-    from kvbench.sizing.lengths import read_lengths
-    from kvbench.sizing.size import Wanted
-
-    return Wanted(**facts, lengths=read_lengths(lengths) if lengths is not None else None)
-
-
-def _decoder(model: str | None, asked: dict[str, Any]) -> Any:
-    from kvbench.suite import model as geometry
-
-    known = geometry(model) if model else None
-    for name in (*_GEOMETRY, "window", "window_every"):
-        if asked[name] is None:
-            asked[name] = getattr(known, _OF_MODEL.get(name, name), None if name in _GEOMETRY else 0)
-    refuse_missing({name: asked[name] for name in _GEOMETRY}, "give them, or a MODEL")
-    return Decoder(model=model or "", **asked)
-
-
-def _longest(model: str | None) -> int:
-    from kvbench.suite import model as geometry
-
-    return geometry(model).max_context if model else 0
-
-
-def _laid(asked: dict[str, Any], mapped: bool) -> dict[str, Any]:
-    """How the map is to be laid out, as far as that was said."""
-
-    given = {name: value for name, value in asked.items() if value is not None and value is not False}
-    if given and not mapped:
-        raise BadArgument(f"--{min(given)} is of the map of a decoder's buffers", "give --map with it")
-    return given
+def _decoder(name: str | None, model: Any, asked: dict[str, Any]) -> Decoder:
+    """`model`: what is known of it; what was asked goes before."""
+    for key in (*_GEOMETRY, "window", "window_every"):
+        if asked[key] is None:
+            asked[key] = getattr(model, _OF_MODEL.get(key, key), None if key in _GEOMETRY else 0)
+    refuse_missing({key: asked[key] for key in _GEOMETRY}, "give them, or a MODEL")
+    return Decoder(model=name or "", **asked)
 
 
 def _map(model: str | None, decoder: Any, **laid: Any) -> Any:
     """The map of the model as it is: it knows no other shape than its own, and no other cache."""
-    from dataclasses import asdict
-
     from kvbench.sizing.map import arena_map, mapped
 
     if not model:
@@ -125,12 +108,6 @@ def _map(model: str | None, decoder: Any, **laid: Any) -> Any:
             option = f"--{name.replace('_', '-')}"
             raise BadArgument(f"--map lays out {model} with {option} {planned}, not {asked}", f"leave out {option}")
     return plan
-
-
-def _text(plan: Any) -> list[str]:
-    from kvbench.report.arena_map import map_text
-
-    return [] if plan is None else ["", *(f"  {line}".rstrip() for line in map_text(plan))]
 
 
 def _draw(found: Any, place: Any, longest: int, path: Path) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, override_option, seed_option
-from kvbench.cli._plot import refuse_plot
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Named
+from kvbench.cli._types import Named, Plot
 from kvbench.errors import Exit
 
 _AGAIN = "then measure again"
@@ -29,7 +28,7 @@ _AGAIN = "then measure again"
     type=Named(dir_okay=False),
     help="Where the profile goes. [default: by fingerprint, below $XDG_STATE_HOME/kvbench]",
 )
-@click.option("--plot", type=Named(), help="Draw the staircase too, as .png or .svg.")
+@click.option("--plot", type=Plot(), help="Draw the staircase too, as .png or .svg.")
 @json_option
 def command(**asked: Any) -> int:
     """Measure what this machine can do: reads, stores and copies at every cache level and from memory, FMA peak,
@@ -43,7 +42,6 @@ def command(**asked: Any) -> int:
     from kvbench.report.machine import identity, text
     from kvbench.store.files import refuse_output
 
-    refuse_plot(asked["plot"])
     if asked["out"]:
         refuse_output(asked["out"], _AGAIN)
     files = Files()

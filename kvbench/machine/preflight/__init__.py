@@ -8,8 +8,6 @@ from kvbench.machine.preflight.scene import Scene
 from kvbench.machine.tree import Files
 from kvbench.model import Check, Machine
 
-__all__ = ["CHECKS", "Live", "preflight"]
-
 CHECKS = (
     sharing.load,
     sharing.other_tasks,
