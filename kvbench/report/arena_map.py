@@ -16,9 +16,9 @@ _COLUMNS = (
     Column("size", "bytes", "{:,}".format),
     Column("name", "buffer"),
     Column("kind", "kind"),
+    Column("canary", "canary", "{:,}".format),
     Column("shape", "shape"),
 )
-_FENCE = Column("canary", "canary", "{:,}".format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,7 @@ def map_text(found: ArenaMap) -> list[str]:
         }
         for buffer in found.buffers
     ]
-    columns = (*_COLUMNS[:-1], _FENCE, _COLUMNS[-1]) if _fenced(found) else _COLUMNS
-    return [*ruled(pd.DataFrame(rows), columns), "", *_sums(found), _rules(found)]
-
-
-def _fenced(found: ArenaMap) -> bool:
-    return any(buffer.canary for buffer in found.buffers)
+    return [*ruled(pd.DataFrame(rows), _COLUMNS), "", *_sums(found), _rules(found)]
 
 
 def map_rows(found: ArenaMap) -> Map:
@@ -107,5 +102,5 @@ def _sums(found: ArenaMap) -> list[str]:
 
 
 def _rules(found: ArenaMap) -> str:
-    fenced = ", a canary of 0xDEADBEEF behind each" if _fenced(found) else ""
+    fenced = ", a canary of 0xDEADBEEF behind each" if found.buffers[0].canary else ""
     return f"{found.model}, {found.context} tokens, cache {found.dtype}; every buffer at a multiple of {found.align}{fenced}"

@@ -93,11 +93,6 @@ def test_whole_sequences_are_counted_as_allocated():
         assert sized(case, budget=budget).admission.sequences == budget // each
 
 
-def test_too_small_a_budget():
-    with pytest.raises(BadArgument, match="--budget is 128 KiB"):
-        sized(of_model("llama-3-8b", context=4096, dtype="f32"), budget=(256 << 10) // 2)
-
-
 @pytest.mark.parametrize("layout", default_library().words("layout"))
 @pytest.mark.parametrize("window", [0, 300])
 @pytest.mark.parametrize("block_tokens", [1, 16, 100])
@@ -164,8 +159,3 @@ def test_files_of_no_lengths(tmp_path, text):
     (tmp_path / "lengths").write_text(text, encoding="latin-1")
     with pytest.raises(BadArgument, match="--lengths"):
         read_lengths(str(tmp_path / "lengths"))
-
-
-def test_lengths_longer_than_the_context():
-    with pytest.raises(BadArgument, match="longer than --context 1024"):
-        sized(Case(5, 8, 2, 64, 1024), lengths=read_lengths("uniform:1-1025"))

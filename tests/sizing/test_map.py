@@ -10,6 +10,7 @@ from kvbench.native import Cache, default_library
 from kvbench.report.arena_map import map_rows, map_text
 from kvbench.sizing.map import arena_map, mapped
 from kvbench.store import plain as plain_of
+from tests.sizing.calculator import Case
 
 MODEL = "qwen3-0.6b"
 PUBLISHED = """
@@ -61,8 +62,8 @@ def test_another_model_by_its_formulas(context):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("context", [1, 33, 1000])
 def test_a_cache_of_the_library_fits_each_layer(dtype, context):
-    size = arena_map(MODEL, context, dtype).buffer("kv_cache").size
-    assert size == 28 * Cache.size_of(8, 128, context, dtype=dtype, pad=0)
+    case = Case(28, 16, 8, 128, context, dtype=dtype, pad=0)
+    assert arena_map(MODEL, context, dtype).buffer("kv_cache").size == case.allocated()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -213,18 +213,8 @@ def _over(ground: str) -> dict[str, Any]:
 def _ceiling_line(axes: Axes, ceilings: pd.DataFrame) -> None:
     if ceilings.empty:
         return
-    axes.errorbar(
-        ceilings["bytes"],
-        ceilings["gbps"],
-        _bars(ceilings),
-        color=INK,
-        lw=1,
-        marker="_",
-        ms=8,
-        mew=1.6,
-        elinewidth=0.8,
-        zorder=2,
-    )
+    look = {"color": INK, "lw": 1, "marker": "_", "ms": 8, "mew": 1.6, "elinewidth": 0.8, "zorder": 2}
+    axes.errorbar(ceilings["bytes"], ceilings["gbps"], _bars(ceilings), **look)
 
 
 def _memory_line(axes: Axes, own: pd.DataFrame) -> None:

@@ -59,7 +59,6 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         surroundings=found.machine.environment,
         warnings=found.machine.warnings,
         facts=tables.facts(found.machine),
-        doubts=tables.checks([check for check in found.checks if check.status == "warn"]),
         checks=tables.checks(found.checks),
         filters=_filters(found),
         groups=[group for name, group in groups.items() if name != "noise"],
