@@ -47,7 +47,7 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def table_csv(table: Any) -> str:
-    """Of a pandas table."""
+    """A pandas table as CSV."""
     texts = table.select_dtypes(exclude=["number", "bool"])
     fits = {value: cell(value) for name in texts for value in texts[name].unique() if isinstance(value, str)}
     odd = {value: fit for value, fit in fits.items() if fit != value}

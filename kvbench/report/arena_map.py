@@ -36,7 +36,7 @@ class MapRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class KindBytes:
     """What buffers of a kind take."""
 
     bytes: Annotated[int, about("bytes: of them")]
@@ -52,7 +52,7 @@ class Map:
     dtype: Annotated[str, about("number format of the cache")]
     align: Annotated[int, about("bytes: every buffer begins at a multiple of it")]
     total: Annotated[int, about("bytes: of all of it")]
-    kinds: Annotated[dict[str, Share], about("by kind of buffer, and between for gaps and canaries")]
+    kinds: Annotated[dict[str, KindBytes], about("by kind of buffer, and between for gaps and canaries")]
     buffers: Annotated[tuple[MapRow, ...], about("in their order")]
 
 
@@ -80,7 +80,7 @@ def map_rows(found: ArenaMap) -> Map:
         dtype=found.dtype,
         align=found.align,
         total=found.total,
-        kinds={kind: Share(count, count / found.total) for kind, count in by_kind(found).items()},
+        kinds={kind: KindBytes(count, count / found.total) for kind, count in by_kind(found).items()},
         buffers=tuple(MapRow(**asdict(buffer), end=buffer.end) for buffer in found.buffers),
     )
 

@@ -9,7 +9,7 @@ import pytest
 from kvbench.cli._bytes import Bytes
 from kvbench.native import default_library
 from kvbench.report.figures.sizes import sizes
-from kvbench.sizing.size import sweep
+from kvbench.sizing.sized import sweep
 from tests.cli.test_cli import call
 from tests.sizing.calculator import Case
 from tests.sizing.made import GIB, decoder, of_model, sized

@@ -75,7 +75,7 @@ def test_a_window_with_less_room_than_it_needs_ends_with_that_room():
     "case", [Case(5, 8, 2, 64, 1024, capacity=2048), Case(2, 2, 2, 64, 900, window=64, capacity=300)]
 )
 def test_lengths_up_to_the_capacity(case):
-    """Of the second, a ring, everything beyond 300 tokens is forgotten."""
+    """The second is a ring: everything beyond 300 tokens is forgotten."""
     longest = max(case.context, case.capacity)
     found = sized(case, lengths=read_lengths(f"uniform:1-{longest}")).admission.reservation
     each = 2 * case.kv_heads * 64 * 2
@@ -97,7 +97,7 @@ def test_whole_sequences_are_counted_as_allocated():
 @pytest.mark.parametrize("window", [0, 300])
 @pytest.mark.parametrize("block_tokens", [1, 16, 100])
 def test_reservation_is_the_sum_over_sequences(tmp_path, layout, window, block_tokens):
-    """Of what is allocated: 80 elements of i8 end in the second line of a row, and heads lie apart."""
+    """As allocated: 80 elements of i8 end in the second line of a row, and heads lie apart."""
     (tmp_path / "lengths").write_text("\n".join(map(str, LENGTHS)))
     words = {"layout": layout, "dtype": "i8", "scale": "f16"}
     case = Case(5, 8, 2, 80, 1024, block_tokens=block_tokens, window=window, window_every=5, **words)

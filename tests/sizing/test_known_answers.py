@@ -74,7 +74,7 @@ def test_ladder():
 
 
 def test_encoders_leave_nothing():
-    """Of 24 layers 12 stay; of one that runs, K and V are there meanwhile."""
+    """12 of 24 layers stay; while one runs, its K and V are there."""
     whole, half = Case(12, 16, 16, 64, 448), Case(24, 16, 16, 64, 448, ephemeral=12)
     found = sized(half)
     assert found.bytes == sized(whole).bytes and found.allocated.total == sized(whole).allocated.total

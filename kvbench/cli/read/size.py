@@ -60,7 +60,7 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     """
     from kvbench.report.sizes import size_text, sized
     from kvbench.sizing.known import here, known
-    from kvbench.sizing.size import size_of
+    from kvbench.sizing.sized import size_of
 
     refuse_plot(plot)
     laid = _laid({name: asked.pop(name) for name in ("canaries", "align")}, mapped)
@@ -79,7 +79,7 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
 
 def _wanted(lengths: str | None, **facts: Any) -> Any:
     from kvbench.sizing.lengths import read_lengths
-    from kvbench.sizing.size import Wanted
+    from kvbench.sizing.sized import Wanted
 
     return Wanted(**facts, lengths=read_lengths(lengths) if lengths is not None else None)
 
@@ -138,7 +138,7 @@ def _text(plan: Any) -> list[str]:
 def _draw(found: Any, place: Any, longest: int, path: Path) -> None:
     from kvbench.report.figures.look import save
     from kvbench.report.figures.sizes import sizes
-    from kvbench.sizing.size import sweep
+    from kvbench.sizing.sized import sweep
 
     memory = place.machine.facts.get("memory")
     table = sweep(found.decoder, longest)

@@ -40,7 +40,7 @@ def command(**asked: Any) -> int:
     from kvbench.machine.files import Files
     from kvbench.machine.placement import place
     from kvbench.machine.preflight import preflight
-    from kvbench.report.machine import identity, text
+    from kvbench.report.machine_text import identity, text
     from kvbench.store.files import refuse_output
 
     refuse_plot(asked["plot"])

@@ -12,7 +12,7 @@ from kvbench.machine import available_memory
 from kvbench.model import ArenaMap
 from kvbench.native import Arena, Cache, Team, decode_task, store_task
 from kvbench.oracle import attention, tolerance, whole
-from kvbench.report.figures.arena import arena as figure
+from kvbench.report.figures.buffers import arena as figure
 from kvbench.report.ruled import Column
 from kvbench.sizing.map import CANARY, arena_map
 from kvbench.units import counted, size

@@ -206,7 +206,7 @@ def _background(axes: Axes, own: pd.DataFrame) -> None:
 
 
 def _over(ground: str) -> dict[str, Any]:
-    """Of words: no line of a ceiling or a twin strikes them through, and no mark is hidden by them."""
+    """The look of words that no line of a ceiling or a twin strikes through, and that hide no mark."""
     return {"bbox": {"fc": ground, "ec": "none", "pad": 1}, "zorder": 2.5}
 
 

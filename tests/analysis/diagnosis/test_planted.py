@@ -23,7 +23,7 @@ def points(name, seed, launches=10):
 
 
 def words(name):
-    """Of every planted point, over all seeds."""
+    """How often each word is said of a planted point, over all seeds."""
     found = Counter()
     for seed in SEEDS:
         table = points(name, seed)
