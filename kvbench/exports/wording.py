@@ -48,7 +48,7 @@ def probability(value: float | None) -> str:
 
 
 def detectable(judged: Judged) -> str:
-    """Of those of whom nothing was found; of the others it does not matter."""
+    """What would have been seen, where nothing was found."""
     if judged.detectable is None or judged.verdict not in (INCONCLUSIVE, EQUIVALENT):
         return ""
     return f"a slowdown of {percent(judged.detectable).lstrip('+')} % of base's time would have been seen"

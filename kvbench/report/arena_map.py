@@ -16,9 +16,9 @@ _COLUMNS = (
     Column("size", "bytes", "{:,}".format),
     Column("name", "buffer"),
     Column("kind", "kind"),
+    Column("canary", "canary", "{:,}".format),
     Column("shape", "shape"),
 )
-_FENCE = Column("canary", "canary", "{:,}".format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class MapRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class KindBytes:
     """What buffers of a kind take."""
 
     bytes: Annotated[int, about("bytes: of them")]
@@ -52,7 +52,7 @@ class Map:
     dtype: Annotated[str, about("number format of the cache")]
     align: Annotated[int, about("bytes: every buffer begins at a multiple of it")]
     total: Annotated[int, about("bytes: of all of it")]
-    kinds: Annotated[dict[str, Share], about("by kind of buffer, and between for gaps and canaries")]
+    kinds: Annotated[dict[str, KindBytes], about("by kind of buffer, and between for gaps and canaries")]
     buffers: Annotated[tuple[MapRow, ...], about("in their order")]
 
 
@@ -70,12 +70,7 @@ def map_text(found: ArenaMap) -> list[str]:
         }
         for buffer in found.buffers
     ]
-    columns = (*_COLUMNS[:-1], _FENCE, _COLUMNS[-1]) if _fenced(found) else _COLUMNS
-    return [*ruled(pd.DataFrame(rows), columns), "", *_sums(found), _rules(found)]
-
-
-def _fenced(found: ArenaMap) -> bool:
-    return any(buffer.canary for buffer in found.buffers)
+    return [*ruled(pd.DataFrame(rows), _COLUMNS), "", *_sums(found), _rules(found)]
 
 
 def map_rows(found: ArenaMap) -> Map:
@@ -85,7 +80,7 @@ def map_rows(found: ArenaMap) -> Map:
         dtype=found.dtype,
         align=found.align,
         total=found.total,
-        kinds={kind: Share(count, count / found.total) for kind, count in by_kind(found).items()},
+        kinds={kind: KindBytes(count, count / found.total) for kind, count in by_kind(found).items()},
         buffers=tuple(MapRow(**asdict(buffer), end=buffer.end) for buffer in found.buffers),
     )
 
@@ -107,5 +102,5 @@ def _sums(found: ArenaMap) -> list[str]:
 
 
 def _rules(found: ArenaMap) -> str:
-    fenced = ", a canary of 0xDEADBEEF behind each" if _fenced(found) else ""
+    fenced = ", a canary of 0xDEADBEEF behind each" if found.buffers[0].canary else ""
     return f"{found.model}, {found.context} tokens, cache {found.dtype}; every buffer at a multiple of {found.align}{fenced}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.trend import ACCEPTED, LIMITS, OPEN, Past, Step, Trend
-from kvbench.report.tables import Cell, Table
+from kvbench.report.tables import Cell, Sheet
 from kvbench.texts import wrapped
 from kvbench.units import counted, cut
 
@@ -77,7 +77,7 @@ def _around(step: Step) -> str:
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def points(pasts: Sequence[Past]) -> Table:
+def points(pasts: Sequence[Past]) -> Sheet:
     """What needs attention first. Places are those of the trends, in the order of the machines: marks have them, too."""
     every = [(past, trend) for past in pasts for trend in past.trends]
     order = sorted(range(len(every)), key=lambda place: (every[place][1].worst(), not every[place][1].steps))
@@ -106,7 +106,7 @@ def _facts(past: Past, trend: Trend) -> dict[str, str]:
     return own | {"steps": next((state for state in (OPEN, ACCEPTED) if state in states), "none")}
 
 
-def steps(pasts: Sequence[Past]) -> Table:
+def steps(pasts: Sequence[Past]) -> Sheet:
     """Those that lead down first, each with what else changed."""
     found = [(past, trend, step) for past in pasts for trend in past.trends for step in trend.steps]
     rows = [
@@ -128,7 +128,7 @@ def steps(pasts: Sequence[Past]) -> Table:
     return _table("steps", "Steps", about, rows)
 
 
-def accepted(pasts: Sequence[Past]) -> Table:
+def accepted(pasts: Sequence[Past]) -> Sheet:
     rows = [
         {"from run": each.run, "reason": each.reason, "who": each.who, "when": each.when}
         | {"points": ", ".join(past.names.get(name, name) for name in each.points)}
@@ -139,7 +139,7 @@ def accepted(pasts: Sequence[Past]) -> Table:
     return _table("accepted", "What was accepted", about, rows)
 
 
-def runs(pasts: Sequence[Past]) -> Table:
+def runs(pasts: Sequence[Past]) -> Sheet:
     rows = [
         {"created": ran.created, "run": ran.run, "machine": past.machine, "fingerprint": past.fingerprint}
         | {name: getattr(ran, name) for name in ("suite", "build", "environment")}
@@ -157,8 +157,8 @@ def _table(
     rows: Sequence[_Row],
     places: Sequence[int] = (),
     facts: Sequence[dict[str, str]] = (),
-) -> Table:
+) -> Sheet:
     """All rows have the same keys. Texts are cells as they stand."""
     cells = (tuple(c if isinstance(c, Cell) else Cell(c, c) for c in row.values()) for row in rows)
     places, facts = places or [None] * len(rows), facts or [{}] * len(rows)
-    return Table(name, title, about, tuple(*rows[:1]), tuple(cells), tuple(places), tuple(facts))
+    return Sheet(name, title, about, tuple(*rows[:1]), tuple(cells), tuple(places), tuple(facts))

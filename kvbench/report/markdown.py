@@ -6,7 +6,7 @@ from kvbench.analysis.findings import Findings
 from kvbench.report import tables
 from kvbench.report.gaps import gaps
 from kvbench.report.heading import subtitle, title
-from kvbench.report.tables import Table
+from kvbench.report.tables import Sheet
 from kvbench.store import Manifest
 from kvbench.texts import markdown as plain
 
@@ -29,7 +29,7 @@ def _lines(found: Findings, manifest: Manifest) -> Iterator[str]:
     yield from ("", f"Measured by: {plain(manifest.command)}")
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: Sheet) -> Iterator[str]:
     yield _row(table.heads)
     yield _row(["---"] * len(table.heads))
     for row in table.rows[:_MOST]:

@@ -1,7 +1,6 @@
 """A run without what must not leave the house: host names, the CPU's name, and paths."""
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -14,7 +13,6 @@ HIDDEN = "(left out)"
 _FACTS = frozenset({"brand", "vendor", "microcode", "kernel", "command_line"})  # that name a part, or whose it is
 _PATHS = ("library", "plugin", "against", "against_plugin")  # of a plan
 _VERSIONS = frozenset({"hostname", "platform", "cpu_model_name"})
-_NAMED = frozenset({"--out", "--library", "--plugin"})  # options whose value is a path, whatever it looks like
 _SHORTEST = 2  # letters: a shorter name says nothing, and is a word of its own in many texts
 _FILE = r"(?<![\w.+@~/-])[\w.+@~/-]+\.(?:toml|so)(?!\w)"  # relative ones, too; begun once in a word, however long
 _SYSTEM = r"(?!/(?:sys|proc)/)"  # the same on every machine
@@ -46,12 +44,12 @@ def _names(manifest: Manifest, machine: Machine) -> list[str]:
 
 
 def _manifest(manifest: Manifest, names: Sequence[str]) -> Manifest:
-    """The plan's points have no such names."""
+    """The plan's points have no such names. What was called is said by the options."""
     asked = str(manifest.options.get("suite", ""))
     known = replace(
         manifest,
         suite=HIDDEN if "/" in asked or asked.endswith(".toml") else manifest.suite,
-        command=_command(manifest.command),
+        command=HIDDEN,
         versions={name: HIDDEN if name in _VERSIONS else text for name, text in manifest.versions.items()},
         options={name: HIDDEN if "/" in str(word) else word for name, word in manifest.options.items()},
         plan=None,
@@ -78,19 +76,3 @@ def _without(value: Any, names: Sequence[str]) -> Any:
     if is_dataclass(value):
         return replace(value, **{field.name: _without(getattr(value, field.name), names) for field in fields(value)})
     return value
-
-
-def _command(text: str) -> str:
-    """Its words without paths: a relative one may name the part as well."""
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        return HIDDEN
-    return " ".join(_word(word, before) for before, word in zip(["", *words], words, strict=False))
-
-
-def _word(word: str, before: str) -> str:
-    name, equals, _ = word.partition("=")
-    if equals and name in _NAMED:
-        return f"{name}={HIDDEN}"
-    return HIDDEN if "/" in word or before in _NAMED or word.endswith(".toml") else word

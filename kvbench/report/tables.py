@@ -14,7 +14,7 @@ from kvbench.analysis.findings import Findings
 from kvbench.analysis.launches import COVERAGE as CERTAIN
 from kvbench.analysis.machine import UNITS
 from kvbench.model import Ceiling, Check, Machine, Skip
-from kvbench.report.machine import said
+from kvbench.report.machine_text import said
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
@@ -31,7 +31,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Sheet:
     """`facts`: for each row, words to filter by; `places`: the number of its point, or none."""
 
     name: str
@@ -46,7 +46,7 @@ class Table:
 FILTERS = ("op", "layout", "dtype", "residency", "threads", "regime")
 
 
-def points(found: Findings) -> Table:
+def points(found: Findings) -> Sheet:
     columns: _Columns = {
         "point": (_of("short"), str),
         "regime": (_of("regime"), str),
@@ -86,7 +86,7 @@ def _notes(row: dict[str, Any]) -> str:
     return "; ".join(said)
 
 
-def ceilings(found: Iterable[Ceiling]) -> Table:
+def ceilings(found: Iterable[Ceiling]) -> Sheet:
     columns: _Columns = {
         "probe": (_of("op"), str),
         "form": (_of("form"), str),
@@ -128,7 +128,7 @@ def _ceiling(found: Ceiling) -> dict[str, Any]:
     }
 
 
-def contrasts(found: Findings) -> Table:
+def contrasts(found: Findings) -> Sheet:
     columns: _Columns = {
         "what": (_of("factor"), str),
         "base": (_of("base"), str),
@@ -150,7 +150,7 @@ def contrasts(found: Findings) -> Table:
     return _table("contrasts", "Points that differ in one thing", about, columns, _records(found.overall))
 
 
-def tokens(found: Findings) -> Table:
+def tokens(found: Findings) -> Sheet:
     columns: _Columns = {
         "model": (_of("model"), str),
         "layers": (_of("layers"), str),
@@ -168,7 +168,7 @@ def tokens(found: Findings) -> Table:
     return _table("tokens", "Upper bound of tokens a second", about, columns, _records(found.tokens))
 
 
-def fits(found: Findings) -> Table:
+def fits(found: Findings) -> Sheet:
     columns: _Columns = {
         "model": (_of("model"), str),
         "dtype": (_of("dtype"), str),
@@ -184,7 +184,7 @@ def fits(found: Findings) -> Table:
     return _table("fits", "Slices in L3", about, columns, _records(found.fits))
 
 
-def lines(found: Findings) -> Table:
+def lines(found: Findings) -> Sheet:
     columns: _Columns = {
         "layout": (_of("layout"), str),
         "dtype": (_of("dtype"), str),
@@ -205,7 +205,7 @@ def lines(found: Findings) -> Table:
     return _table("lines", "Fixed cost and rate", about, columns, _records(found.scaling))
 
 
-def skips(found: Sequence[Skip]) -> Table:
+def skips(found: Sequence[Skip]) -> Sheet:
     columns: _Columns = {
         "reason": (_of("reason"), str),
         "particulars": (_of("detail"), str),
@@ -218,7 +218,7 @@ def skips(found: Sequence[Skip]) -> Table:
     return _table("skips", "Left out", "Combinations of the suite that are no point here.", columns, rows)
 
 
-def facts(machine: Machine) -> Table:
+def facts(machine: Machine) -> Sheet:
     columns: _Columns = {
         "fact": (_of("name"), str),
         "value": (_of("value"), str),
@@ -234,7 +234,7 @@ def facts(machine: Machine) -> Table:
     return _table("facts", "The machine", "", columns, rows)
 
 
-def checks(found: Sequence[Check]) -> Table:
+def checks(found: Sequence[Check]) -> Sheet:
     columns: _Columns = {
         "status": (_of("status"), str),
         "check": (_of("name"), str),
@@ -245,7 +245,7 @@ def checks(found: Sequence[Check]) -> Table:
     return _table("checks", "Before the run", "", columns, [asdict(check) for check in found])
 
 
-def provenance(manifest: Manifest) -> Table:
+def provenance(manifest: Manifest) -> Sheet:
     columns: _Columns = {"what": (_of("what"), str), "value": (_of("value"), str)}
     plan = manifest.plan
     known = {
@@ -264,7 +264,7 @@ def provenance(manifest: Manifest) -> Table:
     return _table("facts", "Provenance", "", columns, rows)
 
 
-def machines(studies: Sequence[Findings], names: Sequence[str]) -> Table:
+def machines(studies: Sequence[Findings], names: Sequence[str]) -> Sheet:
     columns: _Columns = {
         "machine": (_of("name"), str),
         "fingerprint": (_of("fingerprint"), str),
@@ -284,7 +284,7 @@ def machines(studies: Sequence[Findings], names: Sequence[str]) -> Table:
     return _table("machines", "Machines", about, columns, rows)
 
 
-def every(found: Findings) -> list[Table]:
+def every(found: Findings) -> list[Sheet]:
     """All tables of results, in the order of a report."""
     return [tokens(found), fits(found), contrasts(found), lines(found), points(found), ceilings(found.ceilings)]
 
@@ -298,8 +298,8 @@ def _table(
     about: str,
     columns: _Columns,
     rows: Sequence[dict[str, Any]],
-) -> Table:
-    return Table(
+) -> Sheet:
+    return Sheet(
         name=name,
         title=title,
         about=about,

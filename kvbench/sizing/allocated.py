@@ -41,7 +41,7 @@ def layer_padding(decoder: Decoder, layers: Layers) -> int:
 
 
 def block_bytes(decoder: Decoder) -> tuple[int, int]:
-    """Of a block in one layer, also where the decoder itself is to have none; and how many of them are padding."""
+    """Bytes of a block in one layer, even where the decoder has none; and how many of them are padding."""
     layouts = (decoder.layout, *default_library().words("layout"))
     pooled = replace(decoder, layout=next(layout for layout in layouts if Cache.is_paged(layout)), batch=1)
     cache = _plan(pooled, decoder.block_tokens)

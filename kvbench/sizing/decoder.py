@@ -21,7 +21,7 @@ _LEAST = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RowBytes:
     """Bytes of one side of one token in one KV head: its elements, its scale, and what the elements have to themselves.
     `each`: of an element, or of a block of a packed row."""
 
@@ -36,16 +36,16 @@ class Row:
         return self.data + self.scale
 
 
-def row(decoder: Decoder) -> Row:
+def row(decoder: Decoder) -> RowBytes:
     """As the library lays it."""
     return _row(decoder.head_dim, decoder.dtype, decoder.scale)
 
 
 @cache
-def _row(head_dim: int, dtype: str, scale: str) -> Row:
+def _row(head_dim: int, dtype: str, scale: str) -> RowBytes:
     own, (elements, size) = Cache.planned(1, head_dim, 1, dtype=dtype, scale=scale), block_of(dtype)
     noun, data = "element" if elements == 1 else "block", -(-head_dim // elements) * size
-    return Row(noun, size, data, own.scale_token_stride, own.row_bytes)
+    return RowBytes(noun, size, data, own.scale_token_stride, own.row_bytes)
 
 
 def refuse_nonsense(decoder: Decoder) -> None:
@@ -110,7 +110,7 @@ def streamed_bytes(decoder: Decoder) -> int:
 
 
 def token_bytes(decoder: Decoder) -> int:
-    """Of one token of one sequence, in one layer."""
+    """Bytes of one token of one sequence, in one layer."""
     return SIDES * decoder.kv_heads * row(decoder).payload
 
 

@@ -27,13 +27,13 @@ class Lengths:
         return max(last for _, last, _ in self.runs)
 
     def tokens(self, window: int = 0, step: int = 1) -> int:
-        """Of all sequences together, of each no more than the last `window` (0: all), rounded up to steps."""
+        """Tokens of all sequences together, from each no more than the last `window` (0: all), rounded up to steps."""
         each = ((_sum(last, window, step) - _sum(first - 1, window, step), count) for first, last, count in self.runs)
         return sum(tokens * count for tokens, count in each)
 
 
 def _sum(longest: int, window: int, step: int) -> int:
-    """Of one sequence of each length from 1 on."""
+    """Tokens of one sequence of each length from 1 on."""
     beyond = max(0, longest - window) if window else 0
     full, over = divmod(longest - beyond, step)
     rising = step * (step * full * (full + 1) // 2 + over * (full + 1))

@@ -11,7 +11,7 @@ from kvbench.analysis.findings import findings
 from kvbench.analysis.models import Geometry
 from kvbench.analysis.summary import summary
 from kvbench.model import Check
-from kvbench.report.sweep import text
+from kvbench.report.ending import text
 from kvbench.store import plain
 from tests.made_run import DECODE, MACHINE, MIB, RUN, STORE, failed, probe, visit
 

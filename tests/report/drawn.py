@@ -68,7 +68,7 @@ def tagged(text):
 
 
 def parts(text):
-    """Of each row of the points' table how many marks, bars and caps show it."""
+    """How many marks, bars and caps show each row of the points' table."""
     return Counter(int(row) for row in re.findall(r'data-point="(\d+)"', text))
 
 

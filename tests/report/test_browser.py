@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.report.made import CHEAT, CONTEXTS
+from tests.report.made import CONTEXTS
 
 ROWS = "#points tbody tr"
 MARK = "svg [data-point]"
@@ -319,11 +319,3 @@ def test_one_sheet_of_a_group_at_a_time(page):
     assert [sheet.is_visible() for sheet in group.locator(".sheet").all()] == [True, False]
     group.locator(".sheets button").nth(1).click()
     assert [sheet.is_visible() for sheet in group.locator(".sheet").all()] == [False, True]
-
-
-def test_a_point_above_its_roofs_is_crossed_out_and_suspect(page):
-    number = page.locator(ROWS, has_text=f"paged {CHEAT.dtype} t={CHEAT.shape.context} rotate 4 threads").get_attribute(
-        "data-point"
-    )
-    assert "suspect" in row(page, number)["notes"]
-    assert page.locator("#roofline svg text", has_text="above a roof").count() >= 1

@@ -84,11 +84,6 @@ def test_many_places_are_not_all_named():
     assert axes.get_xscale() == "log" and 5 <= len(ticks(axes)) <= 9 and ticks(axes)[0] == "1 t"
 
 
-def test_nothing_known_is_an_empty_panel():
-    canvas = drawn(LINES.assign(us=np.nan), Panel(**US, by="way"), Panel(**US, bars=True, log="y"))
-    assert not any(axes.lines or axes.patches for axes in canvas.axes)
-
-
 def test_a_page_that_is_shown_dark_finds_its_colours():
     canvas = drawn(LINES, Panel(**US, by="way", low="low", high="high", levels=((1.0, "one"),)), Panel(**US, bars=True))
     assert not strange_colours(svg(canvas, "made"))

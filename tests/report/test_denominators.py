@@ -7,7 +7,7 @@ import pytest
 
 import kvbench
 from kvbench.analysis.summary import summary
-from kvbench.report.sweep import text as ending
+from kvbench.report.ending import text as ending
 from tests.cli.test_cli import call
 from tests.report import made
 from tests.report.texts import blocks, markdown_tables, tables, unnamed, unnamed_cells

@@ -29,7 +29,7 @@ def test_copies_are_medians_of_the_launches_medians():
 
 
 def test_the_commonest_are_shown_where_there_are_too_many():
-    """Of one dtype all, of the other none: half of a comparison would mislead."""
+    """All of one dtype and none of the other: half of a comparison would mislead."""
     many = [replace(STORE, layout=f"layout{i}", dtype=dtype) for i in range(MOST - 1) for dtype in ("f16", "f32")]
     more = replace(APPEND, dtype="f32")
     figure, _ = drawn(stores, found_in([visit(0, STORES, point) for point in [*many, more]]))

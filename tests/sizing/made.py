@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from kvbench.model import Ceiling
 from kvbench.model.size import Decoder
 from kvbench.sizing.known import Known
-from kvbench.sizing.size import Wanted, size_of
+from kvbench.sizing.sized import Wanted, size_of
 from kvbench.suite import model
 from tests.made_run import MACHINE, READ
 from tests.sizing.calculator import Case

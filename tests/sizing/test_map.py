@@ -11,6 +11,7 @@ from kvbench.native import Arena, Cache, default_library
 from kvbench.report.arena_map import map_rows, map_text
 from kvbench.sizing.map import arena_map, mapped
 from kvbench.store import plain as plain_of
+from tests.sizing.calculator import Case
 
 MODEL = "qwen3-0.6b"
 PUBLISHED = """
@@ -82,8 +83,8 @@ def test_caches_at_their_mapped_offsets_write_their_buffer_alone():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("context", [1, 33, 1000])
 def test_a_cache_of_the_library_fits_each_layer(dtype, context):
-    size = arena_map(MODEL, context, dtype).buffer("kv_cache").size
-    assert size == 28 * Cache.size_of(8, 128, context, dtype=dtype, pad=0)
+    case = Case(28, 16, 8, 128, context, dtype=dtype, pad=0)
+    assert arena_map(MODEL, context, dtype).buffer("kv_cache").size == case.allocated()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -7,10 +7,10 @@ from typing import Annotated
 import pandas as pd
 
 from kvbench.analysis.diagnosis.bandwidth import l3, memory
+from kvbench.analysis.diagnosis.bounds import bound, fit, overhead
+from kvbench.analysis.diagnosis.bounds import tokens as tokens_text
 from kvbench.analysis.diagnosis.choices import CHOICES, choice, threads
 from kvbench.analysis.diagnosis.doubt import measured, surroundings, suspect
-from kvbench.analysis.diagnosis.limits import bound, fit, overhead
-from kvbench.analysis.diagnosis.limits import tokens as tokens_text
 from kvbench.analysis.diagnosis.stores import stores
 from kvbench.model import Check, Machine
 from kvbench.model.annotated import about

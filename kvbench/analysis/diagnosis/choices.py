@@ -1,7 +1,7 @@
 """What is best of what can be chosen: a layout, a dtype, a variant, blocks, pages; and how many threads."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,28 +25,6 @@ _NONE = {  # where that is all there is to say
 _TURNED = {FASTER: SLOWER, SLOWER: FASTER}
 
 
-@dataclass(frozen=True, slots=True)
-class _Duel:
-    """How many times as fast as `other` one is: median and interval over the pairs of points, and what they say."""
-
-    other: str
-    ratio: float
-    low: float
-    high: float
-    pairs: int
-    word: str
-
-    @property
-    def text(self) -> str:
-        over = f", {self.pairs} pairs" if self.pairs > 1 else ""
-        return f"{self.ratio:.2f} times {self.other} ({self.low:.2f}..{self.high:.2f}{over})"
-
-    def turned(self, one: str) -> "_Duel":
-        """From the side of the other."""
-        word = _TURNED.get(self.word, self.word)
-        return _Duel(one, 1 / self.ratio, 1 / self.high, 1 / self.low, self.pairs, word)
-
-
 _FASTEST = "decodes fastest"
 CHOICES = {  # by factor of the contrasts: what it is called, and what the best of its values does
     "layout": ("Layout of the cache", _FASTEST),
@@ -68,25 +46,31 @@ def choice(overall: pd.DataFrame, factor: str) -> str:
     regimes = decodes.groupby("regime")["pairs"].sum()
     regime = "DRAM" if "DRAM" in regimes.index else str(regimes.idxmax())
     where = "decoding from memory" if regime == "DRAM" else f"decoding from {regime}"
-    duels = _duels(decodes[decodes["regime"] == regime])
-    winner = max(sorted(duels), key=lambda name: float(np.mean([np.log(duel.ratio) for duel in duels[name]])))
-    told = {word: [duel.text for duel in duels[winner] if duel.word == word] for word in _RELATIONS}
-    if not told[FASTER] and len({duel.word for duel in duels[winner]}) == 1:
-        word = duels[winner][0].word
+    pairs = _from_both_sides(decodes[decodes["regime"] == regime])
+    winner = max(sorted(pairs), key=lambda name: float(np.mean([np.log(pair["ratio"]) for pair in pairs[name]])))
+    told = {word: [_lead(pair) for pair in pairs[winner] if pair["word"] == word] for word in _RELATIONS}
+    if not told[FASTER] and len({pair["word"] for pair in pairs[winner]}) == 1:
+        word = pairs[winner][0]["word"]
         return f"{what}, {where}: {_NONE.get(word, _NONE[DEPENDS])}; {winner} is {listed(told[word])}."
     head = f"{winner} {does}" if told[FASTER] else f"none is clearly best; {winner} comes nearest"
     said = (f"{_RELATIONS[word]} {listed(texts)}".strip() for word, texts in told.items() if texts)
     return f"{what}, {where}: {head}: {'; '.join(said)}."
 
 
-def _duels(rows: pd.DataFrame) -> dict[str, list[_Duel]]:
-    """Each row from either side."""
-    found: dict[str, list[_Duel]] = {}
-    for row in rows.to_dict("records"):
-        duel = _Duel(row["base"], row["ratio"], row["ratio_low"], row["ratio_high"], row["pairs"], row["word"])
-        found.setdefault(row["other"], []).append(duel)
-        found.setdefault(row["base"], []).append(duel.turned(row["other"]))
+def _from_both_sides(rows: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """By value of the factor: its pairs with others, each as one in which it is the other one."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for pair in rows.to_dict("records"):
+        turned = {"base": pair["other"], "word": _TURNED.get(pair["word"], pair["word"]), "ratio": 1 / pair["ratio"]}
+        turned |= {"ratio_low": 1 / pair["ratio_high"], "ratio_high": 1 / pair["ratio_low"]}
+        found.setdefault(pair["other"], []).append(pair)
+        found.setdefault(pair["base"], []).append(pair | turned)
     return found
+
+
+def _lead(pair: dict[str, Any]) -> str:
+    over = f", {pair['pairs']} pairs" if pair["pairs"] > 1 else ""
+    return f"{pair['ratio']:.2f} times {pair['base']} ({pair['ratio_low']:.2f}..{pair['ratio_high']:.2f}{over})"
 
 
 # ---- threads ---------------------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     from kvbench.report.sizes import size_text, sized
     from kvbench.sizing.known import here, known
     from kvbench.sizing.lengths import read_lengths
-    from kvbench.sizing.size import Wanted, size_of
+    from kvbench.sizing.sized import Wanted, size_of
     from kvbench.suite import model as geometry
 
     laid = {name: asked.pop(name) for name in ("canaries", "align")}
@@ -113,7 +113,7 @@ def _map(model: str | None, decoder: Any, **laid: Any) -> Any:
 def _draw(found: Any, place: Any, longest: int, path: Path) -> None:
     from kvbench.report.figures.look import save
     from kvbench.report.figures.sizes import sizes
-    from kvbench.sizing.size import sweep
+    from kvbench.sizing.sized import sweep
 
     memory = place.machine.facts.get("memory")
     table = sweep(found.decoder, longest)

@@ -39,7 +39,7 @@ def command(**asked: Any) -> int:
     from kvbench.machine.placement import place
     from kvbench.machine.preflight import preflight
     from kvbench.machine.tree import Files
-    from kvbench.report.machine import identity, text
+    from kvbench.report.machine_text import identity, text
     from kvbench.store.files import refuse_output
 
     if asked["out"]:

@@ -131,7 +131,7 @@ def bytes_axis(axes: Axes, label: str) -> None:
 
 
 def rate_axis(axes: Axes, label: str, log: bool = False) -> None:
-    """Of rates that begin at zero; or, `log`, span decades."""
+    """Rates that begin at zero; or, `log`, span decades."""
     axes.set_ylabel(label)
     if log:
         axes.set_yscale("log")
@@ -184,7 +184,7 @@ def whiskers(
 
 
 def whiskers_on_bar(axes: Axes, row: int | None, at: tuple[float, float], ends: tuple[float, float]) -> None:
-    """Of a bar to the right: ink on paper, for a bar's own colour may be as dark as ink, or on a dark page as light."""
+    """An interval on a bar to the right: ink on paper, for the bar may be as dark as ink, or on a dark page as light."""
     for colour, more in ((PAPER, 2), (INK, 0)):
         wide = {"elinewidth": 1 + more, "capthick": 1 + more, "capsize": 2.5 + more / 2}
         whiskers(axes, row, at, ends, along="x", color=colour, **wide)

@@ -43,7 +43,7 @@ def saturation(found: Findings, look: Look) -> Figure:
 
 
 def _chosen(every: pd.DataFrame) -> list[str]:
-    """Of each kind the series with most thread counts first, and from memory; then those that come next."""
+    """Series with most thread counts, one of each kind first; from memory before others."""
     counts = every.groupby("series")["threads"].transform("nunique")
     last = every.assign(counts=-counts, near=every["regime"] != "DRAM").drop_duplicates("series", keep="last")
     last = last.sort_values(["counts", "near"], kind="stable")

@@ -206,25 +206,15 @@ def _background(axes: Axes, own: pd.DataFrame) -> None:
 
 
 def _over(ground: str) -> dict[str, Any]:
-    """Of words: no line of a ceiling or a twin strikes them through, and no mark is hidden by them."""
+    """The look of words that no line of a ceiling or a twin strikes through, and that hide no mark."""
     return {"bbox": {"fc": ground, "ec": "none", "pad": 1}, "zorder": 2.5}
 
 
 def _ceiling_line(axes: Axes, ceilings: pd.DataFrame) -> None:
     if ceilings.empty:
         return
-    axes.errorbar(
-        ceilings["bytes"],
-        ceilings["gbps"],
-        _bars(ceilings),
-        color=INK,
-        lw=1,
-        marker="_",
-        ms=8,
-        mew=1.6,
-        elinewidth=0.8,
-        zorder=2,
-    )
+    look = {"color": INK, "lw": 1, "marker": "_", "ms": 8, "mew": 1.6, "elinewidth": 0.8, "zorder": 2}
+    axes.errorbar(ceilings["bytes"], ceilings["gbps"], _bars(ceilings), **look)
 
 
 def _memory_line(axes: Axes, own: pd.DataFrame) -> None:

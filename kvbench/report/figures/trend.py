@@ -21,7 +21,6 @@ from kvbench.report.figures.look import COLOURS, FAINT, INK, PAPER, SHADES, lege
 from kvbench.units import counted
 
 MOST, CALM = 16, 4  # panels; and of them, at most so many of points without a step
-_DOTS = 150  # runs that are drawn as marks: of more, a line
 _LEVEL, _STEP = COLOURS[0], COLOURS[1]
 _LETTERS = 54  # that fit above a panel
 _DATES, _DATE = 4, 10  # below a panel; characters of one
@@ -125,9 +124,7 @@ def _grounds(axes: Axes, runs: pd.DataFrame) -> None:
 
 
 def _series(axes: Axes, own: pd.DataFrame) -> None:
-    few = len(own) <= _DOTS
-    look = {"ls": "", "marker": "o", "ms": 3, "mew": 0} if few else {"lw": 0.6}
-    (drawn,) = axes.plot(own["place"], own["efficiency"], color=FAINT, **look)
+    (drawn,) = axes.plot(own["place"], own["efficiency"], "o", ms=3, mew=0, color=FAINT)
     tag(drawn, int(own["row"].iloc[0]))
     stretch = own["step"].notna().cumsum()
     for _, part in own.groupby(stretch):
@@ -162,10 +159,8 @@ def _dates(axes: Axes, runs: pd.DataFrame) -> None:
 
 
 def _legend(rows: pd.DataFrame, runs: pd.DataFrame) -> list[Line2D | Patch]:
-    few = rows.groupby("row").size().max() <= _DOTS
-    look = {"ls": "", "marker": "o", "ms": 4} if few else {"lw": 0.8}
     found = [
-        Line2D([], [], color=FAINT, label="a run" if few else "runs", **look),
+        Line2D([], [], color=FAINT, ls="", marker="o", ms=4, label="a run"),
         Line2D([], [], color=_LEVEL, lw=2.2, label="median between steps"),
     ]
     if (rows["state"] == OPEN).any():

@@ -47,7 +47,7 @@ class Drawn:
 
 
 def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
-    """Of one run."""
+    """The page of one run."""
     groups = _groups(drawn)
     return _rendered(
         "run.html",
@@ -59,7 +59,6 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         surroundings=found.machine.environment,
         warnings=found.machine.warnings,
         facts=tables.facts(found.machine),
-        doubts=tables.checks([check for check in found.checks if check.status == "warn"]),
         checks=tables.checks(found.checks),
         filters=_filters(found),
         groups=[group for name, group in groups.items() if name != "noise"],
@@ -72,7 +71,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
 
 
 def machines_page(studies: Sequence[tuple[Findings, Manifest]], names: Sequence[str], places: Sequence[str]) -> str:
-    """Of several runs, whose own pages are in the folders `places`."""
+    """The page of several runs, whose own pages are in the folders `places`."""
     runs = [
         {"name": name, "place": place, "subtitle": subtitle(*study), "missing": gaps(*study)}
         | {"diagnosis": study[0].diagnosis}

@@ -89,7 +89,7 @@ def point(host: Host, footprint: float, dtype: str = "f32", hot: bool = True) ->
 
 
 def traffic(of: Point) -> Traffic:
-    """Of one slice's pass."""
+    """What a pass over one slice moves."""
     shape, scaled = of.shape, of.dtype == "i8"
     rows = 2 * shape.kv_heads * shape.context
     kv, scales = rows * shape.head_dim * (1 if scaled else 4), rows * 4 * scaled

@@ -208,7 +208,7 @@ def test_from_which_group_on_the_core_binds():
 
 
 def test_blocks_and_pages_are_choices():
-    """Of 8 and of 64 tokens, in order and shuffled, on both kinds of pages."""
+    """Blocks of 8 and 64 tokens, in order and shuffled, on both kinds of pages."""
     paged = [
         (replace(DECODE, layout="paged", inner="head", block_tokens=block, shuffle=shuffle, pages=pages), rate)
         for block, shuffle, pages, rate in (
@@ -283,7 +283,7 @@ def test_stores_beside_copies():
 
 
 def test_noise_and_what_is_missing():
-    """Of the seconds, 1/0.95 - 1/1.05 of the median."""
+    """The spread of the seconds is 1/0.95 - 1/1.05 of the median."""
     records = rated(15.0, noise=(0.95, 1.0, 1.0, 1.0, 1.0, 1.05)) + [failed(6)]
     wide = 1 / 0.95 - 1 / 1.05
     assert said(records)["doubt"] == (

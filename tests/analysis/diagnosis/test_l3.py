@@ -4,23 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.analysis.diagnosis.bandwidth import l3
-from kvbench.analysis.frames import points
-from kvbench.analysis.names import short_names
-from tests.analysis.diagnosis import planted
-from tests.analysis.diagnosis.planted import PLANTS
 from tests.analysis.diagnosis.test_diagnosis import CALM, HOT, INSIDE, QUESTION, at, rated, reads, said
 from tests.made_run import MACHINE, MIB
-
-ANSWERS = {
-    "confirmed": "Yes, at ",
-    "refuted": "No, at ",
-    "core-bound": "Not shown, for the cores are the limit before L3 is, at ",
-    "private-cache": "Not tested: none lies in L3, 3 in caches that a core has to itself",
-    "not testable": "Cannot be told, at ",
-    "unstable": "Undecided, for the measurements overlap, at ",
-    "": "Not tested: ",
-}
 
 
 @pytest.mark.parametrize(
@@ -85,17 +70,3 @@ def test_where_l3_is_closed_another_number_of_threads_is_named():
     large = tuple(replace(cache, size=12 * MIB) if cache.level == 2 else cache for cache in MACHINE.caches)
     found = said(rated(15.0), replace(MACHINE, caches=large, allowed=(0, 1)))
     assert found["l3"].endswith("Not tested: it is not testable at 2 threads; try --threads 1.")
-
-
-@pytest.mark.parametrize("name", PLANTS)
-def test_the_sentence_on_l3_is_that_of_the_planted_truth(name):
-    """Of a host without known caches no point lies in L3, whatever the word of its points is."""
-    plant = PLANTS[name]
-    words = ("",) if not plant.host.declared else (plant.word, *plant.allowed)
-    right = 0
-    for seed in range(5):
-        told = points(plant.records(seed), planted.machine(plant.host))
-        answer = l3(told.assign(short=short_names(told)), planted.machine(plant.host)).removeprefix(f"{QUESTION} ")
-        right += any(answer.startswith(ANSWERS[word]) for word in words)
-        assert not any(answer.startswith(ANSWERS[word]) for word in plant.never)
-    assert right >= 4

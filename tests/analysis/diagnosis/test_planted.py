@@ -8,7 +8,6 @@ import pytest
 
 from kvbench.analysis import frames
 from kvbench.analysis.diagnosis.bandwidth import l3
-from kvbench.analysis.findings import findings
 from kvbench.analysis.names import short_names
 from tests.analysis.diagnosis.planted import KIB, MIB, PLANTS, machine
 
@@ -24,7 +23,7 @@ def points(name, seed, launches=10):
 
 
 def words(name):
-    """Of every planted point, over all seeds."""
+    """How often each word is said of a planted point, over all seeds."""
     found = Counter()
     for seed in SEEDS:
         table = points(name, seed)
@@ -70,14 +69,6 @@ def test_sentences(name):
     assert not [answer for answer in answers for word in plant.never if ANSWERS[word] in answer]
     honest = (UNTESTED.get(name) or ANSWERS[plant.word], *(ANSWERS[word] for word in plant.allowed))
     assert sum(answer.startswith(honest) for answer in answers) >= RIGHT * len(answers), answers
-
-
-@pytest.mark.parametrize("name", PLANTS)
-def test_the_diagnosis_has_that_sentence(name):
-    plant = PLANTS[name]
-    found = findings("planted", plant.records(1), machine(plant.host)).diagnosis
-    (sentence,) = [sentence.text for sentence in found if sentence.topic == "l3"]
-    assert (UNTESTED.get(name) or ANSWERS[plant.word]) in sentence or plant.allowed
 
 
 @pytest.mark.parametrize("name", PLANTS)

@@ -97,7 +97,7 @@ def tokens(tokens: pd.DataFrame) -> str:
 
 
 def overhead(scaling: pd.DataFrame) -> str:
-    """Of the series with most contexts; then of most threads, and the fastest."""
+    """What a pass costs beside its tokens, by the series with most contexts, then most threads, then the highest rate."""
     known = scaling[scaling["gbps"].notna()]
     if known.empty:
         return ""
