@@ -40,7 +40,7 @@ INLINE float CAT(encode_scale_, DTYPE)(const float *from, int dim, int32_t scale
 
 #if BLOCK > 1
 
-#include "packed.tmpl.c"
+#include "isa/packed.tmpl.c"
 
 #else
 

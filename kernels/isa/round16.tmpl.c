@@ -11,8 +11,8 @@ static inline vf v_load_round16(const uint8_t *p)
 #define DTYPE round16
 #define ELEMENT 4
 #define SCALED 0
-#include "qk.tmpl.c"
-#include "pv.tmpl.c"
+#include "isa/qk/qk.tmpl.c"
+#include "isa/pv/pv.tmpl.c"
 #undef DTYPE
 #undef ELEMENT
 #undef SCALED

@@ -1,8 +1,8 @@
 /* Everything that depends on DTYPE. Included once per dtype by unit.c. */
-#include "qk.tmpl.c"
-#include "pv.tmpl.c"
-#include "perhead.tmpl.c"
-#include "encode.tmpl.c"
+#include "isa/qk/qk.tmpl.c"
+#include "isa/pv/pv.tmpl.c"
+#include "isa/perhead.tmpl.c"
+#include "isa/encode.tmpl.c"
 
 /* Two query heads of formats that are converted could take rows in turn, but were slower so: their sums go in and out for few
  * bytes. */

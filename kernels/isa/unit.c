@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../core.h"
-#include "../dot.h"
+#include "base/core.h"
+#include "tier/dot.h"
 #include KVB_VEC
 
 #define INLINE static inline __attribute__((always_inline))
@@ -31,13 +31,13 @@ enum { USUAL = 128 };
 static const float ones[HEADS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
 
 #define GATHER_LINE(to, from) v_stream(to, from)
-#include "../gather.h"
+#include "tier/gather.h"
 
-#include "loads.tmpl.c"
-#include "ahead.tmpl.c"
-#include "softmax.tmpl.c"
-#include "probe.tmpl.c"
-#include "scales.tmpl.c"
+#include "isa/loads.tmpl.c"
+#include "isa/ahead.tmpl.c"
+#include "isa/softmax.tmpl.c"
+#include "isa/probe.tmpl.c"
+#include "isa/scales.tmpl.c"
 
 #define BLOCK 1
 
@@ -45,54 +45,54 @@ static const float ones[HEADS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f
 #define ELEMENT 4
 #define SCALED 0
 #define PLAIN 1
-#include "rows.tmpl.c"
+#include "isa/rows.tmpl.c"
 
 #define DTYPE f16
 #define ELEMENT 2
 #define SCALED 0
-#include "rows.tmpl.c"
+#include "isa/rows.tmpl.c"
 
 #define DTYPE bf16
 #define ELEMENT 2
 #define SCALED 0
-#include "rows.tmpl.c"
+#include "isa/rows.tmpl.c"
 
 #define DTYPE i8
 #define ELEMENT 1
 #define SCALED 1
-#include "rows.tmpl.c"
+#include "isa/rows.tmpl.c"
 
 #define DTYPE e4m3
 #define ELEMENT 1
 #define SCALED 0
 #define FOLD 256.0f
-#include "rows.tmpl.c"
+#include "isa/rows.tmpl.c"
 
 #define DTYPE e5m2
 #define ELEMENT 1
 #define SCALED 0
-#include "rows.tmpl.c"
+#include "isa/rows.tmpl.c"
 
 #undef BLOCK
 #define BLOCK 32
-#include "blocks.tmpl.c"
+#include "isa/blocks.tmpl.c"
 
 #define DTYPE q8_0
 #define ELEMENT 34
 #define SCALED 0
-#include "rows.tmpl.c"
+#include "isa/rows.tmpl.c"
 
 #define DTYPE q4_0
 #define ELEMENT 18
 #define SCALED 0
-#include "rows.tmpl.c"
+#include "isa/rows.tmpl.c"
 
 #undef BLOCK
 #define BLOCK 1
 
-#include "round16.tmpl.c"
-#include "transposed.tmpl.c"
-#include "dot.tmpl.c"
+#include "isa/round16.tmpl.c"
+#include "isa/qk/transposed.tmpl.c"
+#include "isa/dot/dot.tmpl.c"
 
 #define ROWS_OF(dtype, name, ...) [DTYPE_##name] = ROWS(dtype),
 

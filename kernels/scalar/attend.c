@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "scalar.h"
+#include "scalar/scalar.h"
 
 /* 2^x for x <= 0: 1 at 0, within 0.6 ulp down to -126, 0 below; NaN stays NaN. */
 float kvb_scalar_exp2(float x)

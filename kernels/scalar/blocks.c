@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "scalar.h"
-#include "stream.h"
+#include "scalar/scalar.h"
+#include "base/stream.h"
 #define GATHER_LINE(to, from) stream(to, from, LINE)
-#include "gather.h"
+#include "tier/gather.h"
 
 enum { BLOCK = 32, HALF = BLOCK / 2, CODES = 2 /* bytes of the scale before them */ };
 

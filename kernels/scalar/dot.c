@@ -2,8 +2,8 @@
 #include <assert.h>
 #include <math.h>
 
-#include "../dot.h"
-#include "scalar.h"
+#include "tier/dot.h"
+#include "scalar/scalar.h"
 
 /* The largest |x|; n in turn `stride` apart in runs of LANES, as q lies. */
 static float largest(const float *x, int64_t n, int64_t stride)

@@ -2,8 +2,8 @@
  * keeps a copy or fill loop from becoming a library call. */
 #include <string.h>
 
-#include "scalar.h"
-#include "stream.h"
+#include "scalar/scalar.h"
+#include "base/stream.h"
 
 typedef uint64_t __attribute__((may_alias)) word;
 typedef float __attribute__((may_alias)) real;

@@ -2,7 +2,7 @@
 #ifndef KVB_SCALAR_H
 #define KVB_SCALAR_H
 
-#include "../core.h"
+#include "base/core.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -1,5 +1,5 @@
 /* The table of the scalar tier. Group classes differ in nothing here: a loop over heads serves all of them. */
-#include "scalar.h"
+#include "scalar/scalar.h"
 
 #define FUNCTIONS(dtype, name, ...) FUNCTIONS_OF(dtype, DTYPE_##name)
 #define FUNCTIONS_OF(dtype, index)                                                                                    \

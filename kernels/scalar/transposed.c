@@ -1,7 +1,7 @@
 /* Scores of a tile whose K is transposed: a tile of rows out of its blocks, and then what is done with rows. */
 #include <assert.h>
 
-#include "scalar.h"
+#include "scalar/scalar.h"
 
 void kvb_scalar_qk_t(int32_t way, const kvb_tile *tile, const kvb_group *group, float *scores)
 {

@@ -1,5 +1,5 @@
 /* The slowdown over given units, with a tier that writes down which rows it is asked to read. */
-#include "decode.h"
+#include "decode/decode.h"
 
 static const uint8_t **to;
 

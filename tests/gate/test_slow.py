@@ -37,7 +37,8 @@ def slowed(tmp_path_factory):
 class Slowed:
     def __init__(self, path: Path, definitions: tuple[str, ...]) -> None:
         kernels = ROOT / "kernels"
-        names = ("slow", "walk", "ahead", "layouts", "formats", "transposed", "variants")
+        names = ("decode/slow", "walk/walk", "walk/ahead", "cache/layouts", "base/formats", "cache/transposed",
+                 "tier/variants")  # fmt: skip
         sources = [Path(__file__).with_name("slow.c"), *(kernels / f"{name}.c" for name in names)]
         flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}", *(f"-D{name}" for name in definitions)]
         subprocess.run(["cc", *flags, "-o", path, *sources], check=True)

@@ -5,7 +5,7 @@ static uintptr_t *noted;
 #define __builtin_prefetch(line, ...) (*noted++ = (uintptr_t)(line))
 #define INLINE static inline __attribute__((always_inline, unused))
 
-#include "walk.h"
+#include "walk/walk.h"
 
 #include "isa/ahead.tmpl.c"
 

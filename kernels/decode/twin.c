@@ -1,0 +1,171 @@
+/* twin: what a decode point reads, and nothing else. fill: data for it, first touched by the thread that reads it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "walk/walk.h"
+
+typedef struct rows_task {
+    kvb_task task;
+    kvb_decode args;
+    kvb_plan plan;
+    uint64_t seed;
+} rows_task;
+
+static int32_t ready(const kvb_task *base, int64_t grown)
+{
+    (void)grown;
+    return kvb_plan_ready(&((const rows_task *)base)->args, base->threads, &((const rows_task *)base)->plan);
+}
+
+static void dispose(kvb_task *base) { kvb_plan_free(&((rows_task *)base)->plan); }
+
+typedef struct twin_scratch {
+    kvb_tile tile;
+    kvb_ahead ahead;
+    kvb_block block[2];
+} twin_scratch;
+
+/* Row by row wherever the scheme and the tier can, whatever the stages do: it is the fastest way to read. */
+static bool reads_rows(const kvb_decode *a, int64_t heads)
+{
+    return heads == 1 || (heads > 1 && kvb_tier_of(a->isa)->rows[a->cache->dtype].in_turn);
+}
+
+static void read_rows(kvb_task *base, int32_t thread, void *scratch)
+{
+    rows_task *task = (rows_task *)base;
+    const kvb_decode *a = &task->args;
+    twin_scratch *s = scratch;
+    kvb_walk walk;
+    kvb_block *block = &s->block[0], *next = &s->block[1];
+    kvb_walk_start(&walk, a, task->plan.units + task->plan.thread_units[thread],
+                   task->plan.units + task->plan.thread_units[thread + 1]);
+    walk.row_by_row = reads_rows(a, walk.heads);
+    kvb_walk_next(&walk, block);
+    while (block->unit) {
+        kvb_walk_next(&walk, next);
+        for (int64_t h = 0; h < block->unit->heads; h += s->tile.heads) {
+            kvb_tile_rows(a, block, h, &s->tile);
+            s->tile.k_scale = NULL;
+            if (kvb_formats[a->cache->dtype].scaled)
+                kvb_tile_scales(a, block, h, &s->tile);
+            kvb_tile_ahead(&walk, block, next, h, false, &s->tile, &s->ahead);
+            kvb_tier_of(a->isa)->twin(&s->tile, a->cache->row_bytes);
+        }
+        kvb_block *done = block;
+        block = next;
+        next = done;
+    }
+}
+
+/* The splitmix64 step: bits that depend on all bits of x. */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* 24 random bits as a number, uniform with unit variance. */
+static float uniform(uint64_t bits)
+{
+    return ((float)(bits & 0xffffff) * 0x1p-23f - 1.0f) * 1.7320508f;
+}
+
+/* A generator per row, two numbers a step: the data does not depend on threads, layout or dtype.
+ * Each coordinate is mixed in by itself, so that no row is another one shifted. */
+static void random_row(uint64_t seed, int64_t seq, int64_t head, int64_t token, int64_t dim, float *row)
+{
+    const uint64_t step = 0x9e3779b97f4a7c15u;
+    uint64_t x = mix(mix(mix(seed + step) + step * (uint64_t)seq) + step * (uint64_t)head);
+    x = mix(x + step * (uint64_t)token);
+    for (int64_t d = 0; d < dim; d += 2) {
+        uint64_t bits = mix(x += step);
+        row[d] = uniform(bits);
+        if (d + 1 < dim)
+            row[d + 1] = uniform(bits >> 40);
+    }
+}
+
+static void write_row(const rows_task *task, const kvb_unit *unit, int64_t head, int64_t token, int64_t row,
+                      int64_t scale, float *values)
+{
+    const kvb_cache *c = task->args.cache;
+    _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
+    uint8_t *planes[2] = {c->k + row, c->v + row}, *scales[2] = {c->k_scale + scale, c->v_scale + scale};
+    for (int i = 0; i < 2; i++) {
+        kvb_encode run = {.to = planes[i], .scale = scales[i], .scale_dtype = c->scale, .from = values, .rows = 1,
+                          .dim = c->head_dim, .row_bytes = c->row_bytes};
+        random_row(task->seed + (uint64_t)i, unit->seq, head, token, c->head_dim, values);
+        if (i == 0 && kvb_layouts[c->layout].transposed)
+            run.to = beside;
+        kvb_encode_rows(task->args.isa, c->dtype, i ? c->v_tensor : c->k_tensor, &run);
+        if (run.to == beside)
+            kvb_lay_rows(c->dtype, beside, c->row_bytes, 1, kvb_lane(c, token), false, planes[i]);
+    }
+}
+
+static void fill_rows(kvb_task *base, int32_t thread, void *scratch)
+{
+    const rows_task *task = (const rows_task *)base;
+    const kvb_cache *c = task->args.cache;
+    for (int64_t u = task->plan.thread_units[thread]; u < task->plan.thread_units[thread + 1]; u++) {
+        const kvb_unit *unit = &task->plan.units[u];
+        for (int64_t t = 0; t < unit->count; t++)
+            for (int64_t h = 0; h < unit->heads; h++) {
+                int64_t row, scale = 0, token = unit->first + t;
+                kvb_offsets(c, unit->seq, unit->head + h, token, 1, &row, &scale);
+                write_row(task, unit, unit->head + h, token, row, scale, scratch);
+            }
+    }
+}
+
+static int32_t make(const kvb_decode *args, int32_t threads, int64_t scratch_bytes, rows_task **out)
+{
+    rows_task *task = kvb_task_new(sizeof *task, args->cache, threads);
+    if (!task)
+        return KVB_NO_MEMORY;
+    task->args = *args;
+    task->task.ready = ready;
+    task->task.dispose = dispose;
+    task->task.scratch_bytes = scratch_bytes;
+    int32_t code = kvb_plan_make(&task->args, threads, &task->plan);
+    code = code ? code : kvb_traffic_twin(&task->args, &task->task.traffic);
+    if (code) {
+        kvb_task_free(&task->task);
+        return code;
+    }
+    *out = task;
+    return KVB_OK;
+}
+
+int32_t kvb_task_twin(const kvb_decode *args, int32_t threads, kvb_task **out)
+{
+    rows_task *task;
+    int32_t code = kvb_check_decode(args, threads);
+    if (code || !out)
+        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    code = make(args, threads, sizeof(twin_scratch), &task);
+    if (code)
+        return code;
+    task->task.work = read_rows;
+    *out = &task->task;
+    return KVB_OK;
+}
+
+int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kvb_task **out)
+{
+    rows_task *task;
+    int32_t code = kvb_check_decode(args, threads);
+    if (code || !out)
+        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    kvb_decode flash = *args; /* every row once, however often the variant reads it */
+    flash.variant = VARIANT_FLASH;
+    code = make(&flash, threads, round_up(DIM_MAX * (int64_t)sizeof(float), LINE), &task);
+    if (code)
+        return code;
+    task->seed = seed;
+    task->task.work = fill_rows;
+    *out = &task->task;
+    return KVB_OK;
+}
