@@ -19,7 +19,7 @@ const char *kvb_message(void);
 
 /* ---- words ---------------------------------------------------------------------------------------------------- */
 
-/* The index-th word of a list ("op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "prefetch"),
+/* The index-th word of a list ("op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "schedule"),
  * or null past its end. */
 const char *kvb_word(const char *list, int32_t index);
 
@@ -56,8 +56,8 @@ int32_t kvb_cell(int32_t layout, int32_t dtype);
 int32_t kvb_isa_runs(int32_t isa);
 /* The best tier that this CPU runs. */
 int32_t kvb_isa_best(void);
-/* The prefetch scheme that suits this CPU. */
-int32_t kvb_prefetch_best(void);
+/* The schedule that is taken where nobody asks for another one: the same on every CPU. */
+int32_t kvb_schedule_default(void);
 
 /* One row per struct field of this file, so that a reader can refuse a library built from another one. */
 typedef struct kvb_field {
@@ -140,15 +140,14 @@ typedef struct kvb_decode {
     float scale;    /* 0 = 1 / sqrt(head_dim) */
     int32_t variant;
     int32_t isa;
-    int32_t prefetch;      /* off; near: rows of the same plane; cross: V while K is consumed, and K while V is; weave: K
-                            * and V of what comes next, line by line from several pages of each; stream: of the same
-                            * plane what comes next, in address order, into L2 */
-    int64_t distance;      /* bytes ahead, for the prefetch scheme "near" */
+    int32_t schedule;      /* in which order rows are read, and what is prefetched meanwhile: off, nothing; cross, V while
+                            * K is consumed, and K while V is; weave, K and V of what comes next, line by line from
+                            * several pages of each; stream, of the same plane what comes next, in address order, into L2 */
     int64_t wrap;          /* 0, or: walk a window of `wrap` tokens of the first head again and again (core roof) */
     int32_t deterministic; /* split by shape only, never by the number of threads */
     int32_t stages;        /* 1: time QK, softmax and PV apart (costs a few clock reads per tile) */
     void (*run)(const kvb_work *work); /* null, or: a plug-in's kernel in place of the variant, which must be flash (its
-                                        * units are cut alike). Prefetch and stages do not concern it; with `wrap` it is
+                                        * units are cut alike). Schedule and stages do not concern it; with `wrap` it is
                                         * called anew for every window */
 } kvb_decode;
 

@@ -172,7 +172,7 @@ def decode_args(
     out: np.ndarray,
     isa: str,
     variant: str = "flash",
-    prefetch: str = "off",
+    schedule: str = "off",
     **rest,
 ):
     """A kvb_decode over q and out [B, Hq, D]; `rest` sets other fields."""
@@ -181,7 +181,7 @@ def decode_args(
     args.cache, args.q, args.out = bound.cache, raw.floats(q), raw.floats(out)
     args.q_heads = q.shape[1]
     args.isa, args.variant = raw.word("isa", isa), raw.word("variant", variant)
-    args.prefetch = raw.word("prefetch", prefetch)
+    args.schedule = raw.word("schedule", schedule)
     for name, value in rest.items():
         setattr(args, name, value)
     return args

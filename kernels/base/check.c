@@ -184,8 +184,7 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
     if (a->run && a->variant != VARIANT_FLASH)
         return kvb_fail(KVB_BAD_ARGUMENT, "variant is %s; with a kernel of your own it must be flash",
                         kvb_word("variant", a->variant));
-    TRY(check_word("prefetch", a->prefetch, PREFETCHES));
-    TRY(check_range("distance", a->distance, 0, 1 << 20));
+    TRY(check_word("schedule", a->schedule, SCHEDULES));
     TRY(check_range("wrap", a->wrap, 0, c->lengths[0]));
     if (!(a->scale >= 0.0f && a->scale <= 3.0e38f))
         return kvb_fail(KVB_BAD_ARGUMENT, "scale is %g; it must be finite and not negative", (double)a->scale);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/dtypes.h"
+#include "base/presets.h"
 #include "kvbench.h"
 
 /* ---- words: the order here is the order of the lists in words.c ------------------------------------------------ */
@@ -23,7 +24,6 @@ enum { KVB_DTYPES(KVB_DTYPE) DTYPES };
 enum { SCALE_F32, SCALE_F16, SCALES };
 enum { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_NEON, ISA_SVE256, ISA_SVE512, ISAS };
 enum { PAGES_BASE, PAGES_THP, PAGES_HUGE, PAGES };
-enum { PREFETCH_OFF, PREFETCH_NEAR, PREFETCH_CROSS, PREFETCH_WEAVE, PREFETCH_STREAM, PREFETCHES };
 
 enum { LINE = 64, TILE = 1024, HEADS = 8, LANES = 16, DIM_MAX = 1024 };
 enum { TILE_BYTES = 131072 }; /* of a head's rows in a tile that are not read whole, at most: twice LANES of the longest */

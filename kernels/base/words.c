@@ -14,7 +14,7 @@ static const char *const dtypes[] = {KVB_DTYPES(WORD)};
 static const char *const scales[] = {"f32", "f16"};
 static const char *const isas[] = {"scalar", "avx2", "avx512", "neon", "sve256", "sve512"};
 static const char *const pages[] = {"base", "thp", "huge"};
-static const char *const prefetches[] = {"off", "near", "cross", "weave", "stream"};
+static const char *const schedules[] = {KVB_PRESETS(WORD)};
 
 #define LIST(name, words, count) \
     {name, words, sizeof words / sizeof *words + 0 * sizeof(char[sizeof words / sizeof *words == (count) ? 1 : -1])}
@@ -26,7 +26,7 @@ static const struct {
 } lists[] = {
     LIST("op", ops, OPS),          LIST("variant", variants, VARIANTS), LIST("layout", layouts, LAYOUTS),
     LIST("inner", inners, INNERS), LIST("dtype", dtypes, DTYPES),       LIST("scale", scales, SCALES),
-    LIST("isa", isas, ISAS),       LIST("pages", pages, PAGES),         LIST("prefetch", prefetches, PREFETCHES),
+    LIST("isa", isas, ISAS),       LIST("pages", pages, PAGES),         LIST("schedule", schedules, SCHEDULES),
 };
 
 const char *kvb_word(const char *list, int32_t index)

@@ -5,8 +5,6 @@
 
 #include "decode/decode.h"
 
-enum { NEAR = 2048 }; /* bytes ahead for the scheme "near" when none are given */
-
 /* ---- scratch --------------------------------------------------------------------------------------------------- */
 
 /* Take `bytes` from *at, on a line of its own; with a null base this only counts. */
@@ -43,7 +41,8 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     s->wide = wide;
     for (int64_t i = 0, slot = 0; i < units; i++) {
         int64_t heads = at_most(HEADS, task->group - i % task->parts * HEADS);
-        const int64_t part = heads > HEADS / 2 ? kvb_tier_of(task->args.isa)->q_part : LANES;
+        const int64_t of_eight = kvb_tier_of(task->args.isa)->q_part;
+        const int64_t part = !of_eight ? task->dim_pad : heads > HEADS / 2 ? of_eight : LANES;
         groups[i] = (kvb_group){
             .heads = (int32_t)heads,
             .slots = 1 << kvb_class(heads),
@@ -256,7 +255,7 @@ static int32_t prepare(kvb_decode_task *task)
     task->dim_pad = round_up(a->cache->head_dim, LANES);
     task->way = kvb_way_of(a->variant, a->cache->dtype);
     kvb_walk_start(&walk, a, task->plan.units, task->plan.units);
-    task->step = walk.step;
+    task->step = walk.steady.tokens;
     task->rooms = a->variant == VARIANT_TWOPASS ? most_rooms(task) : 1;
     task->task.scratch_bytes = a->run ? kvb_foreign_scratch(task) : carve(task, NULL, NULL);
     if (task->plan.partials) {
@@ -279,7 +278,6 @@ int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **out)
         return KVB_NO_MEMORY;
     task->args = *args;
     task->args.scale = args->scale > 0.0f ? args->scale : 1.0f / sqrtf((float)args->cache->head_dim);
-    task->args.distance = args->distance ? args->distance : NEAR;
     task->task.ready = ready;
     task->task.work = args->run ? kvb_foreign : work;
     task->task.dispose = dispose;

@@ -29,7 +29,7 @@ typedef struct kvb_state {
     float *wide;       /* [step][dim_pad]: a tile's rows as float32, for groups of more than HEADS */
     kvb_tile tile, wide_tile;
     int64_t wide_rows[TILE];
-    kvb_ahead ahead;
+    kvb_lists lists;
     kvb_block block[2];
 } kvb_state;
 

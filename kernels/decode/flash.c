@@ -3,7 +3,7 @@
 
 static void softmax(const kvb_tier *tier, const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
-    for (int64_t h = 0; h < tile->heads; h++) {
+    for (int64_t h = 0; h < tile->schedule->kv_heads; h++) {
         tier->peak(tile, group + h, scores + h * HEAD_SCORES, scaled);
         tier->weigh(tile, group + h, scores + h * HEAD_SCORES, scaled);
     }
@@ -34,16 +34,16 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
     ticks[2] += (double)(kvb_ticks() - weighed);
 }
 
-/* Rows as float32 in scratch, prefetching one of `ahead` with each row. Groups of more than HEADS share them. */
-static void widen(const kvb_decode_task *task, const kvb_tile *tile, kvb_places rows, kvb_places ahead,
+/* Rows as float32 in scratch, while as many of the schedule's are asked for. Groups of more than HEADS share them. */
+static void widen(const kvb_decode_task *task, const kvb_tile *tile, kvb_places rows, kvb_places next,
                   const float *scales, float *to)
 {
     const kvb_cache *c = task->args.cache;
     void (*decode)(const uint8_t *, float, int64_t, float *) = kvb_tier_of(task->args.isa)->rows[task->way].decode;
-    bool scaled = kvb_formats[c->dtype].scaled;
+    const bool scaled = kvb_formats[c->dtype].scaled, asks = tile->schedule->order != ORDER_PLAIN;
     for (int32_t t = tile->lead; t < tile->count; t++) {
-        for (int64_t b = 0; ahead.at && b < c->row_bytes; b += LINE)
-            kvb_fetch(kvb_row_ahead(tile, ahead, t, c->row_bytes) + b, tile->far);
+        for (int64_t b = 0; asks && b < c->row_bytes; b += LINE)
+            kvb_fetch(kvb_row_next(&tile->next, next, t, c->row_bytes) + b, tile->schedule->to_l2);
         decode(kvb_row_at(rows, t), scaled ? scales[t] : 1.0f, c->head_dim, to + t * task->dim_pad);
     }
 }
@@ -55,33 +55,32 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
     const kvb_rows *rows = &tier->rows[DTYPE_F32];
     kvb_tile *tile = &state->tile, *wide = &state->wide_tile;
+    const kvb_schedule *schedule = tile->schedule;
     const bool as_it_is = tile->k_block > 0, scaled = as_it_is && kvb_formats[task->args.cache->dtype].scaled;
     double none[3], *at = ticks ? ticks : none;
     wide->count = tile->count;
     wide->lead = tile->lead;
     wide->k_block = 0;
-    wide->k_ahead.at = wide->v_ahead.at = NULL;
-    wide->each = wide->heads = 1;
-    wide->far = false;
-    wide->stride = wide->apart = wide->reach = 0;
+    wide->schedule = &kvb_plain;
     wide->k = wide->v = (kvb_places){(const uint8_t *)state->wide, state->wide_rows};
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++)
         state->wide_rows[t] = at_most(t, tile->count - 1) * task->dim_pad * (int64_t)sizeof *state->wide;
     uint64_t begin = ticks ? kvb_ticks() : 0;
     if (!as_it_is)
-        widen(task, tile, tile->k, tile->k_ahead, tile->k_scale, state->wide);
+        widen(task, tile, tile->k, tile->next.k, tile->k_scale, state->wide);
     for (int64_t p = 0; p < task->parts; p++) {
         kvb_score(as_it_is ? &tier->rows[task->way] : rows, as_it_is ? tile : wide, &groups[p],
                   state->scores + p * HEAD_SCORES);
-        tile->k_ahead.at = NULL; /* fetched by the first part */
+        tile->schedule = &kvb_plain; /* the first part has asked */
     }
+    tile->schedule = schedule;
     uint64_t scored = ticks ? kvb_ticks() : 0;
     for (int64_t p = 0; p < task->parts; p++) {
         tier->peak(tile, &groups[p], state->scores + p * HEAD_SCORES, scaled);
         tier->weigh(wide, &groups[p], state->scores + p * HEAD_SCORES, false);
     }
     uint64_t weighed = ticks ? kvb_ticks() : 0;
-    widen(task, tile, tile->v, tile->v_ahead, tile->v_scale, state->wide);
+    widen(task, tile, tile->v, tile->next.v, tile->v_scale, state->wide);
     for (int64_t p = 0; p < task->parts; p++)
         rows->pv[kvb_class(groups[p].heads)](wide, &groups[p], state->scores + p * HEAD_SCORES);
     at[0] += (double)(scored - begin);
@@ -93,19 +92,20 @@ static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_
                        const kvb_block *next, double *ticks)
 {
     const kvb_decode *a = &task->args;
-    for (int64_t h = 0; h < block->unit->heads; h += state->tile.heads) {
+    for (int64_t h = 0, heads; h < block->unit->heads; h += heads) {
         kvb_group *groups = state->groups + h * task->parts;
         kvb_tile_rows(a, block, h, &state->tile);
         if (kvb_formats[a->cache->dtype].scaled)
             kvb_tile_scales(a, block, h, &state->tile);
-        kvb_tile_ahead(walk, block, next, h, false, &state->tile, &state->ahead);
+        kvb_tile_requests(walk, block, next, h, false, &state->tile, &state->lists);
+        heads = state->tile.schedule->kv_heads;
         if (task->parts > 1 && kvb_widens(a->isa, task->way)) {
             fold_wide(task, state, groups, ticks);
             continue;
         }
         for (int64_t p = 0; p < task->parts; p++) {
             fold(task, &state->tile, &groups[p], state->scores, ticks);
-            state->tile.k_ahead.at = state->tile.v_ahead.at = NULL; /* fetched by the first part */
+            state->tile.schedule = &kvb_plain; /* the first part has asked */
         }
     }
 }

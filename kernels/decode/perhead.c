@@ -15,7 +15,7 @@ void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, 
         kvb_tile_rows(a, block, 0, &state->tile);
         if (walk->scaled)
             kvb_tile_scales(a, block, 0, &state->tile);
-        kvb_tile_ahead(walk, block, next, 0, false, &state->tile, &state->ahead);
+        kvb_tile_requests(walk, block, next, 0, false, &state->tile, &state->lists);
         rows->perhead(&state->tile, state->groups);
         if (next->unit != block->unit)
             kvb_unit_end(task, state, block->unit);

@@ -37,7 +37,7 @@ void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *uni
         for (int64_t h = 0; h < block->unit->heads && left > 0; h++) {
             kvb_tile_rows(a, block, h, tile);
             tile->count = (int32_t)at_most(tile->count, left);
-            tile->k_ahead.at = tile->v_ahead.at = NULL;
+            tile->schedule = &kvb_plain;
             kvb_tier_of(a->isa)->twin(tile, a->cache->row_bytes);
             left -= tile->count;
         }

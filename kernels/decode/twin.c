@@ -21,15 +21,9 @@ static void dispose(kvb_task *base) { kvb_plan_free(&((rows_task *)base)->plan);
 
 typedef struct twin_scratch {
     kvb_tile tile;
-    kvb_ahead ahead;
+    kvb_lists lists;
     kvb_block block[2];
 } twin_scratch;
-
-/* Row by row wherever the scheme and the tier can, whatever the stages do: it is the fastest way to read. */
-static bool reads_rows(const kvb_decode *a, int64_t heads)
-{
-    return heads == 1 || (heads > 1 && kvb_tier_of(a->isa)->rows[a->cache->dtype].in_turn);
-}
 
 static void read_rows(kvb_task *base, int32_t thread, void *scratch)
 {
@@ -40,16 +34,16 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
     kvb_block *block = &s->block[0], *next = &s->block[1];
     kvb_walk_start(&walk, a, task->plan.units + task->plan.thread_units[thread],
                    task->plan.units + task->plan.thread_units[thread + 1]);
-    walk.row_by_row = reads_rows(a, walk.heads);
+    kvb_schedule_twin(a, &walk.steady);
     kvb_walk_next(&walk, block);
     while (block->unit) {
         kvb_walk_next(&walk, next);
-        for (int64_t h = 0; h < block->unit->heads; h += s->tile.heads) {
+        for (int64_t h = 0; h < block->unit->heads; h += s->tile.schedule->kv_heads) {
             kvb_tile_rows(a, block, h, &s->tile);
             s->tile.k_scale = NULL;
             if (kvb_formats[a->cache->dtype].scaled)
                 kvb_tile_scales(a, block, h, &s->tile);
-            kvb_tile_ahead(&walk, block, next, h, false, &s->tile, &s->ahead);
+            kvb_tile_requests(&walk, block, next, h, false, &s->tile, &s->lists);
             kvb_tier_of(a->isa)->twin(&s->tile, a->cache->row_bytes);
         }
         kvb_block *done = block;

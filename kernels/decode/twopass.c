@@ -14,7 +14,7 @@ static void tile_of(kvb_state *state, const kvb_walk *walk, const kvb_block *blo
     kvb_tile_rows(walk->args, block, head, tile);
     if (walk->scaled)
         kvb_tile_scales(walk->args, block, head, tile);
-    kvb_tile_ahead(walk, block, next, head, true, tile, &state->ahead);
+    kvb_tile_requests(walk, block, next, head, true, tile, &state->lists);
 }
 
 enum pass { SCORES, SUMS };
@@ -42,7 +42,7 @@ static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_u
                 } else {
                     rows->pv[kvb_class(group->heads)](&state->tile, group, scores);
                 }
-                state->tile.k_ahead.at = state->tile.v_ahead.at = NULL;
+                state->tile.schedule = &kvb_plain; /* the first part has asked */
             }
         }
         kvb_block *done = block;
@@ -66,6 +66,7 @@ static void softmax(const kvb_decode_task *task, kvb_state *state, const kvb_uni
     for (int64_t i = 0; block->unit; i++, kvb_walk_next(&walk, block))
         for (int64_t h = 0; h < unit->heads; h++) {
             state->tile.count = block->count;
+            state->tile.lead = block->lead;
             if (scaled)
                 kvb_tile_scales(&task->args, block, h, &state->tile);
             for (int64_t p = 0; p < task->parts; p++)

@@ -80,27 +80,27 @@ INLINE void twin_rest(const uint8_t *row, int64_t from, int64_t bytes)
     }
 }
 
-INLINE void twin_line(const uint8_t *line, ahead *cursor, const int nth, const int hint)
+INLINE void twin_line(const uint8_t *line, ahead *cursor, const int nth, const int order)
 {
-    ahead_with(cursor, line, nth, hint);
+    ahead_with(cursor, line, nth, order);
     UNROLL for (int i = 0; i < LINE; i += 4 * VL)
         v_pin(v_load_f32(line + i));
 }
 
 /* The bytes of the rows from `first` to `end`, or of every step-th of them, and no others, in address order inside a row. */
 INLINE void twin_rows(const kvb_tile *tile, kvb_places rows, int first, int end, int step, int64_t bytes, ahead cursor,
-                      const int hint)
+                      const int order)
 {
     enum { TURN = 4 * LINE };
     for (int t = first; t < end; t += step) {
-        const uint8_t *row = row_of(tile, rows, t, hint), *line = row, *whole = row + bytes / LINE * LINE;
+        const uint8_t *row = row_of(tile, rows, t, order), *line = row, *whole = row + bytes / LINE * LINE;
         for (; whole - line >= TURN; line += TURN)
             UNROLL for (int i = 0; i < TURN; i += LINE)
-                twin_line(line + i, &cursor, i / LINE, hint);
+                twin_line(line + i, &cursor, i / LINE, order);
         for (; line < whole; line += LINE)
-            twin_line(line, &cursor, 0, hint);
+            twin_line(line, &cursor, 0, order);
         if (bytes % LINE) {
-            ahead_with(&cursor, line, 0, hint);
+            ahead_with(&cursor, line, 0, order);
             twin_rest(row, bytes / LINE * LINE, bytes);
         }
     }
@@ -115,31 +115,31 @@ INLINE void twin_scales(const kvb_tile *tile)
     }
 }
 
-INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const int hint)
+INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const int order)
 {
     const int end = tile->count;
-    ahead k = ahead_from(tile, tile->k_ahead, bytes), v = ahead_from(tile, tile->v_ahead, bytes);
-    if (hint == ROW_BY_ROW) { /* whole steps, without gaps: as if each plane's were one row */
-        const int64_t all = end * tile->heads * bytes;
-        twin_rows(tile, tile->k, 0, 1, 1, tile->k_block ? end / LANES * tile->k_block : all, k, hint);
+    ahead k = ahead_from(tile, tile->next.k, bytes), v = ahead_from(tile, tile->next.v, bytes);
+    if (order == ORDER_ROWS) { /* whole steps, without gaps: as if each plane's were one row */
+        const int64_t all = end * tile->schedule->kv_heads * bytes;
+        twin_rows(tile, tile->k, 0, 1, 1, tile->k_block ? end / LANES * tile->k_block : all, k, order);
         twin_scales(tile);
-        twin_rows(tile, tile->v, 0, 1, 1, all, v, hint);
+        twin_rows(tile, tile->v, 0, 1, 1, all, v, order);
         return;
     }
     if (tile->k_block)
-        twin_rows(tile, tile->k, 0, end, LANES, tile->k_block, k, hint);
+        twin_rows(tile, tile->k, 0, end, LANES, tile->k_block, k, order);
     else
-        twin_rows(tile, tile->k, 0, end, 1, bytes, k, hint);
+        twin_rows(tile, tile->k, 0, end, 1, bytes, k, order);
     twin_scales(tile);
-    twin_rows(tile, tile->v, tile->lead, end, 1, bytes, v, hint);
+    twin_rows(tile, tile->v, tile->lead, end, 1, bytes, v, order);
 }
 
 static void twin(const kvb_tile *tile, int64_t bytes)
 {
-    if (!tile->k_ahead.at || !tile->v_ahead.at)
-        twin_tile(tile, bytes, NOTHING);
-    else if (tile->stride)
-        twin_tile(tile, bytes, ROW_BY_ROW);
+    if (tile->schedule->order == ORDER_PLAIN)
+        twin_tile(tile, bytes, ORDER_PLAIN);
+    else if (tile->schedule->order == ORDER_ROWS)
+        twin_tile(tile, bytes, ORDER_ROWS);
     else
-        twin_tile(tile, bytes, LISTED);
+        twin_tile(tile, bytes, ORDER_LISTED);
 }

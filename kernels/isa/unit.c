@@ -34,7 +34,7 @@ static const float ones[HEADS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f
 #include "tier/gather.h"
 
 #include "isa/loads.tmpl.c"
-#include "isa/ahead.tmpl.c"
+#include "isa/prefetch.tmpl.c"
 #include "isa/softmax.tmpl.c"
 #include "isa/probe.tmpl.c"
 #include "isa/scales.tmpl.c"

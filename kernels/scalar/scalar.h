@@ -24,8 +24,10 @@ void kvb_scalar_decode_packed(int32_t dtype, const uint8_t *row, int64_t dim, fl
 /* ---- attend.c -------------------------------------------------------------------------------------------------- */
 
 float kvb_scalar_exp2(float x);
-/* Ask for row t of those ahead, if any, while another one is consumed. */
-void kvb_scalar_fetch(const kvb_tile *tile, kvb_places ahead, int32_t t, int64_t bytes);
+/* What every stage may count on. */
+void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group);
+/* A head of q: in this tier heads lie one after another. */
+static inline const float *kvb_scalar_q(const kvb_group *group, int64_t head) { return group->q + head * group->dim_pad; }
 
 void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
 void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);

@@ -83,5 +83,4 @@ const kvb_tier kvb_tier_scalar = {
     .copy_nt = kvb_scalar_copy_nt,
     .triad = kvb_scalar_triad,
     .flops = kvb_scalar_flops,
-    .q_part = LANES,
 };

@@ -32,13 +32,6 @@ static needs found(void)
     return cpu;
 }
 
-/* AMD's prefetchers follow one stream into L2 better than several into L1: see README.md. */
-static bool streams(void)
-{
-    uint32_t a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx && d == signature_AMD_edx;
-}
-
 static bool covers(needs cpu, needs tier)
 {
     return !(tier.leaf1 & ~cpu.leaf1) && !(tier.leaf7 & ~cpu.leaf7) && !(tier.leaf7c & ~cpu.leaf7c) &&
@@ -77,8 +70,6 @@ static needs found(void)
     return cpu;
 }
 
-static bool streams(void) { return false; }
-
 static bool covers(needs cpu, needs tier)
 {
     return !(tier.hwcap & ~cpu.hwcap) && (!tier.vector || tier.vector == cpu.vector);
@@ -95,7 +86,6 @@ static bool covers(needs cpu, needs tier)
 
 typedef int needs;
 static needs found(void) { return 0; }
-static bool streams(void) { return false; }
 static bool covers(needs cpu, needs tier) { return cpu == tier; }
 
 #define LADDER {ISA_SCALAR, 0}
@@ -119,14 +109,7 @@ static const struct {
 
 /* Asked once, when the library is loaded: a virtual machine answers each cpuid itself, in tens of microseconds. */
 static needs cpu;
-static int32_t scheme;
-__attribute__((constructor)) static void ask(void)
-{
-    cpu = found();
-    scheme = streams() ? PREFETCH_STREAM : PREFETCH_WEAVE;
-}
-
-int32_t kvb_prefetch_best(void) { return scheme; }
+__attribute__((constructor)) static void ask(void) { cpu = found(); }
 
 int32_t kvb_isa_runs(int32_t isa)
 {

@@ -3,6 +3,8 @@
 #ifndef KVB_TIER_H
 #define KVB_TIER_H
 
+#include "tier/schedule.h"
+
 /* ---- a tile: up to TILE tokens of one sequence and one KV head ------------------------------------------------- */
 
 /* Rows: where each begins, in bytes from one place. Tiles that lie alike share the list, however far apart they are. */
@@ -18,37 +20,37 @@ enum { FEW_HEADS = 2 }; /* most whose stages take rows that lie one behind anoth
 /* From one query head's scores to the next one's, and one KV head's: those of a token lie in different sets of a cache. */
 enum { QUERY_SCORES = TILE + LANES, HEAD_SCORES = HEADS * QUERY_SCORES };
 
+/* Rows to prefetch, or for ORDER_RUNS to touch: one line for each that is consumed, never a burst. */
+typedef struct kvb_requests {
+    kvb_places k, v;        /* while K is consumed, and while V is: an entry for every `rows_per_entry` rows of the tile */
+    int64_t streams;        /* entries whose lines are asked for in turn */
+    int64_t rows_per_entry; /* rows from an entry's on, that lie one behind another */
+    int64_t lines;          /* 0, or entries are taken one after another: how many of their lines at a time */
+} kvb_requests;
+
 typedef struct kvb_tile {
     int32_t count;        /* one past the last live token; the rows behind are its own again, up to a multiple of LANES */
     int32_t lead;         /* tokens in front that are none of the tile's: below LANES, and most often 0 */
     int64_t k_block;      /* 0, or K is transposed: every LANES-th row is a block, and these are its bytes */
     kvb_places k, v;      /* row of each token */
-    int64_t side;         /* rows to prefetch line by line in turn, */
-    int64_t each;         /* and behind each of them, before the next ones' turn: so many with it lie one behind another */
-    int64_t turn;         /* 0, or they are taken one after another: how many of their lines at a time */
-    kvb_places k_ahead;   /* rows to prefetch while K is consumed, every `each`-th of them; `at` is null for none */
-    kvb_places v_ahead;   /* the same while V is: one prefetch per line consumed, never a burst */
-    bool far;             /* into L2 and no further */
-    int64_t heads;        /* 1, or KV heads whose rows are read in turn, each token's: groups follow the first one's, */
-                          /* scores every HEAD_SCORES */
-    int64_t stride;       /* 0, or rows lie one behind another, so far from each to the next, and those ahead are what is */
-    int64_t apart;        /* read behind them: what to prefetch lies so much further on than what is read or touched */
-    int64_t reach;        /* 0, or rows of a run: slices of V end with it, and with a stride the next one is touched meanwhile */
+    int64_t stride;       /* from a row to the next, where they lie one behind another: ORDER_ROWS, ORDER_RUNS */
+    const kvb_schedule *schedule;
+    kvb_requests next;    /* what the schedule asks for meanwhile; not there for ORDER_PLAIN */
     const float *k_scale; /* scaled formats only: [TILE], in the cache itself or in `scales` */
     const float *v_scale;
     float scales[2][TILE];
 } kvb_tile;
 
 /* Row t of those to prefetch, in a walk that takes whole rows. */
-static inline const uint8_t *kvb_row_ahead(const kvb_tile *tile, kvb_places ahead, int64_t t, int64_t row_bytes)
+static inline const uint8_t *kvb_row_next(const kvb_requests *next, kvb_places rows, int64_t t, int64_t row_bytes)
 {
-    return kvb_row_at(ahead, t / tile->each) + t % tile->each * row_bytes;
+    return kvb_row_at(rows, t / next->rows_per_entry) + t % next->rows_per_entry * row_bytes;
 }
 
 /* The hint is part of the instruction, so that the choice is a branch. */
-static inline void kvb_fetch(const uint8_t *line, bool far)
+static inline void kvb_fetch(const uint8_t *line, bool to_l2)
 {
-    if (far)
+    if (to_l2)
         __builtin_prefetch(line, 0, 2);
     else
         __builtin_prefetch(line);
@@ -148,7 +150,7 @@ typedef struct kvb_tier {
     void (*copy_nt)(void *to, const void *from, int64_t bytes, int64_t distance);
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
     double (*flops)(int64_t rounds); /* returns the FLOPs done */
-    int32_t q_part; /* `part` of groups with HEADS slots; that of others is LANES */
+    int32_t q_part; /* `part` of groups with HEADS slots; that of others is LANES. 0: `dim_pad` of all, heads follow each other */
 } kvb_tier;
 
 extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_neon, kvb_tier_sve256, kvb_tier_sve512;

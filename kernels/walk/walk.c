@@ -1,53 +1,19 @@
 #include "walk/walk.h"
 
-/* Tokens of a block: so much of K, and as much of V, is asked for while the block before is consumed. Runs of four pages
- * are read faster than runs of two, and eight side by side come to 128 KiB in all; a cache of scattered blocks has no
- * such runs, and a quarter of that stays in L1. Rows that are read whole have to stay nowhere, and the less often a core
- * changes planes the better: four times as much took one thread of a Zen 4 3 to 17 % less time, two threads 0 to 12 %;
- * what is touched meanwhile took up to 8 % more. Where heads lie inside a token, all of them are taken together; unless
- * that is in turn, softmax wants no fewer than 32, as long as `stream` then asks for twice as much at most: up to 13 % of
- * one thread's time there, little of two's. There dot8 of few heads, which keeps a core least busy, wants half as much:
- * 0 to 15 %. */
-static int32_t block_step(const kvb_decode *a, bool whole)
-{
-    enum { BYTES = TILE_BYTES / 2, TOKENS = 256 };
-    const int64_t heads = kvb_unit_heads(a), token = a->cache->row_bytes * heads;
-    const bool scattered = heads == 1 && kvb_layouts[a->cache->layout].paged;
-    const bool stream = a->prefetch == PREFETCH_STREAM && heads > 1, doubled = stream && LANES * token <= BYTES;
-    const bool light = stream && a->variant == VARIANT_DOT8 && a->q_heads <= 4 * a->cache->kv_heads;
-    const int64_t most = whole ? 4 * BYTES : scattered ? BYTES / 4 : light ? BYTES / 2 : BYTES;
-    return (int32_t)at_least(doubled ? 2 * LANES : LANES, at_most(whole ? TILE : TOKENS, most / token / LANES * LANES));
-}
-
-/* Whether the stages take rows of several KV heads in turn: where sums of all heads, or their q, stay in L1 beside a token's
- * rows. */
-static bool in_turn(const kvb_decode *a)
-{
-    enum { ROOM = 24576 };
-    const kvb_cache *c = a->cache;
-    const bool flash = a->variant == VARIANT_FLASH || a->variant == VARIANT_ROUND16;
-    return flash && a->q_heads / c->kv_heads <= kvb_rows_of(a)->in_turn &&
-           !kvb_formats[c->dtype].scaled && c->token_stride + a->q_heads * c->head_dim * (int64_t)sizeof(float) <= ROOM;
-}
-
 void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit, const kvb_unit *end)
 {
     walk->args = args;
     walk->unit = unit;
     walk->end = end;
     walk->token = 0;
-    walk->heads = kvb_streams_rows(args);
-    walk->row_by_row = walk->heads && kvb_formats[args->cache->dtype].elements == 1 &&
-                       (walk->heads == 1 || in_turn(args));
-    walk->whole = walk->row_by_row && kvb_reads_whole(args);
-    walk->step = block_step(args, walk->whole);
     walk->scaled = kvb_formats[args->cache->dtype].scaled;
-    for (int64_t t = 0; t < walk->step; t++)
+    walk->preset = &kvb_presets[args->schedule];
+    kvb_schedule_make(args, &walk->steady, &walk->rest);
+    for (int64_t t = 0; t < walk->steady.tokens; t++)
         walk->rows[t] = t * args->cache->token_stride;
-    for (int64_t t = 0; walk->scaled && t < walk->step; t++)
+    for (int64_t t = 0; walk->scaled && t < walk->steady.tokens; t++)
         walk->scales[t] = t * args->cache->scale_token_stride;
-    kvb_ahead_start(walk);
-    walk->grain = walk->whole ? LANES : walk->row_by_row ? walk->reach : walk->step;
+    kvb_requests_start(walk);
 }
 
 static void repeat_last(int64_t *offsets, int64_t count, int64_t end)
@@ -65,8 +31,8 @@ static bool one_stretch(const kvb_walk *walk, int64_t seq, int64_t head, int64_t
     if (kvb_layouts[c->layout].paged && c->block_tokens < block->count)
         return false;
     const kvb_stretch s = kvb_stretch_of(c, seq, head, token);
-    const int64_t grains = block->lead ? 0 : at_most(block->count, s.count) / walk->grain;
-    block->count = (int32_t)(grains ? grains * walk->grain : at_most(block->count, walk->grain));
+    const int64_t grains = block->lead ? 0 : at_most(block->count, s.count) / walk->steady.grain;
+    block->count = (int32_t)(grains ? grains * walk->steady.grain : at_most(block->count, walk->steady.grain));
     block->place = s.row;
     block->scale = s.scale;
     block->rows = walk->rows;
@@ -80,9 +46,9 @@ static void write_down(const kvb_walk *walk, kvb_block *block, int64_t rows)
     block->place = block->scale = 0;
     block->rows = block->own_rows;
     block->scales = block->own_scales;
-    repeat_last(block->own_rows, rows, walk->grain);
+    repeat_last(block->own_rows, rows, walk->steady.grain);
     if (walk->scaled)
-        repeat_last(block->own_scales, block->count, walk->grain);
+        repeat_last(block->own_scales, block->count, walk->steady.grain);
 }
 
 /* The core roof's walk stays on the first `wrap` tokens of the first head, whatever the unit says. */
@@ -112,7 +78,7 @@ static void block_lanes(const kvb_walk *walk, int64_t token, int64_t left, kvb_b
     int64_t slot = c->ring ? token % c->capacity : token;
     left = c->ring ? at_most(left, c->capacity - slot) : left;
     block->lead = (int32_t)kvb_lane(c, slot);
-    block->count = (int32_t)at_most(walk->step, block->lead + left);
+    block->count = (int32_t)at_most(walk->steady.tokens, block->lead + left);
     int64_t seq = wrapped ? 0 : walk->unit->seq, head = wrapped ? 0 : walk->unit->head;
     if (one_stretch(walk, seq, head, slot, block))
         return;
@@ -142,7 +108,7 @@ void kvb_walk_next(kvb_walk *walk, kvb_block *block)
         block_lanes(walk, token, left, block);
     } else {
         block->lead = 0;
-        block->count = (int32_t)at_most(walk->step, left);
+        block->count = (int32_t)at_most(walk->steady.tokens, left);
         block_offsets(walk, token, block);
     }
     walk->token += block->count - block->lead;

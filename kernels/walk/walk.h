@@ -20,28 +20,25 @@ typedef struct kvb_block {
     int64_t own_scales[TILE];
 } kvb_block;
 
-/* Rows to prefetch while K of a tile is consumed, and while V is. */
-typedef struct kvb_ahead {
+/* Lists of rows to prefetch while K of a tile is consumed, and while V is. */
+typedef struct kvb_lists {
     int64_t k[TILE];
     int64_t v[TILE];
-} kvb_ahead;
+} kvb_lists;
 
 typedef struct kvb_walk {
     const kvb_decode *args;
     const kvb_unit *unit, *end;
     int64_t token;      /* within the unit */
-    int32_t step;       /* tokens per block */
     bool scaled;
-    int64_t rows[TILE]; /* of a step that is one stretch, from its first row on; such blocks are most of all */
+    const kvb_preset *preset;
+    kvb_schedule steady; /* of blocks that are one stretch, most of all; */
+    kvb_schedule rest;   /* of others: remainders, pages that lie anywhere */
+    int64_t rows[TILE];  /* of a block that is one stretch, from its first row on */
     int64_t scales[TILE];
-    kvb_ahead steady;   /* what to prefetch of such a block, from its first row on; of several heads, for the first one */
-    int64_t side, each; /* of them, as in a tile */
-    int64_t reach;      /* rows of a run of such a block's tiles */
-    bool row_by_row;    /* such blocks are read, or touched, so; packed rows never are */
-    bool whole;         /* read, and nothing is touched meanwhile */
-    int64_t grain;      /* such blocks are some times so many tokens, and others at most so many: what is written down */
-    int64_t heads;      /* KV heads of a tile of theirs: 1, or all, whose rows are read in turn; 0: not in this scheme */
-    bool woven;         /* K and V in turn, `steady.k` while K is consumed; else `steady.k` of either plane */
+    kvb_lists lists;     /* what to prefetch of such a block, from its first row on; of several heads, for the first one */
+    kvb_requests usual;  /* streams and rows to an entry of these lists */
+    bool woven;          /* K and V in turn, `lists.k` while K is consumed; else `lists.k` of either plane */
 } kvb_walk;
 
 /* The tier's functions for the rows that a decode reads. */
@@ -50,22 +47,9 @@ static inline const kvb_rows *kvb_rows_of(const kvb_decode *args)
     return &kvb_tier_of(args->isa)->rows[kvb_way_of(args->variant, args->cache->dtype)];
 }
 
-/* Whether stages that take rows one after another take each of them whole, and touch nothing meanwhile. */
-static inline bool kvb_reads_whole(const kvb_decode *args)
-{
-    const kvb_cache *c = args->cache;
-    const kvb_rows *rows = kvb_rows_of(args);
-    return rows->whole && rows->whole(args->q_heads / c->kv_heads, c->head_dim);
-}
-
-/* KV heads whose rows the scheme reads row by row, or touches so: those that a token has side by side, or one; 0: none. */
-static inline int64_t kvb_streams_rows(const kvb_decode *args)
-{
-    const kvb_cache *c = args->cache;
-    const int64_t heads = kvb_unit_heads(args);
-    const bool behind = c->token_stride == heads * c->row_bytes && (heads == 1 || c->head_stride == c->row_bytes);
-    return args->prefetch == PREFETCH_STREAM && behind && !kvb_layouts[c->layout].paged ? heads : 0;
-}
+/* schedule.c: of the two kinds of a walk's blocks; and as the twin reads the first. */
+void kvb_schedule_make(const kvb_decode *args, kvb_schedule *steady, kvb_schedule *rest);
+void kvb_schedule_twin(const kvb_decode *args, kvb_schedule *steady);
 
 /* Units [unit, end), skipping empty ones. */
 void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit, const kvb_unit *end);
@@ -82,12 +66,12 @@ static inline bool kvb_scales_in_place(const kvb_decode *args, const kvb_block *
            args->cache->scale_token_stride == (int64_t)sizeof(float);
 }
 
-/* ahead.c: what the prefetch scheme asks for while a tile is consumed. `next` follows `block` in the walk; `one_plane`: of
- * K only rows of K, of V of V. Lists that are not the walk's are written to `ahead`. */
-void kvb_tile_ahead(const kvb_walk *walk, const kvb_block *block, const kvb_block *next, int64_t head, bool one_plane,
-                    kvb_tile *tile, kvb_ahead *ahead);
+/* requests.c: a tile's schedule, and what it asks for while the tile is consumed. `next` follows `block` in the walk;
+ * `one_plane`: of K only rows of K, of V of V. Lists that are not the walk's are written to `lists`. */
+void kvb_tile_requests(const kvb_walk *walk, const kvb_block *block, const kvb_block *next, int64_t head, bool one_plane,
+                       kvb_tile *tile, kvb_lists *lists);
 /* What does not change from tile to tile. */
-void kvb_ahead_start(kvb_walk *walk);
+void kvb_requests_start(kvb_walk *walk);
 
 #pragma GCC visibility pop
 

@@ -87,8 +87,7 @@ static void check_decodes(rig *r, float *q, float *out)
     BAD_DECODE(q_heads, 3, KVB_BAD_ARGUMENT, "q_heads");
     BAD_DECODE(window, -1, KVB_BAD_ARGUMENT, "window");
     BAD_DECODE(variant, 99, KVB_BAD_ARGUMENT, "variant");
-    BAD_DECODE(prefetch, 99, KVB_BAD_ARGUMENT, "prefetch");
-    BAD_DECODE(distance, -1, KVB_BAD_ARGUMENT, "distance");
+    BAD_DECODE(schedule, 99, KVB_BAD_ARGUMENT, "schedule");
     BAD_DECODE(wrap, -1, KVB_BAD_ARGUMENT, "wrap");
     BAD_DECODE(wrap, 1 << 20, KVB_BAD_ARGUMENT, "wrap");
     BAD_DECODE(isa, 99, KVB_BAD_ARGUMENT, "isa");

@@ -81,9 +81,9 @@ static void check_shape(kvb_cache shape, int32_t guard)
         const char *isa = kvb_word("isa", tiers[i]);
         expect(!run_bulk(&put, 2), "bulk %s: %s", isa, kvb_message());
         for (int32_t variant = 0; kvb_word("variant", variant); variant++)
-            for (int32_t prefetch = 0; kvb_word("prefetch", prefetch); prefetch++)
+            for (int32_t schedule = 0; kvb_word("schedule", schedule); schedule++)
                 check_variant((kvb_decode){.cache = c, .q = q, .out = out, .q_heads = group * c->kv_heads,
-                                           .isa = tiers[i], .variant = variant, .prefetch = prefetch, .distance = 2048});
+                                           .isa = tiers[i], .variant = variant, .schedule = schedule});
         expect(!run_unpack(c, 0, c->capacity, k, v, tiers[i], 2), "unpack %s: %s", isa, kvb_message());
     }
     rig_close(&r);

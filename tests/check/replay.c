@@ -9,7 +9,7 @@
 /* In the order of FIELDS in tests/casefile.py. */
 typedef struct record {
     int64_t seed, index, op, layout, inner, dtype, scale_dtype, ring, batch, kv_heads, head_dim, capacity, block_tokens,
-        blocks, pad, plane_bytes, scale_plane_bytes, q_heads, window, variant, prefetch, distance, threads,
+        blocks, pad, plane_bytes, scale_plane_bytes, q_heads, window, variant, schedule, threads,
         deterministic, guard, fill, tokens, head_major, nt, paged;
     double scale, k_tensor, v_tensor;
 } record;
@@ -57,8 +57,8 @@ static void replay_decode(const record *c, rig *r, FILE *file)
             continue;
         kvb_arena q_arena, out_arena;
         kvb_decode args = {.cache = &r->cache, .q_heads = c->q_heads, .window = c->window, .scale = (float)c->scale,
-                           .variant = (int32_t)c->variant, .isa = tiers[i], .prefetch = (int32_t)c->prefetch,
-                           .distance = c->distance, .deterministic = (int32_t)c->deterministic};
+                           .variant = (int32_t)c->variant, .isa = tiers[i], .schedule = (int32_t)c->schedule,
+                           .deterministic = (int32_t)c->deterministic};
         args.q = guarded(&q_arena, q, count, (int32_t)c->guard);
         args.out = guarded(&out_arena, q, count, (int32_t)c->guard);
         const char *isa = kvb_word("isa", tiers[i]);

@@ -84,7 +84,7 @@ static void check_tier(rig *r, const float *q, const float *k, const float *v, i
         reference_of(variant, r->cache.layout, q, k, v, r->lengths, window, right);
         for (int32_t threads = 1; threads <= 16; threads++) {
             kvb_decode args = {.cache = &r->cache, .q = q, .out = out, .q_heads = Q_HEADS, .window = window,
-                               .variant = variant, .isa = isa, .prefetch = threads % 4, .distance = 1024,
+                               .variant = variant, .isa = isa, .schedule = threads % 4,
                                .deterministic = 1};
             memset(out, 0xff, sizeof out);
             if (!expect(!run_decode(&args, threads), "decode on %d threads: %s", threads, kvb_message()))

@@ -81,7 +81,7 @@ int main(int argc, char **argv)
     size_t vector = (size_t)(q_heads * cache.head_dim) * sizeof(float);
     kvb_decode args = {.cache = &cache, .q = need(vector), .out = need(vector), .q_heads = q_heads,
                        .variant = word("variant", listed && !twin ? argv[8] : "flash"), .isa = word("isa", isa),
-                       .prefetch = word("prefetch", listed ? argv[10] : "off")};
+                       .schedule = word("schedule", listed ? argv[10] : "off")};
     if (listed && !strcmp(argv[9], "best"))
         args.isa = kvb_isa_best();
     kvb_team *team;

@@ -84,7 +84,7 @@ def test_capacity_near_2_to_31(raw, layout, sizes):
 
 DECODES = [
     ("q_heads", 3), ("q_heads", 0), ("q_heads", -2), ("q_heads", INT64_MAX), ("window", -1), ("window", INT64_MAX),
-    ("variant", 99), ("variant", -1), ("prefetch", 99), ("distance", -1), ("wrap", -1), ("wrap", INT64_MAX),
+    ("variant", 99), ("variant", -1), ("schedule", 99), ("wrap", -1), ("wrap", INT64_MAX),
     ("isa", 99), ("isa", -1), ("scale", -1.0), ("scale", math.nan), ("scale", math.inf), ("cache", None), ("q", None),
     ("out", None),
 ]  # fmt: skip

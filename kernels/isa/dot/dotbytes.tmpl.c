@@ -61,11 +61,11 @@ INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, int64_
 INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, ahead *cursor, const int8_t *q, int dim)
 {
     UNROLL for (int t = 0; t < QK_ACC; t++) {
-        const uint8_t *row = row_of(tile, tile->k, first + t, ROW_BY_ROW);
+        const uint8_t *row = row_of(tile, tile->k, first + t, ORDER_ROWS);
         for (int at = 0; at < dim; at += 2 * VB)
             UNROLL for (int in = 0; in < 2 * VB; in += VB)
                 if (at + in < dim) {
-                    ahead_with(cursor, row + at + in, 2 * t + in / VB, ROW_BY_ROW);
+                    ahead_with(cursor, row + at + in, 2 * t + in / VB, ORDER_ROWS);
                     v_dot_query_into(&acc[t], v_codes(row + at + in), v_load_bytes(q + at + in));
                 }
     }
@@ -73,7 +73,7 @@ INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, ahead *curso
 
 INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *group, ahead *cursor, int head,
                             const float *each, float *scores, const int heads, const int slots, const int parts,
-                            const int hint)
+                            const int order)
 {
     enum { STEPS_OF_LINE = LINE / VB };
     const kvb_places k = kvb_rows_from(tile->k, first);
@@ -84,7 +84,7 @@ INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *gr
     UNROLL for (int i = 0; i < QK_ACC; i++)
         acc[i] = v_none();
     int at = 0;
-    if (hint == ROW_BY_ROW) {
+    if (order == ORDER_ROWS) {
         qk_rows_bytes(acc, tile, first, cursor, q, dim);
         at = dim;
     }
@@ -92,12 +92,12 @@ INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *gr
         UNROLL for (int s = 0; s < STEPS_OF_LINE; s++) {
             UNROLL for (int t = 0; t < tokens; t++)
                 if (t % STEPS_OF_LINE == s)
-                    ahead_line(cursor, hint);
+                    ahead_line(cursor, order);
             qk_step_bytes(acc, k, at + s * VB, q + s * VB * slots, part, heads, tokens, parts);
         }
     if (at < dim)
         UNROLL for (int t = 0; t < tokens; t++)
-            ahead_line(cursor, hint);
+            ahead_line(cursor, order);
     for (; at < dim; at += VB, q += VB * slots)
         qk_step_bytes(acc, k, at, q, part, heads, tokens, parts);
     vf sums[QK_ACC / VL];
@@ -122,23 +122,23 @@ INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *gr
 #endif
 
 INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                          const int parts, const int hint)
+                          const int parts, const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass / parts;
-    ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
+    ahead cursor = ahead_from(tile, tile->next.k, group->dim);
 #ifdef V_PACKS
     if (heads > 1) {
-        qk_tile_packed(tile, group, &cursor, scores, heads, hint);
+        qk_tile_packed(tile, group, &cursor, scores, heads, order);
         return;
     }
 #endif
     float each[QK_ACC * HEADS];
     dot_steps_of(group->taken->step, each, heads, tokens);
     for (int t = 0; t < tile->count; t += tokens) {
-        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
+        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
         UNROLL for (int h = 0; h < heads; h += pass)
             qk_tokens_bytes(tile, t, group, &cursor, h, each + h * tokens, scores + h * QUERY_SCORES + t, pass, heads, parts,
-                            h == 0 ? hint : NOTHING);
+                            h == 0 ? order : ORDER_PLAIN);
     }
 }
 
@@ -178,22 +178,22 @@ enum { SLICE_SUMS = PV_ACC / 4 }; /* most heads of a slice, each with all its pa
 /* `slices` of VB elements of the rows from `first` to `end`, four rows at a time: each lane takes those of one element. */
 INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_group *group, ahead *cursor,
                            const dot_weights *weights, const float *rescales, int head, int at, const int heads,
-                           const int slices, const int parts, const int hint)
+                           const int slices, const int parts, const int order)
 {
     vi sum[4 * PV_ACC];
     UNROLL for (int h = 0; h < slices * heads; h++)
         UNROLL for (int i = 0; i < 4 * parts; i++)
             sum[TURN(h, slices * heads) * 4 * parts + i] = v_set_int(weights->first[i / 4][head + h % heads]);
     for (int t = first; t < end; t += 4) {
-        if (hint != ROW_BY_ROW && at % LINE == 0) /* cursors before there are rows to keep */
+        if (order != ORDER_ROWS && at % LINE == 0) /* cursors before there are rows to keep */
             UNROLL for (int i = 0; i < 4; i++)
-                ahead_line(cursor, hint);
+                ahead_line(cursor, order);
         const uint8_t *rows[4];
         UNROLL for (int i = 0; i < 4; i++)
-            rows[i] = row_of(tile, tile->v, t + i, hint);
-        if (hint == ROW_BY_ROW)
+            rows[i] = row_of(tile, tile->v, t + i, order);
+        if (order == ORDER_ROWS)
             UNROLL for (int i = 0; i < 4 * slices; i++)
-                ahead_with(cursor, rows[i / slices] + at + i % slices * VB, i, hint);
+                ahead_with(cursor, rows[i / slices] + at + i % slices * VB, i, order);
         UNROLL for (int s = 0; s < slices; s++) {
             vi x[4];
             v_quads(rows, at + s * VB, x);
@@ -223,23 +223,23 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_g
 
 /* Of so many heads, from `head` on. */
 INLINE void pv_heads_bytes(const kvb_tile *tile, const kvb_group *group, const float *p, dot_weights *weights, int head,
-                           const int heads, const int parts, const int hint)
+                           const int heads, const int parts, const int order)
 {
-    const int end = (int)round_up(tile->count, LANES), run = hint == TOUCHED ? (int)tile->reach : TILE;
-    ahead cursor = ahead_from(tile, tile->v_ahead, group->dim);
+    const int end = (int)round_up(tile->count, LANES), run = order == ORDER_RUNS ? (int)tile->schedule->run_rows : TILE;
+    ahead cursor = ahead_from(tile, tile->next.v, group->dim);
     const float *rescale = group->rescale;
     for (int first = 0; first < end; first += run, rescale = ones) {
         const int last = (int)at_most(first + run, end);
         int at = 0;
         dot_weights_of(weights, p, first, last, head, heads, parts);
-        ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);
+        ahead_of(&cursor, tile, tile->v, tile->next.v, first, order);
 #define SLICES(slices)                                                                                            \
     for (; at + (slices - 1) * VB < group->dim; at += slices * VB)                                                \
         pv_slice_bytes(tile, first, at_most(last, tile->count), group, &cursor, weights, rescale, head, at, heads, \
-                       slices, parts, hint);
-        if (hint == ROW_BY_ROW && heads == 1)
+                       slices, parts, order);
+        if (order == ORDER_ROWS && heads == 1)
             SLICES(4)
-        if (hint == ROW_BY_ROW)
+        if (order == ORDER_ROWS)
             SLICES(2)
         SLICES(1)
 #undef SLICES
@@ -248,16 +248,16 @@ INLINE void pv_heads_bytes(const kvb_tile *tile, const kvb_group *group, const f
 
 /* Only the first heads prefetch. */
 INLINE void pv_tile_bytes(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,
-                          const int parts, const int hint)
+                          const int parts, const int order)
 {
     const int pass = heads * parts < SLICE_SUMS ? heads : SLICE_SUMS / parts;
     dot_weights weights;
     for (int h = 0; h < heads; h++)
         weights.inverse[h] = dot_weight_steps(p + h * QUERY_SCORES, (int)round_up(tile->count, LANES),
                                               parts == 1 ? READ_DOT8 : READ_DOT16, &weights.step[h]);
-    pv_heads_bytes(tile, group, p, &weights, 0, pass, parts, hint);
+    pv_heads_bytes(tile, group, p, &weights, 0, pass, parts, order);
     for (int h = pass; h < heads; h += pass)
-        pv_heads_bytes(tile, group, p, &weights, h, pass, parts, NOTHING);
+        pv_heads_bytes(tile, group, p, &weights, h, pass, parts, ORDER_PLAIN);
 }
 
 /* Rows one after another: where registers hold the sums of all of D, and a row is more than a line. */
@@ -266,22 +266,19 @@ INLINE bool whole_bytes(int64_t heads, int64_t dim, const int parts)
     return parts == 1 && heads <= FEW_DOTS && dim > LINE && heads * dim <= 4 * VB;
 }
 
-#define DOT_TILE(stage, word, plane, floats, parts)                                                                 \
+#define DOT_TILE(stage, word, floats, parts)                                                                        \
     INLINE void stage##_tile_##word(const kvb_tile *tile, const kvb_group *group, floats *scores, const int heads,  \
-                                    const int hint)                                                                 \
+                                    const int order)                                                                \
     {                                                                                                               \
-        if (hint == ROW_BY_ROW && !whole_bytes(heads, group->dim, parts))                                           \
-            stage##_tile_bytes(tile, group, scores, heads, parts, TOUCHED);                                         \
-        else                                                                                                        \
-            stage##_tile_bytes(tile, group, scores, heads, parts, hint);                                            \
+        stage##_tile_bytes(tile, group, scores, heads, parts, order);                                               \
     }                                                                                                               \
-    STAGE(stage, word, plane, floats, (parts) == 1 ? FEW_DOTS : 0)
+    STAGE(stage, word, floats, (parts) == 1 ? FEW_DOTS : 0, 1)
 #define DOT_BYTES_WAY(word, way, parts)                                                                             \
     static void take_##word(const kvb_group *group) { take_bytes(group, way, parts); }                              \
     static bool whole_##word(int64_t heads, int64_t dim) { return whole_bytes(heads, dim, parts); }                 \
-    DOT_TILE(qk, word, k, float, parts)                                                                             \
-    DOT_TILE(qkt, word, k, float, parts)                                                                            \
-    DOT_TILE(pv, word, v, const float, parts)
+    DOT_TILE(qk, word, float, parts)                                                                                \
+    DOT_TILE(qkt, word, float, parts)                                                                               \
+    DOT_TILE(pv, word, const float, parts)   
 
 #define DOT_BYTES_ROWS(word, parts) DOT_ROWS(word, BLOCK_SUMS / parts, SLICE_SUMS / parts, whole_##word)
 

@@ -21,7 +21,7 @@ INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const i
 /* The LANES tokens of one block or of two: nothing is summed across lanes. Few heads have several sums to a score, which hide the
  * latency of one. A cell of a block is a line. */
 INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, ahead *cursor, int head, float *scores,
-                             const int heads, const int slots, const int parts, const int blocks, const int hint)
+                             const int heads, const int slots, const int parts, const int blocks, const int order)
 {
     const int vectors = blocks * (LANES / VL), sums = heads * parts * vectors;
     const int chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->dim;
@@ -36,13 +36,13 @@ INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, ah
     for (; at + 4 * chains <= dim; at += 4 * chains)
         UNROLL for (int c = 0; c < chains; c++) {
             UNROLL for (int b = 0; b < blocks; b++)
-                ahead_with(cursor, k[b] + (at + 4 * c) * LANES, c, hint);
+                ahead_with(cursor, k[b] + (at + 4 * c) * LANES, c, order);
             qkt_cell_bytes(acc + c % chains * sums, k, at + 4 * c, q + dot_code(slots, head, at + 4 * c), part, heads,
                            WIDTH_OF(slots), parts, blocks);
         }
     for (; at < dim; at += 4) {
         UNROLL for (int b = 0; b < blocks; b++)
-            ahead_with(cursor, k[b] + at * LANES, 0, hint);
+            ahead_with(cursor, k[b] + at * LANES, 0, order);
         qkt_cell_bytes(acc, k, at, q + dot_code(slots, head, at), part, heads, WIDTH_OF(slots), parts, blocks);
     }
     UNROLL for (int i = 0; i < heads * vectors; i++) {
@@ -55,21 +55,21 @@ INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, ah
 }
 
 INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                           const int parts, const int hint)
+                           const int parts, const int order)
 {
     const int pass = heads * parts < BLOCK_SUMS ? heads : BLOCK_SUMS / parts;
-    const bool paired = pass > 2 && 2 * pass * parts <= BLOCK_SUMS && pairs_blocks(tile, hint);
-    ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
+    const bool paired = pass > 2 && 2 * pass * parts <= BLOCK_SUMS && pairs_blocks(tile, order);
+    ahead cursor = ahead_from(tile, tile->next.k, group->dim);
     for (int t = 0, step; t < tile->count; t += step) {
         step = paired && t + LANES < tile->count ? 2 * LANES : LANES;
-        const uint8_t *k[] = {row_of(tile, tile->k, t, hint), row_of(tile, tile->k, t + step - LANES, hint)};
-        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
+        const uint8_t *k[] = {row_of(tile, tile->k, t, order), row_of(tile, tile->k, t + step - LANES, order)};
+        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
         UNROLL for (int h = 0; h < heads; h += pass) {
             float *to = scores + h * QUERY_SCORES + t;
             if (step > LANES)
-                qkt_blocks_bytes(group, k, &cursor, h, to, pass, heads, parts, 2, h == 0 ? hint : NOTHING);
+                qkt_blocks_bytes(group, k, &cursor, h, to, pass, heads, parts, 2, h == 0 ? order : ORDER_PLAIN);
             else
-                qkt_blocks_bytes(group, k, &cursor, h, to, pass, heads, parts, 1, h == 0 ? hint : NOTHING);
+                qkt_blocks_bytes(group, k, &cursor, h, to, pass, heads, parts, 1, h == 0 ? order : ORDER_PLAIN);
         }
     }
 }

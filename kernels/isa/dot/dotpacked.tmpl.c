@@ -12,7 +12,7 @@ INLINE int packed_head(int i, int lane, const int heads)
 }
 
 /* LANES rows, a line of each at a time: biased once for all heads, in L1. */
-INLINE void qk_packed_lines(vi *acc, kvb_places k, const int8_t *q, int dim, ahead *cursor, const int heads, const int hint)
+INLINE void qk_packed_lines(vi *acc, kvb_places k, const int8_t *q, int dim, ahead *cursor, const int heads, const int order)
 {
     for (int at = 0; at < dim; at += VB) {
         _Alignas(LINE) uint8_t lines[LANES * VB];
@@ -23,7 +23,7 @@ INLINE void qk_packed_lines(vi *acc, kvb_places k, const int8_t *q, int dim, ahe
             vi w = v_load_bytes(q);
             UNROLL for (int t = 0; t < LANES; t++) {
                 if (t % heads == 0)
-                    ahead_line(cursor, hint);
+                    ahead_line(cursor, order);
                 v_dot_query_into(&acc[t], v_repeated(lines + t * VB + s * VB / heads, heads), w);
             }
         }
@@ -35,9 +35,9 @@ INLINE void qk_packed_rows(vi *acc, const kvb_tile *tile, int first, const int8_
                            const int heads)
 {
     UNROLL for (int t = 0; t < LANES; t++) {
-        const uint8_t *row = row_of(tile, tile->k, first + t, ROW_BY_ROW);
+        const uint8_t *row = row_of(tile, tile->k, first + t, ORDER_ROWS);
         for (int at = 0; at < dim; at += VB) {
-            ahead_with(cursor, row + at, 2 * t + at / LINE, ROW_BY_ROW);
+            ahead_with(cursor, row + at, 2 * t + at / LINE, ORDER_ROWS);
             UNROLL for (int s = 0; s < heads; s++) {
                 vi codes = v_biased(v_repeated(row + at + s * VB / heads, heads));
                 v_dot_query_into(&acc[t], codes, v_load_bytes(q + at * heads + s * VB));
@@ -47,7 +47,7 @@ INLINE void qk_packed_rows(vi *acc, const kvb_tile *tile, int first, const int8_
 }
 
 INLINE void qk_tile_packed(const kvb_tile *tile, const kvb_group *group, ahead *cursor, float *scores, const int heads,
-                           const int hint)
+                           const int order)
 {
     const int vectors = heads == 8 ? 2 : 1; /* for PIECE tokens */
     float step[2 * VL], out[2 * VL];
@@ -61,9 +61,9 @@ INLINE void qk_tile_packed(const kvb_tile *tile, const kvb_group *group, ahead *
         UNROLL for (int i = 0; i < LANES; i++)
             acc[i] = v_none();
         const int8_t *q = group->taken->codes;
-        ahead_of(cursor, tile, tile->k, tile->k_ahead, t, hint);
-        if (hint != ROW_BY_ROW)
-            qk_packed_lines(acc, kvb_rows_from(tile->k, t), q, group->dim, cursor, heads, hint);
+        ahead_of(cursor, tile, tile->k, tile->next.k, t, order);
+        if (order != ORDER_ROWS)
+            qk_packed_lines(acc, kvb_rows_from(tile->k, t), q, group->dim, cursor, heads, order);
         else if (group->dim == USUAL)
             qk_packed_rows(acc, tile, t, q, USUAL, cursor, heads);
         else

@@ -27,7 +27,7 @@ INLINE void qk_step_dot16(vi *acc, kvb_places k, int at, const int16_t *q, const
 }
 
 INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int dim, const float *each,
-                            float *scores, const int heads, const int slots, const int hint)
+                            float *scores, const int heads, const int slots, const int order)
 {
     enum { PARTS = LINE / VW };
     const int tokens = QK_ACC / heads;
@@ -39,12 +39,12 @@ INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int d
         UNROLL for (int s = 0; s < PARTS; s++) {
             UNROLL for (int t = 0; t < tokens; t++)
                 if (t % PARTS == s)
-                    ahead_line(cursor, hint);
+                    ahead_line(cursor, order);
             qk_step_dot16(acc, k, at + s * VW, q + s * VW * slots, heads);
         }
     if (at < dim)
         UNROLL for (int t = 0; t < tokens; t++)
-            ahead_line(cursor, hint);
+            ahead_line(cursor, order);
     for (; at < dim; at += VW, q += VW * slots)
         qk_step_dot16(acc, k, at, q, heads);
     vf sums[QK_ACC / VL];
@@ -53,18 +53,18 @@ INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int d
     dot_scores(sums, each, scores, heads, tokens);
 }
 
-INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const int hint)
+INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
     float each[QK_ACC * HEADS];
     dot_steps_of(group->taken->step, each, heads, tokens);
-    ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
+    ahead cursor = ahead_from(tile, tile->next.k, group->dim);
     for (int t = 0; t < tile->count; t += tokens) {
-        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
+        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
         UNROLL for (int h = 0; h < heads; h += pass)
             qk_tokens_dot16(kvb_rows_from(tile->k, t), &cursor, q + h * VW, group->dim, each + h * tokens,
-                            scores + h * QUERY_SCORES + t, pass, heads, h == 0 ? hint : NOTHING);
+                            scores + h * QUERY_SCORES + t, pass, heads, h == 0 ? order : ORDER_PLAIN);
     }
 }
 
@@ -86,7 +86,7 @@ INLINE void qkt_cell_words(vi *acc, const uint8_t *k, const int16_t *q, int at, 
 
 /* Few heads have several sums to a score, which hide the latency of one. */
 INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, int dim, const float *step,
-                            float *scores, const int heads, const int slots, const int hint)
+                            float *scores, const int heads, const int slots, const int order)
 {
     const int sums = heads * WORD_VECTORS, chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4;
     vi acc[QK_ACC];
@@ -95,11 +95,11 @@ INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, i
     int at = 0;
     for (; at + 4 * chains <= dim; at += 4 * chains)
         UNROLL for (int c = 0; c < chains; c++) {
-            ahead_line(cursor, hint);
+            ahead_line(cursor, order);
             qkt_cell_words(acc + c % chains * sums, k, q, at + 4 * c, heads, slots);
         }
     for (; at < dim; at += 4) {
-        ahead_line(cursor, hint);
+        ahead_line(cursor, order);
         qkt_cell_words(acc, k, q, at, heads, slots);
     }
     UNROLL for (int h = 0; h < heads; h++) {
@@ -113,23 +113,23 @@ INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, i
     }
 }
 
-INLINE void qkt_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const int hint)
+INLINE void qkt_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const int order)
 {
     const int pass = heads < WORD_SUMS ? heads : WORD_SUMS;
     const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
-    ahead cursor = ahead_from(tile, tile->k_ahead, group->dim);
+    ahead cursor = ahead_from(tile, tile->next.k, group->dim);
     for (int t = 0; t < tile->count; t += LANES) {
-        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
+        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
         UNROLL for (int h = 0; h < heads; h += pass)
             qkt_block_dot16(kvb_row_at(tile->k, t), &cursor, q + h * VW, group->dim, group->taken->step + h,
-                            scores + h * QUERY_SCORES + t, pass, heads, h == 0 ? hint : NOTHING);
+                            scores + h * QUERY_SCORES + t, pass, heads, h == 0 ? order : ORDER_PLAIN);
     }
 }
 
 /* Two rows at a time, an element of one beside that of the other: their products with two weights are added at once. */
 INLINE void pv_slice_dot16(const kvb_tile *tile, int first, int end, ahead *cursor, const int16_t *weights, const float *step,
                            const float *rescale, float *acc, int64_t acc_stride, int at, const int heads, const int vecs,
-                           const int hint)
+                           const int order)
 {
     vi sum[PV_ACC];
     UNROLL for (int i = 0; i < heads * vecs; i++)
@@ -138,7 +138,7 @@ INLINE void pv_slice_dot16(const kvb_tile *tile, int first, int end, ahead *curs
     for (int t = first; t < end; t += 2) {
         if (starts)
             UNROLL for (int l = 0; l < 2 * ((vecs * VL + LINE - 1) / LINE); l++)
-                ahead_line(cursor, hint);
+                ahead_line(cursor, order);
         vi x[PV_ACC];
         UNROLL for (int i = 0; i < vecs; i++)
             x[i] = v_word_pairs(kvb_row_at(tile->v, t) + at + i * VL, kvb_row_at(tile->v, t + 1) + at + i * VL);
@@ -157,22 +157,22 @@ INLINE void pv_slice_dot16(const kvb_tile *tile, int first, int end, ahead *curs
 }
 
 INLINE void pv_heads_dot16(const kvb_tile *tile, const kvb_group *group, const int16_t *weights, const float *step,
-                           int head, const int heads, const int hint)
+                           int head, const int heads, const int order)
 {
-    ahead cursor = ahead_from(tile, tile->v_ahead, group->dim);
+    ahead cursor = ahead_from(tile, tile->next.v, group->dim);
     float *acc = group->acc + head * group->dim_pad;
     const float *rescale = group->rescale + head;
-    const int dim = (group->dim + VL - 1) / VL * VL, run = hint == TOUCHED ? (int)tile->reach : TILE;
+    const int dim = (group->dim + VL - 1) / VL * VL, run = order == ORDER_RUNS ? (int)tile->schedule->run_rows : TILE;
     weights += head * TILE;
     step += head;
     for (int first = 0, end; first < tile->count; first = end) {
         int at = 0;
-        ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);
+        ahead_of(&cursor, tile, tile->v, tile->next.v, first, order);
         end = (int)at_most(first + run, tile->count);
 #define SLICES(vecs)                                                                                            \
     for (; DOT_WORDS / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                                 \
         pv_slice_dot16(tile, first, end, &cursor, weights, step, rescale, acc, group->dim_pad, at, heads,       \
-                       DOT_WORDS / heads >= vecs ? vecs : 1, hint);
+                       DOT_WORDS / heads >= vecs ? vecs : 1, order);
         SLICES(4)
         SLICES(2)
         SLICES(1)
@@ -181,7 +181,7 @@ INLINE void pv_heads_dot16(const kvb_tile *tile, const kvb_group *group, const i
     }
 }
 
-INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads, const int hint)
+INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads, const int order)
 {
     int16_t weights[HEADS * TILE];
     float step[HEADS];
@@ -192,10 +192,10 @@ INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const fl
             v_store_words16(weights + h * TILE + t, v_mul(v_load(p + h * QUERY_SCORES + t), v_set1(inverse)));
     }
     UNROLL for (int h = 0; h < heads; h += pass)
-        pv_heads_dot16(tile, group, weights, step, h, pass, h == 0 ? hint : NOTHING);
+        pv_heads_dot16(tile, group, weights, step, h, pass, h == 0 ? order : ORDER_PLAIN);
 }
 
-STAGE(qk, dot16, k, float, 0)
-STAGE(qkt, dot16, k, float, 0)
-STAGE(pv, dot16, v, const float, 0)
+STAGE(qk, dot16, float, 0, 1)
+STAGE(qkt, dot16, float, 0, 1)
+STAGE(pv, dot16, const float, 0, 1)
 #define ROWS_DOT16 DOT_ROWS(dot16, WORD_SUMS, PV_HEADS, NULL)

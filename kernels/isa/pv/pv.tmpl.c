@@ -5,7 +5,7 @@
  * every SPAN that begins inside the slice, each token prefetches one line. */
 INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahead *cursor, const float *p,
                                   const float *rescale, float *acc, int64_t acc_stride, int at, const int in,
-                                  const int heads, const int vecs, const int hint)
+                                  const int heads, const int vecs, const int order)
 {
     vf sum[PV_ACC];
     UNROLL for (int h = 0; h < heads; h++)
@@ -21,10 +21,10 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
     const kvb_places rows = {tile->v.from + OFFSET(at), tile->v.at};
     const bool starts = width >= SPAN || (at + in) % SPAN == 0;
     for (int t = first; t < end; t++) {
-        const uint8_t *row = row_of(tile, rows, t, hint);
+        const uint8_t *row = row_of(tile, rows, t, order);
         if (starts)
             UNROLL for (int l = 0; l < width; l += SPAN)
-                ahead_with(cursor, row + OFFSET(in + l), width < ASKED * SPAN ? 0 : l / SPAN, hint);
+                ahead_with(cursor, row + OFFSET(in + l), width < LINES_PER_REQUEST * SPAN ? 0 : l / SPAN, order);
 #if BLOCK > 1
         if (heads <= 2) { /* scales go to the weights, once for a block's vectors; more heads share values */
             UNROLL for (int i = 0; i < vecs; i++) {
@@ -57,26 +57,25 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
 /* All of D: slices of 8 vectors at most, which hides the latency of one head's sums, then narrower ones. Rows are taken a run
  * at a time where the next is touched meanwhile, and where several slices of them are to be read one after another. */
 INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int head,
-                                  const int heads, const int hint)
+                                  const int heads, const int order)
 {
-    enum { RUN = ELEMENT < 4 ? 8 : 4 };
-    ahead cursor = AHEAD(tile, tile->v_ahead, group->dim);
+    ahead cursor = AHEAD(tile, tile->next.v, group->dim);
     float *acc = group->acc + head * group->dim_pad;
     const float *rescale = group->rescale + head;
     const int dim = (group->dim + VL - 1) / VL * VL, slice = (PV_ACC / heads < 8 ? PV_ACC / heads : 8) * VL;
-    const bool sliced = hint != NOTHING && dim > slice;
-    const int run = hint == ROW_BY_ROW && sliced ? RUN : hint == TOUCHED || (sliced && tile->reach) ? (int)tile->reach : TILE;
+    const bool sliced = order != ORDER_PLAIN && dim > slice;
+    const int rows = (int)tile->schedule->run_rows, run = order == ORDER_RUNS || (sliced && rows) ? rows : TILE;
     p += head * QUERY_SCORES;
     for (int first = tile->lead, end; first < tile->count; first = end) {
         int at = 0;
-        ahead_of(&cursor, tile, tile->v, tile->v_ahead, first, hint);
+        ahead_of(&cursor, tile, tile->v, tile->next.v, first, order);
         end = (int)at_most(first + run, tile->count);
 #define SLICES(vecs)                                                                                             \
     for (; PV_ACC / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                                     \
         UNROLL for (int in = 0; in < BLOCK; in += vecs * VL) /* a constant, as loads want it */                  \
             if (at % BLOCK == in)                                                                                \
                 CAT(pv_slice_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, group->dim_pad, at - in, in,   \
-                                      heads, PV_ACC / heads >= vecs ? vecs : 1, hint);
+                                      heads, PV_ACC / heads >= vecs ? vecs : 1, order);
         SLICES(8)
         SLICES(4)
         SLICES(2)
@@ -93,7 +92,7 @@ INLINE void CAT(pv_into_, DTYPE)(const uint8_t *row, int64_t apart, const float 
 {
     vf x[PV_ACC];
     CAT(loads_, DTYPE)(row, 0, vecs, x);
-    UNROLL for (int l = 0; l < vecs * VL; l += heads == 1 && PLAIN ? ASKED * SPAN : SPAN)
+    UNROLL for (int l = 0; l < vecs * VL; l += heads == 1 && PLAIN ? LINES_PER_REQUEST * SPAN : SPAN)
         kvb_fetch(row + OFFSET(l) + apart, true);
     UNROLL for (int h = 0; h < heads; h++) {
         const vf w = v_set1(p[h * QUERY_SCORES]);
@@ -135,16 +134,16 @@ INLINE void CAT(pv_whole_of_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
 {
     const int dim = (group->dim + VL - 1) / VL * VL;
     const uint8_t *row = tile->v.from;
-    for (int64_t h = 0; h < tile->heads; h++)
+    for (int64_t h = 0; h < tile->schedule->kv_heads; h++)
         CAT(pv_deal_, DTYPE)(group + h, heads, false);
     for (int t = 0; t < tile->count; t++)
-        for (int64_t h = 0; h < tile->heads; h++, row += tile->stride) {
+        for (int64_t h = 0; h < tile->schedule->kv_heads; h++, row += tile->stride) {
             const float *weight = p + h * HEAD_SCORES + t;
             float *acc = group[h].acc;
             int at = 0;
 #define SLICES(vecs)                                                                                               \
     for (; PV_ACC / heads >= vecs && at + vecs * VL <= dim; at += vecs * VL)                                       \
-        CAT(pv_into_, DTYPE)(row + OFFSET(at), tile->apart, weight, acc + at, group->dim_pad, heads,               \
+        CAT(pv_into_, DTYPE)(row + OFFSET(at), tile->schedule->distance, weight, acc + at, group->dim_pad, heads,               \
                              PV_ACC / heads >= vecs ? vecs : 1);
             SLICES(8)
             SLICES(4)
@@ -152,7 +151,7 @@ INLINE void CAT(pv_whole_of_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
             SLICES(1)
 #undef SLICES
         }
-    for (int64_t h = 0; h < tile->heads; h++)
+    for (int64_t h = 0; h < tile->schedule->kv_heads; h++)
         CAT(pv_deal_, DTYPE)(group + h, heads, true);
 }
 APART_OF(pv_whole, 1, const float)
@@ -162,7 +161,7 @@ APART_OF(pv_whole, 2, const float)
 /* Four heads, whole rows of `vecs` vectors: what registers do not hold of the sums, a fifth at most, compilers keep in L1. */
 INLINE void CAT(pv_four_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int vecs)
 {
-    const int64_t stride = tile->stride, apart = tile->apart, pad = group->dim_pad;
+    const int64_t stride = tile->stride, apart = tile->schedule->distance, pad = group->dim_pad;
     const uint8_t *row = tile->v.from;
     vf sum[2 * PV_ACC];
     UNROLL for (int h = 0; h < 4; h++)
@@ -173,7 +172,7 @@ INLINE void CAT(pv_four_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
         UNROLL for (int h = 0; h < 4; h++)
             w[h] = v_set1(p[h * QUERY_SCORES + t]);
         UNROLL for (int i = 0; i < vecs; i++) {
-            if (i % ASKED == 0)
+            if (i % LINES_PER_REQUEST == 0)
                 kvb_fetch(row + OFFSET(i * VL) + apart, true);
             vf x = LOAD(row, 0, i * VL);
             UNROLL for (int h = 0; h < 4; h++)
@@ -189,12 +188,12 @@ INLINE void CAT(pv_four_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
  * once for both, and lines asked for in the order of addresses all the same. */
 INLINE void CAT(pv_pairs_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads)
 {
-    const int64_t stride = tile->stride, next = tile->heads * stride, pad = group->dim_pad;
-    const uint8_t *row = tile->v.from, *line = row + tile->apart;
-    for (int64_t h = 0; h < tile->heads; h++)
+    const int64_t stride = tile->stride, next = tile->schedule->kv_heads * stride, pad = group->dim_pad;
+    const uint8_t *row = tile->v.from, *line = row + tile->schedule->distance;
+    for (int64_t h = 0; h < tile->schedule->kv_heads; h++)
         CAT(pv_deal_, DTYPE)(group + h, heads, false);
     for (int t = 0; t < tile->count; t += 2, row += next)
-        for (int64_t h = 0; h < tile->heads; h++, row += stride) {
+        for (int64_t h = 0; h < tile->schedule->kv_heads; h++, row += stride) {
             const float *weights = p + h * HEAD_SCORES + t;
             vf w[8];
             UNROLL for (int i = 0; i < heads * 2; i++)
@@ -220,14 +219,14 @@ APART_OF(pv_pairs, 4, const float)
 #endif
 
 INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,
-                                 const int hint)
+                                 const int order)
 {
 #if BLOCK == 1
     /* more sums than a slice keeps; those of two heads go through L1 only where a vector is a line: twice the stores cost more */
     const bool many = group->dim > 8 * VL && (heads == 1 || VL == LANES);
 #if ROW_HEADS > 2
-    if (hint == ROW_BY_ROW && heads == 4) {
-        if (tile->heads > 1 || many) {
+    if (order == ORDER_ROWS && heads == 4) {
+        if (tile->schedule->kv_heads > 1 || many) {
             CAT(pv_pairs4_, DTYPE)(tile, group, p);
             return;
         }
@@ -239,14 +238,14 @@ INLINE void CAT(pv_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, c
         }
     }
 #endif
-    if (hint == ROW_BY_ROW && heads <= FEW_HEADS && (tile->heads > 1 || many)) {
+    if (order == ORDER_ROWS && heads <= FEW_HEADS && (tile->schedule->kv_heads > 1 || many)) {
         (heads == 1 ? CAT(pv_whole1_, DTYPE) : CAT(pv_whole2_, DTYPE))(tile, group, p);
         return;
     }
 #endif
     const int pass = heads < PV_HEADS ? heads : PV_HEADS;
     UNROLL for (int h = 0; h < heads; h += pass)
-        CAT(pv_heads_, DTYPE)(tile, group, p, h, pass, h == 0 ? hint : NOTHING);
+        CAT(pv_heads_, DTYPE)(tile, group, p, h, pass, h == 0 ? order : ORDER_PLAIN);
 }
 
-STAGE(pv, DTYPE, v, const float, BLOCK == 1 ? ROW_HEADS : NEVER)
+STAGE(pv, DTYPE, const float, BLOCK == 1 ? ROW_HEADS : NEVER, ROW_HEADS + 1)

@@ -50,7 +50,7 @@ INLINE void CAT(qk_step_, DTYPE)(vf *acc, kvb_places k, int in, const float *q, 
 /* QK_ACC / heads tokens from k[0] on, and `heads` of the `slots` heads whose q lie interleaved: one pointer and
  * constant offsets reach them all. A prefetch goes with every line of every row, spread over the line's steps. */
 INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, int dim, float *scores,
-                                   const int heads, const int slots, const int hint)
+                                   const int heads, const int slots, const int order)
 {
     const int tokens = QK_ACC / heads;
     vf acc[QK_ACC], part[QK_ACC], *const into = APART(heads) ? part : acc;
@@ -61,7 +61,7 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
         UNROLL for (int s = 0; s < STEPS; s++) {
             UNROLL for (int t = 0; t < tokens; t++)
                 if (t % STEPS == s)
-                    ahead_line(cursor, hint);
+                    ahead_line(cursor, order);
 #if PAIR == 2
             if (s % 2 == 1)
                 CAT(qk_pair_, DTYPE)(acc, k, (s - 1) * VL, Q_AT(s - 1), Q_AT(s), heads);
@@ -73,7 +73,7 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
         }
     if (at < dim) {
         UNROLL for (int t = 0; t < tokens; t++)
-            ahead_line(cursor, hint);
+            ahead_line(cursor, order);
         const int left = dim - at;
         for (int in = 0; in < left; in += VL) {
             const float *w = q + q_index(in, 0, slots, LANES);
@@ -95,31 +95,31 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
 
 /* `heads` heads in passes of at most QK_HEADS; only the first pass prefetches. */
 INLINE void CAT(qk_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                                 const int hint)
+                                 const int order)
 {
 #if BLOCK == 1
-    if (hint == ROW_BY_ROW) {
+    if (order == ORDER_ROWS) {
         CAT(qk_rows_, DTYPE)(tile, group, scores, heads);
         return;
     }
 #endif
 #ifdef V_FOURS
     if (heads == HEADS) {
-        CAT(qk_eight_, DTYPE)(tile, group, scores, hint);
+        CAT(qk_eight_, DTYPE)(tile, group, scores, order);
         return;
     }
 #endif
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
-    ahead cursor = AHEAD(tile, tile->k_ahead, group->dim);
+    ahead cursor = AHEAD(tile, tile->next.k, group->dim);
     for (int t = 0; t < tile->count; t += tokens) {
-        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
+        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
         UNROLL for (int h = 0; h < heads; h += pass)
             CAT(qk_tokens_, DTYPE)(kvb_rows_from(tile->k, t), &cursor, Q_OF(group) + h * LANES, group->dim,
-                                   scores + h * QUERY_SCORES + t, pass, heads, h == 0 ? hint : NOTHING);
+                                   scores + h * QUERY_SCORES + t, pass, heads, h == 0 ? order : ORDER_PLAIN);
     }
 }
 
-STAGE(qk, DTYPE, k, float, BLOCK == 1 ? ROW_HEADS : NEVER)
+STAGE(qk, DTYPE, float, BLOCK == 1 ? ROW_HEADS : NEVER, ROW_HEADS + 1)
 
 /* As all its stages have it. */
 static bool CAT(whole_, DTYPE)(int64_t heads, int64_t dim)

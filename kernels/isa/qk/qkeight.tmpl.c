@@ -9,7 +9,7 @@ _Static_assert(2 * SHARERS == HEADS, "two vectors have all heads");
 #endif
 
 /* Up to SPAN elements of ROWS_AT_ONCE rows: `left` of them. One prefetch goes with each row. */
-INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, const float *q, int left, const int hint)
+INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, const float *q, int left, const int order)
 {
 #if PLAIN
     const bool in_place = left >= SPAN;
@@ -42,7 +42,7 @@ INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, con
                 w[i][half] = v_load(q + s * HEADS + (2 * i + half) * VL);
         UNROLL for (int t = 0; t < ROWS_AT_ONCE; t++) {
             if (s == 0)
-                ahead_line(cursor, hint);
+                ahead_line(cursor, order);
             const uint8_t *from = in_place ? kvb_row_at(k, t) + OFFSET(s) : (const uint8_t *)(rows + t * SPAN + s);
             UNROLL for (int i = 0; i < VL / SHARE; i++) {
                 vf x = v_fours(from + i * SHARE * (int)sizeof(float));
@@ -53,21 +53,21 @@ INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, con
     }
 }
 
-INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int hint)
+INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int order)
 {
-    ahead cursor = AHEAD(tile, tile->k_ahead, group->dim);
+    ahead cursor = AHEAD(tile, tile->next.k, group->dim);
     for (int t = 0; t < tile->count; t += ROWS_AT_ONCE) {
         kvb_places k = kvb_rows_from(tile->k, t);
-        ahead_of(&cursor, tile, tile->k, tile->k_ahead, t, hint);
+        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
         const float *q = Q_OF(group);
         vf acc[2 * ROWS_AT_ONCE];
         UNROLL for (int i = 0; i < 2 * ROWS_AT_ONCE; i++)
             acc[i] = v_zero();
         int left = group->dim;
         for (; left >= SPAN; left -= SPAN, k.from += OFFSET(SPAN), q += SPAN * HEADS)
-            CAT(qk_eight_span_, DTYPE)(acc, k, &cursor, q, SPAN, hint);
+            CAT(qk_eight_span_, DTYPE)(acc, k, &cursor, q, SPAN, order);
         if (left > 0)
-            CAT(qk_eight_span_, DTYPE)(acc, k, &cursor, q, left, hint);
+            CAT(qk_eight_span_, DTYPE)(acc, k, &cursor, q, left, order);
         UNROLL for (int i = 0; i < ROWS_AT_ONCE; i += SHARE)
             UNROLL for (int half = 0; half < 2; half++) {
                 vf four[SHARE];

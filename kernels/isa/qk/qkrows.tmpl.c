@@ -97,7 +97,7 @@ INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, int64_t apar
         CAT(qk_query_, DTYPE)(q, heads, vecs, kept);
     for (int t = 0; t < LANES; t += rows)
         CAT(qk_sums_, DTYPE)(k + t * stride, stride, apart, q, keep ? kept : NULL, dim, sum + t * VL, heads, rows,
-                              heads > FEW_HEADS ? 1 : ASKED);
+                              heads > FEW_HEADS ? 1 : LINES_PER_REQUEST);
     KEEP_IN_MEMORY(sum);
     CAT(qk_merge_, DTYPE)(sum, scores, QUERY_SCORES, heads);
 }
@@ -106,19 +106,19 @@ INLINE void CAT(qk_lanes_, DTYPE)(const uint8_t *k, int64_t stride, int64_t apar
 INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, int64_t row, int dim, float *scores,
                                   const int heads)
 {
-    const uint8_t *k = row_of(tile, tile->k, row, ROW_BY_ROW);
-    int64_t head = row % tile->heads, t = row / tile->heads;
+    const uint8_t *k = row_of(tile, tile->k, row, ORDER_ROWS);
+    int64_t head = row % tile->schedule->kv_heads, t = row / tile->schedule->kv_heads;
     float sum[ROW_HEADS * LANES * VL], found[ROW_HEADS * LANES];
-    for (int64_t r = 0, h = head; r < LANES; r++, h = h + 1 < tile->heads ? h + 1 : 0)
-        CAT(qk_sums_, DTYPE)(k + r * tile->stride, 0, tile->apart, Q_OF(group + h), NULL, dim, sum + r * VL, heads, 1,
-                              PLAIN && heads <= FEW_HEADS ? ASKED : 1);
+    for (int64_t r = 0, h = head; r < LANES; r++, h = h + 1 < tile->schedule->kv_heads ? h + 1 : 0)
+        CAT(qk_sums_, DTYPE)(k + r * tile->stride, 0, tile->schedule->distance, Q_OF(group + h), NULL, dim, sum + r * VL, heads, 1,
+                              PLAIN && heads <= FEW_HEADS ? LINES_PER_REQUEST : 1);
     KEEP_IN_MEMORY(sum);
     CAT(qk_merge_, DTYPE)(sum, found, LANES, heads);
     KEEP_IN_MEMORY(found);
     for (int r = 0; r < LANES; r++) {
         UNROLL for (int h = 0; h < heads; h++)
             scores[head * HEAD_SCORES + h * QUERY_SCORES + t] = found[h * LANES + r];
-        if (++head == tile->heads) {
+        if (++head == tile->schedule->kv_heads) {
             head = 0;
             t++;
         }
@@ -127,7 +127,7 @@ INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 
 INLINE void CAT(qk_turns_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads)
 {
-    for (int64_t row = 0; row < tile->count * tile->heads; row += LANES)
+    for (int64_t row = 0; row < tile->count * tile->schedule->kv_heads; row += LANES)
         if (group->dim == USUAL && heads <= FEW_HEADS)
             CAT(qk_turns_, DTYPE)(tile, group, row, USUAL, scores, heads);
         else
@@ -141,7 +141,7 @@ APART_OF(qk_turns, 4, float)
 
 INLINE void CAT(qk_rows_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads)
 {
-    if (tile->heads > 1) {
+    if (tile->schedule->kv_heads > 1) {
 #if ROW_HEADS > 2
         if (heads > FEW_HEADS) {
             CAT(qk_turns4_, DTYPE)(tile, group, scores);
@@ -152,10 +152,10 @@ INLINE void CAT(qk_rows_, DTYPE)(const kvb_tile *tile, const kvb_group *group, f
         return;
     }
     for (int t = 0; t < tile->count; t += LANES) {
-        const uint8_t *k = row_of(tile, tile->k, t, ROW_BY_ROW);
+        const uint8_t *k = row_of(tile, tile->k, t, ORDER_ROWS);
         if (group->dim == USUAL && heads <= FEW_HEADS)
-            CAT(qk_lanes_, DTYPE)(k, tile->stride, tile->apart, Q_OF(group), USUAL, scores + t, heads);
+            CAT(qk_lanes_, DTYPE)(k, tile->stride, tile->schedule->distance, Q_OF(group), USUAL, scores + t, heads);
         else
-            CAT(qk_lanes_, DTYPE)(k, tile->stride, tile->apart, Q_OF(group), group->dim, scores + t, heads);
+            CAT(qk_lanes_, DTYPE)(k, tile->stride, tile->schedule->distance, Q_OF(group), group->dim, scores + t, heads);
     }
 }

@@ -3,9 +3,9 @@
 
 /* Whether two blocks may be read side by side. Where registers hold their sums, more than two heads do: what is loaded of
  * q then serves both, and loads are what such scores take time for. */
-INLINE bool pairs_blocks(const kvb_tile *tile, const int hint)
+INLINE bool pairs_blocks(const kvb_tile *tile, const int order)
 {
-    return hint == TOUCHED ? tile->reach >= 2 * LANES : hint != ROW_BY_ROW;
+    return order == ORDER_RUNS ? tile->schedule->run_rows >= 2 * LANES : order != ORDER_ROWS;
 }
 
 #define DTYPE f32

@@ -7,7 +7,7 @@ static uintptr_t *noted;
 
 #include "walk/walk.h"
 
-#include "isa/ahead.tmpl.c"
+#include "isa/prefetch.tmpl.c"
 
 static bool whole_f32(int64_t heads, int64_t dim) { return heads <= 4 && dim > 0; }
 static bool whole_f16(int64_t heads, int64_t dim) { return heads <= 2 && dim > 0; }
@@ -22,15 +22,15 @@ const kvb_tier *kvb_tier_of(int32_t isa)
 
 static uintptr_t *put(uintptr_t *to, const kvb_tile *tile, kvb_places rows)
 {
-    for (int64_t t = 0; t < tile->count * tile->heads; t++)
-        *to++ = (uintptr_t)row_of(tile, rows, t, tile->heads > 1 ? ROW_BY_ROW : LISTED);
+    for (int64_t t = 0; t < tile->count * tile->schedule->kv_heads; t++)
+        *to++ = (uintptr_t)row_of(tile, rows, t, tile->schedule->kv_heads > 1 ? ORDER_ROWS : ORDER_LISTED);
     return to;
 }
 
-static uintptr_t *put_ahead(uintptr_t *to, const kvb_tile *tile, kvb_places ahead, int64_t row_bytes)
+static uintptr_t *put_ahead(uintptr_t *to, const kvb_tile *tile, kvb_places next, int64_t row_bytes)
 {
     for (int32_t t = 0; t < tile->count; t++)
-        *to++ = (uintptr_t)kvb_row_ahead(tile, ahead, t, row_bytes);
+        *to++ = (uintptr_t)kvb_row_next(&tile->next, next, t, row_bytes);
     return to;
 }
 
@@ -40,7 +40,7 @@ static int64_t fetch(const kvb_tile *tile, kvb_places rows, int64_t lines, int64
     const uintptr_t *before = noted;
     ahead cursor = ahead_by(tile, rows, lines, step);
     for (int64_t line = 0; line < tile->count * lines; line++)
-        ahead_line(&cursor, LISTED);
+        ahead_line(&cursor, ORDER_LISTED);
     return noted - before;
 }
 
@@ -49,12 +49,12 @@ static int64_t touch(const kvb_tile *tile, kvb_places rows, kvb_places then, int
 {
     const uintptr_t *before = noted;
     ahead cursor = ahead_by(tile, then, lines, LINE);
-    for (int64_t t = 0; t < tile->count; t += tile->reach) {
-        ahead_of(&cursor, tile, rows, then, t, TOUCHED);
-        for (int64_t line = 0; line < at_most(tile->reach, tile->count - t) * lines; line++) {
+    for (int64_t t = 0; t < tile->count; t += tile->schedule->run_rows) {
+        ahead_of(&cursor, tile, rows, then, t, ORDER_RUNS);
+        for (int64_t line = 0; line < at_most(tile->schedule->run_rows, tile->count - t) * lines; line++) {
             const uint8_t *touched = cursor.from;
-            ahead_line(&cursor, TOUCHED);
-            noted[-1] = noted[-1] == (uintptr_t)touched + (uintptr_t)tile->apart ? (uintptr_t)touched : 0;
+            ahead_line(&cursor, ORDER_RUNS);
+            noted[-1] = noted[-1] == (uintptr_t)touched + (uintptr_t)tile->schedule->distance ? (uintptr_t)touched : 0;
         }
     }
     return noted - before;
@@ -64,10 +64,10 @@ static int64_t touch(const kvb_tile *tile, kvb_places rows, kvb_places then, int
 static uintptr_t *put_further(uintptr_t *to, const kvb_tile *tile, kvb_places rows)
 {
     ahead cursor = ahead_from(tile, rows, LINE);
-    for (int64_t t = 0; t < tile->count * tile->heads; t++) {
+    for (int64_t t = 0; t < tile->count * tile->schedule->kv_heads; t++) {
         uintptr_t *const before = noted;
         for (int nth = 0; nth < 4; nth++)
-            ahead_with(&cursor, row_of(tile, rows, t, ROW_BY_ROW) + nth * LINE, nth, ROW_BY_ROW);
+            ahead_with(&cursor, row_of(tile, rows, t, ORDER_ROWS) + nth * LINE, nth, ORDER_ROWS);
         *to++ = noted == before + 1 ? *before : 0;
         noted = before;
     }
@@ -83,7 +83,7 @@ __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, co
 {
     static kvb_walk walk;
     static kvb_block blocks[2];
-    static kvb_ahead ahead;
+    static kvb_lists lists;
     static kvb_tile tile;
     kvb_block *block = &blocks[0], *next = &blocks[1];
     int64_t tiles = 0;
@@ -92,21 +92,22 @@ __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, co
     kvb_walk_next(&walk, block);
     while (block->unit) {
         kvb_walk_next(&walk, next);
-        for (int64_t h = 0; h < block->unit->heads; h += tile.heads) {
+        for (int64_t h = 0; h < block->unit->heads; h += tile.schedule->kv_heads) {
             kvb_tile_rows(args, block, h, &tile);
-            kvb_tile_ahead(&walk, block, next, h, false, &tile, &ahead);
-            sizes[tiles] = tile.count * tile.heads;
+            kvb_tile_requests(&walk, block, next, h, false, &tile, &lists);
+            sizes[tiles] = tile.count * tile.schedule->kv_heads;
             rows = put(put(rows, &tile, tile.k), &tile, tile.v);
-            if (tile.stride) {
-                counts[tiles] = walk.whole ? 0 : touch(&tile, tile.k, tile.k_ahead, lines);
-                counts[tiles++] += walk.whole ? 0 : touch(&tile, tile.v, tile.v_ahead, lines);
+            const int32_t order = tile.schedule->order;
+            if (order == ORDER_ROWS || order == ORDER_RUNS) {
+                counts[tiles] = order == ORDER_ROWS ? 0 : touch(&tile, tile.k, tile.next.k, lines);
+                counts[tiles++] += order == ORDER_ROWS ? 0 : touch(&tile, tile.v, tile.next.v, lines);
                 asked = put_further(put_further(asked, &tile, tile.k), &tile, tile.v);
                 continue;
             }
-            counts[tiles] = fetch(&tile, tile.k_ahead, lines, step);
-            counts[tiles++] += fetch(&tile, tile.v_ahead, lines, step);
-            asked = put_ahead(asked, &tile, tile.k_ahead, args->cache->row_bytes);
-            asked = put_ahead(asked, &tile, tile.v_ahead, args->cache->row_bytes);
+            counts[tiles] = fetch(&tile, tile.next.k, lines, step);
+            counts[tiles++] += fetch(&tile, tile.next.v, lines, step);
+            asked = put_ahead(asked, &tile, tile.next.k, args->cache->row_bytes);
+            asked = put_ahead(asked, &tile, tile.next.v, args->cache->row_bytes);
         }
         kvb_block *done = block;
         block = next;

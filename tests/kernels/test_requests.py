@@ -12,7 +12,7 @@ from tests.oracle import Shape
 from tests.raw import ROOT, Bound, decode_args
 
 HEADS, CAPACITY, LINE = 4, 704, 64
-SOURCES = ("walk/walk", "walk/ahead", "cache/layouts", "base/formats", "cache/transposed", "tier/variants")
+SOURCES = ("walk/walk", "walk/schedule", "walk/requests", "cache/layouts", "base/formats", "cache/transposed", "tier/variants")
 SHAPES = {
     "head.f16": Shape("head", "f16", 1, HEADS, 128, CAPACITY),
     "head.f32.wide": Shape("head", "f32", 1, HEADS, 1000, CAPACITY),
@@ -36,8 +36,8 @@ SHAPES = {
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    path, kernels = tmp_path_factory.mktemp("ahead") / "ahead.so", ROOT / "kernels"
-    sources = [Path(__file__).with_name("ahead.c"), *(kernels / f"{name}.c" for name in SOURCES)]
+    path, kernels = tmp_path_factory.mktemp("requests") / "requests.so", ROOT / "kernels"
+    sources = [Path(__file__).with_name("requests.c"), *(kernels / f"{name}.c" for name in SOURCES)]
     subprocess.run(
         ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}", "-o", path, *sources], check=True
     )
@@ -64,7 +64,7 @@ def walk(program, bound: Bound, units: list[list[int]], scheme: str, group: int)
     """Tiles as lists (rows of K, rows of V, asked for while K is consumed, while V is; what cursors fetch or touch)."""
     ffi, lib = program
     q = np.zeros((1, group * HEADS, bound.shape.head_dim), np.float32)
-    args = decode_args(bound.raw, bound, q, q.copy(), "scalar", prefetch=scheme)
+    args = decode_args(bound.raw, bound, q, q.copy(), "scalar", schedule=scheme)
     sizes, rows, asked = ffi.new("int64_t[9999]"), ffi.new("uintptr_t[99999]"), ffi.new("uintptr_t[99999]")
     fetched, counts = ffi.new("uintptr_t[999999]"), ffi.new("int64_t[9999]")
     row, dim = bound.cache.row_bytes, bound.shape.head_dim
