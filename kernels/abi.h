@@ -268,7 +268,8 @@ typedef struct kvb_run_times {
 } kvb_run_times;
 
 /* Run tasks[pass % count] for `passes` passes. With `between`, that task runs untimed before every pass and
- * `seconds` is the sum of the passes alone. Every task must be planned for the team's number of threads. */
+ * `seconds` is the sum of the passes alone. Every task must be planned for the team's number of threads. A decode, twin
+ * or fill attends to the lengths that it was planned for: a run that would add to them before its pass is refused. */
 int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,
                 kvb_run_times *times);
 

@@ -226,8 +226,7 @@ static int32_t ready(const kvb_task *base, int64_t grown)
 {
     const kvb_decode_task *task = (const kvb_decode_task *)base;
     const kvb_cache *c = base->cache;
-    int32_t code = kvb_plan_ready(&task->args, base->threads, &task->plan);
-    (void)grown;
+    int32_t code = kvb_plan_ready(&task->args, base->threads, grown, &task->plan);
     if (code || c->capacity == base->shape.capacity || task->args.variant != VARIANT_TWOPASS)
         return code;
     return most_rooms(task) <= task->rooms ? KVB_OK

@@ -13,8 +13,8 @@ typedef struct rows_task {
 
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
-    (void)grown;
-    return kvb_plan_ready(&((const rows_task *)base)->args, base->threads, &((const rows_task *)base)->plan);
+    const rows_task *task = (const rows_task *)base;
+    return kvb_plan_ready(&task->args, base->threads, grown, &task->plan);
 }
 
 static void dispose(kvb_task *base) { kvb_plan_free(&((rows_task *)base)->plan); }

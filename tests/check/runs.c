@@ -77,6 +77,32 @@ static void check_stores_of_a_run(const char *layout)
     rig_close(&r);
 }
 
+/* What is planned for so many tokens is not run behind stores of more, in whatever order; in front of them all it is. */
+static void check_decodes_of_a_run(void)
+{
+    rig r;
+    if (!open_rig(&r, "head"))
+        return;
+    float out[DIM];
+    kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
+    kvb_task *store = store_of(&r.cache, 1, 1), *tasks[3];
+    r.lengths[0] = 1;
+    expect(!kvb_task_decode(&args, 1, &tasks[0]) && !kvb_task_twin(&args, 1, &tasks[1]) &&
+               !kvb_task_fill(&args, 1, 1, &tasks[2]), "tasks: %s", kvb_message());
+    for (int i = 0; i < 3; i++) {
+        kvb_task *const behind[] = {store, tasks[i]}, *const before[] = {tasks[i], store};
+        refused(run(behind, 2, 2, NULL), "lengths", "a decode behind a store");
+        refused(run(before, 2, 3, NULL), "lengths", "a decode's second pass behind a store");
+        refused(run(&tasks[i], 1, 1, store), "lengths", "a store between");
+        expect(r.lengths[0] == 1, "refused runs stored %ld tokens", (long)r.lengths[0] - 1);
+        expect(!run(before, 2, 2, NULL) && r.lengths[0] == 2, "a decode in front of a store: %s", kvb_message());
+        r.lengths[0] = 1;
+        kvb_task_free(tasks[i]);
+    }
+    kvb_task_free(store);
+    rig_close(&r);
+}
+
 /* Lengths and tables belong to the caller, and may change from run to run. */
 static void check_unpack(void)
 {
@@ -281,6 +307,7 @@ void check_runs(void)
         return;
     check_stores_of_a_run("head");
     check_stores_of_a_run("paged");
+    check_decodes_of_a_run();
     check_unpack();
     check_planned_anew();
     check_latency();
