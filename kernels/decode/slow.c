@@ -38,6 +38,7 @@ void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *uni
             kvb_tile_rows(a, block, h, tile);
             tile->count = (int32_t)at_most(tile->count, left);
             tile->schedule = &kvb_plain;
+            tile->k_scale = NULL;
             kvb_tier_of(a->isa)->twin(tile, a->cache->row_bytes);
             left -= tile->count;
         }
