@@ -34,7 +34,7 @@ static int32_t tokens_of(const kvb_decode *a, const kvb_preset *preset, bool who
     const int64_t bytes = whole ? preset->block_whole : paged ? preset->block_paged
                           : light ? preset->block_light : preset->block;
     return (int32_t)at_least(doubled ? 2 * LANES : LANES,
-                             at_most(whole ? TILE : preset->tokens, bytes / token / LANES * LANES));
+                             at_most(whole ? TILE : TILE_LISTED, bytes / token / LANES * LANES));
 }
 
 static bool many_heads(const kvb_decode *a) { return a->q_heads / a->cache->kv_heads > 4; }
