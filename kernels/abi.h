@@ -154,7 +154,7 @@ typedef struct kvb_decode {
 int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **task);
 /* A pure read of the rows that the decode task would read: same threads, same order. */
 int32_t kvb_task_twin(const kvb_decode *args, int32_t threads, kvb_task **task);
-/* Pseudo-random rows of unit variance, written by the thread that the decode task will read them with. */
+/* Pseudo-random rows of unit variance, each written by a thread that the decode task will read it with. */
 int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kvb_task **task);
 
 /* ---- a kernel of your own --------------------------------------------------------------------------------------- */

@@ -99,15 +99,22 @@ static void write_row(const rows_task *task, const kvb_unit *unit, int64_t head,
     }
 }
 
+/* Of the units of a row of tokens, each writes all of its own; perhead's query heads all read them, and share them out. */
 static void fill_rows(kvb_task *base, int32_t thread, void *scratch)
 {
     const rows_task *task = (const rows_task *)base;
     const kvb_cache *c = task->args.cache;
+    const int64_t sharers = task->args.variant == VARIANT_PERHEAD ? task->args.q_heads / c->kv_heads : 1;
     for (int64_t u = task->plan.thread_units[thread]; u < task->plan.thread_units[thread + 1]; u++) {
         const kvb_unit *unit = &task->plan.units[u];
-        for (int64_t t = 0; t < unit->count; t++)
+        const int64_t sharer = unit->query % sharers;
+        int64_t first, end;
+        kvb_attended(&task->args, unit->seq, &first, &end);
+        const int64_t from = at_least(unit->first, first + (end - first) * sharer / sharers);
+        const int64_t to = at_most(unit->first + unit->count, first + (end - first) * (sharer + 1) / sharers);
+        for (int64_t token = from; token < to; token++)
             for (int64_t h = 0; h < unit->heads; h++) {
-                int64_t row, scale = 0, token = unit->first + t;
+                int64_t row, scale = 0;
                 kvb_offsets(c, unit->seq, unit->head + h, token, 1, &row, &scale);
                 write_row(task, unit, unit->head + h, token, row, scale, scratch);
             }
@@ -153,9 +160,7 @@ int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kv
     int32_t code = kvb_check_decode(args, threads);
     if (code || !out)
         return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
-    kvb_decode flash = *args; /* every row once, however often the variant reads it */
-    flash.variant = VARIANT_FLASH;
-    code = make(&flash, threads, round_up(DIM_MAX * (int64_t)sizeof(float), LINE), &task);
+    code = make(args, threads, round_up(DIM_MAX * (int64_t)sizeof(float), LINE), &task);
     if (code)
         return code;
     task->seed = seed;
