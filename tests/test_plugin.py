@@ -241,15 +241,14 @@ def planned(tmp_path, library):
 
 
 def cells(found):
-    return [(point.variant, point.layout, point.dtype, point.prefetch) for point in found.points]
+    return [(point.variant, point.layout, point.dtype, point.schedule) for point in found.points]
 
 
 def test_they_join_where_no_variant_is_named(planned, library):
-    """Beside the default, once whatever the prefetch; combinations that they lack are not missed."""
-    found, _ = planned('layout = "all"\ndtype = ["f32", "f16"]\nprefetch = ["off", "weave"]')
+    """Beside the default, once whatever the schedule; combinations that they lack are not missed."""
+    found, _ = planned('layout = "all"\ndtype = ["f32", "f16"]\nschedule = ["off", "weave"]')
     foreign = [cell for cell in cells(found) if cell[0] == "textbook"]
-    own = library.prefetch
-    assert sorted(foreign) == sorted(("textbook", layout, "f32", own) for layout in ("head", "position", "paged"))
+    assert sorted(foreign) == sorted(("textbook", layout, "f32", "auto") for layout in ("head", "position", "paged"))
     assert {cell[0] for cell in cells(found)} == {"flash", "textbook"} and not found.skips
 
 

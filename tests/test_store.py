@@ -11,7 +11,7 @@ from kvbench.store import job, plain, point, record, write_json
 SHAPE = Shape(layers=2, batch=1, q_heads=8, kv_heads=2, head_dim=64, context=10, capacity=16, window=0)
 POINT = Point(
     op="decode", variant="v", layout="l", dtype="d", isa="i", shape=SHAPE, cpus=(1, 0), pages="base", residency="hot",
-    prefetch="off", distance=0, scale="s", inner="n", block_tokens=16, shuffle=None, pad=64, deterministic=True,
+    schedule="off", scale="s", inner="n", block_tokens=16, shuffle=None, pad=64, deterministic=True,
 )  # fmt: skip
 PROBE = Probe("read", "i", (0, 1), "thp", 4096, 2048)
 SAMPLE = Sample("point", 3, 10, 0.25, (0.1, 0.15), 0.5, 1, 2, 0.01, 3)

@@ -29,7 +29,7 @@ window = [0, "model"]
 [[grid]]
 op = "bulk"
 deterministic = [false, true]
-prefetch = ["off", 512]
+schedule = ["off", "auto"]
 pad = 0
 layers = "1..8 x2"
 
@@ -155,7 +155,7 @@ def test_counts_as_suites_write_them():
 # ---- shipped ---------------------------------------------------------------------------------------------------------
 
 WANTED = {"smoke", "quick", "standard", "full", "l3fit", "layouts", "dtypes", "gqa", "paged"}
-WANTED |= {"threads", "stores", "window", "batch", "residency", "prefetch", "gate"}
+WANTED |= {"threads", "stores", "window", "batch", "residency", "schedule", "gate"}
 
 
 def test_all_suites_are_shipped():

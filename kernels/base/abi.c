@@ -1,7 +1,7 @@
 /* Sizes and offsets of every struct in abi.h, for readers that were built from another copy of it. */
 #include <stddef.h>
 
-#include "base/core.h"
+#include "base/words.h"
 
 #ifndef KVB_BUILD
 #define KVB_BUILD "unknown"

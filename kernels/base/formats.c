@@ -1,4 +1,4 @@
-#include "base/core.h"
+#include "base/formats.h"
 
 const kvb_format kvb_formats[DTYPES] = {
 #define FORMAT(word, name, ...) [DTYPE_##name] = {__VA_ARGS__},

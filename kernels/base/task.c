@@ -1,7 +1,7 @@
 /* What every task has in common. */
 #include <stdlib.h>
 
-#include "base/core.h"
+#include "base/task.h"
 
 void *kvb_task_new(size_t bytes, const kvb_cache *cache, int32_t threads)
 {

@@ -1,7 +1,7 @@
 /* The spelling of every word that crosses the interface, in the order of the enums in core.h. */
 #include <string.h>
 
-#include "base/core.h"
+#include "base/words.h"
 
 static const char *const ops[] = {"decode", "twin", "append", "bulk", "clear", "unpack", "fill", "repack",
                                   "transpose", "logits", "reset", "read", "write", "write_nt", "copy", "copy_nt",

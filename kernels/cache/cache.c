@@ -1,4 +1,4 @@
-#include "base/core.h"
+#include "cache/cache.h"
 
 /* An odd number of lines: heads at the same token then fall into different cache sets and banks. */
 int64_t kvb_cache_pad(void) { return 5 * LINE; }

@@ -1,5 +1,5 @@
 /* Where rows lie. A layout is a choice of strides; walks differ only in whether a table stands between. */
-#include "base/core.h"
+#include "cache/cache.h"
 
 /* Strides of a [heads][tokens] or [tokens][heads] arrangement of rows of `row` bytes. */
 static void by_head(int64_t row, int64_t tokens, int64_t pad, int64_t *token, int64_t *head)

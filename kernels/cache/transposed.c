@@ -2,7 +2,7 @@
  * the block, which is as long as its rows would be. A vector that is loaded then holds one cell of as many tokens. */
 #include <string.h>
 
-#include "base/core.h"
+#include "cache/cache.h"
 #include "base/stream.h"
 
 /* Four bytes, as instructions for dot products of pairs and quads want them; halves of f16 alone, as conversions do. */

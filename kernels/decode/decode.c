@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "decode/decode.h"
+#include "decode/traffic.h"
 
 /* ---- scratch --------------------------------------------------------------------------------------------------- */
 
@@ -143,7 +144,8 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
 {
     static void (*const variants[VARIANTS])(const kvb_decode_task *, kvb_state *, kvb_walk *, double *) = {
         [VARIANT_FLASH] = kvb_flash, [VARIANT_TWOPASS] = kvb_twopass, [VARIANT_PERHEAD] = kvb_perhead,
-        [VARIANT_ROUND16] = kvb_round16, [VARIANT_DOT8] = kvb_dot8, [VARIANT_DOT16] = kvb_dot16};
+        /* these are flash over other row kernels */
+        [VARIANT_ROUND16] = kvb_flash, [VARIANT_DOT8] = kvb_flash, [VARIANT_DOT16] = kvb_flash};
     kvb_decode_task *task = (kvb_decode_task *)base;
     kvb_state *state = NULL;
     kvb_walk walk;

@@ -3,6 +3,7 @@
 #define KVB_DECODE_H
 
 #include "base/ticks.h"
+#include "base/task.h"
 #include "walk/walk.h"
 
 #pragma GCC visibility push(hidden)
@@ -33,15 +34,6 @@ typedef struct kvb_state {
     kvb_block block[2];
 } kvb_state;
 
-/* One stage function takes groups of 1, 2, 4 or 8 heads. */
-static inline int kvb_class(int64_t heads) { return heads > 4 ? 3 : heads > 2 ? 2 : heads > 1 ? 1 : 0; }
-
-/* Scores of a tile for one group, by the way that its K lies. */
-static inline void kvb_score(const kvb_rows *rows, const kvb_tile *tile, const kvb_group *group, float *scores)
-{
-    (tile->k_block ? rows->qk_t : rows->qk)[kvb_class(group->heads)](tile, group, scores);
-}
-
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 /* One query head of a unit: its output where the unit is the whole row, else a partial state. `max` in units of log2;
@@ -58,9 +50,6 @@ void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *uni
 void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_twopass(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
-void kvb_round16(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
-void kvb_dot8(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
-void kvb_dot16(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 
 /* foreign.c: a plug-in's kernel, called for all units of a thread; and the bytes of scratch that it takes. */
 void kvb_foreign(kvb_task *base, int32_t thread, void *scratch);

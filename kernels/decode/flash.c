@@ -1,4 +1,5 @@
 /* flash: one pass. Per tile: scores of the whole group, softmax in place, weighted sum of V. */
+#include "base/ticks.h"
 #include "decode/decode.h"
 
 static void softmax(const kvb_tier *tier, const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)

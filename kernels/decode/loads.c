@@ -1,5 +1,5 @@
 /* How often the loads of a decode ask for a row or a scale: once for all heads that share one, as tiers say. */
-#include "decode/decode.h"
+#include "decode/traffic.h"
 
 /* A group of more than HEADS heads, whose rows are made floats first. */
 static bool wide(const kvb_decode *a)

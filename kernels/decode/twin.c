@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "walk/walk.h"
+#include "base/task.h"
+#include "decode/traffic.h"
+#include "store/store.h"
 
 typedef struct rows_task {
     kvb_task task;

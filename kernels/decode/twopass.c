@@ -1,4 +1,5 @@
 /* twopass: all scores of a unit are written down, then softmax over them, then one pass over V. */
+#include "base/ticks.h"
 #include "decode/decode.h"
 
 static float *scores_of(const kvb_decode_task *task, kvb_state *state, int64_t block, int64_t head, int64_t part)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/core.h"
+#include "tier/tier.h"
 #include "tier/dot.h"
 #include KVB_VEC
 

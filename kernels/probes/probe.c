@@ -1,6 +1,7 @@
 /* Probe tasks: each thread streams its own contiguous run of lines, or computes, or chases a chain. */
-#include "base/core.h"
 #include "base/stream.h"
+#include "base/task.h"
+#include "tier/tier.h"
 
 enum { ADDITIONS = 64 }; /* in a turn of the loop, whose own count runs beside them */
 
@@ -98,9 +99,54 @@ static int32_t ready(const kvb_task *base, int64_t grown)
     return kvb_fail(KVB_BAD_ARGUMENT, "a is no chain any more: it was written over since the task was planned");
 }
 
+static int32_t check_buffer(const char *name, const void *buffer, bool needed)
+{
+    if (needed && !buffer)
+        return kvb_fail_null(name);
+    if (needed && (uintptr_t)buffer % LINE)
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s must be aligned to %d bytes", name, LINE);
+    return KVB_OK;
+}
+
+static int32_t check_probe(const kvb_probe *a, int32_t threads)
+{
+    if (!a)
+        return kvb_fail_null("probe arguments");
+    TRY(kvb_check_threads(threads));
+    if (a->op < OP_READ || a->op > OP_CLOCK)
+        return kvb_fail(KVB_BAD_ARGUMENT, "op %d is not a probe", a->op);
+    TRY(kvb_check_isa(a->isa));
+    TRY(kvb_check_range("steps", a->steps, a->op >= OP_FLOPS, INT64_MAX / 1024));
+    if (a->op == OP_FLOPS || a->op == OP_CLOCK)
+        return KVB_OK;
+    TRY(kvb_check_range("bytes", a->bytes, LINE, bytes_max));
+    if (a->bytes % LINE)
+        return kvb_fail(KVB_BAD_ARGUMENT, "bytes is %lld; it must be a multiple of %d", (long long)a->bytes, LINE);
+    TRY(kvb_check_range("distance", a->distance, 0, 1 << 20));
+    TRY(check_buffer("a", a->a, true));
+    TRY(check_buffer("b", a->b, a->op == OP_COPY || a->op == OP_COPY_NT || a->op == OP_TRIAD));
+    return check_buffer("c", a->c, a->op == OP_TRIAD);
+}
+
+static void count_traffic(const kvb_probe *a, kvb_traffic *t)
+{
+    static const int streams[OPS] = {[OP_READ] = 1, [OP_WRITE] = 1, [OP_WRITE_NT] = 1, [OP_COPY] = 2, [OP_COPY_NT] = 2,
+                                     [OP_TRIAD] = 3};
+    double sweeps = (double)at_least(1, a->steps);
+    *t = (kvb_traffic){0};
+    t->compulsory = t->issued = t->line = streams[a->op] * sweeps * (double)a->bytes;
+    if (a->op == OP_TRIAD)
+        t->flops = 2.0 * sweeps * (double)a->bytes / sizeof(float);
+    if (a->op == OP_LATENCY) {
+        t->issued = (double)a->steps * sizeof(void *);
+        t->line = (double)a->steps * LINE;
+    }
+    t->ai = t->compulsory > 0.0 ? t->flops / t->compulsory : 0.0;
+}
+
 int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
 {
-    int32_t code = kvb_check_probe(args, threads);
+    int32_t code = check_probe(args, threads);
     if (code)
         return code;
     if (!task)
@@ -115,7 +161,7 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
     probe->at = args->a;
     probe->task.ready = args->op == OP_LATENCY ? ready : NULL;
     probe->task.work = work;
-    kvb_traffic_probe(args, &probe->task.traffic);
+    count_traffic(args, &probe->task.traffic);
     if (args->op == OP_FLOPS) /* the length of a round is the tier's own */
         probe->task.traffic.flops = probe->tier->flops(1) * (double)args->steps * threads;
     *task = &probe->task;

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cache/cache.h"
 #include "run/team.h"
 
 typedef struct run {

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "base/core.h"
+#include "base/task.h"
 #include "base/ticks.h"
 
 enum { APART = 128 };            /* bytes between what two threads write: processors fetch lines in pairs */

@@ -1,4 +1,4 @@
-/* dot8 and dot16 over i8 rows: the rules stand in dot.c. */
+/* dot8 and dot16 over i8 rows: the rules stand in tier/dot.h. */
 #include <assert.h>
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #ifndef KVB_SCALAR_H
 #define KVB_SCALAR_H
 
-#include "base/core.h"
+#include "tier/tier.h"
 
 #pragma GCC visibility push(hidden)
 

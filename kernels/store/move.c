@@ -1,7 +1,7 @@
 /* Moves on one thread: a cache grown in place, float32 matrices transposed, a row of logits put in its position. */
 #include <string.h>
 
-#include "base/core.h"
+#include "store/store.h"
 
 /* ---- repack ----------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* Rows into a cache and back: append, bulk, clear, unpack, reset. */
 #include <string.h>
 
-#include "base/core.h"
+#include "store/store.h"
 
 /* Tokens taken together: token-major sources are then read in order, and a head's rows written side by side. */
 enum { BLOCK = 16 };

@@ -1,7 +1,7 @@
 /* Stored rows back to float32. */
 #include <string.h>
 
-#include "base/core.h"
+#include "store/store.h"
 
 enum { BLOCK = 16 }; /* tokens taken together */
 

@@ -1,5 +1,5 @@
 /* Which tiers this CPU runs. A tier needs instructions and, on x86, an operating system that saves its registers. */
-#include "base/core.h"
+#include "tier/tier.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/core.h"
+#include "base/words.h"
 
 typedef struct gather {
     _Alignas(LINE) uint8_t bytes[LINE + DIM_MAX * 4];

@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "base/core.h"
+#include "tier/tier.h"
 
 const kvb_tier *kvb_tier_of(int32_t isa)
 {
@@ -25,6 +25,16 @@ const kvb_tier *kvb_tier_of(int32_t isa)
 #endif
     };
     return isa >= 0 && isa < ISAS ? tiers[isa] : NULL;
+}
+
+int32_t kvb_check_isa(int32_t isa)
+{
+    TRY(kvb_check_word("isa", isa, ISAS));
+    if (!kvb_tier_of(isa))
+        return kvb_fail(KVB_UNSUPPORTED, "isa %s is not part of this build", kvb_word("isa", isa));
+    if (!kvb_isa_runs(isa))
+        return kvb_fail(KVB_UNSUPPORTED, "isa %s does not run on this CPU", kvb_word("isa", isa));
+    return KVB_OK;
 }
 
 /* What an op is combined with. A false axis stands as "-". */

@@ -1,9 +1,22 @@
-/* What one instruction set is asked to do: a tile of rows, a group of query heads, and the table of functions. core.h
- * includes it, and is what to include. */
+/* What one instruction set is asked to do: a tile of rows, a group of query heads, and the table of functions. */
 #ifndef KVB_TIER_H
 #define KVB_TIER_H
 
+#include "cache/cache.h"
 #include "tier/schedule.h"
+
+#pragma GCC visibility push(hidden)
+
+/* ---- variants.c: what a variant of decode makes of a cache's rows ---------------------------------------------- */
+
+/* Ways to read a row, as indices of a tier's `rows`: each dtype as it is, then those that are of one variant alone. */
+enum { READ_ROUND16 = DTYPES, READ_DOT8, READ_DOT16, READS };
+
+/* The way that a variant reads rows of a dtype for which it has a kernel: kvb_reads() is not negative. */
+int32_t kvb_way_of(int32_t variant, int32_t dtype);
+/* Whether a tier has the way, and turns rows into float32 where a group has more than HEADS heads. */
+bool kvb_has_way(int32_t isa, int32_t way);
+bool kvb_widens(int32_t isa, int32_t way);
 
 /* ---- a tile: up to TILE tokens of one sequence and one KV head ------------------------------------------------- */
 
@@ -133,6 +146,15 @@ typedef struct kvb_rows {
     int32_t in_turn; /* most query heads for which they take those of several KV heads in turn */
 } kvb_rows;
 
+/* One stage function takes groups of 1, 2, 4 or 8 heads. */
+static inline int kvb_class(int64_t heads) { return heads > 4 ? 3 : heads > 2 ? 2 : heads > 1 ? 1 : 0; }
+
+/* Scores of a tile for one group, by the way that its K lies. */
+static inline void kvb_score(const kvb_rows *rows, const kvb_tile *tile, const kvb_group *group, float *scores)
+{
+    (tile->k_block ? rows->qk_t : rows->qk)[kvb_class(group->heads)](tile, group, scores);
+}
+
 typedef struct kvb_tier {
     kvb_rows rows[READS];
     /* scores times k_scale (where scaled), -inf below `lead` and from `count` up to a multiple of LANES; raises max,
@@ -158,5 +180,9 @@ extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_
 const kvb_tier *kvb_tier_of(int32_t isa);
 /* cpu.c: whether this CPU has what a tier's way needs beyond what the tier itself does */
 bool kvb_way_runs(int32_t isa, int32_t way);
+/* registry.c: refuses a tier that this build lacks, or this CPU */
+int32_t kvb_check_isa(int32_t isa);
+
+#pragma GCC visibility pop
 
 #endif

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/core.h"
+#include "walk/plan.h"
 
 enum { UNIT_MIN = 256, UNIT_FIXED = 1024, GRAIN = 64 };
 

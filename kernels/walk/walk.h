@@ -2,7 +2,8 @@
 #ifndef KVB_WALK_H
 #define KVB_WALK_H
 
-#include "base/core.h"
+#include "tier/tier.h"
+#include "walk/plan.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -20,7 +20,7 @@ from kvbench.errors import (
     WrongAnswer,
     unknown_word,
 )
-from kvbench.model import Kernel
+from kvbench.model import AUTO, Kernel
 from kvbench.native.plugin import Plugin
 from kvbench.native.shared import opened
 
@@ -170,10 +170,9 @@ class Library:
             raise Unsupported(f"{name}: {forced} does not run here", f"this CPU runs: {', '.join(self.isas())}")
         return forced
 
-    @property
-    def prefetch(self) -> str:
-        """The scheme that suits this CPU."""
-        return self.words("prefetch")[self.lib.kvb_prefetch_best()]
+    def schedule(self, word: str) -> str:
+        """The one that runs where this one is asked for."""
+        return self.words("schedule")[self.lib.kvb_schedule_default()] if word == AUTO else word
 
     def kernels(self) -> list[Kernel]:
         """The library's own, then those of the plug-in."""

@@ -98,6 +98,7 @@ class Rivals:
                 layers=host.layers,
                 slice_bytes=host.slice_bytes,
                 max_abs_err=error,
+                schedule=benches["head"].schedule,
             )
 
     def _of(self, point: Point, side: str) -> Library:

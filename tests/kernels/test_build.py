@@ -51,8 +51,8 @@ def kernels(tmp_path):
     ("path", "before", "after"),
     [
         ("base/presets.h", "TILE_LISTED = 256", "TILE_LISTED = 1024"),
-        ("base/core.h", "TILE = 1024", "TILE = 131072"),
-        ("base/core.h", "DIM_MAX = 1024", "DIM_MAX = 2048"),
+        ("base/words.h", "TILE = 1024", "TILE = 131072"),
+        ("base/words.h", "DIM_MAX = 1024", "DIM_MAX = 2048"),
         ("tier/dot.h", "DOT16_DIM = 512", "DOT16_DIM = 1024"),
     ],
 )
@@ -66,7 +66,8 @@ def test_sums_that_would_not_fit_are_not_compiled(kernels, path, before, after):
 
 
 TIERS = """
-#include "base/core.h"
+#include "cache/cache.h"
+#include "tier/tier.h"
 const kvb_tier kvb_tier_scalar = {.rows[0 ... READS - 1].qk[0] = (void (*)(const kvb_tile *, const kvb_group *, float *))1};
 int32_t kvb_isa_runs(int32_t isa) { return isa == 0; }
 bool kvb_way_runs(int32_t isa, int32_t way) { return isa == way; }

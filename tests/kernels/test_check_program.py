@@ -96,7 +96,7 @@ def test_dot_products_leave_an_arm_compiler_its_instructions(tmp_path, cpu):
         """
         #include <math.h>
         #include <string.h>
-        #include "base/core.h"
+        #include "tier/tier.h"
         #include "isa/vec/vec_neon.h"
         vi dots(vi a, vi b, vi c) { v_dot_query_into(&a, b, c); v_dot_weights_into(&a, b, c); return a; }
         void add(float *restrict a, const float *restrict b, int64_t n) { for (int64_t i = 0; i < n; i++) a[i] += b[i]; }

@@ -1,4 +1,4 @@
-/* dot8 and dot16 over i8 rows: what both ways of multiplying have in common. The rules stand in ../dot.c. Elements of q
+/* dot8 and dot16 over i8 rows: what both ways of multiplying have in common. The rules stand in tier/dot.h. Elements of q
  * behind dim are zero as whole numbers, and those of rows are numbers whatever they hold, so no row is cut to its dim. */
 
 /* Steps to one, or 0 where that is not finite: then all of it counts as zero. */

@@ -17,6 +17,7 @@ from kvbench.lab.experiment import Asked, Outcome
 from kvbench.lab.measuring import affordable
 from kvbench.lab.tiers import File, Memory, Tier
 from kvbench.machine import available_memory
+from kvbench.model import AUTO
 from kvbench.native import Arena, Cache, Task, Team, decode_task, probe_task
 from kvbench.oracle import attention, tolerance
 from kvbench.report.figures.chart import Panel, chart
@@ -125,7 +126,7 @@ class Decoder(Owner):
         args = (cache, self._q[layer], self._out[layer], self._team.threads)
         with decode_task("fill", *args, isa=self._asked.isa, seed=self._asked.seed + layer) as fill:
             self._team.run(fill)
-        task = decode_task("decode", *args, isa=self._asked.isa, prefetch=self._asked.library.prefetch)
+        task = decode_task("decode", *args, isa=self._asked.isa, schedule=AUTO)
         if layer == 0:
             self._team.run(task)
             self._check(cache)

@@ -13,6 +13,7 @@ from kvbench.errors import Refused
 from kvbench.lab.experiment import Asked, Outcome
 from kvbench.lab.measuring import beside, refuse_crumbs, refuse_wrong
 from kvbench.machine import available_memory
+from kvbench.model import AUTO
 from kvbench.native import Arena, Cache, Team, decode_task
 from kvbench.plan.needs import PROCESS
 from kvbench.regime import far_bytes
@@ -109,8 +110,7 @@ class _Batches(Owner):
     def _program(self, name: str, lengths: np.ndarray) -> Program:
         out = np.zeros_like(self._q)
         caches = [self._cache(layer, lengths) for layer in range(self._layers)]
-        scheme = self._asked.library.prefetch
-        tasks = [self._owned.enter_context(self._task("decode", cache, out, prefetch=scheme)) for cache in caches]
+        tasks = [self._owned.enter_context(self._task("decode", cache, out, schedule=AUTO)) for cache in caches]
         self.team.run(tasks[0])
         refuse_wrong(caches[0], self._q, out)
         return Program(name, tuple(tasks), warm=False)

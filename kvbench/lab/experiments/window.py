@@ -78,7 +78,7 @@ def _ring(base: Bench, context: int) -> Iterator[Program]:
     """The same memory as a ring of as many slots, after `context` tokens."""
     with ExitStack() as owned:
         caches = [owned.enter_context(_as_ring(base, layer, context)) for layer in range(base.room.layers)]
-        facts = {"isa": base.point.isa, "prefetch": base.point.prefetch}
+        facts = {"isa": base.point.isa, "schedule": base.point.schedule}
         out = np.zeros_like(base.q)
         tasks = [
             owned.enter_context(decode_task("decode", cache, base.q, out, base.team.threads, **facts))

@@ -1,6 +1,6 @@
 /* The avx512 tier is emulated in this build, so it runs where avx2 does, with all its ways. cpu.c is compiled with its own
  * answers under the names kvb_cpu_runs and kvb_cpu_way_runs. */
-#include "base/core.h"
+#include "tier/tier.h"
 
 int32_t kvb_cpu_runs(int32_t isa);
 bool kvb_cpu_way_runs(int32_t isa, int32_t way);
