@@ -23,7 +23,7 @@
 void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit, const kvb_unit *end)
 {
     const kvb_decode *a = &task->args;
-    if (!CHOSEN_DTYPE(a->cache->dtype) || !CHOSEN_LAYOUT(a->cache->layout) || !CHOSEN_VARIANT(a->variant))
+    if (!CHOSEN_DTYPE(a->cache->k.dtype) || !CHOSEN_LAYOUT(a->cache->layout) || !CHOSEN_VARIANT(a->variant))
         return;
     double rows = 0.0;
     for (const kvb_unit *u = unit; u < end; u++)
@@ -39,7 +39,7 @@ void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *uni
             tile->count = (int32_t)at_most(tile->count, left);
             tile->schedule = &kvb_plain;
             tile->k_scale = NULL;
-            kvb_tier_of(a->isa)->twin(tile, a->cache->row_bytes);
+            kvb_tier_of(a->isa)->twin(tile, a->cache->k.row_bytes);
             left -= tile->count;
         }
 }

@@ -43,10 +43,10 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
         for (int64_t h = 0; h < block->unit->heads; h += s->tile.schedule->kv_heads) {
             kvb_tile_rows(a, block, h, &s->tile);
             s->tile.k_scale = NULL;
-            if (kvb_formats[a->cache->dtype].scaled)
+            if (kvb_formats[a->cache->k.dtype].scaled)
                 kvb_tile_scales(a, block, h, &s->tile);
             kvb_tile_requests(&walk, block, next, h, false, &s->tile, &s->lists);
-            kvb_tier_of(a->isa)->twin(&s->tile, a->cache->row_bytes);
+            kvb_tier_of(a->isa)->twin(&s->tile, a->cache->k.row_bytes);
         }
         kvb_block *done = block;
         block = next;
@@ -88,16 +88,16 @@ static void write_row(const rows_task *task, const kvb_unit *unit, int64_t head,
 {
     const kvb_cache *c = task->args.cache;
     _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
-    uint8_t *planes[2] = {c->k + row, c->v + row}, *scales[2] = {c->k_scale + scale, c->v_scale + scale};
+    uint8_t *planes[2] = {c->k.rows + row, c->v.rows + row}, *scales[2] = {c->k.scales + scale, c->v.scales + scale};
     for (int i = 0; i < 2; i++) {
-        kvb_encode run = {.to = planes[i], .scale = scales[i], .scale_dtype = c->scale, .from = values, .rows = 1,
-                          .dim = c->head_dim, .row_bytes = c->row_bytes};
+        kvb_encode run = {.to = planes[i], .scale = scales[i], .scale_dtype = c->k.scale, .from = values, .rows = 1,
+                          .dim = c->head_dim, .row_bytes = c->k.row_bytes};
         random_row(task->seed + (uint64_t)i, unit->seq, head, token, c->head_dim, values);
         if (i == 0 && kvb_layouts[c->layout].transposed)
             run.to = beside;
-        kvb_encode_rows(task->args.isa, c->dtype, i ? c->v_tensor : c->k_tensor, &run);
+        kvb_encode_rows(task->args.isa, c->k.dtype, i ? c->v.tensor : c->k.tensor, &run);
         if (run.to == beside)
-            kvb_lay_rows(c->dtype, beside, c->row_bytes, 1, kvb_lane(c, token), false, planes[i]);
+            kvb_lay_rows(c->k.dtype, beside, c->k.row_bytes, 1, kvb_lane(c, token), false, planes[i]);
     }
 }
 

@@ -145,9 +145,10 @@ static void check_other_shape(kvb_cache more)
                !kvb_task_fill(&args, 1, 1, &tasks[2]) && !kvb_task_clear(&r.cache, tiers[0], 1, &tasks[5]) &&
                !kvb_task_unpack(&r.cache, 0, 1, out, out, tiers[0], 1, &tasks[4]), "tasks: %s", kvb_message());
     kvb_cache *c = &r.cache;
-    c->layout += more.layout, c->dtype += more.dtype, c->scale += more.scale, c->inner += more.inner;
+    c->layout += more.layout, c->k.dtype += more.k.dtype, c->k.scale += more.k.scale, c->inner += more.inner;
     c->ring += more.ring, c->batch += more.batch, c->kv_heads += more.kv_heads, c->head_dim += more.head_dim;
     c->capacity += more.capacity;
+    c->v.dtype = c->k.dtype, c->v.scale = c->k.scale;
     expect(!kvb_cache_plan(c), "plan: %s", kvb_message());
     uint8_t *memory = need((size_t)c->bytes + 64);
     kvb_cache_bind(c, memory + (64 - (uintptr_t)memory % 64));
@@ -187,8 +188,8 @@ static void check_other_ring(void)
 
 static void check_planned_anew(void)
 {
-    static const kvb_cache more[] = {{.batch = 1}, {.kv_heads = 1}, {.head_dim = DIM}, {.layout = 1}, {.dtype = 1},
-                                     {.scale = 1}, {.inner = 1}, {.ring = 1}, {.capacity = 5}};
+    static const kvb_cache more[] = {{.batch = 1}, {.kv_heads = 1}, {.head_dim = DIM}, {.layout = 1}, {.k.dtype = 1},
+                                     {.k.scale = 1}, {.inner = 1}, {.ring = 1}, {.capacity = 5}};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         check_other_shape(more[i]);
     check_other_ring();
@@ -273,7 +274,7 @@ static void check_rounding(void)
         return;
     kvb_team *plain = team;
     kvb_cache *c = &r.cache;
-    c->dtype = word_of("dtype", "bf16"); /* rows of fewer bytes, in the same memory */
+    c->k.dtype = c->v.dtype = word_of("dtype", "bf16"); /* rows of fewer bytes, in the same memory */
     kvb_cache_plan(c);
     kvb_cache_bind(c, r.arena.base);
     kvb_task *decode = NULL, *store = store_of(c, CAPACITY, 0);

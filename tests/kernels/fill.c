@@ -13,9 +13,9 @@ int32_t kvb_traffic_twin(const kvb_decode *args, kvb_traffic *traffic) { return 
 void kvb_encode_rows(int32_t isa, int32_t dtype, float tensor, const kvb_encode *rows)
 {
     (void)isa, (void)dtype, (void)tensor;
-    const bool v = rows->to >= cache->v;
-    int64_t *found = &written[(v ? cache->plane_bytes : 0) / cache->row_bytes +
-                              (rows->to - (v ? cache->v : cache->k)) / cache->row_bytes];
+    const bool v = rows->to >= cache->v.rows;
+    int64_t *found = &written[(v ? cache->k.bytes : 0) / cache->k.row_bytes +
+                              (rows->to - (v ? cache->v.rows : cache->k.rows)) / cache->k.row_bytes];
     *found = *found ? -1 : 1 + writer;
 }
 
@@ -38,7 +38,7 @@ __attribute__((visibility("default"))) int32_t filled(const kvb_decode *args, in
                 for (int64_t h = 0; h < plan.units[u].heads; h++) {
                     int64_t row;
                     kvb_offsets(cache, plan.units[u].seq, plan.units[u].head + h, plan.units[u].first + t, 1, &row, NULL);
-                    readers[row / cache->row_bytes] |= INT64_C(1) << writer;
+                    readers[row / cache->k.row_bytes] |= INT64_C(1) << writer;
                 }
     }
     fill->dispose(fill);

@@ -79,7 +79,7 @@ def test_every_kernel_is_listed_however_many_there_are(kernels, tmp_path):
     more = "".join(f" X(x{i}, X{i}, 1, 2, false)" for i in range(100))
     folder = kernels("base/dtypes.h", "X(q4_0, Q4_0, 32, 18, false)", "X(q4_0, Q4_0, 32, 18, false)" + more)
     (tmp_path / "tiers.c").write_text(TIERS)
-    names = ("tier/registry", "tier/variants", "base/words", "base/formats", "cache/layouts", "cache/transposed")
+    names = ("tier/registry", "tier/variants", "base/words", "base/check", "base/formats", "cache/layouts", "cache/transposed")
     sources = [tmp_path / "tiers.c", *(folder / f"{name}.c" for name in names)]
     library = tmp_path / "listed.so"
     flags = ("-shared", "-fPIC", "-w", f"-I{folder}", "-Wl,--unresolved-symbols=ignore-all")

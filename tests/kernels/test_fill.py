@@ -36,7 +36,7 @@ def test_a_row_is_written_once_by_a_thread_that_reads_it(raw, program, layout, v
     with Bound(raw, shape, [CAPACITY]) as bound:
         q = np.zeros((1, HEADS * GROUP, DIM), np.float32)
         args = decode_args(raw, bound, q, q.copy(), "scalar", variant, deterministic=deterministic)
-        rows = bound.cache.plane_bytes // bound.cache.row_bytes
+        rows = bound.cache.k.bytes // bound.cache.k.row_bytes
         written, readers = np.zeros((2, rows), np.int64), np.zeros(rows, np.int64)
         places = (ffi.cast("int64_t *", array.ctypes.data) for array in (written, readers))
         assert lib.filled(ffi.cast("void *", args), threads, *places) == 0
