@@ -13,12 +13,12 @@ INLINE float CAT(perhead_dot_, DTYPE)(const uint8_t *k, const float *q, int dim,
         UNROLL for (int i = 0; i < 4 * VL; i += VL) {
             if (BEGINS(at, i))
                 ahead_with(cursor, k + OFFSET(at + i), NTH(i), order);
-            sum[i / VL] = v_fma(v_load(q + at + i), LOAD_ANY(k, at + i), sum[i / VL]);
+            sum[i / VL] = v_fma(v_load(q + at + i), VALUES(k, at + i), sum[i / VL]);
         }
     for (; at < dim; at += VL) {
         if (at % SPAN == 0)
             ahead_with(cursor, k + OFFSET(at), 0, order);
-        vf row = LOAD_ANY(k, at);
+        vf row = VALUES(k, at);
         sum[0] = v_fma(v_load(q + at), at + VL <= dim ? row : v_keep(row, dim - at), sum[0]);
     }
     return v_hsum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3])));
@@ -32,12 +32,12 @@ INLINE void CAT(perhead_add_, DTYPE)(float *acc, const uint8_t *v, vf w, int dim
         UNROLL for (int i = 0; i < 4 * VL; i += VL) {
             if (BEGINS(at, i))
                 ahead_with(cursor, v + OFFSET(at + i), NTH(i), order);
-            v_store(acc + at + i, v_fma(w, LOAD_ANY(v, at + i), v_load(acc + at + i)));
+            v_store(acc + at + i, v_fma(w, VALUES(v, at + i), v_load(acc + at + i)));
         }
     for (; at < dim; at += VL) {
         if (at % SPAN == 0)
             ahead_with(cursor, v + OFFSET(at), 0, order);
-        v_store(acc + at, v_fma(w, LOAD_ANY(v, at), v_load(acc + at)));
+        v_store(acc + at, v_fma(w, VALUES(v, at), v_load(acc + at)));
     }
 }
 
@@ -69,7 +69,7 @@ static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
 {
     if (tile->schedule->order == ORDER_PLAIN)
         CAT(perhead_tile_, DTYPE)(tile, group, ORDER_PLAIN);
-    else if (BLOCK == 1 && tile->schedule->order == ORDER_ROWS)
+    else if (PACK == 1 && tile->schedule->order == ORDER_ROWS)
         CAT(perhead_tile_, DTYPE)(tile, group, ORDER_ROWS);
     else
         CAT(perhead_tile_, DTYPE)(tile, group, ORDER_LISTED);

@@ -100,9 +100,6 @@ INLINE const uint8_t *row_of(const kvb_tile *tile, kvb_places rows, int64_t t, c
  * order in which a tile may be read. `whole`: most heads that take rows whole, or NEVER where rows are packed, which
  * no schedule has in order. `runs`: least heads that take runs. */
 enum { NEVER = -1 };
-/* The most heads that take rows of DTYPE whole: FEW_HEADS, or four where its elements are floats as they stand (PLAIN) and a
- * line is a vector. */
-#define ROW_HEADS (PLAIN && VL == 16 ? 4 : 2)
 #define STAGE_OF(stage, way, heads, floats, whole, runs)                                                            \
     static void CAT(CAT(CAT(stage, heads), _), way)(const kvb_tile *tile, const kvb_group *group, floats *scores)   \
     {                                                                                                               \
@@ -121,13 +118,5 @@ enum { NEVER = -1 };
     STAGE_OF(stage, way, 2, floats, whole, runs)                                                                    \
     STAGE_OF(stage, way, 4, floats, whole, runs)                                                                    \
     STAGE_OF(stage, way, 8, floats, whole, runs)
-
-/* <stage><heads>_<DTYPE>, apart from the stages that call it: those would lose registers to what they do not use. */
-#define APART_OF(stage, heads, floats)                                                                              \
-    static __attribute__((noinline)) void CAT(stage##heads##_, DTYPE)(const kvb_tile *tile, const kvb_group *group, \
-                                                                      floats *scores)                               \
-    {                                                                                                               \
-        CAT(stage##_of_, DTYPE)(tile, group, scores, heads);                                                        \
-    }
 
 #define CLASSES(stage, way) {CAT(stage##1_, way), CAT(stage##2_, way), CAT(stage##4_, way), CAT(stage##8_, way)}

@@ -53,7 +53,7 @@ INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, int64_
         UNROLL for (int i = 0; i < parts; i++) {
             vi w = v_load_bytes(q + i * part + h * VB);
             UNROLL for (int t = 0; t < tokens; t++)
-                v_dot_query_into(&acc[(TURN(h, heads) * tokens + t) * parts + TURN(i, parts)], x[t], w);
+                v_dot_query_into(&acc[(INDEX(h, heads) * tokens + t) * parts + INDEX(i, parts)], x[t], w);
         }
 }
 
@@ -183,7 +183,7 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_g
     vi sum[4 * PV_ACC];
     UNROLL for (int h = 0; h < slices * heads; h++)
         UNROLL for (int i = 0; i < 4 * parts; i++)
-            sum[TURN(h, slices * heads) * 4 * parts + i] = v_set_int(weights->first[i / 4][head + h % heads]);
+            sum[INDEX(h, slices * heads) * 4 * parts + i] = v_set_int(weights->first[i / 4][head + h % heads]);
     for (int t = first; t < end; t += 4) {
         if (order != ORDER_ROWS && at % LINE == 0) /* cursors before there are rows to keep */
             UNROLL for (int i = 0; i < 4; i++)
@@ -200,7 +200,7 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_g
             UNROLL for (int h = 0; h < heads; h++)
                 UNROLL for (int i = 0; i < parts; i++) {
                     vi w = dot_four(weights->bytes[i] + (head + h) * TILE + t);
-                    vi *own = sum + ((TURN(s, slices) * heads + TURN(h, heads)) * parts + TURN(i, parts)) * 4;
+                    vi *own = sum + ((INDEX(s, slices) * heads + INDEX(h, heads)) * parts + INDEX(i, parts)) * 4;
                     UNROLL for (int j = 0; j < 4; j++)
                         v_dot_weights_into(&own[j], w, x[j]);
                 }
@@ -208,7 +208,7 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_g
     }
     UNROLL for (int i = 0; i < slices * heads; i++) {
         const int h = i % heads, from = at + i / heads * VB;
-        const vi *own = sum + TURN(i, slices * heads) * parts * 4;
+        const vi *own = sum + INDEX(i, slices * heads) * parts * 4;
         vf found[4], step = v_set1(weights->step[head + h]), rescale = v_set1(rescales[head + h]);
         float *to = group->acc + (head + h) * group->dim_pad + from;
         UNROLL for (int j = 0; j < 4; j++)

@@ -1,4 +1,4 @@
-/* Scores of transposed K by products of bytes, as in qkt.tmpl.c: four codes of a token are a lane. */
+/* Scores of transposed K by products of bytes, as in qk_t.tmpl.c: four codes of a token are a lane. */
 
 enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most heads of a block's scores, each with all its parts */
 
@@ -14,7 +14,7 @@ INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const i
     UNROLL for (int i = 0; i < heads * parts; i++) {
         vi w = dot_four(q + i % parts * part + i / parts * width);
         UNROLL for (int v = 0; v < vectors; v++)
-            v_dot_query_into(&acc[TURN(i, heads * parts) * vectors + TURN(v, vectors)], x[v], w);
+            v_dot_query_into(&acc[INDEX(i, heads * parts) * vectors + INDEX(v, vectors)], x[v], w);
     }
 }
 

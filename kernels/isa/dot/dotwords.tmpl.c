@@ -22,7 +22,7 @@ INLINE void qk_step_dot16(vi *acc, kvb_places k, int at, const int16_t *q, const
     UNROLL for (int h = 0; h < heads; h++) {
         vi w = v_load_words(q + h * VW);
         UNROLL for (int t = 0; t < tokens; t++)
-            v_dot_words_into(&acc[TURN(h, heads) * tokens + t], x[t], w);
+            v_dot_words_into(&acc[INDEX(h, heads) * tokens + t], x[t], w);
     }
 }
 
@@ -81,7 +81,7 @@ INLINE void qkt_cell_words(vi *acc, const uint8_t *k, const int16_t *q, int at, 
         x[v] = v_words(k + at * LANES + v * VW);
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int v = 0; v < WORD_VECTORS; v++)
-            v_dot_words_into(&acc[TURN(h, heads) * WORD_VECTORS + v], x[v], v_set_eight(four + h * VW));
+            v_dot_words_into(&acc[INDEX(h, heads) * WORD_VECTORS + v], x[v], v_set_eight(four + h * VW));
 }
 
 /* Few heads have several sums to a score, which hide the latency of one. */
@@ -105,7 +105,7 @@ INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, i
     UNROLL for (int h = 0; h < heads; h++) {
         int32_t halves[2 * LANES];
         UNROLL for (int v = 0; v < WORD_VECTORS; v++) {
-            vi sum = dot_chained(&acc[TURN(h, heads) * WORD_VECTORS + v], chains, sums);
+            vi sum = dot_chained(&acc[INDEX(h, heads) * WORD_VECTORS + v], chains, sums);
             memcpy(halves + v * VL, &sum, sizeof sum);
         }
         for (int t = 0; t < LANES; t++)
@@ -145,14 +145,14 @@ INLINE void pv_slice_dot16(const kvb_tile *tile, int first, int end, ahead *curs
         UNROLL for (int h = 0; h < heads; h++) {
             vi w = dot_four(weights + h * TILE + t);
             UNROLL for (int i = 0; i < vecs; i++)
-                v_dot_words_into(&sum[TURN(h, heads) * vecs + TURN(i, vecs)], x[i], w);
+                v_dot_words_into(&sum[INDEX(h, heads) * vecs + INDEX(i, vecs)], x[i], w);
         }
     }
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < vecs; i++) {
             float *to = acc + h * acc_stride + at + i * VL;
             vf old = v_mul(v_load(to), v_set1(rescale[h]));
-            v_store(to, v_fma(v_floats(sum[TURN(h, heads) * vecs + TURN(i, vecs)]), v_set1(step[h]), old));
+            v_store(to, v_fma(v_floats(sum[INDEX(h, heads) * vecs + INDEX(i, vecs)]), v_set1(step[h]), old));
         }
 }
 

@@ -16,7 +16,7 @@ INLINE bool pairs_blocks(const kvb_tile *tile, const int order)
 #define CELLS v_load_f32
 #define ELEMENT_OF WHOLE
 #define UNIT 1.0f
-#include "isa/qk/qkt.tmpl.c"
+#include "isa/qk/qk_t.tmpl.c"
 
 #define DTYPE f16
 #define PLAIN 0
@@ -26,7 +26,7 @@ INLINE bool pairs_blocks(const kvb_tile *tile, const int order)
 #define CELLS v_load_f16
 #define ELEMENT_OF WHOLE
 #define UNIT 1.0f
-#include "isa/qk/qkt.tmpl.c"
+#include "isa/qk/qk_t.tmpl.c"
 
 #define DTYPE bf16
 #define PLAIN 0
@@ -36,7 +36,7 @@ INLINE bool pairs_blocks(const kvb_tile *tile, const int order)
 #define CELLS v_load_cells
 #define ELEMENT_OF v_cell_bf16
 #define UNIT 1.0f
-#include "isa/qk/qkt.tmpl.c"
+#include "isa/qk/qk_t.tmpl.c"
 
 #define DTYPE i8
 #define PLAIN 0
@@ -46,6 +46,6 @@ INLINE bool pairs_blocks(const kvb_tile *tile, const int order)
 #define CELLS v_load_cells
 #define ELEMENT_OF v_cell_i8
 #define UNIT 0x1p-24f
-#include "isa/qk/qkt.tmpl.c"
+#include "isa/qk/qk_t.tmpl.c"
 
 #undef WHOLE

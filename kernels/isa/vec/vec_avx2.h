@@ -133,14 +133,13 @@ static inline vf v_load_i8(const uint8_t *p)
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
 /* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
- * so a NaN becomes one there, too. Small: the f16 as it is. */
-static inline vf v_small_e4m3(const uint8_t *p)
+ * so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
+static inline vf v_load_e4m3(const uint8_t *p)
 {
     __m128i codes = _mm_slli_epi16(_mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p)), 7);
     __m128i carry = _mm_and_si128(_mm_add_epi16(codes, _mm_set1_epi16(0x80)), _mm_set1_epi16(0x4000));
     return _mm256_cvtph_ps(_mm_xor_si128(codes, carry));
 }
-static inline vf v_load_e4m3(const uint8_t *p) { return v_mul(v_small_e4m3(p), v_set1(256.0f)); }
 /* Two vectors at once. */
 static inline void v_pair_e4m3(const uint8_t *p, vf *to)
 {

@@ -151,14 +151,13 @@ static inline vf v_load_i8(const uint8_t *p)
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 }
 /* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
- * so a NaN becomes one there, too. Small: the f16 as it is. */
-static inline vf v_small_e4m3(const uint8_t *p)
+ * so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
+static inline vf v_load_e4m3(const uint8_t *p)
 {
     __m256i codes = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p)), 7);
     __m256i carry = _mm256_and_si256(_mm256_add_epi16(codes, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000));
     return _mm512_cvtph_ps(_mm256_xor_si256(codes, carry));
 }
-static inline vf v_load_e4m3(const uint8_t *p) { return v_mul(v_small_e4m3(p), v_set1(256.0f)); }
 /* Two vectors at once. */
 static inline void v_pair_e4m3(const uint8_t *p, vf *to)
 {

@@ -96,14 +96,13 @@ static inline uint32x2_t v_load_four(const uint8_t *p)
     return vcreate_u32(four);
 }
 /* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
- * so a NaN becomes one there, too. Small: the f16 as it is. */
-static inline vf v_small_e4m3(const uint8_t *p)
+ * so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
+static inline vf v_load_e4m3(const uint8_t *p)
 {
     int16x4_t codes = vshl_n_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(v_load_four(p)))), 7);
     int16x4_t carry = vand_s16(vadd_s16(codes, vdup_n_s16(0x80)), vdup_n_s16(0x4000));
     return vcvt_f32_f16(vreinterpret_f16_s16(veor_s16(codes, carry)));
 }
-static inline vf v_load_e4m3(const uint8_t *p) { return v_mul(v_small_e4m3(p), v_set1(256.0f)); }
 /* The upper byte of an f16. */
 static inline vf v_load_e5m2(const uint8_t *p)
 {

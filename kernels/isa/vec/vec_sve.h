@@ -85,8 +85,8 @@ static inline vf v_load_i8(const uint8_t *p)
     return svcvt_f32_s32_x(v_all(), svld1sb_s32(v_all(), (const int8_t *)(const void *)p));
 }
 /* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
- * so a NaN becomes one there, too. Small: the f16 as it is. */
-static inline vf v_small_e4m3(const uint8_t *p)
+ * so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
+static inline vf v_load_e4m3(const uint8_t *p)
 {
     vi bytes = svld1sb_s32(v_all(), (const int8_t *)(const void *)p);
     vu codes = svlsl_n_u32_x(v_all(), svreinterpret_u32_s32(bytes), 7);
@@ -94,7 +94,6 @@ static inline vf v_small_e4m3(const uint8_t *p)
     vu half = sveor_u32_x(v_all(), codes, carry);
     return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(half));
 }
-static inline vf v_load_e4m3(const uint8_t *p) { return v_mul(v_small_e4m3(p), v_set1(256.0f)); }
 /* The upper byte of an f16. */
 static inline vf v_load_e5m2(const uint8_t *p)
 {

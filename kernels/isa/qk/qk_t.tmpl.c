@@ -4,7 +4,7 @@
 
 #define VECTORS (LANES / VL)                             /* that a cell of a block's tokens takes */
 #define OF_LINE (ELEMENTS * LINE / (LANES * CELL))       /* elements of a token to a line of a block */
-#define BLOCK_AT(at) ((at) / ELEMENTS * (LANES * CELL))  /* where the cell with this element begins */
+#define CELLS_AT(at) ((at) / ELEMENTS * (LANES * CELL))  /* where the cell with this element begins */
 
 /* One cell of all tokens of one block or of two, of the elements from `in` on behind those of q; `keep` of them. */
 INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, const float *q, const int in, int keep,
@@ -22,7 +22,7 @@ INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, 
             UNROLL for (int h = 0; h < heads; h++) {
                 vf w = v_set1(q[q_index(in + e, h, slots, Q_PART(slots))]);
                 UNROLL for (int v = 0; v < vectors; v++)
-                    v_fma_into(&acc[((in + e) % chains * heads + TURN(h, heads)) * vectors + TURN(v, vectors)], w, x[v]);
+                    v_fma_into(&acc[((in + e) % chains * heads + INDEX(h, heads)) * vectors + INDEX(v, vectors)], w, x[v]);
             }
         }
 }
@@ -46,26 +46,26 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, ahead *cursor, cons
         UNROLL for (int i = 0; i < step; i += ELEMENTS) {
             if (i % OF_LINE == 0)
                 UNROLL for (int b = 0; b < blocks; b++)
-                    ahead_with(cursor, k[b] + BLOCK_AT(at + i), VECTORS > 1 ? 0 : i / OF_LINE, order);
-            CAT(qkt_cell_, DTYPE)(acc, k, BLOCK_AT(at + i), w, i, ELEMENTS, heads, slots, blocks, chains);
+                    ahead_with(cursor, k[b] + CELLS_AT(at + i), VECTORS > 1 ? 0 : i / OF_LINE, order);
+            CAT(qkt_cell_, DTYPE)(acc, k, CELLS_AT(at + i), w, i, ELEMENTS, heads, slots, blocks, chains);
         }
     }
     for (; at < dim; at += ELEMENTS) {
         if (at % OF_LINE == 0)
             UNROLL for (int b = 0; b < blocks; b++)
-                ahead_with(cursor, k[b] + BLOCK_AT(at), 0, order);
-        CAT(qkt_cell_, DTYPE)(acc, k, BLOCK_AT(at), q + q_index(at, 0, slots, part), 0, dim - at, heads, slots, blocks,
+                ahead_with(cursor, k[b] + CELLS_AT(at), 0, order);
+        CAT(qkt_cell_, DTYPE)(acc, k, CELLS_AT(at), q + q_index(at, 0, slots, part), 0, dim - at, heads, slots, blocks,
                               chains);
     }
     UNROLL for (int i = 0; i < sums; i++) {
-        vf sum = acc[TURN(i, sums)];
+        vf sum = acc[INDEX(i, sums)];
         UNROLL for (int c = 1; c < chains; c++)
-            sum = v_add(sum, acc[c * sums + TURN(i, sums)]);
+            sum = v_add(sum, acc[c * sums + INDEX(i, sums)]);
         v_store(scores + i / vectors * QUERY_SCORES + i % vectors * VL, UNIT == 1.0f ? sum : v_mul(sum, v_set1(UNIT)));
     }
 }
 
-/* As in qk.tmpl.c. */
+/* In passes, as qk_tokens has them. */
 INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
                                   const int order)
 {
@@ -91,7 +91,7 @@ STAGE(qkt, DTYPE, float, ROW_HEADS, ROW_HEADS + 1)
 
 #undef VECTORS
 #undef OF_LINE
-#undef BLOCK_AT
+#undef CELLS_AT
 #undef DTYPE
 #undef ELEMENTS
 #undef CELL

@@ -1,11 +1,11 @@
-/* The blocks of packed formats, by the rules in scalar/blocks.c. */
+/* The packs of 32 elements of q8_0 and q4_0, by the rules in scalar/blocks.c. */
 
-/* VL codes from element `in` of a block on. */
-INLINE vf v_load_q8_0(const uint8_t *block, int in) { return v_load_i8(block + 2 + in); }
-INLINE vf v_load_q4_0(const uint8_t *block, int in) { return v_load_nibbles(block + 2 + in % 16, in >= 16); }
+/* VL codes from element `in` of a pack on. */
+INLINE vf v_load_q8_0(const uint8_t *pack, int in) { return v_load_i8(pack + 2 + in); }
+INLINE vf v_load_q4_0(const uint8_t *pack, int in) { return v_load_nibbles(pack + 2 + in % 16, in >= 16); }
 
 /* The scale, stored as an f16; returns what elements are multiplied by, which comes of it before it was rounded. */
-INLINE float block_inverse(float scale, uint8_t *to)
+INLINE float pack_inverse(float scale, uint8_t *to)
 {
     uint8_t halves[2 * VL];
     scale = scale < 65520.0f ? scale : 65504.0f;
@@ -17,23 +17,23 @@ INLINE float block_inverse(float scale, uint8_t *to)
 }
 
 /* x * inverse, within [-most, most]; 0 for a NaN. */
-INLINE vf block_quotients(const float *x, float inverse, float most)
+INLINE vf pack_quotients(const float *x, float inverse, float most)
 {
     return v_max(v_min(v_mul(v_number(v_load(x)), v_set1(inverse)), v_set1(most)), v_set1(-most));
 }
 
-INLINE void encode_block_q8_0(const float *from, uint8_t *to)
+INLINE void encode_pack_q8_0(const float *from, uint8_t *to)
 {
     vf most = v_zero();
     UNROLL for (int i = 0; i < 32; i += VL)
         most = v_max(most, v_abs(v_number(v_load(from + i))));
-    float inverse = block_inverse(v_hmax(most) / 127.0f, to);
+    float inverse = pack_inverse(v_hmax(most) / 127.0f, to);
     UNROLL for (int i = 0; i < 32; i += VL)
-        v_store_i8(to + 2 + i, v_away(block_quotients(from + i, inverse, 127.0f)));
+        v_store_i8(to + 2 + i, v_away(pack_quotients(from + i, inverse, 127.0f)));
 }
 
-/* The first of a block's elements of the largest magnitude. */
-INLINE float block_peak(const float *from)
+/* The first of a pack's elements of the largest magnitude. */
+INLINE float pack_extreme(const float *from)
 {
     vf above = v_zero(), below = v_zero();
     UNROLL for (int i = 0; i < 32; i += VL) {
@@ -50,12 +50,12 @@ INLINE float block_peak(const float *from)
     return 0.0f;
 }
 
-INLINE void encode_block_q4_0(const float *from, uint8_t *to)
+INLINE void encode_pack_q4_0(const float *from, uint8_t *to)
 {
     uint8_t codes[32];
-    float inverse = block_inverse(block_peak(from) / -8.0f, to);
+    float inverse = pack_inverse(pack_extreme(from) / -8.0f, to);
     UNROLL for (int i = 0; i < 32; i += VL) {
-        vf above = v_add(block_quotients(from + i, inverse, 8.0f), v_set1(8.5f));
+        vf above = v_add(pack_quotients(from + i, inverse, 8.0f), v_set1(8.5f));
         vf cut = v_away(v_sub(above, v_set1(0.5f))); /* of what is at least 0.5, the integer below */
         v_store_i8(codes + i, v_min(cut, v_set1(15.0f)));
     }

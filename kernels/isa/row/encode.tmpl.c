@@ -1,6 +1,5 @@
-/* Whole rows of float32 to stored bytes and back. Sources are as long as they are; rows are padded to a line,
- * or packed. */
-#include <float.h>
+/* Rows of float32 to stored bytes: any dtype that is not packed, any tier. Sources are as long as they are; zeros pad a row
+ * to a line. */
 
 #if SCALED
 
@@ -28,35 +27,31 @@ INLINE float CAT(encode_scale_, DTYPE)(const float *from, int dim, int32_t scale
     return scale;
 }
 
-#define CODES(x) v_max(v_min(v_mul(v_number(x), inverse), v_set1(127.0f)), v_set1(-127.0f))
-#define VALUES(x) v_mul(x, v_set1(scale))
+/* A vector as codes of the row's scale. */
+INLINE vf CAT(encoded_, DTYPE)(vf x, vf inverse)
+{
+    return v_max(v_min(v_mul(v_number(x), inverse), v_set1(127.0f)), v_set1(-127.0f));
+}
 
 #else
 
-#define CODES(x) (x)
-#define VALUES(x) (x)
+INLINE vf CAT(encoded_, DTYPE)(vf x, vf inverse)
+{
+    (void)inverse;
+    return x;
+}
 
 #endif
-
-#if BLOCK > 1
-
-#include "isa/packed.tmpl.c"
-
-#else
 
 INLINE void CAT(encode_row_, DTYPE)(const float *from, int dim, float scale, uint8_t *to, int64_t row_bytes)
 {
-#if SCALED
     const float exact = 1.0f / scale;
     const vf inverse = v_set1(exact <= FLT_MAX ? exact : 0.0f);
-#else
-    (void)scale;
-#endif
     int64_t at = 0;
     for (; at + VL <= dim; at += VL)
-        CAT(v_store_, DTYPE)(to + at * ELEMENT, CODES(v_load(from + at)));
+        CAT(v_store_, DTYPE)(to + at * ELEMENT, CAT(encoded_, DTYPE)(v_load(from + at), inverse));
     if (at < dim) {
-        CAT(v_store_, DTYPE)(to + at * ELEMENT, CODES(v_load_n(from + at, dim - (int)at)));
+        CAT(v_store_, DTYPE)(to + at * ELEMENT, CAT(encoded_, DTYPE)(v_load_n(from + at, dim - (int)at), inverse));
         at += VL;
     }
     for (; at * ELEMENT < row_bytes; at += VL)
@@ -81,18 +76,3 @@ static void CAT(encode_, DTYPE)(const kvb_encode *rows)
     if (rows->nt)
         v_stream_end();
 }
-
-#endif
-
-static void CAT(decode_, DTYPE)(const uint8_t *row, float scale, int64_t dim, float *to)
-{
-    (void)scale;
-    int64_t at = 0;
-    for (; at + VL <= dim; at += VL)
-        v_store(to + at, VALUES(LOAD_ANY(row, at)));
-    if (at < dim)
-        v_store_n(to + at, VALUES(LOAD_ANY(row, at)), (int)(dim - at));
-}
-
-#undef CODES
-#undef VALUES

@@ -1,13 +1,13 @@
-/* Whole rows of float32 to packed rows. Sources are as long as they are; zeros fill a row's last block. */
+/* Whole rows of float32 to packed rows. Sources are as long as they are; zeros fill a row's last pack. */
 
 INLINE void CAT(encode_row_, DTYPE)(const float *from, int64_t dim, uint8_t *to)
 {
-    for (; dim >= BLOCK; dim -= BLOCK, from += BLOCK, to += ELEMENT)
-        CAT(encode_block_, DTYPE)(from, to);
+    for (; dim >= PACK; dim -= PACK, from += PACK, to += ELEMENT)
+        CAT(encode_pack_, DTYPE)(from, to);
     if (dim > 0) {
-        float last[BLOCK] = {0};
+        float last[PACK] = {0};
         memcpy(last, from, (size_t)dim * sizeof *from);
-        CAT(encode_block_, DTYPE)(last, to);
+        CAT(encode_pack_, DTYPE)(last, to);
     }
 }
 
