@@ -123,15 +123,15 @@ def test_a_walk_in_a_window_ends(library, isa):
     assert np.allclose(out, 0.25) and not any(times.stage_share)
 
 
-def test_the_layout_of_version_2():
+def test_the_layout_of_version_3():
     """Another layout of what a plug-in sees needs another KVB_PLUGIN: then this digest changes with it."""
     library = default_library()
     rows = sorted(
         (name, *place)
         for name, place in library._compiled().items()
-        if name.split(".")[0] in ("kvb_kernel", "kvb_cache", "kvb_work")
+        if name.split(".")[0] in ("kvb_kernel", "kvb_plane", "kvb_cache", "kvb_work")
     )
-    assert library.lib.KVB_PLUGIN == 2
+    assert library.lib.KVB_PLUGIN == 3
     assert hashlib.sha256(repr(rows).encode()).hexdigest()[:16] == "c9a40db7be4a74dc"
 
 
@@ -140,14 +140,14 @@ def test_the_layout_of_version_2():
 
 def row(**changed):
     facts = {"op": '"decode"', "variant": '"mine"', "layout": '"head"', "dtype": '"f32"', "isa": '"scalar"'}
-    facts |= {"about": '"says"', "runnable": "1", "run": "right"} | changed
+    facts |= {"about": '"says"', "runnable": "1", "takes": "0", "run": "right"} | changed
     return "-DLISTED={" + ",".join(facts.values()) + "}"
 
 
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("-DVERSION=1", "of version 1, and libkvbench.so takes version 2"),
+        ("-DVERSION=1", "of version 1, and libkvbench.so takes version 3"),
         ("-DNO_VERSION", "is no plug-in"),
         ("-DNO_TABLE", "does not export kvb_kernels"),
         ("-DLISTED={0}", "lists no kernels"),
@@ -161,6 +161,7 @@ def row(**changed):
         (row(dtype='"f64"'), "dtype 'f64' is not known"),
         (row(isa='"sse"'), "isa 'sse' is not known"),
         (row(about='"two\\nlines"'), "about is no printable text"),
+        (row(takes="1"), "takes 1, which libkvbench.so does not know"),
         (row(run="NULL"), "decode.mine.head.f32.scalar has no function"),
         (row() + "," + row().removeprefix("-DLISTED="), "kernel 1: decode.mine.head.f32.scalar is listed twice"),
     ],

@@ -27,6 +27,9 @@ enum { SCHEDULE_DEFAULT = SCHEDULE_WEAVE };
  * asked for: 20 to 50 % more time without. A constant, for loops are written out by it. */
 enum { LINES_PER_REQUEST = 4 };
 
+/* Tokens of a tile, at most, whose rows are not read whole. */
+enum { TILE_LISTED = 256 };
+
 enum { PAGE = 4096 }; /* what prefetchers in hardware do not cross */
 
 typedef struct kvb_preset {
@@ -35,7 +38,6 @@ typedef struct kvb_preset {
     int32_t block, block_paged, block_whole;
     /* Where heads lie inside a token, bytes for `dot8` of up to four heads, which keeps a core least busy */
     int32_t block_light;
-    int32_t tokens; /* of a block, at most, where rows are not read whole */
     bool doubled;   /* two LANES of tokens at least, where heads lie inside a token and LANES of them fill no block */
     bool asks;      /* for anything */
     bool crossed;   /* while K is consumed for V of the same tile, and then for the next K; else for both planes' next */
@@ -56,25 +58,25 @@ typedef struct kvb_preset {
 
 static const kvb_preset kvb_presets[SCHEDULES] = {
     /* off: nothing is asked for. The fastest in L3 on a Zen 3 (8 MiB, hot), with `stream`: 10 to 30 % ahead of `weave`. */
-    [SCHEDULE_OFF] = {.block = 65536, .block_paged = 16384, .tokens = 256, .streams = 1},
+    [SCHEDULE_OFF] = {.block = 65536, .block_paged = 16384, .streams = 1},
 
     /* cross: while K is consumed V of the same tile, while V is the next tile's K; heads inside a token share the next
      * block. Rows in the order of addresses, into L1. The fastest on a Zen 3 from memory at position f16 G = 4 (.49 of a
      * plain read; weave and stream .47). */
-    [SCHEDULE_CROSS] = {.block = 65536, .block_paged = 16384, .tokens = 256, .asks = true, .crossed = true, .streams = 1},
+    [SCHEDULE_CROSS] = {.block = 65536, .block_paged = 16384, .asks = true, .crossed = true, .streams = 1},
 
     /* weave: a line of K, a line of V, and so from up to eight pages of the next block in turn, into L1. Prefetchers in
      * hardware follow a page at a time: a core that reads several side by side keeps more of memory busy. Runs of four
      * pages are read faster than runs of two; eight side by side come to 128 KiB; pages of 16 tokens have no such runs, and
      * a quarter stays in L1. Zen 3 from memory: f16 G = 1 .92 of a plain read (stream .73, cross .76), f32 G = 4 .87. */
-    [SCHEDULE_WEAVE] = {.block = 65536, .block_paged = 16384, .tokens = 256, .asks = true, .streams = 8},
+    [SCHEDULE_WEAVE] = {.block = 65536, .block_paged = 16384, .asks = true, .streams = 8},
 
     /* stream: of the same plane what comes next in the order of addresses, into L2, so that the hardware's own prefetchers
      * lead: on a Zen 4 they led at 27 GB/s of a thread where lists of addresses got 12 to 20. Against lists, rows that are
      * read whole took .65 to .96 of the time there, KV heads in turn .70 to .90, runs .87 to .96, lists by runs of 8 rows
      * .85. Whole rows in blocks four times as long: 3 to 17 % less. distance: 6 KiB, four heads 12. doubled: 0 to 13 % less;
      * light blocks: 0 to 15 % less. */
-    [SCHEDULE_STREAM] = {.block = 65536, .block_paged = 16384, .block_whole = 262144, .block_light = 32768, .tokens = 256,
+    [SCHEDULE_STREAM] = {.block = 65536, .block_paged = 16384, .block_whole = 262144, .block_light = 32768,
                          .doubled = true, .asks = true, .to_l2 = true, .streams = 1, .in_order = true, .distance = 6144,
                          .distance_heads = 12288, .room = 24576, .run = 8192, .run_rows = 32, .slice_rows_f32 = 4,
                          .slice_rows = 8, .listed_rows = 8, .lines = 8},

@@ -1,4 +1,4 @@
-/* Non-temporal stores: the one thing that plain C cannot say. */
+/* Non-temporal stores: the one thing that plain C cannot say. Where none is known, ordinary ones. */
 #ifndef KVB_SCALAR_STREAM_H
 #define KVB_SCALAR_STREAM_H
 
@@ -7,8 +7,6 @@
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
-#elif !defined(__aarch64__)
-#error "no non-temporal store is known for this architecture"
 #endif
 
 /* `bytes`, a multiple of 16, past the caches; `to` is aligned to 16. */
@@ -20,8 +18,10 @@ static inline void stream(void *to, const void *from, int64_t bytes)
 #if defined(__x86_64__)
         _mm_stream_si64((long long *)(void *)((char *)to + at), pair[0]);
         _mm_stream_si64((long long *)(void *)((char *)to + at + 8), pair[1]);
-#else
+#elif defined(__aarch64__)
         __asm__ volatile("stnp %0, %1, [%2]" : : "r"(pair[0]), "r"(pair[1]), "r"((char *)to + at) : "memory");
+#else
+        memcpy((char *)to + at, pair, sizeof pair);
 #endif
     }
 }
@@ -31,7 +31,7 @@ static inline void stream_end(void)
 {
 #if defined(__x86_64__)
     _mm_sfence();
-#else
+#elif defined(__aarch64__)
     __asm__ volatile("dmb ishst" : : : "memory");
 #endif
 }

@@ -10,7 +10,7 @@
 /* ---- layouts.c: where a token's row lies ----------------------------------------------------------------------- */
 
 typedef struct kvb_layout {
-    void (*plan)(kvb_cache *cache); /* strides and plane sizes from a checked shape */
+    void (*plan)(kvb_cache *cache, kvb_plane *plane); /* strides and sizes from a checked shape */
     bool paged;
     bool whole;      /* a head's rows are one stretch, which a cache that grows moves as it is */
     bool transposed; /* K in blocks of LANES tokens, whose cells lie side by side: transposed.c */

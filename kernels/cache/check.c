@@ -1,12 +1,13 @@
 /* What a cache must be. A rule that fails leaves everything untouched. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cache/cache.h"
 
 /* The planes must be countable: multiply the factors of the largest one without overflow. */
 static int32_t check_size(const kvb_cache *c)
 {
-    int64_t row = kvb_row(c->dtype, c->head_dim), bytes;
+    int64_t row = kvb_row(c->k.dtype, c->head_dim), bytes;
     int64_t tokens = kvb_layouts[c->layout].transposed ? round_up(c->capacity, LANES) : c->capacity;
     int64_t places = c->batch * tokens; /* both bounded: no overflow */
     if (kvb_layouts[c->layout].paged && (__builtin_mul_overflow(c->blocks, c->block_tokens, &places)))
@@ -24,8 +25,32 @@ static int32_t fail_dtype(const kvb_cache *c)
     for (int32_t dtype = 0, at = 0; dtype < DTYPES && at < (int32_t)sizeof has; dtype++)
         if (kvb_layout_has(c->layout, dtype))
             at += snprintf(has + at, sizeof has - (size_t)at, "%s%s", at ? ", " : "", kvb_word("dtype", dtype));
-    return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is none of the layout %s, which has: %s", kvb_word("dtype", c->dtype),
+    return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is none of the layout %s, which has: %s", kvb_word("dtype", c->k.dtype),
                     kvb_word("layout", c->layout), has);
+}
+
+/* Kernels take K and V that are alike. What else has its place in a cache, none of them takes yet. */
+static int32_t check_planes(const kvb_cache *c)
+{
+    TRY(kvb_check_word("dtype", c->k.dtype, DTYPES));
+    TRY(kvb_check_word("dtype", c->v.dtype, DTYPES));
+    TRY(kvb_check_word("scale", c->k.scale, SCALES));
+    TRY(kvb_check_word("scale", c->v.scale, SCALES));
+    TRY(kvb_check_range("reserved", c->k.reserved | c->v.reserved, 0, 0));
+    TRY(kvb_check_range("v_in_k", c->v_in_k, 0, 1));
+    if (c->v.dtype != c->k.dtype)
+        return kvb_fail(KVB_UNSUPPORTED, "v.dtype is %s and k.dtype is %s; there are no kernels yet for two dtypes",
+                        kvb_word("dtype", c->v.dtype), kvb_word("dtype", c->k.dtype));
+    if (c->v.scale != c->k.scale)
+        return kvb_fail(KVB_UNSUPPORTED, "v.scale is %s and k.scale is %s; there are no kernels yet for two dtypes",
+                        kvb_word("scale", c->v.scale), kvb_word("scale", c->k.scale));
+    if (c->v_dim && c->v_dim != c->head_dim)
+        return kvb_fail(KVB_UNSUPPORTED, "v_dim is %lld and head_dim is %lld; there are no kernels yet for two widths",
+                        (long long)c->v_dim, (long long)c->head_dim);
+    if (c->v_in_k || c->v_offset)
+        return kvb_fail(KVB_UNSUPPORTED, "%s is not 0; there are no kernels yet for V inside rows of K",
+                        c->v_in_k ? "v_in_k" : "v_offset");
+    return KVB_OK;
 }
 
 int32_t kvb_check_shape(const kvb_cache *c)
@@ -34,9 +59,8 @@ int32_t kvb_check_shape(const kvb_cache *c)
         return kvb_fail_null("cache");
     TRY(kvb_check_word("layout", c->layout, LAYOUTS));
     TRY(kvb_check_word("inner", c->inner, INNERS));
-    TRY(kvb_check_word("dtype", c->dtype, DTYPES));
-    TRY(kvb_check_word("scale", c->scale, SCALES));
-    if (!kvb_layout_has(c->layout, c->dtype))
+    TRY(check_planes(c));
+    if (!kvb_layout_has(c->layout, c->k.dtype))
         return fail_dtype(c);
     TRY(kvb_check_range("ring", c->ring, 0, 1));
     TRY(kvb_check_range("batch", c->batch, 1, BATCH_MAX));
@@ -82,16 +106,11 @@ int32_t kvb_check_table(const kvb_cache *c, int64_t seq, int64_t first, int64_t 
 int32_t kvb_check_cache(const kvb_cache *c)
 {
     TRY(kvb_check_shape(c));
-    if (c->bytes <= 0 || !c->k || !c->v)
+    if (c->bytes <= 0 || !c->k.rows || !c->v.rows)
         return kvb_fail(KVB_BAD_ARGUMENT, "cache is not planned and bound");
     kvb_cache again = *c;
     TRY(kvb_cache_plan(&again));
-    if (again.row_bytes != c->row_bytes || again.token_stride != c->token_stride ||
-        again.head_stride != c->head_stride || again.seq_stride != c->seq_stride ||
-        again.scale_token_stride != c->scale_token_stride || again.scale_head_stride != c->scale_head_stride ||
-        again.scale_seq_stride != c->scale_seq_stride || again.table_stride != c->table_stride ||
-        again.plane_bytes != c->plane_bytes || again.scale_plane_bytes != c->scale_plane_bytes ||
-        again.bytes != c->bytes)
+    if (memcmp(&again, c, sizeof again)) /* there is no padding in it */
         return kvb_fail(KVB_BAD_ARGUMENT, "cache was planned for another shape");
     if (kvb_layouts[c->layout].paged && !c->table)
         return kvb_fail_null("table");
@@ -100,8 +119,8 @@ int32_t kvb_check_cache(const kvb_cache *c)
 
 int32_t kvb_check_same(const kvb_cache *c, const kvb_cache *before)
 {
-    if (c->layout != before->layout || c->inner != before->inner || c->dtype != before->dtype ||
-        c->scale != before->scale || c->ring != before->ring || c->batch != before->batch ||
+    if (c->layout != before->layout || c->inner != before->inner || c->k.dtype != before->k.dtype ||
+        c->k.scale != before->k.scale || c->ring != before->ring || c->batch != before->batch ||
         c->kv_heads != before->kv_heads || c->head_dim != before->head_dim)
         return kvb_fail(KVB_BAD_ARGUMENT, "cache was planned anew since the task was, for another shape");
     return KVB_OK;

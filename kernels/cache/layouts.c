@@ -15,48 +15,48 @@ static void by_token(int64_t row, int64_t heads, int64_t *token, int64_t *head)
 }
 
 /* Scales follow their rows: the same arrangement with `scale` bytes in place of a row. */
-static int64_t scale_bytes(const kvb_cache *c) { return kvb_formats[c->dtype].scaled ? kvb_scale_bytes[c->scale] : 0; }
+static int64_t scale_bytes(const kvb_plane *p) { return kvb_formats[p->dtype].scaled ? kvb_scale_bytes[p->scale] : 0; }
 
 /* Heads one after another, each with rows for so many tokens. */
-static void plan_heads(kvb_cache *c, int64_t tokens)
+static void plan_heads(const kvb_cache *c, kvb_plane *p, int64_t tokens)
 {
-    by_head(c->row_bytes, tokens, c->pad, &c->token_stride, &c->head_stride);
-    by_head(scale_bytes(c), tokens, 0, &c->scale_token_stride, &c->scale_head_stride);
-    c->seq_stride = c->kv_heads * c->head_stride;
-    c->scale_seq_stride = c->kv_heads * c->scale_head_stride;
-    c->plane_bytes = c->batch * c->seq_stride;
-    c->scale_plane_bytes = c->batch * c->scale_seq_stride;
+    by_head(p->row_bytes, tokens, c->pad, &p->token_stride, &p->head_stride);
+    by_head(scale_bytes(p), tokens, 0, &p->scale_token_stride, &p->scale_head_stride);
+    p->seq_stride = c->kv_heads * p->head_stride;
+    p->scale_seq_stride = c->kv_heads * p->scale_head_stride;
+    p->bytes = c->batch * p->seq_stride;
+    p->scale_bytes = c->batch * p->scale_seq_stride;
 }
 
-static void plan_head(kvb_cache *c) { plan_heads(c, c->capacity); }
+static void plan_head(kvb_cache *c, kvb_plane *p) { plan_heads(c, p, c->capacity); }
 
 /* K in whole blocks; V and scales have room for as many tokens, so that all have the same places. */
-static void plan_blockt(kvb_cache *c) { plan_heads(c, round_up(c->capacity, LANES)); }
+static void plan_blockt(kvb_cache *c, kvb_plane *p) { plan_heads(c, p, round_up(c->capacity, LANES)); }
 
-static void plan_position(kvb_cache *c)
+static void plan_position(kvb_cache *c, kvb_plane *p)
 {
-    by_token(c->row_bytes, c->kv_heads, &c->token_stride, &c->head_stride);
-    by_token(scale_bytes(c), c->kv_heads, &c->scale_token_stride, &c->scale_head_stride);
-    c->seq_stride = c->capacity * c->token_stride;
-    c->scale_seq_stride = c->capacity * c->scale_token_stride;
-    c->plane_bytes = c->batch * c->seq_stride;
-    c->scale_plane_bytes = c->batch * c->scale_seq_stride;
+    by_token(p->row_bytes, c->kv_heads, &p->token_stride, &p->head_stride);
+    by_token(scale_bytes(p), c->kv_heads, &p->scale_token_stride, &p->scale_head_stride);
+    p->seq_stride = c->capacity * p->token_stride;
+    p->scale_seq_stride = c->capacity * p->scale_token_stride;
+    p->bytes = c->batch * p->seq_stride;
+    p->scale_bytes = c->batch * p->scale_seq_stride;
 }
 
 /* The "sequence" stride of a paged cache is the stride of a block. */
-static void plan_paged(kvb_cache *c)
+static void plan_paged(kvb_cache *c, kvb_plane *p)
 {
     if (c->inner == INNER_HEAD) {
-        by_head(c->row_bytes, c->block_tokens, 0, &c->token_stride, &c->head_stride);
-        by_head(scale_bytes(c), c->block_tokens, 0, &c->scale_token_stride, &c->scale_head_stride);
+        by_head(p->row_bytes, c->block_tokens, 0, &p->token_stride, &p->head_stride);
+        by_head(scale_bytes(p), c->block_tokens, 0, &p->scale_token_stride, &p->scale_head_stride);
     } else {
-        by_token(c->row_bytes, c->kv_heads, &c->token_stride, &c->head_stride);
-        by_token(scale_bytes(c), c->kv_heads, &c->scale_token_stride, &c->scale_head_stride);
+        by_token(p->row_bytes, c->kv_heads, &p->token_stride, &p->head_stride);
+        by_token(scale_bytes(p), c->kv_heads, &p->scale_token_stride, &p->scale_head_stride);
     }
-    c->seq_stride = c->kv_heads * c->block_tokens * c->row_bytes;
-    c->scale_seq_stride = c->kv_heads * c->block_tokens * scale_bytes(c);
-    c->plane_bytes = c->blocks * c->seq_stride;
-    c->scale_plane_bytes = c->blocks * c->scale_seq_stride;
+    p->seq_stride = c->kv_heads * c->block_tokens * p->row_bytes;
+    p->scale_seq_stride = c->kv_heads * c->block_tokens * scale_bytes(p);
+    p->bytes = c->blocks * p->seq_stride;
+    p->scale_bytes = c->blocks * p->scale_seq_stride;
     c->table_stride = (c->capacity + c->block_tokens - 1) / c->block_tokens;
 }
 
@@ -69,7 +69,7 @@ const kvb_layout kvb_layouts[LAYOUTS] = {
 
 bool kvb_layout_has(int32_t layout, int32_t dtype) { return !kvb_layouts[layout].transposed || kvb_cell_bytes(dtype); }
 
-bool kvb_heads_inner(const kvb_cache *c) { return c->kv_heads > 1 && c->head_stride < c->token_stride; }
+bool kvb_heads_inner(const kvb_cache *c) { return c->kv_heads > 1 && c->k.head_stride < c->k.token_stride; }
 
 kvb_stretch kvb_stretch_of(const kvb_cache *c, int64_t seq, int64_t head, int64_t token)
 {
@@ -82,8 +82,8 @@ kvb_stretch kvb_stretch_of(const kvb_cache *c, int64_t seq, int64_t head, int64_
     }
     return (kvb_stretch){
         .count = end - slot,
-        .row = place < 0 ? -1 : place * c->seq_stride + head * c->head_stride + in * c->token_stride,
-        .scale = place * c->scale_seq_stride + head * c->scale_head_stride + in * c->scale_token_stride,
+        .row = place < 0 ? -1 : place * c->k.seq_stride + head * c->k.head_stride + in * c->k.token_stride,
+        .scale = place * c->k.scale_seq_stride + head * c->k.scale_head_stride + in * c->k.scale_token_stride,
     };
 }
 
@@ -92,11 +92,11 @@ void kvb_offsets(const kvb_cache *c, int64_t seq, int64_t head, int64_t first, i
 {
     for (int64_t done = 0; done < count;) {
         const kvb_stretch s = kvb_stretch_of(c, seq, head, first + done);
-        const int64_t begin = done, end = at_most(count, done + s.count), step = s.row < 0 ? 0 : c->token_stride;
+        const int64_t begin = done, end = at_most(count, done + s.count), step = s.row < 0 ? 0 : c->k.token_stride;
         for (int64_t at = s.row; done < end; done++, at += step)
             rows[done] = at;
         if (scales && s.row >= 0)
-            for (int64_t i = begin, at = s.scale; i < end; i++, at += c->scale_token_stride)
+            for (int64_t i = begin, at = s.scale; i < end; i++, at += c->k.scale_token_stride)
                 scales[i] = at;
     }
 }

@@ -14,14 +14,14 @@ static int32_t check(const kvb_cache *c, const char *name, float scale)
         return KVB_OK;
     if (!(scale > 0.0f && isfinite(scale)))
         return kvb_fail(KVB_BAD_ARGUMENT, "%s is %g; it must be finite and positive, or 0 for none", name, (double)scale);
-    if (!kvb_has_tensor(c->dtype))
+    if (!kvb_has_tensor(c->k.dtype))
         return kvb_fail(KVB_BAD_ARGUMENT, "%s: the dtype %s has no scale of the whole tensor", name,
-                        kvb_word("dtype", c->dtype));
+                        kvb_word("dtype", c->k.dtype));
     return KVB_OK;
 }
 
 int32_t kvb_check_tensor(const kvb_cache *c)
 {
-    int32_t code = check(c, "k_tensor", c->k_tensor);
-    return code ? code : check(c, "v_tensor", c->v_tensor);
+    int32_t code = check(c, "k.tensor", c->k.tensor);
+    return code ? code : check(c, "v.tensor", c->v.tensor);
 }

@@ -16,11 +16,11 @@ double kvb_tokens(const kvb_touched *t)
     return tokens;
 }
 
-double kvb_scale_size(const kvb_cache *c) { return kvb_formats[c->dtype].scaled ? kvb_scale_bytes[c->scale] : 0; }
+double kvb_scale_size(const kvb_cache *c) { return kvb_formats[c->k.dtype].scaled ? kvb_scale_bytes[c->k.scale] : 0; }
 
-double kvb_row_size(const kvb_cache *c) { return (double)kvb_payload(c->dtype, c->head_dim); }
+double kvb_row_size(const kvb_cache *c) { return (double)kvb_payload(c->k.dtype, c->head_dim); }
 
-static bool packed(const kvb_cache *c) { return kvb_formats[c->dtype].elements > 1; }
+static bool packed(const kvb_cache *c) { return kvb_formats[c->k.dtype].elements > 1; }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
@@ -54,8 +54,8 @@ static void mark(const kvb_touched *t, int64_t seq, int64_t head, bool of_scales
 static int32_t shared_lines(const kvb_touched *t, bool of_scales, double *lines)
 {
     const kvb_cache *c = t->cache;
-    int64_t all = (of_scales ? c->scale_plane_bytes : c->plane_bytes) / LINE;
-    int64_t bytes = of_scales ? (int64_t)kvb_scale_size(c) : c->row_bytes;
+    int64_t all = (of_scales ? c->k.scale_bytes : c->k.bytes) / LINE;
+    int64_t bytes = of_scales ? (int64_t)kvb_scale_size(c) : c->k.row_bytes;
     uint8_t *marks = calloc((size_t)all, 1);
     *lines = 0.0;
     if (!marks)
@@ -94,13 +94,13 @@ double kvb_k_rows(const kvb_touched *t, double rows)
 int32_t kvb_lines_of(const kvb_touched *t, double rows, double *lines)
 {
     const kvb_cache *c = t->cache;
-    double of_rows = rows * (double)(c->row_bytes / LINE), of_scales = 0.0;
+    double of_rows = rows * (double)(c->k.row_bytes / LINE), of_scales = 0.0;
     int32_t code = packed(c) ? shared_lines(t, false, &of_rows) : KVB_OK;
-    if (!code && kvb_formats[c->dtype].scaled)
+    if (!code && kvb_formats[c->k.dtype].scaled)
         code = shared_lines(t, true, &of_scales);
     *lines = 2.0 * (of_rows + of_scales);
     if (kvb_layouts[c->layout].transposed)
-        *lines += blocks(t) * (double)(t->stores ? LANES * c->row_bytes : kvb_block_bytes(c)) / LINE - of_rows;
+        *lines += blocks(t) * (double)(t->stores ? LANES * c->k.row_bytes : kvb_block_bytes(c)) / LINE - of_rows;
     return code;
 }
 

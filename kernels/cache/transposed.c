@@ -27,7 +27,7 @@ int64_t kvb_block_bytes(const kvb_cache *c)
 {
     if (!kvb_layouts[c->layout].transposed)
         return 0;
-    int64_t row = round_up(kvb_payload(c->dtype, c->head_dim), cells[c->dtype]);
+    int64_t row = round_up(kvb_payload(c->k.dtype, c->head_dim), cells[c->k.dtype]);
     return round_up(row * LANES, LINE);
 }
 

@@ -73,7 +73,7 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
 {
     const kvb_decode *a = &task->args;
     int64_t dim = a->cache->head_dim;
-    float scale = a->scale * kvb_log2_e * kvb_tensor(a->cache->k_tensor);
+    float scale = a->scale * kvb_log2_e * kvb_tensor(a->cache->k.tensor);
     for (int64_t i = 0; i < unit->heads * task->parts; i++) {
         kvb_group *g = &state->groups[i];
         float *q = (float *)(uintptr_t)g->q;
@@ -136,7 +136,7 @@ void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit 
         int64_t query = query_of(task, unit, i);
         for (int64_t h = 0; h < g->heads; h++)
             kvb_head_end(task, unit, query + h, g->max[h], total(g->sum + h * LANES), g->acc + h * task->dim_pad,
-                         kvb_tensor(task->args.cache->v_tensor));
+                         kvb_tensor(task->args.cache->v.tensor));
     }
 }
 
@@ -228,8 +228,7 @@ static int32_t ready(const kvb_task *base, int64_t grown)
 {
     const kvb_decode_task *task = (const kvb_decode_task *)base;
     const kvb_cache *c = base->cache;
-    int32_t code = kvb_plan_ready(&task->args, base->threads, &task->plan);
-    (void)grown;
+    int32_t code = kvb_plan_ready(&task->args, base->threads, grown, &task->plan);
     if (code || c->capacity == base->shape.capacity || task->args.variant != VARIANT_TWOPASS)
         return code;
     return most_rooms(task) <= task->rooms ? KVB_OK
@@ -255,7 +254,7 @@ static int32_t prepare(kvb_decode_task *task)
     task->slots = (task->parts - 1) * HEADS + (1 << kvb_class(task->group - (task->parts - 1) * HEADS));
     task->heads = kvb_unit_heads(a);
     task->dim_pad = round_up(a->cache->head_dim, LANES);
-    task->way = kvb_way_of(a->variant, a->cache->dtype);
+    task->way = kvb_way_of(a->variant, a->cache->k.dtype);
     kvb_walk_start(&walk, a, task->plan.units, task->plan.units);
     task->step = walk.steady.tokens;
     task->rooms = a->variant == VARIANT_TWOPASS ? most_rooms(task) : 1;

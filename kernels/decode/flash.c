@@ -16,7 +16,7 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
     const kvb_rows *rows = &tier->rows[task->way];
-    bool scaled = kvb_formats[task->args.cache->dtype].scaled;
+    bool scaled = kvb_formats[task->args.cache->k.dtype].scaled;
     int class = kvb_class(group->heads);
     if (!ticks) {
         kvb_score(rows, tile, group, scores);
@@ -41,10 +41,10 @@ static void widen(const kvb_decode_task *task, const kvb_tile *tile, kvb_places 
 {
     const kvb_cache *c = task->args.cache;
     void (*decode)(const uint8_t *, float, int64_t, float *) = kvb_tier_of(task->args.isa)->rows[task->way].decode;
-    const bool scaled = kvb_formats[c->dtype].scaled, asks = tile->schedule->order != ORDER_PLAIN;
+    const bool scaled = kvb_formats[c->k.dtype].scaled, asks = tile->schedule->order != ORDER_PLAIN;
     for (int32_t t = tile->lead; t < tile->count; t++) {
-        for (int64_t b = 0; asks && b < c->row_bytes; b += LINE)
-            kvb_fetch(kvb_row_next(&tile->next, next, t, c->row_bytes) + b, tile->schedule->to_l2);
+        for (int64_t b = 0; asks && b < c->k.row_bytes; b += LINE)
+            kvb_fetch(kvb_row_next(&tile->next, next, t, c->k.row_bytes) + b, tile->schedule->to_l2);
         decode(kvb_row_at(rows, t), scaled ? scales[t] : 1.0f, c->head_dim, to + t * task->dim_pad);
     }
 }
@@ -57,7 +57,7 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     const kvb_rows *rows = &tier->rows[DTYPE_F32];
     kvb_tile *tile = &state->tile, *wide = &state->wide_tile;
     const kvb_schedule *schedule = tile->schedule;
-    const bool as_it_is = tile->k_block > 0, scaled = as_it_is && kvb_formats[task->args.cache->dtype].scaled;
+    const bool as_it_is = tile->k_block > 0, scaled = as_it_is && kvb_formats[task->args.cache->k.dtype].scaled;
     double none[3], *at = ticks ? ticks : none;
     wide->count = tile->count;
     wide->lead = tile->lead;
@@ -96,7 +96,7 @@ static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_
     for (int64_t h = 0, heads; h < block->unit->heads; h += heads) {
         kvb_group *groups = state->groups + h * task->parts;
         kvb_tile_rows(a, block, h, &state->tile);
-        if (kvb_formats[a->cache->dtype].scaled)
+        if (kvb_formats[a->cache->k.dtype].scaled)
             kvb_tile_scales(a, block, h, &state->tile);
         kvb_tile_requests(walk, block, next, h, false, &state->tile, &state->lists);
         heads = state->tile.schedule->kv_heads;

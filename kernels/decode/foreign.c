@@ -110,6 +110,7 @@ void kvb_foreign(kvb_task *base, int32_t thread, void *scratch)
         const kvb_unit *unit = &task->plan.units[u];
         kvb_work work = {.cache = a->cache, .seq = unit->seq, .head = unit->head, .heads = unit->heads,
                          .group = task->group, .first = unit->first, .count = unit->count,
+                         .q_len = 1, .q_stride = a->q_heads * dim,
                          .q = a->q + (unit->seq * a->q_heads + unit->query) * dim, .scale = a->scale,
                          .max = max, .sum = sum, .acc = acc};
         if (!unit->count)

@@ -5,7 +5,7 @@
 static bool wide(const kvb_decode *a)
 {
     return a->variant != VARIANT_TWOPASS && a->q_heads / a->cache->kv_heads > HEADS &&
-           kvb_widens(a->isa, kvb_way_of(a->variant, a->cache->dtype));
+           kvb_widens(a->isa, kvb_way_of(a->variant, a->cache->k.dtype));
 }
 
 /* Of a group, in parts of at most HEADS heads; stages take 1, 2, 4 or 8. */
@@ -46,7 +46,7 @@ static double rows_in_place(const kvb_decode *a, const kvb_plan *plan)
 double kvb_scale_loads(const kvb_decode *a, const kvb_plan *plan, double rows)
 {
     const double group = (double)(a->q_heads / a->cache->kv_heads);
-    if (!kvb_formats[a->cache->dtype].scaled || a->variant == VARIANT_PERHEAD)
+    if (!kvb_formats[a->cache->k.dtype].scaled || a->variant == VARIANT_PERHEAD)
         return 2.0 * group * rows;
     double of_k = wide(a) && !kvb_layouts[a->cache->layout].transposed ? 1.0 : group, of_v = wide(a) ? 1.0 : group;
     double walks = a->variant == VARIANT_TWOPASS ? 3.0 : 1.0; /* scores, softmax, sums */

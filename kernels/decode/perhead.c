@@ -4,7 +4,7 @@
 void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks)
 {
     const kvb_decode *a = &task->args;
-    const kvb_rows *rows = &kvb_tier_of(a->isa)->rows[a->cache->dtype];
+    const kvb_rows *rows = &kvb_tier_of(a->isa)->rows[a->cache->k.dtype];
     kvb_block *block = &state->block[0], *next = &state->block[1];
     (void)ticks; /* the stages of a token are too short to be timed apart */
     kvb_walk_next(walk, block);

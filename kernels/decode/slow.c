@@ -23,7 +23,7 @@
 void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit, const kvb_unit *end)
 {
     const kvb_decode *a = &task->args;
-    if (!CHOSEN_DTYPE(a->cache->dtype) || !CHOSEN_LAYOUT(a->cache->layout) || !CHOSEN_VARIANT(a->variant))
+    if (!CHOSEN_DTYPE(a->cache->k.dtype) || !CHOSEN_LAYOUT(a->cache->layout) || !CHOSEN_VARIANT(a->variant))
         return;
     double rows = 0.0;
     for (const kvb_unit *u = unit; u < end; u++)
@@ -38,7 +38,8 @@ void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *uni
             kvb_tile_rows(a, block, h, tile);
             tile->count = (int32_t)at_most(tile->count, left);
             tile->schedule = &kvb_plain;
-            kvb_tier_of(a->isa)->twin(tile, a->cache->row_bytes);
+            tile->k_scale = NULL;
+            kvb_tier_of(a->isa)->twin(tile, a->cache->k.row_bytes);
             left -= tile->count;
         }
 }

@@ -15,8 +15,8 @@ typedef struct rows_task {
 
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
-    (void)grown;
-    return kvb_plan_ready(&((const rows_task *)base)->args, base->threads, &((const rows_task *)base)->plan);
+    const rows_task *task = (const rows_task *)base;
+    return kvb_plan_ready(&task->args, base->threads, grown, &task->plan);
 }
 
 static void dispose(kvb_task *base) { kvb_plan_free(&((rows_task *)base)->plan); }
@@ -43,10 +43,10 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
         for (int64_t h = 0; h < block->unit->heads; h += s->tile.schedule->kv_heads) {
             kvb_tile_rows(a, block, h, &s->tile);
             s->tile.k_scale = NULL;
-            if (kvb_formats[a->cache->dtype].scaled)
+            if (kvb_formats[a->cache->k.dtype].scaled)
                 kvb_tile_scales(a, block, h, &s->tile);
             kvb_tile_requests(&walk, block, next, h, false, &s->tile, &s->lists);
-            kvb_tier_of(a->isa)->twin(&s->tile, a->cache->row_bytes);
+            kvb_tier_of(a->isa)->twin(&s->tile, a->cache->k.row_bytes);
         }
         kvb_block *done = block;
         block = next;
@@ -88,28 +88,35 @@ static void write_row(const rows_task *task, const kvb_unit *unit, int64_t head,
 {
     const kvb_cache *c = task->args.cache;
     _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
-    uint8_t *planes[2] = {c->k + row, c->v + row}, *scales[2] = {c->k_scale + scale, c->v_scale + scale};
+    uint8_t *planes[2] = {c->k.rows + row, c->v.rows + row}, *scales[2] = {c->k.scales + scale, c->v.scales + scale};
     for (int i = 0; i < 2; i++) {
-        kvb_encode run = {.to = planes[i], .scale = scales[i], .scale_dtype = c->scale, .from = values, .rows = 1,
-                          .dim = c->head_dim, .row_bytes = c->row_bytes};
+        kvb_encode run = {.to = planes[i], .scale = scales[i], .scale_dtype = c->k.scale, .from = values, .rows = 1,
+                          .dim = c->head_dim, .row_bytes = c->k.row_bytes};
         random_row(task->seed + (uint64_t)i, unit->seq, head, token, c->head_dim, values);
         if (i == 0 && kvb_layouts[c->layout].transposed)
             run.to = beside;
-        kvb_encode_rows(task->args.isa, c->dtype, i ? c->v_tensor : c->k_tensor, &run);
+        kvb_encode_rows(task->args.isa, c->k.dtype, i ? c->v.tensor : c->k.tensor, &run);
         if (run.to == beside)
-            kvb_lay_rows(c->dtype, beside, c->row_bytes, 1, kvb_lane(c, token), false, planes[i]);
+            kvb_lay_rows(c->k.dtype, beside, c->k.row_bytes, 1, kvb_lane(c, token), false, planes[i]);
     }
 }
 
+/* Of the units of a row of tokens, each writes all of its own; perhead's query heads all read them, and share them out. */
 static void fill_rows(kvb_task *base, int32_t thread, void *scratch)
 {
     const rows_task *task = (const rows_task *)base;
     const kvb_cache *c = task->args.cache;
+    const int64_t sharers = task->args.variant == VARIANT_PERHEAD ? task->args.q_heads / c->kv_heads : 1;
     for (int64_t u = task->plan.thread_units[thread]; u < task->plan.thread_units[thread + 1]; u++) {
         const kvb_unit *unit = &task->plan.units[u];
-        for (int64_t t = 0; t < unit->count; t++)
+        const int64_t sharer = unit->query % sharers;
+        int64_t first, end;
+        kvb_attended(&task->args, unit->seq, &first, &end);
+        const int64_t from = at_least(unit->first, first + (end - first) * sharer / sharers);
+        const int64_t to = at_most(unit->first + unit->count, first + (end - first) * (sharer + 1) / sharers);
+        for (int64_t token = from; token < to; token++)
             for (int64_t h = 0; h < unit->heads; h++) {
-                int64_t row, scale = 0, token = unit->first + t;
+                int64_t row, scale = 0;
                 kvb_offsets(c, unit->seq, unit->head + h, token, 1, &row, &scale);
                 write_row(task, unit, unit->head + h, token, row, scale, scratch);
             }
@@ -155,9 +162,7 @@ int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kv
     int32_t code = kvb_check_decode(args, threads);
     if (code || !out)
         return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
-    kvb_decode flash = *args; /* every row once, however often the variant reads it */
-    flash.variant = VARIANT_FLASH;
-    code = make(&flash, threads, round_up(DIM_MAX * (int64_t)sizeof(float), LINE), &task);
+    code = make(args, threads, round_up(DIM_MAX * (int64_t)sizeof(float), LINE), &task);
     if (code)
         return code;
     task->seed = seed;

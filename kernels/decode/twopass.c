@@ -24,8 +24,8 @@ enum pass { SCORES, SUMS };
 static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit, enum pass pass)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
-    const kvb_rows *rows = &tier->rows[task->args.cache->dtype];
-    bool scaled = kvb_formats[task->args.cache->dtype].scaled;
+    const kvb_rows *rows = &tier->rows[task->args.cache->k.dtype];
+    bool scaled = kvb_formats[task->args.cache->k.dtype].scaled;
     kvb_walk walk;
     kvb_block *block = &state->block[0], *next = &state->block[1];
     kvb_walk_start(&walk, &task->args, unit, unit + 1);
@@ -56,7 +56,7 @@ static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_u
 static void softmax(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
-    bool scaled = kvb_formats[task->args.cache->dtype].scaled;
+    bool scaled = kvb_formats[task->args.cache->k.dtype].scaled;
     kvb_walk walk;
     kvb_block *block = &state->block[0];
     for (int64_t i = 0; i < task->heads * task->parts; i++)

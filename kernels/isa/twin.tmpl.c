@@ -47,21 +47,16 @@ INLINE void twin_scales(const kvb_tile *tile)
 
 INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const int order)
 {
-    const int end = tile->count;
+    const bool one = order == ORDER_ROWS; /* whole steps, without gaps: as if each plane's rows were one */
+    const int end = one ? 1 : tile->count;
+    const int64_t wide = one ? tile->count * tile->schedule->kv_heads * bytes : bytes;
     ahead k = ahead_from(tile, tile->next.k, bytes), v = ahead_from(tile, tile->next.v, bytes);
-    if (order == ORDER_ROWS) { /* whole steps, without gaps: as if each plane's were one row */
-        const int64_t all = end * tile->schedule->kv_heads * bytes;
-        twin_rows(tile, tile->k, 0, 1, 1, tile->k_block ? end / LANES * tile->k_block : all, k, order);
-        twin_scales(tile);
-        twin_rows(tile, tile->v, 0, 1, 1, all, v, order);
-        return;
-    }
-    if (tile->k_block)
-        twin_rows(tile, tile->k, 0, end, LANES, tile->k_block, k, order);
+    if (tile->k_block) /* gaps behind a block's cells */
+        twin_rows(tile, tile->k, 0, tile->count, LANES, tile->k_block, k, order);
     else
-        twin_rows(tile, tile->k, 0, end, 1, bytes, k, order);
+        twin_rows(tile, tile->k, 0, end, 1, wide, k, order);
     twin_scales(tile);
-    twin_rows(tile, tile->v, tile->lead, end, 1, bytes, v, order);
+    twin_rows(tile, tile->v, tile->lead, end, 1, wide, v, order);
 }
 
 static void twin(const kvb_tile *tile, int64_t bytes)

@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fenv.h>
+#include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,26 +59,50 @@ static void touch(kvb_team *team, int32_t thread, void *argument)
 int32_t kvb_team_scratch(kvb_team *team, int64_t bytes)
 {
     bool grown = false;
-    int32_t pages = bytes < BIG_SCRATCH ? PAGES_BASE : PAGES_THP;
-    for (int32_t i = 0; i < team->threads; i++) {
+    int32_t code = KVB_OK, pages = bytes < BIG_SCRATCH ? PAGES_BASE : PAGES_THP;
+    for (int32_t i = 0; !code && i < team->threads; i++) {
         kvb_arena *scratch = &team->members[i].scratch, larger;
         if (bytes <= scratch->bytes)
             continue;
-        int32_t code = kvb_arena_open(bytes, pages, 1, &larger);
+        code = kvb_arena_open(bytes, pages, 1, &larger);
         if (code == KVB_UNSUPPORTED)
             code = kvb_arena_open(bytes, PAGES_BASE, 1, &larger);
         if (code)
-            return code;
+            break;
         kvb_arena_close(scratch);
         *scratch = larger;
         grown = true;
     }
-    if (grown)
+    if (grown) /* all that there is, though there may be no memory for others */
         kvb_team_do(team, touch, NULL);
-    return KVB_OK;
+    return code;
 }
 
-/* Whether every CPU asked for may be used, and whether threads will have to share one. */
+/* CPUs' worth of time that this process may take: the least that its control group or one around it is given. */
+static double quota(void)
+{
+    char line[4000], group[sizeof line] = "", path[sizeof line + 32], *end;
+    double least = INFINITY, share, period;
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    while (file && fgets(line, sizeof line, file))
+        sscanf(line, "0::%3999[^\n]", group);
+    if (file)
+        fclose(file);
+    do {
+        snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", group);
+        file = fopen(path, "re");
+        if (file && fscanf(file, "%lf %lf", &share, &period) == 2)
+            least = fmin(least, share / period);
+        if (file)
+            fclose(file);
+        end = strrchr(group, '/');
+        if (end)
+            *end = '\0';
+    } while (end);
+    return least;
+}
+
+/* Whether every CPU asked for may be used, and whether there are more threads than CPUs, or than time on them. */
 static int32_t check_cpus(const int32_t *cpus, int32_t threads, bool *crowded)
 {
     cpu_set_t allowed[CPU_SETS], taken[CPU_SETS];
@@ -84,7 +110,7 @@ static int32_t check_cpus(const int32_t *cpus, int32_t threads, bool *crowded)
     memset(taken, 0, sizeof taken);
     if (sched_getaffinity(0, sizeof allowed, allowed))
         return kvb_fail(KVB_SYSTEM, "threads: cannot read the CPUs allowed: %s", strerror(errno));
-    *crowded = threads > CPU_COUNT_S(sizeof allowed, allowed);
+    *crowded = threads > CPU_COUNT_S(sizeof allowed, allowed) || threads > quota();
     for (int32_t i = 0; cpus && i < threads; i++) {
         if (cpus[i] < 0 || cpus[i] >= CPU_LIMIT || !CPU_ISSET_S((size_t)cpus[i], sizeof allowed, allowed))
             return kvb_fail(KVB_BAD_ARGUMENT, "cpus[%d]: CPU %d is not one that this process may use", i, cpus[i]);
@@ -132,6 +158,7 @@ static void release(kvb_team *team, int32_t started)
             pthread_join(team->members[i].thread, NULL);
         pthread_cond_destroy(&team->slept);
         pthread_cond_destroy(&team->wake);
+        pthread_cond_destroy(&team->met_again);
         pthread_mutex_destroy(&team->lock);
         pthread_mutex_destroy(&team->turn);
     }
@@ -150,6 +177,7 @@ static kvb_team *new_team(int32_t threads, bool crowded)
     pthread_mutex_init(&team->turn, NULL);
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->wake, NULL);
+    pthread_cond_init(&team->met_again, NULL);
     pthread_cond_init(&team->slept, NULL);
     team->threads = threads;
     team->crowded = crowded;

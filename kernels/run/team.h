@@ -32,12 +32,13 @@ struct kvb_team {
     pthread_mutex_t lock; /* guards the members down to `closing` */
     pthread_cond_t wake;
     pthread_cond_t slept;
+    pthread_cond_t met_again; /* of a crowded team */
     kvb_job job;
     void *argument;
     int64_t jobs; /* given out so far */
     int32_t busy; /* threads still in the job */
     bool closing;
-    bool crowded; /* more threads than CPUs for them */
+    bool crowded; /* more threads than CPUs for them: who waits for others sleeps */
     int32_t threads;
     pid_t process;
     _Alignas(APART) _Atomic int32_t arrived;
@@ -72,11 +73,24 @@ static inline void kvb_team_meet(kvb_team *team)
     if (atomic_fetch_add_explicit(&team->arrived, 1, memory_order_acq_rel) == team->threads - 1) {
         team->met = kvb_nanoseconds();
         atomic_store_explicit(&team->arrived, 0, memory_order_relaxed);
+        if (team->crowded)
+            pthread_mutex_lock(&team->lock);
         atomic_store_explicit(&team->round, round + 1, memory_order_release);
+        if (team->crowded) {
+            pthread_cond_broadcast(&team->met_again);
+            pthread_mutex_unlock(&team->lock);
+        }
+        return;
+    }
+    if (team->crowded) {
+        pthread_mutex_lock(&team->lock);
+        while (atomic_load_explicit(&team->round, memory_order_acquire) == round)
+            pthread_cond_wait(&team->met_again, &team->lock);
+        pthread_mutex_unlock(&team->lock);
         return;
     }
     for (int64_t spins = 1; atomic_load_explicit(&team->round, memory_order_acquire) == round; spins++)
-        if (team->crowded || spins % SPINS_BEFORE_YIELD == 0)
+        if (spins % SPINS_BEFORE_YIELD == 0)
             sched_yield();
         else
             kvb_pause();

@@ -8,8 +8,8 @@
 /* The planes follow one another as kvb_cache_bind lays them. */
 static bool in_one_block(const kvb_cache *c)
 {
-    return c->v == c->k + c->plane_bytes && c->k_scale == c->v + c->plane_bytes &&
-           c->v_scale == c->k_scale + c->scale_plane_bytes;
+    return c->v.rows == c->k.rows + c->k.bytes && c->k.scales == c->v.rows + c->v.bytes &&
+           c->v.scales == c->k.scales + c->k.scale_bytes;
 }
 
 static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
@@ -21,18 +21,18 @@ static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
                         kvb_word("layout", from->layout));
     if (from->batch != to->batch || from->kv_heads != to->kv_heads || from->head_dim != to->head_dim)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: batch, kv_heads and head_dim must be those of from");
-    if (kvb_tensor(from->k_tensor) != kvb_tensor(to->k_tensor) || kvb_tensor(from->v_tensor) != kvb_tensor(to->v_tensor))
+    if (kvb_tensor(from->k.tensor) != kvb_tensor(to->k.tensor) || kvb_tensor(from->v.tensor) != kvb_tensor(to->v.tensor))
         return kvb_fail(KVB_BAD_ARGUMENT, "to: k_tensor and v_tensor must be those of from");
-    if (from->dtype != to->dtype || from->scale != to->scale || from->ring != to->ring)
+    if (from->k.dtype != to->k.dtype || from->k.scale != to->k.scale || from->ring != to->ring)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: dtype, scale and ring must be those of from");
     if (to->capacity < from->capacity)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: capacity %lld is below %lld, that of from", (long long)to->capacity,
                         (long long)from->capacity);
-    if (to->head_stride < from->head_stride)
+    if (to->k.head_stride < from->k.head_stride)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: pad %lld lets rows move down; it must be at least %lld",
                         (long long)to->pad,
-                        (long long)(from->head_stride - (to->head_stride - to->pad)));
-    if (from->k != to->k || !in_one_block(from) || !in_one_block(to))
+                        (long long)(from->k.head_stride - (to->k.head_stride - to->pad)));
+    if (from->k.rows != to->k.rows || !in_one_block(from) || !in_one_block(to))
         return kvb_fail(KVB_BAD_ARGUMENT, "to: must be bound to the memory of from");
     for (int64_t seq = 0; seq < from->batch; seq++)
         if (from->lengths[seq] > from->capacity)
@@ -59,12 +59,12 @@ int32_t kvb_repack(const kvb_cache *from, const kvb_cache *to)
     code = code ? code : check_pair(from, to);
     if (code)
         return code;
-    int64_t row = from->token_stride, scale = from->scale_token_stride;
+    int64_t row = from->k.token_stride, scale = from->k.scale_token_stride;
     int64_t block = kvb_layouts[from->layout].transposed ? LANES : 1;
-    move_plane(to->v_scale, to->scale_head_stride, from->v_scale, from->scale_head_stride, scale, 1, from);
-    move_plane(to->k_scale, to->scale_head_stride, from->k_scale, from->scale_head_stride, scale, 1, from);
-    move_plane(to->v, to->head_stride, from->v, from->head_stride, row, 1, from);
-    move_plane(to->k, to->head_stride, from->k, from->head_stride, row, block, from);
+    move_plane(to->v.scales, to->k.scale_head_stride, from->v.scales, from->k.scale_head_stride, scale, 1, from);
+    move_plane(to->k.scales, to->k.scale_head_stride, from->k.scales, from->k.scale_head_stride, scale, 1, from);
+    move_plane(to->v.rows, to->k.head_stride, from->v.rows, from->k.head_stride, row, 1, from);
+    move_plane(to->k.rows, to->k.head_stride, from->k.rows, from->k.head_stride, row, block, from);
     memmove(to->lengths, from->lengths, (size_t)from->batch * sizeof *from->lengths);
     return KVB_OK;
 }

@@ -33,18 +33,18 @@ static int64_t run_of(const int64_t *rows, int64_t count, int64_t token_stride)
 static void store_run(const kvb_store *a, kvb_encode run, int64_t row, int64_t scale, int64_t from)
 {
     const kvb_cache *c = a->cache;
-    run.scale_dtype = c->scale;
+    run.scale_dtype = c->k.scale;
     run.nt = a->nt;
     run.dim = c->head_dim;
-    run.row_bytes = c->row_bytes;
+    run.row_bytes = c->k.row_bytes;
     run.from = a->k + from;
-    run.to = c->k + row;
-    run.scale = c->k_scale + scale;
-    kvb_encode_rows(a->isa, c->dtype, c->k_tensor, &run);
+    run.to = c->k.rows + row;
+    run.scale = c->k.scales + scale;
+    kvb_encode_rows(a->isa, c->k.dtype, c->k.tensor, &run);
     run.from = a->v + from;
-    run.to = c->v + row;
-    run.scale = c->v_scale + scale;
-    kvb_encode_rows(a->isa, c->dtype, c->v_tensor, &run);
+    run.to = c->v.rows + row;
+    run.scale = c->v.scales + scale;
+    kvb_encode_rows(a->isa, c->k.dtype, c->v.tensor, &run);
 }
 
 /* Tokens of one block of `heads` KV heads, where K is transposed: its rows are encoded beside the cache, a block of each
@@ -54,27 +54,27 @@ static void store_lanes(const kvb_store *a, int64_t head, int64_t heads, const i
 {
     _Alignas(LINE) uint8_t beside[LANES * DIM_MAX * 4];
     const kvb_cache *c = a->cache;
-    void (*encode)(const kvb_encode *) = kvb_tier_of(a->isa)->rows[c->dtype].encode;
-    const int64_t row = c->row_bytes, token = a->head_major ? c->head_dim : c->kv_heads * c->head_dim;
+    void (*encode)(const kvb_encode *) = kvb_tier_of(a->isa)->rows[c->k.dtype].encode;
+    const int64_t row = c->k.row_bytes, token = a->head_major ? c->head_dim : c->kv_heads * c->head_dim;
     const bool across = heads > 1;
-    uint8_t *v = c->v + head * c->head_stride, *k = c->k + head * c->head_stride;
+    uint8_t *v = c->v.rows + head * c->k.head_stride, *k = c->k.rows + head * c->k.head_stride;
     for (int64_t t = 0; t < count; t += across ? 1 : count) {
-        int64_t scale = scales[t] + head * c->scale_head_stride;
+        int64_t scale = scales[t] + head * c->k.scale_head_stride;
         kvb_encode run = {.from = a->k + from + t * token, .from_stride = across ? c->head_dim : token,
                           .rows = across ? heads : count, .dim = c->head_dim, .row_bytes = row,
-                          .to = beside + t * row, .to_stride = across ? LANES * row : row, .scale_dtype = c->scale,
-                          .scale = c->k_scale + scale,
-                          .scale_stride = across ? c->scale_head_stride : c->scale_token_stride};
+                          .to = beside + t * row, .to_stride = across ? LANES * row : row, .scale_dtype = c->k.scale,
+                          .scale = c->k.scales + scale,
+                          .scale_stride = across ? c->k.scale_head_stride : c->k.scale_token_stride};
         encode(&run);
         run.from = a->v + from + t * token;
         run.to = v + rows[t];
-        run.to_stride = across ? c->head_stride : c->token_stride;
-        run.scale = c->v_scale + scale;
+        run.to_stride = across ? c->k.head_stride : c->k.token_stride;
+        run.scale = c->v.scales + scale;
         run.nt = a->nt;
         encode(&run);
     }
     for (int64_t h = 0; h < heads; h++)
-        kvb_lay_rows(c->dtype, beside + h * LANES * row, row, count, lane, a->nt, k + h * c->head_stride + rows[0]);
+        kvb_lay_rows(c->k.dtype, beside + h * LANES * row, row, count, lane, a->nt, k + h * c->k.head_stride + rows[0]);
 }
 
 /* As store_block, by the blocks of the cache and by as many heads as fit beside it. */
@@ -82,11 +82,11 @@ static void store_transposed(const kvb_store *a, int64_t seq, int64_t head, int6
                              int64_t count)
 {
     const kvb_cache *c = a->cache;
-    int64_t rows[BLOCK], scales[BLOCK], dim = c->head_dim, fits = DIM_MAX * 4 / c->row_bytes, n;
+    int64_t rows[BLOCK], scales[BLOCK], dim = c->head_dim, fits = DIM_MAX * 4 / c->k.row_bytes, n;
     kvb_offsets(c, seq, 0, c->lengths[seq] + first, count, rows, scales);
     for (int64_t at = 0; at < count; at += n) {
         int64_t lane = kvb_lane(c, c->lengths[seq] + first + at);
-        n = at_most(run_of(rows + at, count - at, c->token_stride), LANES - lane);
+        n = at_most(run_of(rows + at, count - at, c->k.token_stride), LANES - lane);
         for (int64_t h = head; h < head + heads; h += fits) {
             int64_t from = a->head_major ? ((seq * c->kv_heads + h) * a->tokens + first + at) * dim
                                          : ((seq * a->tokens + first + at) * c->kv_heads + h) * dim;
@@ -106,17 +106,17 @@ static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t h
         kvb_encode run = {.from_stride = dim};
         int64_t from;
         if (a->head_major) {
-            n = run_of(rows + at, count - at, c->token_stride);
+            n = run_of(rows + at, count - at, c->k.token_stride);
             from = ((seq * c->kv_heads + head) * a->tokens + first + at) * dim;
             run.rows = n;
-            run.to_stride = c->token_stride;
-            run.scale_stride = c->scale_token_stride;
+            run.to_stride = c->k.token_stride;
+            run.scale_stride = c->k.scale_token_stride;
         } else {
             n = 1;
             from = ((seq * a->tokens + first + at) * c->kv_heads + head) * dim;
             run.rows = heads;
-            run.to_stride = c->head_stride;
-            run.scale_stride = c->scale_head_stride;
+            run.to_stride = c->k.head_stride;
+            run.scale_stride = c->k.scale_head_stride;
         }
         if (rows[at] >= 0)
             store_run(a, run, rows[at], scales[at], from);
@@ -234,10 +234,10 @@ static void clear(kvb_task *base, int32_t thread, void *scratch)
     const clear_task *task = (const clear_task *)base;
     const kvb_cache *c = task->cache;
     (void)scratch;
-    clear_share(task, c->k, c->plane_bytes, thread);
-    clear_share(task, c->v, c->plane_bytes, thread);
-    clear_share(task, c->k_scale, c->scale_plane_bytes, thread);
-    clear_share(task, c->v_scale, c->scale_plane_bytes, thread);
+    clear_share(task, c->k.rows, c->k.bytes, thread);
+    clear_share(task, c->v.rows, c->k.bytes, thread);
+    clear_share(task, c->k.scales, c->k.scale_bytes, thread);
+    clear_share(task, c->v.scales, c->k.scale_bytes, thread);
 }
 
 int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb_task **out)
@@ -253,7 +253,7 @@ int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb
     task->cache = cache;
     task->tier = kvb_tier_of(isa);
     task->task.work = clear;
-    double bytes = (double)(2 * (cache->plane_bytes + cache->scale_plane_bytes));
+    double bytes = (double)(2 * (cache->k.bytes + cache->k.scale_bytes));
     task->task.traffic = (kvb_traffic){.compulsory = bytes, .issued = bytes, .line = bytes};
     *out = &task->task;
     return KVB_OK;

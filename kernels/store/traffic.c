@@ -45,7 +45,7 @@ int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
     const kvb_cache *c = a->cache;
     const kvb_touched all = {.cache = c, .of = a, .stores = true, .tokens_of = written};
     double rows = 0.0, of_source = 0.0, of_rows;
-    double reads = kvb_formats[c->dtype].scaled || kvb_formats[c->dtype].elements > 1 ? 2.0 : 1.0; /* for scales, and for codes */
+    double reads = kvb_formats[c->k.dtype].scaled || kvb_formats[c->k.dtype].elements > 1 ? 2.0 : 1.0; /* for scales, and for codes */
     int64_t next = 0;
     uint8_t *kept = malloc((size_t)at_most(a->tokens, c->capacity));
     if (!kept)
@@ -60,7 +60,7 @@ int32_t kvb_traffic_store(const kvb_store *a, kvb_traffic *t)
     double source = 2.0 * rows * (double)c->head_dim * sizeof *a->k;
     *t = (kvb_traffic){.kv = 2.0 * rows * kvb_row_size(c), .scales = 2.0 * rows * kvb_scale_size(c)};
     t->compulsory = t->kv + t->scales + source;
-    t->issued = 2.0 * rows * (double)c->row_bytes + t->scales + reads * source;
+    t->issued = 2.0 * rows * (double)c->k.row_bytes + t->scales + reads * source;
     t->line = LINE * (of_rows + 2.0 * of_source);
     return code;
 }

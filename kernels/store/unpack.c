@@ -21,8 +21,8 @@ static int64_t live(const kvb_cache *c, int64_t seq) { return at_most(c->lengths
 static float scale_at(const kvb_cache *c, const uint8_t *at)
 {
     float scale = 1.0f;
-    if (kvb_formats[c->dtype].scaled)
-        kvb_tier_scalar.rows[c->scale == SCALE_F16 ? DTYPE_F16 : DTYPE_F32].decode(at, 1.0f, 1, &scale);
+    if (kvb_formats[c->k.dtype].scaled)
+        kvb_tier_scalar.rows[c->k.scale == SCALE_F16 ? DTYPE_F16 : DTYPE_F32].decode(at, 1.0f, 1, &scale);
     return scale;
 }
 
@@ -30,8 +30,8 @@ static float scale_at(const kvb_cache *c, const uint8_t *at)
 static const uint8_t *k_row(const kvb_cache *c, int64_t row, int64_t lane, uint8_t *out)
 {
     if (!kvb_layouts[c->layout].transposed)
-        return c->k + row;
-    kvb_gather(c->dtype, c->k + row - lane * c->row_bytes, lane, c->head_dim, out);
+        return c->k.rows + row;
+    kvb_gather(c->k.dtype, c->k.rows + row - lane * c->k.row_bytes, lane, c->head_dim, out);
     return out;
 }
 
@@ -46,7 +46,7 @@ static void times(float *row, int64_t dim, float tensor)
 static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int64_t at, int64_t count)
 {
     const kvb_cache *c = task->cache;
-    void (*decode)(const uint8_t *, float, int64_t, float *) = task->tier->rows[c->dtype].decode;
+    void (*decode)(const uint8_t *, float, int64_t, float *) = task->tier->rows[c->k.dtype].decode;
     int64_t held = at_most(count, at_least(0, live(c, seq) - task->first - at)), rows[BLOCK], scales[BLOCK];
     int64_t first = c->lengths[seq] - live(c, seq) + task->first + at;
     _Alignas(LINE) uint8_t row[DIM_MAX * 4];
@@ -55,10 +55,10 @@ static void unpack_block(const unpack_task *task, int64_t seq, int64_t head, int
         int64_t to = ((seq * task->tokens + at + i) * c->kv_heads + head) * c->head_dim;
         if (i < held && rows[i] >= 0) {
             const uint8_t *k = k_row(c, rows[i], kvb_lane(c, first + i), row);
-            decode(k, scale_at(c, c->k_scale + scales[i]), c->head_dim, task->k + to);
-            decode(c->v + rows[i], scale_at(c, c->v_scale + scales[i]), c->head_dim, task->v + to);
-            times(task->k + to, c->head_dim, kvb_tensor(c->k_tensor));
-            times(task->v + to, c->head_dim, kvb_tensor(c->v_tensor));
+            decode(k, scale_at(c, c->k.scales + scales[i]), c->head_dim, task->k + to);
+            decode(c->v.rows + rows[i], scale_at(c, c->v.scales + scales[i]), c->head_dim, task->v + to);
+            times(task->k + to, c->head_dim, kvb_tensor(c->k.tensor));
+            times(task->v + to, c->head_dim, kvb_tensor(c->v.tensor));
         } else {
             memset(task->k + to, 0, (size_t)c->head_dim * sizeof *task->k);
             memset(task->v + to, 0, (size_t)c->head_dim * sizeof *task->v);
@@ -136,12 +136,12 @@ int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, f
     task->task.ready = ready;
     task->task.work = work;
     double rows = 2.0 * (double)(cache->batch * tokens * cache->kv_heads);
-    double kv = rows * (double)kvb_payload(cache->dtype, cache->head_dim);
-    double scales = kvb_formats[cache->dtype].scaled ? rows * kvb_scale_bytes[cache->scale] : 0.0;
+    double kv = rows * (double)kvb_payload(cache->k.dtype, cache->head_dim);
+    double scales = kvb_formats[cache->k.dtype].scaled ? rows * kvb_scale_bytes[cache->k.scale] : 0.0;
     double out_bytes = rows * (double)(cache->head_dim * 4);
     task->task.traffic = (kvb_traffic){.kv = kv, .scales = scales, .compulsory = kv + scales + out_bytes,
-                                       .issued = rows * (double)cache->row_bytes + scales + out_bytes,
-                                       .line = rows * (double)cache->row_bytes + scales + out_bytes};
+                                       .issued = rows * (double)cache->k.row_bytes + scales + out_bytes,
+                                       .line = rows * (double)cache->k.row_bytes + scales + out_bytes};
     *out = &task->task;
     return KVB_OK;
 }

@@ -5,7 +5,7 @@
 /* A tier may lack a variant, and a CPU the instructions for it: nothing else is run in its place. */
 static int32_t check_way(const kvb_decode *a)
 {
-    int32_t way = kvb_way_of(a->variant, a->cache->dtype);
+    int32_t way = kvb_way_of(a->variant, a->cache->k.dtype);
     if (!kvb_has_way(a->isa, way))
         return kvb_fail(KVB_UNSUPPORTED, "variant %s: isa %s has no kernel for it", kvb_word("variant", a->variant),
                         kvb_word("isa", a->isa));
@@ -30,11 +30,17 @@ int32_t kvb_check_decode(const kvb_decode *a, int32_t threads)
     if (a->q_heads % c->kv_heads)
         return kvb_fail(KVB_BAD_ARGUMENT, "q_heads %lld is not a multiple of kv_heads %lld", (long long)a->q_heads,
                         (long long)c->kv_heads);
+    TRY(kvb_check_range("q_len", a->q_len, 0, tokens_max));
+    if (a->q_len > 1 || a->ends)
+        return kvb_fail(KVB_UNSUPPORTED, "%s; there are no kernels yet for several queries of a sequence, or ends of theirs",
+                        a->q_len > 1 ? "q_len is more than 1" : "ends is not null");
+    if (a->sink)
+        return kvb_fail(KVB_UNSUPPORTED, "sink is not null; there are no kernels yet for attention sinks");
     TRY(kvb_check_range("window", a->window, 0, tokens_max));
     TRY(kvb_check_word("variant", a->variant, VARIANTS));
-    if (kvb_reads(a->variant, c->layout, c->dtype) < 0)
+    if (kvb_reads(a->variant, c->layout, c->k.dtype) < 0)
         return kvb_fail(KVB_BAD_ARGUMENT, "variant %s has no kernel for the dtype %s in the layout %s",
-                        kvb_word("variant", a->variant), kvb_word("dtype", c->dtype), kvb_word("layout", c->layout));
+                        kvb_word("variant", a->variant), kvb_word("dtype", c->k.dtype), kvb_word("layout", c->layout));
     if (a->run && a->variant != VARIANT_FLASH)
         return kvb_fail(KVB_BAD_ARGUMENT, "variant is %s; with a kernel of your own it must be flash",
                         kvb_word("variant", a->variant));

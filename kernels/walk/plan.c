@@ -146,13 +146,16 @@ int32_t kvb_plan_make(const kvb_decode *a, int32_t threads, kvb_plan *plan)
     return KVB_OK;
 }
 
-int32_t kvb_plan_ready(const kvb_decode *a, int32_t threads, const kvb_plan *plan)
+int32_t kvb_plan_ready(const kvb_decode *a, int32_t threads, int64_t grown, const kvb_plan *plan)
 {
     int32_t code = kvb_check_decode(a, threads);
     if (code)
         return code;
     if (memcmp(plan->lengths, a->cache->lengths, (size_t)a->cache->batch * sizeof *plan->lengths))
         return kvb_fail(KVB_BAD_ARGUMENT, "lengths changed since the task was planned");
+    if (grown)
+        return kvb_fail(KVB_BAD_ARGUMENT, "lengths grow by %lld in this run, and the task is planned for those of now",
+                        (long long)grown);
     return KVB_OK;
 }
 

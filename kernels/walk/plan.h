@@ -36,8 +36,8 @@ typedef struct kvb_plan {
 } kvb_plan;
 
 int32_t kvb_plan_make(const kvb_decode *args, int32_t threads, kvb_plan *plan);
-/* Whether the plan still holds: table and lengths belong to the caller and may have changed. */
-int32_t kvb_plan_ready(const kvb_decode *args, int32_t threads, const kvb_plan *plan);
+/* Whether the plan still holds: table and lengths belong to the caller and may have changed, and a run may add `grown`. */
+int32_t kvb_plan_ready(const kvb_decode *args, int32_t threads, int64_t grown, const kvb_plan *plan);
 void kvb_plan_free(kvb_plan *plan);
 
 /* First token that a sequence attends to, and one past the last. */

@@ -6,7 +6,7 @@
 static int64_t runs_of(const kvb_walk *walk, int64_t rows, int64_t planes)
 {
     int64_t runs = 1;
-    while (runs < walk->steady.streams / planes && 2 * runs * PAGE <= rows * walk->args->cache->row_bytes)
+    while (runs < walk->steady.streams / planes && 2 * runs * PAGE <= rows * walk->args->cache->k.row_bytes)
         runs *= 2;
     return runs;
 }
@@ -20,7 +20,7 @@ static int64_t share_of_plane(const kvb_walk *walk, const int64_t *rows, int64_t
     int64_t row = head * tokens, token = row / heads, in = row % heads; /* within a run */
     for (int64_t t = 0; t < count;) {
         for (int64_t run = 0; run < runs; run++)
-            to[t++] = in * walk->args->cache->head_stride + rows[run * tokens + token];
+            to[t++] = in * walk->args->cache->k.head_stride + rows[run * tokens + token];
         if (++in == heads) {
             in = 0;
             token++;
@@ -33,12 +33,12 @@ static int64_t share_of_plane(const kvb_walk *walk, const int64_t *rows, int64_t
  * no longer than a block has at most one place where they do not, so its ends tell. */
 static bool in_one_piece(const kvb_cache *c, const int64_t *rows, int64_t heads, int64_t runs, int64_t tokens)
 {
-    if (c->token_stride != heads * c->row_bytes || (heads > 1 && c->head_stride != c->row_bytes) || c->row_bytes % LINE)
+    if (c->k.token_stride != heads * c->k.row_bytes || (heads > 1 && c->k.head_stride != c->k.row_bytes) || c->k.row_bytes % LINE)
         return false;
     if (kvb_layouts[c->layout].paged && tokens > c->block_tokens)
         return false;
     for (int64_t run = 0; run < runs; run++)
-        if (rows[run * tokens + tokens - 1] - rows[run * tokens] != (tokens - 1) * c->token_stride)
+        if (rows[run * tokens + tokens - 1] - rows[run * tokens] != (tokens - 1) * c->k.token_stride)
             return false;
     return true;
 }
@@ -49,7 +49,7 @@ static void weave_planes(const kvb_walk *walk, const int64_t *rows, int64_t coun
 {
     const kvb_cache *c = walk->args->cache;
     const int64_t runs = runs_of(walk, count, 2), tokens = count / runs, half = tokens / 2;
-    const int64_t to_v = (int64_t)((uintptr_t)c->v - (uintptr_t)c->k);
+    const int64_t to_v = (int64_t)((uintptr_t)c->v.rows - (uintptr_t)c->k.rows);
     next->streams = 2 * runs;
     next->rows_per_entry = in_one_piece(c, rows, 1, runs, tokens) ? half : 1;
     for (int64_t token = 0, at = 0; token < half; token += next->rows_per_entry)
@@ -76,21 +76,21 @@ void kvb_requests_start(kvb_walk *walk)
 static void fetch_scales(const kvb_decode *a, const kvb_block *block, int64_t head)
 {
     const kvb_cache *c = a->cache;
-    int64_t shift = head * c->scale_head_stride, each = at_least(1, LINE / c->scale_token_stride);
+    int64_t shift = head * c->k.scale_head_stride, each = at_least(1, LINE / c->k.scale_token_stride);
     if (kvb_heads_inner(c) && shift % LINE)
         return;
     shift += block->scale;
     for (int64_t t = 0; t < block->count; t += each) {
-        __builtin_prefetch(c->k_scale + block->scales[t] + shift);
-        __builtin_prefetch(c->v_scale + block->scales[t] + shift);
+        __builtin_prefetch(c->k.scales + block->scales[t] + shift);
+        __builtin_prefetch(c->v.scales + block->scales[t] + shift);
     }
 }
 
 /* How many lines of a row at a time, so that a cursor seldom has to look further. 0 for rows that do not begin on a line. */
 static int64_t lines_of(const kvb_cache *c, int64_t longest, int64_t rows)
 {
-    int64_t lines = c->row_bytes % LINE ? 0 : longest;
-    while (lines && c->row_bytes / LINE * rows % lines)
+    int64_t lines = c->k.row_bytes % LINE ? 0 : longest;
+    while (lines && c->k.row_bytes / LINE * rows % lines)
         lines /= 2;
     return lines;
 }
@@ -104,25 +104,25 @@ static void ask_share(const kvb_walk *walk, const kvb_block *block, const kvb_bl
     const int64_t *at = later->rows, heads = later->unit->heads, count = round_up(block->count, LANES);
     int64_t from = later->place;
     if (walk->preset->in_order && in_one_piece(c, later->rows, heads, 1, count)) {
-        from += head * count * c->row_bytes;
+        from += head * count * c->k.row_bytes;
         next->rows_per_entry = count;
     } else if (heads > 1 && later->rows == walk->rows) { /* heads lie side by side, so shares do */
         at = walk->lists.k;
         next->streams = walk->usual.streams;
-        from += head * (walk->steady.tokens / next->streams) * c->head_stride;
+        from += head * (walk->steady.tokens / next->streams) * c->k.head_stride;
     } else if (heads > 1 || walk->steady.streams > 1) {
         at = lists->k;
         next->streams = share_of_plane(walk, later->rows, heads, head, count, lists->k);
     }
     next->lines = lines_of(c, walk->preset->lines, next->rows_per_entry);
-    next->k = (kvb_places){c->k + from, at};
-    next->v = (kvb_places){c->v + from, at};
+    next->k = (kvb_places){c->k.rows + from, at};
+    next->v = (kvb_places){c->v.rows + from, at};
 }
 
 static void ask_woven(const kvb_walk *walk, const kvb_block *block, const kvb_block *later, kvb_tile *tile,
                       kvb_lists *lists)
 {
-    const uint8_t *from = walk->args->cache->k + later->place;
+    const uint8_t *from = walk->args->cache->k.rows + later->place;
     const kvb_lists *rows = &walk->lists;
     if (later->rows == walk->rows) {
         tile->next.streams = walk->usual.streams;
@@ -145,7 +145,7 @@ static void ask_further(const kvb_walk *walk, const kvb_block *block, const kvb_
     const bool steady = next->unit && next->rows == walk->rows;
     const int64_t to_next = steady ? next->place - block->place : 0;
     const uint8_t *k = tile->k.from + to_next, *v = tile->v.from + to_next;
-    tile->stride = walk->args->cache->row_bytes;
+    tile->stride = walk->args->cache->k.row_bytes;
     tile->next.k = (kvb_places){one_plane ? k : tile->v.from, block->rows};
     tile->next.v = (kvb_places){one_plane ? v : k, block->rows};
 }
@@ -153,8 +153,8 @@ static void ask_further(const kvb_walk *walk, const kvb_block *block, const kvb_
 /* QK fetches V of this tile, PV the next tile's K. */
 static void ask_crossed(const kvb_walk *walk, const kvb_block *block, const kvb_block *later, kvb_tile *tile)
 {
-    tile->next.k = (kvb_places){walk->args->cache->v + block->place, block->rows};
-    tile->next.v = (kvb_places){walk->args->cache->k + later->place, later->rows};
+    tile->next.k = (kvb_places){walk->args->cache->v.rows + block->place, block->rows};
+    tile->next.v = (kvb_places){walk->args->cache->k.rows + later->place, later->rows};
 }
 
 void kvb_tile_requests(const kvb_walk *walk, const kvb_block *block, const kvb_block *next, int64_t head, bool one_plane,

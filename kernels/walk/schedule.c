@@ -9,7 +9,7 @@ static int64_t heads_behind(const kvb_decode *a)
 {
     const kvb_cache *c = a->cache;
     const int64_t heads = kvb_unit_heads(a);
-    const bool behind = c->token_stride == heads * c->row_bytes && (heads == 1 || c->head_stride == c->row_bytes);
+    const bool behind = c->k.token_stride == heads * c->k.row_bytes && (heads == 1 || c->k.head_stride == c->k.row_bytes);
     return behind && !kvb_layouts[c->layout].paged ? heads : 0;
 }
 
@@ -19,14 +19,14 @@ static bool in_turn(const kvb_decode *a, const kvb_preset *preset)
 {
     const kvb_cache *c = a->cache;
     const bool flash = a->variant == VARIANT_FLASH || a->variant == VARIANT_ROUND16;
-    return flash && a->q_heads / c->kv_heads <= kvb_rows_of(a)->in_turn && !kvb_formats[c->dtype].scaled &&
-           c->token_stride + a->q_heads * c->head_dim * (int64_t)sizeof(float) <= preset->room;
+    return flash && a->q_heads / c->kv_heads <= kvb_rows_of(a)->in_turn && !kvb_formats[c->k.dtype].scaled &&
+           c->k.token_stride + a->q_heads * c->head_dim * (int64_t)sizeof(float) <= preset->room;
 }
 
 /* Tokens of a block. Where heads lie inside a token, all of them are taken together. */
 static int32_t tokens_of(const kvb_decode *a, const kvb_preset *preset, bool whole)
 {
-    const int64_t heads = kvb_unit_heads(a), token = a->cache->row_bytes * heads;
+    const int64_t heads = kvb_unit_heads(a), token = a->cache->k.row_bytes * heads;
     const bool paged = heads == 1 && kvb_layouts[a->cache->layout].paged;
     const bool doubled = preset->doubled && heads > 1 && LANES * token <= preset->block;
     const bool light = preset->block_light && heads > 1 && a->variant == VARIANT_DOT8 &&
@@ -34,7 +34,7 @@ static int32_t tokens_of(const kvb_decode *a, const kvb_preset *preset, bool who
     const int64_t bytes = whole ? preset->block_whole : paged ? preset->block_paged
                           : light ? preset->block_light : preset->block;
     return (int32_t)at_least(doubled ? 2 * LANES : LANES,
-                             at_most(whole ? TILE : preset->tokens, bytes / token / LANES * LANES));
+                             at_most(whole ? TILE : TILE_LISTED, bytes / token / LANES * LANES));
 }
 
 static bool many_heads(const kvb_decode *a) { return a->q_heads / a->cache->kv_heads > 4; }
@@ -42,7 +42,7 @@ static bool many_heads(const kvb_decode *a) { return a->q_heads / a->cache->kv_h
 /* Rows of a run: what L1 has room for beside the next run, in few rows. */
 static int64_t run_of(const kvb_decode *a, const kvb_preset *preset, int64_t tokens)
 {
-    const int64_t most = at_most(preset->run_rows, preset->run / a->cache->row_bytes / LANES * LANES);
+    const int64_t most = at_most(preset->run_rows, preset->run / a->cache->k.row_bytes / LANES * LANES);
     const int64_t rows = (many_heads(a) ? 2 : 1) * at_least(LANES, most);
     return tokens % rows ? LANES : rows;
 }
@@ -54,7 +54,7 @@ static void order_rows(const kvb_decode *a, const kvb_preset *preset, int64_t he
     s->order = listed ? ORDER_RUNS : ORDER_ROWS;
     s->kv_heads = heads;
     s->grain = whole ? LANES : (int32_t)run_of(a, preset, s->tokens);
-    s->run_rows = listed ? s->grain : kvb_formats[a->cache->dtype].bytes < 4 ? preset->slice_rows : preset->slice_rows_f32;
+    s->run_rows = listed ? s->grain : kvb_formats[a->cache->k.dtype].bytes < 4 ? preset->slice_rows : preset->slice_rows_f32;
 }
 
 void kvb_schedule_make(const kvb_decode *a, kvb_schedule *steady, kvb_schedule *rest)
@@ -62,7 +62,7 @@ void kvb_schedule_make(const kvb_decode *a, kvb_schedule *steady, kvb_schedule *
     const kvb_preset *preset = &kvb_presets[a->schedule];
     const kvb_rows *rows = kvb_rows_of(a);
     const int64_t group = a->q_heads / a->cache->kv_heads, heads = preset->in_order ? heads_behind(a) : 0;
-    const bool in_order = heads && kvb_formats[a->cache->dtype].elements == 1 && (heads == 1 || in_turn(a, preset));
+    const bool in_order = heads && kvb_formats[a->cache->k.dtype].elements == 1 && (heads == 1 || in_turn(a, preset));
     const bool whole = in_order && rows->whole && rows->whole(group, a->cache->head_dim);
     *rest = (kvb_schedule){.order = preset->asks ? ORDER_LISTED : ORDER_PLAIN, .streams = preset->streams,
                            .to_l2 = preset->to_l2, .kv_heads = 1, .tokens = tokens_of(a, preset, whole)};
@@ -78,7 +78,7 @@ void kvb_schedule_make(const kvb_decode *a, kvb_schedule *steady, kvb_schedule *
 void kvb_schedule_twin(const kvb_decode *a, kvb_schedule *steady)
 {
     const int64_t heads = kvb_presets[a->schedule].in_order ? heads_behind(a) : 0;
-    const bool whole = heads == 1 || (heads > 1 && kvb_tier_of(a->isa)->rows[a->cache->dtype].in_turn);
+    const bool whole = heads == 1 || (heads > 1 && kvb_tier_of(a->isa)->rows[a->cache->k.dtype].in_turn);
     if (steady->order == ORDER_PLAIN)
         return;
     steady->order = whole ? ORDER_ROWS : ORDER_LISTED;

@@ -6,13 +6,13 @@ void kvb_walk_start(kvb_walk *walk, const kvb_decode *args, const kvb_unit *unit
     walk->unit = unit;
     walk->end = end;
     walk->token = 0;
-    walk->scaled = kvb_formats[args->cache->dtype].scaled;
+    walk->scaled = kvb_formats[args->cache->k.dtype].scaled;
     walk->preset = &kvb_presets[args->schedule];
     kvb_schedule_make(args, &walk->steady, &walk->rest);
     for (int64_t t = 0; t < walk->steady.tokens; t++)
-        walk->rows[t] = t * args->cache->token_stride;
+        walk->rows[t] = t * args->cache->k.token_stride;
     for (int64_t t = 0; walk->scaled && t < walk->steady.tokens; t++)
-        walk->scales[t] = t * args->cache->scale_token_stride;
+        walk->scales[t] = t * args->cache->k.scale_token_stride;
     kvb_requests_start(walk);
 }
 
@@ -88,7 +88,7 @@ static void block_lanes(const kvb_walk *walk, int64_t token, int64_t left, kvb_b
         block->own_scales[t] = block->own_scales[block->lead];
     int64_t whole = round_up(block->count, LANES);
     for (int64_t t = block->count; t < whole; t++)
-        block->own_rows[t] = block->own_rows[t - 1] + c->token_stride;
+        block->own_rows[t] = block->own_rows[t - 1] + c->k.token_stride;
     write_down(walk, block, whole);
 }
 
@@ -116,12 +116,12 @@ void kvb_walk_next(kvb_walk *walk, kvb_block *block)
 
 void kvb_tile_rows(const kvb_decode *a, const kvb_block *block, int64_t head, kvb_tile *tile)
 {
-    const int64_t shift = block->place + head * a->cache->head_stride;
+    const int64_t shift = block->place + head * a->cache->k.head_stride;
     tile->count = block->count;
     tile->lead = block->lead;
     tile->k_block = kvb_block_bytes(a->cache);
-    tile->k = (kvb_places){a->cache->k + shift, block->rows};
-    tile->v = (kvb_places){a->cache->v + shift, block->rows};
+    tile->k = (kvb_places){a->cache->k.rows + shift, block->rows};
+    tile->v = (kvb_places){a->cache->v.rows + shift, block->rows};
 }
 
 /* Scales in their place, or collected in `to`. */
@@ -130,7 +130,7 @@ static const float *scales_at(const kvb_decode *a, const uint8_t *plane, const k
     const int64_t count = round_up(block->count, LANES);
     if (kvb_scales_in_place(a, block))
         return (const float *)(const void *)plane;
-    if (a->cache->scale == SCALE_F32) {
+    if (a->cache->k.scale == SCALE_F32) {
         for (int64_t t = 0; t < count; t++)
             to[t] = *(const float *)(const void *)(plane + block->scales[t]);
         return to;
@@ -144,7 +144,7 @@ static const float *scales_at(const kvb_decode *a, const uint8_t *plane, const k
 
 void kvb_tile_scales(const kvb_decode *a, const kvb_block *block, int64_t head, kvb_tile *tile)
 {
-    const int64_t shift = block->scale + head * a->cache->scale_head_stride;
-    tile->k_scale = scales_at(a, a->cache->k_scale + shift, block, tile->scales[0]);
-    tile->v_scale = scales_at(a, a->cache->v_scale + shift, block, tile->scales[1]);
+    const int64_t shift = block->scale + head * a->cache->k.scale_head_stride;
+    tile->k_scale = scales_at(a, a->cache->k.scales + shift, block, tile->scales[0]);
+    tile->v_scale = scales_at(a, a->cache->v.scales + shift, block, tile->scales[1]);
 }

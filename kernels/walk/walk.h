@@ -45,7 +45,7 @@ typedef struct kvb_walk {
 /* The tier's functions for the rows that a decode reads. */
 static inline const kvb_rows *kvb_rows_of(const kvb_decode *args)
 {
-    return &kvb_tier_of(args->isa)->rows[kvb_way_of(args->variant, args->cache->dtype)];
+    return &kvb_tier_of(args->isa)->rows[kvb_way_of(args->variant, args->cache->k.dtype)];
 }
 
 /* schedule.c: of the two kinds of a walk's blocks; and as the twin reads the first. */
@@ -63,8 +63,8 @@ void kvb_tile_scales(const kvb_decode *args, const kvb_block *block, int64_t hea
 /* Whether the scales of a block's tiles are taken where they lie, side by side. Others are collected. */
 static inline bool kvb_scales_in_place(const kvb_decode *args, const kvb_block *block)
 {
-    return args->cache->scale == SCALE_F32 && block->rows != block->own_rows &&
-           args->cache->scale_token_stride == (int64_t)sizeof(float);
+    return args->cache->k.scale == SCALE_F32 && block->rows != block->own_rows &&
+           args->cache->k.scale_token_stride == (int64_t)sizeof(float);
 }
 
 /* requests.c: a tile's schedule, and what it asks for while the tile is consumed. `next` follows `block` in the walk;

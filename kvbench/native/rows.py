@@ -12,7 +12,7 @@ def block_of(dtype: str, library: Library | None = None) -> tuple[int, int]:
     """Elements and bytes: of one element, or of as many as a packed row keeps together. Other rows are whole lines."""
 
     def row(elements: int) -> int:
-        return Cache.planned(1, elements, 1, dtype=dtype, library=library).row_bytes
+        return Cache.planned(1, elements, 1, dtype=dtype, library=library).k.row_bytes
 
     if row(1) % _LINE == 0:
         return 1, row(_LINE) // _LINE  # elements that fill lines leave nothing over

@@ -97,7 +97,7 @@ def _names(model: str, context: int, dtype: str) -> dict[str, int]:
     if not 1 <= context <= _LARGEST // max(known.vocabulary, known.q_heads * known.head_dim):
         raise BadArgument(f"context is {context}", "at least 1, and no more than memory can hold")
     one = Cache.planned(1, known.head_dim, 1, dtype=dtype, pad=_PAD)
-    rows = {"row_bytes": one.row_bytes, "scale_bytes": one.scale_token_stride}
+    rows = {"row_bytes": one.k.row_bytes, "scale_bytes": one.k.scale_token_stride}
     words = ("layers", "q_heads", "kv_heads", "head_dim", *_NEEDED)
     return {"context": context} | {word: getattr(known, word) for word in words} | rows
 

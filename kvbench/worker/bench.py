@@ -146,8 +146,8 @@ class Bench(Owner):
     def _wrap(self) -> int:
         """Tokens of the core roof's window: as many as a tile has, or half of a private cache holds."""
         shape, cache = self.point.shape, self.room.caches[0].struct
-        side_by_side = shape.kv_heads if cache.head_stride < cache.token_stride else 1
-        fits = self._private() // 2 // (2 * cache.row_bytes * side_by_side) // 16 * 16
+        side_by_side = shape.kv_heads if cache.k.head_stride < cache.k.token_stride else 1
+        fits = self._private() // 2 // (2 * cache.k.row_bytes * side_by_side) // 16 * 16
         return max(1, min(shape.context, max(16, min(TILE, fits))))
 
     def _private(self) -> int:

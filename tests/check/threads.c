@@ -79,7 +79,7 @@ static void check_tier(rig *r, const float *q, const float *k, const float *v, i
     float out[COUNT], first[COUNT];
     double right[COUNT];
     for (int32_t variant = 0; kvb_word("variant", variant); variant++) {
-        if (!has_kernel(variant, r->cache.layout, r->cache.dtype, isa))
+        if (!has_kernel(variant, r->cache.layout, r->cache.k.dtype, isa))
             continue;
         reference_of(variant, r->cache.layout, q, k, v, r->lengths, window, right);
         for (int32_t threads = 1; threads <= 16; threads++) {
@@ -110,7 +110,7 @@ void check_threads(void)
     noise(q, COUNT, 13);
     for (int32_t layout = 0; kvb_word("layout", layout); layout++) {
         rig r;
-        kvb_cache shape = {.layout = layout, .dtype = word_of("dtype", "f32"), .batch = BATCH, .kv_heads = KV_HEADS,
+        kvb_cache shape = {.layout = layout, PLANES(word_of("dtype", "f32"), 0), .batch = BATCH, .kv_heads = KV_HEADS,
                            .head_dim = DIM, .capacity = CAPACITY, .block_tokens = 100, .blocks = BATCH * 26,
                            .pad = kvb_cache_pad()};
         if (!rig_open(&r, shape, 1))

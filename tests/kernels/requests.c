@@ -106,8 +106,8 @@ __attribute__((visibility("default"))) int64_t walked(const kvb_decode *args, co
             }
             counts[tiles] = fetch(&tile, tile.next.k, lines, step);
             counts[tiles++] += fetch(&tile, tile.next.v, lines, step);
-            asked = put_ahead(asked, &tile, tile.next.k, args->cache->row_bytes);
-            asked = put_ahead(asked, &tile, tile.next.v, args->cache->row_bytes);
+            asked = put_ahead(asked, &tile, tile.next.k, args->cache->k.row_bytes);
+            asked = put_ahead(asked, &tile, tile.next.v, args->cache->k.row_bytes);
         }
         kvb_block *done = block;
         block = next;

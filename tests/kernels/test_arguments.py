@@ -169,11 +169,15 @@ def test_table_entry_out_of_range_in_a_turned_ring(raw):
 def test_a_shape_changed_behind_the_plan(raw, bound):
     q = np.ones((2, 4, 64), np.float32)
     for field, value in (("head_dim", 64), ("kv_heads", 1), ("capacity", 48), ("block_tokens", 4), ("blocks", 20),
-                         ("dtype", raw.word("dtype", "f32")), ("plane_bytes", 64), ("scale_plane_bytes", 64)):  # fmt: skip
-        kept = getattr(bound.cache, field)
-        setattr(bound.cache, field, value)
+                         ("k.bytes", 64), ("v.bytes", 64), ("v.scale_bytes", 64), ("v.token_stride", 64)):  # fmt: skip
+        plane, _, name = field.rpartition(".")
+        owner = getattr(bound.cache, plane) if plane else bound.cache
+        kept = getattr(owner, name)
+        setattr(owner, name, value)
         refused(raw, "cache", lambda: task_of(raw, "decode", decode_args(raw, bound, q, q, "scalar")))
-        setattr(bound.cache, field, kept)
+        setattr(owner, name, kept)
+    bound.cache.k.dtype = bound.cache.v.dtype = raw.word("dtype", "f32")
+    refused(raw, "cache", lambda: task_of(raw, "decode", decode_args(raw, bound, q, q, "scalar")))
 
 
 @pytest.mark.parametrize("maker", ["decode", "twin", "fill", "append", "bulk", "clear", "unpack"])

@@ -52,12 +52,12 @@ def program(tmp_path_factory):
 def addresses(bound: Bound, head: int, token: int) -> tuple[int, int]:
     """Of a token's rows of K and V."""
     c, slot = bound.cache, token % bound.cache.capacity if bound.cache.ring else token
-    place = slot * c.token_stride
+    place = slot * c.k.token_stride
     if bound.table is not None:
         block, slot = int(bound.table[0, slot // c.block_tokens]), slot % c.block_tokens
-        place = block * c.seq_stride + slot * c.token_stride
-    place += head * c.head_stride
-    return tuple(int(bound.raw.ffi.cast("uintptr_t", plane)) + place for plane in (c.k, c.v))
+        place = block * c.k.seq_stride + slot * c.k.token_stride
+    place += head * c.k.head_stride
+    return tuple(int(bound.raw.ffi.cast("uintptr_t", plane)) + place for plane in (c.k.rows, c.v.rows))
 
 
 def walk(program, bound: Bound, units: list[list[int]], scheme: str, group: int):
@@ -67,7 +67,7 @@ def walk(program, bound: Bound, units: list[list[int]], scheme: str, group: int)
     args = decode_args(bound.raw, bound, q, q.copy(), "scalar", schedule=scheme)
     sizes, rows, asked = ffi.new("int64_t[9999]"), ffi.new("uintptr_t[99999]"), ffi.new("uintptr_t[99999]")
     fetched, counts = ffi.new("uintptr_t[999999]"), ffi.new("int64_t[9999]")
-    row, dim = bound.cache.row_bytes, bound.shape.head_dim
+    row, dim = bound.cache.k.row_bytes, bound.shape.head_dim
     lines, step = (row // LINE, LINE) if row % LINE == 0 else (dim // LINE, row * LINE // dim)
     flat = ffi.new("int64_t[]", [number for unit in units for number in unit])
     tiles, at, of = [], 0, 0
@@ -117,7 +117,7 @@ def test_the_rows_of_the_next_block(raw, program, name, scheme):
     shape, group = SHAPES[name], {"many": 8, "four": 4}.get(name.rpartition(".")[2], 1)
     table = np.random.default_rng(1).permutation(shape.blocks)[None] if shape.blocks else None
     with Bound(raw, shape, [CAPACITY], table) as bound:
-        heads = HEADS if bound.cache.head_stride < bound.cache.token_stride else 1
+        heads = HEADS if bound.cache.k.head_stride < bound.cache.k.token_stride else 1
         first = CAPACITY - shape.capacity if shape.ring else 48
         spans = [(head, first, CAPACITY) for head in range(0, HEADS, heads)] + [
             (0, first, first),
@@ -125,7 +125,7 @@ def test_the_rows_of_the_next_block(raw, program, name, scheme):
         ]
         units = [[0, head, heads, head, 1, begin, end - begin, -1] for head, begin, end in spans]
         tiles = walk(program, bound, units, scheme, group)
-        blocks = blocks_of(tiles, heads, bound.cache.row_bytes)
+        blocks = blocks_of(tiles, heads, bound.cache.k.row_bytes)
 
         order = [(head, token) for head, begin, end in spans for token in range(begin, end)]
         every = [addresses(bound, head + h, token) for head, token in order for h in range(heads)]
@@ -135,7 +135,7 @@ def test_the_rows_of_the_next_block(raw, program, name, scheme):
         in_turn = heads > 1 and group <= {"f32": 4, "f16": 1}.get(shape.dtype, 0)
         if scheme == "stream" and (in_turn or heads == 1) and shape.layout != "paged":
             if shape.dtype not in ("q8_0", "q4_0"):
-                assert row_by_row(blocks, bound.cache.row_bytes, group, shape.dtype) >= (0 if shape.ring else 2)
+                assert row_by_row(blocks, bound.cache.k.row_bytes, group, shape.dtype) >= (0 if shape.ring else 2)
                 return
         tokens, whole = [len(block[0][0]) for block in blocks], 0
         for i, (block, later) in enumerate(zip(blocks, blocks[1:], strict=False)):
@@ -148,7 +148,7 @@ def test_the_rows_of_the_next_block(raw, program, name, scheme):
                 wanted += [row for tile in (block if of_this else later) for row in tile[1]]
                 assert asked == Counter(wanted)
                 lines = [line for tile in block for line in tile[4]]
-                row_bytes = bound.cache.row_bytes
+                row_bytes = bound.cache.k.row_bytes
                 touched = {at for row in wanted for at in range(row // LINE, (row + row_bytes - 1) // LINE + 1)}
                 if row_bytes % LINE == 0:
                     assert sorted(lines) == [at * LINE for at in sorted(touched)]
