@@ -63,12 +63,12 @@ INLINE vi dot_four(const void *p)
     return v_set_int(four);
 }
 
-/* A sum out of the `chains` that it was made in, `apart` vectors apart. */
-INLINE vi dot_chained(const vi *sums, const int chains, const int apart)
+/* A sum out of the `chains` that it was made in, `stride` vectors from each other. */
+INLINE vi dot_chained(const vi *sums, const int chains, const int stride)
 {
     vi sum = sums[0];
     UNROLL for (int c = 1; c < chains; c++)
-        sum = v_int_add(sum, sums[c * apart]);
+        sum = v_int_add(sum, sums[c * stride]);
     return sum;
 }
 
@@ -107,13 +107,13 @@ INLINE void dot_scores(const vf *sums, const float *each, float *scores, const i
 
 #define DOT_ROWS(way, of_block, of_slice, reads)                                                             \
     {                                                                                                        \
-        .take = CAT(take_, way), .qk = CLASSES(qk, way), .qk_t = CLASSES(qkt, way), .pv = CLASSES(pv, way),  \
+        .take = CAT(prepare_query_, way), .qk = CLASSES(qk, way), .qk_t = CLASSES(qkt, way), .pv = CLASSES(pv, way),  \
         .qk_heads = QK_HEADS, .qk_t_heads = of_block, .pv_heads = of_slice, .whole = reads,                  \
     }
 
 #ifdef DOT_BYTES
-#include "isa/dot/dotbytes.tmpl.c"
+#include "isa/dot/bytes.tmpl.c"
 #endif
-#ifdef DOT_WORDS
-#include "isa/dot/dotwords.tmpl.c"
+#ifdef DOT_I16
+#include "isa/dot/i16.tmpl.c"
 #endif

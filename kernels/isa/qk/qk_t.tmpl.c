@@ -65,6 +65,16 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, ahead *cursor, cons
     }
 }
 
+/* The next one or two blocks, and `heads` of the `slots` heads. */
+INLINE void CAT(qkt_next_, DTYPE)(const uint8_t *const *k, ahead *cursor, const float *q, int dim, float *scores,
+                                  const int heads, const int slots, bool two, const int order)
+{
+    if (two)
+        CAT(qkt_blocks_, DTYPE)(k, cursor, q, dim, scores, heads, slots, 2, order);
+    else
+        CAT(qkt_blocks_, DTYPE)(k, cursor, q, dim, scores, heads, slots, 1, order);
+}
+
 /* In passes, as qk_tokens has them. */
 INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
                                   const int order)
@@ -73,17 +83,15 @@ INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     const bool paired = pass > 2 && 2 * pass * VECTORS <= QK_ACC && pairs_blocks(tile, order);
     ahead cursor = ahead_from(tile, tile->next.k, (int64_t)group->dim * CELL / ELEMENTS);
     for (int t = 0, step; t < tile->count; t += step) {
-        step = paired && t + LANES < tile->count ? 2 * LANES : LANES;
+        const bool two = paired && t + LANES < tile->count;
+        step = two ? 2 * LANES : LANES;
         const uint8_t *k[] = {row_of(tile, tile->k, t, order), row_of(tile, tile->k, t + step - LANES, order)};
         ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
-        UNROLL for (int h = 0; h < heads; h += pass) {
-            const float *q = group->q + h * Q_PART(heads);
-            float *to = scores + h * QUERY_SCORES + t;
-            if (step > LANES)
-                CAT(qkt_blocks_, DTYPE)(k, &cursor, q, group->dim, to, pass, heads, 2, h == 0 ? order : ORDER_PLAIN);
-            else
-                CAT(qkt_blocks_, DTYPE)(k, &cursor, q, group->dim, to, pass, heads, 1, h == 0 ? order : ORDER_PLAIN);
-        }
+        if (order != ORDER_PLAIN)
+            CAT(qkt_next_, DTYPE)(k, &cursor, group->q, group->dim, scores + t, pass, heads, two, order);
+        for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
+            CAT(qkt_next_, DTYPE)(k, NULL, group->q + h * Q_PART(heads), group->dim, scores + h * QUERY_SCORES + t, pass,
+                                  heads, two, ORDER_PLAIN);
     }
 }
 

@@ -123,12 +123,16 @@ INLINE void CAT(qk_passes_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
                                    const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
+    const float *q = CAT(query_, DTYPE)(group);
     ahead cursor = AHEAD(tile, tile->next.k, group->dim);
     for (int t = 0; t < tile->count; t += tokens) {
+        const kvb_places k = kvb_rows_from(tile->k, t);
         ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
-        UNROLL for (int h = 0; h < heads; h += pass)
-            CAT(qk_tokens_, DTYPE)(kvb_rows_from(tile->k, t), &cursor, CAT(query_, DTYPE)(group) + h * LANES, group->dim,
-                                   scores + h * QUERY_SCORES + t, pass, heads, h == 0 ? order : ORDER_PLAIN);
+        if (order != ORDER_PLAIN)
+            CAT(qk_tokens_, DTYPE)(k, &cursor, q, group->dim, scores + t, pass, heads, order);
+        for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
+            CAT(qk_tokens_, DTYPE)(k, NULL, q + h * LANES, group->dim, scores + h * QUERY_SCORES + t, pass, heads,
+                                   ORDER_PLAIN);
     }
 }
 

@@ -207,8 +207,8 @@ static inline void v_store_bf16(uint8_t *p, vf a)
 static inline void v_store_i8(uint8_t *p, vf a)
 {
     __m256i i = _mm256_cvtps_epi32(a);
-    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(i), _mm256_extracti128_si256(i, 1));
-    _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(words, words));
+    __m128i wide = _mm_packs_epi32(_mm256_castsi256_si128(i), _mm256_extracti128_si256(i, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(wide, wide));
 }
 /* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it; at most `most`. Adding
  * 2^23 times as much leaves no smaller bits. A NaN becomes all ones. */

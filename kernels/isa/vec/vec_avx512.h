@@ -237,9 +237,9 @@ static inline vf v_round_within(vf a, float steps, float least, float most)
     __m512i sign = _mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32(INT32_MIN));
     return _mm512_castsi512_ps(_mm512_or_si512(bits, sign));
 }
-static inline void v_store_words(uint8_t *p, __m256i words)
+static inline void v_store_low_bytes(uint8_t *p, __m256i wide)
 {
-    __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi16(words, words), 0xd8);
+    __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi16(wide, wide), 0xd8);
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(packed));
 }
 /* Exact as f16 of 2^-8 the value, which has nothing below the code. */
@@ -248,13 +248,13 @@ static inline void v_store_e4m3(uint8_t *p, vf a)
     vf near = v_mul(v_round_within(a, 8, 0x1p-6f, 448.0f), v_set1(0x1p-8f));
     __m256i half = _mm512_cvtps_ph(near, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m256i size = _mm256_and_si256(_mm256_srli_epi16(half, 7), _mm256_set1_epi16(0x7f));
-    v_store_words(p, _mm256_or_si256(size, _mm256_and_si256(_mm256_srli_epi16(half, 8), _mm256_set1_epi16(0x80))));
+    v_store_low_bytes(p, _mm256_or_si256(size, _mm256_and_si256(_mm256_srli_epi16(half, 8), _mm256_set1_epi16(0x80))));
 }
 static inline void v_store_e5m2(uint8_t *p, vf a)
 {
     vf near = v_round_within(a, 4, 0x1p-14f, 57344.0f);
     __m256i half = _mm512_cvtps_ph(near, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    v_store_words(p, _mm256_srli_epi16(half, 8));
+    v_store_low_bytes(p, _mm256_srli_epi16(half, 8));
 }
 
 #include "isa/vec/dot_avx512.h"

@@ -1,18 +1,25 @@
-/* Scores of dot8 for groups of 2, 4 and 8 heads, all of them in each vector of q: a part of the vector is a head's, and
- * as many codes of a row are repeated once for each. So a row's sums for all heads end in one vector, and little is left
- * to add across lanes; it is that, and not the products, which takes the time where a vector is of one head. */
+/* QK of dot8 for groups of 2, 4 and 8 heads where a tier has V_SHARED (AVX-512), of i8 rows that are not transposed. All
+ * heads share each vector of q: a part of it is a head's, and as many codes of a row are repeated once for each. Of two:
+ *
+ *   q         | h0: b0 ... b31 | h1: b0 ... b31 |    acc[t] grows by their products, four of them to a lane
+ *   row t     |     c0 ... c31 |     c0 ... c31 |
+ *
+ * So a row's sums for all heads end in one vector, and little is left to add across lanes; it is that, and not the products,
+ * which takes the time where a vector is of one head. */
 
 enum { PIECE = 4 }; /* tokens whose scores lie side by side */
 
-/* The head whose scores are those from `lane` on in vector `i` of v_packed_sums(). */
-INLINE int packed_head(int i, int lane, const int heads)
+/* The head whose scores are those from `lane` on in vector `i` of v_shared_sums(). */
+INLINE int shared_head(int i, int lane, const int heads)
 {
     const int part = lane / PIECE;
-    return heads == 8 ? 2 * part + i : heads == 4 ? part : part / 2;
+    if (heads == 8)
+        return 2 * part + i;
+    return heads == 4 ? part : part / 2;
 }
 
 /* LANES rows, a line of each at a time: biased once for all heads, in L1. */
-INLINE void qk_packed_lines(vi *acc, kvb_places k, const int8_t *q, int dim, ahead *cursor, const int heads, const int order)
+INLINE void qk_shared_lines(vi *acc, kvb_places k, const int8_t *q, int dim, ahead *cursor, const int heads, const int order)
 {
     for (int at = 0; at < dim; at += VB) {
         _Alignas(LINE) uint8_t lines[LANES * VB];
@@ -31,7 +38,7 @@ INLINE void qk_packed_lines(vi *acc, kvb_places k, const int8_t *q, int dim, ahe
 }
 
 /* LANES rows, each whole: two heads' q stay in registers where dim is the usual one. */
-INLINE void qk_packed_rows(vi *acc, const kvb_tile *tile, int first, const int8_t *q, const int dim, ahead *cursor,
+INLINE void qk_shared_rows(vi *acc, const kvb_tile *tile, int first, const int8_t *q, const int dim, ahead *cursor,
                            const int heads)
 {
     UNROLL for (int t = 0; t < LANES; t++) {
@@ -46,15 +53,15 @@ INLINE void qk_packed_rows(vi *acc, const kvb_tile *tile, int first, const int8_
     }
 }
 
-INLINE void qk_tile_packed(const kvb_tile *tile, const kvb_group *group, ahead *cursor, float *scores, const int heads,
+INLINE void qk_tile_shared(const kvb_tile *tile, const kvb_group *group, ahead *cursor, float *scores, const int heads,
                            const int order)
 {
     const int vectors = heads == 8 ? 2 : 1; /* for PIECE tokens */
     float step[2 * VL], out[2 * VL];
     int32_t first[2 * VL];
     for (int i = 0; i < vectors * VL; i++) {
-        step[i] = group->taken->step[packed_head(i / VL, i % VL, heads)];
-        first[i] = group->taken->first[packed_head(i / VL, i % VL, heads)];
+        step[i] = group->taken->step[shared_head(i / VL, i % VL, heads)];
+        first[i] = group->taken->first[shared_head(i / VL, i % VL, heads)];
     }
     for (int t = 0; t < tile->count; t += LANES) {
         vi acc[LANES];
@@ -63,21 +70,21 @@ INLINE void qk_tile_packed(const kvb_tile *tile, const kvb_group *group, ahead *
         const int8_t *q = group->taken->codes;
         ahead_of(cursor, tile, tile->k, tile->next.k, t, order);
         if (order != ORDER_ROWS)
-            qk_packed_lines(acc, kvb_rows_from(tile->k, t), q, group->dim, cursor, heads, order);
+            qk_shared_lines(acc, kvb_rows_from(tile->k, t), q, group->dim, cursor, heads, order);
         else if (group->dim == USUAL)
-            qk_packed_rows(acc, tile, t, q, USUAL, cursor, heads);
+            qk_shared_rows(acc, tile, t, q, USUAL, cursor, heads);
         else
-            qk_packed_rows(acc, tile, t, q, group->dim, cursor, heads);
+            qk_shared_rows(acc, tile, t, q, group->dim, cursor, heads);
         UNROLL for (int i = 0; i < LANES; i += PIECE) {
             vi sums[2];
-            v_packed_sums(acc + i, heads, sums);
+            v_shared_sums(acc + i, heads, sums);
             UNROLL for (int v = 0; v < vectors; v++) {
                 vi whole = v_int_add(sums[v], v_load_ints(first + v * VL));
                 v_store(out + v * VL, v_mul(v_floats(whole), v_load(step + v * VL)));
             }
             KEEP_IN_MEMORY(out);
             UNROLL for (int l = 0; l < vectors * VL; l += heads == 2 ? 2 * PIECE : PIECE)
-                memcpy(scores + packed_head(l / VL, l % VL, heads) * QUERY_SCORES + t + i, out + l, PIECE * sizeof *out);
+                memcpy(scores + shared_head(l / VL, l % VL, heads) * QUERY_SCORES + t + i, out + l, PIECE * sizeof *out);
         }
     }
 }

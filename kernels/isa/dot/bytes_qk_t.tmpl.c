@@ -1,4 +1,8 @@
-/* Scores of transposed K by products of bytes, as in qk_t.tmpl.c: four codes of a token are a lane. */
+/* QK by products of bytes, of i8 rows whose K is transposed: dot8 and dot16. Four codes of a token are a lane:
+ *
+ *   cells of a block   | t0: c0 c1 c2 c3 | t1: c0 c1 c2 c3 | ...     16 tokens, a line
+ *   q[h]               |     q0 q1 q2 q3 |     q0 q1 q2 q3 | ...     the same in all lanes
+ *                      acc[h] grows by the product of both; then the next cells: nothing is summed across lanes */
 
 enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most heads of a block's scores, each with all its parts */
 
@@ -54,6 +58,16 @@ INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, ah
     }
 }
 
+/* The next one or two blocks. */
+INLINE void qkt_next_bytes(const kvb_group *group, const uint8_t *const *k, ahead *cursor, int head, float *scores,
+                           const int heads, const int slots, const int parts, bool two, const int order)
+{
+    if (two)
+        qkt_blocks_bytes(group, k, cursor, head, scores, heads, slots, parts, 2, order);
+    else
+        qkt_blocks_bytes(group, k, cursor, head, scores, heads, slots, parts, 1, order);
+}
+
 INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
                            const int parts, const int order)
 {
@@ -61,15 +75,13 @@ INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *
     const bool paired = pass > 2 && 2 * pass * parts <= BLOCK_SUMS && pairs_blocks(tile, order);
     ahead cursor = ahead_from(tile, tile->next.k, group->dim);
     for (int t = 0, step; t < tile->count; t += step) {
-        step = paired && t + LANES < tile->count ? 2 * LANES : LANES;
+        const bool two = paired && t + LANES < tile->count;
+        step = two ? 2 * LANES : LANES;
         const uint8_t *k[] = {row_of(tile, tile->k, t, order), row_of(tile, tile->k, t + step - LANES, order)};
         ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
-        UNROLL for (int h = 0; h < heads; h += pass) {
-            float *to = scores + h * QUERY_SCORES + t;
-            if (step > LANES)
-                qkt_blocks_bytes(group, k, &cursor, h, to, pass, heads, parts, 2, h == 0 ? order : ORDER_PLAIN);
-            else
-                qkt_blocks_bytes(group, k, &cursor, h, to, pass, heads, parts, 1, h == 0 ? order : ORDER_PLAIN);
-        }
+        if (order != ORDER_PLAIN)
+            qkt_next_bytes(group, k, &cursor, 0, scores + t, pass, heads, parts, two, order);
+        for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
+            qkt_next_bytes(group, k, NULL, h, scores + h * QUERY_SCORES + t, pass, heads, parts, two, ORDER_PLAIN);
     }
 }
