@@ -18,12 +18,12 @@ INLINE int64_t dot_code(int slots, int head, int64_t d)
 }
 
 /* Whole numbers as signed bytes, and what a sum begins with. codes: [parts][dim / width][slots][width] */
-INLINE void prepare_bytes(const kvb_group *group, int32_t way, const int parts)
+INLINE void prepare_bytes(const kvb_group *group, int32_t row_kernel, const int parts)
 {
-    kvb_taken *taken = group->taken;
+    kvb_prepared *prepared = group->prepared;
     const int64_t dim = round_up(group->dim, VB), part = group->slots * dim;
     for (int h = 0; h < group->slots; h++) {
-        float inverse = dot_query_steps(group, h, way, &taken->step[h]);
+        float inverse = dot_query_steps(group, h, row_kernel, &prepared->step[h]);
         vf total = v_zero();
         for (int64_t d = 0; d < dim; d += VL) {
             enum { PART = VL < VB / HEADS ? VL : VB / HEADS }; /* lies together whatever the width */
@@ -37,9 +37,9 @@ INLINE void prepare_bytes(const kvb_group *group, int32_t way, const int parts)
             total = v_add(total, upper);
             for (int i = 0; i < parts; i++)
                 for (int at = 0; at < VL; at += PART)
-                    memcpy(taken->codes + i * part + dot_code(group->slots, h, d + at), bytes[i] + at, PART);
+                    memcpy(prepared->codes + i * part + dot_code(group->slots, h, d + at), bytes[i] + at, PART);
         }
-        taken->first[h] = (int32_t)(-DOT_K_BIAS * v_hsum(total));
+        prepared->first[h] = (int32_t)(-DOT_K_BIAS * v_hsum(total));
     }
 }
 

@@ -39,7 +39,7 @@ INLINE void dot_weights_of(dot_weights *w, const float *p, int first, int end, i
 enum { SLICE_SUMS = PV_ACC / 4 }; /* most heads of a slice, each with all its parts */
 
 /* `slices` of VB elements of the rows from `first` to `end`, four rows at a time: each lane takes those of one element. */
-INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_group *group, ahead *cursor,
+INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_group *group, prefetch *cursor,
                            const dot_weights *weights, const float *rescales, int head, int at, const int heads,
                            const int slices, const int parts, const int order)
 {
@@ -50,13 +50,13 @@ INLINE void pv_slice_bytes(const kvb_tile *tile, int first, int end, const kvb_g
     for (int t = first; t < end; t += 4) {
         if (order != ORDER_ROWS && at % LINE == 0) /* cursors before there are rows to keep */
             UNROLL for (int i = 0; i < 4; i++)
-                ahead_line(cursor, order);
+                prefetch_line(cursor, order);
         const uint8_t *rows[4];
         UNROLL for (int i = 0; i < 4; i++)
             rows[i] = row_of(tile, tile->v, t + i, order);
         if (order == ORDER_ROWS)
             UNROLL for (int i = 0; i < 4 * slices; i++)
-                ahead_with(cursor, rows[i / slices] + at + i % slices * VB, i, order);
+                prefetch_with(cursor, rows[i / slices] + at + i % slices * VB, i, order);
         UNROLL for (int s = 0; s < slices; s++) {
             vi x[4];
             v_quads(rows, at + s * VB, x);
@@ -89,13 +89,13 @@ INLINE void pv_heads_bytes(const kvb_tile *tile, const kvb_group *group, const f
                            const int heads, const int parts, const int order)
 {
     const int end = (int)round_up(tile->count, LANES), run = order == ORDER_RUNS ? (int)tile->schedule->run_rows : TILE;
-    ahead cursor = ahead_from(tile, tile->next.v, group->dim);
+    prefetch cursor = prefetch_from(tile, tile->next.v, group->dim);
     const float *rescale = group->rescale;
     for (int first = 0; first < end; first += run, rescale = ones) {
         const int last = (int)at_most(first + run, end);
         int at = 0;
         dot_weights_of(weights, p, first, last, head, heads, parts);
-        ahead_of(&cursor, tile, tile->v, tile->next.v, first, order);
+        prefetch_of(&cursor, tile, tile->v, tile->next.v, first, order);
 #define SLICES(slices)                                                                                            \
     for (; at + (slices - 1) * VB < group->dim; at += slices * VB)                                                \
         pv_slice_bytes(tile, first, at_most(last, tile->count), group, &cursor, weights, rescale, head, at, heads, \

@@ -19,20 +19,20 @@ INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, int64_
 }
 
 /* QK_ACC rows for one head, each whole. */
-INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, ahead *cursor, const int8_t *q, int dim)
+INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, prefetch *cursor, const int8_t *q, int dim)
 {
     UNROLL for (int t = 0; t < QK_ACC; t++) {
         const uint8_t *row = row_of(tile, tile->k, first + t, ORDER_ROWS);
         for (int at = 0; at < dim; at += 2 * VB)
             UNROLL for (int in = 0; in < 2 * VB; in += VB)
                 if (at + in < dim) {
-                    ahead_with(cursor, row + at + in, 2 * t + in / VB, ORDER_ROWS);
+                    prefetch_with(cursor, row + at + in, 2 * t + in / VB, ORDER_ROWS);
                     v_dot_query_into(&acc[t], v_codes(row + at + in), v_load_bytes(q + at + in));
                 }
     }
 }
 
-INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *group, ahead *cursor, int head,
+INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *group, prefetch *cursor, int head,
                             const float *each, float *scores, const int heads, const int slots, const int parts,
                             const int order)
 {
@@ -40,7 +40,7 @@ INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *gr
     const kvb_places k = kvb_rows_from(tile->k, first);
     const int tokens = QK_ACC / heads / parts, dim = group->dim;
     const int64_t part = slots * round_up(dim, VB);
-    const int8_t *q = group->taken->codes + head * VB;
+    const int8_t *q = group->prepared->codes + head * VB;
     vi acc[QK_ACC];
     UNROLL for (int i = 0; i < QK_ACC; i++)
         acc[i] = v_none();
@@ -53,18 +53,18 @@ INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *gr
         UNROLL for (int s = 0; s < STEPS_OF_LINE; s++) {
             UNROLL for (int t = 0; t < tokens; t++)
                 if (t % STEPS_OF_LINE == s)
-                    ahead_line(cursor, order);
+                    prefetch_line(cursor, order);
             qk_step_bytes(acc, k, at + s * VB, q + s * VB * slots, part, heads, tokens, parts);
         }
     if (at < dim)
         UNROLL for (int t = 0; t < tokens; t++)
-            ahead_line(cursor, order);
+            prefetch_line(cursor, order);
     for (; at < dim; at += VB, q += VB * slots)
         qk_step_bytes(acc, k, at, q, part, heads, tokens, parts);
     vf sums[QK_ACC / VL];
     UNROLL for (int i = 0; i < heads * tokens; i += VL) {
         if (parts == 1) {
-            sums[i / VL] = dot_sums(acc + i, group->taken->first[head]); /* of one head, or 0 */
+            sums[i / VL] = dot_sums(acc + i, group->prepared->first[head]); /* of one head, or 0 */
             continue;
         }
         vf both[VL];
@@ -81,7 +81,7 @@ INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *s
                           const int parts, const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass / parts;
-    ahead cursor = ahead_from(tile, tile->next.k, group->dim);
+    prefetch cursor = prefetch_from(tile, tile->next.k, group->dim);
 #ifdef V_SHARED
     if (heads > 1) {
         qk_tile_shared(tile, group, &cursor, scores, heads, order);
@@ -89,9 +89,9 @@ INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *s
     }
 #endif
     float each[QK_ACC * HEADS];
-    dot_steps_of(group->taken->step, each, heads, tokens);
+    dot_steps_of(group->prepared->step, each, heads, tokens);
     for (int t = 0; t < tile->count; t += tokens) {
-        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
         if (order != ORDER_PLAIN)
             qk_tokens_bytes(tile, t, group, &cursor, 0, each, scores + t, pass, heads, parts, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)

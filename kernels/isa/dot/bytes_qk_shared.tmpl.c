@@ -19,7 +19,7 @@ INLINE int shared_head(int i, int lane, const int heads)
 }
 
 /* LANES rows, a line of each at a time: biased once for all heads, in L1. */
-INLINE void qk_shared_lines(vi *acc, kvb_places k, const int8_t *q, int dim, ahead *cursor, const int heads, const int order)
+INLINE void qk_shared_lines(vi *acc, kvb_places k, const int8_t *q, int dim, prefetch *cursor, const int heads, const int order)
 {
     for (int at = 0; at < dim; at += VB) {
         _Alignas(LINE) uint8_t lines[LANES * VB];
@@ -30,7 +30,7 @@ INLINE void qk_shared_lines(vi *acc, kvb_places k, const int8_t *q, int dim, ahe
             vi w = v_load_bytes(q);
             UNROLL for (int t = 0; t < LANES; t++) {
                 if (t % heads == 0)
-                    ahead_line(cursor, order);
+                    prefetch_line(cursor, order);
                 v_dot_query_into(&acc[t], v_repeated(lines + t * VB + s * VB / heads, heads), w);
             }
         }
@@ -38,13 +38,13 @@ INLINE void qk_shared_lines(vi *acc, kvb_places k, const int8_t *q, int dim, ahe
 }
 
 /* LANES rows, each whole: two heads' q stay in registers where dim is the usual one. */
-INLINE void qk_shared_rows(vi *acc, const kvb_tile *tile, int first, const int8_t *q, const int dim, ahead *cursor,
+INLINE void qk_shared_rows(vi *acc, const kvb_tile *tile, int first, const int8_t *q, const int dim, prefetch *cursor,
                            const int heads)
 {
     UNROLL for (int t = 0; t < LANES; t++) {
         const uint8_t *row = row_of(tile, tile->k, first + t, ORDER_ROWS);
         for (int at = 0; at < dim; at += VB) {
-            ahead_with(cursor, row + at, 2 * t + at / LINE, ORDER_ROWS);
+            prefetch_with(cursor, row + at, 2 * t + at / LINE, ORDER_ROWS);
             UNROLL for (int s = 0; s < heads; s++) {
                 vi codes = v_biased(v_repeated(row + at + s * VB / heads, heads));
                 v_dot_query_into(&acc[t], codes, v_load_bytes(q + at * heads + s * VB));
@@ -53,22 +53,22 @@ INLINE void qk_shared_rows(vi *acc, const kvb_tile *tile, int first, const int8_
     }
 }
 
-INLINE void qk_tile_shared(const kvb_tile *tile, const kvb_group *group, ahead *cursor, float *scores, const int heads,
+INLINE void qk_tile_shared(const kvb_tile *tile, const kvb_group *group, prefetch *cursor, float *scores, const int heads,
                            const int order)
 {
     const int vectors = heads == 8 ? 2 : 1; /* for PIECE tokens */
     float step[2 * VL], out[2 * VL];
     int32_t first[2 * VL];
     for (int i = 0; i < vectors * VL; i++) {
-        step[i] = group->taken->step[shared_head(i / VL, i % VL, heads)];
-        first[i] = group->taken->first[shared_head(i / VL, i % VL, heads)];
+        step[i] = group->prepared->step[shared_head(i / VL, i % VL, heads)];
+        first[i] = group->prepared->first[shared_head(i / VL, i % VL, heads)];
     }
     for (int t = 0; t < tile->count; t += LANES) {
         vi acc[LANES];
         UNROLL for (int i = 0; i < LANES; i++)
             acc[i] = v_none();
-        const int8_t *q = group->taken->codes;
-        ahead_of(cursor, tile, tile->k, tile->next.k, t, order);
+        const int8_t *q = group->prepared->codes;
+        prefetch_of(cursor, tile, tile->k, tile->next.k, t, order);
         if (order != ORDER_ROWS)
             qk_shared_lines(acc, kvb_rows_from(tile->k, t), q, group->dim, cursor, heads, order);
         else if (group->dim == USUAL)

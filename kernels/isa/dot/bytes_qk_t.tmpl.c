@@ -24,7 +24,7 @@ INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const i
 
 /* The LANES tokens of one block or of two: nothing is summed across lanes. Few heads have several sums to a score, which hide the
  * latency of one. A cell of a block is a line. */
-INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, ahead *cursor, int head, float *scores,
+INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, prefetch *cursor, int head, float *scores,
                              const int heads, const int slots, const int parts, const int blocks, const int order)
 {
     const int vectors = blocks * (LANES / VL), sums = heads * parts * vectors;
@@ -34,19 +34,19 @@ INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, ah
     UNROLL for (int i = 0; i < chains * sums; i++)
         acc[i] = v_none();
     UNROLL for (int i = 0; i < sums; i++)
-        acc[i] = v_set_int(parts == 1 ? group->taken->first[head + i / vectors] : 0);
-    const int8_t *q = group->taken->codes;
+        acc[i] = v_set_int(parts == 1 ? group->prepared->first[head + i / vectors] : 0);
+    const int8_t *q = group->prepared->codes;
     int at = 0;
     for (; at + 4 * chains <= dim; at += 4 * chains)
         UNROLL for (int c = 0; c < chains; c++) {
             UNROLL for (int b = 0; b < blocks; b++)
-                ahead_with(cursor, k[b] + (at + 4 * c) * LANES, c, order);
+                prefetch_with(cursor, k[b] + (at + 4 * c) * LANES, c, order);
             qkt_cell_bytes(acc + c % chains * sums, k, at + 4 * c, q + dot_code(slots, head, at + 4 * c), part, heads,
                            WIDTH_OF(slots), parts, blocks);
         }
     for (; at < dim; at += 4) {
         UNROLL for (int b = 0; b < blocks; b++)
-            ahead_with(cursor, k[b] + at * LANES, 0, order);
+            prefetch_with(cursor, k[b] + at * LANES, 0, order);
         qkt_cell_bytes(acc, k, at, q + dot_code(slots, head, at), part, heads, WIDTH_OF(slots), parts, blocks);
     }
     UNROLL for (int i = 0; i < heads * vectors; i++) {
@@ -54,12 +54,12 @@ INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, ah
         UNROLL for (int p = 0; p < parts; p++)
             found[p] = v_floats(dot_chained(&acc[(i / vectors * parts + p) * vectors + i % vectors], chains, sums));
         vf score = parts == 1 ? found[0] : v_fma(found[0], v_set1(256.0f), found[parts - 1]);
-        v_store(scores + i / vectors * QUERY_SCORES + i % vectors * VL, v_mul(score, v_set1(group->taken->step[head + i / vectors])));
+        v_store(scores + i / vectors * QUERY_SCORES + i % vectors * VL, v_mul(score, v_set1(group->prepared->step[head + i / vectors])));
     }
 }
 
 /* The next one or two blocks. */
-INLINE void qkt_next_bytes(const kvb_group *group, const uint8_t *const *k, ahead *cursor, int head, float *scores,
+INLINE void qkt_next_bytes(const kvb_group *group, const uint8_t *const *k, prefetch *cursor, int head, float *scores,
                            const int heads, const int slots, const int parts, bool two, const int order)
 {
     if (two)
@@ -73,12 +73,12 @@ INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *
 {
     const int pass = heads * parts < BLOCK_SUMS ? heads : BLOCK_SUMS / parts;
     const bool paired = pass > 2 && 2 * pass * parts <= BLOCK_SUMS && pairs_blocks(tile, order);
-    ahead cursor = ahead_from(tile, tile->next.k, group->dim);
+    prefetch cursor = prefetch_from(tile, tile->next.k, group->dim);
     for (int t = 0, step; t < tile->count; t += step) {
         const bool two = paired && t + LANES < tile->count;
         step = two ? 2 * LANES : LANES;
         const uint8_t *k[] = {row_of(tile, tile->k, t, order), row_of(tile, tile->k, t + step - LANES, order)};
-        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
         if (order != ORDER_PLAIN)
             qkt_next_bytes(group, k, &cursor, 0, scores + t, pass, heads, parts, two, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)

@@ -5,9 +5,9 @@ enum { V16 = 2 * VL }; /* numbers of a vector */
 /* codes: [dim / V16][slots][V16] */
 static void prepare_query_dot16(const kvb_group *group)
 {
-    int16_t *codes = (int16_t *)(void *)group->taken->codes;
+    int16_t *codes = (int16_t *)(void *)group->prepared->codes;
     for (int h = 0; h < group->slots; h++) {
-        float inverse = dot_query_steps(group, h, READ_DOT16, &group->taken->step[h]);
+        float inverse = dot_query_steps(group, h, READ_DOT16, &group->prepared->step[h]);
         for (int64_t d = 0; d < round_up(group->dim, V16); d += VL)
             v_store_i16(codes + (d / V16 * group->slots + h) * V16 + d % V16, dot_query_at(group, h, d, inverse));
     }

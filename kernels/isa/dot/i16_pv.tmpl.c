@@ -4,7 +4,7 @@
  *   weights       | wa wb | wa wb | ...     sum[h][i] grows by wa a0 + wb b0 in a lane */
 
 /* Two rows at a time, an element of one beside that of the other: their products with two weights are added at once. */
-INLINE void pv_slice_dot16(const kvb_tile *tile, int first, int end, ahead *cursor, const int16_t *weights, const float *step,
+INLINE void pv_slice_dot16(const kvb_tile *tile, int first, int end, prefetch *cursor, const int16_t *weights, const float *step,
                            const float *rescale, float *acc, int64_t acc_stride, int at, const int heads, const int vecs,
                            const int order)
 {
@@ -15,7 +15,7 @@ INLINE void pv_slice_dot16(const kvb_tile *tile, int first, int end, ahead *curs
     for (int t = first; t < end; t += 2) {
         if (starts)
             UNROLL for (int l = 0; l < 2 * ((vecs * VL + LINE - 1) / LINE); l++)
-                ahead_line(cursor, order);
+                prefetch_line(cursor, order);
         vi x[PV_ACC];
         UNROLL for (int i = 0; i < vecs; i++)
             x[i] = v_code_pairs(kvb_row_at(tile->v, t) + at + i * VL, kvb_row_at(tile->v, t + 1) + at + i * VL);
@@ -36,7 +36,7 @@ INLINE void pv_slice_dot16(const kvb_tile *tile, int first, int end, ahead *curs
 INLINE void pv_heads_dot16(const kvb_tile *tile, const kvb_group *group, const int16_t *weights, const float *step,
                            int head, const int heads, const int order)
 {
-    ahead cursor = ahead_from(tile, tile->next.v, group->dim);
+    prefetch cursor = prefetch_from(tile, tile->next.v, group->dim);
     float *acc = group->acc + head * group->dim_pad;
     const float *rescale = group->rescale + head;
     const int dim = (group->dim + VL - 1) / VL * VL, run = order == ORDER_RUNS ? (int)tile->schedule->run_rows : TILE;
@@ -44,7 +44,7 @@ INLINE void pv_heads_dot16(const kvb_tile *tile, const kvb_group *group, const i
     step += head;
     for (int first = 0, end; first < tile->count; first = end) {
         int at = 0;
-        ahead_of(&cursor, tile, tile->v, tile->next.v, first, order);
+        prefetch_of(&cursor, tile, tile->v, tile->next.v, first, order);
         end = (int)at_most(first + run, tile->count);
 #define ACROSS(vecs)                                                                                                    \
     for (; at + vecs * VL <= dim; at += vecs * VL)                                                                      \

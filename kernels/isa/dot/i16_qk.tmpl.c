@@ -16,7 +16,7 @@ INLINE void qk_step_dot16(vi *acc, kvb_places k, int at, const int16_t *q, const
     }
 }
 
-INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int dim, const float *each,
+INLINE void qk_tokens_dot16(kvb_places k, prefetch *cursor, const int16_t *q, int dim, const float *each,
                             float *scores, const int heads, const int slots, const int order)
 {
     enum { PARTS = LINE / V16 };
@@ -29,12 +29,12 @@ INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int d
         UNROLL for (int s = 0; s < PARTS; s++) {
             UNROLL for (int t = 0; t < tokens; t++)
                 if (t % PARTS == s)
-                    ahead_line(cursor, order);
+                    prefetch_line(cursor, order);
             qk_step_dot16(acc, k, at + s * V16, q + s * V16 * slots, heads);
         }
     if (at < dim)
         UNROLL for (int t = 0; t < tokens; t++)
-            ahead_line(cursor, order);
+            prefetch_line(cursor, order);
     for (; at < dim; at += V16, q += V16 * slots)
         qk_step_dot16(acc, k, at, q, heads);
     vf sums[QK_ACC / VL];
@@ -46,13 +46,13 @@ INLINE void qk_tokens_dot16(kvb_places k, ahead *cursor, const int16_t *q, int d
 INLINE void qk_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
-    const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
+    const int16_t *q = (const int16_t *)(const void *)group->prepared->codes;
     float each[QK_ACC * HEADS];
-    dot_steps_of(group->taken->step, each, heads, tokens);
-    ahead cursor = ahead_from(tile, tile->next.k, group->dim);
+    dot_steps_of(group->prepared->step, each, heads, tokens);
+    prefetch cursor = prefetch_from(tile, tile->next.k, group->dim);
     for (int t = 0; t < tile->count; t += tokens) {
         const kvb_places k = kvb_rows_from(tile->k, t);
-        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
         if (order != ORDER_PLAIN)
             qk_tokens_dot16(k, &cursor, q, group->dim, each, scores + t, pass, heads, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)

@@ -20,7 +20,7 @@ INLINE void qkt_cell_i16(vi *acc, const uint8_t *k, const int16_t *q, int at, co
 }
 
 /* Few heads have several sums to a score, which hide the latency of one. */
-INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, int dim, const float *step,
+INLINE void qkt_block_dot16(const uint8_t *k, prefetch *cursor, const int16_t *q, int dim, const float *step,
                             float *scores, const int heads, const int slots, const int order)
 {
     const int sums = heads * I16_BLOCK_VECTORS, chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4;
@@ -30,11 +30,11 @@ INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, i
     int at = 0;
     for (; at + 4 * chains <= dim; at += 4 * chains)
         UNROLL for (int c = 0; c < chains; c++) {
-            ahead_line(cursor, order);
+            prefetch_line(cursor, order);
             qkt_cell_i16(acc + c % chains * sums, k, q, at + 4 * c, heads, slots);
         }
     for (; at < dim; at += 4) {
-        ahead_line(cursor, order);
+        prefetch_line(cursor, order);
         qkt_cell_i16(acc, k, q, at, heads, slots);
     }
     UNROLL for (int h = 0; h < heads; h++) {
@@ -51,12 +51,12 @@ INLINE void qkt_block_dot16(const uint8_t *k, ahead *cursor, const int16_t *q, i
 INLINE void qkt_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const int order)
 {
     const int pass = heads < I16_BLOCK_SUMS ? heads : I16_BLOCK_SUMS;
-    const int16_t *q = (const int16_t *)(const void *)group->taken->codes;
-    const float *step = group->taken->step;
-    ahead cursor = ahead_from(tile, tile->next.k, group->dim);
+    const int16_t *q = (const int16_t *)(const void *)group->prepared->codes;
+    const float *step = group->prepared->step;
+    prefetch cursor = prefetch_from(tile, tile->next.k, group->dim);
     for (int t = 0; t < tile->count; t += LANES) {
         const uint8_t *k = kvb_row_at(tile->k, t);
-        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
         if (order != ORDER_PLAIN)
             qkt_block_dot16(k, &cursor, q, group->dim, step, scores + t, pass, heads, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
