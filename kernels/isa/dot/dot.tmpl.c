@@ -51,7 +51,7 @@ INLINE float dot_weight_steps(const float *p, int end, int32_t row_kernel, float
     for (int t = VL; t < end; t += VL)
         most = v_max(most, v_load(p + t));
     float largest = v_hmax(most);
-    *step = largest / (float)dot_weight(way);
+    *step = largest / (float)dot_weight(row_kernel);
     return dot_steps((float)dot_weight(row_kernel), largest);
 }
 
