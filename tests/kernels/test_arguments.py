@@ -170,7 +170,7 @@ def test_table_entry_out_of_range_in_a_turned_ring(raw):
 def test_a_shape_changed_behind_the_plan(raw, bound):
     q = np.ones((2, 4, 64), np.float32)
     for field, value in (("head_dim", 64), ("kv_heads", 1), ("capacity", 48), ("block_tokens", 4), ("blocks", 20),
-                         ("k.bytes", 64), ("v.bytes", 64), ("v.scale_bytes", 64), ("v.token_stride", 64)):  # fmt: skip
+                         ("k.bytes", 64), ("v.bytes", 64), ("v.scale_bytes", 64), ("v.token_stride", 128)):  # fmt: skip
         plane, _, name = field.rpartition(".")
         owner = getattr(bound.cache, plane) if plane else bound.cache
         kept = getattr(owner, name)
