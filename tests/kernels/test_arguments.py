@@ -53,7 +53,7 @@ SHAPES = [
       for value in (0, -1, -INT64_MAX)),
     ("capacity", INT32_MAX + 1), ("capacity", INT64_MAX), ("head_dim", 1 << 40), ("kv_heads", INT64_MAX),
     ("batch", INT64_MAX), ("blocks", INT64_MAX), ("block_tokens", INT64_MAX), ("pad", -64), ("pad", 63),
-    ("layout", 99), ("dtype", -1), ("inner", 2), ("scale", 2), ("ring", -1),
+    ("layout", 99), ("k.dtype", -1), ("v.dtype", 99), ("inner", 2), ("k.scale", 2), ("v.scale", -1), ("ring", -1),
 ]  # fmt: skip
 
 
@@ -61,9 +61,10 @@ SHAPES = [
 def test_shape(raw, field, value):
     sizes = {"batch": 2, "kv_heads": 2, "head_dim": 24, "capacity": 40, "block_tokens": 8, "blocks": 10}
     cache = raw.ffi.new("kvb_cache *", sizes | {"layout": raw.word("layout", "paged")})
-    setattr(cache, field, value)
+    plane, _, name = field.rpartition(".")
+    setattr(getattr(cache, plane) if plane else cache, name, value)
     before = bytes(raw.ffi.buffer(cache))
-    refused(raw, field, lambda: raw.check(raw.lib.kvb_cache_plan(cache)))
+    refused(raw, name, lambda: raw.check(raw.lib.kvb_cache_plan(cache)))
     assert bytes(raw.ffi.buffer(cache)) == before
 
 
@@ -169,7 +170,7 @@ def test_table_entry_out_of_range_in_a_turned_ring(raw):
 def test_a_shape_changed_behind_the_plan(raw, bound):
     q = np.ones((2, 4, 64), np.float32)
     for field, value in (("head_dim", 64), ("kv_heads", 1), ("capacity", 48), ("block_tokens", 4), ("blocks", 20),
-                         ("k.bytes", 64), ("v.bytes", 64), ("v.scale_bytes", 64), ("v.token_stride", 64)):  # fmt: skip
+                         ("k.bytes", 64), ("v.bytes", 64), ("v.scale_bytes", 64), ("v.token_stride", 128)):  # fmt: skip
         plane, _, name = field.rpartition(".")
         owner = getattr(bound.cache, plane) if plane else bound.cache
         kept = getattr(owner, name)
