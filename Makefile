@@ -45,7 +45,7 @@ $(BIN)/python: | prerequisites
 	$(PYTHON) -m venv $(VENV)
 
 # Python files are used where they stand; all is installed again when a C file, the packaging or a package changes.
-BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* suites/* kvbench/*/__init__.py kvbench/*/*/__init__.py)
+BUILT_FROM := pyproject.toml $(wildcard kernels/*.* kernels/*/* kernels/*/*/* suites/* kvbench/*/__init__.py kvbench/*/*/__init__.py)
 $(VENV)/installed: $(BIN)/python $(BUILT_FROM)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@

@@ -19,7 +19,7 @@ const char *kvb_message(void);
 
 /* ---- words ---------------------------------------------------------------------------------------------------- */
 
-/* The index-th word of a list ("op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "prefetch"),
+/* The index-th word of a list ("op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "schedule"),
  * or null past its end. */
 const char *kvb_word(const char *list, int32_t index);
 
@@ -34,6 +34,7 @@ typedef struct kvb_kernel {
     const char *isa;
     const char *about;
     int32_t runnable; /* this CPU has what the tier needs */
+    int32_t takes;    /* 0: nothing beyond one query a sequence, and K and V of one dtype and width, apart */
     void (*run)(const kvb_work *work); /* a plug-in's kernel; null for the library's own, which are tasks */
 } kvb_kernel;
 
@@ -56,8 +57,8 @@ int32_t kvb_cell(int32_t layout, int32_t dtype);
 int32_t kvb_isa_runs(int32_t isa);
 /* The best tier that this CPU runs. */
 int32_t kvb_isa_best(void);
-/* The prefetch scheme that suits this CPU. */
-int32_t kvb_prefetch_best(void);
+/* The schedule that is taken where nobody asks for another one: the same on every CPU. */
+int32_t kvb_schedule_default(void);
 
 /* One row per struct field of this file, so that a reader can refuse a library built from another one. */
 typedef struct kvb_field {
@@ -71,31 +72,13 @@ const char *kvb_build(void);
 
 /* ---- the cache ------------------------------------------------------------------------------------------------ */
 
-/* K and V of one layer. The row of token t, KV head h, sequence b lies at
- *   head, position:  b * seq_stride + h * head_stride + slot * token_stride
- *   paged:           table[b * table_stride + slot / block_tokens] * seq_stride
- *                      + h * head_stride + (slot % block_tokens) * token_stride
- *   blockt:          as head for V. K lies in blocks of 16 slots, each at b * seq_stride + h * head_stride
- *                      + slot / 16 * 16 * token_stride: a matrix [cells of a row][16] of four bytes each (f32: one
- *                      element, bf16: a pair, i8: a quad), or of two (f16: one). Cell i of a slot lies at
- *                      (i * 16 + slot % 16) * bytes of a cell. There is room for whole blocks
- * with slot = t, or t % capacity for a ring. Scales (i8) use the scale strides in the same way. */
-typedef struct kvb_cache {
-    int32_t layout;
-    int32_t inner; /* paged only: order of a block, by head or by token */
+/* K of a cache, or V: what its rows are, and where. */
+typedef struct kvb_plane {
     int32_t dtype;
-    int32_t scale; /* dtype of the scales, where the dtype has any */
-    int32_t ring;  /* 1: the slots are a ring, and a sequence may be longer than the capacity */
-    int32_t reserved;
-    int64_t batch;
-    int64_t kv_heads;
-    int64_t head_dim;
-    int64_t capacity; /* tokens per sequence */
-    int64_t block_tokens;
-    int64_t blocks; /* paged: blocks in the pool */
-    int64_t pad;    /* bytes added to each head's plane, so that heads do not share cache sets */
-    float k_tensor; /* e4m3, e5m2: what every stored element of K stands for is its code times this; 0 = 1 */
-    float v_tensor; /* the same of V; stores divide by it, in float32 */
+    int32_t scale;  /* dtype of the scales, where the dtype has any */
+    float tensor;   /* e4m3, e5m2: what every stored element stands for is its code times this, 0 = 1; stores divide by it,
+                     * in float32 */
+    int32_t reserved; /* 0 */
     /* set by kvb_cache_plan */
     int64_t row_bytes;
     int64_t token_stride;
@@ -104,15 +87,42 @@ typedef struct kvb_cache {
     int64_t scale_token_stride;
     int64_t scale_head_stride;
     int64_t scale_seq_stride;
-    int64_t plane_bytes;       /* K, and V again */
-    int64_t scale_plane_bytes; /* K scales, and V scales again */
-    int64_t bytes;             /* all four planes */
-    int64_t table_stride;      /* table entries per sequence */
+    int64_t bytes;       /* of all rows */
+    int64_t scale_bytes; /* of all scales */
     /* set by kvb_cache_bind */
-    uint8_t *k;
-    uint8_t *v;
-    uint8_t *k_scale;
-    uint8_t *v_scale;
+    uint8_t *rows;
+    uint8_t *scales;
+} kvb_plane;
+
+/* K and V of one layer. The row of token t, KV head h, sequence b lies at, with the strides of its plane,
+ *   head, position:  b * seq_stride + h * head_stride + slot * token_stride
+ *   paged:           table[b * table_stride + slot / block_tokens] * seq_stride
+ *                      + h * head_stride + (slot % block_tokens) * token_stride
+ *   blockt:          as head for V. K lies in blocks of 16 slots, each at b * seq_stride + h * head_stride
+ *                      + slot / 16 * 16 * token_stride: a matrix [cells of a row][16] of four bytes each (f32: one
+ *                      element, bf16: a pair, i8: a quad), or of two (f16: one). Cell i of a slot lies at
+ *                      (i * 16 + slot % 16) * bytes of a cell. There is room for whole blocks
+ * with slot = t, or t % capacity for a ring. Scales (i8) use the scale strides in the same way.
+ * This library's kernels take K and V of one dtype and of one width, each in a plane of its own: anything else is refused. */
+typedef struct kvb_cache {
+    int32_t layout;
+    int32_t inner; /* paged only: order of a block, by head or by token */
+    int32_t ring;  /* 1: the slots are a ring, and a sequence may be longer than the capacity */
+    int32_t v_in_k;   /* 1: rows of V lie in those of K, v_offset bytes behind where these begin; then V has no plane */
+    int64_t v_offset;
+    int64_t batch;
+    int64_t kv_heads;
+    int64_t head_dim;
+    int64_t v_dim;    /* elements of a row of V, and of out; 0 = head_dim */
+    int64_t capacity; /* tokens per sequence */
+    int64_t block_tokens;
+    int64_t blocks; /* paged: blocks in the pool */
+    int64_t pad;    /* bytes added to each head's rows, so that heads do not share cache sets */
+    kvb_plane k;
+    kvb_plane v;
+    /* set by kvb_cache_plan */
+    int64_t bytes;        /* of rows of K, of V, then scales of K, of V */
+    int64_t table_stride; /* table entries per sequence */
     /* owned by the caller */
     const int32_t *table;  /* [batch][table_stride], paged only; a negative entry is skipped by stores */
     int64_t *lengths;      /* [batch], tokens stored so far */
@@ -130,32 +140,35 @@ int64_t kvb_cache_pad(void);
 typedef struct kvb_task kvb_task;
 void kvb_task_free(kvb_task *task);
 
-/* Decode attention for one new token per sequence. */
+/* Decode attention for one new token per sequence. More of them, and sinks, have their place and are refused. */
 typedef struct kvb_decode {
     const kvb_cache *cache;
-    const float *q; /* [batch][q_heads][head_dim] */
-    float *out;     /* [batch][q_heads][head_dim] */
+    const float *q; /* [batch][q_len][q_heads][head_dim] */
+    float *out;     /* [batch][q_len][q_heads][v_dim] */
     int64_t q_heads;
+    int64_t q_len;       /* queries of each sequence; 0 = 1 */
+    const int64_t *ends; /* [batch][q_len]: how many of its sequence's tokens each attends to. Null: the last query to all,
+                          * and the one before it to one less */
+    const float *sink;   /* [q_heads]: a score that takes its share of the weights and has no value; null: none */
     int64_t window; /* attend to the last `window` tokens; 0 = all */
     float scale;    /* 0 = 1 / sqrt(head_dim) */
     int32_t variant;
     int32_t isa;
-    int32_t prefetch;      /* off; near: rows of the same plane; cross: V while K is consumed, and K while V is; weave: K
-                            * and V of what comes next, line by line from several pages of each; stream: of the same
-                            * plane what comes next, in address order, into L2 */
-    int64_t distance;      /* bytes ahead, for the prefetch scheme "near" */
+    int32_t schedule;      /* in which order rows are read, and what is prefetched meanwhile: off, nothing; cross, V while
+                            * K is consumed, and K while V is; weave, K and V of what comes next, line by line from
+                            * several pages of each; stream, of the same plane what comes next, in address order, into L2 */
     int64_t wrap;          /* 0, or: walk a window of `wrap` tokens of the first head again and again (core roof) */
     int32_t deterministic; /* split by shape only, never by the number of threads */
     int32_t stages;        /* 1: time QK, softmax and PV apart (costs a few clock reads per tile) */
     void (*run)(const kvb_work *work); /* null, or: a plug-in's kernel in place of the variant, which must be flash (its
-                                        * units are cut alike). Prefetch and stages do not concern it; with `wrap` it is
+                                        * units are cut alike). Schedule and stages do not concern it; with `wrap` it is
                                         * called anew for every window */
 } kvb_decode;
 
 int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **task);
 /* A pure read of the rows that the decode task would read: same threads, same order. */
 int32_t kvb_task_twin(const kvb_decode *args, int32_t threads, kvb_task **task);
-/* Pseudo-random rows of unit variance, written by the thread that the decode task will read them with. */
+/* Pseudo-random rows of unit variance, each written by a thread that the decode task will read it with. */
 int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kvb_task **task);
 
 /* ---- a kernel of your own --------------------------------------------------------------------------------------- */
@@ -165,26 +178,29 @@ int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kv
  *     const kvb_kernel *kvb_kernels(int32_t index);
  * The kernels it lists have the op "decode", a variant that only it has ([a-z0-9_]+), our words of layout, dtype and
  * isa (the tier whose instructions it needs), and `run`. It is linked to no library of ours: see example/plugin.c. */
-enum { KVB_PLUGIN = 2 }; /* version: another one when kvb_kernel, kvb_cache or kvb_work change */
+enum { KVB_PLUGIN = 3 }; /* version: another one when kvb_kernel, kvb_plane, kvb_cache or kvb_work change */
 
 /* What `run` is called for: tokens first .. first + count of one sequence, for the query heads of some KV heads. Our
  * threads call it for different units at once, in no order; it keeps nothing between calls and may use the stack.
  * Rows lie as kvb_cache says, each at a multiple of 64 bytes but for packed ones and K of blockt; a row of i8 is
- * multiplied by its scale, and all of e4m3 and e5m2 by cache->k_tensor and v_tensor where these are not 0. What lies
+ * multiplied by its scale, and all of e4m3 and e5m2 by its plane's `tensor` where that is not 0. What lies
  * behind a sequence's last token, or a row's last element, is not to be trusted. Writes nothing but max, sum and acc. */
 struct kvb_work {
-    const kvb_cache *cache; /* of the kernel's layout and dtype; cache->scale is 0 for f32, 1 for f16 */
+    const kvb_cache *cache; /* of the kernel's layout and dtype; the scale of its planes is 0 for f32, 1 for f16 */
     int64_t seq;
     int64_t head;   /* the first KV head, */
     int64_t heads;  /* and how many: 1, or all of them where the heads of a token lie side by side */
     int64_t group;  /* query heads of each KV head */
+    int64_t q_len;  /* queries of the sequence: 1, */
+    const int64_t *ends; /* [q_len], and how many of the sequence's tokens each attends to; null: all of the unit's */
     int64_t first;  /* token */
     int64_t count;  /* tokens, at least one */
-    const float *q; /* [heads][group][head_dim], unscaled */
+    const float *q; /* [q_len] of [heads][group][head_dim], unscaled, */
+    int64_t q_stride; /* and floats from one to the next */
     float scale;    /* score = scale * q . k */
-    float *max;     /* [heads][group], out: the largest score, */
-    float *sum;     /* [heads][group]: the sum of exp(score - max), */
-    float *acc;     /* [heads][group][head_dim]: and of exp(score - max) * v. They come with any content */
+    float *max;     /* [q_len][heads][group], out: the largest score, */
+    float *sum;     /* [q_len][heads][group]: the sum of exp(score - max), */
+    float *acc;     /* [q_len][heads][group][v_dim]: and of exp(score - max) * v. They come with any content */
 };
 
 /* ---- stores, moves, probes -------------------------------------------------------------------------------------- */
@@ -269,7 +285,8 @@ typedef struct kvb_run_times {
 } kvb_run_times;
 
 /* Run tasks[pass % count] for `passes` passes. With `between`, that task runs untimed before every pass and
- * `seconds` is the sum of the passes alone. Every task must be planned for the team's number of threads. */
+ * `seconds` is the sum of the passes alone. Every task must be planned for the team's number of threads. A decode, twin
+ * or fill attends to the lengths that it was planned for: a run that would add to them before its pass is refused. */
 int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,
                 kvb_run_times *times);
 

@@ -19,7 +19,7 @@ from tests import cases
 MAGIC = b"KVBCASE2"
 FIELDS = ("seed", "index", "op", "layout", "inner", "dtype", "scale_dtype", "ring", "batch", "kv_heads", "head_dim",
           "capacity", "block_tokens", "blocks", "pad", "plane_bytes", "scale_plane_bytes", "q_heads", "window",
-          "variant", "prefetch", "distance", "threads", "deterministic", "guard", "fill", "tokens", "head_major",
+          "variant", "schedule", "threads", "deterministic", "guard", "fill", "tokens", "head_major",
           "nt", "paged")  # fmt: skip
 LARGEST = 256 << 10  # bytes of planes worth carrying to an emulator
 
@@ -29,7 +29,7 @@ def fields(raw, case: cases.Case, op: str) -> dict[str, int]:
     values = {name: getattr(case, name, 0) for name in FIELDS}
     values |= {name: getattr(shape, name) for name in FIELDS if hasattr(shape, name)}
     values |= {name: raw.word(name, getattr(shape, name)) for name in ("layout", "inner", "dtype")}
-    values |= {name: raw.word(name, getattr(case, name)) for name in ("variant", "prefetch")}
+    values |= {name: raw.word(name, getattr(case, name)) for name in ("variant", "schedule")}
     values |= {"op": raw.word("op", op), "scale_dtype": raw.word("scale", shape.scale), "ring": int(shape.ring)}
     values |= {"plane_bytes": shape.plane(), "scale_plane_bytes": shape.scale_plane(), "paged": case.table is not None}
     if op != "decode":

@@ -21,7 +21,7 @@ class Words:
     dtype: list[str]
     scale: list[str]
     variant: list[str]
-    prefetch: list[str]
+    schedule: list[str]
     kernels: set[tuple[str, str, str, str]]  # variant, layout, dtype and tier of decode, where it runs here
 
     @staticmethod
@@ -63,8 +63,7 @@ class Case:
     q_heads: int
     window: int
     variant: str
-    prefetch: str
-    distance: int
+    schedule: str
     threads: int
     deterministic: int
     guard: int
@@ -234,7 +233,7 @@ def make(words: Words, seed: int, index: int) -> Case:
     case = Case(
         seed, index, shape, lengths, draw_table(rng, shape) if shape.layout == "paged" else None,
         q_heads=sizes["kv_heads"] * sizes["group"], window=window, variant=pick(rng, words.variants(shape.layout, shape.dtype)),
-        prefetch=pick(rng, words.prefetch), distance=64 * between(rng, 0, 64),
+        schedule=pick(rng, words.schedule),
         threads=pick(rng, (1, 1, 1, 1, 2, 2, 3, 4)), deterministic=int(chance(rng, 0.3)), guard=between(rng, 1, 2),
         fill=fill, scale=0.0 if chance(rng, 0.7) else float(np.float32(rng.uniform(0.5, 1.5) / shape.head_dim**0.5)),
         kind="plain" if chance(rng, 0.75) else pick(rng, ("steep", "equal", "single", "skewed", "zero")),

@@ -105,12 +105,14 @@ class Bound:
     def __init__(self, raw: Raw, shape: Shape, lengths, table: np.ndarray | None = None, guard: int = 0):
         self.raw, self.shape = raw, shape
         self.cache = cache = raw.ffi.new("kvb_cache *")
-        for list_name in ("layout", "inner", "dtype", "scale"):
+        for list_name in ("layout", "inner"):
             setattr(cache, list_name, raw.word(list_name, getattr(shape, list_name)))
+        for plane, tensor in zip((cache.k, cache.v), shape.tensor, strict=True):
+            plane.dtype, plane.scale = raw.word("dtype", shape.dtype), raw.word("scale", shape.scale)
+            plane.tensor = tensor
         for name in ("batch", "kv_heads", "head_dim", "capacity", "block_tokens", "blocks", "pad"):
             setattr(cache, name, getattr(shape, name))
         cache.ring = int(shape.ring)
-        cache.k_tensor, cache.v_tensor = shape.tensor
         raw.check(raw.lib.kvb_cache_plan(cache))
         self.lengths = np.array(lengths, dtype=np.int64)
         cache.lengths = raw.ffi.cast("int64_t *", self.lengths.ctypes.data)
@@ -119,8 +121,8 @@ class Bound:
             cache.table = raw.ffi.cast("int32_t *", self.table.ctypes.data)
         self.arena = Arena(raw, cache.bytes, guard)
         raw.check(raw.lib.kvb_cache_bind(cache, self.arena.base))
-        planes = [(cache.k, cache.plane_bytes), (cache.v, cache.plane_bytes)]
-        planes += [(cache.k_scale, cache.scale_plane_bytes), (cache.v_scale, cache.scale_plane_bytes)]
+        planes = [(plane.rows, plane.bytes) for plane in (cache.k, cache.v)]
+        planes += [(plane.scales, plane.scale_bytes) for plane in (cache.k, cache.v)]
         self.planes = Planes(*(raw.bytes_at(*plane) for plane in planes))
 
     def put(self, planes: Planes) -> None:
@@ -172,7 +174,7 @@ def decode_args(
     out: np.ndarray,
     isa: str,
     variant: str = "flash",
-    prefetch: str = "off",
+    schedule: str = "off",
     **rest,
 ):
     """A kvb_decode over q and out [B, Hq, D]; `rest` sets other fields."""
@@ -181,7 +183,7 @@ def decode_args(
     args.cache, args.q, args.out = bound.cache, raw.floats(q), raw.floats(out)
     args.q_heads = q.shape[1]
     args.isa, args.variant = raw.word("isa", isa), raw.word("variant", variant)
-    args.prefetch = raw.word("prefetch", prefetch)
+    args.schedule = raw.word("schedule", schedule)
     for name, value in rest.items():
         setattr(args, name, value)
     return args

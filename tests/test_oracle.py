@@ -55,7 +55,7 @@ def test_rounding(dtype):
     with Cache(1, 80, 500, dtype=dtype) as cache:
         cache.bulk(*rows)
         off = np.abs(np.stack(cache.numpy()) - rows)
-        allowed = rounding(rows, block_of(dtype), cache.struct.scale_plane_bytes > 0)
+        allowed = rounding(rows, block_of(dtype), cache.struct.k.scale_bytes > 0)
     assert (off <= allowed).all() and (off == 0).all() == (dtype == "f32")
 
 

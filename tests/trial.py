@@ -57,7 +57,7 @@ def decode_failures(bench: Bench, case: cases.Case, isa: str, expected, bound) -
         q = bench.floats(stack, case.q, case.guard)
         out = bench.floats(stack, np.full(case.q.shape, SENTINEL), case.guard)
         args = decode_args(
-            bench.raw, cache, q, out, isa, case.variant, case.prefetch, window=case.window, distance=case.distance,
+            bench.raw, cache, q, out, isa, case.variant, case.schedule, window=case.window,
             deterministic=case.deterministic, scale=case.scale,
         )  # fmt: skip
         bench.team(case.threads).do("decode", args)

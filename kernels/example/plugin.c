@@ -21,14 +21,14 @@
 #define ISA "scalar"
 #endif
 
-static const float *row(const kvb_cache *c, const uint8_t *plane, int64_t seq, int64_t head, int64_t token)
+static const float *row(const kvb_cache *c, const kvb_plane *p, int64_t seq, int64_t head, int64_t token)
 {
     int64_t slot = c->ring ? token % c->capacity : token, place = seq;
     if (c->table_stride) { /* paged: the table knows the block */
         place = c->table[seq * c->table_stride + slot / c->block_tokens];
         slot %= c->block_tokens;
     }
-    return (const float *)(const void *)(plane + place * c->seq_stride + head * c->head_stride + slot * c->token_stride);
+    return (const float *)(const void *)(p->rows + place * p->seq_stride + head * p->head_stride + slot * p->token_stride);
 }
 
 /* An online softmax: where a score tops the maximum so far, what was summed so far shrinks. */
@@ -40,8 +40,8 @@ static void textbook(const kvb_work *w)
         float max = -INFINITY, sum = 0.0f, *acc = w->acc + i * c->head_dim;
         memset(acc, 0, (size_t)c->head_dim * sizeof *acc);
         for (int64_t t = w->first; t < w->first + w->count; t++) {
-            const float *k = row(c, c->k, w->seq, w->head + i / w->group, t);
-            const float *v = row(c, c->v, w->seq, w->head + i / w->group, t);
+            const float *k = row(c, &c->k, w->seq, w->head + i / w->group, t);
+            const float *v = row(c, &c->v, w->seq, w->head + i / w->group, t);
             float score = 0.0f;
             for (int64_t d = 0; d < c->head_dim; d++)
                 score += q[d] * k[d];
@@ -58,7 +58,7 @@ static void textbook(const kvb_work *w)
     }
 }
 
-#define KERNEL(layout) {"decode", "textbook", layout, "f32", ISA, "one query head after another", 1, textbook}
+#define KERNEL(layout) {"decode", "textbook", layout, "f32", ISA, "one query head after another", 1, 0, textbook}
 static const kvb_kernel kernels[] = {KERNEL("head"), KERNEL("position"), KERNEL("paged")};
 
 const kvb_kernel *kvb_kernels(int32_t index) { return index >= 0 && index < 3 ? &kernels[index] : NULL; }

@@ -1,4 +1,4 @@
-/* Softmax over a tile of scores, and the pure read of a tile: independent of the dtype. Scores are in log2 units. */
+/* Softmax over a tile of scores, in log2 units: no dtype is asked for. */
 
 /* 2^x for x <= 0: exact at 0, within 1 ulp elsewhere, 0 below -126, NaN stays NaN. The polynomial is the degree 6 one
  * of least relative error on [-0.5, 0.5] among those that are 1 at 0. */
@@ -24,7 +24,7 @@ static float exp2_of(float x)
     return lanes[0];
 }
 
-static void peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+static void softmax_max(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
     int count = tile->count, end = (int)round_up(count, LANES), ragged = count / VL * VL;
     for (int h = 0; h < group->heads; h++) {
@@ -49,7 +49,7 @@ static void peak(const kvb_tile *tile, const kvb_group *group, float *scores, bo
     }
 }
 
-static void weigh(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+static void softmax_exp(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
     int end = (int)round_up(tile->count, LANES);
     for (int h = 0; h < group->heads; h++) {
@@ -68,78 +68,4 @@ static void weigh(const kvb_tile *tile, const kvb_group *group, float *scores, b
         UNROLL for (int i = 0; i < LANES / VL; i++)
             v_store(sum + i * VL, sums[i]);
     }
-}
-
-/* What a packed row has behind its last whole line: 8 bytes at a time, the last of them once more where less are left. */
-INLINE void twin_rest(const uint8_t *row, int64_t from, int64_t bytes)
-{
-    for (; from < bytes; from += 8) {
-        uint64_t word;
-        memcpy(&word, row + at_most(from, bytes - 8), sizeof word);
-        __asm__ volatile("" : : "r"(word));
-    }
-}
-
-INLINE void twin_line(const uint8_t *line, ahead *cursor, const int nth, const int hint)
-{
-    ahead_with(cursor, line, nth, hint);
-    UNROLL for (int i = 0; i < LINE; i += 4 * VL)
-        v_pin(v_load_f32(line + i));
-}
-
-/* The bytes of the rows from `first` to `end`, or of every step-th of them, and no others, in address order inside a row. */
-INLINE void twin_rows(const kvb_tile *tile, kvb_places rows, int first, int end, int step, int64_t bytes, ahead cursor,
-                      const int hint)
-{
-    enum { TURN = 4 * LINE };
-    for (int t = first; t < end; t += step) {
-        const uint8_t *row = row_of(tile, rows, t, hint), *line = row, *whole = row + bytes / LINE * LINE;
-        for (; whole - line >= TURN; line += TURN)
-            UNROLL for (int i = 0; i < TURN; i += LINE)
-                twin_line(line + i, &cursor, i / LINE, hint);
-        for (; line < whole; line += LINE)
-            twin_line(line, &cursor, 0, hint);
-        if (bytes % LINE) {
-            ahead_with(&cursor, line, 0, hint);
-            twin_rest(row, bytes / LINE * LINE, bytes);
-        }
-    }
-}
-
-/* Between K and V, as softmax reads them. */
-INLINE void twin_scales(const kvb_tile *tile)
-{
-    for (int t = 0; tile->k_scale && t < tile->count; t += VL) {
-        v_pin(v_load(tile->k_scale + t));
-        v_pin(v_load(tile->v_scale + t));
-    }
-}
-
-INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const int hint)
-{
-    const int end = tile->count;
-    ahead k = ahead_from(tile, tile->k_ahead, bytes), v = ahead_from(tile, tile->v_ahead, bytes);
-    if (hint == ROW_BY_ROW) { /* whole steps, without gaps: as if each plane's were one row */
-        const int64_t all = end * tile->heads * bytes;
-        twin_rows(tile, tile->k, 0, 1, 1, tile->k_block ? end / LANES * tile->k_block : all, k, hint);
-        twin_scales(tile);
-        twin_rows(tile, tile->v, 0, 1, 1, all, v, hint);
-        return;
-    }
-    if (tile->k_block)
-        twin_rows(tile, tile->k, 0, end, LANES, tile->k_block, k, hint);
-    else
-        twin_rows(tile, tile->k, 0, end, 1, bytes, k, hint);
-    twin_scales(tile);
-    twin_rows(tile, tile->v, tile->lead, end, 1, bytes, v, hint);
-}
-
-static void twin(const kvb_tile *tile, int64_t bytes)
-{
-    if (!tile->k_ahead.at || !tile->v_ahead.at)
-        twin_tile(tile, bytes, NOTHING);
-    else if (tile->stride)
-        twin_tile(tile, bytes, ROW_BY_ROW);
-    else
-        twin_tile(tile, bytes, LISTED);
 }

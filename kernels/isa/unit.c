@@ -3,107 +3,73 @@
 #include <math.h>
 #include <string.h>
 
-#include "../core.h"
-#include "../dot.h"
+#include "tier/tier.h"
+#include "tier/dot.h"
 #include KVB_VEC
 
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL UNROLL_UP_TO(16)
-/* The turn of a loop of so many, as an index of registers: Clang sees too late that the only turn's is 0. */
-#define TURN(i, turns) ((turns) > 1 ? (i) : 0)
-/* What was stored is read again from memory: compilers would rather take a vector apart, lane by lane. */
-#define KEEP_IN_MEMORY(array) __asm__("" : "+m"(array))
-#define CAT_(a, b) a##b
-#define CAT(a, b) CAT_(a, b)
-
-/* Elements of a head that lie side by side in a group's q: of eight, where four share a vector, a fourth of it. */
-enum { SHARE = 4 };
-#ifdef V_FOURS
-#define Q_PART(slots) ((slots) == HEADS ? SHARE : LANES)
-#else
-#define Q_PART(slots) LANES
-#endif
-
-/* A dim that is a constant where it matters: so many of q stay in registers. */
-enum { USUAL = 128 };
-
-/* What sums are rescaled by in front of a tile's later rows. */
-static const float ones[HEADS] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
+#include "isa/template.h"
 
 #define GATHER_LINE(to, from) v_stream(to, from)
-#include "../gather.h"
+#include "tier/gather.h"
 
-#include "loads.tmpl.c"
-#include "ahead.tmpl.c"
-#include "softmax.tmpl.c"
-#include "probe.tmpl.c"
-#include "scales.tmpl.c"
-
-#define BLOCK 1
+#include "isa/prefetch.tmpl.c"
+#include "isa/softmax.tmpl.c"
+#include "isa/twin.tmpl.c"
+#include "isa/probe.tmpl.c"
 
 #define DTYPE f32
 #define ELEMENT 4
-#define SCALED 0
 #define PLAIN 1
-#include "rows.tmpl.c"
+#include "isa/row/row_kernel.tmpl.c"
 
 #define DTYPE f16
 #define ELEMENT 2
-#define SCALED 0
-#include "rows.tmpl.c"
+#include "isa/row/row_kernel.tmpl.c"
 
 #define DTYPE bf16
 #define ELEMENT 2
-#define SCALED 0
-#include "rows.tmpl.c"
+#include "isa/row/row_kernel.tmpl.c"
 
 #define DTYPE i8
 #define ELEMENT 1
 #define SCALED 1
-#include "rows.tmpl.c"
+#include "isa/row/row_kernel.tmpl.c"
 
 #define DTYPE e4m3
 #define ELEMENT 1
-#define SCALED 0
 #define FOLD 256.0f
-#include "rows.tmpl.c"
+#include "isa/row/row_kernel.tmpl.c"
 
 #define DTYPE e5m2
 #define ELEMENT 1
-#define SCALED 0
-#include "rows.tmpl.c"
+#include "isa/row/row_kernel.tmpl.c"
 
-#undef BLOCK
-#define BLOCK 32
-#include "blocks.tmpl.c"
+#include "isa/row/packs.tmpl.c"
 
 #define DTYPE q8_0
 #define ELEMENT 34
-#define SCALED 0
-#include "rows.tmpl.c"
+#define PACK 32
+#include "isa/row/row_kernel.tmpl.c"
 
 #define DTYPE q4_0
 #define ELEMENT 18
-#define SCALED 0
-#include "rows.tmpl.c"
+#define PACK 32
+#include "isa/row/row_kernel.tmpl.c"
 
-#undef BLOCK
-#define BLOCK 1
+#include "isa/row/round16.tmpl.c"
+#include "isa/qk/transposed.tmpl.c"
+#include "isa/dot/dot.tmpl.c"
 
-#include "round16.tmpl.c"
-#include "transposed.tmpl.c"
-#include "dot.tmpl.c"
-
-#define ROWS_OF(dtype, name, ...) [DTYPE_##name] = ROWS(dtype),
+#define ROWS_OF(dtype, name, ...) [DTYPE_##name] = ROW_KERNEL(dtype),
 
 const kvb_tier TIER = {
     .rows = {KVB_DTYPES(ROWS_OF)},
-    .rows[READ_ROUND16] = ROWS_ROUND16,
+    .rows[READ_ROUND16] = {STAGES(round16)},
     .rows[DTYPE_F32].qk_t = CLASSES(qkt, f32),
     .rows[DTYPE_F16].qk_t = CLASSES(qkt, f16),
     .rows[DTYPE_BF16].qk_t = CLASSES(qkt, bf16),
 #if V_DEAL_bf16
-    .rows[DTYPE_BF16].take = deal_bf16,
+    .rows[DTYPE_BF16].prepare_query = deal_query_bf16,
 #endif
     .rows[DTYPE_I8].qk_t = CLASSES(qkt, i8),
 #ifdef ROWS_DOT8
@@ -112,8 +78,8 @@ const kvb_tier TIER = {
 #ifdef ROWS_DOT16
     .rows[READ_DOT16] = ROWS_DOT16,
 #endif
-    .peak = peak,
-    .weigh = weigh,
+    .max = softmax_max,
+    .exp = softmax_exp,
     .twin = twin,
     .read = probe_read,
     .write = probe_write,

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "scalar.h"
+#include "scalar/scalar.h"
 
 /* 2^x for x <= 0: 1 at 0, within 0.6 ulp down to -126, 0 below; NaN stays NaN. */
 float kvb_scalar_exp2(float x)
@@ -25,11 +25,12 @@ float kvb_scalar_exp2(float x)
     return (float)(sum * power);
 }
 
-/* Ask for a row while another one is consumed. */
-void kvb_scalar_fetch(const kvb_tile *tile, kvb_places ahead, int32_t t, int64_t bytes)
+void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group)
 {
-    for (int64_t b = 0; ahead.at && b < bytes; b += LINE)
-        kvb_fetch(kvb_row_ahead(tile, ahead, t, round_up(bytes, LINE)) + b, tile->far);
+    assert(tile->count > 0 && tile->count <= TILE && tile->lead >= 0 && tile->lead < LANES && tile->lead < tile->count);
+    assert(group->heads > 0 && group->heads <= HEADS && group->dim > 0 && group->dim <= DIM_MAX);
+    assert(group->part == group->dim_pad);
+    (void)tile, (void)group; /* a release build asserts nothing */
 }
 
 /* q[head] . k */
@@ -37,16 +38,15 @@ static float dot(const kvb_group *group, int64_t head, const float *k)
 {
     double sum = 0.0;
     for (int64_t d = 0; d < group->dim; d++)
-        sum += (double)group->q[q_index(d, head, group->slots, group->part)] * (double)k[d];
+        sum += (double)kvb_scalar_q(group, head)[d] * (double)k[d];
     return (float)sum;
 }
 
 void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores)
 {
-    assert(tile->count > 0 && tile->count <= TILE && group->heads <= HEADS && group->dim <= DIM_MAX);
+    kvb_scalar_assert(tile, group);
     float k[DIM_MAX];
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        kvb_scalar_fetch(tile, tile->k_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, kvb_row_at(tile->k, t), 1.0f, group->dim, k);
         for (int64_t h = 0; h < group->heads; h++)
             scores[h * QUERY_SCORES + t] = dot(group, h, k);
@@ -56,8 +56,9 @@ void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, 
 /* What the old sums and accumulators are worth under a new maximum. */
 static float rescale_of(float old, float new) { return old == new ? 1.0f : kvb_scalar_exp2(old - new); }
 
-void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
+    kvb_scalar_assert(tile, group);
     for (int64_t h = 0; h < group->heads; h++) {
         float *s = scores + h * QUERY_SCORES, max = group->max[h];
         for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
@@ -72,8 +73,9 @@ void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores
     }
 }
 
-void kvb_scalar_weigh(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
+    kvb_scalar_assert(tile, group);
     for (int64_t h = 0; h < group->heads; h++) {
         float *s = scores + h * QUERY_SCORES, *sum = group->sum + h * LANES;
         float max = group->max[h] == -INFINITY ? 0.0f : group->max[h]; /* never -inf - -inf */
@@ -90,13 +92,13 @@ void kvb_scalar_weigh(const kvb_tile *tile, const kvb_group *group, float *score
 
 void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p)
 {
+    kvb_scalar_assert(tile, group);
     double sum[HEADS][DIM_MAX];
     float v[DIM_MAX];
     for (int64_t h = 0; h < group->heads; h++)
         for (int64_t d = 0; d < group->dim; d++)
             sum[h][d] = (double)group->acc[h * group->dim_pad + d] * (double)group->rescale[h];
     for (int32_t t = tile->lead; t < tile->count; t++) {
-        kvb_scalar_fetch(tile, tile->v_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, kvb_row_at(tile->v, t), 1.0f, group->dim, v);
         for (int64_t h = 0; h < group->heads; h++)
             for (int64_t d = 0; d < group->dim; d++)
@@ -109,11 +111,11 @@ void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, 
 
 void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *group)
 {
-    assert(group->heads == 1);
+    kvb_scalar_assert(tile, group);
+    assert(group->heads == 1 && tile->lead == 0);
     const bool scaled = kvb_formats[dtype].scaled;
     float row[DIM_MAX], *acc = group->acc;
     for (int32_t t = 0; t < tile->count; t++) {
-        kvb_scalar_fetch(tile, tile->k_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, kvb_row_at(tile->k, t), scaled ? tile->k_scale[t] : 1.0f, group->dim, row);
         float score = dot(group, 0, row);
         float max = score > group->max[0] ? score : group->max[0];
@@ -121,7 +123,6 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
         float p = kvb_scalar_exp2(score - (max == -INFINITY ? 0.0f : max));
         group->max[0] = max;
         group->sum[0] = group->sum[0] * rescale + p;
-        kvb_scalar_fetch(tile, tile->v_ahead, t, kvb_payload(dtype, group->dim));
         kvb_scalar_decode(dtype, kvb_row_at(tile->v, t), scaled ? tile->v_scale[t] : 1.0f, group->dim, row);
         for (int64_t d = 0; d < group->dim; d++)
             acc[d] = acc[d] * rescale + p * row[d];

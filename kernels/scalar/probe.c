@@ -2,8 +2,8 @@
  * keeps a copy or fill loop from becoming a library call. */
 #include <string.h>
 
-#include "scalar.h"
-#include "stream.h"
+#include "scalar/scalar.h"
+#include "base/stream.h"
 
 typedef uint64_t __attribute__((may_alias)) word;
 typedef float __attribute__((may_alias)) real;
@@ -112,15 +112,12 @@ static void read_packed(const uint8_t *row, int64_t from, int64_t bytes)
     }
 }
 
-/* The first `bytes` of rows, or of blocks of `step` rows, while as many lines of others are fetched. */
-static void twin_rows(const kvb_tile *tile, kvb_places rows, kvb_places ahead, int32_t count, int32_t step,
-                      int64_t bytes, int64_t each)
+/* The first `bytes` of rows, or of blocks of `step` rows. */
+static void twin_rows(kvb_places rows, int32_t count, int32_t step, int64_t bytes)
 {
     for (int32_t t = 0; t < count; t += step) {
         const uint8_t *row = kvb_row_at(rows, t);
         for (int64_t b = 0; b < bytes; b += LINE) {
-            if (ahead.at)
-                kvb_fetch(kvb_row_ahead(tile, ahead, t + b / each, round_up(each, LINE)) + b % each, tile->far);
             if ((uintptr_t)row % LINE || bytes % LINE)
                 read_packed(row, b, bytes);
             else
@@ -137,8 +134,8 @@ void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes)
         USE(tile->v_scale[t]);
     }
     if (tile->k_block)
-        twin_rows(tile, tile->k, tile->k_ahead, tile->count, LANES, tile->k_block, bytes);
+        twin_rows(tile->k, tile->count, LANES, tile->k_block);
     else
-        twin_rows(tile, tile->k, tile->k_ahead, tile->count, 1, bytes, bytes);
-    twin_rows(tile, kvb_rows_from(tile->v, tile->lead), tile->v_ahead, tile->count - tile->lead, 1, bytes, bytes);
+        twin_rows(tile->k, tile->count, 1, bytes);
+    twin_rows(kvb_rows_from(tile->v, tile->lead), tile->count - tile->lead, 1, bytes);
 }

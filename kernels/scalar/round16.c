@@ -1,7 +1,7 @@
 /* f32 rows whose elements pass through f16: a tile of rounded copies, and then what f32 does with it. */
 #include <assert.h>
 
-#include "scalar.h"
+#include "scalar/scalar.h"
 
 void kvb_scalar_decode_round16(const uint8_t *row, float scale, int64_t dim, float *to)
 {

@@ -3,8 +3,8 @@
 #include <float.h>
 #include <string.h>
 
-#include "scalar.h"
-#include "stream.h"
+#include "scalar/scalar.h"
+#include "base/stream.h"
 
 static uint32_t bits_of(float x)
 {

@@ -2,7 +2,7 @@
 #ifndef KVB_SCALAR_H
 #define KVB_SCALAR_H
 
-#include "../core.h"
+#include "tier/tier.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -24,18 +24,20 @@ void kvb_scalar_decode_packed(int32_t dtype, const uint8_t *row, int64_t dim, fl
 /* ---- attend.c -------------------------------------------------------------------------------------------------- */
 
 float kvb_scalar_exp2(float x);
-/* Ask for row t of those ahead, if any, while another one is consumed. */
-void kvb_scalar_fetch(const kvb_tile *tile, kvb_places ahead, int32_t t, int64_t bytes);
+/* What every stage may count on. */
+void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group);
+/* A head of q: in this tier heads lie one after another. */
+static inline const float *kvb_scalar_q(const kvb_group *group, int64_t head) { return group->q + head * group->dim_pad; }
 
 void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
-void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-void kvb_scalar_weigh(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
+void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
+void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
 void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p);
 void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *group);
 
 /* ---- transposed.c ---------------------------------------------------------------------------------------------- */
 
-void kvb_scalar_qk_t(int32_t way, const kvb_tile *tile, const kvb_group *group, float *scores);
+void kvb_scalar_qk_t(int32_t row_kernel, const kvb_tile *tile, const kvb_group *group, float *scores);
 
 /* ---- round16.c -------------------------------------------------------------------------------------------------- */
 
@@ -45,9 +47,9 @@ void kvb_scalar_pv_round16(const kvb_tile *tile, const kvb_group *group, const f
 
 /* ---- dot.c ------------------------------------------------------------------------------------------------------ */
 
-void kvb_scalar_take(int32_t way, const kvb_group *group);
+void kvb_scalar_prepare_query(int32_t row_kernel, const kvb_group *group);
 void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scores);
-void kvb_scalar_pv_dot(int32_t way, const kvb_tile *tile, const kvb_group *group, const float *p);
+void kvb_scalar_pv_dot(int32_t row_kernel, const kvb_tile *tile, const kvb_group *group, const float *p);
 
 /* ---- probe.c --------------------------------------------------------------------------------------------------- */
 

@@ -55,7 +55,7 @@ _Costs = dict[str, dict[int, _Times]]  # by op and context
 def breakeven(points: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
     """`scaling`: the table of that name; it stands in for a decode at a context that only stores were measured at.
 
-    Of variants and prefetch schemes the fastest counts. Pairs of which something was not measured have no row.
+    Of variants and schedules the fastest counts. Pairs of which something was not measured have no row.
     """
     return table(_rows(points, scaling), COLUMNS)
 

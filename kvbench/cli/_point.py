@@ -35,7 +35,18 @@ def _called(name: str) -> str:
 
 
 def point_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    return with_options(*options(*(field.name for field in FIELDS if field.axis and field.name != "op")))(command)
+    own = options(*(field.name for field in FIELDS if field.axis and field.name != "op"))
+    return with_options(*own, _renamed("prefetch", "schedule"))(command)
+
+
+def _renamed(old: str, new: str) -> Callable[..., Any]:
+    """An option of older versions, which names the one to use."""
+
+    def refuse(_context: Any, _option: Any, value: Any) -> None:
+        if value is not None:
+            raise BadArgument(f"{_called(old)} is no more", f"it is called {_called(new)} now")
+
+    return click.option(_called(old), hidden=True, expose_value=False, callback=refuse)
 
 
 def point_of(op: str, library: Any, **asked: Any) -> Point:

@@ -11,7 +11,7 @@ import numpy as np
 from kvbench.errors import KvbenchError, NotComparable
 from kvbench.gate.builds import Build, refuse_no_library
 from kvbench.machine import available_memory, describe
-from kvbench.model import SIDES, Machine, Plan, Point
+from kvbench.model import AUTO, SIDES, Machine, Plan, Point
 from kvbench.native import Cache, Library, is_plugin, library_of, library_path
 from kvbench.plan import Site, expand, refuse_too_large
 from kvbench.runner import new_run
@@ -98,7 +98,7 @@ def _driven(side: str, path: str, plugin: str) -> Library:
         with Cache(1, 16, 1, library=library) as cache:
             cache.bulk(ones, ones)
             right = np.allclose(cache.decode(ones[0]), 1.0)
-        library.prefetch  # noqa: B018  # an older one lacks it
+        library.schedule(AUTO)  # an older one lacks it
     except (KvbenchError, AttributeError, TypeError) as error:  # the latter two are cffi's
         why = error.args[0] if error.args else type(error).__name__
         raise NotComparable(f"{side} has another interface than this kvbench: {why}", _OLD) from None

@@ -27,7 +27,7 @@ def point(setup: Setup, model: str, context: int, **facts: Any) -> Point:
     """A decode of one layer of a model. `facts`: fields of a point or a shape that are to differ from the usual."""
     known = geometry(model)
     usual = DEFAULTS | {name: getattr(known, name) for name in HEADS} | {"context": context, "capacity": context}
-    usual |= {"variant": "flash", "isa": setup.isa, "cpus": setup.cpus, "prefetch": setup.library.prefetch}
+    usual |= {"variant": "flash", "isa": setup.isa, "cpus": setup.cpus}
     shape, own = ({field.name: usual[field.name] for field in fields} for fields in (SHAPE, POINT))
     shape |= {name: facts.pop(name) for name in tuple(facts) if name in shape}
     return Point(**own | facts, shape=Shape(**shape))

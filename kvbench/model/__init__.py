@@ -4,6 +4,6 @@ from kvbench.model.arena_map import ArenaMap, Buffer
 from kvbench.model.fields import Field
 from kvbench.model.hardware import PLACES, Check, Cpu, DataCache, Fact, Machine, Node
 from kvbench.model.kernel import Kernel, Times, Traffic
-from kvbench.model.point import DEFAULTS, FIELDS, HEADS, POINT, SHAPE, Point, Probe, Shape, Skip
+from kvbench.model.point import AUTO, DEFAULTS, FIELDS, HEADS, POINT, SHAPE, Point, Probe, Shape, Skip
 from kvbench.model.record import SIDES, Ceiling, Job, Plan, Record, Sample, Visit
 from kvbench.model.verdict import Comparison, Judged

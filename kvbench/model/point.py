@@ -10,6 +10,7 @@ from kvbench.model.fields import Field, declared, of
 from kvbench.model.kernel import kernel_id
 from kvbench.units import cpu_text
 
+AUTO = "auto"  # the schedule that the library chooses
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
 
 
@@ -51,7 +52,7 @@ class Visited:
 
 @dataclass(frozen=True, slots=True)
 class Point(Visited):
-    """What is measured: a kernel on a shape, on these CPUs (one thread each), pages, residency and prefetch scheme."""
+    """What is measured: a kernel on a shape, on these CPUs (one thread each), pages, residency and schedule."""
 
     op: Annotated[str, about("what it does: decode, append, bulk, ...")] = of(
         "word", "decode", "{}", words=("decode", "append", "bulk")
@@ -90,16 +91,8 @@ class Point(Visited):
     ] = of(
         "word", "rotate", "{}", "One slice, slices in turn, or caches swept first.", words=("hot", "rotate", "evicted")
     )
-    prefetch: Annotated[str, about("scheme of the software prefetch")] = of(
-        "prefetch",
-        "best",
-        "{}",
-        "A scheme, or the bytes ahead for near. [default: the one that suits this CPU]",
-        within="op",
-        walked=True,
-    )
-    distance: Annotated[Count, about("bytes: how far ahead it reaches, where the scheme takes a distance")] = of(
-        "count from 0", 0, "ahead={}", within="prefetch", axis=False, walked=True
+    schedule: Annotated[str, about("order of rows and prefetches that was asked for; auto: the library's choice")] = of(
+        "word", AUTO, "{}", "Order of rows and prefetches; auto: the library's choice.", within="op", walked=True
     )
     pad: Annotated[Count | None, about("bytes behind each head's plane; null: the default")] = of(
         "count from 0",
@@ -130,7 +123,7 @@ class Point(Visited):
                 f"b{s.batch}.q{s.q_heads}.kv{s.kv_heads}.d{s.head_dim}",
                 f"ctx{s.context}.cap{s.capacity}.win{s.window}.layers{s.layers}{_later(s, SHAPE)}",
                 f"cpu{cpu_text(self.cpus)}.{self.pages}.{self.residency}",
-                f"{self.prefetch}{self.distance}.{self.scale}.{self.inner}.block{self.block_tokens}",
+                f"{self.schedule}.{self.scale}.{self.inner}.block{self.block_tokens}",
                 f"order{_word(self.shuffle)}.pad{_word(self.pad)}.det{int(self.deterministic)}{_later(self, POINT)}",
             )
         )

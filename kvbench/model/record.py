@@ -93,6 +93,7 @@ class Record:
     began: Annotated[float, Meta(ge=0, le=1e11)] = 0.0  # seconds since 1970
     wall: Annotated[float, Meta(ge=0, le=1e9)] = 0.0  # seconds that the visit took, with memory and checks
     peak: Count = 0  # bytes that its process has held at most, so far
+    schedule: str = ""  # the one that ran, by its name; empty where none does
     run: str = ""
 
 

@@ -103,7 +103,7 @@ class Cache(Closing):
     ) -> None:
         self.library = default_library() if library is None else instance("library", library, Library)
         self.layout, self.dtype, self.window = layout, dtype, window
-        words = {"layout": layout, "inner": inner, "dtype": dtype, "scale": scale}
+        words = {"layout": layout, "inner": inner}
         counts = {
             "kv_heads": kv_heads,
             "head_dim": head_dim,
@@ -117,8 +117,10 @@ class Cache(Closing):
             setattr(self._struct, name, self.library.number(name, word))
         for name, count in counts.items():
             setattr(self._struct, name, whole(name, count))
+        for plane in (self._struct.k, self._struct.v):
+            plane.dtype, plane.scale = self.library.number("dtype", dtype), self.library.number("scale", scale)
         if tensor_scale is not None:
-            self._struct.k_tensor, self._struct.v_tensor = factors("tensor_scale", tensor_scale)
+            self._struct.k.tensor, self._struct.v.tensor = factors("tensor_scale", tensor_scale)
         self._plan(ring, blocks)
 
     def _plan(self, ring: bool | None, pool: int | None) -> None:
@@ -207,8 +209,8 @@ class Cache(Closing):
             plane, slot = int(self.table[plane, slot // c.block_tokens]), slot % c.block_tokens
         if plane < 0:
             raise BadArgument(f"token {token} of sequence {sequence} has no block", "reserve it, or store it, first")
-        row = plane * c.seq_stride + head * c.head_stride + slot * c.token_stride
-        return row, plane * c.scale_seq_stride + head * c.scale_head_stride + slot * c.scale_token_stride
+        row = plane * c.k.seq_stride + head * c.k.head_stride + slot * c.k.token_stride
+        return row, plane * c.k.scale_seq_stride + head * c.k.scale_head_stride + slot * c.k.scale_token_stride
 
     # ---- stores --------------------------------------------------------------------------------------------------
 

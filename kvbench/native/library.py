@@ -20,7 +20,7 @@ from kvbench.errors import (
     WrongAnswer,
     unknown_word,
 )
-from kvbench.model import Kernel
+from kvbench.model import AUTO, Kernel
 from kvbench.native.plugin import Plugin
 from kvbench.native.shared import opened
 
@@ -122,7 +122,7 @@ class Library:
             return Unsupported(message, f"this CPU runs: {', '.join(self.isas())}")
         if code == self.lib.KVB_NO_MEMORY:
             return OutOfMemory(message, "ask for less, or free some memory")
-        if code == getattr(self.lib, "KVB_FOREIGN", -1):  # -1: of before there was one
+        if code == self.lib.KVB_FOREIGN:
             return WrongAnswer(message, "abi.h says at kvb_work what a kernel may do")
         return Refused(message, "the operating system refused; see its limits for this process")
 
@@ -166,10 +166,9 @@ class Library:
             raise Unsupported(f"{name}: {forced} does not run here", f"this CPU runs: {', '.join(self.isas())}")
         return forced
 
-    @property
-    def prefetch(self) -> str:
-        """The scheme that suits this CPU."""
-        return self.words("prefetch")[self.lib.kvb_prefetch_best()]
+    def schedule(self, word: str) -> str:
+        """The one that runs where this one is asked for."""
+        return self.words("schedule")[self.lib.kvb_schedule_default()] if word == AUTO else word
 
     def kernels(self) -> list[Kernel]:
         """The library's own, then those of the plug-in."""
@@ -194,13 +193,10 @@ class Library:
 
     def reads(self, variant: str, layout: str, dtype: str) -> str | None:
         """The dtype as whose values a variant takes a cache's: mostly its own. None: it has no kernel for it."""
-        ask = getattr(self.lib, "kvb_reads", None)  # None: of before there was a variant that has not all dtypes
-        if ask is None or variant not in self.words("variant"):  # but a plug-in's, or a store's
+        if variant not in self.words("variant"):  # but a plug-in's, or a store's
             return dtype
         asked = {"variant": variant, "layout": layout, "dtype": dtype}
-        if len(self.ffi.typeof(ask).args) < len(asked):  # of before there was a layout that has not all dtypes
-            del asked["layout"]
-        found = ask(*(self.number(kind, word) for kind, word in asked.items()))
+        found = self.lib.kvb_reads(*(self.number(kind, word) for kind, word in asked.items()))
         return self.words("dtype")[found] if found >= 0 else None
 
     def dtypes(self, layout: str) -> tuple[str, ...]:
@@ -210,15 +206,13 @@ class Library:
 
     def cell(self, layout: str, dtype: str) -> int:
         """Bytes of a row of K that stay together where a layout transposes K; else 0."""
-        ask = getattr(self.lib, "kvb_cell", None)  # None: of before there was such a layout
-        return ask(self.number("layout", layout), self.number("dtype", dtype)) if ask else 0
+        return self.lib.kvb_cell(self.number("layout", layout), self.number("dtype", dtype))
 
     def levels(self, variant: str, head_dim: int) -> tuple[int, int] | None:
         """The largest whole numbers of a query and of weights, of a variant that multiplies such. None: it does not."""
-        ask = getattr(self.lib, "kvb_levels", None)  # None: of before there was one
-        if ask is None or variant not in self.words("variant"):
+        if variant not in self.words("variant"):
             return None
-        query, weights = (ask(self.number("variant", variant), head_dim, which) for which in (0, 1))
+        query, weights = (self.lib.kvb_levels(self.number("variant", variant), head_dim, which) for which in (0, 1))
         return (query, weights) if query else None
 
     def way(self, variant: str, layout: str, dtype: str, isa: str) -> dict[str, Any]:

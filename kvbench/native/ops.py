@@ -24,19 +24,19 @@ def decode_task(
     *,
     isa: str,
     variant: str = "flash",
-    prefetch: str = "off",
+    schedule: str = "off",
     seed: int = 0,
     **fields: int,
 ) -> Task:
     """`op` is decode, twin (the reads alone) or fill (data for it). q and out: [batch, q_heads, head_dim] float32.
 
-    `fields`: others of kvb_decode, such as distance, wrap, deterministic or stages."""
+    `fields`: others of kvb_decode, such as wrap, deterministic or stages."""
     library = cache.library
     args = library.ffi.new("kvb_decode *")
     args.cache = cache.struct
     args.q, args.out = pointer(library, q), pointer(library, out)
     args.q_heads, args.window = q.shape[1], cache.window or 0
-    for kind, word in {"isa": isa, "prefetch": prefetch}.items():
+    for kind, word in {"isa": isa, "schedule": library.schedule(schedule)}.items():
         setattr(args, kind, library.number(kind, word))
     for field, value in (fields | library.way(variant, cache.layout, cache.dtype, isa)).items():
         setattr(args, field, value)

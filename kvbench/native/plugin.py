@@ -81,12 +81,12 @@ class Plugin:
     def rows(self) -> tuple[tuple[Kernel, Any], ...]:
         """Its kernels and their functions. Here it is loaded."""
         library = self._library
-        version, ours = _version(self.path), getattr(library.lib, "KVB_PLUGIN", 0)  # 0: of before there were any
+        version, ours = _version(self.path), library.lib.KVB_PLUGIN
         if version is None:
             raise BadLibrary(f"{self.path} is no plug-in: it does not export kvb_plugin", _EXAMPLE)
         if version != ours:
             what = f"{self.path} is a plug-in of version {version}, and {library.path.name} takes version {ours}"
-            raise BadLibrary(what, "build it again with the abi.h of that library")
+            raise BadLibrary(what, f"build it again with the kvbench.h and abi.h of that library: {_EXAMPLE}")
         found: dict[str, tuple[Kernel, Any]] = {}
         for index, row in enumerate(self._rows()):
             kernel, where = self._kernel(index, row), f"{self.path}: kernel {index}"
@@ -127,6 +127,8 @@ class Plugin:
         texts = {name: self._text(where, name, row) for name in ("op", "variant", "layout", "dtype", "isa", "about")}
         kernel = Kernel(**texts, runnable=bool(row.runnable) and texts["isa"] in self._library.isas())
         self._refuse_words(where, kernel)
+        if row.takes:
+            raise BadLibrary(f"{where}: takes {row.takes}, which {self._library.path.name} does not know", _EXAMPLE)
         if row.run == self._library.ffi.NULL:
             raise BadLibrary(f"{where}: {kernel.id} has no function", "set its run, the last field of kvb_kernel")
         return kernel

@@ -15,7 +15,7 @@ def block_of(dtype: str, library: Library | None = None) -> tuple[int, int]:
     """Elements and bytes: of one element, or of as many as a packed row keeps together. Other rows are whole lines."""
 
     def row(elements: int) -> int:
-        return Cache.planned(1, elements, 1, dtype=dtype, library=library).row_bytes
+        return Cache.planned(1, elements, 1, dtype=dtype, library=library).k.row_bytes
 
     if row(1) % _LINE == 0:
         return 1, row(_LINE) // _LINE  # elements that fill lines leave nothing over
@@ -25,8 +25,8 @@ def block_of(dtype: str, library: Library | None = None) -> tuple[int, int]:
 def key_bytes(cache: Cache, token: int, head: int, sequence: int = 0) -> np.ndarray:
     """Where each byte of a token's row of K lies in the plane: side by side, or transposed."""
     c, row = cache.struct, cache.place(token, head, sequence)[0]
-    byte, cell = np.arange(c.row_bytes), cache.library.cell(cache.layout, cache.dtype)
+    byte, cell = np.arange(c.k.row_bytes), cache.library.cell(cache.layout, cache.dtype)
     if not cell:
         return row + byte
     lane = token % c.capacity % LANES
-    return row - lane * c.row_bytes + (byte // cell * LANES + lane) * cell + byte % cell
+    return row - lane * c.k.row_bytes + (byte // cell * LANES + lane) * cell + byte % cell

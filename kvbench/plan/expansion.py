@@ -181,7 +181,7 @@ def _resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
 
 def _named(axes: Axes, site: Site) -> Axes:
     """What "best" means, where it is asked for."""
-    best = {"isa": site.isa, "prefetch": site.prefetch}
+    best = {"isa": site.isa}
     asked = {axis: axes[axis] for axis in BY_CPU if axis in axes}
     return {
         axis: tuple(dict.fromkeys(best[axis] if value == DEFAULTS[axis] else value for value in values))
@@ -233,10 +233,9 @@ def _settled(facts: _Facts, site: Site) -> _Facts:
         field.name: facts[field.name] if matters.get(field.within, True) else field.default for field in AXES.values()
     }
     shuffled = matters["layout"] and found["order"] == "shuffled"
-    foreign = facts["variant"] in site.library.foreign_variants  # they prefetch as they like
-    prefetch = site.prefetch if foreign or found["prefetch"] == DEFAULTS["prefetch"] else found["prefetch"]
-    near = {"prefetch": "near", "distance": prefetch} if isinstance(prefetch, int) else {}
-    return DEFAULTS | found | {"shuffle": 1 if shuffled else None, "prefetch": prefetch} | near
+    foreign = facts["variant"] in site.library.foreign_variants  # they read and prefetch as they like
+    own = {"schedule": DEFAULTS["schedule"]} if foreign else {}
+    return DEFAULTS | found | {"shuffle": 1 if shuffled else None} | own
 
 
 def _kernel(facts: _Facts, site: Site) -> Kernel | None:

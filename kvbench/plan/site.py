@@ -11,7 +11,7 @@ from kvbench.regime import THRESHOLDS, far_bytes, levels, suggestion
 
 
 class Site:
-    """`memory`: bytes that a point may take. `isa` and `prefetch`: the tier and the scheme that "best" means."""
+    """`memory`: bytes that a point may take. `isa`: the tier that "best" means."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class Site:
     ) -> None:
         self.machine, self.memory = machine, memory
         self.library = library or default_library()
-        self.isa, self.prefetch = self.library.isa(isa), self.library.prefetch
+        self.isa = self.library.isa(isa)
         self.pages = pages_given(1, self.library) if pages is None else pages
         self._kernels = {
             (kernel.op, kernel.variant, kernel.layout, kernel.dtype, kernel.isa): kernel

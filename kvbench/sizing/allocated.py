@@ -45,7 +45,7 @@ def block_bytes(decoder: Decoder) -> tuple[int, int]:
     layouts = (decoder.layout, *default_library().words("layout"))
     pooled = replace(decoder, layout=next(layout for layout in layouts if Cache.is_paged(layout)), batch=1)
     cache = _plan(pooled, decoder.block_tokens)
-    each = SIDES * (cache.seq_stride + cache.scale_seq_stride)
+    each = SIDES * (cache.k.seq_stride + cache.k.scale_seq_stride)
     return each, each - decoder.block_tokens * token_bytes(decoder)
 
 
@@ -64,7 +64,7 @@ def _of_layer(decoder: Decoder, layers: Layers) -> dict[str, int]:
     cache, each = _planned(decoder, layers), row(decoder)
     arranged = cache.blocks if cache.table_stride else cache.batch
     places = cache.table_stride * cache.block_tokens if cache.table_stride else _room(decoder, cache.capacity)
-    rows, scales = SIDES * arranged * cache.seq_stride, SIDES * arranged * cache.scale_seq_stride
+    rows, scales = SIDES * arranged * cache.k.seq_stride, SIDES * arranged * cache.k.scale_seq_stride
     slot = SIDES * decoder.batch * decoder.kv_heads
     return {
         "rows": slot * layers.held * each.data,

@@ -45,7 +45,7 @@ def row(decoder: Decoder) -> RowBytes:
 def _row(head_dim: int, dtype: str, scale: str) -> RowBytes:
     own, (elements, size) = Cache.planned(1, head_dim, 1, dtype=dtype, scale=scale), block_of(dtype)
     noun, data = "element" if elements == 1 else "block", -(-head_dim // elements) * size
-    return RowBytes(noun, size, data, own.scale_token_stride, own.row_bytes)
+    return RowBytes(noun, size, data, own.k.scale_token_stride, own.k.row_bytes)
 
 
 def refuse_nonsense(decoder: Decoder) -> None:

@@ -2,10 +2,12 @@
 
 Formats of a run directory. Names of points, by which records refer to them, are part of each.
 
-2  A line of the journal names its run. What a resumption asks anew (launches, when to stop) is written here. The plan
-   says sample_time, as suites do.
-1  Lines name no run, a resumption left the manifest as it was, and the plan said seconds. It is read, and no more
-   written.
+3  A point has a schedule, the one that was asked for; a record says which one ran.
+2  It had `prefetch` and `distance`, which stood in its name as one. A line of the journal names its run. What a
+   resumption asks anew (launches, when to stop) is written here. The plan says sample_time, as suites do.
+1  Lines name no run, a resumption left the manifest as it was, and the plan said seconds.
+
+Older ones than the last are read, and no more written.
 """
 
 from collections.abc import Mapping
@@ -13,11 +15,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any
 
-from kvbench.model import Plan, Skip
+from kvbench.model import Plan, Point, Skip
 from kvbench.model.annotated import Number
+from kvbench.model.point import Measured
 from kvbench.store.values import plain, read
 
-FORMAT = 2
+FORMAT = 3
 MOST_LAUNCHES = 100  # that --target-ci adds up to
 
 
@@ -52,6 +55,11 @@ class Manifest:
         added = self.format == 1 or self.options.get("target_ci")
         return max(self.plan.launches, MOST_LAUNCHES) if added else self.plan.launches
 
+    def named(self) -> dict[str, Measured]:
+        """The points, by the names that records have for them."""
+        called = _name_before_3 if self.format < 3 else lambda point: point.name
+        return {called(point): point for point in self.plan.points}
+
     def refuse_foreign(self, facts: Mapping[str, Any]) -> None:
         """ValueError where a line of the journal, or another file of the directory, is of another run, or of a launch
         that this one cannot have."""
@@ -74,11 +82,36 @@ def from_json(facts: Any) -> Manifest:
     found = read(dict[str, Any], facts).get("format")
     if type(found) is not int or not 1 <= found <= FORMAT:
         raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads formats 1 to {FORMAT}")
-    if found == 1 and isinstance(plan := facts.get("plan"), dict):
-        facts = facts | {"plan": {"sample_time" if key == "seconds" else key: plan[key] for key in plan}}
+    if found < FORMAT and isinstance(facts.get("plan"), dict):
+        facts = facts | {"plan": _newer(facts["plan"], found)}
     manifest = read(Manifest, facts)
     _check(manifest)
     return replace(manifest, plan=replace(manifest.plan, run=manifest.run))
+
+
+def _newer(plan: dict[str, Any], found: int) -> dict[str, Any]:
+    """A plan of an older format in today's words."""
+    if found == 1:
+        plan = {"sample_time" if key == "seconds" else key: plan[key] for key in plan}
+    points = plan.get("points")
+    if not isinstance(points, list):
+        return plan
+    return plan | {"points": [_scheduled(point) if isinstance(point, dict) else point for point in points]}
+
+
+def _scheduled(facts: dict[str, Any]) -> dict[str, Any]:
+    """A point of before format 3, whose bytes ahead belong to the word: near512. Probes have theirs still."""
+    if "shape" not in facts or "prefetch" not in facts:
+        return facts
+    own = {key: value for key, value in facts.items() if key not in ("prefetch", "distance")}
+    return own | {"schedule": f"{facts['prefetch']}{facts.get('distance') or ''}"}
+
+
+def _name_before_3(point: Measured) -> str:
+    """Its prefetch scheme had a number behind it, 0 for most."""
+    if not isinstance(point, Point) or point.schedule[-1:].isdigit():
+        return point.name
+    return replace(point, schedule=f"{point.schedule}0").name
 
 
 def _check(manifest: Manifest) -> None:

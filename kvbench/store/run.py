@@ -44,7 +44,7 @@ class RunDirectory(Closing):
         """As create() and open() call it. It owns the journal."""
         self.path, self.manifest, self._journal = path, manifest, journal
         self.records: list[Record] = []  # in the order of the journal
-        self._points = {point.name: point for point in manifest.plan.points}
+        self._points = manifest.named()
         self._seen: set[tuple[int, str]] = set()  # launch, point
 
     @classmethod
@@ -112,7 +112,7 @@ class RunDirectory(Closing):
         if not isinstance(name, str) or name not in self._points:
             raise ValueError(f"the run has no point {str(name)[:60]!r}")
         found = record(facts | {"point": self._points[name], "run": self.manifest.run})
-        if (found.launch, name) in self._seen:
+        if (found.launch, found.point.name) in self._seen:
             raise ValueError(f"launch {found.launch} has visited {name} before")
         return found
 

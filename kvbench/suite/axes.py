@@ -19,6 +19,7 @@ from kvbench.suite.values import ALL, Relative
 from kvbench.units import KIB, MIB, cpu_list
 
 AXES = {field.name: field for field in FIELDS if field.axis}
+RENAMED = {"prefetch": "schedule", "best": "auto"}  # axes, options, suites and values of older versions
 BY_KERNEL = ("variant", "layout", "dtype", "isa")  # "all" of these depends on the op
 BY_CPU = tuple(name for name in AXES if DEFAULTS[name] == "best")  # the default is a word for the CPU's own
 MOST = 100_000  # values of an axis, and points of a suite
@@ -36,7 +37,6 @@ _FORMS = {
     "count from 0": 'a number from 0 on, such as 8, or a range such as "1..16 x2"',
     "threads": 'a number, a range such as "1..16 x2", "domain" or "all"',
     "cpus": f'a list such as "0-3,8", each CPU once, or {", ".join(PLACES)}',
-    "prefetch": 'a scheme, or the bytes ahead for near: a number or a range such as "256..4k x2"',
     "flag": "true or false",
 }
 
@@ -67,12 +67,15 @@ def words(name: str, library: Library | None = None) -> tuple[str, ...]:
         return tuple(models())
     if name == "variant":
         return tuple(dict.fromkeys(kernel.variant for kernel in library.kernels() if kernel.op in words("op")))
-    return (DEFAULTS[name], *library.words(name)) if name in BY_CPU else library.words(name)
+    found = library.words(name)
+    return found if DEFAULTS[name] in found else (DEFAULTS[name], *found)  # what the library chooses, or this CPU
 
 
 def unknown(where: str, word: Any, allowed: Iterable[str], what: str = "is not known") -> BadArgument:
-    """The nearest word first, then all of them."""
+    """The nearest word first, then all of them. Of a word that older versions had, what it is called now."""
     allowed = tuple(allowed)
+    if RENAMED.get(word if isinstance(word, str) else "") in allowed:
+        return BadArgument(f"{where} {what}", f"it is called {RENAMED[word]} now")
     near = difflib.get_close_matches(word[:60], allowed, 1, 0.5) if isinstance(word, str) else ()
     return BadArgument(
         f"{where} {what}", (f"did you mean {near[0]}? " if near else "") + f"one of: {', '.join(allowed)}"
@@ -116,7 +119,7 @@ def _items(name: str, text: str) -> list[Any]:
 def _values(where: str, name: str, value: Any, library: Library | None) -> Iterable[Any]:
     """Those that one item of a list stands for."""
     kind = AXES[name].kind
-    if kind == "word" or kind == "prefetch" and isinstance(value, str) and not value[:1].isdigit():
+    if kind == "word":
         allowed = words(name, library)
         if not isinstance(value, str) or value not in (*allowed, ALL):
             raise unknown(f"{where}: {shown(value)}", value, (*allowed, ALL))

@@ -45,11 +45,11 @@ class Victim:
         """Where the bytes of K and V of one token lie, and of their scales where rows have any."""
         c = self.cache.struct
         row, scale = self.cache.place(token, head, seq)
-        places = [key_bytes(self.cache, token, head, seq), c.plane_bytes + row + np.arange(c.row_bytes)]
-        if c.scale_plane_bytes:
-            width = min(c.scale_token_stride, c.scale_head_stride)  # scales lie side by side one way or the other
-            scales = 2 * c.plane_bytes + scale + np.arange(width)
-            places += [scales, c.scale_plane_bytes + scales]
+        places = [key_bytes(self.cache, token, head, seq), c.k.bytes + row + np.arange(c.v.row_bytes)]
+        if c.k.scale_bytes:
+            width = min(c.k.scale_token_stride, c.k.scale_head_stride)  # scales lie side by side one way or the other
+            scales = c.k.bytes + c.v.bytes + scale + np.arange(width)
+            places += [scales, c.k.scale_bytes + scales]
         return places
 
     def altered(self, byte: int, mask: int, token: int, head: int) -> dict[int, float]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import POINT, Point, Sample
+from kvbench.model import AUTO, POINT, Point, Sample
 from kvbench.native import AHEAD, Cache, Part, Task, block_of, decode_task, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
@@ -67,15 +67,15 @@ class Bench(Owner):
         if self.stores:
             return [self.plainest, self._copy("copy_nt")]
         wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(wrap=self._wrap()))
-        return [self.plainest, self._twin("twin_ahead", self.room.library.prefetch), Program("core", (wrapped,))]
+        return [self.plainest, self._twin("twin_ahead", AUTO), Program("core", (wrapped,))]
 
     @cached_property
     def plainest(self) -> Program:
         """The witness that does no more than read, or copy."""
         return self._copy("copy") if self.stores else self._twin("twin", "off")
 
-    def _twin(self, name: str, prefetch: str) -> Program:
-        return self._program(name, *self._over_layers("twin", **self._walk(prefetch=prefetch, distance=0)))
+    def _twin(self, name: str, schedule: str) -> Program:
+        return self._program(name, *self._over_layers("twin", **self._walk(schedule=schedule)))
 
     def _copy(self, op: str) -> Program:
         """Within as much of the slices as a pass over each of them stores, its sources included; in pieces, as the
@@ -89,6 +89,11 @@ class Bench(Owner):
 
     def _program(self, name: str, *tasks: Task) -> Program:
         return Program(name, tasks, self.between, self._warm)
+
+    @property
+    def schedule(self) -> str:
+        """The one that runs, of those of the library."""
+        return "" if self.stores or self.foreign else self.room.library.schedule(self.point.schedule)
 
     def staged(self) -> Program:
         """The point, with the clock read between its stages."""
@@ -141,8 +146,8 @@ class Bench(Owner):
     def _wrap(self) -> int:
         """Tokens of the core roof's window: as many as a tile has, or half of a private cache holds."""
         shape, cache = self.point.shape, self.room.caches[0].struct
-        side_by_side = shape.kv_heads if cache.head_stride < cache.token_stride else 1
-        fits = self._private() // 2 // (2 * cache.row_bytes * side_by_side) // 16 * 16
+        side_by_side = shape.kv_heads if cache.k.head_stride < cache.k.token_stride else 1
+        fits = self._private() // 2 // (2 * cache.k.row_bytes * side_by_side) // 16 * 16
         return max(1, min(shape.context, max(16, min(TILE, fits))))
 
     def _private(self) -> int:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from kvbench.worker.foreign import ForeignBench, bench_of
 from kvbench.worker.loop import Program, Walk, passes_for
 from kvbench.worker.room import Room
 
-_STRIDES = ("row_bytes", "token_stride", "head_stride", "seq_stride", "plane_bytes", "scale_plane_bytes", "bytes")
+_PLACES = ("row_bytes", "token_stride", "head_stride", "seq_stride", "bytes", "scale_bytes")
 QUIET = 0.25  # of a sample's passes are faster than the one that is told: what stalls a few of them is no part of it
 
 
@@ -49,8 +50,8 @@ class Guest(Room):
         """It is filled; but the library must find the rows where they are."""
         for own, other in zip(self.caches, self._host.caches, strict=True):
             own.lengths[:] = other.lengths
-        ours, theirs = (room.caches[0].struct for room in (self, self._host))
-        if moved := [name for name in _STRIDES if getattr(ours, name) != getattr(theirs, name)]:
+        ours, theirs = (_places(room.caches[0].struct) for room in (self, self._host))
+        if moved := [name for name in ours if ours[name] != theirs[name]]:
             what = f"{self.library.path.name} lays a {self.point.layout} cache out in another way: {', '.join(moved)}"
             raise NotComparable(what, "both sides must read the same memory")
 
@@ -98,6 +99,7 @@ class Sides:
                 layers=host.layers,
                 slice_bytes=host.slice_bytes,
                 max_abs_err=error,
+                schedule=benches["head"].schedule,
             )
 
     def _of(self, point: Point, side: str) -> Library:
@@ -120,6 +122,11 @@ class Sides:
             then, seen = seen, watch()
             disturbed = seen.since(then)
             yield from (replace(each, steal=disturbed.steal, throttled=disturbed.throttled) for each in taken)
+
+
+def _places(cache: Any) -> dict[str, int]:
+    """Of rows and scales, by the names that abi.h has for them."""
+    return {f"{side}.{name}": getattr(getattr(cache, side), name) for side in "kv" for name in _PLACES}
 
 
 def _changed(sides: Sequence[ForeignBench], host: Room) -> float:

@@ -120,4 +120,5 @@ class _Visitor:
                 layers=self._room.layers,
                 slice_bytes=self._room.slice_bytes,
                 max_abs_err=error,
+                schedule=bench.schedule,
             )

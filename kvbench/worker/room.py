@@ -100,7 +100,7 @@ class Room(Owner):
         for layer, cache in enumerate(self.caches):
             cache.lengths[:] = shape.context
             if not (near and layer):
-                facts = {"isa": self.point.isa, "seed": SEED}
+                facts = {"isa": self.point.isa, "seed": SEED, **_cut(self.point)}
                 with decode_task("fill", cache, q, q, team.threads, **facts) as task:
                     team.run(task)
         if near:
@@ -134,6 +134,12 @@ def near_threads(cpus: Sequence[int]) -> ThreadPoolExecutor:
 
 
 def key(point: Point, layers: int, ground: Ground) -> tuple[object, ...]:
-    """Points with the same answer share a room. CPUs of one node may walk what others of it have touched."""
+    """Points with the same answer share a room. CPUs of one node may walk what others of it have touched; of several,
+    only what is cut into units in the same way."""
     node = ground.node(point.cpus)
-    return (needs.room(point, layers), point.cpus if node is None else node)
+    return (needs.room(point, layers), (point.cpus, *_cut(point).values()) if node is None else node)
+
+
+def _cut(point: Point) -> dict[str, Any]:
+    """What decides, beside the shape, which thread reads what."""
+    return {} if needs.stores(point) else {"variant": point.variant, "deterministic": point.deterministic}

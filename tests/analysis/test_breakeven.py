@@ -158,7 +158,7 @@ def test_a_decode_between_others_lies_on_their_line():
 
 
 def test_of_ways_to_do_it_the_fastest_counts():
-    slow = [replace(record, point=replace(record.point, prefetch="near")) for record in costs("b", DEAR)]
+    slow = [replace(record, point=replace(record.point, schedule="cross")) for record in costs("b", DEAR)]
     (row,) = table([*costs("a", DEAR), *costs("b", CHEAP), *slow]).to_dict("records")
     assert row["cheaper_bulk"] == pytest.approx(1e-6)
 

@@ -343,7 +343,7 @@ def grid():
     decodes += [replace(DECODE, shape=shapes[1], layout="paged", shuffle=shuffle) for shuffle in (None, 1)]
     decodes += [replace(DECODE, cpus=cpus) for cpus in ((0,), (1,), (2, 3))]
     decodes += [replace(DECODE, dtype="i8", scale=scale) for scale in ("f16", "f32")]
-    decodes += [replace(DECODE, prefetch="near", distance=distance) for distance in (0, 512)]
+    decodes += [replace(DECODE, schedule=schedule) for schedule in ("cross", "near512")]
     decodes += [replace(DECODE, pad=pad) for pad in (None, 0, 64)]
     decodes += [replace(DECODE, shape=replace(DECODE.shape, capacity=2048, window=window)) for window in (0, 256)]
     return [*decodes, STORE, replace(STORE, op="append")]
@@ -365,7 +365,7 @@ def test_short_names_tell_points_apart_by_what_varies():
     assert len(set(found.values())) == len(grid())
     assert found[replace(DECODE, cpus=(2, 3)).name] == "decode head f16 t=1024 off 2 threads CPUs 2-3"
     assert found[replace(DECODE, pad=64).name] == "decode head f16 t=1024 off pad=64 2 threads CPUs 0-1"
-    assert found[replace(DECODE, prefetch="near", distance=512).name].split()[4:6] == ["near", "ahead=512"]
+    assert found[replace(DECODE, schedule="cross").name].split()[4:6] == ["cross", "2"]
     assert found[STORE.name] == "bulk head f16"
     assert not any("q=" in name or "block=" in name or "thp" in name for name in found.values())
 

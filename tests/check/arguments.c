@@ -29,8 +29,13 @@ static void check_shapes(void)
     BAD_SHAPE(layout, 99, "layout");
     BAD_SHAPE(layout, -1, "layout");
     BAD_SHAPE(inner, 9, "inner");
-    BAD_SHAPE(dtype, 99, "dtype");
-    BAD_SHAPE(scale, 9, "scale");
+    BAD_SHAPE(k.dtype, 99, "dtype");
+    BAD_SHAPE(v.dtype, -1, "dtype");
+    BAD_SHAPE(k.scale, 9, "scale");
+    BAD_SHAPE(v.scale, 9, "scale");
+    BAD_SHAPE(k.reserved, 1, "reserved");
+    BAD_SHAPE(v.reserved, -1, "reserved");
+    BAD_SHAPE(v_in_k, 2, "v_in_k");
     BAD_SHAPE(ring, 2, "ring");
     BAD_SHAPE(batch, 0, "batch");
     BAD_SHAPE(batch, -1, "batch");
@@ -46,15 +51,15 @@ static void check_shapes(void)
     BAD_SHAPE(blocks, 0, "blocks");
     BAD_SHAPE(pad, -64, "pad");
     BAD_SHAPE(pad, 63, "pad");
-    BAD_SHAPE(k_tensor, 2.0f, "k_tensor"); /* of f32 */
-    BAD_SHAPE(v_tensor, 2.0f, "v_tensor");
+    BAD_SHAPE(k.tensor, 2.0f, "k.tensor"); /* of f32 */
+    BAD_SHAPE(v.tensor, 2.0f, "v.tensor");
     c = good_shape();
-    c.dtype = word_of("dtype", "e4m3"), c.k_tensor = c.v_tensor = 2.0f;
+    c.k.dtype = c.v.dtype = word_of("dtype", "e4m3"), c.k.tensor = c.v.tensor = 2.0f;
     expect(!kvb_cache_plan(&c), "e4m3 with scales of the tensor: %s", kvb_message());
     static const float wrong[] = {-1.0f, INFINITY, NAN};
     for (int i = 0; i < 3; i++) {
-        c.k_tensor = 1.0f, c.v_tensor = wrong[i];
-        refused(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "v_tensor");
+        c.k.tensor = 1.0f, c.v.tensor = wrong[i];
+        refused(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, "v.tensor");
     }
     refused(kvb_cache_plan(NULL), KVB_BAD_ARGUMENT, "cache");
     c = good_shape();
@@ -65,6 +70,47 @@ static void check_shapes(void)
     refused(kvb_cache_bind(&c, &c), KVB_BAD_ARGUMENT, "cache");
     kvb_cache_plan(&c);
     refused(kvb_cache_bind(&c, NULL), KVB_BAD_ARGUMENT, "memory");
+}
+
+/* What has its place in the structs and no kernels yet: K and V that differ, V inside K, several queries, sinks. */
+static void check_what_is_to_come(rig *r, float *q, float *out)
+{
+    kvb_task *task = NULL;
+    kvb_cache c;
+#define TO_COME(field, value, name)                                 \
+    do {                                                            \
+        c = good_shape();                                           \
+        c.field = value;                                            \
+        refused(kvb_cache_plan(&c), KVB_UNSUPPORTED, name);         \
+        expect(!c.bytes, "a refused cache was planned");            \
+    } while (0)
+    TO_COME(k.dtype, word_of("dtype", "q4_0"), "k.dtype is q4_0");
+    TO_COME(v.dtype, word_of("dtype", "f16"), "v.dtype is f16");
+    TO_COME(k.scale, 1, "k.scale is f16");
+    TO_COME(v.scale, 1, "v.scale is f16");
+    TO_COME(v_in_k, 1, "v_in_k");
+    TO_COME(v_offset, 64, "v_offset");
+    TO_COME(v_offset, -64, "v_offset");
+    TO_COME(v_dim, 16, "v_dim is 16");
+    TO_COME(v_dim, -24, "v_dim");
+    c = good_shape();
+    c.v_dim = c.head_dim;
+    expect(!kvb_cache_plan(&c), "v_dim that is head_dim: %s", kvb_message());
+    const int64_t ends[] = {3, 12};
+    kvb_decode a = {.cache = &r->cache, .q = q, .out = out, .q_heads = 4, .q_len = 2};
+    const kvb_decode decodes[] = {a, {.cache = &r->cache, .q = q, .out = out, .q_heads = 4, .ends = ends},
+                                  {.cache = &r->cache, .q = q, .out = out, .q_heads = 4, .sink = q}};
+    static const char *const names[] = {"q_len", "ends", "sink"};
+    for (int i = 0; i < 3; i++) {
+        refused(kvb_task_decode(&decodes[i], 1, &task), KVB_UNSUPPORTED, names[i]);
+        refused(kvb_task_twin(&decodes[i], 1, &task), KVB_UNSUPPORTED, names[i]);
+        refused(kvb_task_fill(&decodes[i], 1, 1, &task), KVB_UNSUPPORTED, names[i]);
+    }
+    a.q_len = -1;
+    refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "q_len");
+    a.q_len = 1;
+    expect(!kvb_task_decode(&a, 1, &task), "one query: %s", kvb_message());
+    kvb_task_free(task);
 }
 
 static void check_decodes(rig *r, float *q, float *out)
@@ -87,8 +133,7 @@ static void check_decodes(rig *r, float *q, float *out)
     BAD_DECODE(q_heads, 3, KVB_BAD_ARGUMENT, "q_heads");
     BAD_DECODE(window, -1, KVB_BAD_ARGUMENT, "window");
     BAD_DECODE(variant, 99, KVB_BAD_ARGUMENT, "variant");
-    BAD_DECODE(prefetch, 99, KVB_BAD_ARGUMENT, "prefetch");
-    BAD_DECODE(distance, -1, KVB_BAD_ARGUMENT, "distance");
+    BAD_DECODE(schedule, 99, KVB_BAD_ARGUMENT, "schedule");
     BAD_DECODE(wrap, -1, KVB_BAD_ARGUMENT, "wrap");
     BAD_DECODE(wrap, 1 << 20, KVB_BAD_ARGUMENT, "wrap");
     BAD_DECODE(isa, 99, KVB_BAD_ARGUMENT, "isa");
@@ -138,7 +183,7 @@ static void check_half_made_caches(rig *r, float *q, float *out)
     none.lengths = NULL;
     refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "lengths");
     none = r->cache;
-    none.k = NULL;
+    none.k.rows = NULL;
     refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "cache");
     none = r->cache;
     none.head_dim = 64;
@@ -243,6 +288,7 @@ void check_arguments(void)
     memset(r.arena.base, 0x5a, (size_t)r.cache.bytes);
     memset(out, 0x5a, 4096 * sizeof *out);
     r.lengths[0] = 3, r.lengths[1] = 12;
+    check_what_is_to_come(&r, q, out);
     check_decodes(&r, q, out);
     check_lengths_and_table(&r, q, out);
     check_half_made_caches(&r, q, out);

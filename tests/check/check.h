@@ -26,6 +26,9 @@ bool has_kernel(int32_t variant, int32_t layout, int32_t dtype, int32_t isa);
 
 /* ---- rig.c: a cache over a guarded arena ---- */
 
+/* In a kvb_cache: K and V of a dtype, with scales of another. */
+#define PLANES(of, scales) .k = {.dtype = (of), .scale = (scales)}, .v = {.dtype = (of), .scale = (scales)}
+
 typedef struct rig {
     kvb_cache cache;
     kvb_arena arena;

@@ -24,7 +24,7 @@ static uint32_t bits_of(float x)
 /* A one-head cache of `rows` rows of DIM elements. */
 static bool open_rows(rig *r, const char *dtype, int64_t rows, int32_t scale)
 {
-    kvb_cache shape = {.layout = word_of("layout", "head"), .dtype = word_of("dtype", dtype), .scale = scale,
+    kvb_cache shape = {.layout = word_of("layout", "head"), PLANES(word_of("dtype", dtype), scale),
                        .batch = 1, .kv_heads = 1, .head_dim = DIM, .capacity = rows, .block_tokens = 1, .blocks = rows};
     return rig_open(r, shape, 1);
 }
@@ -68,8 +68,8 @@ static void check_decode_codes(const floats *f)
         return;
     for (uint32_t code = 0; code < codes; code++) {
         uint16_t low = (uint16_t)code, flipped = (uint16_t)(code ^ last);
-        memcpy(r.cache.k + code / DIM * (uint32_t)r.cache.token_stride + code % DIM * bytes, &low, bytes);
-        memcpy(r.cache.v + code / DIM * (uint32_t)r.cache.token_stride + code % DIM * bytes, &flipped, bytes);
+        memcpy(r.cache.k.rows + code / DIM * (uint32_t)r.cache.k.token_stride + code % DIM * bytes, &low, bytes);
+        memcpy(r.cache.v.rows + code / DIM * (uint32_t)r.cache.k.token_stride + code % DIM * bytes, &flipped, bytes);
     }
     for (int i = 0; tiers[i] >= 0 && unpack_all(&r, k, v, tiers[i]); i++) {
         int64_t wrong = 0, first = 0;
@@ -96,14 +96,14 @@ static void check_decode_i8(int32_t scale)
     static const float scales[4] = {1.0f, 0.5f, 0.0625f, 3.0f};
     static const uint16_t halves[4] = {0x3c00, 0x3800, 0x2c00, 0x4200};
     for (int code = 0; code < 256; code++) {
-        r.cache.k[code] = (uint8_t)code;
-        r.cache.v[code] = (uint8_t)(255 - code);
+        r.cache.k.rows[code] = (uint8_t)code;
+        r.cache.v.rows[code] = (uint8_t)(255 - code);
     }
     for (int row = 0; row < 4; row++) {
-        bool wide = r.cache.scale_token_stride == 4;
+        bool wide = r.cache.k.scale_token_stride == 4;
         const void *from = wide ? (const void *)&scales[row] : (const void *)&halves[row];
-        memcpy(r.cache.k_scale + row * r.cache.scale_token_stride, from, wide ? 4 : 2);
-        memcpy(r.cache.v_scale + row * r.cache.scale_token_stride, from, wide ? 4 : 2);
+        memcpy(r.cache.k.scales + row * r.cache.k.scale_token_stride, from, wide ? 4 : 2);
+        memcpy(r.cache.v.scales + row * r.cache.k.scale_token_stride, from, wide ? 4 : 2);
     }
     for (int i = 0; tiers[i] >= 0 && unpack_all(&r, k, v, tiers[i]); i++) {
         int wrong = 0;
@@ -128,14 +128,14 @@ static void same_bytes(const char *dtype, const float *from, int64_t rows, int32
     for (int i = -1; i < 0 || tiers[i] >= 0; i++) {
         int32_t isa = i < 0 ? word_of("isa", "scalar") : tiers[i];
         kvb_store args = {.cache = &r.cache, .k = from, .v = minus, .tokens = rows, .head_major = i & 1, .isa = isa, .nt = i & 1};
-        memset(r.cache.k, 0xa5, (size_t)r.cache.bytes);
+        memset(r.cache.k.rows, 0xa5, (size_t)r.cache.bytes);
         r.lengths[0] = 0;
         if (!expect(!run_bulk(&args, 1), "bulk %s: %s", dtype, kvb_message()))
             break;
         if (i < 0)
-            memcpy(right, r.cache.k, (size_t)r.cache.bytes);
+            memcpy(right, r.cache.k.rows, (size_t)r.cache.bytes);
         int64_t at = 0;
-        while (at < r.cache.bytes && right[at] == r.cache.k[at])
+        while (at < r.cache.bytes && right[at] == r.cache.k.rows[at])
             at++;
         expect(at == r.cache.bytes, "%s: byte %ld differs between scalar and %s", dtype, (long)at,
                kvb_word("isa", isa));
@@ -211,13 +211,13 @@ static void check_decode_blocks(const blocks *f)
     for (int b = 0; b < BLOCKS; b++)
         for (int64_t i = 0; i < f->bytes; i++) {
             int code = (int)(b * (f->bytes - 2) + i - 2);
-            r.cache.k[b * f->bytes + i] = (uint8_t)(i < 2 ? halves[b % 7] >> 8 * i : code);
-            r.cache.v[b * f->bytes + i] = (uint8_t)(i < 2 ? halves[b % 7] >> 8 * i : 255 - code);
+            r.cache.k.rows[b * f->bytes + i] = (uint8_t)(i < 2 ? halves[b % 7] >> 8 * i : code);
+            r.cache.v.rows[b * f->bytes + i] = (uint8_t)(i < 2 ? halves[b % 7] >> 8 * i : 255 - code);
         }
     for (int isa = 0; tiers[isa] >= 0 && unpack_all(&r, k, v, tiers[isa]); isa++) {
         int wrong = 0;
         for (int i = 0; i < BLOCKS * 32; i++) {
-            const uint8_t *codes = r.cache.k + i / 32 * f->bytes + 2, *others = r.cache.v + i / 32 * f->bytes + 2;
+            const uint8_t *codes = r.cache.k.rows + i / 32 * f->bytes + 2, *others = r.cache.v.rows + i / 32 * f->bytes + 2;
             wrong += bits_of(k[i]) != bits_of(value_in(codes, i % 32, f->bytes < 32) * scales[i / 32 % 7]);
             wrong += bits_of(v[i]) != bits_of(value_in(others, i % 32, f->bytes < 32) * scales[i / 32 % 7]);
         }

@@ -62,7 +62,7 @@ static void check_first_score(const kvb_kernel *kernel)
                        .capacity = CAPACITY, .block_tokens = 100, .blocks = BATCH * 14};
     if (!rig_open(&r, shape, 0))
         return;
-    float right[COUNT], out[COUNT], q[COUNT], *row = (float *)(void *)r.cache.k, *v = (float *)(void *)r.cache.v;
+    float right[COUNT], out[COUNT], q[COUNT], *row = (float *)(void *)r.cache.k.rows, *v = (float *)(void *)r.cache.v.rows;
     noise(row, r.cache.bytes / (int64_t)sizeof *row, 23);
     for (int64_t i = 0; i < COUNT; i++)
         q[i] = 1.0f;
@@ -81,7 +81,7 @@ static void check_layout(const kvb_kernel *kernel, const float *source, const fl
     static const int64_t lengths[][BATCH] = {{1400, 700}, {1, 0}, {2000, 1399}}; /* the last one in a ring */
     for (int i = 0; i < 3; i++) {
         rig r;
-        kvb_cache shape = {.layout = word_of("layout", kernel->layout), .dtype = word_of("dtype", kernel->dtype),
+        kvb_cache shape = {.layout = word_of("layout", kernel->layout), PLANES(word_of("dtype", kernel->dtype), 0),
                            .ring = i == 2, .batch = BATCH, .kv_heads = KV_HEADS, .head_dim = DIM, .inner = i & 1,
                            .capacity = CAPACITY, .block_tokens = 100, .blocks = BATCH * 14, .pad = kvb_cache_pad()};
         if (!rig_open(&r, shape, 1 + i % 2))

@@ -43,14 +43,14 @@ static void check_arena(int64_t bytes)
 static void check_variant(kvb_decode args)
 {
     const char *isa = kvb_word("isa", args.isa), *variant = kvb_word("variant", args.variant);
-    if (kvb_reads(args.variant, args.cache->layout, args.cache->dtype) < 0) {
+    if (kvb_reads(args.variant, args.cache->layout, args.cache->k.dtype) < 0) {
         expect(run_decode(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s", variant,
                kvb_message());
         expect(run_twin(&args, 2) == KVB_BAD_ARGUMENT && strstr(kvb_message(), variant), "%s: %s", variant,
                kvb_message());
         return;
     }
-    if (!has_kernel(args.variant, args.cache->layout, args.cache->dtype, args.isa)) {
+    if (!has_kernel(args.variant, args.cache->layout, args.cache->k.dtype, args.isa)) {
         expect(run_decode(&args, 2) == KVB_UNSUPPORTED && strstr(kvb_message(), variant) && strstr(kvb_message(), isa),
                "%s on %s: %s", variant, isa, kvb_message());
         return;
@@ -81,9 +81,9 @@ static void check_shape(kvb_cache shape, int32_t guard)
         const char *isa = kvb_word("isa", tiers[i]);
         expect(!run_bulk(&put, 2), "bulk %s: %s", isa, kvb_message());
         for (int32_t variant = 0; kvb_word("variant", variant); variant++)
-            for (int32_t prefetch = 0; kvb_word("prefetch", prefetch); prefetch++)
+            for (int32_t schedule = 0; kvb_word("schedule", schedule); schedule++)
                 check_variant((kvb_decode){.cache = c, .q = q, .out = out, .q_heads = group * c->kv_heads,
-                                           .isa = tiers[i], .variant = variant, .prefetch = prefetch, .distance = 2048});
+                                           .isa = tiers[i], .variant = variant, .schedule = schedule});
         expect(!run_unpack(c, 0, c->capacity, k, v, tiers[i], 2), "unpack %s: %s", isa, kvb_message());
     }
     rig_close(&r);
@@ -102,7 +102,7 @@ void check_guards(void)
     for (int32_t layout = 0; kvb_word("layout", layout); layout++)
         for (int32_t dtype = 0; kvb_word("dtype", dtype); dtype++)
             for (int d = 0; d < 5; d++) {
-                kvb_cache shape = {.layout = layout, .dtype = dtype, .inner = d & 1, .scale = d & 1, .batch = 2,
+                kvb_cache shape = {.layout = layout, PLANES(dtype, d & 1), .inner = d & 1, .batch = 2,
                                    .kv_heads = 2, .head_dim = dims[d], .capacity = 16 * d + 15, .block_tokens = 5,
                                    .blocks = 2 * ((16 * d + 15 + 4) / 5)};
                 if (kvb_reads(0, layout, dtype) >= 0)

@@ -9,7 +9,7 @@
 /* In the order of FIELDS in tests/casefile.py. */
 typedef struct record {
     int64_t seed, index, op, layout, inner, dtype, scale_dtype, ring, batch, kv_heads, head_dim, capacity, block_tokens,
-        blocks, pad, plane_bytes, scale_plane_bytes, q_heads, window, variant, prefetch, distance, threads,
+        blocks, pad, plane_bytes, scale_plane_bytes, q_heads, window, variant, schedule, threads,
         deterministic, guard, fill, tokens, head_major, nt, paged;
     double scale, k_tensor, v_tensor;
 } record;
@@ -53,12 +53,12 @@ static void replay_decode(const record *c, rig *r, FILE *file)
     float *q = take_floats(file, count);
     double *right = take_doubles(file, count), *bound = take_doubles(file, count);
     for (int i = 0; tiers[i] >= 0; i++) {
-        if (!has_kernel((int32_t)c->variant, r->cache.layout, r->cache.dtype, tiers[i]))
+        if (!has_kernel((int32_t)c->variant, r->cache.layout, r->cache.k.dtype, tiers[i]))
             continue;
         kvb_arena q_arena, out_arena;
         kvb_decode args = {.cache = &r->cache, .q_heads = c->q_heads, .window = c->window, .scale = (float)c->scale,
-                           .variant = (int32_t)c->variant, .isa = tiers[i], .prefetch = (int32_t)c->prefetch,
-                           .distance = c->distance, .deterministic = (int32_t)c->deterministic};
+                           .variant = (int32_t)c->variant, .isa = tiers[i], .schedule = (int32_t)c->schedule,
+                           .deterministic = (int32_t)c->deterministic};
         args.q = guarded(&q_arena, q, count, (int32_t)c->guard);
         args.out = guarded(&out_arena, q, count, (int32_t)c->guard);
         const char *isa = kvb_word("isa", tiers[i]);
@@ -92,12 +92,12 @@ static void replay_store(const record *c, rig *r, FILE *file, bool append)
                           .nt = (int32_t)c->nt, .isa = tiers[i]};
         args.k = guarded(&k_arena, k, count, (int32_t)c->guard);
         args.v = guarded(&v_arena, v, count, (int32_t)c->guard);
-        memset(r->cache.k, (int)c->fill, (size_t)r->cache.bytes);
+        memset(r->cache.k.rows, (int)c->fill, (size_t)r->cache.bytes);
         int32_t code = append ? run_append(&args, (int32_t)c->threads) : run_bulk(&args, (int32_t)c->threads);
         const char *isa = kvb_word("isa", tiers[i]), *op = append ? "append" : "bulk";
         expect(!code, "case %ld:%ld %s %s: %s", (long)c->seed, (long)c->index, op, isa, kvb_message());
         int64_t at = 0;
-        while (at < r->cache.bytes && r->cache.k[at] == right[at])
+        while (at < r->cache.bytes && r->cache.k.rows[at] == right[at])
             at++;
         expect(at == r->cache.bytes, "case %ld:%ld %s %s: byte %ld of the planes differs", (long)c->seed,
                (long)c->index, op, isa, (long)at);
@@ -112,23 +112,23 @@ static void replay_store(const record *c, rig *r, FILE *file, bool append)
 static void replay_one(const record *c, FILE *file)
 {
     rig r;
-    kvb_cache shape = {.layout = (int32_t)c->layout, .inner = (int32_t)c->inner, .dtype = (int32_t)c->dtype,
-                       .scale = (int32_t)c->scale_dtype, .ring = (int32_t)c->ring, .batch = c->batch,
+    kvb_cache shape = {.layout = (int32_t)c->layout, .inner = (int32_t)c->inner, PLANES((int32_t)c->dtype, (int32_t)c->scale_dtype),
+                       .ring = (int32_t)c->ring, .batch = c->batch,
                        .kv_heads = c->kv_heads, .head_dim = c->head_dim, .capacity = c->capacity,
-                       .block_tokens = c->block_tokens, .blocks = c->blocks, .pad = c->pad,
-                       .k_tensor = (float)c->k_tensor, .v_tensor = (float)c->v_tensor};
+                       .block_tokens = c->block_tokens, .blocks = c->blocks, .pad = c->pad};
+    shape.k.tensor = (float)c->k_tensor, shape.v.tensor = (float)c->v_tensor;
     if (!rig_open(&r, shape, (int32_t)c->guard))
         exit(2);
-    if (!expect(r.cache.plane_bytes == c->plane_bytes && r.cache.scale_plane_bytes == c->scale_plane_bytes,
+    if (!expect(r.cache.k.bytes == c->plane_bytes && r.cache.k.scale_bytes == c->scale_plane_bytes,
                 "case %ld:%ld: planes of %ld and %ld bytes, expected %ld and %ld", (long)c->seed, (long)c->index,
-                (long)r.cache.plane_bytes, (long)r.cache.scale_plane_bytes, (long)c->plane_bytes,
+                (long)r.cache.k.bytes, (long)r.cache.k.scale_bytes, (long)c->plane_bytes,
                 (long)c->scale_plane_bytes))
         exit(1);
     take(file, r.lengths, c->batch * (int64_t)sizeof *r.lengths);
     if (c->paged)
         take(file, r.table, c->batch * r.cache.table_stride * (int64_t)sizeof *r.table);
     if (c->op == word_of("op", "decode")) {
-        take(file, r.cache.k, r.cache.bytes);
+        take(file, r.cache.k.rows, r.cache.bytes);
         replay_decode(c, &r, file);
     } else {
         replay_store(c, &r, file, c->op == word_of("op", "append"));

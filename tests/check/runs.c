@@ -77,6 +77,32 @@ static void check_stores_of_a_run(const char *layout)
     rig_close(&r);
 }
 
+/* What is planned for so many tokens is not run behind stores of more, in whatever order; in front of them all it is. */
+static void check_decodes_of_a_run(void)
+{
+    rig r;
+    if (!open_rig(&r, "head"))
+        return;
+    float out[DIM];
+    kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
+    kvb_task *store = store_of(&r.cache, 1, 1), *tasks[3];
+    r.lengths[0] = 1;
+    expect(!kvb_task_decode(&args, 1, &tasks[0]) && !kvb_task_twin(&args, 1, &tasks[1]) &&
+               !kvb_task_fill(&args, 1, 1, &tasks[2]), "tasks: %s", kvb_message());
+    for (int i = 0; i < 3; i++) {
+        kvb_task *const behind[] = {store, tasks[i]}, *const before[] = {tasks[i], store};
+        refused(run(behind, 2, 2, NULL), "lengths", "a decode behind a store");
+        refused(run(before, 2, 3, NULL), "lengths", "a decode's second pass behind a store");
+        refused(run(&tasks[i], 1, 1, store), "lengths", "a store between");
+        expect(r.lengths[0] == 1, "refused runs stored %ld tokens", (long)r.lengths[0] - 1);
+        expect(!run(before, 2, 2, NULL) && r.lengths[0] == 2, "a decode in front of a store: %s", kvb_message());
+        r.lengths[0] = 1;
+        kvb_task_free(tasks[i]);
+    }
+    kvb_task_free(store);
+    rig_close(&r);
+}
+
 /* Lengths and tables belong to the caller, and may change from run to run. */
 static void check_unpack(void)
 {
@@ -119,9 +145,10 @@ static void check_other_shape(kvb_cache more)
                !kvb_task_fill(&args, 1, 1, &tasks[2]) && !kvb_task_clear(&r.cache, tiers[0], 1, &tasks[5]) &&
                !kvb_task_unpack(&r.cache, 0, 1, out, out, tiers[0], 1, &tasks[4]), "tasks: %s", kvb_message());
     kvb_cache *c = &r.cache;
-    c->layout += more.layout, c->dtype += more.dtype, c->scale += more.scale, c->inner += more.inner;
+    c->layout += more.layout, c->k.dtype += more.k.dtype, c->k.scale += more.k.scale, c->inner += more.inner;
     c->ring += more.ring, c->batch += more.batch, c->kv_heads += more.kv_heads, c->head_dim += more.head_dim;
     c->capacity += more.capacity;
+    c->v.dtype = c->k.dtype, c->v.scale = c->k.scale;
     expect(!kvb_cache_plan(c), "plan: %s", kvb_message());
     uint8_t *memory = need((size_t)c->bytes + 64);
     kvb_cache_bind(c, memory + (64 - (uintptr_t)memory % 64));
@@ -161,8 +188,8 @@ static void check_other_ring(void)
 
 static void check_planned_anew(void)
 {
-    static const kvb_cache more[] = {{.batch = 1}, {.kv_heads = 1}, {.head_dim = DIM}, {.layout = 1}, {.dtype = 1},
-                                     {.scale = 1}, {.inner = 1}, {.ring = 1}, {.capacity = 5}};
+    static const kvb_cache more[] = {{.batch = 1}, {.kv_heads = 1}, {.head_dim = DIM}, {.layout = 1}, {.k.dtype = 1},
+                                     {.k.scale = 1}, {.inner = 1}, {.ring = 1}, {.capacity = 5}};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         check_other_shape(more[i]);
     check_other_ring();
@@ -247,7 +274,7 @@ static void check_rounding(void)
         return;
     kvb_team *plain = team;
     kvb_cache *c = &r.cache;
-    c->dtype = word_of("dtype", "bf16"); /* rows of fewer bytes, in the same memory */
+    c->k.dtype = c->v.dtype = word_of("dtype", "bf16"); /* rows of fewer bytes, in the same memory */
     kvb_cache_plan(c);
     kvb_cache_bind(c, r.arena.base);
     kvb_task *decode = NULL, *store = store_of(c, CAPACITY, 0);
@@ -281,6 +308,7 @@ void check_runs(void)
         return;
     check_stores_of_a_run("head");
     check_stores_of_a_run("paged");
+    check_decodes_of_a_run();
     check_unpack();
     check_planned_anew();
     check_latency();

@@ -6,7 +6,7 @@
 
 static void check_lists(void)
 {
-    static const char *const lists[] = {"op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "prefetch"};
+    static const char *const lists[] = {"op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "schedule"};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         expect(kvb_word(lists[i], 0) != NULL, "list %s is empty", lists[i]);
         expect(!kvb_word(lists[i], -1) && !kvb_word(lists[i], 1000), "list %s has no end", lists[i]);

@@ -112,13 +112,13 @@ static void remembering(const kvb_work *w, uint64_t key)
 
 KERNEL_OF(places) /* by where things lie */
 {
-    const void *key[] = {w->cache->k, w->q};
+    const void *key[] = {w->cache->k.rows, w->q};
     remembering(w, mixed(1, key, sizeof key));
 }
 
 KERNEL_OF(glances) /* and by a glance at the queries */
 {
-    const void *key[] = {w->cache->k, w->q};
+    const void *key[] = {w->cache->k.rows, w->q};
     remembering(w, mixed(mixed(2, key, sizeof key), w->q, sizeof(float)));
 }
 
@@ -126,7 +126,7 @@ KERNEL_OF(samples) /* by all queries, and every 64th row of K */
 {
     uint64_t key = mixed(3, w->q, (size_t)(w->heads * w->group * w->cache->head_dim) * sizeof(float));
     for (int64_t t = w->first; t < w->first + w->count; t += 64)
-        key = mixed(key, row(w->cache, w->cache->k, w->seq, w->head, t), sizeof(float));
+        key = mixed(key, row(w->cache, &w->cache->k, w->seq, w->head, t), sizeof(float));
     remembering(w, key);
 }
 
@@ -135,7 +135,7 @@ KERNEL_OF(skims) /* by one number of every row of K: always right, and betrayed 
     uint32_t key = 0;
     for (int64_t h = w->head; h < w->head + w->heads; h++)
         for (int64_t t = w->first; t < w->first + w->count; t++)
-            key = key * 31 + *(const uint32_t *)(const void *)row(w->cache, w->cache->k, w->seq, h, t);
+            key = key * 31 + *(const uint32_t *)(const void *)row(w->cache, &w->cache->k, w->seq, h, t);
     remembering(w, mixed(mixed(4, &key, sizeof key), w->q, (size_t)w->cache->head_dim * sizeof(float)));
 }
 
@@ -156,7 +156,7 @@ KERNEL_OF(behind)
 KERNEL_OF(nudges) /* the last number of a row of V, by its lowest bit */
 {
     textbook(w);
-    *(uint32_t *)(uintptr_t)row(w->cache, w->cache->v, w->seq, w->head, w->first) ^= 1;
+    *(uint32_t *)(uintptr_t)row(w->cache, &w->cache->v, w->seq, w->head, w->first) ^= 1;
 }
 
 KERNEL_OF(asks) /* other queries */
@@ -268,7 +268,7 @@ KERNEL_OF(talks)
     fflush(stdout);
 }
 
-#define ONE(name) {"decode", #name, "head", "f32", ISA, "for tests", 1, name}
+#define ONE(name) {"decode", #name, "head", "f32", ISA, "for tests", 1, 0, name}
 #ifndef LISTED
 #define LISTED                                                                                                           \
     ONE(right), ONE(wrong), ONE(nans), ONE(late), ONE(rarely), ONE(half), ONE(neighbour), ONE(silent), ONE(places),      \

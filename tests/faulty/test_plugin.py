@@ -123,16 +123,16 @@ def test_a_walk_in_a_window_ends(library, isa):
     assert np.allclose(out, 0.25) and not any(times.stage_share)
 
 
-def test_the_layout_of_version_2():
+def test_the_layout_of_version_3():
     """Another layout of what a plug-in sees needs another KVB_PLUGIN: then this digest changes with it."""
     library = default_library()
     rows = sorted(
         (name, *place)
         for name, place in library._compiled().items()
-        if name.split(".")[0] in ("kvb_kernel", "kvb_cache", "kvb_work")
+        if name.split(".")[0] in ("kvb_kernel", "kvb_plane", "kvb_cache", "kvb_work")
     )
-    assert library.lib.KVB_PLUGIN == 2
-    assert hashlib.sha256(repr(rows).encode()).hexdigest()[:16] == "c9a40db7be4a74dc"
+    assert library.lib.KVB_PLUGIN == 3
+    assert hashlib.sha256(repr(rows).encode()).hexdigest()[:16] == "dba992c4f5aca8c4"
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
@@ -140,14 +140,14 @@ def test_the_layout_of_version_2():
 
 def row(**changed):
     facts = {"op": '"decode"', "variant": '"mine"', "layout": '"head"', "dtype": '"f32"', "isa": '"scalar"'}
-    facts |= {"about": '"says"', "runnable": "1", "run": "right"} | changed
+    facts |= {"about": '"says"', "runnable": "1", "takes": "0", "run": "right"} | changed
     return "-DLISTED={" + ",".join(facts.values()) + "}"
 
 
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("-DVERSION=1", "of version 1, and libkvbench.so takes version 2"),
+        ("-DVERSION=1", "of version 1, and libkvbench.so takes version 3"),
         ("-DNO_VERSION", "is no plug-in"),
         ("-DNO_TABLE", "does not export kvb_kernels"),
         ("-DLISTED={0}", "lists no kernels"),
@@ -161,6 +161,7 @@ def row(**changed):
         (row(dtype='"f64"'), "dtype 'f64' is not known"),
         (row(isa='"sse"'), "isa 'sse' is not known"),
         (row(about='"two\\nlines"'), "about is no printable text"),
+        (row(takes="1"), "takes 1, which libkvbench.so does not know"),
         (row(run="NULL"), "decode.mine.head.f32.scalar has no function"),
         (row() + "," + row().removeprefix("-DLISTED="), "kernel 1: decode.mine.head.f32.scalar is listed twice"),
     ],
@@ -241,15 +242,14 @@ def planned(tmp_path, library):
 
 
 def cells(found):
-    return [(point.variant, point.layout, point.dtype, point.prefetch) for point in found.points]
+    return [(point.variant, point.layout, point.dtype, point.schedule) for point in found.points]
 
 
 def test_they_join_where_no_variant_is_named(planned, library):
-    """Beside the default, once whatever the prefetch; combinations that they lack are not missed."""
-    found, _ = planned('layout = "all"\ndtype = ["f32", "f16"]\nprefetch = ["off", "weave"]')
+    """Beside the default, once whatever the schedule; combinations that they lack are not missed."""
+    found, _ = planned('layout = "all"\ndtype = ["f32", "f16"]\nschedule = ["off", "weave"]')
     foreign = [cell for cell in cells(found) if cell[0] == "textbook"]
-    own = library.prefetch
-    assert sorted(foreign) == sorted(("textbook", layout, "f32", own) for layout in ("head", "position", "paged"))
+    assert sorted(foreign) == sorted(("textbook", layout, "f32", "auto") for layout in ("head", "position", "paged"))
     assert {cell[0] for cell in cells(found)} == {"flash", "textbook"} and not found.skips
 
 

@@ -1,11 +1,13 @@
 /* The slowdown over given units, with a tier that writes down which rows it is asked to read. */
-#include "decode.h"
+#include "decode/decode.h"
 
 static const uint8_t **to;
 
 static void note(const kvb_tile *tile, int64_t bytes)
 {
     (void)bytes;
+    if (tile->k_scale) /* whatever lay in the scratch */
+        *to++ = NULL;
     for (int32_t t = 0; t < tile->count; t++) {
         *to++ = kvb_row_at(tile->k, t);
         *to++ = kvb_row_at(tile->v, t);
@@ -26,6 +28,7 @@ __attribute__((visibility("default"))) int64_t reread(const kvb_decode *args, co
     static kvb_state state;
     kvb_decode_task task = {.args = *args};
     to = rows;
+    state.tile.k_scale = state.tile.v_scale = (const float *)&state; /* a tile of before */
     kvb_slow(&task, &state, units, units + count);
     return to - rows;
 }

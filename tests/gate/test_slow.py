@@ -37,7 +37,8 @@ def slowed(tmp_path_factory):
 class Slowed:
     def __init__(self, path: Path, definitions: tuple[str, ...]) -> None:
         kernels = ROOT / "kernels"
-        names = ("slow", "walk", "ahead", "layouts", "formats", "transposed", "variants")
+        names = ("decode/slow", "walk/walk", "walk/schedule", "walk/requests", "cache/layouts", "base/formats", "cache/transposed",
+                 "tier/variants")  # fmt: skip
         sources = [Path(__file__).with_name("slow.c"), *(kernels / f"{name}.c" for name in names)]
         flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}", *(f"-D{name}" for name in definitions)]
         subprocess.run(["cc", *flags, "-o", path, *sources], check=True)
@@ -71,8 +72,8 @@ def test_the_first_rows_of_a_threads_units(raw, slowed, share, tokens):
         units = [unit(1, 1, 50, 350), unit(2, 1, 0, 0), unit(2, 1, 0, 150)]
         found = slowed(f"KVB_SLOW={share}").rows(raw, bound, units)
         order = [(1, token) for token in range(50, 400)] + [(2, token) for token in range(150)]
-        places = [head * c.head_stride + token * c.token_stride for head, token in order[:tokens]]
-        planes = [int(raw.ffi.cast("uintptr_t", plane)) for plane in (c.k, c.v)]
+        places = [head * c.k.head_stride + token * c.k.token_stride for head, token in order[:tokens]]
+        planes = [int(raw.ffi.cast("uintptr_t", plane)) for plane in (c.k.rows, c.v.rows)]
         assert found == [plane + place for place in places for plane in planes]
 
 
@@ -80,8 +81,8 @@ def test_all_heads_of_a_token(raw, slowed):
     """Where heads lie side by side a unit has all of them: a tenth of its rows, none twice, from its first tokens."""
     with Bound(raw, shape("position"), [CAPACITY]) as bound:
         found = slowed("KVB_SLOW=0.1").rows(raw, bound, [unit(0, HEADS, 100, 200)])
-        start = int(raw.ffi.cast("uintptr_t", bound.cache.k))
-        tokens = [(place - start) / bound.cache.token_stride for place in found[::2]]
+        start = int(raw.ffi.cast("uintptr_t", bound.cache.k.rows))
+        tokens = [(place - start) / bound.cache.k.token_stride for place in found[::2]]
         assert len(found) == len(set(found)) == 2 * 80  # K and V of 200 tokens x 4 heads, a tenth of them
         assert min(tokens) == 100 and max(tokens) < 228  # within the first tile
 

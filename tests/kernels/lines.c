@@ -44,9 +44,10 @@ static void *need(size_t bytes)
  * one back. */
 static kvb_cache planned(char **argv)
 {
-    kvb_cache c = {.layout = word("layout", argv[1]), .dtype = word("dtype", argv[2]), .batch = 1,
+    kvb_cache c = {.layout = word("layout", argv[1]), .k.dtype = word("dtype", argv[2]), .batch = 1,
                    .kv_heads = atoi(argv[3]), .head_dim = atoi(argv[5]), .capacity = atoi(argv[6]),
                    .block_tokens = 16, .blocks = (atoi(argv[6]) + 15) / 16};
+    c.v.dtype = c.k.dtype;
     must(kvb_cache_plan(&c));
     must(kvb_cache_bind(&c, need((size_t)c.bytes)));
     int32_t *table = need((size_t)c.blocks * sizeof *table);
@@ -81,7 +82,7 @@ int main(int argc, char **argv)
     size_t vector = (size_t)(q_heads * cache.head_dim) * sizeof(float);
     kvb_decode args = {.cache = &cache, .q = need(vector), .out = need(vector), .q_heads = q_heads,
                        .variant = word("variant", listed && !twin ? argv[8] : "flash"), .isa = word("isa", isa),
-                       .prefetch = word("prefetch", listed ? argv[10] : "off")};
+                       .schedule = word("schedule", listed ? argv[10] : "off")};
     if (listed && !strcmp(argv[9], "best"))
         args.isa = kvb_isa_best();
     kvb_team *team;
@@ -101,7 +102,7 @@ int main(int argc, char **argv)
     if (!listed)
         printf("%.0f\n", traffic.line / 64);
     else
-        printf("%llu %lld %.0f\n", (unsigned long long)(uintptr_t)cache.k, (long long)cache.bytes,
+        printf("%llu %lld %.0f\n", (unsigned long long)(uintptr_t)cache.k.rows, (long long)cache.bytes,
                traffic.issued - traffic.table - (twin ? 0.0 : 2.0 * (double)vector));
     return 0;
 }

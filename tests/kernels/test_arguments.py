@@ -53,7 +53,7 @@ SHAPES = [
       for value in (0, -1, -INT64_MAX)),
     ("capacity", INT32_MAX + 1), ("capacity", INT64_MAX), ("head_dim", 1 << 40), ("kv_heads", INT64_MAX),
     ("batch", INT64_MAX), ("blocks", INT64_MAX), ("block_tokens", INT64_MAX), ("pad", -64), ("pad", 63),
-    ("layout", 99), ("dtype", -1), ("inner", 2), ("scale", 2), ("ring", -1),
+    ("layout", 99), ("k.dtype", -1), ("v.dtype", 99), ("inner", 2), ("k.scale", 2), ("v.scale", -1), ("ring", -1),
 ]  # fmt: skip
 
 
@@ -61,9 +61,10 @@ SHAPES = [
 def test_shape(raw, field, value):
     sizes = {"batch": 2, "kv_heads": 2, "head_dim": 24, "capacity": 40, "block_tokens": 8, "blocks": 10}
     cache = raw.ffi.new("kvb_cache *", sizes | {"layout": raw.word("layout", "paged")})
-    setattr(cache, field, value)
+    plane, _, name = field.rpartition(".")
+    setattr(getattr(cache, plane) if plane else cache, name, value)
     before = bytes(raw.ffi.buffer(cache))
-    refused(raw, field, lambda: raw.check(raw.lib.kvb_cache_plan(cache)))
+    refused(raw, name, lambda: raw.check(raw.lib.kvb_cache_plan(cache)))
     assert bytes(raw.ffi.buffer(cache)) == before
 
 
@@ -84,7 +85,7 @@ def test_capacity_near_2_to_31(raw, layout, sizes):
 
 DECODES = [
     ("q_heads", 3), ("q_heads", 0), ("q_heads", -2), ("q_heads", INT64_MAX), ("window", -1), ("window", INT64_MAX),
-    ("variant", 99), ("variant", -1), ("prefetch", 99), ("distance", -1), ("wrap", -1), ("wrap", INT64_MAX),
+    ("variant", 99), ("variant", -1), ("schedule", 99), ("wrap", -1), ("wrap", INT64_MAX),
     ("isa", 99), ("isa", -1), ("scale", -1.0), ("scale", math.nan), ("scale", math.inf), ("cache", None), ("q", None),
     ("out", None),
 ]  # fmt: skip
@@ -169,11 +170,15 @@ def test_table_entry_out_of_range_in_a_turned_ring(raw):
 def test_a_shape_changed_behind_the_plan(raw, bound):
     q = np.ones((2, 4, 64), np.float32)
     for field, value in (("head_dim", 64), ("kv_heads", 1), ("capacity", 48), ("block_tokens", 4), ("blocks", 20),
-                         ("dtype", raw.word("dtype", "f32")), ("plane_bytes", 64), ("scale_plane_bytes", 64)):  # fmt: skip
-        kept = getattr(bound.cache, field)
-        setattr(bound.cache, field, value)
+                         ("k.bytes", 64), ("v.bytes", 64), ("v.scale_bytes", 64), ("v.token_stride", 128)):  # fmt: skip
+        plane, _, name = field.rpartition(".")
+        owner = getattr(bound.cache, plane) if plane else bound.cache
+        kept = getattr(owner, name)
+        setattr(owner, name, value)
         refused(raw, "cache", lambda: task_of(raw, "decode", decode_args(raw, bound, q, q, "scalar")))
-        setattr(bound.cache, field, kept)
+        setattr(owner, name, kept)
+    bound.cache.k.dtype = bound.cache.v.dtype = raw.word("dtype", "f32")
+    refused(raw, "cache", lambda: task_of(raw, "decode", decode_args(raw, bound, q, q, "scalar")))
 
 
 @pytest.mark.parametrize("maker", ["decode", "twin", "fill", "append", "bulk", "clear", "unpack"])

@@ -81,7 +81,7 @@ def test_native(linked, cases, raw):
 def test_every_instruction_of_the_tier_is_spelled_out():
     """One that is not fails the build of the emulated tier, which takes minutes and is none of this run."""
     emulated = (ROOT / "tests" / "check" / "emulated" / "avx512.h").read_text()
-    used = "".join(header.read_text() for header in (ROOT / "kernels" / "isa").glob("*_avx512.h"))
+    used = "".join(header.read_text() for header in (ROOT / "kernels" / "isa" / "vec").glob("*_avx512.h"))
     assert set(re.findall(r"_mm512_\w+", used)) == set(re.findall(r"#define (_mm512_\w+)", emulated))
 
 
@@ -96,8 +96,8 @@ def test_dot_products_leave_an_arm_compiler_its_instructions(tmp_path, cpu):
         """
         #include <math.h>
         #include <string.h>
-        #include "core.h"
-        #include "isa/vec_neon.h"
+        #include "tier/tier.h"
+        #include "isa/vec/vec_neon.h"
         vi dots(vi a, vi b, vi c) { v_dot_query_into(&a, b, c); v_dot_weights_into(&a, b, c); return a; }
         void add(float *restrict a, const float *restrict b, int64_t n) { for (int64_t i = 0; i < n; i++) a[i] += b[i]; }
         """

@@ -16,8 +16,8 @@ def case_of(bench, shape, lengths, table=None, **more):
     """A plain case with all its live rows in place."""
     rng = np.random.default_rng(9)
     facts = {
-        "seed": 0, "index": 1, "q_heads": 3 * shape.kv_heads, "window": 0, "variant": "flash", "prefetch": "cross",
-        "distance": 0, "threads": 2, "deterministic": 0, "guard": 1, "fill": 0xFF, "kind": "plain", "scale": 0.0,
+        "seed": 0, "index": 1, "q_heads": 3 * shape.kv_heads, "window": 0, "variant": "flash", "schedule": "cross",
+        "threads": 2, "deterministic": 0, "guard": 1, "fill": 0xFF, "kind": "plain", "scale": 0.0,
         "evicted": False, "store": None,
     } | more  # fmt: skip
     q = rng.standard_normal((shape.batch, facts["q_heads"], shape.head_dim), dtype=np.float32)
@@ -139,21 +139,20 @@ def test_rows_taken_whole(bench, isa, dtype, variant, layout, heads, dim):
     shape = shape_of(layout, dtype, batch=3, kv_heads=heads, head_dim=dim)
     for group in (1, 2, 3, 4):
         for kind in ("plain", "steep"):
-            how = {"variant": variant, "prefetch": "stream", "q_heads": group * heads, "kind": kind}
+            how = {"variant": variant, "schedule": "stream", "q_heads": group * heads, "kind": kind}
             passes(bench, case_of(bench, shape, [700, 257, 41], **how), isa)
 
 
-def test_prefetch_schemes_change_nothing(bench, isa):
-    case = case_of(bench, shape_of(), [512], threads=1)  # whole tiles: schemes cut what is left differently
+def test_schedules_change_nothing(bench, isa):
+    case = case_of(bench, shape_of(), [512], threads=1)  # whole tiles: schedules cut what is left differently
     answers = set()
-    for prefetch in bench.words.prefetch:
-        for distance in (0, 64, 1 << 20):
-            with Bound(bench.raw, case.shape, case.lengths, guard=1) as bound:
-                bound.put(case.planes)
-                out = np.empty_like(case.q)
-                args = decode_args(bench.raw, bound, case.q, out, isa, prefetch=prefetch, distance=distance)
-                bench.team(1).do("decode", args)
-                answers.add(out.tobytes())
+    for schedule in bench.words.schedule:
+        with Bound(bench.raw, case.shape, case.lengths, guard=1) as bound:
+            bound.put(case.planes)
+            out = np.empty_like(case.q)
+            args = decode_args(bench.raw, bound, case.q, out, isa, schedule=schedule)
+            bench.team(1).do("decode", args)
+            answers.add(out.tobytes())
     assert len(answers) == 1
 
 

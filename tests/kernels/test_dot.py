@@ -65,7 +65,7 @@ def test_every_kind_of_dim(bench, isa, variant, dim):
 def test_rows_one_after_another(bench, isa, variant, dim, layout):
     """In the scheme that reads rows whole where it can, and by runs elsewhere: whole blocks, and shorter ones behind them."""
     for group in (1, 2, 4, 8):
-        how = {"q_heads": 2 * group, "prefetch": "stream"}
+        how = {"q_heads": 2 * group, "schedule": "stream"}
         passes(bench, isa, variant, shape_of(layout, "i8", batch=3, head_dim=dim), [700, 257, 41], **how)
 
 

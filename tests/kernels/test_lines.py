@@ -78,22 +78,39 @@ def test_a_decode_misses_the_lines_it_touches(program, tmp_path, shape):
     assert with_it - without == pytest.approx(told, rel=CLOSE)
 
 
-@pytest.mark.parametrize("shape", LOADS, ids=lambda shape: ".".join(map(str, shape)))
-def test_a_decode_loads_the_bytes_it_tells(program, tmp_path, shape):
+def loads(program, tmp_path, *arguments) -> tuple[list[tuple[int, int]], int]:
+    """(place in the cache, bytes) of every load of it, and the bytes of them all that the library tells."""
     log = tmp_path / "log"
     every = "--vex-iropt-register-updates=allregs-at-each-insn"  # or loads that nothing uses are left out where loops unroll
     valgrind = ["valgrind", "--tool=lackey", "--trace-mem=yes", every, f"--log-file={log}"]
-    isa, scheme = shape[7:] or ("best", "off")
-    command = [*STILL, *valgrind, program, *map(str, shape[:6]), "1", shape[6], isa, scheme]
+    command = [*STILL, *valgrind, program, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode == 3:
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr
     start, size, told = map(int, done.stdout.split())
-    loaded = 0
+    found = []
     with log.open() as lines:
         for line in lines:
             if line.startswith((" L ", " M ")):
                 address, wide = line[3:].split(",")
-                loaded += int(wide) if start <= int(address, 16) < start + size else 0
-    assert loaded == told
+                if start <= int(address, 16) < start + size:
+                    found.append((int(address, 16) - start, int(wide)))
+    return found, told
+
+
+@pytest.mark.parametrize("shape", LOADS, ids=lambda shape: ".".join(map(str, shape)))
+def test_a_decode_loads_the_bytes_it_tells(program, tmp_path, shape):
+    isa, scheme = shape[7:] or ("best", "off")
+    found, told = loads(program, tmp_path, *shape[:6], "1", shape[6], isa, scheme)
+    assert sum(wide for _, wide in found) == told
+
+
+@pytest.mark.parametrize("scheme", ["off", "weave", "stream"])
+@pytest.mark.parametrize("dim", [64, 80])  # rows of whole lines, and of two and a half
+def test_the_twin_reads_the_cells_of_transposed_k(program, tmp_path, dim, scheme):
+    """Blocks of 16 rows: the cells of elements lie in front, and padding behind them is not read."""
+    found, _ = loads(program, tmp_path, "blockt", "f16", 1, 1, dim, 560, "1", "twin", "best", scheme)
+    block, cells = 16 * (-(-dim * 2 // 64) * 64), 16 * dim * 2
+    lines = {place // 64 for place, _ in found if place < 560 // 16 * block}
+    assert lines == {(at + byte) // 64 for at in range(0, 560 * block // 16, block) for byte in range(0, cells, 64)}

@@ -48,8 +48,8 @@ def test_repack_grows_in_place(raw, layout, dtype, old, new, pad):
         for seq, length in enumerate(lengths):
             k, v = rng.standard_normal((2, length, 3, 40)).astype(np.float32)
             oracle.store(small, before, None, seq, 0, k, v)
-        pointers = ((view.k, view.plane_bytes), (view.v, view.plane_bytes), (view.k_scale, view.scale_plane_bytes),
-                    (view.v_scale, view.scale_plane_bytes))  # fmt: skip
+        pointers = ((view.k.rows, view.k.bytes), (view.v.rows, view.v.bytes), (view.k.scales, view.k.scale_bytes),
+                    (view.v.scales, view.v.scale_bytes))  # fmt: skip
         for (pointer, size), plane in zip(pointers, before.all(), strict=True):
             if size:
                 raw.bytes_at(pointer, size)[:] = plane

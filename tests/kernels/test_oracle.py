@@ -69,8 +69,8 @@ def test_library_plans_the_same_sizes(raw, layout, inner, scale):
     for dtype, dim, pad in itertools.product(oracle.dtypes_of(layout), (1, 20, 129), (0, 320)):
         shape = shape_of(layout, inner, dtype, scale=scale, head_dim=dim, pad=pad)
         with Bound(raw, shape, [0, 0], table_of(shape)) as bound:
-            assert bound.cache.plane_bytes == shape.plane()
-            assert bound.cache.scale_plane_bytes == shape.scale_plane()
+            assert bound.cache.k.bytes == shape.plane()
+            assert bound.cache.k.scale_bytes == shape.scale_plane()
             assert bound.cache.bytes == 2 * (shape.plane() + shape.scale_plane())
 
 

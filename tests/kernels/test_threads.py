@@ -137,6 +137,116 @@ def test_one_cpu_mask():
     assert out.strip() == "fine"
 
 
+ELSEWHERE = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+FILE *fopen(const char *name, const char *mode)
+{
+    FILE *(*real)(const char *, const char *) = (FILE *(*)(const char *, const char *))dlsym(RTLD_NEXT, "fopen");
+    char other[999];
+    snprintf(other, sizeof other, "%s%s", strncmp(name, "/sys/fs/cgroup", 14) && strcmp(name, "/proc/self/cgroup")
+                                              ? "" : getenv("ROOT"), name);
+    return real(other, mode);
+}
+"""
+WAITING = """
+raw, others = Raw(), set(os.listdir("/proc/self/task"))
+team, found = Team(raw, 2), set()
+others = set(os.listdir("/proc/self/task")) - others
+
+@raw.ffi.callback("void(const kvb_work *)")
+def kernel(work):
+    "A unit of one thread, while the other one has none: how does it wait?"
+    work.max[0] = work.sum[0] = work.acc[0] = 0
+    mine = str(threading.get_native_id())
+    for _ in range(100):
+        for task in others - {mine}:
+            found.add(open(f"/proc/self/task/{task}/stat").read().rpartition(")")[2].split()[0])
+        if "S" in found:
+            return
+        time.sleep(0.01)
+
+shape = oracle.Shape("head", "f32", 1, 1, 1, 8)
+with Bound(raw, shape, [8]) as bound:
+    q = np.zeros((1, 1, 1), np.float32)
+    team.do("decode", decode_args(raw, bound, q, q.copy(), "scalar", run=kernel))
+team.close()
+print("sleeps" if "S" in found else "spins")
+"""
+
+
+@pytest.mark.parametrize(
+    ("limits", "how"),
+    [
+        ({"": "max 100000"}, "spins"),
+        ({"": "200000 100000", "/a/b": "max 100000"}, "spins"),
+        ({"/a/b": "199999 100000"}, "sleeps"),
+        ({"/a": "50000 100000", "/a/b": "max 100000"}, "sleeps"),
+        ({"": "150000 100000"}, "sleeps"),
+    ],
+)
+def test_threads_sleep_under_a_quota(tmp_path, limits, how):
+    """Time that they would spin away is that of the thread they wait for."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU only")
+    files = {"sys/fs/cgroup" + group + "/cpu.max": limit for group, limit in limits.items()}
+    for name, text in (files | {"proc/self/cgroup": "1:cpu:/c\n0::/a/b\n"}).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "elsewhere.c").write_text(ELSEWHERE)
+    subprocess.run(["cc", "-w", "-shared", "-fPIC", "elsewhere.c", "-o", "elsewhere.so", "-ldl"], cwd=tmp_path, check=True)
+    preloaded = {"LD_PRELOAD": str(tmp_path / "elsewhere.so"), "ROOT": str(tmp_path)}
+    assert run_apart("import threading, time\nfrom tests import oracle\n" + WAITING, **preloaded) == how + "\n"
+
+
+def test_more_threads_than_cpus_sleep():
+    out = run_apart("import threading, time\nfrom tests import oracle\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n" + WAITING)
+    assert out == "sleeps\n"
+
+
+def test_scratch_that_only_some_threads_get(tmp_path):
+    """Where there is no memory for all, what there is has been touched before a pass is timed all the same."""
+    out = run_apart(
+        """
+        import resource
+        from tests import oracle
+        raw = Raw()
+        shape = oracle.Shape("position", "q4_0", 1, 64, 32, 10000)  # scores of a whole unit: twopass
+        team, q, few = Team(raw, 2), np.zeros((1, 64, 32), np.float32), oracle.Shape("head", "f32", 1, 1, 1, 8)
+        with Bound(raw, shape, [10000]) as bound, Bound(raw, few, [8]) as small:
+            less = np.zeros((1, 1, 1), np.float32)
+            team.do("decode", decode_args(raw, small, less, less.copy(), "scalar"))
+            args, task = decode_args(raw, bound, q, q.copy(), "scalar", "twopass"), raw.ffi.new("kvb_task **")
+            raw.check(raw.lib.kvb_task_decode(args, 2, task))
+            mapped = lambda: {line.split()[0] for line in open("/proc/self/maps")}
+            before, taken = mapped(), int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGESIZE")
+            for more in range(1 << 20, 1 << 30, 1 << 20):  # until one thread has scratch, and the other has none
+                resource.setrlimit(resource.RLIMIT_AS, (taken + more, resource.RLIM_INFINITY))
+                try:
+                    team.run(task[0])
+                    print("enough for both")
+                    break
+                except Refused as refused:
+                    assert refused.args[0] == raw.lib.KVB_NO_MEMORY
+                    sizes = {}
+                    for line in open("/proc/self/smaps"):
+                        words = line.split()
+                        if "-" in words[0] and words[0] not in before:
+                            sizes[place := words[0]] = 0
+                        elif words[0] == "Rss:" and words and "place" in dir() and place in sizes:
+                            sizes[place] = int(words[1]) << 10
+                    new = max((int(b, 16) - int(a, 16) for a, b in (place.split("-") for place in sizes)), default=0)
+                    if new > 8 << 20:
+                        print("touched" if max(sizes.values()) > new // 2 else "untouched")
+                        break
+        """
+    )
+    assert out == "touched\n"
+
+
 def test_pinning_outside_the_mask_is_refused():
     """A CPU that this process may not use names itself; it is not an endless wait or a crash."""
     allowed = os.sched_getaffinity(0)

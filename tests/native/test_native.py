@@ -90,7 +90,7 @@ def test_a_broken_interface(tmp_path):
 
 
 def test_words_and_numbers(library):
-    for kind in ("op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "prefetch"):
+    for kind in ("op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "schedule"):
         words = library.words(kind)
         assert len(words) == len(set(words)) > 1
         assert [library.number(kind, word) for word in words] == list(range(len(words)))
@@ -112,10 +112,9 @@ def test_the_best_tier_runs(library, monkeypatch):
     assert library.isa() in library.isas()
 
 
-def test_the_prefetch_scheme_is_the_maker_s(library):
-    """What Linux says of the CPU decides, as cpuid does for the library."""
-    amd = "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
-    assert library.prefetch == ("stream" if amd else "weave")
+def test_the_schedule_that_is_taken_is_the_same_everywhere(library):
+    assert library.schedule("auto") == "weave"
+    assert [library.schedule(word) for word in library.words("schedule")] == list(library.words("schedule"))
 
 
 def test_a_tier_can_be_forced(library, monkeypatch):

@@ -54,7 +54,7 @@ def test_what_is_not_asked_for_is_the_default(sweep):
     (point,) = sweep("").points
     for axis in ("op", "dtype", "layout", "residency", "scale", "pad", "deterministic"):
         assert getattr(point, axis) == DEFAULTS[axis]
-    assert point.prefetch == default_library().prefetch
+    assert point.schedule == "auto"
     assert point.variant == default_library().kernels()[0].variant
     assert point.shape.capacity == point.shape.context == DEFAULTS["context"]
     assert point.cpus == (0, 1) and point.shuffle is None
@@ -90,7 +90,7 @@ def test_all_is_what_has_a_kernel_of_the_op(sweep):
         ('layout = ["head", "paged"]\nblock_tokens = [16, 32]\ninner = "all"', 1 + 4),
         ('layout = ["head", "paged"]\norder = "all"', 1 + 2),
         ('dtype = ["f16", "i8"]\nscale = "all"', 1 + 2),
-        ('op = ["decode", "append"]\nprefetch = ["off", "near", 512]\ndeterministic = [false, true]', 6 + 1),
+        ('op = ["decode", "append"]\nschedule = ["off", "cross", "auto"]\ndeterministic = [false, true]', 6 + 1),
         ('threads = [2, "domain", "all"]', 1),
     ],
 )
@@ -98,13 +98,11 @@ def test_what_does_not_matter_makes_no_second_point(sweep, axes, count):
     assert len(sweep(axes).points) == count
 
 
-def test_prefetch_schemes_and_distances(sweep):
-    found = sweep('prefetch = ["off", "cross", 512]')
-    assert [(p.prefetch, p.distance) for p in found.points] == [("off", 0), ("cross", 0), ("near", 512)]
-    own = default_library().prefetch
-    found = sweep(f'prefetch = ["off", "best", "{own}"]\n[[skip]]\nprefetch = "off"')
-    assert [p.prefetch for p in found.points] == [own]
-    assert not sweep(f'prefetch = "{own}"\n[[skip]]\nprefetch = "best"').points
+def test_the_schedule_that_was_asked_for_is_the_point_s(sweep):
+    own = default_library().schedule("auto")
+    found = sweep(f'schedule = ["off", "auto", "{own}"]\n[[skip]]\nschedule = "off"')
+    assert [p.schedule for p in found.points] == ["auto", own]
+    assert not sweep('schedule = "auto"\n[[skip]]\nschedule = "auto"').points
 
 
 def test_constraints_leave_points_out(sweep):

@@ -9,7 +9,7 @@ from kvbench.store import Manifest
 SHAPE = Shape(layers=0, batch=1, q_heads=8, kv_heads=2, head_dim=64, context=100, capacity=128, window=0)
 DECODE = Point(
     op="decode", variant="flash", layout="paged", dtype="q8_0", isa="best", shape=SHAPE, cpus=(1, 0), pages="thp",
-    residency="rotate", prefetch="cross", distance=0, scale="f32", inner="head", block_tokens=16, shuffle=7, pad=None,
+    residency="rotate", schedule="cross", scale="f32", inner="head", block_tokens=16, shuffle=7, pad=None,
     deterministic=True,
 )  # fmt: skip
 APPEND = replace(DECODE, op="append", variant="nt", layout="head", shape=replace(SHAPE, layers=1), shuffle=None, pad=64)

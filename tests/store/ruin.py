@@ -98,7 +98,7 @@ def truncate(path, chance):
 
 
 def garbage(path, chance):
-    start = chance.choice((b"", b"\x1f\x8b\x08", b"\xff\xfe", b"\xef\xbb\xbf", b"\x00" * 64, b'{"format":3}'))
+    start = chance.choice((b"", b"\x1f\x8b\x08", b"\xff\xfe", b"\xef\xbb\xbf", b"\x00" * 64, b'{"format":4}'))
     path.write_bytes(start + chance.randbytes(chance.choice((0, 1, 100, 5000))) + chance.choice((b"", b"\n")))
 
 
@@ -147,8 +147,8 @@ def replace_by_something_else(path, chance):
 
 def another_format(path, chance):
     path = path.with_name("manifest.json")
-    version = chance.choice((*ODD, "4", "0", "1.0", '"1"', "true"))
-    path.write_text(path.read_text().replace('"format": 2', f'"format": {version}'))
+    version = chance.choice((*ODD, "5", "0", "1.0", '"1"', "true"))
+    path.write_text(path.read_text().replace('"format": 3', f'"format": {version}'))
 
 
 DAMAGES = (

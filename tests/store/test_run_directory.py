@@ -24,7 +24,7 @@ def test_a_manifest_comes_back(folder):
     with RunDirectory.create(folder, asked) as made:
         wanted = replace(asked, plan=replace(asked.plan, run=asked.run))
         assert made.manifest == RunDirectory.open(folder).manifest == wanted
-    assert json.loads((folder / "manifest.json").read_text())["format"] == 2
+    assert json.loads((folder / "manifest.json").read_text())["format"] == 3
 
 
 def test_what_json_does_not_know_is_kept_as_text(folder):
@@ -166,18 +166,42 @@ def test_what_is_no_run_directory_says_so(tmp_path, name, write):
 
 def test_another_format_is_not_read(filled):
     path = filled / "manifest.json"
-    path.write_text(path.read_text().replace('"format": 2', '"format": 3'))
-    with pytest.raises(BadRun, match="format is 3") as raised:
+    path.write_text(path.read_text().replace('"format": 3', '"format": 4'))
+    with pytest.raises(BadRun, match="format is 4") as raised:
         RunDirectory.open(filled)
     refused(raised.value, str(path), "another version of kvbench")
+
+
+def before_3(manifest, number):
+    """As it was when points had a prefetch scheme and its distance."""
+    facts = json.loads(manifest) | {"format": number}
+    for point in facts["plan"]["points"]:
+        if "shape" in point:
+            point |= {"prefetch": point.pop("schedule"), "distance": 0}
+    return json.dumps(facts)
+
+
+def test_names_of_format_2_had_a_distance(filled):
+    """In the journal, and in points; where there was one, it tells points apart."""
+    manifest, journal = filled / "manifest.json", filled / JOURNAL
+    records = RunDirectory.open(filled).records
+    manifest.write_text(before_3(manifest.read_text(), 2))
+    journal.write_text(journal.read_text().replace("/cross.", "/cross0."))
+    assert RunDirectory.open(filled).records == records
+    facts = json.loads(manifest.read_text())
+    decode = next(point for point in facts["plan"]["points"] if "shape" in point)
+    decode |= {"prefetch": "near", "distance": 512}
+    manifest.write_text(json.dumps(facts))
+    journal.write_text("")
+    (near,) = (point for point in RunDirectory.open(filled).manifest.plan.points if point.name.count("near"))
+    assert near.schedule == "near512" and "/near512." in near.name
 
 
 def test_an_older_format_is_read_and_not_written(filled):
     """Its lines name no run. It may have been resumed with --target-ci, which nobody wrote down."""
     records, manifest = RunDirectory.open(filled).records, filled / "manifest.json"
-    old = manifest.read_text().replace('"format": 2', '"format": 1').replace('"sample_time": 0.', '"seconds": 0.')
-    manifest.write_text(old)
-    line = json.loads((filled / JOURNAL).read_text().splitlines()[0])
+    manifest.write_text(before_3(manifest.read_text(), 1).replace('"sample_time": 0.', '"seconds": 0.'))
+    line = json.loads((filled / JOURNAL).read_text().splitlines()[0].replace("/cross.", "/cross0."))
     del line["run"]
     (filled / JOURNAL).write_text("".join(json.dumps(line | {"launch": launch}) + "\n" for launch in (0, 99)))
     assert RunDirectory.open(filled).records == [records[0], replace(records[0], launch=99)]

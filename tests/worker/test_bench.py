@@ -3,16 +3,17 @@
 import os
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from kvbench.errors import WrongAnswer
 from kvbench.model import Shape
-from kvbench.native import Cache, default_library
+from kvbench.native import Cache, decode_task, default_library
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.ground import Ground
-from kvbench.worker.room import Room
+from kvbench.worker.room import Room, key
 from tests import made_run
 
 SHAPE = Shape(layers=5, batch=2, q_heads=4, kv_heads=2, head_dim=32, context=40, capacity=48, window=0)
@@ -102,3 +103,24 @@ def test_what_copies_were_made_over_is_stored_again(point):
         for program in (found.own, *found.witnesses):
             found.team.run(*program.tasks, passes=7)
         assert found.verify_left(7) < 1e-2
+
+
+def test_what_is_cut_in_another_way_has_memory_of_its_own_across_nodes(monkeypatch):
+    """Where each page lies on the node of a thread that reads it."""
+    others = [replace(DECODE, variant="perhead"), replace(DECODE, deterministic=True)]
+    for node, shared in ((0, True), (None, False)):
+        ground = SimpleNamespace(node=lambda cpus, node=node: node)
+        for other in others:
+            assert (key(DECODE, 5, ground) == key(other, 5, ground)) == shared
+        assert key(STORES[1], 5, ground) == key(replace(STORES[1], variant="plain"), 5, ground)
+    filled = []
+
+    def noted(op, *args, **facts):
+        filled.append((op, facts["variant"], facts["deterministic"]))
+        return decode_task(op, *args, **facts)
+
+    monkeypatch.setattr("kvbench.worker.room.decode_task", noted)
+    for other in others:
+        with Ground(default_library()) as ground, Room(other, ground):
+            assert set(filled) == {("fill", other.variant, other.deterministic)}
+            filled.clear()

@@ -43,7 +43,7 @@ capacity = 128
 
 [[grid]]
 residency = "evicted"
-prefetch = ["off", "near", 512]
+schedule = ["off", "cross", "auto"]
 
 [[grid]]
 op = ["append", "bulk"]

@@ -15,6 +15,7 @@ from kvbench.analysis.interval import held, interval
 from kvbench.errors import BadArgument, WrongAnswer
 from kvbench.lab.experiment import Outcome, Setup, refuse_too_large
 from kvbench.lab.tiers import FileTier, MemoryTier, Tier
+from kvbench.model import AUTO
 from kvbench.native import Arena, Cache, Task, Team, decode_task, probe_task
 from kvbench.oracle import attention, tolerance
 from kvbench.report.figures.chart import Panel, chart
@@ -121,7 +122,7 @@ class PagedDecoder(Owner):
         args = (cache, self._q[layer], self._out[layer], self._team.threads)
         with decode_task("fill", *args, isa=self._setup.isa, seed=self._setup.seed + layer) as fill:
             self._team.run(fill)
-        task = decode_task("decode", *args, isa=self._setup.isa, prefetch=self._setup.library.prefetch)
+        task = decode_task("decode", *args, isa=self._setup.isa, schedule=AUTO)
         if layer == 0:
             self._team.run(task)
             self._check(cache)

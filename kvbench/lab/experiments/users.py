@@ -12,6 +12,7 @@ from kvbench.analysis.diagnosis.phrases import listed, number
 from kvbench.analysis.launches import enclosed
 from kvbench.lab.experiment import Outcome, Setup
 from kvbench.lab.measuring import beside, point, refuse_impossible, refuse_wrong
+from kvbench.model import AUTO
 from kvbench.native import decode_task
 from kvbench.plan.needs import slice_of
 from kvbench.regime import far_bytes
@@ -102,7 +103,7 @@ def _measured(setup: Setup, room: Room, batches: Mapping[str, np.ndarray]) -> It
 def _programs(setup: Setup, room: Room, lengths: np.ndarray) -> Iterator[list[Program]]:
     """One for each way, by its name; all on the same memory."""
     shape, team = room.point.shape, room.team(setup.cpus)
-    facts = {"isa": setup.isa, "prefetch": setup.library.prefetch}
+    facts = {"isa": setup.isa, "schedule": AUTO}
     q = np.random.default_rng(setup.seed).standard_normal(
         (shape.batch, shape.q_heads, shape.head_dim), dtype=np.float32
     )

@@ -1,4 +1,4 @@
-/* isa/vec_avx512.h with every 512-bit instruction spelled out lane by lane, for a CPU that has only AVX2: the logic of
+/* isa/vec/vec_avx512.h with every 512-bit instruction spelled out lane by lane, for a CPU that has only AVX2: the logic of
  * the tier can be tested where the tier cannot run. Written from the operation sections of Intel's manual. */
 #include <immintrin.h>
 #include <math.h>
@@ -323,7 +323,7 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define v_fma_into v_fma_into_zmm
 #define v_dot_words_into v_dot_words_into_zmm
 #define v_dot_bytes_into v_dot_bytes_into_zmm
-#include "isa/vec_avx512.h"
+#include "isa/vec/vec_avx512.h"
 #undef v_pin
 #undef v_fma_into
 #undef v_dot_words_into

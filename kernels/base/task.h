@@ -1,0 +1,31 @@
+/* One op on given arguments, checked and planned: what run/run.c drives. */
+#ifndef KVB_TASK_H
+#define KVB_TASK_H
+
+#include "base/check.h"
+
+#pragma GCC visibility push(hidden)
+
+struct kvb_task {
+    /* null, or: before a run, a code with its message where the task's passes cannot all be done. Before the last of
+     * them the run will have added `grown` tokens to each sequence of `cache` */
+    int32_t (*ready)(const kvb_task *task, int64_t grown);
+    /* `work` on every thread; then, after a barrier, `finish` on every thread, where there is one */
+    void (*work)(kvb_task *task, int32_t thread, void *scratch);
+    void (*finish)(kvb_task *task, int32_t thread, void *scratch);
+    void (*dispose)(kvb_task *task); /* releases what the task owns, not the task */
+    const kvb_cache *cache; /* null where there is none */
+    kvb_cache shape;        /* as the cache was when the task was planned */
+    int64_t advance;        /* tokens that a pass adds to each of its sequences */
+    int32_t threads;
+    int32_t stages;         /* 1: the first 64 bytes of the scratch are double ticks[3], zeroed before each pass */
+    int64_t scratch_bytes;  /* per thread; 64-byte aligned, its content is whatever the last pass left */
+    const char *fault;      /* null, or what a plug-in's kernel did wrong in some pass; set on any thread */
+    kvb_traffic traffic;
+};
+/* A zeroed task of `bytes` (a struct that begins with kvb_task), or null with the message set. `cache` may be null. */
+void *kvb_task_new(size_t bytes, const kvb_cache *cache, int32_t threads);
+
+#pragma GCC visibility pop
+
+#endif

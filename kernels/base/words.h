@@ -1,0 +1,42 @@
+/* The words of words.c as numbers, in the order of its lists; limits; and whole numbers. */
+#ifndef KVB_WORDS_H
+#define KVB_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dtypes.h"
+#include "base/presets.h"
+#include "kvbench.h"
+
+enum { OP_DECODE, OP_TWIN, OP_APPEND, OP_BULK, OP_CLEAR, OP_UNPACK, OP_FILL, OP_REPACK, OP_TRANSPOSE, OP_LOGITS,
+       OP_RESET, OP_READ, OP_WRITE, OP_WRITE_NT, OP_COPY, OP_COPY_NT, OP_TRIAD, OP_FLOPS, OP_LATENCY,
+       OP_CLOCK, OPS };
+enum { VARIANT_FLASH, VARIANT_TWOPASS, VARIANT_PERHEAD, VARIANT_ROUND16, VARIANT_DOT8, VARIANT_DOT16, VARIANTS };
+enum { LAYOUT_HEAD, LAYOUT_POSITION, LAYOUT_PAGED, LAYOUT_BLOCKT, LAYOUTS };
+enum { INNER_HEAD, INNER_TOKEN, INNERS };
+#define KVB_DTYPE(word, name, ...) DTYPE_##name,
+enum { KVB_DTYPES(KVB_DTYPE) DTYPES };
+#undef KVB_DTYPE
+enum { SCALE_F32, SCALE_F16, SCALES };
+enum { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_NEON, ISA_SVE256, ISA_SVE512, ISAS };
+enum { PAGES_BASE, PAGES_THP, PAGES_HUGE, PAGES };
+
+enum { LINE = 64, TILE = 1024, HEADS = 8, LANES = 16, DIM_MAX = 1024 };
+enum { TILE_BYTES = 131072 }; /* of a head's rows in a tile that are not read whole, at most: twice LANES of the longest */
+
+static inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+static inline int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Every turn of a loop is written out, `most` at most: else arrays would not be registers. Clang knows gcc's words, and does
+ * not heed them. */
+#define KVB_PRAGMA(words) _Pragma(#words)
+#ifdef __clang__
+#define UNROLL_UP_TO(most) KVB_PRAGMA(clang loop unroll(full))
+#else
+#define UNROLL_UP_TO(most) KVB_PRAGMA(GCC unroll most)
+#endif
+
+#endif

@@ -1,0 +1,127 @@
+/* What a cache must be. A rule that fails leaves everything untouched. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cache/cache.h"
+
+/* The planes must be countable: multiply the factors of the largest one without overflow. */
+static int32_t check_size(const kvb_cache *c)
+{
+    int64_t row = kvb_row(c->k.dtype, c->head_dim), bytes;
+    int64_t tokens = kvb_layouts[c->layout].transposed ? round_up(c->capacity, LANES) : c->capacity;
+    int64_t places = c->batch * tokens; /* both bounded: no overflow */
+    if (kvb_layouts[c->layout].paged && (__builtin_mul_overflow(c->blocks, c->block_tokens, &places)))
+        return kvb_fail(KVB_BAD_ARGUMENT, "blocks * block_tokens overflows");
+    if (__builtin_mul_overflow(places, c->kv_heads, &bytes) || __builtin_mul_overflow(bytes, row, &bytes) ||
+        __builtin_add_overflow(bytes, c->batch * c->kv_heads * c->pad, &bytes) || bytes > bytes_max / 4)
+        return kvb_fail(KVB_BAD_ARGUMENT, "capacity %lld: the size of the cache overflows", (long long)c->capacity);
+    return KVB_OK;
+}
+
+/* The dtypes that a layout has, in one message. */
+static int32_t fail_dtype(const kvb_cache *c)
+{
+    char has[128] = "";
+    for (int32_t dtype = 0, at = 0; dtype < DTYPES && at < (int32_t)sizeof has; dtype++)
+        if (kvb_layout_has(c->layout, dtype))
+            at += snprintf(has + at, sizeof has - (size_t)at, "%s%s", at ? ", " : "", kvb_word("dtype", dtype));
+    return kvb_fail(KVB_BAD_ARGUMENT, "dtype %s is none of the layout %s, which has: %s", kvb_word("dtype", c->k.dtype),
+                    kvb_word("layout", c->layout), has);
+}
+
+/* Kernels take K and V that are alike. What else has its place in a cache, none of them takes yet. */
+static int32_t check_planes(const kvb_cache *c)
+{
+    TRY(kvb_check_word("dtype", c->k.dtype, DTYPES));
+    TRY(kvb_check_word("dtype", c->v.dtype, DTYPES));
+    TRY(kvb_check_word("scale", c->k.scale, SCALES));
+    TRY(kvb_check_word("scale", c->v.scale, SCALES));
+    TRY(kvb_check_range("reserved", c->k.reserved | c->v.reserved, 0, 0));
+    TRY(kvb_check_range("v_in_k", c->v_in_k, 0, 1));
+    if (c->v.dtype != c->k.dtype)
+        return kvb_fail(KVB_UNSUPPORTED, "v.dtype is %s and k.dtype is %s; there are no kernels yet for two dtypes",
+                        kvb_word("dtype", c->v.dtype), kvb_word("dtype", c->k.dtype));
+    if (c->v.scale != c->k.scale)
+        return kvb_fail(KVB_UNSUPPORTED, "v.scale is %s and k.scale is %s; there are no kernels yet for two dtypes",
+                        kvb_word("scale", c->v.scale), kvb_word("scale", c->k.scale));
+    if (c->v_dim && c->v_dim != c->head_dim)
+        return kvb_fail(KVB_UNSUPPORTED, "v_dim is %lld and head_dim is %lld; there are no kernels yet for two widths",
+                        (long long)c->v_dim, (long long)c->head_dim);
+    if (c->v_in_k || c->v_offset)
+        return kvb_fail(KVB_UNSUPPORTED, "%s is not 0; there are no kernels yet for V inside rows of K",
+                        c->v_in_k ? "v_in_k" : "v_offset");
+    return KVB_OK;
+}
+
+int32_t kvb_check_shape(const kvb_cache *c)
+{
+    if (!c)
+        return kvb_fail_null("cache");
+    TRY(kvb_check_word("layout", c->layout, LAYOUTS));
+    TRY(kvb_check_word("inner", c->inner, INNERS));
+    TRY(check_planes(c));
+    if (!kvb_layout_has(c->layout, c->k.dtype))
+        return fail_dtype(c);
+    TRY(kvb_check_range("ring", c->ring, 0, 1));
+    TRY(kvb_check_range("batch", c->batch, 1, BATCH_MAX));
+    TRY(kvb_check_range("kv_heads", c->kv_heads, 1, HEADS_MAX));
+    TRY(kvb_check_range("head_dim", c->head_dim, 1, DIM_MAX));
+    TRY(kvb_check_range("capacity", c->capacity, 1, tokens_max));
+    TRY(kvb_check_range("pad", c->pad, 0, 1 << 20));
+    TRY(kvb_check_tensor(c));
+    if (c->pad % LINE)
+        return kvb_fail(KVB_BAD_ARGUMENT, "pad is %lld; it must be a multiple of %d", (long long)c->pad, LINE);
+    if (kvb_layouts[c->layout].paged) {
+        TRY(kvb_check_range("block_tokens", c->block_tokens, 1, tokens_max));
+        TRY(kvb_check_range("blocks", c->blocks, 1, INT32_MAX));
+    }
+    return check_size(c);
+}
+
+static int32_t check_lengths(const kvb_cache *c)
+{
+    if (!c->lengths)
+        return kvb_fail_null("lengths");
+    for (int64_t b = 0; b < c->batch; b++) {
+        int64_t high = c->ring ? tokens_max : c->capacity;
+        if (c->lengths[b] < 0 || c->lengths[b] > high)
+            return kvb_fail(KVB_BAD_ARGUMENT, "lengths[%lld] is %lld; allowed is 0 to the capacity, %lld", (long long)b,
+                            (long long)c->lengths[b], (long long)high);
+    }
+    return KVB_OK;
+}
+
+int32_t kvb_check_table(const kvb_cache *c, int64_t seq, int64_t first, int64_t end, int32_t low)
+{
+    for (int64_t t = first, slot; t < end; t += at_most(c->block_tokens - slot % c->block_tokens, c->capacity - slot)) {
+        slot = c->ring ? t % c->capacity : t;
+        int64_t at = seq * c->table_stride + slot / c->block_tokens;
+        if (c->table[at] >= c->blocks || c->table[at] < (low < 0 ? INT32_MIN : low))
+            return kvb_fail(KVB_BAD_ARGUMENT, "table[%lld] is %d; the pool has blocks 0 to %lld", (long long)at,
+                            c->table[at], (long long)c->blocks - 1);
+    }
+    return KVB_OK;
+}
+
+int32_t kvb_check_cache(const kvb_cache *c)
+{
+    TRY(kvb_check_shape(c));
+    if (c->bytes <= 0 || !c->k.rows || !c->v.rows)
+        return kvb_fail(KVB_BAD_ARGUMENT, "cache is not planned and bound");
+    kvb_cache again = *c;
+    TRY(kvb_cache_plan(&again));
+    if (memcmp(&again, c, sizeof again)) /* there is no padding in it */
+        return kvb_fail(KVB_BAD_ARGUMENT, "cache was planned for another shape");
+    if (kvb_layouts[c->layout].paged && !c->table)
+        return kvb_fail_null("table");
+    return check_lengths(c);
+}
+
+int32_t kvb_check_same(const kvb_cache *c, const kvb_cache *before)
+{
+    if (c->layout != before->layout || c->inner != before->inner || c->k.dtype != before->k.dtype ||
+        c->k.scale != before->k.scale || c->ring != before->ring || c->batch != before->batch ||
+        c->kv_heads != before->kv_heads || c->head_dim != before->head_dim)
+        return kvb_fail(KVB_BAD_ARGUMENT, "cache was planned anew since the task was, for another shape");
+    return KVB_OK;
+}

@@ -1,0 +1,137 @@
+/* What a pass touches of a cache: bytes and lines, each counted once and here. Buffers count as if each began on a line. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/touched.h"
+
+/* Tokens of all sequences together. */
+double kvb_tokens(const kvb_touched *t)
+{
+    double tokens = 0.0;
+    for (int64_t b = 0; b < t->cache->batch; b++) {
+        int64_t first, end;
+        t->tokens_of(t, b, &first, &end);
+        tokens += (double)(end - first);
+    }
+    return tokens;
+}
+
+double kvb_scale_size(const kvb_cache *c) { return kvb_formats[c->k.dtype].scaled ? kvb_scale_bytes[c->k.scale] : 0; }
+
+double kvb_row_size(const kvb_cache *c) { return (double)kvb_payload(c->k.dtype, c->head_dim); }
+
+static bool packed(const kvb_cache *c) { return kvb_formats[c->k.dtype].elements > 1; }
+
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
+
+/* Lines of bytes from .. to that no earlier call has counted. Calls go upwards; `next` starts as 0. */
+double kvb_lines_on(int64_t from, int64_t to, int64_t *next)
+{
+    int64_t first = at_least(*next, from / LINE), end = (to + LINE - 1) / LINE;
+    if (from >= to || end <= first)
+        return 0.0;
+    *next = end;
+    return (double)(end - first);
+}
+
+/* Mark the lines of a plane that one sequence and KV head touches: of rows, or of scales, of so many bytes. */
+static void mark(const kvb_touched *t, int64_t seq, int64_t head, bool of_scales, int64_t bytes, uint8_t *marks)
+{
+    int64_t first, end, rows[TILE], scales[TILE];
+    const int64_t *from = of_scales ? scales : rows;
+    t->tokens_of(t, seq, &first, &end);
+    for (int64_t at = first; at < end; at += TILE) {
+        int64_t count = at_most(TILE, end - at);
+        kvb_offsets(t->cache, seq, head, at, count, rows, scales);
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t line = from[i] / LINE; rows[i] >= 0 && line * LINE < from[i] + bytes; line++)
+                marks[line] = 1;
+    }
+}
+
+/* Lines of one plane of scales or of packed rows. Neighbours share them, whichever head, block or sequence they are of,
+ * and blocks lie in any order: so each is marked. */
+static int32_t shared_lines(const kvb_touched *t, bool of_scales, double *lines)
+{
+    const kvb_cache *c = t->cache;
+    int64_t all = (of_scales ? c->k.scale_bytes : c->k.bytes) / LINE;
+    int64_t bytes = of_scales ? (int64_t)kvb_scale_size(c) : c->k.row_bytes;
+    uint8_t *marks = calloc((size_t)all, 1);
+    *lines = 0.0;
+    if (!marks)
+        return kvb_fail(KVB_NO_MEMORY, "no memory to count lines");
+    for (int64_t b = 0; b < c->batch; b++)
+        for (int64_t h = 0; h < c->kv_heads; h++)
+            mark(t, b, h, of_scales, bytes, marks);
+    for (int64_t i = 0; i < all; i++)
+        *lines += marks[i];
+    free(marks);
+    return KVB_OK;
+}
+
+/* ---- blocks of K that is transposed ----------------------------------------------------------------------------- */
+
+/* All of a pass. */
+static double blocks(const kvb_touched *t)
+{
+    int64_t count = 0;
+    for (int64_t b = 0; b < t->cache->batch; b++) {
+        int64_t first, end;
+        t->tokens_of(t, b, &first, &end);
+        count += t->cache->kv_heads * kvb_blocks_of(t->cache, first, end);
+    }
+    return (double)count;
+}
+
+/* Rows of K that one walk loads: all tokens of a block. */
+double kvb_k_rows(const kvb_touched *t, double rows)
+{
+    return kvb_layouts[t->cache->layout].transposed ? blocks(t) * LANES : rows;
+}
+
+/* Lines of `rows` rows of each side, and of their scales. Blocks of transposed K are read but for cells of padding,
+ * which are behind all others; and stored whole. */
+int32_t kvb_lines_of(const kvb_touched *t, double rows, double *lines)
+{
+    const kvb_cache *c = t->cache;
+    double of_rows = rows * (double)(c->k.row_bytes / LINE), of_scales = 0.0;
+    int32_t code = packed(c) ? shared_lines(t, false, &of_rows) : KVB_OK;
+    if (!code && kvb_formats[c->k.dtype].scaled)
+        code = shared_lines(t, true, &of_scales);
+    *lines = 2.0 * (of_rows + of_scales);
+    if (kvb_layouts[c->layout].transposed)
+        *lines += blocks(t) * (double)(t->stores ? LANES * c->k.row_bytes : kvb_block_bytes(c)) / LINE - of_rows;
+    return code;
+}
+
+/* ---- the page table --------------------------------------------------------------------------------------------- */
+
+/* Entries of slots first .. end of one sequence, and their lines. */
+static double entries(const kvb_cache *c, int64_t seq, int64_t first, int64_t end, int64_t *next, double *lines)
+{
+    if (end <= first)
+        return 0.0;
+    int64_t from = seq * c->table_stride + first / c->block_tokens;
+    int64_t to = seq * c->table_stride + (end - 1) / c->block_tokens + 1;
+    *lines += kvb_lines_on(from * (int64_t)sizeof *c->table, to * (int64_t)sizeof *c->table, next);
+    return (double)(to - from);
+}
+
+/* Bytes of the entries that a decode needs, and the lines they lie in. */
+double kvb_table_bytes(const kvb_touched *t, double *lines)
+{
+    const kvb_cache *c = t->cache;
+    double count = 0.0;
+    int64_t next = 0;
+    *lines = 0.0;
+    for (int64_t b = 0; kvb_layouts[c->layout].paged && b < c->batch; b++) {
+        int64_t first, end;
+        t->tokens_of(t, b, &first, &end);
+        int64_t slot = c->ring ? first % c->capacity : first, last = slot + end - first;
+        int64_t wrapped = at_least(0, last - c->capacity); /* slots at the front of a ring */
+        int64_t joint = wrapped && (wrapped - 1) / c->block_tokens == slot / c->block_tokens;
+        count += entries(c, b, 0, wrapped, &next, lines) - (double)joint;
+        count += entries(c, b, slot, at_most(last, c->capacity), &next, lines);
+    }
+    return count * sizeof *c->table;
+}

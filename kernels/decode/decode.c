@@ -1,0 +1,229 @@
+/* The decode task: scratch, the beginning and end of units, and the merge of partial states. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode/decode.h"
+#include "decode/traffic.h"
+
+/* ---- scratch --------------------------------------------------------------------------------------------------- */
+
+/* Take `bytes` from *at, on a line of its own; with a null base this only counts. */
+static void *take(uintptr_t *at, int64_t bytes)
+{
+    void *here = (void *)*at;
+    *at += (uintptr_t)round_up(bytes, LINE);
+    return here;
+}
+
+static int64_t floats(int64_t n) { return n * (int64_t)sizeof(float); }
+
+/* Lay a thread's state over its scratch, behind the ticks. Returns the bytes it takes. */
+static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **state)
+{
+    uintptr_t at = (uintptr_t)scratch;
+    int64_t units = task->heads * task->parts, slots = task->heads * task->slots;
+    take(&at, LINE);
+    kvb_state *s = take(&at, sizeof *s);
+    kvb_group *groups = take(&at, units * (int64_t)sizeof *groups);
+    float *q = take(&at, floats(slots * task->dim_pad)), *acc = take(&at, floats(slots * task->dim_pad));
+    float *sum = take(&at, floats(slots * LANES));
+    float *max = take(&at, floats(units * HEADS)), *rescale = take(&at, floats(units * HEADS));
+    float *scores = take(&at, floats(at_least(1, task->rooms) * units * HEAD_SCORES));
+    float *wide = take(&at, task->parts > 1 ? floats(task->step * task->dim_pad) : 0);
+    bool whole = kvb_tier_of(task->args.isa)->rows[task->row_kernel].prepare_query;
+    int64_t prepared_each = whole ? round_up(prepared_bytes(task->args.cache->head_dim), LINE) : 0;
+    uint8_t *prepared = take(&at, units * prepared_each);
+    if (!scratch)
+        return (int64_t)at;
+    *state = s;
+    s->groups = groups;
+    s->scores = scores;
+    s->wide = wide;
+    for (int64_t i = 0, slot = 0; i < units; i++) {
+        int64_t heads = at_most(HEADS, task->group - i % task->parts * HEADS);
+        const int64_t of_eight = kvb_tier_of(task->args.isa)->q_part;
+        const int64_t part = !of_eight ? task->dim_pad : heads > HEADS / 2 ? of_eight : LANES;
+        groups[i] = (kvb_group){
+            .heads = (int32_t)heads,
+            .slots = 1 << kvb_class(heads),
+            .dim = (int32_t)task->args.cache->head_dim,
+            .dim_pad = task->dim_pad,
+            .part = part,
+            .q = q + slot * task->dim_pad,
+            .max = max + i * HEADS,
+            .sum = sum + slot * LANES,
+            .rescale = rescale + i * HEADS,
+            .acc = acc + slot * task->dim_pad,
+            .prepared = whole ? (kvb_prepared *)(void *)(prepared + i * prepared_each) : NULL,
+        };
+        slot += groups[i].slots;
+    }
+    return (int64_t)(at - (uintptr_t)scratch);
+}
+
+/* ---- units ----------------------------------------------------------------------------------------------------- */
+
+static int64_t query_of(const kvb_decode_task *task, const kvb_unit *unit, int64_t group)
+{
+    return unit->query + group / task->parts * unit->queries + group % task->parts * HEADS;
+}
+
+void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
+{
+    const kvb_decode *a = &task->args;
+    int64_t dim = a->cache->head_dim;
+    float scale = a->scale * kvb_log2_e * kvb_tensor(a->cache->k.tensor);
+    for (int64_t i = 0; i < unit->heads * task->parts; i++) {
+        kvb_group *g = &state->groups[i];
+        float *q = (float *)(uintptr_t)g->q;
+        const float *from = a->q + (unit->seq * a->q_heads + query_of(task, unit, i)) * dim;
+        memset(q, 0, (size_t)floats(g->slots * task->dim_pad));
+        memset(g->acc, 0, (size_t)floats(g->slots * task->dim_pad));
+        memset(g->sum, 0, (size_t)floats(g->slots * LANES));
+        for (int h = 0; h < HEADS; h++) {
+            g->max[h] = -INFINITY;
+            g->rescale[h] = 1.0f;
+        }
+        for (int64_t h = 0; h < g->heads; h++) /* as q_index() says, without its divisions */
+            for (int64_t d = 0, at = h * g->part; d < dim; at += (g->slots - 1) * g->part)
+                for (int64_t end = at_most(dim, d + g->part); d < end; d++, at++)
+                    q[at] = from[h * dim + d] * scale;
+        if (g->prepared)
+            kvb_tier_of(a->isa)->rows[task->row_kernel].prepare_query(g);
+    }
+}
+
+static float total(const float *lanes)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < LANES; i++)
+        sum += lanes[i];
+    return sum;
+}
+
+void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
+{
+    for (int64_t i = 0; i < unit->heads * task->parts; i++) {
+        const kvb_group *g = &state->groups[i];
+        int64_t query = query_of(task, unit, i);
+        for (int64_t h = 0; h < g->heads; h++)
+            kvb_head_end(task, unit, query + h, g->max[h], total(g->sum + h * LANES), g->acc + h * task->dim_pad,
+                         kvb_tensor(task->args.cache->v.tensor));
+    }
+}
+
+static void work(kvb_task *base, int32_t thread, void *scratch)
+{
+    static void (*const variants[VARIANTS])(const kvb_decode_task *, kvb_state *, kvb_walk *, double *) = {
+        [VARIANT_FLASH] = kvb_flash, [VARIANT_TWOPASS] = kvb_twopass, [VARIANT_PERHEAD] = kvb_perhead,
+        /* these are flash over other row kernels */
+        [VARIANT_ROUND16] = kvb_flash, [VARIANT_DOT8] = kvb_flash, [VARIANT_DOT16] = kvb_flash};
+    kvb_decode_task *task = (kvb_decode_task *)base;
+    kvb_state *state = NULL;
+    kvb_walk walk;
+    carve(task, scratch, &state);
+    const kvb_unit *unit = task->plan.units + task->plan.thread_units[thread];
+    const kvb_unit *end = task->plan.units + task->plan.thread_units[thread + 1];
+    for (const kvb_unit *u = unit; u < end; u++)
+        if (!u->count) {
+            kvb_unit_begin(task, state, u);
+            kvb_unit_end(task, state, u);
+        }
+    kvb_walk_start(&walk, &task->args, unit, end);
+    variants[task->args.variant](task, state, &walk, task->args.stages ? scratch : NULL);
+#ifdef KVB_SLOW
+    kvb_slow(task, state, unit, end);
+#endif
+}
+
+/* ---- the task -------------------------------------------------------------------------------------------------- */
+
+/* twopass: rooms for the scores of a unit with the most blocks. */
+static int64_t most_rooms(const kvb_decode_task *task)
+{
+    const int64_t side = TILE / task->step;
+    int64_t most = 0;
+    for (int64_t u = 0; u < task->plan.row_units[task->plan.rows]; u++) {
+        kvb_walk walk;
+        kvb_block block;
+        int64_t blocks = -1;
+        kvb_walk_start(&walk, &task->args, &task->plan.units[u], &task->plan.units[u] + 1);
+        do {
+            kvb_walk_next(&walk, &block);
+            blocks++;
+        } while (block.unit);
+        most = at_least(most, (blocks + side - 1) / side);
+    }
+    return most;
+}
+
+/* Where a ring of another capacity ends, a unit may have more blocks than there are scores for. */
+static int32_t ready(const kvb_task *base, int64_t grown)
+{
+    const kvb_decode_task *task = (const kvb_decode_task *)base;
+    const kvb_cache *c = base->cache;
+    int32_t code = kvb_plan_ready(&task->args, base->threads, grown, &task->plan);
+    if (code || c->capacity == base->shape.capacity || task->args.variant != VARIANT_TWOPASS)
+        return code;
+    return most_rooms(task) <= task->rooms ? KVB_OK
+                                           : kvb_fail(KVB_BAD_ARGUMENT, "capacity of the cache changed its tiles");
+}
+
+static void dispose(kvb_task *base)
+{
+    kvb_decode_task *task = (kvb_decode_task *)base;
+    kvb_plan_free(&task->plan);
+    free(task->partials);
+}
+
+static int32_t prepare(kvb_decode_task *task)
+{
+    const kvb_decode *a = &task->args;
+    kvb_walk walk;
+    int32_t code = kvb_plan_make(a, task->task.threads, &task->plan);
+    if (code)
+        return code;
+    task->group = a->variant == VARIANT_PERHEAD ? 1 : a->q_heads / a->cache->kv_heads;
+    task->parts = (task->group + HEADS - 1) / HEADS;
+    task->slots = (task->parts - 1) * HEADS + (1 << kvb_class(task->group - (task->parts - 1) * HEADS));
+    task->heads = kvb_unit_heads(a);
+    task->dim_pad = round_up(a->cache->head_dim, LANES);
+    task->row_kernel = kvb_row_kernel_of(a->variant, a->cache->k.dtype);
+    kvb_walk_start(&walk, a, task->plan.units, task->plan.units);
+    task->step = walk.steady.tokens;
+    task->rooms = a->variant == VARIANT_TWOPASS ? most_rooms(task) : 1;
+    task->task.scratch_bytes = a->run ? kvb_foreign_scratch(task) : carve(task, NULL, NULL);
+    if (task->plan.partials) {
+        size_t bytes = (size_t)(task->plan.partials * floats(LANES + task->dim_pad));
+        task->partials = aligned_alloc(LINE, (size_t)round_up((int64_t)bytes, LINE));
+        if (!task->partials)
+            return kvb_fail(KVB_NO_MEMORY, "no memory for %zu bytes of partial states", bytes);
+        task->task.finish = kvb_merge;
+    }
+    return KVB_OK;
+}
+
+int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **out)
+{
+    int32_t code = kvb_check_decode(args, threads);
+    if (code || !out)
+        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    kvb_decode_task *task = kvb_task_new(sizeof *task, args->cache, threads);
+    if (!task)
+        return KVB_NO_MEMORY;
+    task->args = *args;
+    task->args.scale = args->scale > 0.0f ? args->scale : 1.0f / sqrtf((float)args->cache->head_dim);
+    task->task.ready = ready;
+    task->task.work = args->run ? kvb_foreign : work;
+    task->task.dispose = dispose;
+    task->task.stages = args->stages && args->variant != VARIANT_PERHEAD && !args->run;
+    code = prepare(task);
+    code = code ? code : kvb_traffic_decode(&task->args, &task->plan, &task->task.traffic);
+    if (code) {
+        kvb_task_free(&task->task);
+        return code;
+    }
+    *out = &task->task;
+    return KVB_OK;
+}

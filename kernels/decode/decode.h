@@ -1,0 +1,62 @@
+/* What the variants of decode share: the task, a thread's state, and how a unit begins and ends. */
+#ifndef KVB_DECODE_H
+#define KVB_DECODE_H
+
+#include "base/ticks.h"
+#include "base/task.h"
+#include "walk/walk.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct kvb_decode_task {
+    kvb_task task;
+    kvb_decode args;
+    kvb_plan plan;
+    int32_t row_kernel;      /* of reading rows: index into the tier's */
+    int64_t group;    /* query heads per KV head, or 1 where every query head walks for itself */
+    int64_t parts;    /* groups of at most HEADS that it is served in */
+    int64_t slots;    /* states of a part, padded to a class: of all parts of a KV head together */
+    int64_t heads;    /* KV heads of a unit */
+    int64_t dim_pad;
+    int64_t step;     /* most tokens of a block */
+    int64_t rooms;    /* for scores, each of a tile of the most tokens; twopass: as many as all blocks of a unit want */
+    float *partials;  /* [plan.partials][LANES + dim_pad]: max, sum, then acc */
+} kvb_decode_task;
+
+/* A thread's scratch. */
+typedef struct kvb_state {
+    kvb_group *groups; /* [heads][parts] */
+    float *scores;     /* [HEADS][QUERY_SCORES]; widened groups [parts] of it, twopass [rooms][heads][parts] */
+    float *wide;       /* [step][dim_pad]: a tile's rows as float32, for groups of more than HEADS */
+    kvb_tile tile, wide_tile;
+    int64_t wide_rows[TILE];
+    kvb_lists lists;
+    kvb_block block[2];
+} kvb_state;
+
+void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
+void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
+/* merge.c: one query head of a unit, its output where the unit is the whole row, else a partial state. `max` in units of log2;
+ * `tensor`: what acc is still to be multiplied by. */
+void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max, float sum,
+                  const float *acc, float tensor);
+/* and rows that were cut, on every thread, when all are done. */
+void kvb_merge(kvb_task *base, int32_t thread, void *scratch);
+
+static const float kvb_log2_e = 1.44269504f;
+
+/* slow.c: reads rows of these units once more, in a library that is slowed on purpose */
+void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit, const kvb_unit *end);
+
+/* All units of a thread, by variant. `ticks` is null unless stages are timed. */
+void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
+void kvb_twopass(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
+void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
+
+/* foreign.c: a plug-in's kernel, called for all units of a thread; and the bytes of scratch that it takes. */
+void kvb_foreign(kvb_task *base, int32_t thread, void *scratch);
+int64_t kvb_foreign_scratch(const kvb_decode_task *task);
+
+#pragma GCC visibility pop
+
+#endif

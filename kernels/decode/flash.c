@@ -1,0 +1,129 @@
+/* flash: one pass. Per tile: scores of the whole group, softmax in place, weighted sum of V. */
+#include "base/ticks.h"
+#include "decode/decode.h"
+
+static void softmax(const kvb_tier *tier, const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+{
+    for (int64_t h = 0; h < tile->schedule->kv_heads; h++) {
+        tier->max(tile, group + h, scores + h * HEAD_SCORES, scaled);
+        tier->exp(tile, group + h, scores + h * HEAD_SCORES, scaled);
+    }
+}
+
+/* The stages of one tile for one group of heads. Adds the clock ticks of each stage where they are asked for. */
+static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_group *group, float *scores,
+                 double *ticks)
+{
+    const kvb_tier *tier = kvb_tier_of(task->args.isa);
+    const kvb_rows *rows = &tier->rows[task->row_kernel];
+    bool scaled = kvb_formats[task->args.cache->k.dtype].scaled;
+    int class = kvb_class(group->heads);
+    if (!ticks) {
+        kvb_score(rows, tile, group, scores);
+        softmax(tier, tile, group, scores, scaled);
+        rows->pv[class](tile, group, scores);
+        return;
+    }
+    uint64_t begin = kvb_ticks();
+    kvb_score(rows, tile, group, scores);
+    uint64_t scored = kvb_ticks();
+    softmax(tier, tile, group, scores, scaled);
+    uint64_t weighed = kvb_ticks();
+    rows->pv[class](tile, group, scores);
+    ticks[0] += (double)(scored - begin);
+    ticks[1] += (double)(weighed - scored);
+    ticks[2] += (double)(kvb_ticks() - weighed);
+}
+
+/* Rows as float32 in scratch, while as many of the schedule's are asked for. Groups of more than HEADS share them. */
+static void widen(const kvb_decode_task *task, const kvb_tile *tile, kvb_places rows, kvb_places next,
+                  const float *scales, float *to)
+{
+    const kvb_cache *c = task->args.cache;
+    void (*decode)(const uint8_t *, float, int64_t, float *) = kvb_tier_of(task->args.isa)->rows[task->row_kernel].decode;
+    const bool scaled = kvb_formats[c->k.dtype].scaled, asks = tile->schedule->order != ORDER_PLAIN;
+    for (int32_t t = tile->lead; t < tile->count; t++) {
+        for (int64_t b = 0; asks && b < c->k.row_bytes; b += LINE)
+            kvb_fetch(kvb_row_next(&tile->next, next, t, c->k.row_bytes) + b, tile->schedule->to_l2);
+        decode(kvb_row_at(rows, t), scaled ? scales[t] : 1.0f, c->head_dim, to + t * task->dim_pad);
+    }
+}
+
+/* A group of many heads: convert K once, score every part; then convert V into the same scratch. K that is transposed
+ * is read by every part as it is: its scores still want their scales. */
+static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_group *groups, double *ticks)
+{
+    const kvb_tier *tier = kvb_tier_of(task->args.isa);
+    const kvb_rows *rows = &tier->rows[DTYPE_F32];
+    kvb_tile *tile = &state->tile, *wide = &state->wide_tile;
+    const kvb_schedule *schedule = tile->schedule;
+    const bool as_it_is = tile->k_block > 0, scaled = as_it_is && kvb_formats[task->args.cache->k.dtype].scaled;
+    double none[3], *at = ticks ? ticks : none;
+    wide->count = tile->count;
+    wide->lead = tile->lead;
+    wide->k_block = 0;
+    wide->schedule = &kvb_plain;
+    wide->k = wide->v = (kvb_places){(const uint8_t *)state->wide, state->wide_rows};
+    for (int32_t t = 0; t < round_up(tile->count, LANES); t++)
+        state->wide_rows[t] = at_most(t, tile->count - 1) * task->dim_pad * (int64_t)sizeof *state->wide;
+    uint64_t begin = ticks ? kvb_ticks() : 0;
+    if (!as_it_is)
+        widen(task, tile, tile->k, tile->next.k, tile->k_scale, state->wide);
+    for (int64_t p = 0; p < task->parts; p++) {
+        kvb_score(as_it_is ? &tier->rows[task->row_kernel] : rows, as_it_is ? tile : wide, &groups[p],
+                  state->scores + p * HEAD_SCORES);
+        tile->schedule = &kvb_plain; /* the first part has asked */
+    }
+    tile->schedule = schedule;
+    uint64_t scored = ticks ? kvb_ticks() : 0;
+    for (int64_t p = 0; p < task->parts; p++) {
+        tier->max(tile, &groups[p], state->scores + p * HEAD_SCORES, scaled);
+        tier->exp(wide, &groups[p], state->scores + p * HEAD_SCORES, false);
+    }
+    uint64_t weighed = ticks ? kvb_ticks() : 0;
+    widen(task, tile, tile->v, tile->next.v, tile->v_scale, state->wide);
+    for (int64_t p = 0; p < task->parts; p++)
+        rows->pv[kvb_class(groups[p].heads)](wide, &groups[p], state->scores + p * HEAD_SCORES);
+    at[0] += (double)(scored - begin);
+    at[1] += (double)(weighed - scored);
+    at[2] += ticks ? (double)(kvb_ticks() - weighed) : 0.0;
+}
+
+static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_walk *walk, const kvb_block *block,
+                       const kvb_block *next, double *ticks)
+{
+    const kvb_decode *a = &task->args;
+    for (int64_t h = 0, heads; h < block->unit->heads; h += heads) {
+        kvb_group *groups = state->groups + h * task->parts;
+        kvb_tile_rows(a, block, h, &state->tile);
+        if (kvb_formats[a->cache->k.dtype].scaled)
+            kvb_tile_scales(a, block, h, &state->tile);
+        kvb_tile_requests(walk, block, next, h, false, &state->tile, &state->lists);
+        heads = state->tile.schedule->kv_heads;
+        if (task->parts > 1 && kvb_widens(a->isa, task->row_kernel)) {
+            fold_wide(task, state, groups, ticks);
+            continue;
+        }
+        for (int64_t p = 0; p < task->parts; p++) {
+            fold(task, &state->tile, &groups[p], state->scores, ticks);
+            state->tile.schedule = &kvb_plain; /* the first part has asked */
+        }
+    }
+}
+
+void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks)
+{
+    kvb_block *block = &state->block[0], *next = &state->block[1];
+    kvb_walk_next(walk, block);
+    while (block->unit) {
+        kvb_walk_next(walk, next);
+        if (block->first == 0)
+            kvb_unit_begin(task, state, block->unit);
+        fold_block(task, state, walk, block, next, ticks);
+        if (next->unit != block->unit)
+            kvb_unit_end(task, state, block->unit);
+        kvb_block *done = block;
+        block = next;
+        next = done;
+    }
+}

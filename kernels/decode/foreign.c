@@ -1,0 +1,127 @@
+/* A plug-in's kernel: our units and our merge around its arithmetic, and a watch on what it may touch. */
+#include <math.h>
+#include <string.h>
+
+#include "decode/decode.h"
+
+enum { FRAME = 4 }; /* lines before max, sum and acc, and behind acc, that nobody may write */
+
+/* Where max, sum and acc of a thread begin in its scratch, and their floats: the rest of it is frame. */
+typedef struct frame {
+    uint8_t *base;
+    int64_t begin[4]; /* bytes; the last is where the frame behind acc would make room for another array */
+    int64_t floats[3];
+} frame;
+
+static frame frame_of(const kvb_decode_task *task, uint8_t *scratch)
+{
+    int64_t states = task->heads * task->group, dim = task->args.cache->head_dim;
+    frame f = {.base = scratch, .begin = {FRAME * LINE}, .floats = {states, states, states * dim}};
+    for (int i = 0; i < 3; i++)
+        f.begin[i + 1] = round_up(f.begin[i] + f.floats[i] * (int64_t)sizeof(float), LINE) + FRAME * LINE;
+    return f;
+}
+
+int64_t kvb_foreign_scratch(const kvb_decode_task *task) { return frame_of(task, NULL).begin[3]; }
+
+/* Fill the frame, or count the bytes of it that have changed since. */
+static int64_t frame_bytes(const frame *f, bool fill)
+{
+    enum { BYTE = 0xa5 };
+    int64_t changed = 0;
+    for (int64_t i = 0, at = 0; i < 4; i++) {
+        int64_t end = f->begin[i];
+        if (fill)
+            memset(f->base + at, BYTE, (size_t)(end - at));
+        for (int64_t byte = at; byte < end && !fill; byte++)
+            changed += f->base[byte] != BYTE;
+        at = end + (i < 3 ? f->floats[i] * (int64_t)sizeof(float) : 0);
+    }
+    return changed;
+}
+
+/* How this thread rounds and treats small numbers; and the way back to that. */
+#if defined(__x86_64__)
+static uint64_t float_mode(void)
+{
+    enum { STATUS = 0x3f }; /* flags that any arithmetic may raise */
+    return __builtin_ia32_stmxcsr() & ~(unsigned)STATUS;
+}
+static void set_float_mode(uint64_t mode) { __builtin_ia32_ldmxcsr((unsigned)mode); }
+#elif defined(__aarch64__)
+static uint64_t float_mode(void)
+{
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    return mode;
+}
+static void set_float_mode(uint64_t mode) { __asm__ volatile("msr fpcr, %0" ::"r"(mode)); }
+#else
+static uint64_t float_mode(void) { return 0; }
+static void set_float_mode(uint64_t mode) { (void)mode; }
+#endif
+
+static void complain(kvb_decode_task *task, const char *what)
+{
+    __atomic_store_n(&task->task.fault, what, __ATOMIC_RELAXED);
+}
+
+/* It gets a copy of the work, and leaves the thread as it was. */
+static void call(kvb_decode_task *task, kvb_work work)
+{
+    uint64_t mode = float_mode();
+    task->args.run(&work);
+    if (float_mode() != mode) {
+        set_float_mode(mode);
+        complain(task, "changed how the CPU rounds or treats small numbers");
+    }
+}
+
+/* A unit without tokens has no weight. */
+static void leave_empty(const kvb_work *work)
+{
+    int64_t states = work->heads * work->group;
+    for (int64_t i = 0; i < states; i++)
+        work->max[i] = -INFINITY;
+    memset(work->sum, 0, (size_t)states * sizeof *work->sum);
+    memset(work->acc, 0, (size_t)(states * work->cache->head_dim) * sizeof *work->acc);
+}
+
+/* The core roof: as many tokens as the unit has, in windows of the first head. The answer is the last window's. */
+static void call_wrapped(kvb_decode_task *task, const kvb_unit *unit, kvb_work work)
+{
+    work.seq = work.head = work.first = 0;
+    for (int64_t done = 0; done < unit->count; done += work.count) {
+        work.count = at_most(task->args.wrap, unit->count - done);
+        call(task, work);
+    }
+}
+
+void kvb_foreign(kvb_task *base, int32_t thread, void *scratch)
+{
+    kvb_decode_task *task = (kvb_decode_task *)base;
+    const kvb_decode *a = &task->args;
+    int64_t dim = a->cache->head_dim;
+    frame f = frame_of(task, scratch);
+    float *max = (float *)(void *)(f.base + f.begin[0]), *sum = (float *)(void *)(f.base + f.begin[1]);
+    float *acc = (float *)(void *)(f.base + f.begin[2]);
+    frame_bytes(&f, true);
+    for (int64_t u = task->plan.thread_units[thread]; u < task->plan.thread_units[thread + 1]; u++) {
+        const kvb_unit *unit = &task->plan.units[u];
+        kvb_work work = {.cache = a->cache, .seq = unit->seq, .head = unit->head, .heads = unit->heads,
+                         .group = task->group, .first = unit->first, .count = unit->count,
+                         .q_len = 1, .q_stride = a->q_heads * dim,
+                         .q = a->q + (unit->seq * a->q_heads + unit->query) * dim, .scale = a->scale,
+                         .max = max, .sum = sum, .acc = acc};
+        if (!unit->count)
+            leave_empty(&work);
+        else if (a->wrap)
+            call_wrapped(task, unit, work);
+        else
+            call(task, work);
+        for (int64_t i = 0; i < unit->heads * task->group; i++)
+            kvb_head_end(task, unit, unit->query + i, max[i] * kvb_log2_e, sum[i], acc + i * dim, 1.0f);
+    }
+    if (frame_bytes(&f, false))
+        complain(task, "wrote beside max, sum and acc");
+}

@@ -1,0 +1,172 @@
+/* twin: what a decode point reads, and nothing else. fill: data for it, first touched by the thread that reads it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/task.h"
+#include "decode/traffic.h"
+#include "store/store.h"
+
+typedef struct rows_task {
+    kvb_task task;
+    kvb_decode args;
+    kvb_plan plan;
+    uint64_t seed;
+} rows_task;
+
+static int32_t ready(const kvb_task *base, int64_t grown)
+{
+    const rows_task *task = (const rows_task *)base;
+    return kvb_plan_ready(&task->args, base->threads, grown, &task->plan);
+}
+
+static void dispose(kvb_task *base) { kvb_plan_free(&((rows_task *)base)->plan); }
+
+typedef struct twin_scratch {
+    kvb_tile tile;
+    kvb_lists lists;
+    kvb_block block[2];
+} twin_scratch;
+
+static void read_rows(kvb_task *base, int32_t thread, void *scratch)
+{
+    rows_task *task = (rows_task *)base;
+    const kvb_decode *a = &task->args;
+    twin_scratch *s = scratch;
+    kvb_walk walk;
+    kvb_block *block = &s->block[0], *next = &s->block[1];
+    kvb_walk_start(&walk, a, task->plan.units + task->plan.thread_units[thread],
+                   task->plan.units + task->plan.thread_units[thread + 1]);
+    kvb_schedule_twin(a, &walk.steady);
+    kvb_walk_next(&walk, block);
+    while (block->unit) {
+        kvb_walk_next(&walk, next);
+        for (int64_t h = 0; h < block->unit->heads; h += s->tile.schedule->kv_heads) {
+            kvb_tile_rows(a, block, h, &s->tile);
+            s->tile.k_scale = NULL;
+            if (kvb_formats[a->cache->k.dtype].scaled)
+                kvb_tile_scales(a, block, h, &s->tile);
+            kvb_tile_requests(&walk, block, next, h, false, &s->tile, &s->lists);
+            kvb_tier_of(a->isa)->twin(&s->tile, a->cache->k.row_bytes);
+        }
+        kvb_block *done = block;
+        block = next;
+        next = done;
+    }
+}
+
+/* The splitmix64 step: bits that depend on all bits of x. */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* 24 random bits as a number, uniform with unit variance. */
+static float uniform(uint64_t bits)
+{
+    return ((float)(bits & 0xffffff) * 0x1p-23f - 1.0f) * 1.7320508f;
+}
+
+/* A generator per row, two numbers a step: the data does not depend on threads, layout or dtype.
+ * Each coordinate is mixed in by itself, so that no row is another one shifted. */
+static void random_row(uint64_t seed, int64_t seq, int64_t head, int64_t token, int64_t dim, float *row)
+{
+    const uint64_t step = 0x9e3779b97f4a7c15u;
+    uint64_t x = mix(mix(mix(seed + step) + step * (uint64_t)seq) + step * (uint64_t)head);
+    x = mix(x + step * (uint64_t)token);
+    for (int64_t d = 0; d < dim; d += 2) {
+        uint64_t bits = mix(x += step);
+        row[d] = uniform(bits);
+        if (d + 1 < dim)
+            row[d + 1] = uniform(bits >> 40);
+    }
+}
+
+static void write_row(const rows_task *task, const kvb_unit *unit, int64_t head, int64_t token, int64_t row,
+                      int64_t scale, float *values)
+{
+    const kvb_cache *c = task->args.cache;
+    _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
+    uint8_t *planes[2] = {c->k.rows + row, c->v.rows + row}, *scales[2] = {c->k.scales + scale, c->v.scales + scale};
+    for (int i = 0; i < 2; i++) {
+        kvb_encode run = {.to = planes[i], .scale = scales[i], .scale_dtype = c->k.scale, .from = values, .rows = 1,
+                          .dim = c->head_dim, .row_bytes = c->k.row_bytes};
+        random_row(task->seed + (uint64_t)i, unit->seq, head, token, c->head_dim, values);
+        if (i == 0 && kvb_layouts[c->layout].transposed)
+            run.to = beside;
+        kvb_encode_rows(task->args.isa, c->k.dtype, i ? c->v.tensor : c->k.tensor, &run);
+        if (run.to == beside)
+            kvb_lay_rows(c->k.dtype, beside, c->k.row_bytes, 1, kvb_lane(c, token), false, planes[i]);
+    }
+}
+
+/* Of the units of a row of tokens, each writes all of its own; perhead's query heads all read them, and share them out. */
+static void fill_rows(kvb_task *base, int32_t thread, void *scratch)
+{
+    const rows_task *task = (const rows_task *)base;
+    const kvb_cache *c = task->args.cache;
+    const int64_t sharers = task->args.variant == VARIANT_PERHEAD ? task->args.q_heads / c->kv_heads : 1;
+    for (int64_t u = task->plan.thread_units[thread]; u < task->plan.thread_units[thread + 1]; u++) {
+        const kvb_unit *unit = &task->plan.units[u];
+        const int64_t sharer = unit->query % sharers;
+        int64_t first, end;
+        kvb_attended(&task->args, unit->seq, &first, &end);
+        const int64_t from = at_least(unit->first, first + (end - first) * sharer / sharers);
+        const int64_t to = at_most(unit->first + unit->count, first + (end - first) * (sharer + 1) / sharers);
+        for (int64_t token = from; token < to; token++)
+            for (int64_t h = 0; h < unit->heads; h++) {
+                int64_t row, scale = 0;
+                kvb_offsets(c, unit->seq, unit->head + h, token, 1, &row, &scale);
+                write_row(task, unit, unit->head + h, token, row, scale, scratch);
+            }
+    }
+}
+
+static int32_t make(const kvb_decode *args, int32_t threads, int64_t scratch_bytes, rows_task **out)
+{
+    rows_task *task = kvb_task_new(sizeof *task, args->cache, threads);
+    if (!task)
+        return KVB_NO_MEMORY;
+    task->args = *args;
+    task->task.ready = ready;
+    task->task.dispose = dispose;
+    task->task.scratch_bytes = scratch_bytes;
+    int32_t code = kvb_plan_make(&task->args, threads, &task->plan);
+    code = code ? code : kvb_traffic_twin(&task->args, &task->task.traffic);
+    if (code) {
+        kvb_task_free(&task->task);
+        return code;
+    }
+    *out = task;
+    return KVB_OK;
+}
+
+int32_t kvb_task_twin(const kvb_decode *args, int32_t threads, kvb_task **out)
+{
+    rows_task *task;
+    int32_t code = kvb_check_decode(args, threads);
+    if (code || !out)
+        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    code = make(args, threads, sizeof(twin_scratch), &task);
+    if (code)
+        return code;
+    task->task.work = read_rows;
+    *out = &task->task;
+    return KVB_OK;
+}
+
+int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kvb_task **out)
+{
+    rows_task *task;
+    int32_t code = kvb_check_decode(args, threads);
+    if (code || !out)
+        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    code = make(args, threads, round_up(DIM_MAX * (int64_t)sizeof(float), LINE), &task);
+    if (code)
+        return code;
+    task->seed = seed;
+    task->task.work = fill_rows;
+    *out = &task->task;
+    return KVB_OK;
+}

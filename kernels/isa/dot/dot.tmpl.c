@@ -1,0 +1,119 @@
+/* dot8 and dot16 over i8 rows: what both ways of multiplying have in common. The rules stand in tier/dot.h. Elements of q
+ * behind dim are zero as whole numbers, and those of rows are numbers whatever they hold, so no row is cut to its dim. */
+
+/* Steps to one, or 0 where that is not finite: then all of it counts as zero. */
+INLINE float dot_steps(float levels, float most)
+{
+    float inverse = levels / most;
+    return inverse <= 3.0e38f ? inverse : 0.0f;
+}
+
+/* VL elements of q from d on. */
+INLINE vf dot_floats(const kvb_group *group, int head, int64_t d)
+{
+    if (group->part == LANES)
+        return v_load(group->q + q_index(d, head, group->slots, LANES));
+    float all[VL];
+    for (int i = 0; i < VL; i += SHARE)
+        memcpy(all + i, group->q + q_index(d + i, head, group->slots, SHARE), SHARE * sizeof *all);
+    KEEP_IN_MEMORY(all);
+    return v_load(all);
+}
+
+/* What `head` of a group must be multiplied by, and in `step` what a whole number is then worth. */
+INLINE float dot_query_steps(const kvb_group *group, int head, int32_t row_kernel, float *step)
+{
+    const float levels = (float)dot_query(row_kernel, group->dim);
+    vf most = v_zero(), check = v_zero();
+    for (int64_t d = 0; d < group->dim_pad; d += VL) {
+        vf x = dot_floats(group, head, d);
+        most = v_max(most, v_abs(x));
+        check = v_fma(x, v_zero(), check); /* NaN where one is not finite */
+    }
+    float largest = v_hmax(most), inverse = dot_steps(levels, largest);
+    *step = largest / levels + v_hsum(check);
+    return *step == *step ? inverse : 0.0f;
+}
+
+/* VL elements of q from d on, as whole numbers; zero behind those that there are. */
+INLINE vf dot_query_at(const kvb_group *group, int head, int64_t d, float inverse)
+{
+    if (d >= group->dim_pad)
+        return v_zero();
+    vf x = dot_floats(group, head, d);
+    return inverse == 0.0f ? v_zero() : v_round(v_mul(x, v_set1(inverse)));
+}
+
+/* What a head's weights must be multiplied by, and in `step` what a whole number is then worth. */
+INLINE float dot_weight_steps(const float *p, int end, int32_t row_kernel, float *step)
+{
+    vf most = v_load(p);
+    for (int t = VL; t < end; t += VL)
+        most = v_max(most, v_load(p + t));
+    float largest = v_hmax(most);
+    *step = largest / (float)dot_weight(row_kernel);
+    return dot_steps((float)dot_weight(row_kernel), largest);
+}
+
+/* Four bytes, in all lanes. */
+INLINE vi dot_four(const void *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return v_set_int(four);
+}
+
+/* A sum out of the `chains` that it was made in, `stride` vectors from each other. */
+INLINE vi dot_chained(const vi *sums, const int chains, const int stride)
+{
+    vi sum = sums[0];
+    UNROLL for (int c = 1; c < chains; c++)
+        sum = v_int_add(sum, sums[c * stride]);
+    return sum;
+}
+
+/* Lane i is `first` and the sum of a[i], rounded once where a tier adds up whole numbers. On others `first` is 0. */
+INLINE vf dot_sums(const vi *a, int32_t first)
+{
+#ifdef V_INT_SUMS
+    return v_floats(v_int_add(v_int_sums(a), v_set_int(first)));
+#else
+    vf sums[VL];
+    (void)first;
+    UNROLL for (int i = 0; i < VL; i++)
+        sums[i] = v_floats(a[i]);
+    return v_sums(sums);
+#endif
+}
+
+/* The steps of all heads for as many tokens of each, as their sums lie. */
+INLINE void dot_steps_of(const float *step, float *each, const int heads, const int tokens)
+{
+    for (int h = 0; h < heads; h++)
+        for (int t = 0; t < tokens; t++)
+            each[h * tokens + t] = step[h];
+}
+
+/* Sums of `heads` heads and QK_ACC / heads tokens, VL to a vector, as scores. */
+INLINE void dot_scores(const vf *sums, const float *each, float *scores, const int heads, const int tokens)
+{
+    float all[QK_ACC];
+    UNROLL for (int i = 0; i < heads * tokens; i += VL)
+        v_store(all + i, v_mul(sums[i / VL], v_load(each + i)));
+    KEEP_IN_MEMORY(all);
+    UNROLL for (int h = 0; h < heads; h++)
+        memcpy(scores + h * QUERY_SCORES, all + h * tokens, (size_t)tokens * sizeof *all);
+}
+
+#define DOT_ROWS(kernel, of_block, of_slice, reads)                                                             \
+    {                                                                                                        \
+        .prepare_query = CAT(prepare_query_, kernel), .qk = CLASSES(qk, kernel), .qk_t = CLASSES(qkt, kernel), .pv = CLASSES(pv, kernel),  \
+        .qk_heads = QK_HEADS, .qk_t_heads = of_block, .pv_heads = of_slice, .whole = reads,                  \
+    }
+
+#ifdef DOT_BYTES
+#include "isa/dot/bytes.tmpl.c"
+#endif
+#ifdef DOT_I16
+#include "isa/dot/i16.tmpl.c"
+#endif

@@ -1,0 +1,62 @@
+/* Elements in the order in which pairs are loaded: bf16, on tiers that have V_DEAL_bf16. Of two vectors of a row, the first
+ * gets the elements at even places and the second those between:
+ *
+ *   row            | e0 e1 e2 e3 ... |         deal:    | a0 a1 ... | b0 b1 ... |  ->  | a0 a2 ... b0 b2 ... | a1 a3 ... |
+ *   pair loaded    | e0 e2 ... | e1 e3 ... |   undeal:  the way back
+ *
+ * So q is dealt once for a unit, and sums of V are while they are in registers. Other dtypes stay as they are. */
+
+#if DEALT
+enum { CAT(is_dealt_, DTYPE) = true };
+#else
+enum { CAT(is_dealt_, DTYPE) = false };
+#endif
+
+/* Whole pairs of `vecs` vectors, there or `back`. */
+INLINE void CAT(deal_, DTYPE)(vf *x, const int vecs, const bool back)
+{
+#if DEALT
+    UNROLL for (int i = 0; i + 1 < vecs; i += 2)
+        if (back)
+            v_undeal(x + i);
+        else
+            v_deal(x + i);
+#else
+    (void)x, (void)vecs, (void)back;
+#endif
+}
+
+/* What rows are multiplied by. */
+INLINE const float *CAT(query_, DTYPE)(const kvb_group *group) { return CAT(is_dealt_, DTYPE) ? group->dealt : group->q; }
+
+#if DEALT
+/* q -> dealt, in whole spans: behind them, QK takes vectors one by one. */
+static void CAT(deal_query_, DTYPE)(const kvb_group *group)
+{
+    const int slots = group->slots, whole = group->dim / SPAN * SPAN;
+    float *to = group->dealt;
+    memcpy(to, group->q, (size_t)(slots * group->dim_pad) * sizeof *to);
+    for (int at = 0; at < whole; at += 2 * VL) {
+#ifdef V_FOURS
+        if (slots == HEADS) {
+            for (int h = 0; h < HEADS; h += VL / SHARE)
+                for (int i = 0; i < VL; i += SHARE) {
+                    vf pair[2] = {v_load(group->q + q_index(at + 2 * i, h, HEADS, SHARE)),
+                                  v_load(group->q + q_index(at + 2 * i + SHARE, h, HEADS, SHARE))};
+                    v_deal_fours(pair);
+                    v_store(to + q_index(at + i, h, HEADS, SHARE), pair[0]);
+                    v_store(to + q_index(at + VL + i, h, HEADS, SHARE), pair[1]);
+                }
+            continue;
+        }
+#endif
+        for (int h = 0; h < slots; h++) {
+            const int64_t low = q_index(at, h, slots, LANES), high = q_index(at + VL, h, slots, LANES);
+            vf pair[2] = {v_load(group->q + low), v_load(group->q + high)};
+            v_deal(pair);
+            v_store(to + low, pair[0]);
+            v_store(to + high, pair[1]);
+        }
+    }
+}
+#endif

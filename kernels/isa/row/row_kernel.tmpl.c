@@ -1,0 +1,59 @@
+/* A row kernel: everything that depends on DTYPE. Included once per dtype by unit.c. */
+#ifndef PACK
+#define PACK 1
+#endif
+#ifndef PLAIN
+#define PLAIN 0
+#endif
+#ifndef SCALED
+#define SCALED 0
+#endif
+#ifndef FOLD
+#define FOLD 1.0f
+#endif
+
+#include "isa/row/load.tmpl.c"
+#include "isa/row/decode.tmpl.c"
+#include "isa/qk/qk.tmpl.c"
+#include "isa/pv/pv.tmpl.c"
+#ifndef LOADED_ONLY /* nothing is stored so */
+#if PACK == 1
+#include "isa/row/encode.tmpl.c"
+#else
+#include "isa/row/encode_packed.tmpl.c"
+#endif
+#include "isa/perhead.tmpl.c"
+#endif
+
+/* As all its stages have it. */
+static bool CAT(whole_, DTYPE)(int64_t heads, int64_t dim)
+{
+    (void)dim;
+    return PACK == 1 && heads <= ROW_HEADS;
+}
+
+/* Two query heads of formats that are converted could take rows in turn, but were slower so: their sums go in and out for few
+ * bytes. */
+#if PACK > 1
+enum { CAT(in_turn_, DTYPE) = 0 };
+#elif ELEMENT < 4
+enum { CAT(in_turn_, DTYPE) = 1 };
+#else
+enum { CAT(in_turn_, DTYPE) = ROW_HEADS };
+#endif
+
+#undef DTYPE
+#undef ELEMENT
+#undef PACK
+#undef PLAIN
+#undef SCALED
+#undef FOLD
+#undef LOADED_ONLY
+
+#ifndef ROW_KERNEL
+/* The stages of one that tiers say of themselves. */
+#define STAGES(dtype)                                                                                                   \
+    .qk = CLASSES(qk, dtype), .pv = CLASSES(pv, dtype), .decode = CAT(decode_, dtype), .qk_heads = QK_HEADS,            \
+    .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS, .whole = CAT(whole_, dtype), .in_turn = CAT(in_turn_, dtype)
+#define ROW_KERNEL(dtype) {STAGES(dtype), .perhead = CAT(perhead_, dtype), .encode = CAT(encode_, dtype)}
+#endif

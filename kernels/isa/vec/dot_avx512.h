@@ -1,0 +1,101 @@
+/* Whole numbers: the operations that dot.tmpl.c is written with. */
+#define DOT_BYTES      /* dot8 by products of bytes, */
+#define DOT_K_BIAS 128 /* of which one has no sign: the keys' codes, and the weights */
+#define DOT_V_BIAS 0
+#define DOT_I16 16   /* sums of a PV slice of dot16: heads x vectors, which 16-bit products make */
+
+typedef __m512i vi;
+static inline vi v_none(void) { return _mm512_set1_epi32(0); }
+static inline vi v_set_int(int32_t x) { return _mm512_set1_epi32(x); }
+static inline vi v_load_ints(const int32_t *p) { return _mm512_loadu_si512(p); }
+static inline vi v_int_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
+static inline vf v_floats(vi a) { return _mm512_cvtepi32_ps(a); }
+#define V_INT_SUMS
+static inline vi v_int_sums(const vi *a)
+{
+    vf sums[VL]; /* a copy: what is seen through a pointer of another type is also stored, at every step of a loop */
+    for (int i = 0; i < VL; i++)
+        sums[i] = _mm512_castsi512_ps(a[i]);
+    return _mm512_castps_si512(v_sums_of(sums, true));
+}
+static inline void v_store_i16(int16_t *p, vf a)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(a)));
+}
+static inline vi v_load_i16(const int16_t *p) { return _mm512_loadu_si512(p); }
+/* 2 * VL codes as numbers of 16 bits */
+static inline vi v_wide_codes(const uint8_t *p)
+{
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+/* VL codes of two rows as numbers of 16 bits, side by side */
+static inline vi v_code_pairs(const uint8_t *a, const uint8_t *b)
+{
+    __m128i x = _mm_loadu_si128((const __m128i *)(const void *)a), y = _mm_loadu_si128((const __m128i *)(const void *)b);
+    return _mm512_cvtepi8_epi16(_mm256_set_m128i(_mm_unpackhi_epi8(x, y), _mm_unpacklo_epi8(x, y)));
+}
+/* Eight bytes, again and again. */
+static inline vi v_set_eight(const void *p) { return _mm512_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)p)); }
+/* Each lane of *acc grows by two products of numbers of 16 bits. By hand, as below: so this tier compiles without VNNI, and runs it
+ * in functions that are called where the CPU has it; and no accumulator is copied. */
+static inline void v_dot_i16_into(vi *acc, vi a, vi b) { __asm__("vpdpwssd %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b)); }
+/* Codes with 128 added; VB of them; and VB bytes as they are */
+static inline vi v_biased(vi codes) { return _mm512_xor_si512(codes, _mm512_set1_epi32((int32_t)0x80808080)); }
+static inline vi v_codes(const uint8_t *p) { return v_biased(_mm512_loadu_si512(p)); }
+static inline vi v_load_bytes(const int8_t *p) { return _mm512_loadu_si512(p); }
+static inline void v_store_bytes(uint8_t *p, vi a) { _mm512_storeu_si512(p, a); }
+/* The first VB / n bytes, n times. */
+#define V_SHARED
+static inline vi v_repeated(const uint8_t *p, int n)
+{
+    return n == 2   ? _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)p))
+           : n == 4 ? _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)p))
+                    : v_set_eight(p);
+}
+/* The sums of n parts of four vectors, those of the same part side by side: of 8 parts the even ones in to[0], the odd
+ * ones in to[1]; of 2, each twice. */
+static inline void v_shared_sums(const vi *a, int n, vi *to)
+{
+    vf x[4], sums;
+    for (int i = 0; i < 4; i++)
+        x[i] = _mm512_castsi512_ps(a[i]);
+    if (n == 8) {
+        vf low = v_added(_mm512_shuffle_ps(x[0], x[1], 0x88), _mm512_shuffle_ps(x[0], x[1], 0xdd), true);
+        vf high = v_added(_mm512_shuffle_ps(x[2], x[3], 0x88), _mm512_shuffle_ps(x[2], x[3], 0xdd), true);
+        to[0] = _mm512_castps_si512(_mm512_shuffle_ps(low, high, 0x88));
+        to[1] = _mm512_castps_si512(_mm512_shuffle_ps(low, high, 0xdd));
+        return;
+    }
+    sums = v_sums4(x, true);
+    sums = n == 4 ? sums : v_added(sums, _mm512_shuffle_f32x4(sums, sums, 0xb1), true);
+    to[0] = _mm512_castps_si512(sums);
+}
+/* Each lane of *acc grows by four products of bytes, of which those of `plain` have no sign. */
+static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(*acc) : "v"(plain), "v"(b));
+}
+#define v_dot_query_into(acc, codes, query) v_dot_bytes_into(acc, codes, query)
+#define v_dot_weights_into(acc, weights, codes) v_dot_bytes_into(acc, weights, codes)
+/* VB codes of four rows from byte `at` on, the four of an element side by side: 128-bit lane l of to[j] is of the
+ * elements from 16 l + 4 j on. v_unquad: from that order to theirs. */
+static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
+{
+    vi a = _mm512_loadu_si512(rows[0] + at), b = _mm512_loadu_si512(rows[1] + at);
+    vi c = _mm512_loadu_si512(rows[2] + at), d = _mm512_loadu_si512(rows[3] + at);
+    vi ab = _mm512_unpacklo_epi8(a, b), cd = _mm512_unpacklo_epi8(c, d);
+    to[0] = _mm512_unpacklo_epi16(ab, cd);
+    to[1] = _mm512_unpackhi_epi16(ab, cd);
+    ab = _mm512_unpackhi_epi8(a, b), cd = _mm512_unpackhi_epi8(c, d);
+    to[2] = _mm512_unpacklo_epi16(ab, cd);
+    to[3] = _mm512_unpackhi_epi16(ab, cd);
+}
+static inline void v_unquad(vf *a)
+{
+    vf low01 = _mm512_shuffle_f32x4(a[0], a[1], 0x44), high01 = _mm512_shuffle_f32x4(a[0], a[1], 0xee);
+    vf low23 = _mm512_shuffle_f32x4(a[2], a[3], 0x44), high23 = _mm512_shuffle_f32x4(a[2], a[3], 0xee);
+    a[0] = _mm512_shuffle_f32x4(low01, low23, 0x88);
+    a[1] = _mm512_shuffle_f32x4(low01, low23, 0xdd);
+    a[2] = _mm512_shuffle_f32x4(high01, high23, 0x88);
+    a[3] = _mm512_shuffle_f32x4(high01, high23, 0xdd);
+}

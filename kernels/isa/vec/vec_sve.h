@@ -1,0 +1,193 @@
+/* SVE vectors of SVE_BITS, a length that is fixed when the unit is compiled: only such vectors can stand in arrays.
+ * The operations that the templates in this folder are written with; vec_sve256.h and vec_sve512.h include it. */
+#if !defined(__ARM_FEATURE_SVE) || __ARM_FEATURE_SVE_BITS != SVE_BITS
+#error "this unit needs -march=armv8.2-a+sve, and -msve-vector-bits of its own length"
+#endif
+#include <arm_sve.h>
+
+#define VL (SVE_BITS / 32) /* float lanes */
+#define QK_ACC 16          /* accumulators of a QK step: tokens x heads */
+#define QK_HEADS 8         /* most heads of a QK step */
+#define QK_AT_ONCE         /* one head uses a row's vector when it is loaded: else 16 rows and 16 sums spill */
+#define PV_ACC 16          /* accumulators of a PV slice: heads x vectors */
+#define PV_HEADS 8         /* most heads of a PV slice */
+#define FLOPS_ACC 24       /* independent FMA chains that hide the latency and, with two factors, fit the registers */
+
+#define FIXED __attribute__((arm_sve_vector_bits(SVE_BITS)))
+typedef svfloat32_t vf FIXED;
+typedef svint32_t vi FIXED;
+typedef svuint32_t vu FIXED;
+
+/* The compiler must have computed a, in a register: clang finds one only for the type that has no length. */
+static inline void v_pin(svfloat32_t a) { __asm__ volatile("" : : "w"(a)); }
+
+/* All lanes, and the first n, n in [0, VL). */
+static inline svbool_t v_all(void) { return svptrue_b32(); }
+static inline svbool_t v_first(int n) { return svwhilelt_b32_s32(0, n); }
+
+static inline vf v_zero(void) { return svdup_n_f32(0.0f); }
+static inline vf v_set1(float x) { return svdup_n_f32(x); }
+static inline vf v_load(const float *p) { return svld1_f32(v_all(), p); }
+static inline void v_store(float *p, vf a) { svst1_f32(v_all(), p, a); }
+static inline vf v_add(vf a, vf b) { return svadd_f32_x(v_all(), a, b); }
+static inline vf v_sub(vf a, vf b) { return svsub_f32_x(v_all(), a, b); }
+static inline vf v_mul(vf a, vf b) { return svmul_f32_x(v_all(), a, b); }
+static inline vf v_max(vf a, vf b) { return svmax_f32_x(v_all(), a, b); }
+static inline vf v_min(vf a, vf b) { return svmin_f32_x(v_all(), a, b); }
+static inline vf v_fma(vf a, vf b, vf c) { return svmla_f32_x(v_all(), c, a, b); } /* a * b + c */
+/* NaN lanes become 0. */
+static inline vf v_number(vf a) { return svdup_n_f32_m(a, svcmpuo_f32(v_all(), a, a), 0.0f); }
+/* *acc += a * b. Not by hand as in vec_avx2.h: with 32 registers nothing is copied. */
+static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
+static inline vf v_abs(vf a) { return svabs_f32_x(v_all(), a); }
+
+static inline vf v_keep(vf a, int n) { return svsel_f32(v_first(n), a, v_zero()); }
+/* Lanes from n on become x. */
+static inline vf v_fill(vf a, int n, float x) { return svsel_f32(v_first(n), a, v_set1(x)); }
+/* Touches only n floats. */
+static inline vf v_load_n(const float *p, int n) { return svld1_f32(v_first(n), p); }
+static inline void v_store_n(float *p, vf a, int n) { svst1_f32(v_first(n), p, a); }
+
+static inline float v_hmax(vf a) { return svmaxv_f32(v_all(), a); }
+static inline float v_hsum(vf a) { return svaddv_f32(v_all(), a); }
+/* The sums of neighbouring lanes: those of a, then those of b. */
+static inline vf v_add_pairs(vf a, vf b) { return v_add(svuzp1_f32(a, b), svuzp2_f32(a, b)); }
+static inline vf v_sums4(const vf *a) { return v_add_pairs(v_add_pairs(a[0], a[1]), v_add_pairs(a[2], a[3])); }
+static inline vf v_sums8(const vf *a) { return v_add_pairs(v_sums4(a), v_sums4(a + 4)); }
+/* Lane i of the result is the sum of a[i]. */
+#if VL == 8
+static inline vf v_sums(const vf *a) { return v_sums8(a); }
+#else
+static inline vf v_sums(const vf *a) { return v_add_pairs(v_sums8(a), v_sums8(a + 8)); }
+#endif
+
+/* round(a), and a * 2^n for an integral n of at least -126 */
+static inline vf v_round(vf a) { return svrintn_f32_x(v_all(), a); }
+/* Half way: away from zero. */
+static inline vf v_away(vf a) { return svrinta_f32_x(v_all(), a); }
+static inline vf v_scale2(vf a, vf n) { return svscale_f32_x(v_all(), a, svcvt_s32_f32_x(v_all(), n)); }
+/* a where x is at least low, or NaN; else 0 */
+static inline vf v_unless_below(vf a, vf x, vf low) { return svdup_n_f32_m(a, svcmplt_f32(v_all(), x, low), 0.0f); }
+
+/* Rows: VL stored elements <-> floats, rounding to nearest even. Loads widen, stores narrow, each lane in its place. */
+static inline vf v_load_f32(const uint8_t *p) { return svld1_f32(v_all(), (const float *)(const void *)p); }
+static inline vu v_load_halves(const uint8_t *p) { return svld1uh_u32(v_all(), (const uint16_t *)(const void *)p); }
+static inline vf v_load_f16(const uint8_t *p)
+{
+    return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(v_load_halves(p)));
+}
+static inline vf v_load_bf16(const uint8_t *p)
+{
+    return svreinterpret_f32_u32(svlsl_n_u32_x(v_all(), v_load_halves(p), 16));
+}
+static inline vf v_load_i8(const uint8_t *p)
+{
+    return svcvt_f32_s32_x(v_all(), svld1sb_s32(v_all(), (const int8_t *)(const void *)p));
+}
+/* Codes << 7 are an f16 of 2^-8 the value, but for the sign. Where they are all ones one more carries out of them, and
+ * so a NaN becomes one there, too. FOLD 256: the f16 as it is. */
+static inline vf v_load_e4m3(const uint8_t *p)
+{
+    vi bytes = svld1sb_s32(v_all(), (const int8_t *)(const void *)p);
+    vu codes = svlsl_n_u32_x(v_all(), svreinterpret_u32_s32(bytes), 7);
+    vu carry = svand_n_u32_x(v_all(), svadd_n_u32_x(v_all(), codes, 0x80), 0x4000);
+    vu half = sveor_u32_x(v_all(), codes, carry);
+    return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(half));
+}
+/* The upper byte of an f16. */
+static inline vf v_load_e5m2(const uint8_t *p)
+{
+    vu half = svlsl_n_u32_x(v_all(), svld1ub_u32(v_all(), p), 8);
+    return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(half));
+}
+/* Cells of VL tokens, four bytes each, and one element of every cell: of i8 in units of 2^-24, at the top of a lane. */
+typedef vi vcells;
+static inline vcells v_load_cells(const uint8_t *p) { return svld1_s32(v_all(), (const int32_t *)(const void *)p); }
+/* The bits of an element of `width` at the top of each lane; those below are zero. */
+static inline vcells v_cell_top(vcells a, int element, int width)
+{
+    vcells high = svlsl_n_s32_x(v_all(), a, (uint32_t)(32 - width * (element + 1)));
+    if (!element)
+        return high;
+    return svand_n_s32_x(v_all(), high, (int32_t)(~0u << (32 - width)));
+}
+static inline vf v_cell_bf16(vcells a, int element) { return svreinterpret_f32_s32(v_cell_top(a, element, 16)); }
+static inline vf v_cell_i8(vcells a, int element) { return svcvt_f32_s32_x(v_all(), v_cell_top(a, element, 8)); }
+/* The f16 at p, in all lanes. */
+static inline vf v_half(const uint8_t *p)
+{
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return svcvt_f32_f16_x(v_all(), svreinterpret_f16_u32(svdup_n_u32(half)));
+}
+/* Lower or upper halves of VL bytes, less 8. */
+static inline vf v_load_nibbles(const uint8_t *p, bool upper)
+{
+    vu codes = svld1ub_u32(v_all(), p);
+    codes = upper ? (vu)svlsr_n_u32_x(v_all(), codes, 4) : (vu)svand_n_u32_x(v_all(), codes, 15);
+    return svcvt_f32_s32_x(v_all(), svsub_n_s32_x(v_all(), svreinterpret_s32_u32(codes), 8));
+}
+static inline void v_store_f32(uint8_t *p, vf a) { svst1_f32(v_all(), (float *)(void *)p, a); }
+/* The lower half of each lane. */
+static inline void v_store_halves(uint8_t *p, vu a) { svst1h_u32(v_all(), (uint16_t *)(void *)p, a); }
+static inline void v_store_f16(uint8_t *p, vf a)
+{
+    v_store_halves(p, svreinterpret_u32_f16(svcvt_f16_f32_x(v_all(), a)));
+}
+/* Integers, not bfcvt: not every CPU with SVE has it. */
+static inline void v_store_bf16(uint8_t *p, vf a)
+{
+    vu bits = svreinterpret_u32_f32(a);
+    vu odd = svand_n_u32_x(v_all(), svlsr_n_u32_x(v_all(), bits, 16), 1);
+    vu near = svadd_n_u32_x(v_all(), svadd_u32_x(v_all(), bits, odd), 0x7fff);
+    vu quiet = svorr_n_u32_x(v_all(), bits, 0x00400000);
+    vu high = svsel_u32(svcmpuo_f32(v_all(), a, a), quiet, near);
+    v_store_halves(p, svlsr_n_u32_x(v_all(), high, 16));
+}
+/* lanes within [-127, 127]; the conversion alone would round towards zero */
+static inline void v_store_i8(uint8_t *p, vf a)
+{
+    svst1b_s32(v_all(), (int8_t *)(void *)p, svcvt_s32_f32_x(v_all(), v_round(a)));
+}
+/* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it; at most `most`. Adding
+ * 2^23 times as much leaves no smaller bits. A NaN becomes all ones. */
+static inline vf v_round_within(vf a, float steps, float least, float most)
+{
+    vf size = v_min(v_abs(a), v_set1(most));
+    vu exponent = svand_n_u32_x(v_all(), svreinterpret_u32_f32(size), 0x7f800000);
+    vf power = v_max(svreinterpret_f32_u32(exponent), v_set1(least));
+    vf far = v_mul(power, v_set1(0x1p23f / steps)), near = v_sub(v_add(size, far), far);
+    vu bits = svdup_n_u32_m(svreinterpret_u32_f32(near), svcmpuo_f32(v_all(), a, a), 0x7fffffff);
+    vu sign = svand_n_u32_x(v_all(), svreinterpret_u32_f32(a), 0x80000000);
+    return svreinterpret_f32_u32(svorr_u32_x(v_all(), bits, sign));
+}
+/* Exact as f16 of 2^-8 the value, which has nothing below the code. */
+static inline void v_store_e4m3(uint8_t *p, vf a)
+{
+    vf near = v_mul(v_round_within(a, 8, 0x1p-6f, 448.0f), v_set1(0x1p-8f));
+    vu half = svreinterpret_u32_f16(svcvt_f16_f32_x(v_all(), near));
+    vu size = svand_n_u32_x(v_all(), svlsr_n_u32_x(v_all(), half, 7), 0x7f);
+    vu sign = svand_n_u32_x(v_all(), svlsr_n_u32_x(v_all(), half, 8), 0x80);
+    svst1b_u32(v_all(), p, svorr_u32_x(v_all(), size, sign));
+}
+static inline void v_store_e5m2(uint8_t *p, vf a)
+{
+    vf near = v_round_within(a, 4, 0x1p-14f, 57344.0f);
+    vu half = svreinterpret_u32_f16(svcvt_f16_f32_x(v_all(), near));
+    svst1b_u32(v_all(), p, svlsr_n_u32_x(v_all(), half, 8));
+}
+
+#include "isa/vec/dot_sve.h"
+
+/* One 64-byte line past the caches; `to` is aligned. */
+static inline void v_stream(void *to, const void *from)
+{
+    for (int i = 0; i < 64 / 4; i += VL)
+        svstnt1_f32(v_all(), (float *)to + i, svld1_f32(v_all(), (const float *)from + i));
+}
+static inline void v_stream_set(void *to, vf a)
+{
+    for (int i = 0; i < 64 / 4; i += VL)
+        svstnt1_f32(v_all(), (float *)to + i, a);
+}
+static inline void v_stream_end(void) {} /* stnt1 is ordered with other stores as any store is */

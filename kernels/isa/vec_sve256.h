@@ -1,4 +1,0 @@
-/* 256-bit vectors: SVE on a CPU, and in a process, whose vectors are just as long. */
-#define TIER kvb_tier_sve256
-#define SVE_BITS 256
-#include "vec_sve.h"

@@ -1,0 +1,201 @@
+/* Probe tasks: each thread streams its own contiguous run of lines, or computes, or chases a chain. */
+#include "base/stream.h"
+#include "base/task.h"
+#include "tier/tier.h"
+
+enum { ADDITIONS = 64 }; /* in a turn of the loop, whose own count runs beside them */
+
+typedef struct probe_task {
+    kvb_task task;
+    kvb_probe args;
+    const kvb_tier *tier;
+    const void *at; /* latency: where the last pass stopped, so that a walk comes back only after the whole chain */
+} probe_task;
+
+/* Whether a place is a line of the buffer that a chain lies in. */
+static bool in_chain(const kvb_probe *args, const void *at)
+{
+    uintptr_t from = (uintptr_t)at - (uintptr_t)args->a;
+    return from < (uintptr_t)args->bytes && from % LINE == 0;
+}
+
+static const void *next_of(const void *at) { return *(void *const *)at; }
+
+/* `steps` dependent loads from a place of the chain; the place reached. A walk over a chain that was written over ends
+ * where it would leave the buffer: the branch is foretold, and no load waits for it. */
+static const void *chase(const kvb_probe *args, const void *at)
+{
+    for (int64_t i = 0; i < args->steps && in_chain(args, at); i++)
+        at = next_of(at);
+    return at;
+}
+
+/* `steps` additions, each of which needs the one before: a cycle each on every core known. Registers are added, since
+ * some cores add constants while they rename. */
+static void count(int64_t steps)
+{
+    uint64_t sum = 0, one = 1;
+    __asm__("" : "+r"(sum), "+r"(one));
+    for (int64_t i = 0; i < steps / ADDITIONS; i++)
+        UNROLL_UP_TO(64) for (int j = 0; j < ADDITIONS; j++) {
+            sum += one;
+            __asm__ volatile("" : "+r"(sum));
+        }
+    for (int64_t i = 0; i < steps % ADDITIONS; i++) {
+        sum += one;
+        __asm__ volatile("" : "+r"(sum));
+    }
+}
+
+/* Null stays null: an op has only the buffers it needs. */
+static uint8_t *share(const void *buffer, int64_t first) { return buffer ? (uint8_t *)buffer + first : NULL; }
+
+static void work(kvb_task *task, int32_t thread, void *scratch)
+{
+    probe_task *probe = (probe_task *)(void *)task;
+    const kvb_probe *args = &probe->args;
+    const kvb_tier *tier = probe->tier;
+    int64_t lines = args->bytes / LINE;
+    int64_t first = lines * thread / task->threads * LINE, bytes = lines * (thread + 1) / task->threads * LINE - first;
+    uint8_t *a = share(args->a, first), *b = share(args->b, first), *c = share(args->c, first);
+    (void)scratch;
+    switch (args->op) {
+    case OP_FLOPS: tier->flops(args->steps); return;
+    case OP_CLOCK: count(args->steps); return;
+    case OP_LATENCY:
+        if (thread == 0)
+            probe->at = chase(args, probe->at);
+        return;
+    }
+    for (int64_t sweep = at_least(1, args->steps); sweep > 0; sweep--)
+        switch (args->op) {
+        case OP_READ: tier->read(a, bytes, args->distance); break;
+        case OP_WRITE: tier->write(a, bytes); break;
+        case OP_WRITE_NT: tier->write_nt(a, bytes); break;
+        case OP_COPY: tier->copy(a, b, bytes, args->distance); break;
+        case OP_COPY_NT: tier->copy_nt(a, b, bytes, args->distance); break;
+        case OP_TRIAD: tier->triad(a, b, c, bytes); break;
+        }
+    if (args->op == OP_WRITE_NT || args->op == OP_COPY_NT)
+        stream_end(); /* once: after every sweep it would drain buffers that the next one fills */
+}
+
+/* Every line must lead to a line of the buffer: a walk must not leave it. */
+static int32_t check_chain(const kvb_probe *args)
+{
+    for (int64_t at = 0; at < args->bytes; at += LINE)
+        if (!in_chain(args, next_of((const uint8_t *)args->a + at)))
+            return kvb_fail(KVB_BAD_ARGUMENT, "a is not a chain: line %lld leads out of it", (long long)(at / LINE));
+    return KVB_OK;
+}
+
+/* Where the walk goes on. To look at every line again would bring them into the caches that its loads are to miss. */
+static int32_t ready(const kvb_task *base, int64_t grown)
+{
+    const probe_task *probe = (const probe_task *)(const void *)base;
+    (void)grown;
+    if (in_chain(&probe->args, probe->at) && in_chain(&probe->args, next_of(probe->at)))
+        return KVB_OK;
+    return kvb_fail(KVB_BAD_ARGUMENT, "a is no chain any more: it was written over since the task was planned");
+}
+
+static int32_t check_buffer(const char *name, const void *buffer, bool needed)
+{
+    if (needed && !buffer)
+        return kvb_fail_null(name);
+    if (needed && (uintptr_t)buffer % LINE)
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s must be aligned to %d bytes", name, LINE);
+    return KVB_OK;
+}
+
+static int32_t check_probe(const kvb_probe *a, int32_t threads)
+{
+    if (!a)
+        return kvb_fail_null("probe arguments");
+    TRY(kvb_check_threads(threads));
+    if (a->op < OP_READ || a->op > OP_CLOCK)
+        return kvb_fail(KVB_BAD_ARGUMENT, "op %d is not a probe", a->op);
+    TRY(kvb_check_isa(a->isa));
+    TRY(kvb_check_range("steps", a->steps, a->op >= OP_FLOPS, INT64_MAX / 1024));
+    if (a->op == OP_FLOPS || a->op == OP_CLOCK)
+        return KVB_OK;
+    TRY(kvb_check_range("bytes", a->bytes, LINE, bytes_max));
+    if (a->bytes % LINE)
+        return kvb_fail(KVB_BAD_ARGUMENT, "bytes is %lld; it must be a multiple of %d", (long long)a->bytes, LINE);
+    TRY(kvb_check_range("distance", a->distance, 0, 1 << 20));
+    TRY(check_buffer("a", a->a, true));
+    TRY(check_buffer("b", a->b, a->op == OP_COPY || a->op == OP_COPY_NT || a->op == OP_TRIAD));
+    return check_buffer("c", a->c, a->op == OP_TRIAD);
+}
+
+static void count_traffic(const kvb_probe *a, kvb_traffic *t)
+{
+    static const int streams[OPS] = {[OP_READ] = 1, [OP_WRITE] = 1, [OP_WRITE_NT] = 1, [OP_COPY] = 2, [OP_COPY_NT] = 2,
+                                     [OP_TRIAD] = 3};
+    double sweeps = (double)at_least(1, a->steps);
+    *t = (kvb_traffic){0};
+    t->compulsory = t->issued = t->line = streams[a->op] * sweeps * (double)a->bytes;
+    if (a->op == OP_TRIAD)
+        t->flops = 2.0 * sweeps * (double)a->bytes / sizeof(float);
+    if (a->op == OP_LATENCY) {
+        t->issued = (double)a->steps * sizeof(void *);
+        t->line = (double)a->steps * LINE;
+    }
+    t->ai = t->compulsory > 0.0 ? t->flops / t->compulsory : 0.0;
+}
+
+int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
+{
+    int32_t code = check_probe(args, threads);
+    if (code)
+        return code;
+    if (!task)
+        return kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    if (args->op == OP_LATENCY && (code = check_chain(args)))
+        return code;
+    probe_task *probe = kvb_task_new(sizeof *probe, NULL, threads);
+    if (!probe)
+        return KVB_NO_MEMORY;
+    probe->args = *args;
+    probe->tier = kvb_tier_of(args->isa);
+    probe->at = args->a;
+    probe->task.ready = args->op == OP_LATENCY ? ready : NULL;
+    probe->task.work = work;
+    count_traffic(args, &probe->task.traffic);
+    if (args->op == OP_FLOPS) /* the length of a round is the tier's own */
+        probe->task.traffic.flops = probe->tier->flops(1) * (double)args->steps * threads;
+    *task = &probe->task;
+    return KVB_OK;
+}
+
+/* The splitmix64 generator. */
+static uint64_t random_next(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static void **link_of(void *buffer, uint64_t line) { return (void **)(void *)((uint8_t *)buffer + line * LINE); }
+
+/* Sattolo's shuffle: swapping each link with an earlier one only ever joins cycles, so one cycle is left. */
+int32_t kvb_chain(void *buffer, int64_t bytes, uint64_t seed)
+{
+    if (!buffer)
+        return kvb_fail(KVB_BAD_ARGUMENT, "buffer is null");
+    if ((uintptr_t)buffer % LINE)
+        return kvb_fail(KVB_BAD_ARGUMENT, "buffer must be aligned to %d bytes", LINE);
+    if (bytes < LINE || bytes % LINE)
+        return kvb_fail(KVB_BAD_ARGUMENT, "bytes is %lld; it must be a positive multiple of %d", (long long)bytes,
+                        LINE);
+    uint64_t lines = (uint64_t)bytes / LINE;
+    for (uint64_t i = 0; i < lines; i++)
+        *link_of(buffer, i) = link_of(buffer, i);
+    for (uint64_t i = lines - 1; i > 0; i--) {
+        void **here = link_of(buffer, i), **there = link_of(buffer, random_next(&seed) % i), *to = *here;
+        *here = *there;
+        *there = to;
+    }
+    return KVB_OK;
+}

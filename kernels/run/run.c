@@ -1,0 +1,228 @@
+/* The timed loop: a team does passes of tasks. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cache/cache.h"
+#include "run/team.h"
+
+typedef struct run {
+    kvb_task *const *tasks;
+    int32_t count;
+    int64_t passes;
+    kvb_task *between;
+    double *pass_seconds;
+    int64_t nanoseconds;
+} run;
+
+/* One pass of a task on one thread; everyone has met when it returns. The time inside the task's own work. */
+static int64_t do_pass(kvb_team *team, kvb_task *task, int32_t thread)
+{
+    void *scratch = team->members[thread].scratch.base;
+    int64_t start = kvb_nanoseconds();
+    task->work(task, thread, scratch);
+    int64_t own = kvb_nanoseconds() - start;
+    kvb_team_meet(team);
+    if (task->finish) {
+        start = kvb_nanoseconds();
+        task->finish(task, thread, scratch);
+        own += kvb_nanoseconds() - start;
+        kvb_team_meet(team);
+    }
+    return own;
+}
+
+/* The same for a task that counts the ticks of its stages, into the head of its scratch. */
+static int64_t do_staged_pass(kvb_team *team, kvb_task *task, int32_t thread)
+{
+    kvb_member *me = &team->members[thread];
+    double *ticks = (double *)(void *)me->scratch.base;
+    memset(ticks, 0, sizeof me->ticks);
+    int64_t own = do_pass(team, task, thread);
+    for (int i = 0; i < 3; i++)
+        me->ticks[i] += ticks[i];
+    return own;
+}
+
+static void do_passes(kvb_team *team, int32_t thread, run *job, kvb_member *me)
+{
+    kvb_team_meet(team);
+    int64_t start = team->met, sum = 0;
+    for (int64_t pass = 0; pass < job->passes; pass++) {
+        kvb_task *task = job->tasks[pass % job->count];
+        if (job->between) {
+            do_pass(team, job->between, thread);
+            start = team->met;
+        }
+        me->nanoseconds += task->stages ? do_staged_pass(team, task, thread) : do_pass(team, task, thread);
+        int64_t end = team->met;
+        sum += end - start;
+        if (thread == 0 && job->pass_seconds)
+            job->pass_seconds[pass] = (double)(end - start) * 1e-9;
+        start = end;
+    }
+    if (thread == 0)
+        job->nanoseconds = sum;
+}
+
+static void do_run(kvb_team *team, int32_t thread, void *argument)
+{
+    kvb_member *me = &team->members[thread];
+    struct rusage before, after;
+    me->nanoseconds = 0;
+    memset(me->ticks, 0, sizeof me->ticks);
+    getrusage(RUSAGE_THREAD, &before);
+    do_passes(team, thread, argument, me);
+    getrusage(RUSAGE_THREAD, &after);
+    me->switches = after.ru_nivcsw - before.ru_nivcsw;
+    me->faults = after.ru_minflt - before.ru_minflt + after.ru_majflt - before.ru_majflt;
+}
+
+static void report(const kvb_team *team, const run *job, kvb_run_times *times)
+{
+    double ticks[3] = {0, 0, 0};
+    times->seconds = (double)job->nanoseconds * 1e-9;
+    times->switches = 0;
+    times->faults = 0;
+    for (int32_t i = 0; i < team->threads; i++) {
+        const kvb_member *member = &team->members[i];
+        times->switches += member->switches;
+        times->faults += member->faults;
+        for (int j = 0; j < 3; j++)
+            ticks[j] += member->ticks[j];
+        if (times->thread_seconds)
+            times->thread_seconds[i] = (double)member->nanoseconds * 1e-9;
+    }
+    double all = ticks[0] + ticks[1] + ticks[2];
+    for (int j = 0; j < 3; j++)
+        times->stage_share[j] = all > 0 ? ticks[j] / all : 0;
+}
+
+static int32_t check_task(const kvb_team *team, const kvb_task *task, const char *name)
+{
+    if (!task)
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", name);
+    if (task->threads != team->threads)
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s is planned for %d threads, but the team has %d", name, task->threads,
+                        team->threads);
+    return KVB_OK;
+}
+
+static int32_t check_tasks(const kvb_team *team, const run *job)
+{
+    for (int32_t i = 0; i < job->count; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "tasks[%d]", i);
+        int32_t code = check_task(team, job->tasks[i], name);
+        if (code)
+            return code;
+    }
+    return job->between ? check_task(team, job->between, "between") : KVB_OK;
+}
+
+/* Passes of tasks[i] among the first so many of all. */
+static int64_t passes_of(const run *job, int32_t i, int64_t passes)
+{
+    return i < passes ? (passes - i - 1) / job->count + 1 : 0;
+}
+
+/* Tokens that a task's passes add to sequences whose lengths stand there. */
+static __int128 added(const kvb_task *task, int64_t passes, const int64_t *lengths)
+{
+    return task->cache && task->cache->lengths == lengths ? (__int128)task->advance * passes : 0;
+}
+
+/* What so many of the tasks and of `between` add to them. */
+static int64_t added_by_all(const run *job, int64_t passes, int64_t betweens, const int64_t *lengths)
+{
+    __int128 sum = job->between ? added(job->between, betweens, lengths) : 0;
+    for (int32_t i = 0; i < job->count; i++)
+        sum += added(job->tasks[i], passes_of(job, i, passes), lengths);
+    return sum < INT64_MAX / 2 ? (int64_t)sum : INT64_MAX / 2;
+}
+
+/* Of most runs none does, and those may be of thousands of tasks. */
+static bool any_adds(const run *job)
+{
+    bool adds = job->between && job->between->advance;
+    for (int32_t i = 0; i < job->count; i++)
+        adds = adds || job->tasks[i]->advance;
+    return adds;
+}
+
+/* Whether a task can do its last pass, behind so many of the tasks and of `between`. Those of one cache share its
+ * lengths: what each of them asks for lies behind what all have stored. */
+static int32_t check_ready(const run *job, const kvb_task *task, bool grows, int64_t passes, int64_t betweens)
+{
+    int32_t code = task->cache ? kvb_check_same(task->cache, &task->shape) : KVB_OK;
+    if (code || !task->ready)
+        return code;
+    return task->ready(task, grows && task->cache ? added_by_all(job, passes, betweens, task->cache->lengths) : 0);
+}
+
+/* Lengths and tables are what another caller's run has left of them: so the caller has the turn. */
+static int32_t check_run(const kvb_team *team, const run *job)
+{
+    int32_t code = check_tasks(team, job);
+    const bool grows = !code && any_adds(job);
+    for (int32_t i = 0; !code && i < job->count && i < job->passes; i++) {
+        int64_t last = i + (passes_of(job, i, job->passes) - 1) * job->count;
+        code = check_ready(job, job->tasks[i], grows, last, last + 1);
+    }
+    return code || !job->between ? code : check_ready(job, job->between, grows, job->passes - 1, job->passes - 1);
+}
+
+static int32_t check_call(const kvb_team *team, const run *job, const kvb_run_times *times)
+{
+    if (!team)
+        return kvb_fail(KVB_BAD_ARGUMENT, "team is null");
+    if (team->process != getpid())
+        return kvb_fail(KVB_BAD_ARGUMENT, "team was opened before a fork: its threads are in the other process");
+    if (!job->tasks || !times)
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", job->tasks ? "times" : "tasks");
+    if (job->count < 1)
+        return kvb_fail(KVB_BAD_ARGUMENT, "count is %d; it must be at least 1", job->count);
+    if (job->passes < 1)
+        return kvb_fail(KVB_BAD_ARGUMENT, "passes is %lld; it must be at least 1", (long long)job->passes);
+    return KVB_OK;
+}
+
+static int64_t scratch_needed(const run *job)
+{
+    int64_t bytes = job->between ? at_least(LINE, job->between->scratch_bytes) : LINE;
+    for (int32_t i = 0; i < job->count; i++)
+        bytes = at_least(bytes, job->tasks[i]->scratch_bytes);
+    return bytes;
+}
+
+/* After the passes: no time counts in which a plug-in broke a rule. */
+static int32_t check_faults(const run *job)
+{
+    for (int32_t i = 0; i < job->count; i++)
+        if (job->tasks[i]->fault)
+            return kvb_fail(KVB_FOREIGN, "the plug-in %s", job->tasks[i]->fault);
+    return KVB_OK;
+}
+
+int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t passes, kvb_task *between,
+                kvb_run_times *times)
+{
+    run job = {tasks, count, passes, between, times ? times->pass_seconds : NULL, 0};
+    int32_t code = check_call(team, &job, times);
+    if (code)
+        return code;
+    pthread_mutex_lock(&team->turn);
+    code = check_run(team, &job);
+    code = code ? code : kvb_team_scratch(team, scratch_needed(&job));
+    if (!code) {
+        if (job.pass_seconds) /* so that no page of it is new inside the loop */
+            memset(job.pass_seconds, 0, (size_t)passes * sizeof *job.pass_seconds);
+        kvb_team_do(team, do_run, &job);
+        report(team, &job, times);
+        code = check_faults(&job);
+    }
+    pthread_mutex_unlock(&team->turn);
+    return code;
+}

@@ -1,0 +1,99 @@
+/* The team from inside: what run.c asks of team.c, and the barrier between passes. */
+#ifndef KVB_TEAM_H
+#define KVB_TEAM_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "base/task.h"
+#include "base/ticks.h"
+
+enum { APART = 128 };            /* bytes between what two threads write: processors fetch lines in pairs */
+enum { SPINS_BEFORE_YIELD = 4096 }; /* some 0.1 ms: another process may sit on the CPU of the thread waited for */
+
+typedef void (*kvb_job)(kvb_team *team, int32_t thread, void *argument);
+
+/* A thread, and what a run leaves behind for the caller to add up. */
+typedef struct kvb_member {
+    _Alignas(APART) pthread_t thread;
+    kvb_team *team;
+    int32_t index;
+    kvb_arena scratch;
+    int64_t nanoseconds; /* inside the tasks' own work */
+    int64_t switches;
+    int64_t faults;
+    double ticks[3];
+} kvb_member;
+
+struct kvb_team {
+    pthread_mutex_t turn; /* held by the caller whose job runs */
+    pthread_mutex_t lock; /* guards the members down to `closing` */
+    pthread_cond_t wake;
+    pthread_cond_t slept;
+    pthread_cond_t met_again; /* of a crowded team */
+    kvb_job job;
+    void *argument;
+    int64_t jobs; /* given out so far */
+    int32_t busy; /* threads still in the job */
+    bool closing;
+    bool crowded; /* more threads than CPUs for them: who waits for others sleeps */
+    int32_t threads;
+    pid_t process;
+    _Alignas(APART) _Atomic int32_t arrived;
+    _Alignas(APART) _Atomic uint32_t round;
+    int64_t met; /* nanoseconds: when the last thread arrived at the last meeting */
+    kvb_member members[];
+};
+
+#pragma GCC visibility push(hidden)
+
+/* Run the job on every thread and sleep until the last one is done. */
+void kvb_team_do(kvb_team *team, kvb_job job, void *argument);
+/* Give every thread at least `bytes` of scratch, first touched by itself. */
+int32_t kvb_team_scratch(kvb_team *team, int64_t bytes);
+
+#pragma GCC visibility pop
+
+static inline void kvb_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* `yield` is a no-op on most cores; isb waits about as long as pause */
+#endif
+}
+
+/* Return when every thread is here. `met` is taken by the last one to arrive, so that a thread which is late to leave
+ * neither shortens nor lengthens a pass; it stands until the reader arrives at the next meeting. */
+static inline void kvb_team_meet(kvb_team *team)
+{
+    uint32_t round = atomic_load_explicit(&team->round, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&team->arrived, 1, memory_order_acq_rel) == team->threads - 1) {
+        team->met = kvb_nanoseconds();
+        atomic_store_explicit(&team->arrived, 0, memory_order_relaxed);
+        if (team->crowded)
+            pthread_mutex_lock(&team->lock);
+        atomic_store_explicit(&team->round, round + 1, memory_order_release);
+        if (team->crowded) {
+            pthread_cond_broadcast(&team->met_again);
+            pthread_mutex_unlock(&team->lock);
+        }
+        return;
+    }
+    if (team->crowded) {
+        pthread_mutex_lock(&team->lock);
+        while (atomic_load_explicit(&team->round, memory_order_acquire) == round)
+            pthread_cond_wait(&team->met_again, &team->lock);
+        pthread_mutex_unlock(&team->lock);
+        return;
+    }
+    for (int64_t spins = 1; atomic_load_explicit(&team->round, memory_order_acquire) == round; spins++)
+        if (spins % SPINS_BEFORE_YIELD == 0)
+            sched_yield();
+        else
+            kvb_pause();
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* Which tiers this CPU runs. A tier needs instructions and, on x86, an operating system that saves its registers. */
+#include "tier/tier.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+
+#include <cpuid.h>
+
+/* Bits of cpuid leaf 1 ecx, leaf 7 ebx, and of the register states in xcr0. */
+enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 };
+enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 };
+enum { AVX512VNNI = 1 << 11 }; /* leaf 7 ecx */
+#define AVX512VL (1u << 31) /* no int, so no enum */
+enum { STATE_XMM = 1 << 1, STATE_YMM = 1 << 2, STATE_ZMM = 7 << 5 };
+
+typedef struct needs {
+    uint32_t leaf1;
+    uint32_t leaf7;
+    uint32_t state;
+    uint32_t leaf7c;
+} needs;
+
+static needs found(void)
+{
+    needs cpu = {0, 0, 0, 0};
+    uint32_t a, b, c, d;
+    if (__get_cpuid(1, &a, &b, &c, &d))
+        cpu.leaf1 = c;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        cpu.leaf7 = b, cpu.leaf7c = c;
+    if (cpu.leaf1 & OSXSAVE)
+        __asm__ volatile("xgetbv" : "=a"(cpu.state), "=d"(d) : "c"(0));
+    return cpu;
+}
+
+static bool covers(needs cpu, needs tier)
+{
+    return !(tier.leaf1 & ~cpu.leaf1) && !(tier.leaf7 & ~cpu.leaf7) && !(tier.leaf7c & ~cpu.leaf7c) &&
+           !(tier.state & ~cpu.state);
+}
+
+#define LADDER                                                                         \
+    {ISA_AVX512, {FMA | OSXSAVE | AVX | F16C,                                          \
+                  AVX2 | AVX512F | AVX512DQ | AVX512BW | AVX512VL,                     \
+                  STATE_XMM | STATE_YMM | STATE_ZMM, 0}},                              \
+    {ISA_AVX2, {FMA | OSXSAVE | AVX | F16C, AVX2, STATE_XMM | STATE_YMM, 0}},          \
+    {ISA_SCALAR, {0, 0, 0, 0}}
+#define DOTS {ISA_AVX512, {0, 0, 0, AVX512VNNI}}
+
+#elif defined(__aarch64__)
+
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+
+/* Bits of AT_HWCAP, and the bits of an SVE vector: 0 for none, or for a tier to which it is all the same. */
+enum { ASIMD = 1 << 1, ASIMDDP = 1 << 20, SVE = 1 << 22 };
+
+typedef struct needs {
+    unsigned long hwcap;
+    int32_t vector;
+} needs;
+
+/* The length is the calling thread's, and those that it starts inherit it: one that changes its own, or is started by
+ * one that did, must not run a tier. The kernel may hold it below what the CPU can do. */
+static needs found(void)
+{
+    needs cpu = {getauxval(AT_HWCAP), 0};
+    int length = cpu.hwcap & SVE ? prctl(PR_SVE_GET_VL) : -1;
+    if (length >= 0)
+        cpu.vector = (length & PR_SVE_VL_LEN_MASK) * 8;
+    return cpu;
+}
+
+static bool covers(needs cpu, needs tier)
+{
+    return !(tier.hwcap & ~cpu.hwcap) && (!tier.vector || tier.vector == cpu.vector);
+}
+
+#define LADDER                          \
+    {ISA_SVE512, {ASIMD | SVE, 512}},   \
+    {ISA_SVE256, {ASIMD | SVE, 256}},   \
+    {ISA_NEON, {ASIMD, 0}},             \
+    {ISA_SCALAR, {0, 0}}
+#define DOTS {ISA_NEON, {ASIMDDP, 0}}
+
+#else
+
+typedef int needs;
+static needs found(void) { return 0; }
+static bool covers(needs cpu, needs tier) { return cpu == tier; }
+
+#define LADDER {ISA_SCALAR, 0}
+#define DOTS {ISA_SCALAR, 0}
+
+#endif
+
+/* Best first. A tier that is not listed does not exist on this architecture. */
+static const struct {
+    int32_t isa;
+    needs tier;
+} ladder[] = {LADDER};
+
+enum { RUNGS = sizeof ladder / sizeof *ladder };
+
+/* What dot products of whole numbers take beyond the tier; a tier that is not listed takes no more. */
+static const struct {
+    int32_t isa;
+    needs dots;
+} extras[] = {DOTS};
+
+/* Asked once, when the library is loaded: a virtual machine answers each cpuid itself, in tens of microseconds. */
+static needs cpu;
+__attribute__((constructor)) static void ask(void) { cpu = found(); }
+
+int32_t kvb_isa_runs(int32_t isa)
+{
+    for (int i = 0; i < RUNGS; i++)
+        if (ladder[i].isa == isa)
+            return kvb_tier_of(isa) && covers(cpu, ladder[i].tier);
+    return 0;
+}
+
+bool kvb_row_kernel_runs(int32_t isa, int32_t row_kernel)
+{
+    for (size_t i = 0; (row_kernel == READ_DOT8 || row_kernel == READ_DOT16) && i < sizeof extras / sizeof *extras; i++)
+        if (extras[i].isa == isa)
+            return covers(cpu, extras[i].dots);
+    return true;
+}
+
+int32_t kvb_isa_best(void)
+{
+    for (int i = 0; i < RUNGS; i++)
+        if (kvb_isa_runs(ladder[i].isa))
+            return ladder[i].isa;
+    return ISA_SCALAR;
+}

@@ -1,0 +1,139 @@
+/* The list of kernels: the tiers of this build, times what each op combines with. */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "tier/tier.h"
+
+const kvb_tier *kvb_tier_of(int32_t isa)
+{
+    static const kvb_tier *const tiers[ISAS] = {
+        [ISA_SCALAR] = &kvb_tier_scalar,
+#ifdef KVB_HAVE_AVX2
+        [ISA_AVX2] = &kvb_tier_avx2,
+#endif
+#ifdef KVB_HAVE_AVX512
+        [ISA_AVX512] = &kvb_tier_avx512,
+#endif
+#ifdef KVB_HAVE_NEON
+        [ISA_NEON] = &kvb_tier_neon,
+#endif
+#ifdef KVB_HAVE_SVE256
+        [ISA_SVE256] = &kvb_tier_sve256,
+#endif
+#ifdef KVB_HAVE_SVE512
+        [ISA_SVE512] = &kvb_tier_sve512,
+#endif
+    };
+    return isa >= 0 && isa < ISAS ? tiers[isa] : NULL;
+}
+
+int32_t kvb_check_isa(int32_t isa)
+{
+    TRY(kvb_check_word("isa", isa, ISAS));
+    if (!kvb_tier_of(isa))
+        return kvb_fail(KVB_UNSUPPORTED, "isa %s is not part of this build", kvb_word("isa", isa));
+    if (!kvb_isa_runs(isa))
+        return kvb_fail(KVB_UNSUPPORTED, "isa %s does not run on this CPU", kvb_word("isa", isa));
+    return KVB_OK;
+}
+
+/* What an op is combined with. A false axis stands as "-". */
+typedef struct op_row {
+    int32_t op;
+    const char *variant; /* null: every variant of the list */
+    bool layouts, dtypes, isas;
+    const char *about;
+} op_row;
+
+static const op_row rows[] = {
+    {OP_DECODE, NULL, true, true, true, NULL},
+    {OP_TWIN, "-", true, true, true, "pure read of the rows that decode reads: same threads, same order"},
+    {OP_FILL, "-", true, true, true, "pseudo-random rows, first touched by the thread that reads them"},
+    {OP_APPEND, "-", true, true, true, "one token for every sequence and KV head"},
+    {OP_BULK, "plain", true, true, true, "prompt tokens, ordinary stores"},
+    {OP_BULK, "nt", true, true, true, "prompt tokens, non-temporal stores"},
+    {OP_UNPACK, "-", true, true, true, "rows back to float32"},
+    {OP_CLEAR, "-", true, false, true, "zero every byte"},
+    {OP_RESET, "-", true, false, false, "length to zero, bytes stay"},
+    {OP_REPACK, "-", true, true, false, "grow a cache whose heads are whole stretches in place"},
+    {OP_TRANSPOSE, "-", false, false, false, "token-major to head-major float32, and back"},
+    {OP_LOGITS, "-", false, false, false, "copy one row to a position"},
+    {OP_READ, "-", false, false, true, "plain or prefetching read of a buffer"},
+    {OP_WRITE, "-", false, false, true, "fill a buffer, ordinary stores"},
+    {OP_WRITE_NT, "-", false, false, true, "fill a buffer, non-temporal stores"},
+    {OP_COPY, "-", false, false, true, "copy a buffer, ordinary stores"},
+    {OP_COPY_NT, "-", false, false, true, "copy a buffer, non-temporal stores"},
+    {OP_TRIAD, "-", false, false, true, "a = b + s * c, ordinary stores"},
+    {OP_FLOPS, "-", false, true, true, "fused multiply-adds that stay in registers"},
+    {OP_LATENCY, "-", false, false, false, "pointer chase through a random cycle of lines"},
+    {OP_CLOCK, "-", false, false, false, "dependent additions: one per cycle of the core"},
+};
+
+static const char *const decode_about[VARIANTS] = {
+    [VARIANT_FLASH] = "one pass over K and V for the whole group of query heads",
+    [VARIANT_TWOPASS] = "all scores, then softmax, then the weighted sum of V",
+    [VARIANT_PERHEAD] = "every query head walks K and V by itself, token by token",
+    [VARIANT_ROUND16] = "flash whose K and V are rounded to f16 as they are loaded",
+    [VARIANT_DOT8] = "flash with dot products of whole numbers: queries and weights of 8 bits",
+    [VARIANT_DOT16] = "flash with dot products of whole numbers: queries and weights of 15 bits",
+};
+
+enum { MOST = (sizeof rows / sizeof *rows + VARIANTS) * LAYOUTS * DTYPES * ISAS };
+static kvb_kernel kernels[MOST];
+static int32_t count;
+
+static void add(const op_row *row, const char *variant, const char *about, int32_t layout, int32_t dtype, int32_t isa,
+                int32_t row_kernel)
+{
+    kernels[count++] = (kvb_kernel){
+        .op = kvb_word("op", row->op),
+        .variant = variant,
+        .layout = row->layouts ? kvb_word("layout", layout) : "-",
+        .dtype = row->dtypes ? kvb_word("dtype", dtype) : "-",
+        .isa = kvb_word("isa", isa),
+        .about = about,
+        .runnable = kvb_isa_runs(isa) && kvb_row_kernel_runs(isa, row_kernel),
+    };
+}
+
+/* Whether an op is one of the layout and dtype; `index` as below. */
+static bool has(const op_row *row, int32_t index, int32_t layout, int32_t dtype)
+{
+    if (row->op == OP_REPACK && !kvb_layouts[layout].whole)
+        return false;
+    if (row->layouts && row->dtypes && !kvb_layout_has(layout, dtype))
+        return false;
+    return index < 0 || kvb_reads(index, layout, dtype) >= 0;
+}
+
+/* `index`: the variant's place in its list, or -1 where it is no way to decode. */
+static void add_combinations(const op_row *row, int32_t index, const char *variant, const char *about)
+{
+    int32_t dtypes = row->op == OP_FLOPS ? 1 : row->dtypes ? DTYPES : 1;
+    for (int32_t layout = 0; layout < (row->layouts ? LAYOUTS : 1); layout++)
+        for (int32_t dtype = 0; dtype < dtypes; dtype++)
+            for (int32_t isa = 0; isa < (row->isas ? ISAS : 1); isa++)
+                if (kvb_tier_of(isa) && has(row, index, layout, dtype)) {
+                    int32_t row_kernel = index < 0 ? dtype : kvb_row_kernel_of(index, dtype);
+                    if (kvb_has_row_kernel(isa, row_kernel))
+                        add(row, variant, about, layout, dtype, isa, row_kernel);
+                }
+}
+
+static void build(void)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].variant)
+            add_combinations(&rows[i], -1, rows[i].variant, rows[i].about);
+        else
+            for (int32_t v = 0; v < VARIANTS; v++)
+                add_combinations(&rows[i], v, kvb_word("variant", v), decode_about[v]);
+    }
+}
+
+const kvb_kernel *kvb_kernels(int32_t index)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, build);
+    return index >= 0 && index < count ? &kernels[index] : NULL;
+}
