@@ -79,7 +79,15 @@ def test_every_kernel_is_listed_however_many_there_are(kernels, tmp_path):
     more = "".join(f" X(x{i}, X{i}, 1, 2, false)" for i in range(100))
     folder = kernels("base/dtypes.h", "X(q4_0, Q4_0, 32, 18, false)", "X(q4_0, Q4_0, 32, 18, false)" + more)
     (tmp_path / "tiers.c").write_text(TIERS)
-    names = ("tier/registry", "tier/variants", "base/words", "base/check", "base/formats", "cache/layouts", "cache/transposed")
+    names = (
+        "tier/registry",
+        "tier/variants",
+        "base/words",
+        "base/check",
+        "base/formats",
+        "cache/layouts",
+        "cache/transposed",
+    )
     sources = [tmp_path / "tiers.c", *(folder / f"{name}.c" for name in names)]
     library = tmp_path / "listed.so"
     flags = ("-shared", "-fPIC", "-w", f"-I{folder}", "-Wl,--unresolved-symbols=ignore-all")
@@ -90,6 +98,8 @@ def test_every_kernel_is_listed_however_many_there_are(kernels, tmp_path):
     while (row := table(len(words))) != ffi.NULL:
         words.append(tuple(ffi.string(text).decode() for text in (row.op, row.variant, row.layout, row.dtype, row.isa)))
     assert len(set(words)) == len(words)
-    for index in range(100):  # three plain layouts and not one that transposes K; flash, twopass, perhead, and the stores
+    for index in range(
+        100
+    ):  # three plain layouts and not one that transposes K; flash, twopass, perhead, and the stores
         assert sum(word[3] == f"x{index}" for word in words) == 3 * 3 + 3 * 6 + 1
     assert ("clock", "-", "-", "-", "scalar") in words

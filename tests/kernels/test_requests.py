@@ -12,7 +12,15 @@ from tests.oracle import Shape
 from tests.raw import ROOT, Bound, decode_args
 
 HEADS, CAPACITY, LINE = 4, 704, 64
-SOURCES = ("walk/walk", "walk/schedule", "walk/requests", "cache/layouts", "base/formats", "cache/transposed", "tier/variants")
+SOURCES = (
+    "walk/walk",
+    "walk/schedule",
+    "walk/requests",
+    "cache/layouts",
+    "base/formats",
+    "cache/transposed",
+    "tier/variants",
+)
 SHAPES = {
     "head.f16": Shape("head", "f16", 1, HEADS, 128, CAPACITY),
     "head.f32.wide": Shape("head", "f32", 1, HEADS, 1000, CAPACITY),

@@ -197,13 +197,18 @@ def test_threads_sleep_under_a_quota(tmp_path, limits, how):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "elsewhere.c").write_text(ELSEWHERE)
-    subprocess.run(["cc", "-w", "-shared", "-fPIC", "elsewhere.c", "-o", "elsewhere.so", "-ldl"], cwd=tmp_path, check=True)
+    subprocess.run(
+        ["cc", "-w", "-shared", "-fPIC", "elsewhere.c", "-o", "elsewhere.so", "-ldl"], cwd=tmp_path, check=True
+    )
     preloaded = {"LD_PRELOAD": str(tmp_path / "elsewhere.so"), "ROOT": str(tmp_path)}
     assert run_apart("import threading, time\nfrom tests import oracle\n" + WAITING, **preloaded) == how + "\n"
 
 
 def test_more_threads_than_cpus_sleep():
-    out = run_apart("import threading, time\nfrom tests import oracle\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n" + WAITING)
+    out = run_apart(
+        "import threading, time\nfrom tests import oracle\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        + WAITING
+    )
     assert out == "sleeps\n"
 
 

@@ -214,4 +214,3 @@ def _text(name: str, facts: dict[str, Any], found: Any, seconds: float, folder: 
         "",
         *wrapped([found.sentence], ""),
     ]
-
