@@ -59,15 +59,8 @@ class Map:
 def map_text(found: ArenaMap) -> list[str]:
     """A line for each buffer, and what the kinds of them take."""
     rows = [
-        {
-            "offset": f"0x{buffer.offset:X}",
-            "end": f"0x{buffer.end:X}",
-            "size": buffer.size,
-            "name": buffer.name,
-            "kind": buffer.kind,
-            "canary": buffer.canary,
-            "shape": str(list(buffer.shape)),
-        }
+        asdict(buffer)
+        | {"offset": f"0x{buffer.offset:X}", "end": f"0x{buffer.end:X}", "shape": str(list(buffer.shape))}
         for buffer in found.buffers
     ]
     return [*ruled(pd.DataFrame(rows), _COLUMNS), "", *_sums(found), _rules(found)]

@@ -96,7 +96,10 @@ def _table_of(own: Sequence[Ceiling], title: str, count: int) -> Iterator[str]:
     for op in _OPS:
         best = [_best(ceilings, op) for ceilings in columns.values()]
         if any(best):
-            yield (f"  {_label(op):<11}" + "".join(f"{_cell(ceiling, count):<{_COLUMN}}" for ceiling in best)).rstrip()
+            yield (
+                f"  {'latency ns' if op == 'latency' else op:<11}"
+                + "".join(f"{_cell(ceiling, count):<{_COLUMN}}" for ceiling in best)
+            ).rstrip()
     alone = [c for c in own if c.probe.op in WITHOUT_MEMORY]
     names = {"flops": "fma {}", "clock": "clock"}
     if alone:
@@ -123,10 +126,6 @@ def _best(ceilings: Sequence[Ceiling], op: str) -> Ceiling | None:
     """The ceiling of a level is the best of its footprints and forms."""
     sign = -1 if op == "latency" else 1
     return max((c for c in ceilings if c.probe.op == op), key=lambda c: sign * c.median, default=None)
-
-
-def _label(op: str) -> str:
-    return f"{op} ns" if op == "latency" else op
 
 
 def _cell(ceiling: Ceiling | None, count: int) -> str:

@@ -43,6 +43,7 @@ class Sheet:
     facts: tuple[dict[str, str], ...]
 
 
+_share, _times = "{:.0%}".format, "{:.2f}".format
 FILTERS = ("op", "layout", "dtype", "residency", "threads", "regime")
 
 
@@ -339,14 +340,6 @@ def _interval(name: str, shown: Callable[[Any], str] | None = None) -> _Read:
 
 def _known(value: Any) -> bool:
     return value is not None and value is not pd.NA and not (isinstance(value, float) and math.isnan(value))
-
-
-def _share(value: float) -> str:
-    return f"{value:.0%}"
-
-
-def _times(value: float) -> str:
-    return f"{value:.2f}"
 
 
 def _signed(seconds: float) -> str:

@@ -31,7 +31,7 @@ def allocated(decoder: Decoder, machine: Machine) -> Allocated:
 
 def layer_bytes(decoder: Decoder, layers: Layers) -> int:
     """As the library says."""
-    return _planned(decoder, layers).bytes
+    return _plan(decoder, layers.capacity).bytes
 
 
 def layer_padding(decoder: Decoder, layers: Layers) -> int:
@@ -49,10 +49,6 @@ def block_bytes(decoder: Decoder) -> tuple[int, int]:
     return each, each - decoder.block_tokens * token_bytes(decoder)
 
 
-def _planned(decoder: Decoder, layers: Layers) -> Any:
-    return _plan(decoder, layers.capacity)
-
-
 def _plan(decoder: Decoder, capacity: int) -> Any:
     words = {name: getattr(decoder, name) for name in ("batch", "layout", "dtype", "inner", "scale")}
     more = {"block_tokens": decoder.block_tokens, "pad": decoder.pad}
@@ -61,7 +57,7 @@ def _plan(decoder: Decoder, capacity: int) -> Any:
 
 def _of_layer(decoder: Decoder, layers: Layers) -> dict[str, int]:
     """`places`: slots of a sequence, more than its capacity where whole blocks are taken."""
-    cache, each = _planned(decoder, layers), row(decoder)
+    cache, each = _plan(decoder, layers.capacity), row(decoder)
     arranged = cache.blocks if cache.table_stride else cache.batch
     places = cache.table_stride * cache.block_tokens if cache.table_stride else _room(decoder, cache.capacity)
     rows, scales = SIDES * arranged * cache.k.seq_stride, SIDES * arranged * cache.k.scale_seq_stride
@@ -94,5 +90,5 @@ def blocks(decoder: Decoder) -> Blocks | None:
     """None where no table stands between tokens and rows."""
     if not Cache.is_paged(decoder.layout) or not (found := parts(decoder)):
         return None
-    cache, (each, _) = _planned(decoder, found[0]), block_bytes(decoder)
+    cache, (each, _) = _plan(decoder, found[0].capacity), block_bytes(decoder)
     return Blocks(decoder.block_tokens, each, cache.blocks, decoder.batch * cache.table_stride * _NUMBER)

@@ -27,20 +27,13 @@ SLOWER = Judged(
     launches=(10, 10),
     note="",
 )
+ALONE = dict.fromkeys(("base_gbps", "head_gbps", "base_seconds", "head_seconds"))  # what families have not
 UNKNOWN = replace(
     SLOWER,
+    **dict.fromkeys(("effect", "low", "high", "p", "q", "detectable")),
+    **ALONE,
     name="never measured on head",
     verdict=NOT_COMPARABLE,
-    effect=None,
-    low=None,
-    high=None,
-    p=None,
-    q=None,
-    detectable=None,
-    base_gbps=None,
-    head_gbps=None,
-    base_seconds=None,
-    head_seconds=None,
     launches=(10, 0),
     note="head: the answer is wrong",
 )
@@ -55,7 +48,6 @@ SAME = replace(
     head_gbps=38.42,
     head_seconds=0.00087465,
 )
-ALONE = dict.fromkeys(("base_gbps", "head_gbps", "base_seconds", "head_seconds"))  # what families have not
 FAMILY = replace(SLOWER, **ALONE, name=SLOWER.family, q=0.0001)
 
 ODD = (

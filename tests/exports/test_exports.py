@@ -14,7 +14,7 @@ from kvbench.exports import kinds, write
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import EQUIVALENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION, WORDS
 from kvbench.texts import cell, printable
-from tests.exports.made import FAMILY, GOLDEN, ODD, SAME, SLOWER, made
+from tests.exports.made import GOLDEN, ODD, SAME, SLOWER, made
 from tests.exports.readers import read
 
 EMPTY = replace(made(0), verdict=NOT_COMPARABLE, families=(), missing=(), notes=())
@@ -182,7 +182,3 @@ COMPARISONS = st.builds(
 @given(comparison=COMPARISONS)
 def test_anything_is_readable(kind, comparison):
     read(kind, write(comparison, kind))
-
-
-def test_a_family_has_no_rates():
-    assert "GB/s" not in write(replace(EMPTY, families=(FAMILY,), verdict=REGRESSION), "annotations")

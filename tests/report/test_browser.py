@@ -74,7 +74,7 @@ def test_it_is_small_and_whole(page, report):
     assert (report / "index.html").stat().st_size <= 5 * 2**20
     assert "Decode attention on" in page.title()
     names = {path.stem for path in (report / "figures").glob("*.svg")}
-    assert len(names) >= 7
+    assert len(names) >= 6
     assert page.locator("figure svg").count() == len(names)
     for name in names:
         assert (report / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")

@@ -78,12 +78,6 @@ def test_words_are_places_in_their_order():
     assert "even" in [text.get_text() for text in axes.texts]
 
 
-def test_many_places_are_not_all_named():
-    table = pd.DataFrame({"context": [2**power for power in range(20)], "us": np.arange(20.0)})
-    (axes,) = drawn(table, Panel(**US, log="x", text=lambda count: f"{count} t")).axes
-    assert axes.get_xscale() == "log" and 5 <= len(ticks(axes)) <= 9 and ticks(axes)[0] == "1 t"
-
-
 def test_a_page_that_is_shown_dark_finds_its_colours():
     canvas = drawn(LINES, Panel(**US, by="way", low="low", high="high", levels=((1.0, "one"),)), Panel(**US, bars=True))
     assert not strange_colours(svg(canvas, "made"))

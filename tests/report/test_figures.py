@@ -11,7 +11,7 @@ from tests.report.drawn import BARE, bare, drawn, strange_colours, unknown
 def test_little_to_show(name, change):
     found = change(bare(name))
     figures = every(found)
-    assert {figure.name for figure in figures} >= {"staircase", "saturation", "layouts", "roofline", "stores", "noise"}
+    assert {figure.name for figure in figures} >= {"staircase", "saturation", "roofline", "stores", "noise"}
     for figure in figures:
         _, text = drawn(lambda *_, figure=figure: figure, found)
         assert bool(text) is not bool(figure.missing) and not strange_colours(text)

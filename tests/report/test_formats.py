@@ -58,11 +58,6 @@ def test_csv_reads_back(rich, capsys):
     pd.testing.assert_frame_equal(read[list(points)].astype(points.dtypes), points, check_exact=True)
 
 
-def test_csv_of_several(small, capsys):
-    read = pd.read_csv(io.StringIO(told(capsys, small, small, "--format", "csv")))
-    assert len(read) == 2 * len(kvbench.load(small).frame("points"))
-
-
 # ---- Markdown --------------------------------------------------------------------------------------------------------
 
 

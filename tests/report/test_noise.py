@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.report.figures.noise import MOST, noise
+from kvbench.report.figures.noise import noise
 from tests.made_run import DECODE, STORE, visit
-from tests.report.drawn import RATES, drawn, found_in, strange_colours, tagged
+from tests.report.drawn import drawn, found_in, strange_colours, tagged
 
 SHAKEN = replace(DECODE, layout="paged")
 
@@ -53,11 +53,6 @@ def test_a_disturbed_sample_is_marked():
     record = visit(0, {"point": [8.0, 8.0]})
     record = replace(record, samples=(replace(record.samples[0], throttled=1), record.samples[1]))
     assert list(drawn(noise, found_in([record]))[0].table["disturbed"]) == [True, False]
-
-
-def test_no_more_strips_than_fit():
-    records = [visit(n, RATES, replace(DECODE, layout=f"layout{i}")) for i in range(MOST + 3) for n in range(2)]
-    assert drawn(noise, found_in(records))[0].table["name"].nunique() == MOST
 
 
 def test_a_store_stands_beside_its_copy():

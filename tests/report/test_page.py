@@ -13,7 +13,7 @@ from tests.cli.test_cli import call
 from tests.report import made
 from tests.report.texts import plain_text, tables
 
-ORDER = ["verdict", "machine", "tools", "staircase", "saturation", "layouts", "roofline", "stores"]
+ORDER = ["verdict", "machine", "tools", "staircase", "saturation", "roofline", "stores"]
 ORDER += ["points", "ceilings", "noise", "provenance"]
 
 

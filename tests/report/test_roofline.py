@@ -2,11 +2,9 @@
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
-from kvbench.report.figures.look import INK
 from kvbench.report.figures.roofline import rooflines
 from tests.made_run import DECODE, MIB, READ, probe, visit
 from tests.report.drawn import drawn, found_in, parts
@@ -82,30 +80,3 @@ def test_a_point_above_a_roof_has_a_cross_and_its_name_in_the_legend():
     assert figure.table.query("kind == 'point'")["above"].tolist() != [""] and "above a roof" in text
     figure, text = first([*far, *below])
     assert figure.table.query("kind == 'point'")["above"].tolist() == [""] and "above a roof" not in text
-
-
-@pytest.mark.parametrize("near", [22.0, 60.0, 150.0, 1e6])
-def test_a_roof_and_its_label_are_drawn_together_and_left_of_all_marks(near):
-    """Whether L3 is hardly faster than memory, faster than the core at any point, or ends left of the picture."""
-    roofs = [probe(0, 20.0), probe(0, near, replace(READ, bytes=8 * MIB)), probe(0, 200.0, FMA)]
-    canvas = first([*roofs, visit(0, RATES, flops=FLOPS)])[0].canvas()
-    canvas.draw_without_rendering()
-    axes = canvas.axes[0]
-    own = [line for line in axes.lines if line.get_color() == INK and not line.get_gid()]
-    slopes = [line for line in own if line.get_ydata()[0] < line.get_ydata()[1]]
-    labels = [text for text in axes.texts if "read" in text.get_text()]
-    assert len(labels) == len(slopes) == (1 if near == 1e6 else 2)
-    marks = [line.get_window_extent().x0 for line in axes.lines if line.get_gid()]
-    assert max(label.get_window_extent().x1 for label in labels) < min(marks)
-    low, ends = axes.get_xlim()[0], [line.get_xdata() for line in slopes]
-    assert all(start >= low and end > start for start, end in ends)
-
-
-def test_the_name_of_a_group_has_room_beside_a_large_one():
-    few = [replace(DECODE, dtype=word) for word in ("f32", "bf16", "q4_0")]
-    many = [replace(DECODE, shape=replace(DECODE.shape, context=256 * count)) for count in range(1, 80)]
-    figure, _ = first([*roofs(), *(visit(0, RATES, point, flops=FLOPS) for point in (*few, *many))])
-    canvas = figure.canvas()
-    canvas.draw_without_rendering()
-    boxes = [label.get_window_extent() for label in canvas.axes[1].get_xticklabels()]
-    assert len(boxes) == 4 and all(left.x1 < right.x0 for left, right in pairwise(sorted(boxes, key=lambda b: b.x0)))

@@ -18,15 +18,3 @@ def test_numbers_to_the_right_and_words_to_the_left():
         "a         1.2    50%",
         "longer  123.0",
     ]
-
-
-def test_a_head_that_is_wider_than_what_stands_below():
-    assert ruled(TABLE, [Column("gbps", "gigabytes", "{:.0f}".format), Column("name", "n")]) == [
-        "gigabytes  n",
-        "        1  a",
-        "      123  longer",
-    ]
-
-
-def test_a_table_without_rows_is_its_heads():
-    assert ruled(TABLE.iloc[:0], [Column("name", "what"), Column("gbps", "GB/s")]) == ["what  GB/s"]

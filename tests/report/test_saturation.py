@@ -33,12 +33,6 @@ def test_the_knee_and_the_best():
     assert {1, 2, 3, 4} <= set(ticks)
 
 
-def test_rows_are_those_of_the_points():
-    found = found_in([*series([5.0, 9.2])])
-    for row in drawn(saturation, found)[0].table.itertuples():
-        assert found.points.loc[row.row, "name"] == row.name
-
-
 def test_series_of_most_thread_counts_and_of_every_kind_are_shown():
     many = [replace(DECODE, layout=f"layout{i}") for i in range(MOST + 3)]
     other, long = replace(DECODE, dtype="f32"), replace(DECODE, layout="long")

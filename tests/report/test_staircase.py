@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.report.figures.look import FAINT, INK
 from kvbench.report.figures.staircase import staircase
 from tests.made_run import DECODE, KIB, MIB, READ, probe, visit
 from tests.report.drawn import drawn, found_in, parts, tagged
@@ -90,21 +89,6 @@ def test_layouts_that_climb_no_stairs_are_left_out_and_that_is_said():
     figure, _ = staircase_of([*records(), visit(0, RATES, replace(DECODE, layout="paged"))])
     assert set(figure.table["layout"].dropna()) == {"head"}
     assert "3 of 4 points are of this kind" in figure.about
-
-
-def test_words_lie_on_lines_and_below_marks():
-    """Those of ceilings, twins and capacities; which end below the names of regimes."""
-    figure = staircase_of([visit(0, RATES, at(64), walked=MIB, layers=1), *records()])[0]
-    canvas = figure.canvas()
-    canvas.draw_without_rendering()
-    (axes,) = canvas.axes
-    assert {"L3", "mixed", "L3 ends"} <= {text.get_text() for text in axes.texts}
-    marks = {line.get_zorder() for line in axes.lines if line.get_gid()}
-    lines = {line.get_zorder() for line in axes.lines if line.get_color() in (INK, FAINT)}
-    assert all(text.get_bbox_patch() and max(lines) < text.get_zorder() < min(marks) for text in axes.texts)
-    names = [text.get_window_extent().y0 for text in axes.texts if text.get_text() in ("L2", "L3", "mixed", "DRAM")]
-    ends = [line.get_window_extent().y1 for line in axes.lines if len({*line.get_xdata()}) == 1 < len(line.get_xdata())]
-    assert len(ends) == 2 and max(ends) < min(names)
 
 
 def test_machines_without_known_caches():

@@ -45,20 +45,10 @@ def test_text(capsys):
 
 
 def test_text_on_a_measured_machine(capsys):
-    arguments = [
-        "gemma-3-4b",
-        "--context",
-        "16384",
-        "--layout",
-        "paged",
-        "--dtype",
-        "i8",
-        "--scale",
-        "f16",
-        "--ephemeral",
-        "2",
-    ]
-    arguments += ["--machine", str(RUN), "--weights", "3GB", "--budget", "40GiB", "--lengths", "uniform:1-8192"]
+    asked = (
+        "gemma-3-4b --context 16384 --layout paged --dtype i8 --scale f16 --ephemeral 2 --weights 3GB --budget 40GiB"
+    )
+    arguments = [*asked.split(), "--machine", str(RUN), "--lengths", "uniform:1-8192"]
     text = said(capsys, *arguments)
     reads = [
         c for c in json.loads((RUN / "machine.json").read_text())["ceilings"] if c["op"] == "read" and c["threads"] == 2

@@ -74,12 +74,6 @@ def test_from_memory():
     assert (found.low, found.high) == (pytest.approx(0.9 * found.tokens), pytest.approx(1.1 * found.tokens))
 
 
-def test_with_weights():
-    found = rate(of_model("llama-3-8b", context=8192), weights=15 * 10**9).weights
-    assert found.tokens == pytest.approx(20e9 / (GIB + 15e9)) and found.bytes == GIB + 15 * 10**9
-    assert rate(of_model("llama-3-8b", context=8192)).weights is None
-
-
 def test_what_a_cache_serves_is_held_against_that_cache():
     """16 MiB of all layers are in L3, whose best reads are those of 8 MiB."""
     found = rate(Case(4, 8, 8, 128, 1024)).kv
@@ -92,21 +86,11 @@ def test_between_levels_the_next_smaller_reads_stand():
     assert (found.level, found.gbps, found.footprint) == ("mixed", 60.0, 16 * MIB)
 
 
-def test_windows_are_read_as_far_as_they_reach():
-    found = rate(of_model("gemma-3-4b", context=131_072)).kv
-    assert found.bytes == 2 * 4 * 256 * 2 * (5 * 131_072 + 29 * 1024)
-
-
 def test_never_a_guess():
     found = rate(of_model("llama-3-8b", context=8192), NOWHERE, weights=1).weights
     assert found.tokens is None and found.reason == "nothing was measured: name a run with --machine"
     tiny = rate(Case(1, 1, 1, 64, 64)).kv
     assert tiny.tokens is None and tiny.reason.startswith("nothing as small as 16 KiB")
-
-
-def test_levels_show_their_reads():
-    found = sized(of_model("llama-3-8b", context=8192), MEASURED).fit
-    assert [x.gbps for x in found.levels] == [None, 160.0, 80.0]
 
 
 # ---- machines in files -----------------------------------------------------------------------------------------------

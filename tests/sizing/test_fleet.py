@@ -64,13 +64,6 @@ def test_a_window_with_more_room_than_it_needs_fills_that_room():
     assert (full.paged.waste, full.paged.padding, full.paged.bytes) == (0, 0, 16 * MIB)
 
 
-def test_a_window_with_less_room_than_it_needs_ends_with_that_room():
-    """It attends to 4,096 tokens, and of the 1,025th nothing can be forgotten yet."""
-    case = Case(1, 8, 8, 128, 1024, window=4096, capacity=1024)
-    assert sized(case, budget=GIB).admission.tokens == 1024
-    assert sized(Case(1, 8, 8, 128, 1024, window=1024, capacity=1024), budget=GIB).admission.tokens is None
-
-
 @pytest.mark.parametrize(
     "case", [Case(5, 8, 2, 64, 1024, capacity=2048), Case(2, 2, 2, 64, 900, window=64, capacity=300)]
 )
@@ -84,13 +77,6 @@ def test_lengths_up_to_the_capacity(case):
     assert found.contiguous.bytes * (1 - found.contiguous.waste) == pytest.approx(held)
     with pytest.raises(BadArgument, match=f"longer than --c[a-z]+ {longest} "):
         sized(case, lengths=read_lengths(f"fixed:{longest + 1}"))
-
-
-def test_whole_sequences_are_counted_as_allocated():
-    case = of_model("llama-3-8b", context=4096, batch=3)
-    each = Case(**{**vars(case), "batch": 1}).allocated()
-    for budget in (each - 1, each, 40 * GIB):
-        assert sized(case, budget=budget).admission.sequences == budget // each
 
 
 @pytest.mark.parametrize("layout", default_library().words("layout"))
@@ -125,16 +111,6 @@ def test_reservation_is_the_sum_over_sequences(tmp_path, layout, window, block_t
             assert side.sequences == GIB * len(lengths) // reserved
         assert found.reservation.mean == pytest.approx(sum(lengths) / len(lengths))
         assert found.reservation.contiguous.sequences == found.sequences
-
-
-def test_rows_that_end_within_a_line_take_the_whole_line():
-    """A row of phi-2 has 160 bytes, in 192. So many whole sequences fit, whichever line one reads."""
-    case = of_model("phi-2", context=1024, layout="paged")
-    found = sized(case, budget=40 * GIB, lengths=read_lengths("fixed:1024")).admission
-    each = 2 * 32 * 32 * 1024 * 192
-    assert found.reservation.paged.bytes == found.reservation.contiguous.bytes == each
-    assert found.sequences == found.reservation.contiguous.sequences == found.reservation.paged.sequences == 106
-    assert (found.reservation.paged.waste, found.reservation.paged.padding) == pytest.approx((1 / 6, 1 / 6))
 
 
 def test_reservation_without_a_budget():

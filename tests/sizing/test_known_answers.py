@@ -32,12 +32,6 @@ def test_bytes(case, known):
     assert sized(case).bytes == known
 
 
-def test_of_a_layer():
-    found = sized(of_model(QWEN, context=1024, dtype="f32"))
-    assert (found.bytes_per_layer, found.bytes_per_layer_side) == (8_388_608, 4_194_304)
-    assert sized(of_model(LLAMA_70B, context=32_768, kv_heads=64, dtype="bf16")).bytes_per_layer == GIB
-
-
 def test_memory_for_tokens():
     """40 GiB hold 16,384 tokens of a 70B model without groups."""
     case = of_model(LLAMA_70B, context=32_768, kv_heads=64, dtype="bf16")

@@ -9,7 +9,7 @@ import pytest
 from kvbench.errors import BadArgument
 from kvbench.native import Arena, Cache, default_library
 from kvbench.report.arena_map import map_rows, map_text
-from kvbench.sizing.map import arena_map, mapped
+from kvbench.sizing.map import arena_map
 from kvbench.store import plain as plain_of
 from tests.sizing.calculator import Case
 
@@ -85,15 +85,6 @@ def test_caches_at_their_mapped_offsets_write_their_buffer_alone():
 def test_a_cache_of_the_library_fits_each_layer(dtype, context):
     case = Case(28, 16, 8, 128, context, dtype=dtype, pad=0)
     assert arena_map(MODEL, context, dtype).buffer("kv_cache").size == case.allocated()
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_whose_cache_is_mapped(dtype):
-    own = mapped(MODEL, 100, dtype)
-    words = {name: getattr(own, name) for name in ("layout", "inner", "scale", "block_tokens", "pad", "dtype", "batch")}
-    taken = Cache.size_of(own.kv_heads, own.head_dim, own.capacity, **words)
-    assert own.layers * taken == arena_map(MODEL, 100, dtype).buffer("kv_cache").size
-    assert (own.model, own.q_heads, own.context, own.window, own.ephemeral) == (MODEL, 16, 100, 0, 0)
 
 
 @pytest.mark.parametrize("canaries", [False, True])

@@ -22,7 +22,7 @@ _SHORT = {CONFIRMED: "yes", REFUTED: "no", CORE: "limited by the cores", UNSTABL
 
 
 def memory(points: pd.DataFrame) -> str:
-    decodes = _decodes(points)
+    decodes = decodes_of(points)
     far = decodes[decodes["regime"] == "DRAM"]
     if far.empty:
         return (
@@ -48,7 +48,7 @@ def memory(points: pd.DataFrame) -> str:
 def l3(points: pd.DataFrame, machine: Machine) -> str:
     """What the points in L3 say, and the clearest of those that say so; and of those that say yes, if others do not."""
     question = "Is a layer's slice that fits the L3 cache read faster than memory?"
-    decodes = _decodes(points)
+    decodes = decodes_of(points)
     inside = decodes[(decodes["regime"] == "L3") & ~decodes["l3"].isin(["", PRIVATE])]
     if inside.empty:
         closed = suggestion(machine, machine.allowed).removeprefix("not testable: ").replace("not", "it is not", 1)
@@ -89,7 +89,8 @@ def _example(row: pd.Series, word: str) -> str:
     return f"clearest {row['short']}: {rates}, {ratio}{core}"
 
 
-def _decodes(points: pd.DataFrame) -> pd.DataFrame:
+def decodes_of(points: pd.DataFrame) -> pd.DataFrame:
+    """Those with a rate, in their places."""
     return points[(points["op"] == "decode") & points["gbps"].notna()]
 
 

@@ -3,7 +3,6 @@
 import kvbench.report.figures.quietly  # noqa: F401  # before anything else loads Matplotlib
 from kvbench.analysis.findings import Findings
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.layouts import layouts
 from kvbench.report.figures.look import Look
 from kvbench.report.figures.noise import noise
 from kvbench.report.figures.roofline import rooflines
@@ -14,5 +13,5 @@ from kvbench.report.figures.stores import stores
 
 def every(found: Findings) -> list[Figure]:
     look = Look(found.points)
-    first = [draw(found, look) for draw in (staircase, saturation, layouts)]
+    first = [draw(found, look) for draw in (staircase, saturation)]
     return [*first, *rooflines(found, look), *(draw(found, look) for draw in (stores, noise))]

@@ -12,11 +12,6 @@ _SETTING = [name for name in BY_COLUMN if name not in _COMPARED]
 _FREE = within("dtype", "layout")  # may differ between these
 
 
-def decodes(points: pd.DataFrame) -> pd.DataFrame:
-    """Those with a rate; their row numbers are those of `points`."""
-    return points[(points["op"] == "decode") & points["gbps"].notna()]
-
-
 def usual(points: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
     """The points of the setting that most have: what is left differs in what figures compare, and in nothing else.
 

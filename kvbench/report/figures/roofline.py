@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
+from kvbench.analysis.diagnosis.bandwidth import decodes_of
 from kvbench.analysis.findings import Findings
 from kvbench.model import Ceiling
-from kvbench.report.figures.choice import decodes
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import GRID, INK, PAPER, Look, canvas, legend_below, rate_axis, tag
 from kvbench.units import counted, cpu_text
@@ -29,7 +29,7 @@ COLUMNS += ("ai", "ai_issued", "gflops", "gflops_low", "gflops_high", "gbps")
 
 def rooflines(found: Findings, look: Look) -> list[Figure]:
     """One for each CPU set, the one with most threads first; at least one, which may have nothing to show."""
-    every = decodes(found.points)
+    every = decodes_of(found.points)
     every = every[every["ai"].notna()]
     if every.empty:
         return [_figure("roofline", "", [], look, "No decode point has a rate: run kvbench sweep quick.")]

@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
+from kvbench.analysis.diagnosis.bandwidth import decodes_of
 from kvbench.analysis.findings import Findings
 from kvbench.model import Ceiling, Machine
 from kvbench.regime import classify, levels
-from kvbench.report.figures.choice import decodes, left_out, setting, usual
+from kvbench.report.figures.choice import left_out, setting, usual
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import (
     FAINT,
@@ -44,9 +45,9 @@ COLUMNS += ("regime", "bytes", "bytes_end", "gbps", "gbps_low", "gbps_high", "tw
 
 
 def staircase(found: Findings, look: Look) -> Figure:
-    every = decodes(found.points)
+    every = decodes_of(found.points)
     shown = _stairs(every)
-    sets = _some(sorted(set(shown["cpus"]), key=lambda cpus: (_threads(shown, cpus), cpus)))
+    sets = _some(shown.sort_values(["threads", "cpus"])["cpus"].unique().tolist())
     shown = shown[shown["cpus"].isin(sets)]
     panels = {cpus: shown[shown["cpus"] == cpus] for cpus in sets}
     reads = {cpus: _reads(found.ceilings, points.iloc[0]) for cpus, points in panels.items()}
@@ -83,10 +84,6 @@ def _some(sets: list[str]) -> list[str]:
     if len(sets) <= MOST_PANELS:
         return sets
     return [sets[round(place)] for place in np.linspace(0, len(sets) - 1, MOST_PANELS)]
-
-
-def _threads(points: pd.DataFrame, cpus: str) -> int:
-    return int(points.loc[points["cpus"] == cpus, "threads"].iloc[0])
 
 
 # ---- what is drawn ---------------------------------------------------------------------------------------------------
@@ -214,7 +211,8 @@ def _ceiling_line(axes: Axes, ceilings: pd.DataFrame) -> None:
     if ceilings.empty:
         return
     look = {"color": INK, "lw": 1, "marker": "_", "ms": 8, "mew": 1.6, "elinewidth": 0.8, "zorder": 2}
-    axes.errorbar(ceilings["bytes"], ceilings["gbps"], _bars(ceilings), **look)
+    bars = [ceilings["gbps"] - ceilings["gbps_low"], ceilings["gbps_high"] - ceilings["gbps"]]
+    axes.errorbar(ceilings["bytes"], ceilings["gbps"], np.abs(np.array(bars, dtype=float)), **look)
 
 
 def _memory_line(axes: Axes, own: pd.DataFrame) -> None:
@@ -249,11 +247,6 @@ def _groups(axes: Axes, points: pd.DataFrame) -> None:
         first = own.sort_values(["bytes", "gbps"]).iloc[0]
         at = {"xytext": (-7, 0), "textcoords": "offset points", "ha": "right", "va": "center", "fontsize": 8.5}
         axes.annotate(f"G={first['group']:g}", (first["bytes"], first["gbps"]), **at, **_over(PAPER))
-
-
-def _bars(rows: pd.DataFrame) -> np.ndarray:
-    """Down and up from the median."""
-    return np.abs(np.array([rows["gbps"] - rows["gbps_low"], rows["gbps_high"] - rows["gbps"]], dtype=float))
 
 
 def _contexts(axes: Axes, points: pd.DataFrame) -> None:

@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 
 from kvbench.analysis.columns import table
 from kvbench.analysis.findings import Findings
+from kvbench.report.figures.choice import usual
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import INK, PAPER, Look, canvas, legend_below, tag, whiskers_on_bar
 from kvbench.units import duration
@@ -36,7 +37,7 @@ def stores(found: Findings, look: Look) -> Figure:
     rows, left = [], []
     for op in ("append", "bulk"):
         own = every[every["op"] == op]
-        shown = _some(own, found.points["dtype"].value_counts())
+        shown = _some(own)
         copies = _copies(shown, found.samples)
         rows += [_row(place, point, copies) for place, point in shown.iterrows()]
         left += [f"{len(shown)} of {len(own)} points of {op} are shown"] if len(shown) < len(own) else []
@@ -51,16 +52,12 @@ def stores(found: Findings, look: Look) -> Figure:
     return Figure("stores", title, about, table(rows, COLUMNS), lambda t: _draw(t, look), missing)
 
 
-def _some(points: pd.DataFrame, usual: pd.Series) -> pd.DataFrame:
-    """All where they fit; else of most threads, the commonest of what else may differ, and dtypes by how `usual`."""
-    for name in ("threads", "isa", "residency", "batch", "context", "pages", "q_heads", "kv_heads", "head_dim"):
-        if len(points) > MOST:
-            values = points[name]
-            points = points[values == (values.max() if name == "threads" else values.mode().iloc[0])]
-    for dtype in reversed(usual.index):
-        if len(points) > MOST and (points["dtype"] != dtype).any():
-            points = points[points["dtype"] != dtype]
-    return points.sort_values(["dtype", "layout", "variant"], kind="stable").head(MOST)
+def _some(points: pd.DataFrame) -> pd.DataFrame:
+    """All where they fit; else as many as fit of the usual setting, by most threads."""
+    if len(points) > MOST:
+        points = usual(points)
+        points = points[points["threads"] == points["threads"].max()]
+    return points.sort_values(["dtype", "layout", "variant", "context"], kind="stable").head(MOST)
 
 
 def _copies(points: pd.DataFrame, samples: pd.DataFrame) -> dict[tuple[str, str], float]:

@@ -212,20 +212,10 @@ PLANTS = {
     "confirmed beside neighbours": Plant(_NEIGHBOURS, _INSIDE, "confirmed", allowed=("unstable",), never=("refuted",)),
     "confirmed, 2x noise": Plant(_DOUBLE, _INSIDE, "confirmed", allowed=("unstable",), never=("refuted",)),
     "refuted": Plant(replace(_QUIET, **_BAD_WALK), _INSIDE, "refuted", never=("confirmed",)),
-    "refuted, 2x noise": Plant(
-        replace(_DOUBLE, **_BAD_WALK), _INSIDE, "refuted", allowed=("unstable",), never=("confirmed",)
-    ),
     "core-bound": Plant(replace(_QUIET, **_SLOW_CORE), _INSIDE, "core-bound", "i8", never=("confirmed", "refuted")),
     "private cache": Plant(_QUIET, (MIB, 2 * MIB, 3 * MIB), "private-cache", never=("confirmed", "refuted")),
     "lying L3": Plant(
         replace(_QUIET, serves=6 * MIB), (14 * MIB, 18 * MIB, 21 * MIB), "not testable", never=("confirmed", "refuted")
-    ),
-    "lying L3, 2x noise": Plant(
-        replace(_DOUBLE, serves=6 * MIB),
-        (14 * MIB, 18 * MIB, 21 * MIB),
-        "not testable",
-        allowed=("unstable",),
-        never=("confirmed", "refuted"),
     ),
     "unstable": Plant(replace(_QUIET, luck=(0.5, 4.0)), _INSIDE, "unstable", never=("refuted",)),
     "private caches hold more than L3": Plant(
