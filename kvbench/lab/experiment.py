@@ -21,7 +21,13 @@ from kvbench.report.figures.figure import Figure
 from kvbench.report.ruled import Column
 from kvbench.units import size
 
-_SUITES = {"gqa": "gqa", "paging": "paged"}  # what former experiments asked, suites answer
+_NOW = {  # what answers the question of a former experiment
+    "arena": "kvbench size MODEL --map",
+    "corrupt": "kvbench verify",
+    "gqa": "kvbench sweep gqa --report",
+    "paging": "kvbench sweep paged --report",
+    "prefix": "kvbench sweep stores --report",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,8 @@ def names() -> list[str]:
 
 def find(name: str) -> Callable[..., Outcome]:
     """Called with a Setup, and what it takes by keyword."""
-    if name in _SUITES:
-        raise BadArgument(f"lab {name} has become a suite", f"now: kvbench sweep {_SUITES[name]} --report")
+    if name in _NOW:
+        raise BadArgument(f"lab {name} is gone", f"now: {_NOW[name]}")
     if name not in names():
         raise unknown_word("NAME", name, names())
     return _module(name).experiment

@@ -17,7 +17,7 @@ from typing import Any
 
 from kvbench.model import Plan, Point, Skip
 from kvbench.model.annotated import Number
-from kvbench.model.point import Measured
+from kvbench.model.point import Visited
 from kvbench.store.values import plain, read
 
 FORMAT = 3
@@ -55,7 +55,7 @@ class Manifest:
         added = self.format == 1 or self.options.get("target_ci")
         return max(self.plan.launches, MOST_LAUNCHES) if added else self.plan.launches
 
-    def named(self) -> dict[str, Measured]:
+    def named(self) -> dict[str, Visited]:
         """The points, by the names that records have for them."""
         called = _name_before_3 if self.format < 3 else lambda point: point.name
         return {called(point): point for point in self.plan.points}
@@ -107,7 +107,7 @@ def _scheduled(facts: dict[str, Any]) -> dict[str, Any]:
     return own | {"schedule": f"{facts['prefetch']}{facts.get('distance') or ''}"}
 
 
-def _name_before_3(point: Measured) -> str:
+def _name_before_3(point: Visited) -> str:
     """Its prefetch scheme had a number behind it, 0 for most."""
     if not isinstance(point, Point) or point.schedule[-1:].isdigit():
         return point.name
