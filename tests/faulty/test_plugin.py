@@ -147,7 +147,7 @@ def row(**changed):
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("-DVERSION=1", "of version 1, and libkvbench.so takes version 3"),
+        ("-DVERSION=2", "of version 2, and libkvbench.so takes version 3"),
         ("-DNO_VERSION", "is no plug-in"),
         ("-DNO_TABLE", "does not export kvb_kernels"),
         ("-DLISTED={0}", "lists no kernels"),
@@ -206,6 +206,12 @@ def test_one_that_never_is_loaded(tmp_path, capsys, monkeypatch, loaded, said):
     made = build_plugin(tmp_path / "made.so", f"-DLOADED={loaded}")
     code, out, err = call(capsys, "kernels", "--plugin", made)
     assert (code, out) == (5, "") and f"made.so: the process that loaded it {said}" in err and err.count("\n") == 1
+
+
+def test_one_of_before_is_told_what_to_do(tmp_path, capsys):
+    made = build_plugin(tmp_path / "made.so", "-DVERSION=2")
+    code, _, said = call(capsys, "kernels", "--plugin", made)
+    assert code == 5 and "version 2" in said and "build it again with the kvbench.h" in said and said.count("\n") == 1
 
 
 def test_a_library_is_no_plug_in(example):
