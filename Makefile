@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CASES ?= 400
 COMMA := ,
 
-.PHONY: sweep test lint test-full gate-selftest bundle clean prerequisites check-sanitize check-neon check-sve check-emulated \
+.PHONY: sweep test lint lint-c test-full gate-selftest bundle clean prerequisites check-sanitize check-neon check-sve check-emulated \
 	check-clang check-clang-neon
 
 sweep: $(VENV)/installed
@@ -17,6 +17,9 @@ test: $(VENV)/tested
 lint: $(VENV)/tested
 	$(BIN)/ruff check --quiet kvbench tests
 	$(BIN)/ruff format --quiet --check kvbench tests
+
+lint-c: $(VENV)/tested
+	$(BIN)/clang-format --dry-run --Werror kernels/*.[ch] kernels/*/*.[ch]
 
 test-full: $(VENV)/tested check-sanitize check-neon check-sve check-emulated check-clang check-clang-neon
 	$(BIN)/python -m pytest -m "full or not full"
