@@ -81,6 +81,11 @@ class Measured:
     rates: dict[str, Estimate]
     shares: dict[str, Estimate]
 
+    @property
+    def witnesses(self) -> list[str]:
+        """Programs beside the point that are not its own kernel."""
+        return [name for name in self.shares if name not in _KERNELS]
+
     def better(self, programs: Iterable[str]) -> str | None:
         """The fastest of these that were measured beside the point, over all launches."""
         return max((name for name in programs if name in self.shares), key=lambda n: self.rates[n].median, default=None)
@@ -88,7 +93,7 @@ class Measured:
     @property
     def witness(self) -> str | None:
         """What efficiency is a share of: the faster form of the reads, or of the copies, beside the point."""
-        return self.better(name for name in self.shares if name not in _KERNELS)
+        return self.better(self.witnesses)
 
 
 def complete(record: Record) -> bool:

@@ -1,6 +1,6 @@
 """Two builds compared in one process, on the same memory: is head slower than base?
 
-builds → rivals (what both can measure) → stages of duels → verdicts
+builds → rivals (what both can measure) → stages of duels → rows (candidates, confirmed) → verdicts
 """
 
 from kvbench.gate.builds import Build, build, sides

@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kvbench.analysis.paired import Course, Screened, confirmed, duels, screened
-from kvbench.analysis.paired.stages import Row
+from kvbench.gate.duels import duels
+from kvbench.gate.rows import Row, Screened, confirmed, screened
+from kvbench.gate.verdict import Course
 from kvbench.model import Machine, Plan, Point, Record
 from kvbench.runner import Execute, run
 from kvbench.units import counted

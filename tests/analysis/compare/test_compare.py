@@ -8,9 +8,8 @@ import pytest
 
 from kvbench.analysis.compare import compare, learn, short
 from kvbench.analysis.compare.limits import Floor, effects, floor
-from kvbench.analysis.compare.whole import verdict
 from kvbench.errors import NotComparable
-from kvbench.model import Fact, Judged
+from kvbench.model import Fact
 from kvbench.model.verdict import (
     CONTAMINATED,
     EQUIVALENT,
@@ -18,7 +17,6 @@ from kvbench.model.verdict import (
     INCONCLUSIVE,
     NOT_COMPARABLE,
     REGRESSION,
-    WORDS,
 )
 from tests.analysis.compare.made_sides import (
     CLOCK,
@@ -30,7 +28,7 @@ from tests.analysis.compare.made_sides import (
     compared,
     measured,
     only,
-    probed,
+    probes,
     side,
 )
 from tests.made_run import DECODE, MACHINE, MIB, READ, failed, visit
@@ -103,7 +101,7 @@ def test_a_machine_that_is_slower_for_all():
     row = only(compared(base, head))
     assert (row.verdict, row.effect) == (INCONCLUSIVE, pytest.approx(0))
     assert "seconds moved by +20.0% of base's" in row.note and "do not say" in row.note
-    found = compared([*base, *probed(READ)], [*head, *probed(READ, 20 / 1.2)])
+    found = compared([*base, *probes(READ)], [*head, *probes(READ, 20 / 1.2)])
     row = only(found)
     assert row.verdict == EQUIVALENT and "ceiling moved by +20.0%" in row.note
     assert any("the machine changed" in note and "+20.0%" in note for note in found.notes)
@@ -116,27 +114,27 @@ def test_a_machine_that_is_slower_for_all():
 def test_a_ceiling_that_moved_the_other_way_explains_nothing(seconds, ceiling, word):
     """Times of the point and its twin, and of reads, as shares of base's."""
     base, head = measured(), measured(rate=8 / seconds, twin=10 / seconds)
-    row = only(compared([*base, *probed(READ)], [*head, *probed(READ, 20 / ceiling)]))
+    row = only(compared([*base, *probes(READ)], [*head, *probes(READ, 20 / ceiling)]))
     assert row.verdict == word and ("do not say" in row.note) is (word == INCONCLUSIVE)
 
 
 @pytest.mark.parametrize(
     ("head", "where"),
     [
-        ([*measured(twin=12.0), *probed(CLOCK), *probed(FMA)], "in seconds"),  # the memory got faster
-        ([*measured(rate=8 / 1.2), *probed(CLOCK, 20 / 1.2), *probed(FMA)], "in cycles"),  # the clock got slower
-        ([*measured(rate=8 / 1.2), *probed(CLOCK), *probed(FMA, 20 / 1.2)], "against FMA"),  # the core is shared
+        ([*measured(twin=12.0), *probes(CLOCK), *probes(FMA)], "in seconds"),  # the memory got faster
+        ([*measured(rate=8 / 1.2), *probes(CLOCK, 20 / 1.2), *probes(FMA)], "in cycles"),  # the clock got slower
+        ([*measured(rate=8 / 1.2), *probes(CLOCK), *probes(FMA, 20 / 1.2)], "against FMA"),  # the core is shared
     ],
 )
 def test_what_the_machine_can_have_done_is_no_regression(head, where):
-    row = only(compared([*measured(), *probed(CLOCK), *probed(FMA)], head))
+    row = only(compared([*measured(), *probes(CLOCK), *probes(FMA)], head))
     assert (row.verdict, row.effect) == (INCONCLUSIVE, pytest.approx(0.2))
     assert row.note.startswith("slower beside its witness, which is not seen") and where in row.note
-    assert only(compared(head, [*measured(), *probed(CLOCK), *probed(FMA)])).note.startswith("faster beside")
+    assert only(compared(head, [*measured(), *probes(CLOCK), *probes(FMA)])).note.startswith("faster beside")
 
 
 def test_a_real_change_shows_in_every_view():
-    around = [*probed(CLOCK), *probed(FMA), *probed(READ)]
+    around = [*probes(CLOCK), *probes(FMA), *probes(READ)]
     assert only(compared([*measured(), *around], [*measured(rate=8 / 1.2), *around])).verdict == REGRESSION
 
 
@@ -166,11 +164,11 @@ def test_a_family_of_several_is_told_from_more():
 
 
 def test_without_a_witness_the_ceiling_tells_of_the_machine():
-    base = [*measured(twin=None), *probed(READ)]
-    head = [*measured(rate=8 / 1.2, twin=None), *probed(READ, 20 / 1.3)]
+    base = [*measured(twin=None), *probes(READ)]
+    head = [*measured(rate=8 / 1.2, twin=None), *probes(READ, 20 / 1.3)]
     row = only(compared(base, head))
     assert row.verdict == CONTAMINATED and "the run's own ceiling took +30.0%" in row.note
-    assert only(compared(base, [*head[:LAUNCHES], *probed(READ, 20 / 1.1)])).verdict == REGRESSION
+    assert only(compared(base, [*head[:LAUNCHES], *probes(READ, 20 / 1.1)])).verdict == REGRESSION
 
 
 def test_launches_that_are_far_apart_are_not_clear():
@@ -235,7 +233,7 @@ def test_nothing_in_common_is_refused():
     with pytest.raises(NotComparable, match="no point in common"):
         compared(measured(), measured(POSITION))
     with pytest.raises(NotComparable, match="no point in common"):
-        compared(probed(), probed())
+        compared(probes(), probes())
 
 
 GOOD = measured()
@@ -281,39 +279,7 @@ def test_what_differs_is_said():
     assert "different suites" in notes and "are of one build" not in notes
 
 
-# ---- the whole -------------------------------------------------------------------------------------------------------
-
-
-def judged(word, effect=0.0, name="a"):
-    return Judged(name, "", word, effect, *[None] * 9, launches=(1, 1), note="")
-
-
-@pytest.mark.parametrize(
-    ("points", "families", "word"),
-    [
-        ((EQUIVALENT,), (EQUIVALENT,), EQUIVALENT),
-        ((INCONCLUSIVE, EQUIVALENT), (EQUIVALENT,), EQUIVALENT),
-        ((INCONCLUSIVE,), (INCONCLUSIVE, IMPROVEMENT), INCONCLUSIVE),
-        ((IMPROVEMENT, INCONCLUSIVE), (EQUIVALENT,), IMPROVEMENT),
-        ((EQUIVALENT,), (IMPROVEMENT,), IMPROVEMENT),
-        ((EQUIVALENT, NOT_COMPARABLE), (EQUIVALENT,), INCONCLUSIVE),
-        ((CONTAMINATED,), (EQUIVALENT, IMPROVEMENT), CONTAMINATED),
-        ((REGRESSION, CONTAMINATED), (EQUIVALENT,), REGRESSION),
-        ((EQUIVALENT, NOT_COMPARABLE), (REGRESSION, CONTAMINATED), REGRESSION),
-    ],
-)
-def test_the_word_for_the_whole(points, families, word):
-    assert verdict([judged(each) for each in points], [judged(each) for each in families]) == word
-
-
-def test_worst_first():
-    around = [*probed(CLOCK), *probed(FMA)]
-    base = [*measured(), *measured(POSITION), *measured(PAGED), *around]
-    head = [*measured(rate=9.0), *measured(POSITION, rate=7.0), *measured(PAGED, rate=6.0), *around]
-    found = compared(base, head)
-    assert [row.name for row in found.points] == [PAGED.name, POSITION.name, DECODE.name]
-    assert [row.verdict for row in found.families] == [REGRESSION, REGRESSION, IMPROVEMENT]
-    assert set(WORDS) >= {row.verdict for row in found.points}
+# ---- families and points ---------------------------------------------------------------------------------------------
 
 
 def test_families_are_of_one_kernel_and_place():
