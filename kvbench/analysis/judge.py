@@ -75,6 +75,12 @@ class Evidence(NamedTuple):
         return not math.isnan(self.low)
 
     @property
+    def confidence(self) -> float:
+        """The probability with which the interval, or all estimates where there is none, hold the true shift."""
+        chances = _chances(*self.counts)
+        return 1 - 2 * float(max(chances[chances <= (1 - COVERAGE) / 2], default=chances[-1]))
+
+    @property
     def way(self) -> str:
         """Which way the whole interval lies; "" where it holds nothing."""
         return SLOWER if self.low > 0 else FASTER if self.high < 0 else ""

@@ -1,10 +1,15 @@
 """The claim that a slice which fits L3 is read faster than DRAM is: what one point says of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
 
 from kvbench.analysis.bound import CLOSE
 from kvbench.analysis.interval import held
-from kvbench.analysis.launches import COVERAGE, Measured
+from kvbench.analysis.judge import COVERAGE, FASTER, LIMITS, SLOWER, apart
+from kvbench.analysis.launches import Measured
 from kvbench.model import Ceiling
 from kvbench.regime import Regime
 from kvbench.units import size
@@ -33,22 +38,29 @@ def claim(found: Measured, regime: Regime, dram: Ceiling | None, lacking: str, r
         return Claim(NOT_TESTABLE, lacking)
     if "core" not in found.rates:
         return Claim(NOT_TESTABLE, "there is no core roof")
-    for what, launches in (("the point", found.rates["point"].launches), ("the DRAM read ceiling", len(dram.samples))):
-        if held(launches, COVERAGE) < COVERAGE:
+    rates = found.rates["point"]
+    for what, launches in (("the point", rates.launches), ("the DRAM read ceiling", len(dram.samples))):
+        if not _enough(launches):
             return Claim(NOT_TESTABLE, f"{what} has {launches} launches, too few for a {COVERAGE:.0%} interval")
-    if reads and _from_memory(reads, dram):
+    if reads and _enough(len(reads.samples)) and not _way(dram, _medians(reads)):
         return Claim(NOT_TESTABLE, _lying(reads, dram, regime))
-    return _compared(found, dram)
+    return _judged(found, dram, _way(dram, rates.values))
 
 
-def _from_memory(reads: Ceiling, dram: Ceiling) -> bool:
-    """Whether plain reads of the footprint tell nothing of a cache: neither lies clear of the other's interval.
+def _enough(launches: int) -> bool:
+    return held(launches, COVERAGE) >= COVERAGE
 
-    Reads that are clearly slower are no such case: some memory is faster than the cache before it.
-    """
-    if held(len(reads.samples), COVERAGE) < COVERAGE or reads.high < dram.low:
-        return False
-    return reads.median <= dram.high and reads.low <= dram.median
+
+def _way(dram: Ceiling, rates: Sequence[float]) -> str:
+    """Which way launches of these rates differ from those of reads from DRAM; "" where nothing shows.
+
+    Also reads that are slower are reads of a cache: some memory is faster than the cache before it."""
+    found = apart(*(-np.log(each) for each in (_medians(dram), rates)))
+    return next((way for way in (FASTER, SLOWER) if found.shows(way, LIMITS.rate, LIMITS.point)), "")
+
+
+def _medians(ceiling: Ceiling) -> list[float]:
+    return [median(launch) for launch in ceiling.samples]
 
 
 def _lying(reads: Ceiling, dram: Ceiling, regime: Regime) -> str:
@@ -58,15 +70,15 @@ def _lying(reads: Ceiling, dram: Ceiling, regime: Regime) -> str:
     )
 
 
-def _compared(found: Measured, dram: Ceiling) -> Claim:
+def _judged(found: Measured, dram: Ceiling, way: str) -> Claim:
     rate, core = found.rates["point"], found.rates["core"].median
     ceiling = f"{dram.median:.3g} GB/s ({dram.low:.3g}..{dram.high:.3g}) read from DRAM"
     against = f"{rate.median:.3g} GB/s ({rate.low:.3g}..{rate.high:.3g}) against {ceiling} by the same threads"
-    if rate.low > dram.high:
+    if way == FASTER:
         return Claim(CONFIRMED, against)
     if core <= dram.high or found.shares["core"].median >= CLOSE:
         return Claim(CORE, f"{against}; the core alone allows {core:.3g} GB/s")
-    return Claim(REFUTED if rate.high < dram.low else UNSTABLE, against)
+    return Claim(REFUTED if way == SLOWER else UNSTABLE, against)
 
 
 def _rate(ceiling: Ceiling) -> str:

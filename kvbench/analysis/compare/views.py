@@ -95,10 +95,10 @@ def together(members: Sequence[Both]) -> Both:
     side a launch belongs to has no part in it."""
     launches: tuple[dict[int, list[float]], ...] = {}, {}
     for both in members:
-        middle = median(value for side in both for value in side.values())
+        middle = median(own for side in both for own in side.values())
         for side, found in zip(both, launches, strict=True):
-            for launch, value in side.items():
-                found.setdefault(launch, []).append(value - middle)
+            for launch, own in side.items():
+                found.setdefault(launch, []).append(own - middle)
     return _both(*launches, median)
 
 

@@ -12,8 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from kvbench.analysis.columns import table
-from kvbench.analysis.contrasts import FASTER, SAME, SLOWER, UNKNOWN
+from kvbench.analysis.contrasts import SAME, UNKNOWN
 from kvbench.analysis.findings import Findings
+from kvbench.analysis.judge import FASTER, SLOWER
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import INK, MARKS, PAPER, SHADES, Look, legend_below, panels, tag
 from kvbench.units import counted
