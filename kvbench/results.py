@@ -7,9 +7,8 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis import frames
-from kvbench.analysis.findings import Findings, findings
+from kvbench.analysis.findings import Findings, Summary, findings, summary
 from kvbench.analysis.models import Geometry
-from kvbench.analysis.summary import Summary, summary
 from kvbench.errors import BadArgument, BadRun
 from kvbench.model import Check, Machine, Record
 from kvbench.store import Manifest, RunDirectory, machine

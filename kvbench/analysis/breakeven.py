@@ -8,11 +8,10 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.columns import POINT, ends, flag, number, table, text
-from kvbench.analysis.interval import held
-from kvbench.analysis.launches import COVERAGE
+from kvbench.analysis.launches import COVERAGE, held
 
 # A pair of layouts: to store with `dearer` takes longer. Seconds are of one layer and one sequence.
-COLUMNS = {
+BREAKEVEN = {
     "dearer": text("the layout that takes longer to store with"),
     "cheaper": text("the other"),
     **{name: POINT[name] for name in ("dtype", "scale", "batch", "q_heads", "kv_heads", "head_dim", "threads", "cpus")},
@@ -57,7 +56,7 @@ def breakeven(points: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
 
     Of variants and prefetch schemes the fastest counts. Pairs of which something was not measured have no row.
     """
-    return table(_rows(points, scaling), COLUMNS)
+    return table(_rows(points, scaling), BREAKEVEN)
 
 
 def _rows(points: pd.DataFrame, scaling: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -72,7 +71,7 @@ def _rows(points: pd.DataFrame, scaling: pd.DataFrame) -> Iterator[dict[str, Any
                 caches.append((cache[0], costs, _fits(lines, cache)))
         for one, other in combinations(caches, 2):
             if one[0] != other[0]:
-                yield from _pair(one, other, {name: facts[name] for name in COLUMNS if name in facts})
+                yield from _pair(one, other, {name: facts[name] for name in BREAKEVEN if name in facts})
 
 
 def _costs(points: pd.DataFrame) -> _Costs:

@@ -1,17 +1,20 @@
-"""What the launches of a run say of one point: a median of each launch, and an interval over them."""
+"""What the launches of a run say of one point: a median of each launch, an interval over them, and how far they lie
+apart."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
+from functools import cache
+from statistics import median, quantiles
 from typing import Self
 
-from kvbench.analysis.interval import held, interval
-from kvbench.analysis.scatter import outliers, steady
 from kvbench.model import Point, Record, Sample
 from kvbench.store.summary import Result
 from kvbench.units import GB
 
 COVERAGE = 0.95  # of the intervals
+SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, most of them met another machine
+FAR_OUT = 3.0  # widths of the middle half, beyond it: what no ordinary scatter reaches
 _KERNELS = ("point", "core")  # programs that run the point's own kernel, and so are no witness of it
 
 _Visit = dict[str, dict[int, float]]  # seconds of a pass, by program and round
@@ -157,3 +160,50 @@ def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
             own = points.setdefault(record.point, {}).setdefault(record.launch, [])
             own += [s.seconds / s.passes for s in record.samples if s.program == "point"]
     return {point.name: {launch: median(own) for launch, own in each.items()} for point, each in points.items()}
+
+
+# ---- values of launches ----------------------------------------------------------------------------------------------
+
+
+def interval(values: Sequence[float], coverage: float) -> tuple[float, float]:
+    """Two of the values: the narrowest symmetric pair that holds the true median with probability `coverage`.
+
+    Where there are too few for that, their whole range: held() says with what probability it does.
+    """
+    ordered = sorted(values)
+    outside, _ = _left_out(len(ordered), coverage)
+    return ordered[outside], ordered[-1 - outside]
+
+
+def held(count: int, coverage: float) -> float:
+    """The probability with which the interval of `count` values holds the true median: 0 for a single one."""
+    _, probability = _left_out(count, coverage)
+    return probability
+
+
+@cache
+def _left_out(count: int, coverage: float) -> tuple[int, float]:
+    """How many values at each end, and the probability with which the others still hold the median.
+
+    It is missed where no more than those lie on one side of it: for each value that is a coin's toss.
+    """
+    outside, missed = 0, 2 / (1 << count)
+    while (more := missed + 2 * math.comb(count, outside + 1) / (1 << count)) <= 1 - coverage:
+        outside, missed = outside + 1, more
+    return outside, 1 - missed
+
+
+def steady(values: Sequence[float]) -> bool:
+    """Whether the middle half of the values lies within SPREAD of their median. A single value shows nothing: False."""
+    ordered = sorted(values)
+    quarter = len(ordered) // 4
+    return len(ordered) > 1 and ordered[-1 - quarter] - ordered[quarter] <= SPREAD * median(ordered)
+
+
+def outliers(values: Sequence[float]) -> int:
+    """How many lie beyond the quartiles by more than FAR_OUT times the distance between these (Tukey's far out)."""
+    if len(values) < 2:
+        return 0
+    low, _, high = quantiles(values, n=4, method="inclusive")
+    fence = FAR_OUT * (high - low)
+    return sum(value < low - fence or value > high + fence for value in values)

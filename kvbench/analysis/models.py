@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from kvbench.analysis.bounds import CORE
 from kvbench.analysis.columns import POINT, count, ends, number, table, text
-from kvbench.analysis.l3 import CORE
 from kvbench.model import HEADS, Machine
 from kvbench.regime import suggestion, windows
 from kvbench.units import cpu_list

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
-from kvbench.analysis.bound import bound
+from kvbench.analysis.bounds import bound
 from kvbench.model import Point, Sample, Visit
 from kvbench.model.annotated import Printed, about
 from kvbench.units import gbps

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from kvbench.analysis.names import names as short_names
+from kvbench.analysis.columns import names as short_names
 from kvbench.analysis.trend import Accepted, Past, Ran, Series, Trend, trends
 from kvbench.errors import BadArgument, Unwritable
 from kvbench.history.accepted import accepted

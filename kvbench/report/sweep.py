@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.diagnosis import Sentence
-from kvbench.analysis.summary import Place, Summary
+from kvbench.analysis.findings import Place, Summary
 from kvbench.report.lines import WIDTH, wrapped
 from kvbench.units import counted, cut
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis import beside
+from kvbench.analysis import findings
 from kvbench.analysis.ceilings import COVERAGE
 from kvbench.analysis.diagnosis.phrases import number
 from kvbench.analysis.findings import Findings
@@ -279,7 +279,7 @@ def machines(studies: Sequence[Findings], names: Sequence[str]) -> Table:
         "% of the same threads' DRAM read": (_of("share"), _share),
         "which": (_of("best"), str),
     }
-    rows = [row | {"name": name} for row, name in zip(_records(beside.machines(studies)), names, strict=True)]
+    rows = [row | {"name": name} for row, name in zip(_records(findings.machines(studies)), names, strict=True)]
     about = "Reads are the ceilings of each run itself, by its largest set of CPUs; no level means none was measured."
     return _table("machines", "Machines", about, columns, rows)
 

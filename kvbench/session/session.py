@@ -13,8 +13,7 @@ from typing import Any, Self
 
 from kvbench import runner
 from kvbench.analysis.ceilings import ceilings
-from kvbench.analysis.interval import held
-from kvbench.analysis.launches import COVERAGE, Estimate, by_launch, results
+from kvbench.analysis.launches import COVERAGE, Estimate, by_launch, held, results
 from kvbench.analysis.machine import printed, profile
 from kvbench.errors import BadArgument
 from kvbench.machine import available_memory, describe

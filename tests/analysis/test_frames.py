@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kvbench.analysis.disturbance import disturbed
-from kvbench.analysis.frames import points, samples
-from kvbench.analysis.names import short_names
+from kvbench.analysis.columns import short_names
+from kvbench.analysis.frames import disturbed, points, samples
 from kvbench.errors import BadArgument
 from kvbench.model import Sample
 from tests.made_run import DECODE, MACHINE, MIB, READ, STORE, failed, probe, visit

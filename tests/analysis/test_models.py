@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from kvbench.analysis.columns import short_names
 from kvbench.analysis.frames import points
 from kvbench.analysis.models import FITS, NOT_TESTED, TOKENS, Geometry, fits, tokens
-from kvbench.analysis.names import short_names
 from tests.made_run import DECODE, MACHINE, MIB, STORE, failed, probe, traffic, visit
 
 SMALL = Geometry("small", 24, 8, 2, 64, 4096)

@@ -21,10 +21,9 @@ from statistics import median
 
 import numpy as np
 
-from kvbench.analysis.ceilings import REACH, value
+from kvbench.analysis.ceilings import COPY, REACH, READ, value
 from kvbench.analysis.judge import COVERAGE
 from kvbench.analysis.launches import Measured, complete, measured
-from kvbench.analysis.roofs import COPY, READ
 from kvbench.model import Point, Probe, Record
 
 BESIDE, SECONDS, CYCLES, FLOPS = "beside its witness", "in seconds", "in cycles", "against FMA"

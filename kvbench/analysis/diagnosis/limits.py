@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from kvbench.analysis.bounds import CONFIRMED, CORE, REFUTED, UNSTABLE
 from kvbench.analysis.diagnosis.phrases import between, listed, number
-from kvbench.analysis.interval import held
-from kvbench.analysis.l3 import CONFIRMED, CORE, REFUTED, UNSTABLE
-from kvbench.analysis.launches import COVERAGE
+from kvbench.analysis.launches import COVERAGE, held
 from kvbench.analysis.models import NOT_TESTED
 from kvbench.units import counted, duration
 

@@ -163,7 +163,7 @@ def _about() -> Callable[[Any], str]:
 
 def _summarise(session: Any, as_json: bool, report: bool) -> None:
     """What there is so far; nothing can be said of a run without records."""
-    from kvbench.analysis.summary import summary, swept
+    from kvbench.analysis.findings import summary, swept
     from kvbench.report.sweep import text
     from kvbench.results import load
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.interval import held, interval
+from kvbench.analysis.launches import held, interval
 from kvbench.errors import Refused
 from kvbench.lab.experiment import Asked, Outcome
 from kvbench.lab.geometry import known, layer_parameters

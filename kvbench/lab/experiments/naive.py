@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.interval import interval
+from kvbench.analysis.launches import interval
 from kvbench.apart import apart
 from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.experiment import Asked, Outcome

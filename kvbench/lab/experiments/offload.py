@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.interval import held, interval
+from kvbench.analysis.launches import held, interval
 from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.experiment import Asked, Outcome
 from kvbench.lab.measuring import affordable

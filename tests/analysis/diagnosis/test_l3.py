@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from kvbench.analysis.columns import short_names
 from kvbench.analysis.diagnosis.bandwidth import l3
 from kvbench.analysis.frames import points
-from kvbench.analysis.names import short_names
 from tests.analysis.diagnosis import planted
 from tests.analysis.diagnosis.planted import PLANTS
 from tests.analysis.diagnosis.test_diagnosis import CALM, HOT, INSIDE, QUESTION, at, rated, reads, said
