@@ -113,6 +113,7 @@ FOUND = {
     "layers": count("slices in rotation"),
     "slice_bytes": count("bytes: of one slice"),
     "compulsory_bytes": number("bytes: of a pass"),
+    "kv_bytes": number("bytes: of keys, values, scales and page tables in a pass"),
     "issued_bytes": number("bytes: of a pass"),
     "line_bytes": number("bytes: of the lines touched in a pass"),
     "footprint": number("bytes: of lines, of all slices"),

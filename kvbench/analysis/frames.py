@@ -101,6 +101,7 @@ def _rates(found: Measured, traffic: Traffic) -> dict[str, Any]:
         "ai": traffic.ai if traffic.flops else None,
         "ai_issued": traffic.flops / traffic.issued if traffic.flops and traffic.issued else None,
         "compulsory_bytes": traffic.compulsory,
+        "kv_bytes": traffic.kv + traffic.scales + traffic.table,
         "issued_bytes": traffic.issued,
         "line_bytes": traffic.line,
     }
