@@ -107,7 +107,9 @@ def test_one_launch_knows_no_noise():
     assert [(place.kind, place.rank) for place in found.places] == [("decode", "the only one")]
 
 
-@pytest.mark.parametrize("records", [[], [probe(0, 20.0)], [failed(0)], [visit(0, {"point": [9.0], "copy": [12.0]}, STORE)], whole()])
+@pytest.mark.parametrize(
+    "records", [[], [probe(0, 20.0)], [failed(0)], [visit(0, {"point": [9.0], "copy": [12.0]}, STORE)], whole()]
+)
 def test_it_is_short_and_valid_json(records):
     found = summary_of(records)
     facts = json.loads(json.dumps(plain(found), allow_nan=False))

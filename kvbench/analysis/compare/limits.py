@@ -13,9 +13,7 @@ from kvbench.units import counted
 class Limits:
     """Where nothing else is said, shares of base's time. They are judgement."""
 
-    agree: float = (
-        0.1  # one-sided chance below which a further view agrees; seconds are far noisier than what is tested
-    )
+    agree: float = 0.5  # one-sided chance below which a further view agrees: seconds are too noisy to be tested
     told: float = 1.0  # least effect of a point, as a share of how far witnesses moved from run to run: in another
     # state of the machine a point and its witness need not change alike
     told_family: float = 0.5  # and of a family of several points: most of its points change nearly as their witnesses

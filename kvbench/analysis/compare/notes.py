@@ -50,7 +50,7 @@ def _identity(base: Side, head: Side) -> Iterator[str]:
     if base.same(head, "environment"):
         yield (
             f"{effect}, measured in the same rounds, so that a machine that is slower for both is no part of it; a "
-            "change must show in seconds too, less what the launches of a run show its witness to share"
+            "change must show in seconds too"
         )
     else:
         yield (

@@ -19,10 +19,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
-import numpy as np
-
 from kvbench.analysis.ceilings import COPY, REACH, READ, value
-from kvbench.analysis.judge import COVERAGE
 from kvbench.analysis.launches import Measured, complete, measured
 from kvbench.model import Point, Probe, Record
 
@@ -38,8 +35,6 @@ Launches = Mapping[int, Measured]
 Probes = Mapping[Probe, Both]  # that both runs have, as views are
 
 _OF_CORE = {CYCLES: "clock", FLOPS: "flops"}
-_OWN = frozenset({SECONDS, CYCLES, FLOPS})
-_FEW, _STILL = 6, 1e-6  # launches that show no slope; a witness that always took as long
 
 
 def by_launch(records: Iterable[Record]) -> dict[int, Measured]:
@@ -76,19 +71,6 @@ def of_family(members: Sequence[Views]) -> Views:
     return {view: together([views[view] for views in alike if view in views]) for view in names}
 
 
-def corrected(views: Views) -> Views:
-    """With the point's own times less what its witness says of the machine: the witness's time, times the share of it
-    that the point surely follows from launch to launch within the runs. A point that memory bounds follows, and is left
-    without what a busier memory did to it; one that the core bounds does not, and is left as it is."""
-    if not {WITNESS, SECONDS} <= views.keys():
-        return views
-    share = _followed(views[SECONDS], views[WITNESS])
-    for view in _OWN & views.keys():
-        taken = tuple(_less(*sides, share) for sides in zip(views[view], views[WITNESS], strict=True))
-        views = views | ({view: taken} if all(taken) else {})
-    return views
-
-
 def together(members: Sequence[Both]) -> Both:
     """Of each launch the median over members, each about its middle: that of the launches of both sides, so that which
     side a launch belongs to has no part in it."""
@@ -108,27 +90,9 @@ def _both(base: Mapping[int, object], head: Mapping[int, object], log: Callable[
     return {launch: log(each) for launch, each in base.items()}, {launch: log(each) for launch, each in head.items()}
 
 
-def _less(series: Series, other: Series, share: float = 1.0) -> Series:
+def _less(series: Series, other: Series) -> Series:
     """Of launches that have both."""
-    return {launch: value - share * other[launch] for launch, value in series.items() if launch in other}
-
-
-def _followed(point: Both, witness: Both) -> float:
-    """From 0 to 1, the least slope of the point's time by the witness's that the launches allow (Theil and Sen), each
-    about its run's middle, so that it is none of what lies between the runs. Noise of the witness can only lessen it.
-    """
-    from scipy.stats import theilslopes  # slow to load
-
-    x, y = [], []
-    for own, beside in zip(point, witness, strict=True):
-        middles = median(own[launch] for launch in beside), median(beside.values())
-        y += [own[launch] - middles[0] for launch in beside]
-        x += [beside[launch] - middles[1] for launch in beside]
-    if len(x) < _FEW or max(x) - min(x) < _STILL:
-        return 0.0
-    with np.errstate(invalid="ignore"):  # of values that are all alike it is no number
-        least = float(theilslopes(y, x, alpha=COVERAGE).low_slope)
-    return 0.0 if math.isnan(least) else min(1.0, max(0.0, least))
+    return {launch: value - other[launch] for launch, value in series.items() if launch in other}
 
 
 def _witness(base: Launches, head: Launches) -> str | None:

@@ -14,7 +14,6 @@ from kvbench.analysis.compare.views import (
     SECONDS,
     WITNESS,
     by_launch,
-    corrected,
     of_family,
     of_point,
     probed,
@@ -102,29 +101,3 @@ def test_members_without_a_witness_are_left_out_where_others_have_one():
     with_one, without = {BESIDE: ({0: 1.0}, {0: 1.5}), SECONDS: ({0: 1.0}, {0: 1.0})}, {SECONDS: ({0: 1.0}, {0: 9.0})}
     assert of_family([with_one, without])[SECONDS] == ({0: 0.0}, {0: 0.0})
     assert of_family([without])[SECONDS] == ({0: -4.0}, {0: 4.0})
-
-
-def as_views(values):
-    return tuple(dict(enumerate(each)) for each in values)
-
-
-def test_times_are_corrected_by_what_the_witness_shares():
-    """A point that follows half of what moves its witness: launch by launch by up to 30%, from run to run by 20%."""
-    draw = np.random.default_rng(7)
-    own, moved = draw.normal(0, 0.001, (2, 10)), draw.uniform(0, 0.3, (2, 10)) + [[0.0], [0.2]]
-    times = 0.5 * moved + own
-    found = corrected({SECONDS: as_views(times), BESIDE: as_views(times - moved), WITNESS: as_views(moved)})
-    left = np.array([list(side.values()) for side in found[SECONDS]])
-    assert left == pytest.approx(own, abs=0.01), "and not 0.1 in one run"
-    assert found[BESIDE] == as_views(times - moved) and found[WITNESS] == as_views(moved)
-
-
-@pytest.mark.parametrize("shared", [0.0, -1.0])
-def test_a_witness_that_the_point_does_not_follow_corrects_nothing(shared):
-    draw = np.random.default_rng(8)
-    moved = draw.normal(0, 0.1, (2, 10))
-    times = draw.normal(0, 0.01, (2, 10)) + shared * moved
-    views = {SECONDS: as_views(times), WITNESS: as_views(moved)}
-    found = corrected(views)
-    assert np.array([list(side.values()) for side in found[SECONDS]]) == pytest.approx(times)
-    assert corrected({SECONDS: views[SECONDS]}) == {SECONDS: views[SECONDS]}
