@@ -82,37 +82,31 @@ def evidence(witness: str | None, efficiency: float | None, core_fraction: float
 # ---- above a roof ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Above:
-    """roof: empty where the point exceeds none. reason: begins with SUSPECT where nothing explains it."""
-
-    roof: str
-    reason: str
-
-
-def above(point: Against) -> Above:
-    """The roof exceeded that is hardest to explain; the others are named in its reason."""
-    found = sorted(_exceeded(point), key=lambda above: not above.reason.startswith(SUSPECT))
+def above(point: Against) -> tuple[str, str]:
+    """The roof exceeded that is hardest to explain, and the reason, which begins with SUSPECT where nothing explains it
+    and names the others; both empty where the point exceeds none."""
+    found = sorted(_exceeded(point), key=lambda above: not above[1].startswith(SUSPECT))
     if not found:
-        return Above("", "")
-    others = ", ".join(f"its {other.roof}" for other in found[1:])
-    return Above(found[0].roof, found[0].reason + (f"; also above {others}" if others else ""))
+        return "", ""
+    (roof, reason), *others = found
+    also = ", ".join(f"its {other}" for other, _ in others)
+    return roof, reason + (f"; also above {also}" if also else "")
 
 
-def _exceeded(point: Against) -> Iterator[Above]:
+def _exceeded(point: Against) -> Iterator[tuple[str, str]]:
     """A roof is exceeded where the low end of the point's interval lies above the high end of the roof's."""
     shares, rate, peak = point.found.shares, point.rate, point.peak.value if point.peak else None
     if peak and point.regime.word == "DRAM" and rate.low > peak:
-        yield Above("theoretical DRAM peak", _over_peak(point, point.peak))
+        yield "theoretical DRAM peak", _over_peak(point, point.peak)
     gflops = point.traffic["point"].flops / GB / point.found.seconds["point"].high
     if point.fma and gflops > point.fma.high:
-        yield Above("FMA peak", _unexplained(point, gflops / point.fma.high, "multiply-adds alone are slower"))
+        yield "FMA peak", _unexplained(point, gflops / point.fma.high, "multiply-adds alone are slower")
     if "core" in shares and shares["core"].low > 1:
-        yield Above("core roof", _over_core(point, shares["core"].low))
+        yield "core roof", _over_core(point, shares["core"].low)
     if point.found.witness and shares[point.found.witness].low > 1:
-        yield Above("copy" if point.stores else "twin", _over_witness(point, point.found.witness))
+        yield "copy" if point.stores else "twin", _over_witness(point, point.found.witness)
     if point.ceiling and point.above_ceiling:
-        yield Above(f"{point.ceiling.probe.op} ceiling", _over_ceiling(point, point.ceiling))
+        yield f"{point.ceiling.probe.op} ceiling", _over_ceiling(point, point.ceiling)
 
 
 def _over_peak(point: Against, peak: Fact) -> str:
@@ -182,32 +176,25 @@ def _unexplained(point: Against, times: float, what: str) -> str:
 # ---- the claim that a slice which fits L3 is read faster than DRAM is ------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """word: empty where the point does not bear upon the claim."""
-
-    word: str
-    reason: str
-
-
-def claim(point: Against) -> Claim:
+def claim(point: Against) -> tuple[str, str]:
+    """The word and the reason; both empty where the point does not bear upon the claim."""
     found, regime, dram, reads = point.found, point.regime, point.dram, point.ceiling
     if regime.word in ("L1", "L2"):
-        return Claim(PRIVATE, regime.reason)
+        return PRIVATE, regime.reason
     if regime.word == "unknown":
-        return Claim(NOT_TESTABLE, regime.reason)
+        return NOT_TESTABLE, regime.reason
     if regime.word != "L3":
-        return Claim("", "")
+        return "", ""
     if dram is None:
-        return Claim(NOT_TESTABLE, point.lacking)
+        return NOT_TESTABLE, point.lacking
     if "core" not in found.rates:
-        return Claim(NOT_TESTABLE, "there is no core roof")
+        return NOT_TESTABLE, "there is no core roof"
     rates = found.rates["point"]
     for what, launches in (("the point", rates.launches), ("the DRAM read ceiling", len(dram.samples))):
         if not _enough(launches):
-            return Claim(NOT_TESTABLE, f"{what} has {launches} launches, too few for a {COVERAGE:.0%} interval")
+            return NOT_TESTABLE, f"{what} has {launches} launches, too few for a {COVERAGE:.0%} interval"
     if reads and _enough(len(reads.samples)) and not _way(dram, _medians(reads)):
-        return Claim(NOT_TESTABLE, _lying(reads, dram, regime))
+        return NOT_TESTABLE, _lying(reads, dram, regime)
     return _judged(found, dram, _way(dram, rates.values))
 
 
@@ -234,15 +221,15 @@ def _lying(reads: Ceiling, dram: Ceiling, regime: Regime) -> str:
     )
 
 
-def _judged(found: Measured, dram: Ceiling, way: str) -> Claim:
+def _judged(found: Measured, dram: Ceiling, way: str) -> tuple[str, str]:
     rate, core = found.rates["point"], found.rates["core"].median
     ceiling = f"{dram.median:.3g} GB/s ({dram.low:.3g}..{dram.high:.3g}) read from DRAM"
     against = f"{rate.median:.3g} GB/s ({rate.low:.3g}..{rate.high:.3g}) against {ceiling} by the same threads"
     if way == FASTER:
-        return Claim(CONFIRMED, against)
+        return CONFIRMED, against
     if core <= dram.high or found.shares["core"].median >= CLOSE:
-        return Claim(CORE, f"{against}; the core alone allows {core:.3g} GB/s")
-    return Claim(REFUTED if way == SLOWER else UNSTABLE, against)
+        return CORE, f"{against}; the core alone allows {core:.3g} GB/s"
+    return REFUTED if way == SLOWER else UNSTABLE, against
 
 
 def _rate(ceiling: Ceiling) -> str:

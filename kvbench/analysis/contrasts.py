@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -98,11 +98,9 @@ def _pairs(points: pd.DataFrame, factor: str) -> Iterator[_Pair]:
     alike = [name for name in POINT if name not in own]
     named = list(dict.fromkeys(("name", factor, "regime", "compulsory_bytes", *(n for n in CONTRAST if n in POINT))))
     measured = _valued(points[points["seconds"].notna()], factor)
-    facts = measured[named].to_dict("records")
-    groups: dict[Hashable, list[_Row]] = defaultdict(list)
-    for *key, row in zip(_keys(measured[alike]), _rooms(measured), facts, strict=True):
-        groups[tuple(key)].append(row)
-    for group in groups.values():
+    measured = measured.assign(room=_rooms(measured))
+    for _, rows in measured.groupby([*alike, "room"], dropna=False, sort=False) if len(measured) else ():
+        group = rows[named].to_dict("records")
         there = {(row[factor], row["context"]) for row in group}
         for a, b in combinations(group, 2):
             crossed = {(a[factor], b["context"]), (b[factor], a["context"])}
@@ -129,11 +127,6 @@ def _rooms(points: pd.DataFrame) -> list[tuple[int, int]]:
         last = context
     rooms = zip(points["context"], points["capacity"], strict=True)
     return [(first[context], 0 if capacity == context else capacity) for context, capacity in rooms]
-
-
-def _keys(points: pd.DataFrame) -> list[tuple[Hashable, ...]]:
-    """What is unknown (NA) equals what is unknown."""
-    return list(points.astype(object).where(points.notna(), None).itertuples(index=False, name=None))
 
 
 def _bases(pairs: Iterable[_Pair], factor: str) -> dict[frozenset[str], str]:

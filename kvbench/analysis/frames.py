@@ -171,10 +171,9 @@ def _against(point: Point, held: Against) -> dict[str, Any]:
     if held.fma:
         row["fma_gflops"] = held.fma.median
     if point.op == "decode":
-        said = claim(held)
-        row |= {"l3": said.word, "l3_reason": said.reason}
-    beyond = above(held)
-    return row | {"above": beyond.roof, "above_reason": beyond.reason}
+        row["l3"], row["l3_reason"] = claim(held)
+    row["above"], row["above_reason"] = above(held)
+    return row
 
 
 # ---- noise -----------------------------------------------------------------------------------------------------------

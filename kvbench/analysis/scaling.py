@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from kvbench.analysis.columns import POINT, count, ends, flag, names_without, number, table, text
-from kvbench.analysis.launches import Estimate, by_launch
+from kvbench.analysis.launches import Estimate, by_launch, enclosed
 from kvbench.model import Record
 from kvbench.units import GB
 
@@ -65,16 +65,12 @@ def _line(series: pd.DataFrame, seconds: dict[str, dict[int, float]]) -> dict[st
         "contexts": len(np.unique(contexts)),
         "context_low": int(contexts.min()),
         "context_high": int(contexts.max()),
-        **_enclosed("fixed_seconds", fixed.median, fixed.low, fixed.high),
-        **_enclosed("token_seconds", token.median, token.low, token.high),
-        **_enclosed("gbps", *(_rate(token_bytes, each) for each in (token.median, token.high, token.low))),
+        **enclosed("fixed_seconds", fixed),
+        **enclosed("token_seconds", token),
+        **enclosed("gbps", Estimate(*(_rate(token_bytes, each) for each in (token.median, token.high, token.low)), ())),
         "misfit": float(np.abs((fixed.median + token.median * contexts) / times - 1).max()),
         "launches": token.launches,
     }
-
-
-def _enclosed(name: str, middle: float, low: float, high: float) -> dict[str, float]:
-    return {name: middle, f"{name}_low": low, f"{name}_high": high}
 
 
 def _rate(token_bytes: float, token_seconds: float) -> float:
