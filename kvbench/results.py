@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis import frames
-from kvbench.analysis.findings import Findings, Summary, findings, summary
+from kvbench.analysis.findings import Findings, RunSummary, findings, summary
 from kvbench.analysis.models import Geometry
 from kvbench.errors import BadArgument, BadRun
 from kvbench.model import Check, Machine, Record
@@ -37,7 +37,7 @@ class Run:
     def findings(self) -> Findings:
         return findings(self.manifest.run, self.records, self.machine, self.checks, geometries())
 
-    def summary(self) -> Summary:
+    def summary(self) -> RunSummary:
         return summary(self.findings())
 
 

@@ -1,5 +1,5 @@
-"""What a point's rate says beside what it is held against: what limits it, whether it exceeds a roof and why that can be,
-and whether L3 feeds it faster than memory would.
+"""What a point's rate says beside what it is held against: what limits it, whether it exceeds a roof and why that can
+be, and whether L3 feeds it faster than memory would.
 
 A roof is a measurement too, of another walk and often of another footprint. Where that explains nothing, a point that
 exceeds it is suspect.
@@ -13,7 +13,7 @@ import numpy as np
 
 from kvbench.analysis.ceilings import REACH
 from kvbench.analysis.judge import COVERAGE, FASTER, LIMITS, SLOWER, apart
-from kvbench.analysis.launches import SPREAD, Estimate, Measured, held
+from kvbench.analysis.launches import SPREAD, Estimate, PointRates, held
 from kvbench.model import Ceiling, Fact, Traffic
 from kvbench.regime import NO_LEVEL, Regime
 from kvbench.units import GB, size
@@ -33,9 +33,10 @@ NOT_TESTABLE, UNSTABLE = "not testable", "unstable"
 @dataclass(frozen=True, slots=True)
 class Against:
     """A point and what it is held against. `traffic`: of a pass, by program. `huge`: share of its memory on huge pages.
-    Where there is no ceiling of its footprint, or of reads from DRAM by the same threads, `note` and `lacking` say why."""
+    Where there is no ceiling of its footprint, or of reads from DRAM by the same threads, `note` and `lacking` say why.
+    """
 
-    found: Measured
+    found: PointRates
     traffic: Mapping[str, Traffic]
     stores: bool
     regime: Regime
@@ -221,7 +222,7 @@ def _lying(reads: Ceiling, dram: Ceiling, regime: Regime) -> str:
     )
 
 
-def _judged(found: Measured, dram: Ceiling, way: str) -> tuple[str, str]:
+def _judged(found: PointRates, dram: Ceiling, way: str) -> tuple[str, str]:
     rate, core = found.rates["point"], found.rates["core"].median
     ceiling = f"{dram.median:.3g} GB/s ({dram.low:.3g}..{dram.high:.3g}) read from DRAM"
     against = f"{rate.median:.3g} GB/s ({rate.low:.3g}..{rate.high:.3g}) against {ceiling} by the same threads"

@@ -75,7 +75,7 @@ def _rows(points: pd.DataFrame, scaling: pd.DataFrame) -> Iterator[dict[str, Any
 
 
 def _costs(points: pd.DataFrame) -> _Costs:
-    """Of the fastest point of each op and context; of a store, for each token and sequence."""
+    """The fastest point of each op and context counts; a store is told for each token and sequence."""
     found: _Costs = {}
     for (op, context), rows in points.groupby(["op", "context"]):
         row = rows.loc[rows["seconds"].idxmin()]
@@ -130,7 +130,7 @@ def _nearest(times: Mapping[int, _Times], context: int) -> _Times:
 
 
 def _decode(cache: _Cache, context: int, batch: int) -> tuple[_Times, bool] | None:
-    """Of one sequence; and whether it is read off a line."""
+    """For one sequence; and whether it is read off a line."""
     _, costs, lines = cache
     if context in costs.get(_DECODE, {}):
         return costs[_DECODE][context], False

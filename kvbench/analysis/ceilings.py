@@ -82,8 +82,8 @@ def _order(probe: Probe) -> tuple:
 
 
 class Roofs:
-    """What points of a run are held against: the regime of a footprint, and the run's own ceilings for it. Points ask the
-    same again and again: each question is answered once."""
+    """What points of a run are held against: the regime of a footprint, and the run's own ceilings for it. Points ask
+    the same again and again: each question is answered once."""
 
     def __init__(self, machine: Machine, ceilings: Sequence[Ceiling], run: str, measured: Measured | None) -> None:
         self._machine, self._measured = machine, measured
@@ -94,7 +94,7 @@ class Roofs:
         return self._regime(point.cpus, footprint, point.residency == "evicted")
 
     def ceiling(self, point: Point, level: str, footprint: float) -> tuple[Ceiling | None, str]:
-        """Of reads for a decode and of copies for a store, the best at this footprint; or None, and why there is none."""
+        """The best at this footprint, reads for a decode and copies for a store; or None, and why there is none."""
         return self._best(READ if point.op == "decode" else COPY, *_who(point), level, footprint)
 
     def dram(self, point: Point) -> tuple[Ceiling | None, str]:
@@ -133,7 +133,7 @@ def ceiling_for(
     level: str | None = None,
     footprint: float | None = None,
 ) -> tuple[Ceiling | None, str]:
-    """Of one run's ceilings the one that a point may be held against; or None, and why there is none.
+    """The one that a point may be held against, among those of a run; or None, and why there is none.
 
     Of a `level`, the best. With a `footprint` the best at the nearest size: within the level if one is given, else no
     further than REACH away.

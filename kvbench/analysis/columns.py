@@ -16,7 +16,7 @@ _ENDS = {"low": "lower", "high": "upper"}
 _AS_JSON = {_TEXT: str, _COUNT: int | None, _NUMBER: float | None, _FLAG: bool | None}
 
 
-class Column(str):
+class ColumnKind(str):
     """The dtype of a column, and the meaning of its values with their unit."""
 
     about: str
@@ -27,15 +27,15 @@ class Column(str):
         return found
 
 
-text, count, number, flag = (partial(Column, kind) for kind in (_TEXT, _COUNT, _NUMBER, _FLAG))
+text, count, number, flag = (partial(ColumnKind, kind) for kind in (_TEXT, _COUNT, _NUMBER, _FLAG))
 
 
-def ends(name: str, unit: str) -> dict[str, Column]:
-    """Of the interval of another column."""
+def ends(name: str, unit: str) -> dict[str, ColumnKind]:
+    """Columns of the interval of another."""
     return {f"{name}_{end}": number(f"{unit}: {which} end of its interval") for end, which in _ENDS.items()}
 
 
-def row(title: str, columns: Mapping[str, Column]) -> type:
+def row(title: str, columns: Mapping[str, ColumnKind]) -> type:
     """A row of a table as JSON has it."""
     kinds = [(name, Annotated[_AS_JSON[str(kind)], about(kind.about)]) for name, kind in columns.items()]
     return make_dataclass(title, kinds, frozen=True, slots=True)
@@ -48,7 +48,7 @@ BY_COLUMN = {field.column or field.name: field for field in FIELDS if field.colu
 POINT = {
     "name": text("all that it is, in one word: what runs are joined by"),
     "kernel": text("op.variant.layout.dtype.isa"),
-    **{name: Column(_KINDS.get(field.kind, _COUNT), field.meaning) for name, field in BY_COLUMN.items()},
+    **{name: ColumnKind(_KINDS.get(field.kind, _COUNT), field.meaning) for name, field in BY_COLUMN.items()},
 }
 
 # What points and probes have in common, or are grouped by. `bytes` are a probe's footprint.

@@ -93,7 +93,7 @@ _Pair = tuple[_Row, _Row]
 
 
 def _pairs(points: pd.DataFrame, factor: str) -> Iterator[_Pair]:
-    """Of points that have a number. Of contexts that are one only nearly, those without an equal."""
+    """Points that have a number. Contexts that are one only nearly pair where neither has an equal."""
     own = {"name", "kernel", "context", "capacity", factor} | _WITH[factor]
     alike = [name for name in POINT if name not in own]
     named = list(dict.fromkeys(("name", factor, "regime", "compulsory_bytes", *(n for n in CONTRAST if n in POINT))))
@@ -119,7 +119,7 @@ def _valued(points: pd.DataFrame, factor: str) -> pd.DataFrame:
 
 
 def _rooms(points: pd.DataFrame) -> list[tuple[int, int]]:
-    """Of each point the context, as the smallest that is nearly the same, and the capacity beyond it, 0 for none."""
+    """By point the context, as the smallest that is nearly the same, and the capacity beyond it, 0 for none."""
     first: dict[int, int] = {}
     last = 0
     for context in sorted(points["context"].unique()):
@@ -130,7 +130,7 @@ def _rooms(points: pd.DataFrame) -> list[tuple[int, int]]:
 
 
 def _bases(pairs: Iterable[_Pair], factor: str) -> dict[frozenset[str], str]:
-    """Of each two values of the factor, which is the base."""
+    """By two values of the factor, which is the base."""
     moved: dict[frozenset[str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for pair in pairs:
         for row in pair:
@@ -170,7 +170,7 @@ def _row(factor: str, base: _Row, other: _Row, seconds: dict[str, dict[int, floa
 
 
 def _ratio(estimate: float, low: float, high: float) -> dict[str, float]:
-    """Of logarithms of other's time over base's."""
+    """From logarithms of other's time over base's."""
     return {"ratio": math.exp(-estimate), "ratio_low": math.exp(-high), "ratio_high": math.exp(-low)}
 
 
@@ -178,7 +178,7 @@ def _ratio(estimate: float, low: float, high: float) -> dict[str, float]:
 
 
 def _together(pairs: pd.DataFrame) -> _Row:
-    """Of many pairs from how these differ, of few from how their launches do."""
+    """Many pairs are judged by how they differ, few by how their launches do."""
     counts = pairs["word"].value_counts()
     words = {name: int(counts.get(word, 0)) for name, word in _COUNTED.items()}
     found = paired(-np.log(pairs["ratio"].to_numpy()))

@@ -94,7 +94,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary(Printed):
+class RunSummary(Printed):
     """What a run says in short."""
 
     run: Annotated[str, about("its name")]
@@ -109,21 +109,21 @@ class Summary(Printed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swept(Summary):
+class Swept(RunSummary):
     """A summary of what there is; an interrupted sweep has one, too."""
 
     path: Annotated[str, about("its directory")]
     report: Annotated[str, about("the page that --report wrote; else empty")]
 
 
-def swept(summary: Summary, path: str, report: str) -> Swept:
+def swept(summary: RunSummary, path: str, report: str) -> Swept:
     return Swept(**{field.name: getattr(summary, field.name) for field in fields(summary)}, path=path, report=report)
 
 
-def summary(found: Findings) -> Summary:
+def summary(found: Findings) -> RunSummary:
     points = found.points
     failed = points[points["error"] != ""]
-    return Summary(
+    return RunSummary(
         run=found.run,
         points=len(points),
         launches=found.launches,

@@ -11,7 +11,7 @@ from kvbench.analysis.bounds import Against, above, bound, claim, evidence
 from kvbench.analysis.ceilings import Roofs, huge_share
 from kvbench.analysis.ceilings import ceilings as ceilings_of
 from kvbench.analysis.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
-from kvbench.analysis.launches import Measured, complete, enclosed, measured
+from kvbench.analysis.launches import PointRates, complete, enclosed, measured
 from kvbench.errors import BadArgument
 from kvbench.model import Ceiling, Machine, Point, Probe, Record, Sample, Traffic
 from kvbench.model.annotated import about
@@ -87,7 +87,7 @@ def _row(point: Point, records: Sequence[Record], roofs: Roofs) -> dict[str, Any
     return row | _against(point, _held(point, found, good, footprint, roofs))
 
 
-def _rates(found: Measured, traffic: Traffic) -> dict[str, Any]:
+def _rates(found: PointRates, traffic: Traffic) -> dict[str, Any]:
     seconds = found.seconds["point"]
     return {
         "launches": seconds.launches,
@@ -119,7 +119,7 @@ def _visits(records: Sequence[Record], threads: int) -> dict[str, Any]:
     }
 
 
-def _witnesses(point: Point, found: Measured) -> dict[str, Any]:
+def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
     """The point beside what was measured in the same rounds: a witness counts with the better of its two forms."""
     row: dict[str, Any] = {}
     if witness := found.witness:
@@ -134,7 +134,7 @@ def _witnesses(point: Point, found: Measured) -> dict[str, Any]:
     return row
 
 
-def _held(point: Point, found: Measured, records: Sequence[Record], footprint: float, roofs: Roofs) -> Against:
+def _held(point: Point, found: PointRates, records: Sequence[Record], footprint: float, roofs: Roofs) -> Against:
     regime = roofs.regime(point, footprint)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
     dram, lacking = roofs.dram(point)

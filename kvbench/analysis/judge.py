@@ -5,9 +5,9 @@ launches of both sides → evidence, by ranks alone → corrected beside all tha
 
 Ranks assume nothing of the noise. Where both sides were measured in one launch its value is their ratio, and a coin
 decides the sign if they are alike: Wilcoxon's signed ranks. Where they come from launches of their own, labels could be
-exchanged: Mann and Whitney's test. Both count how many estimates of the shift lie above nothing: means of two ratios, or
-differences of two launches. The middle one is Hodges and Lehmann's estimate, and the interval holds what the test, moved
-there, does not reject.
+exchanged: Mann and Whitney's test. Both count how many estimates of the shift lie above nothing: means of two ratios,
+or differences of two launches. The middle one is Hodges and Lehmann's estimate, and the interval holds what the test,
+moved there, does not reject.
 """
 
 import math
@@ -36,7 +36,7 @@ _Array = Any  # a number, or an array of them: of one question, or of many at on
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class JudgeLimits:
     """What counts as a change, and what as the same: judgement. Effects are shares of base's time."""
 
     rate: float = 0.01  # of the changes that are reported, how many may be none
@@ -46,11 +46,11 @@ class Limits:
     power: float = 0.9  # with which the smallest change that would have been seen is seen
 
 
-LIMITS = Limits()
+LIMITS = JudgeLimits()
 
 
 class Evidence(NamedTuple):
-    """Of logarithms of time: positive where head takes longer. `slower`, `faster`: one-sided chances of this or more if
+    """Logarithms of time: positive where head takes longer. `slower`, `faster`: one-sided chances of this or more if
     both sides were alike. NaN for the interval where launches are too few for COVERAGE. `counts`: launches of base and
     of head; or of both, where each has both."""
 
@@ -67,7 +67,7 @@ class Evidence(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of base's time, either way."""
+        """The effect either way, of base's time."""
         return abs(math.expm1(self.estimate))
 
     @property
@@ -109,12 +109,12 @@ class Evidence(NamedTuple):
 
 
 def paired(values: np.ndarray) -> Evidence:
-    """Of launches that hold both sides: logarithms of head's time over base's, on the last axis."""
+    """From launches that hold both sides: logarithms of head's time over base's, on the last axis."""
     return _evidence(_estimates(values), (values.shape[-1],))
 
 
 def apart(base: np.ndarray, head: np.ndarray) -> Evidence:
-    """Of launches that hold one side: logarithms, on the last axis."""
+    """From launches that hold one side: logarithms, on the last axis."""
     return _evidence(_estimates(base, head), (base.shape[-1], head.shape[-1]))
 
 
@@ -221,7 +221,7 @@ def worst_first(rows: Sequence[Judged]) -> tuple[Judged, ...]:
 
 
 def _estimates(*sides: np.ndarray) -> np.ndarray:
-    """Of the shift, sorted on the last axis: every launch of head less every one of base; or every two and their mean."""
+    """Estimates of the shift, sorted on the last axis: each launch of head less each of base; or means of any two."""
     if len(sides) == 1:
         one, other = np.triu_indices(sides[0].shape[-1])
         return np.sort((sides[0][..., one] + sides[0][..., other]) / 2, axis=-1)
@@ -254,7 +254,7 @@ def _normal(counts: tuple[int, ...]) -> np.ndarray:
 
 @cache
 def _drawn(counts: tuple[int, ...], chance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Of such draws: how far each must be shifted until the test says `chance`, which is so far that enough of its
+    """How far each such draw must be shifted until the test says `chance`, which is so far that enough of its
     estimates lie above nothing; and its estimate."""
     found, enough = _normal(counts), np.flatnonzero(_chances(*counts) <= chance)
     missing = -found[:, -enough[0]] if len(enough) else np.full(len(found), math.nan)
@@ -263,7 +263,7 @@ def _drawn(counts: tuple[int, ...], chance: float) -> tuple[np.ndarray, np.ndarr
 
 @cache
 def _width(counts: tuple[int, ...]) -> float:
-    """Of the interval of such draws, as it usually is. NaN where they are too few for one."""
+    """How wide the interval of such draws usually is. NaN where they are too few for one."""
     low, high = _ends(_normal(counts), _chances(*counts))
     return float(np.median(high - low))
 
@@ -293,7 +293,7 @@ def _signed(count: int) -> np.ndarray:
 
 
 def _dealt(base: int, head: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of head and of base: `full` of head's values lie above all of base's, one above just `rest`, the others below."""
+    """Sides, head first: `full` of head's values lie above all of base's, one above just `rest`, the others below."""
     full, rest = (each[:, None] for each in np.divmod(np.arange(base * head + 1), base))
     place = np.arange(head)
     heads = np.where(place < full, base + 1 + place, np.where(place == full, rest + 0.5, -place))

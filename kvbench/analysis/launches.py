@@ -63,7 +63,7 @@ class Estimate:
         return self.confidence >= COVERAGE
 
     def of_bytes(self, count: float) -> Self:
-        """Of seconds, the GB/s of `count` bytes."""
+        """The GB/s of `count` bytes, where this is of seconds."""
         rates = [count / GB / seconds for seconds in (self.median, self.high, self.low)]
         return type(self)(*rates, tuple(count / GB / seconds for seconds in self.values))
 
@@ -74,7 +74,7 @@ def enclosed(name: str, found: Estimate) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class PointRates:
     """By program: `seconds` of a pass, `rates` in GB/s, and as `shares` the point's rate over the program's.
 
     A share is formed within a round, so that what slows a whole round down is no part of it.
@@ -103,7 +103,7 @@ def complete(record: Record) -> bool:
     return not record.error and any(sample.program == "point" for sample in record.samples)
 
 
-def measured(records: Sequence[Record]) -> Measured:
+def measured(records: Sequence[Record]) -> PointRates:
     """`records`: those of one point that are complete, at least one."""
     launches: dict[int, list[_Visit]] = {}
     for record in records:
@@ -117,11 +117,11 @@ def measured(records: Sequence[Record]) -> Measured:
         if found := _medians(visits, lambda visit, name=name: _times_slower(visit, name)):
             shares[name] = Estimate.of([bytes_of["point"] / count * slower for slower in found])
     rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}
-    return Measured(seconds, rates, shares)
+    return PointRates(seconds, rates, shares)
 
 
 def results(records: Iterable[Record]) -> Iterator[Result]:
-    """Of each point that was measured beside a witness, what a history needs."""
+    """What a history needs, for each point that was measured beside a witness."""
     points: dict[Point, list[Record]] = {}
     for record in records:
         if isinstance(record.point, Point) and complete(record):
@@ -141,7 +141,7 @@ def _visit(samples: Iterable[Sample]) -> _Visit:
 
 
 def _times_slower(visit: _Visit, name: str) -> list[float]:
-    """Of each round, how many passes of the point take as long as one of the program."""
+    """How many passes of the point take as long as one of the program, round by round."""
     point = visit["point"]
     return [seconds / point[number] for number, seconds in visit.get(name, {}).items() if number in point]
 

@@ -36,7 +36,7 @@ _MAD = NormalDist().inv_cdf(0.75)  # the median distance from the middle, in sta
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StepLimits:
     """They are judgement."""
 
     least: int = 3  # runs on each side of a step
@@ -46,7 +46,7 @@ class Limits:
     penalty: float = 3.0  # of a further break, in variances times the logarithm of the number of runs
 
 
-LIMITS = Limits()
+LIMITS = StepLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Trend:
 
     @property
     def change(self) -> float:
-        """Of the latest run, as a share of the baseline's level."""
+        """By how much the latest run lies above the baseline, as a share of its level."""
         return self.latest / self.level - 1
 
     def open(self) -> tuple[Step, ...]:
@@ -239,7 +239,7 @@ class _Search:
         )
 
     def _least_chance(self, first: int) -> float:
-        """Of the runs from there on: that of a step in their middle which lies clear of all noise."""
+        """That of a step which lies clear of all noise, in the middle of the runs from there on."""
         half = min((len(self._logs) - first) // 2, LIMITS.window)
         return 2 * len(self._logs) / math.comb(2 * half, half)
 

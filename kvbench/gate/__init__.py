@@ -5,6 +5,6 @@ builds → rivals (what both can measure) → stages of duels → rows (candidat
 
 from kvbench.gate.builds import Build, build, sides
 from kvbench.gate.gate import gate
-from kvbench.gate.rivals import Asked
+from kvbench.gate.rivals import Request
 
-__all__ = ["Asked", "Build", "build", "gate", "sides"]
+__all__ = ["Request", "Build", "build", "gate", "sides"]

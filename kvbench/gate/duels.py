@@ -1,7 +1,7 @@
 """From the records of a stage to one value for each launch of a point.
 
-A pair is base and head in turn, and beside each the witness of a third library. Whether a pair counts is decided without
-a look at which side was slower: by what the system says of all of it.
+A pair is base and head in turn, and beside each the witness of a third library. Whether a pair counts is decided
+without a look at which side was slower: by what the system says of all of it.
 """
 
 import math
@@ -18,7 +18,7 @@ _BESIDE = tuple(f"beside_{side}" for side in SIDES)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DuelLimits:
     """Which pairs, launches and points count: judgement, frozen before the runs that put them to the proof."""
 
     usual: float = 0.9  # share of a run's or a point's pairs whose involuntary switches are usual; more disturb one
@@ -26,7 +26,7 @@ class Limits:
     least_launches: float = 0.75  # of a stage: with fewer left a point is not judged
 
 
-LIMITS = Limits()
+LIMITS = DuelLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Duel:
 
 
 def duels(records: Iterable[Record]) -> list[Duel]:
-    """Of one stage."""
+    """The points of one stage."""
     points: dict[Point, list[Record]] = {}
     for record in records:
         points.setdefault(record.point, []).append(record)
@@ -104,7 +104,7 @@ def _undisturbed(pair: Pair, usual: float) -> bool:
 
 
 def _time(sample: Sample) -> float:
-    """Of a pass, as a quarter of them are faster: what stalls a few of a sample is no part of it."""
+    """A pass as a quarter of them are faster: what stalls a few of a sample is no part of it."""
     return sample.pass_seconds[0]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from kvbench.analysis.columns import machine_name, names
 from kvbench.gate.builds import Build
 from kvbench.gate.pairs import Pairs
-from kvbench.gate.rivals import Asked, rivals
+from kvbench.gate.rivals import Request, rivals
 from kvbench.gate.stages import Stages
 from kvbench.gate.verdict import judged
 from kvbench.model import Comparison, Record
@@ -21,7 +21,7 @@ Follow = Callable[[Stages], Iterator[tuple[str, Record]]]
 def gate(
     base: Build,
     head: Build,
-    asked: Asked,
+    asked: Request,
     budget: float = BUDGET,
     out: Path | None = None,
     follow: Follow = Stages.measure,

@@ -18,7 +18,7 @@ AGAIN = 0.5  # share of the smallest effect that the confirming launches must sh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row(Question):
+class StageRow(Question):
     """A point or a family in one stage. `beside`: the same of the witnesses that no build has touched."""
 
     members: tuple[Duel, ...]
@@ -44,23 +44,23 @@ class Row(Question):
 class Screened:
     """All points and families of a stage that something can be said of, and the points of which nothing can: `lost`."""
 
-    points: tuple[Row, ...]
-    families: tuple[Row, ...]
+    points: tuple[StageRow, ...]
+    families: tuple[StageRow, ...]
     lost: tuple[Duel, ...]
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[StageRow, ...]:
         return (*self.points, *self.families)
 
     @property
-    def candidates(self) -> tuple[Row, ...]:
+    def candidates(self) -> tuple[StageRow, ...]:
         return tuple(row for row in self.rows if row.candidate)
 
     @property
-    def unclear(self) -> tuple[Row, ...]:
+    def unclear(self) -> tuple[StageRow, ...]:
         return tuple(row for row in self.rows if not row.candidate and not row.found.same)
 
-    def confirms(self, candidate: Row) -> Row | None:
+    def confirms(self, candidate: StageRow) -> StageRow | None:
         """What these launches say of it."""
         return next((row for row in self.rows if row.key == candidate.key), None)
 
@@ -84,17 +84,17 @@ def _family(duel: Duel, machine: Machine) -> str:
     return family(point, classify(machine, point.cpus, duel.footprint, evicted=point.residency == "evicted").word)
 
 
-def _row(name: str, own_family: str, members: tuple[Duel, ...], **facts: tuple[float, float]) -> Row:
+def _row(name: str, own_family: str, members: tuple[Duel, ...], **facts: tuple[float, float]) -> StageRow:
     found, beside = (
         paired(np.array(list(of_family([getattr(duel, what) for duel in members]).values())))
         for what in ("values", "beside")
     )
     smallest = LIMITS.family if len(members) > 1 else LIMITS.point
-    return Row(name, own_family, found, smallest, members=members, beside=beside, **facts)
+    return StageRow(name, own_family, found, smallest, members=members, beside=beside, **facts)
 
 
 def of_family(members: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """Of each launch the median over members, where most of them have it."""
+    """The median over members in each launch that most of them have."""
     launches: dict[int, list[float]] = {}
     for series in members:
         for launch, value in series.items():
@@ -105,7 +105,7 @@ def of_family(members: Sequence[Mapping[int, float]]) -> dict[int, float]:
 # ---- fresh launches --------------------------------------------------------------------------------------------------
 
 
-def confirmed(candidates: Sequence[Row], fresh: Screened) -> dict[str, bool]:
+def confirmed(candidates: Sequence[StageRow], fresh: Screened) -> dict[str, bool]:
     """By name, of candidates of all levels together. What the fresh launches could not measure is not confirmed."""
     found = {row.name: (row.candidate, again) for row in candidates if (again := fresh.confirms(row))}
     chances = any_error({name: float(getattr(row.found, way)) for name, (way, row) in found.items()})
@@ -120,13 +120,13 @@ def alarmed(controls: Screened) -> list[str]:
     return [name for name, row in own.items() if chances[name] <= LIMITS.rate and row.found.share >= row.again]
 
 
-def moved(row: Row) -> float:
+def moved(row: StageRow) -> float:
     """How far its witnesses moved the same way, where that is no chance and no small part of the effect; else 0."""
     least = abs(math.expm1(AGAIN * row.found.estimate))
     return math.expm1(row.beside.estimate) if row.beside.shows(row.candidate, LIMITS.rate, least) else 0.0
 
 
-def detectable(row: Row, tests: int, launches: int) -> float:
+def detectable(row: StageRow, tests: int, launches: int) -> float:
     """The smallest slowdown, alone among its like, that would have been confirmed as a regression with LIMITS.power:
     both by those that screened it and by so many fresh launches."""
     power = math.sqrt(LIMITS.power)

@@ -6,7 +6,7 @@ from statistics import median
 
 from kvbench.analysis.judge import COVERAGE, LIMITS, SLOWER, as_share, incomparable, whole, worst_first
 from kvbench.gate.duels import Duel
-from kvbench.gate.rows import SCREEN, Row, Screened, alarmed, detectable, moved
+from kvbench.gate.rows import SCREEN, Screened, StageRow, alarmed, detectable, moved
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import (
     CONTAMINATED,
@@ -73,11 +73,11 @@ def judged(
 # ---- one row ---------------------------------------------------------------------------------------------------------
 
 
-def _judged(row: Row, course: Course, tests: int) -> Judged:
+def _judged(row: StageRow, course: Course, tests: int) -> Judged:
     return row.judged(*_word(row, course), detectable(row, tests, course.launches))
 
 
-def _word(row: Row, course: Course) -> tuple[str, str]:
+def _word(row: StageRow, course: Course) -> tuple[str, str]:
     if not row.candidate:
         return (EQUIVALENT if row.found.same else INCONCLUSIVE), ""
     if not course.confirmed.get(row.name):
@@ -88,7 +88,7 @@ def _word(row: Row, course: Course) -> tuple[str, str]:
     return word, f"confirmed by {_again(row, course)}"
 
 
-def _again(row: Row, course: Course) -> str:
+def _again(row: StageRow, course: Course) -> str:
     again = course.fresh.confirms(row) if course.fresh else None
     if again is None:
         return "fresh launches"

@@ -1,6 +1,6 @@
-"""The steps that somebody has accepted: each was meant, or cannot be helped, and from there on the point is held against
-what follows. They are said by people, so they are kept beside the runs, in a file that can be read, corrected and put
-under version control: accepted.json."""
+"""The steps that somebody has accepted: each was meant, or cannot be helped, and from there on the point is held
+against what follows. They are said by people, so they are kept beside the runs, in a file that can be read, corrected
+and put under version control: accepted.json."""
 
 import os
 from collections import Counter

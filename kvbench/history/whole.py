@@ -30,7 +30,7 @@ class History:
     summaries: Mapping[str, Summary]
 
     def only(self, pattern: str | None, machine: str | None) -> "History":
-        """Of these points and this machine: all were judged together, so that no choice changes what is said of one."""
+        """These points and this machine alone: all were judged together, so that no choice changes what is said of one."""
         kept = self._of(machine) if machine else self.pasts
         if pattern:
             kept = [replace(past, trends=tuple(t for t in past.trends if named(past, t, pattern))) for past in kept]
@@ -76,7 +76,7 @@ def load(root: Path, tell: Tell) -> History:
 
 
 def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tuple[Past, list[Series]]:
-    """Of one machine, in the order of time: what is to be judged, and where that will go."""
+    """One machine's runs in the order of time: what is to be judged, and where that will go."""
     points: dict[str, Point] = {}
     values: dict[str, list[tuple[int, float]]] = {}
     for place, (summary, _) in enumerate(runs):

@@ -13,7 +13,7 @@ from kvbench.analysis.columns import FOUND, POINT, row, text
 from kvbench.analysis.contrasts import CONTRAST, OVERALL
 from kvbench.analysis.diagnosis import Sentence
 from kvbench.analysis.findings import Findings
-from kvbench.analysis.machine import CeilingRow, ceiling_row
+from kvbench.analysis.machines import CeilingRow, ceiling_row
 from kvbench.analysis.models import FITS, TOKENS
 from kvbench.analysis.scaling import SATURATION, SCALING
 from kvbench.model import Check, Machine, Skip

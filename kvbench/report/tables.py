@@ -12,7 +12,7 @@ from kvbench.analysis.ceilings import COVERAGE
 from kvbench.analysis.diagnosis.phrases import number
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.launches import COVERAGE as CERTAIN
-from kvbench.analysis.machine import UNITS
+from kvbench.analysis.machines import UNITS
 from kvbench.model import Ceiling, Check, Machine, Skip
 from kvbench.report.machine import said
 from kvbench.store import Manifest

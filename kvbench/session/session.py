@@ -14,7 +14,7 @@ from typing import Any, Self
 from kvbench import runner
 from kvbench.analysis.ceilings import ceilings
 from kvbench.analysis.launches import COVERAGE, Estimate, by_launch, held, results
-from kvbench.analysis.machine import printed, profile
+from kvbench.analysis.machines import printed, profile
 from kvbench.errors import BadArgument
 from kvbench.machine import available_memory, describe
 from kvbench.machine.files import Files

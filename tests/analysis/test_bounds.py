@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.analysis.bounds import Against, claim
 from kvbench.analysis.frames import points
-from kvbench.analysis.launches import Estimate, Measured
+from kvbench.analysis.launches import Estimate, PointRates
 from kvbench.model import Ceiling, Fact, Probe
 from kvbench.regime import Regime
 from tests.made_run import DECODE, MACHINE, MIB, READ, STORE, probe, visit
@@ -51,7 +51,7 @@ def test_without_ceilings_nothing_is_exceeded():
 
 
 def test_it_is_the_intervals_that_are_apart():
-    """Of six launches the interval is their range: one slow launch reaches into the ceiling's."""
+    """The interval of six launches is their range: one slow launch reaches into the ceiling's."""
     assert row_of(beside(30.0, 60.0), noise=[1, 1, 1, 1, 1, 0.69]) == ("", "")
     assert row_of(beside(30.0, 60.0), noise=[1, 1, 1, 1, 1, 0.71])[0] == "read ceiling"
 
@@ -220,7 +220,7 @@ INSIDE = Regime("L3", "16 MiB within 0.7 x 32 MiB of L3", "high")
 
 
 def launched(median, low, high):
-    """Of eight launches the range is the interval; those between lie evenly."""
+    """The range of eight launches is their interval; those between lie evenly."""
     return [low, *(median + part * (high - low) / 20 for part in (-2, -1, 0, 0, 1, 2)), high]
 
 
@@ -232,7 +232,7 @@ def reads(bytes_, median, low, high, launches=8):
 
 def measured(median, low, high, core=80.0):
     rates = {"point": launched(median, low, high), "core": [core] * 8}
-    return Measured(
+    return PointRates(
         {}, {name: Estimate.of(each) for name, each in rates.items()}, {"core": Estimate.of([median / core] * 8)}
     )
 

@@ -110,7 +110,7 @@ def test_as_many_bytes_but_for_a_page_table_are_as_many():
 
 
 def test_two_values_have_one_base_in_all_pairs():
-    """Of one context b moves more, of the other a: more by far."""
+    """In one context b moves more, in the other a: more by far."""
     a, b = replace(DECODE, dtype="f16"), replace(DECODE, dtype="bf16")
     records = [*launched({a: 9.0}, walked=256 * MIB), *launched({b: 9.0}, walked=300 * MIB)]
     far = [*launched({longer(a, 4096): 9.0}, walked=900 * MIB), *launched({longer(b, 4096): 9.0}, walked=500 * MIB)]
@@ -254,6 +254,6 @@ def test_one_launch_knows_nothing():
 
 @pytest.mark.parametrize(("unknown", "word"), [(3, "faster"), (4, "faster"), (5, "unknown")])
 def test_pairs_that_know_nothing_are_outvoted(unknown, word):
-    """Of eight."""
+    """They are so many of eight."""
     row = all_of(pd.concat([many([1.2] * (8 - unknown), FLAT), many([1.2] * unknown, [1.0])]))
     assert (row["unknown"], row["faster"], row["word"]) == (unknown, 8 - unknown, word)

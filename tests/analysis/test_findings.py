@@ -90,7 +90,7 @@ def test_verdicts_are_the_sentences_of_the_diagnosis():
 
 
 def test_noise_is_the_width_of_the_intervals():
-    """Of the seconds, 1/0.98 - 1/1.02 of the median; POSITION's efficiency varies with it, HEAD's does not."""
+    """The seconds are as wide as 1/0.98 - 1/1.02 of the median; POSITION's efficiency varies with it, HEAD's does not."""
     noise = summary_of(whole()).noise
     wide = 1 / 0.98 - 1 / 1.02
     assert noise.gbps == pytest.approx(np.median([wide, wide, wide, 0]))

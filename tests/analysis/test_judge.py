@@ -175,7 +175,7 @@ def quiet(found):
 @pytest.mark.parametrize("launches", [(10, 10), (7, 10)])
 @pytest.mark.parametrize("noise", EXCHANGEABLE)
 def test_two_runs_of_one_build_rarely_have_any_significant_point(noise, launches):
-    """Of 1,000 suites of 40 points, before any other condition."""
+    """In 1,000 suites of 40 points, before any other condition."""
     quiet(apart(*(noise((1000, 40, count)) for count in launches)))
 
 

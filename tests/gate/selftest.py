@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kvbench.gate import Asked, build, gate
+from kvbench.gate import Request, build, gate
 from kvbench.native import Arena, Team, default_library, probe_task
 from kvbench.report.compare import compared
 from kvbench.store import plain
@@ -132,7 +132,7 @@ def _true(exercise: Exercise) -> Iterator[dict[str, object]]:
     """By as many launches again as a gate takes, and as many pairs as pay."""
     base, head = build("."), build(".", options=exercise.options)
     for seed in range(TRUE_GATES):
-        found, _ = gate(base, head, Asked(only=(exercise.only,), seed=seed, every=True), budget=240.0)
+        found, _ = gate(base, head, Request(only=(exercise.only,), seed=seed, every=True), budget=240.0)
         yield from ({"gate": seed} | row for row in plain(compared(found))["points"])
 
 
@@ -150,7 +150,7 @@ def summary(rows: list[dict[str, str]]) -> Iterator[str]:
 
 
 def power(slowed: list[dict[str, str]], truth: list[dict[str, str]]) -> Iterator[str]:
-    """Of points that are slower by so much, by what was measured of them apart, how many were found: as points, or as one
+    """For points that are slower by so much, by what was measured of them apart, how many were found: as points, or as one
     of a family."""
     own: dict[tuple[str, str], list[float]] = {}
     for row in truth:
@@ -277,7 +277,7 @@ def _slowed(exercise: Exercise, number: int, said: dict[str, list[dict[str, obje
 
 
 def _pairs(path: Path) -> dict[str, float]:
-    """Of the screening, the noise of a pair (as half of them lie about the median of their launch) and the share that
+    """From the screening, the noise of a pair (as half of them lie about the median of their launch) and the share that
     the system disturbed; and how many launches there were."""
     import pandas as pd
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from kvbench.analysis.compare.limits import Effects
+from kvbench.analysis.compare.effects import Effects
 from kvbench.analysis.compare.side import Side
 from kvbench.analysis.compare.views import CEILING, SECONDS, WITNESS, Views, together
 from kvbench.analysis.compare.words import between

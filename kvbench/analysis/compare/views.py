@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
 from kvbench.analysis.ceilings import COPY, REACH, READ, value
-from kvbench.analysis.launches import Measured, complete, measured
+from kvbench.analysis.launches import PointRates, complete, measured
 from kvbench.model import Point, Probe, Record
 
 BESIDE, SECONDS, CYCLES, FLOPS = "beside its witness", "in seconds", "in cycles", "against FMA"
@@ -31,13 +31,13 @@ PRIMARY = (BESIDE, SECONDS)  # what is tested: the first that there is
 Series = Mapping[int, float]  # by launch
 Both = tuple[Series, Series]  # of base and of head
 Views = dict[str, Both]
-Launches = Mapping[int, Measured]
+Launches = Mapping[int, PointRates]
 Probes = Mapping[Probe, Both]  # that both runs have, as views are
 
 _OF_CORE = {CYCLES: "clock", FLOPS: "flops"}
 
 
-def by_launch(records: Iterable[Record]) -> dict[int, Measured]:
+def by_launch(records: Iterable[Record]) -> dict[int, PointRates]:
     """Records of one point."""
     launches: dict[int, list[Record]] = {}
     for record in records:
@@ -72,7 +72,7 @@ def of_family(members: Sequence[Views]) -> Views:
 
 
 def together(members: Sequence[Both]) -> Both:
-    """Of each launch the median over members, each about its middle: that of the launches of both sides, so that which
+    """The median over members in each launch, each about its middle: that of the launches of both sides, so that which
     side a launch belongs to has no part in it."""
     launches: tuple[dict[int, list[float]], ...] = {}, {}
     for both in members:
@@ -91,7 +91,7 @@ def _both(base: Mapping[int, object], head: Mapping[int, object], log: Callable[
 
 
 def _less(series: Series, other: Series) -> Series:
-    """Of launches that have both."""
+    """In launches that have both."""
     return {launch: value - other[launch] for launch, value in series.items() if launch in other}
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 from statistics import median
 
 from kvbench.analysis.compare import views
-from kvbench.analysis.compare.limits import LIMITS, Effects, Floor, effects, floor
+from kvbench.analysis.compare.effects import LIMITS, Effects, Floor, effects, floor
 from kvbench.analysis.compare.notes import notes
 from kvbench.analysis.compare.side import Side, common, missing, refuse, unusable
 from kvbench.analysis.compare.views import BESIDE, MACHINE, SECONDS, WITNESS, Both, Views

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvbench.analysis.compare.limits import LIMITS
+from kvbench.analysis.compare.effects import LIMITS
 from kvbench.analysis.compare.views import CEILING, OF_MACHINE, PRIMARY, SECONDS, Views
 from kvbench.analysis.judge import LIMITS as JUDGED
 from kvbench.analysis.judge import SLOWER, Evidence, Question, apart, as_share, together

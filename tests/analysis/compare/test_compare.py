@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kvbench.analysis.compare import compare, learn, short
-from kvbench.analysis.compare.limits import Floor, effects, floor
+from kvbench.analysis.compare.effects import Floor, effects, floor
 from kvbench.errors import NotComparable
 from kvbench.model import Fact
 from kvbench.model.verdict import (

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from kvbench.analysis.compare.limits import LIMITS
+from kvbench.analysis.compare.effects import LIMITS
 from kvbench.analysis.compare.views import BESIDE, SECONDS, WITNESS, of_family
 from kvbench.analysis.compare.words import between, judged, viewed
 from kvbench.analysis.judge import LIMITS as JUDGED

@@ -10,7 +10,7 @@ from kvbench.units import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CompareLimits:
     """Where nothing else is said, shares of base's time. They are judgement."""
 
     agree: float = 0.5  # one-sided chance below which a further view agrees: seconds are too noisy to be tested
@@ -25,7 +25,7 @@ class Limits:
     hardly: float = 0.99  # share of the points that do not
 
 
-LIMITS = Limits()
+LIMITS = CompareLimits()
 
 
 @dataclass(frozen=True, slots=True)
