@@ -116,7 +116,8 @@ def _over_peak(point: Against, peak: Fact) -> str:
         return f"reads of {walked} exceed it too: the memory runs faster than its modules are declared to"
     if peak.confidence != "high":
         return f"the peak is in doubt: {peak.note or peak.source}"
-    return f"{SUSPECT}caches hold more of its {size(point.footprint)} than thought, or the modules are faster than declared"
+    held = f"caches hold more of its {size(point.footprint)} than thought"
+    return f"{SUSPECT}{held}, or the modules are faster than declared"
 
 
 def _over_core(point: Against, share: float) -> str:
@@ -143,7 +144,8 @@ def _over_ceiling(point: Against, ceiling: Ceiling) -> str:
     if point.huge is not None and ceiling.huge is not None and point.huge - ceiling.huge > _OTHER_PAGES:
         return f"{point.huge:.0%} of its memory is on huge pages, but {ceiling.huge:.0%} of the ceiling's"
     if point.regime.word in NO_LEVEL and walked > point.footprint:
-        return f"between levels, where less is faster: it walks {size(point.footprint)}, the ceiling's probe {size(walked)}"
+        own = size(point.footprint)
+        return f"between levels, where less is faster: it walks {own}, the ceiling's probe {size(walked)}"
     if point.stores and (few := _few_stores(point)):
         return few
     if point.regime.word == "DRAM" and walked > REACH * point.footprint:

@@ -33,7 +33,7 @@ class Probed:
 
 
 def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Record] = ()) -> Probed:
-    """Without records: who the machine is, alone. Levels go by the capacities seen where those contradict declared ones."""
+    """Without records: who the machine is, alone. Levels go by capacities seen where they contradict declared ones."""
     declared = ceilings(records, machine)
     cpus = max((ceiling.probe.cpus for ceiling in declared), key=len, default=machine.allowed)
     stairs = staircase(declared, cpus)

@@ -34,7 +34,7 @@ class Duel:
     """A point in one stage. By launch, logarithms of head's time over base's, and of those beside: medians of pairs.
 
     `seconds` of a pass, of base and head: medians of launches. `compulsory` bytes, and the `footprint` of all slices in
-    lines. `noise`: standard deviation of a pair, as half of them lie. `dropped`: share of the pairs that were disturbed.
+    lines. `noise`: standard deviation of a pair, as half of them lie. `dropped`: share of pairs that were disturbed.
     `fault`: what failed, and `few`: why nothing is clear though nothing failed; "" where something can be said of it.
     """
 

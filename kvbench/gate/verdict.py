@@ -107,20 +107,20 @@ def _notes(course: Course, alarms: Sequence[str], points: Sequence[Judged]) -> I
     if not course.screen.points:
         return
     own = [row.members[0] for row in course.screen.points]
+    noise, dropped = median(duel.noise for duel in own), sum(duel.dropped for duel in own) / len(own)
     yield (
-        "the effect is the share of base's time by which head takes longer, both measured in turn in one process on the "
-        f"same memory; a pair's noise is {median(duel.noise for duel in own):.1%} (standard deviation, from the middle half "
-        f"of a launch's pairs; median of points); {sum(duel.dropped for duel in own) / len(own):.0%} of the pairs were "
-        "disturbed and are left out"
+        "the effect is the share of base's time by which head takes longer, both measured in turn in one process on "
+        f"the same memory; a pair's noise is {noise:.1%} (standard deviation, from the middle half of a launch's pairs; "
+        f"median of points); {dropped:.0%} of the pairs were disturbed and are left out"
     )
     yield (
-        f"tested by launches: exact signed ranks; candidates by Benjamini-Hochberg (q) at {SCREEN:.0%}, confirmed "
-        f"by fresh launches (Hochberg, {LIMITS.rate:.0%}); smallest effect that is called a change, as a share of base's "
+        f"tested by launches: exact signed ranks; candidates by Benjamini-Hochberg (q) at {SCREEN:.0%}, confirmed by "
+        f"fresh launches (Hochberg, {LIMITS.rate:.0%}); smallest effect that is called a change, as a share of base's "
         f"time: {LIMITS.point:.0%} for a point, {LIMITS.family:.0%} for a family; the same: the {COVERAGE:.0%} interval "
         f"lies within {LIMITS.same:.0%} of base's time"
     )
     if seen := [row.detectable for row in points if row.detectable is not None]:
         yield (
-            f"a slowdown of one point alone would have been seen, {LIMITS.power:.0%} of the time, from {min(seen):.1%} to "
-            f"{max(seen):.1%} of base's time on, half of them from {median(seen):.1%}"
+            f"a slowdown of one point alone would have been seen, {LIMITS.power:.0%} of the time, from {min(seen):.1%} "
+            f"to {max(seen):.1%} of base's time on, half of them from {median(seen):.1%}"
         )

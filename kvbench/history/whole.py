@@ -30,7 +30,7 @@ class History:
     summaries: Mapping[str, Summary]
 
     def only(self, pattern: str | None, machine: str | None) -> "History":
-        """These points and this machine alone: all were judged together, so that no choice changes what is said of one."""
+        """These points and this machine alone: all were judged together, so no choice changes what is said of one."""
         kept = self._of(machine) if machine else self.pasts
         if pattern:
             kept = [replace(past, trends=tuple(t for t in past.trends if named(past, t, pattern))) for past in kept]

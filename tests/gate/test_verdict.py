@@ -221,9 +221,3 @@ def test_nothing_to_measure_is_the_same():
 def test_a_launch_that_half_of_a_family_has_is_not_the_familys():
     assert of_family([{0: 1.0, 1: 2.0}, {0: 3.0}]) == {0: 2.0}
     assert of_family([{0: 1.0, 1: 2.0}, {0: 3.0}, {0: 8.0, 1: 4.0}]) == {0: 3.0, 1: 3.0}
-
-
-def test_few_launches_decide_nothing():
-    found = gated(*shifted(dict.fromkeys(range(24), 0.3))[:, :, :4])
-    assert found.verdict == INCONCLUSIVE
-    assert {row.detectable for row in found.points} == {None}
