@@ -13,7 +13,7 @@ import numpy as np
 
 from kvbench.analysis.ceilings import REACH
 from kvbench.analysis.judge import COVERAGE, FASTER, LIMITS, SLOWER, apart
-from kvbench.analysis.launches import SPREAD, Estimate, PointRates, held
+from kvbench.analysis.launches import SPREAD, Estimate, PointRates, enough
 from kvbench.model import Ceiling, Fact, Traffic
 from kvbench.regime import NO_LEVEL, Regime
 from kvbench.units import GB, size
@@ -171,7 +171,7 @@ def _unexplained(point: Against, times: float, what: str) -> str:
     """Suspect, unless chance can do it: `times` is the low end of the point's interval over the roof."""
     if times <= 1 + _PARITY:
         return f"less than {_PARITY:.0%} over the roof: level with it, as chance has it among many points"
-    if not point.rate.enough and times <= 1 + SPREAD:
+    if not enough(point.rate.launches) and times <= 1 + SPREAD:
         return f"too few launches ({point.rate.launches}) to tell it from chance"
     return f"{SUSPECT}{what}"
 
@@ -194,15 +194,11 @@ def claim(point: Against) -> tuple[str, str]:
         return NOT_TESTABLE, "there is no core roof"
     rates = found.rates["point"]
     for what, launches in (("the point", rates.launches), ("the DRAM read ceiling", len(dram.samples))):
-        if not _enough(launches):
+        if not enough(launches):
             return NOT_TESTABLE, f"{what} has {launches} launches, too few for a {COVERAGE:.0%} interval"
-    if reads and _enough(len(reads.samples)) and not _way(dram, _medians(reads)):
+    if reads and enough(len(reads.samples)) and not _way(dram, _medians(reads)):
         return NOT_TESTABLE, _lying(reads, dram, regime)
     return _judged(found, dram, _way(dram, rates.values))
-
-
-def _enough(launches: int) -> bool:
-    return held(launches, COVERAGE) >= COVERAGE
 
 
 def _way(dram: Ceiling, rates: Sequence[float]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.columns import POINT, ends, flag, number, table, text
-from kvbench.analysis.launches import COVERAGE, held
+from kvbench.analysis.launches import enough
 
 # A pair of layouts: to store with `dearer` takes longer. Seconds are of one layer and one sequence.
 BREAKEVEN = {
@@ -87,7 +87,7 @@ def _costs(points: pd.DataFrame) -> _Costs:
 
 def _sure(times: _Times, launches: int) -> _Times:
     """Few launches enclose nothing."""
-    return times if held(int(launches), COVERAGE) >= COVERAGE else (times[0], -math.inf, math.inf)
+    return times if enough(int(launches)) else (times[0], -math.inf, math.inf)
 
 
 def _fits(lines: pd.DataFrame, cache: Sequence[Any]) -> pd.DataFrame:

@@ -11,10 +11,10 @@ moved there, does not reject.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -93,10 +93,6 @@ class Evidence(NamedTuple):
         """A change this way, by so small a chance and by no less than so much."""
         right = self.estimate > 0 if way == SLOWER else self.estimate < 0
         return bool(right and getattr(self, way) <= chance and self.share >= smallest)
-
-    def mirrored(self) -> Self:
-        """With time run backwards: faster is slower."""
-        return Evidence(-self.estimate, -self.high, -self.low, self.faster, self.slower, self.counts)
 
     def detectable(
         self, chance: float, least: float = 0.0, launches: int | None = None, power: float = LIMITS.power
@@ -277,7 +273,7 @@ def _chances(*counts: int) -> np.ndarray:
 
     if len(counts) == 1:
         return wilcoxon(_signed(*counts), axis=1, alternative="greater", method="exact").pvalue
-    found: Callable[..., Any] = mannwhitneyu(*_dealt(*counts), alternative="greater", method="exact", axis=1)
+    found = mannwhitneyu(*_dealt(*counts), axis=1, alternative="greater", method="exact")
     return np.minimum(found.pvalue, 1.0)
 
 

@@ -57,11 +57,6 @@ class Estimate:
         """The probability with which the interval holds the true median."""
         return held(self.launches, COVERAGE)
 
-    @property
-    def enough(self) -> bool:
-        """Whether there are launches enough for an interval of COVERAGE."""
-        return self.confidence >= COVERAGE
-
     def of_bytes(self, count: float) -> Self:
         """The GB/s of `count` bytes, where this is of seconds."""
         rates = [count / GB / seconds for seconds in (self.median, self.high, self.low)]
@@ -173,6 +168,11 @@ def interval(values: Sequence[float], coverage: float) -> tuple[float, float]:
     ordered = sorted(values)
     outside, _ = _left_out(len(ordered), coverage)
     return ordered[outside], ordered[-1 - outside]
+
+
+def enough(launches: int) -> bool:
+    """For an interval of COVERAGE."""
+    return held(launches, COVERAGE) >= COVERAGE
 
 
 def held(count: int, coverage: float) -> float:

@@ -103,15 +103,10 @@ def main() -> None:
         row, slowed = _run(*todo)
         _append(table, COLUMNS, row)
         _append(asked.folder / "slowed.csv", SLOWED, *slowed)
-        print(
-            ", ".join(f"{name} {row[name]}" for name in ("exercise", "case", "number", "verdict", "seconds")),
-            flush=True,
-        )
-    print(
-        "\n".join(
-            (*summary(_read(table)), *power(*(_read(asked.folder / f"{name}.csv") for name in ("slowed", "truth"))))
-        )
-    )
+        told = ("exercise", "case", "number", "verdict", "seconds")
+        print(", ".join(f"{name} {row[name]}" for name in told), flush=True)
+    slowed, true = (_read(asked.folder / f"{name}.csv") for name in ("slowed", "truth"))
+    print("\n".join((*summary(_read(table)), *power(slowed, true))))
 
 
 def truth(folder: Path) -> None:
@@ -217,16 +212,8 @@ def _run(exercise: Exercise, number: int) -> tuple[dict[str, object], list[dict[
     head = build(".", options=[option.format(number + 1) for option in exercise.options])
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, _hog(exercise.hog, seed):
-        command = [
-            sys.executable,
-            "-m",
-            "kvbench.cli",
-            "gate",
-            "--base",
-            str(base.library),
-            "--head",
-            str(head.library),
-        ]
+        command = [sys.executable, "-m", "kvbench.cli", "gate"]
+        command += ["--base", str(base.library), "--head", str(head.library)]
         command += ["--every", "--budget", BUDGET, "--seed", str(seed), "--out", folder, "--json"]
         done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
         if not done.stdout:
