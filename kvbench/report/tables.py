@@ -145,7 +145,7 @@ def contrasts(found: Findings) -> Table:
     }
     about = (
         "Time of the base over time of the other, of points that differ in nothing else, launch by launch: above 1 the "
-        "other is faster. The median of the pairs, with a bootstrap interval over them."
+        "other is faster. Of several pairs their middle, with an interval over them."
     )
     return _table("contrasts", "Points that differ in one thing", about, columns, _records(found.overall))
 

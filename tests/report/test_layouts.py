@@ -52,7 +52,7 @@ def test_a_pair_that_is_turned_keeps_its_meaning():
     assert (row["layout"], row["reference"], row["name"]) == ("head", "zigzag", DECODE.name)
     expected = np.exp([np.median(means), means[2], means[-3]])
     assert [row["ratio"], row["ratio_low"], row["ratio_high"]] == pytest.approx(expected)
-    assert row["word"] == "same within noise"
+    assert row["word"] == "slower"
 
 
 def test_within_a_regime_by_ratio():
