@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import kvbench
-from kvbench.analysis.summary import summary
+from kvbench.analysis.findings import summary
 from kvbench.model import Check
 from kvbench.results import geometries
 from kvbench.store import RunDirectory, plain

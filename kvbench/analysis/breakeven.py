@@ -8,11 +8,10 @@ from typing import Any
 import pandas as pd
 
 from kvbench.analysis.columns import POINT, ends, flag, number, table, text
-from kvbench.analysis.interval import held
-from kvbench.analysis.launches import COVERAGE
+from kvbench.analysis.launches import enough
 
 # A pair of layouts: to store with `dearer` takes longer. Seconds are of one layer and one sequence.
-COLUMNS = {
+BREAKEVEN = {
     "dearer": text("the layout that takes longer to store with"),
     "cheaper": text("the other"),
     **{name: POINT[name] for name in ("dtype", "scale", "batch", "q_heads", "kv_heads", "head_dim", "threads", "cpus")},
@@ -57,7 +56,7 @@ def breakeven(points: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
 
     Of variants and schedules the fastest counts. Pairs of which something was not measured have no row.
     """
-    return table(_rows(points, scaling), COLUMNS)
+    return table(_rows(points, scaling), BREAKEVEN)
 
 
 def _rows(points: pd.DataFrame, scaling: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -72,11 +71,11 @@ def _rows(points: pd.DataFrame, scaling: pd.DataFrame) -> Iterator[dict[str, Any
                 caches.append((cache[0], costs, _fits(lines, cache)))
         for one, other in combinations(caches, 2):
             if one[0] != other[0]:
-                yield from _pair(one, other, {name: facts[name] for name in COLUMNS if name in facts})
+                yield from _pair(one, other, {name: facts[name] for name in BREAKEVEN if name in facts})
 
 
 def _costs(points: pd.DataFrame) -> _Costs:
-    """Of the fastest point of each op and context; of a store, for each token and sequence."""
+    """The fastest point of each op and context counts; a store is told for each token and sequence."""
     found: _Costs = {}
     for (op, context), rows in points.groupby(["op", "context"]):
         row = rows.loc[rows["seconds"].idxmin()]
@@ -88,7 +87,7 @@ def _costs(points: pd.DataFrame) -> _Costs:
 
 def _sure(times: _Times, launches: int) -> _Times:
     """Few launches enclose nothing."""
-    return times if held(int(launches), COVERAGE) >= COVERAGE else (times[0], -math.inf, math.inf)
+    return times if enough(int(launches)) else (times[0], -math.inf, math.inf)
 
 
 def _fits(lines: pd.DataFrame, cache: Sequence[Any]) -> pd.DataFrame:
@@ -131,7 +130,7 @@ def _nearest(times: Mapping[int, _Times], context: int) -> _Times:
 
 
 def _decode(cache: _Cache, context: int, batch: int) -> tuple[_Times, bool] | None:
-    """Of one sequence; and whether it is read off a line."""
+    """For one sequence; and whether it is read off a line."""
     _, costs, lines = cache
     if context in costs.get(_DECODE, {}):
         return costs[_DECODE][context], False

@@ -1,24 +1,22 @@
 """Ceilings, from a run's own probes; and which of them a point may be held against: those of its own run alone."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from statistics import median
 from typing import Any
 
-from kvbench.analysis.interval import interval
-from kvbench.analysis.launches import complete
-from kvbench.analysis.scatter import steady
-from kvbench.errors import BadArgument, NotComparable
-from kvbench.model import Ceiling, Machine, Probe, Record, Sample
-from kvbench.regime import NO_LEVEL, Capacities, classify
+from kvbench.analysis.launches import complete, interval, steady
+from kvbench.model import Ceiling, Fact, Machine, Point, Probe, Record, Sample
+from kvbench.regime import NO_LEVEL, Capacities, Regime, classify
 from kvbench.units import gbps, size
 
 COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, further than 0.95 allows
 REACH = 2.0  # a footprint so many times larger or smaller may still lie on the same plateau
 
+READ, COPY = ("read",), ("copy", "copy_nt")  # ops that a decode and a store are held against
 _CORE = "core"  # the level of what needs no memory
 WITHOUT_MEMORY = frozenset({"flops", "clock"})
-_LESS_IS_BETTER = frozenset({"latency"})
 
 
 def ceilings(records: Iterable[Record], machine: Machine, measured: Capacities | None = None) -> tuple[Ceiling, ...]:
@@ -34,41 +32,7 @@ def ceilings(records: Iterable[Record], machine: Machine, measured: Capacities |
         if isinstance(record.point, Probe) and complete(record):
             found.setdefault((record.run, record.point), []).append(record)
     order = sorted(found, key=lambda key: (key[0], *_order(key[1])))
-    return tuple(_ceiling(run, probe, found[run, probe], machine, measured) for run, probe in order)
-
-
-def ceiling_for(
-    ceilings: Iterable[Ceiling],
-    *,
-    run: str,
-    op: str,
-    isa: str,
-    cpus: Iterable[int],
-    pages: str,
-    level: str | None = None,
-    footprint: float | None = None,
-) -> Ceiling:
-    """The ceiling that a point may be held against; NotComparable where this run has none.
-
-    Of a `level`, the best. With a `footprint` the best at the nearest size: within the level if one is given, else no
-    further than REACH away.
-    """
-    if level in NO_LEVEL:
-        level = None  # it covers footprints that have nothing in common
-    if level is None and footprint is None and op not in WITHOUT_MEMORY:
-        raise BadArgument(f"{op} ceiling: neither level nor footprint is given", "give one: every level has its own")
-    wanted = {"run": run, "cpus": _cpus(cpus), "isa": isa} | ({} if op in WITHOUT_MEMORY else {"pages": pages})
-    found = _matching(ceilings, op, wanted if level is None else wanted | {"level": level})
-    if footprint is None:
-        return _best(found)
-    away = [abs(math.log2(max(ceiling.probe.bytes, 1) / footprint)) for ceiling in found]
-    if level is None and min(away) > math.log2(REACH):
-        sizes = ", ".join(size(bytes_) for bytes_ in sorted({ceiling.probe.bytes for ceiling in found}))
-        raise NotComparable(
-            f"no {op} ceiling is within a factor of {REACH:g} of {size(footprint)}: there are {sizes}",
-            "measure one of the point's own footprint",
-        )
-    return _best([ceiling for ceiling, distance in zip(found, away, strict=True) if distance == min(away)])
+    return tuple(_ceiling(*key, found[key], machine, measured) for key in order)
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
@@ -117,38 +81,94 @@ def _order(probe: Probe) -> tuple:
 # ---- which may be used -----------------------------------------------------------------------------------------------
 
 
-def _matching(ceilings: Iterable[Ceiling], op: str, wanted: dict[str, Any]) -> list[Ceiling]:
-    """Those that agree in everything wanted; or an error that names where the nearest ones differ."""
-    described = [(ceiling, _described(ceiling)) for ceiling in ceilings if ceiling.probe.op == op]
-    differing = [(ceiling, [key for key in wanted if facts[key] != wanted[key]]) for ceiling, facts in described]
-    if found := [ceiling for ceiling, keys in differing if not keys]:
-        return found
-    hint = "measure it in the same run: a ceiling holds for one run, CPU set, page policy and tier"
-    if not differing:
-        raise NotComparable(f"there is no {op} ceiling", hint)
-    (_, facts), (_, keys) = min(zip(described, differing, strict=True), key=lambda both: len(both[1][1]))
-    differences = "; ".join(_difference(key, facts[key], wanted[key]) for key in keys)
-    raise NotComparable(f"no {op} ceiling fits: the nearest has {differences}", hint)
+class Roofs:
+    """What points of a run are held against: the regime of a footprint, and the run's own ceilings for it. Points ask
+    the same again and again: each question is answered once."""
+
+    def __init__(self, machine: Machine, ceilings: Sequence[Ceiling], run: str, measured: Capacities | None) -> None:
+        self._machine, self._measured = machine, measured
+        self._own = [ceiling for ceiling in ceilings if ceiling.run == run]
+        self._regime, self._best = cache(self._regime_of), cache(self._best_of)
+
+    def regime(self, point: Point, footprint: float) -> Regime:
+        return self._regime(point.cpus, footprint, point.residency == "evicted")
+
+    def ceiling(self, point: Point, level: str, footprint: float) -> tuple[Ceiling | None, str]:
+        """The best at this footprint, reads for a decode and copies for a store; or None, and why there is none."""
+        return self._best(READ if point.op == "decode" else COPY, *_who(point), level, footprint)
+
+    def dram(self, point: Point) -> tuple[Ceiling | None, str]:
+        """What the point's threads read from DRAM."""
+        return self._best(READ, *_who(point), "DRAM", None)
+
+    def fma(self, point: Point) -> Ceiling | None:
+        return self._best(("flops",), *_who(point), None, None)[0]
+
+    @property
+    def peak(self) -> Fact | None:
+        """GB/s that the machine's DRAM allows in theory."""
+        return self._machine.facts.get("dram_peak")
+
+    def _regime_of(self, cpus: tuple[int, ...], footprint: float, evicted: bool) -> Regime:
+        return classify(self._machine, cpus, footprint, evicted=evicted, measured=self._measured)
+
+    def _best_of(self, ops: tuple[str, ...], isa: str, cpus: tuple[int, ...], pages: str, *where: Any):
+        found, notes = zip(*(ceiling_for(self._own, op, isa, cpus, pages, *where) for op in ops), strict=True)
+        best = max(filter(None, found), key=lambda ceiling: ceiling.median, default=None)
+        if best and best.median <= 0:
+            return None, f"its {best.probe.op} ceiling is {best.median:g}"
+        return best, "" if best else notes[0]
 
 
-def _described(ceiling: Ceiling) -> dict[str, Any]:
-    probe = ceiling.probe
-    facts = {"run": ceiling.run, "cpus": _cpus(probe.cpus), "pages": probe.pages, "isa": probe.isa}
-    return facts | {"level": ceiling.level, "bytes": probe.bytes}
+def _who(point: Point) -> tuple[str, tuple[int, ...], str]:
+    return point.isa, point.cpus, point.pages
 
 
-def _cpus(cpus: Iterable[int]) -> tuple[int, ...]:
-    """Their order decides nothing; how often each is named is the number of its threads."""
-    return tuple(sorted(cpus))
+def ceiling_for(
+    ceilings: Iterable[Ceiling],
+    op: str,
+    isa: str,
+    cpus: Iterable[int],
+    pages: str,
+    level: str | None = None,
+    footprint: float | None = None,
+) -> tuple[Ceiling | None, str]:
+    """The one that a point may be held against, among those of a run; or None, and why there is none.
+
+    Of a `level`, the best. With a `footprint` the best at the nearest size: within the level if one is given, else no
+    further than REACH away.
+    """
+    if level in NO_LEVEL:
+        level = None  # it covers footprints that have nothing in common
+    wanted = {"cpus": tuple(sorted(cpus)), "isa": isa, "pages": pages, "level": level}
+    wanted = {key: value for key, value in wanted.items() if value and (key != "pages" or op not in WITHOUT_MEMORY)}
+    found, why = _matching([ceiling for ceiling in ceilings if ceiling.probe.op == op], op, wanted)
+    if found and footprint is not None:
+        away = [abs(math.log2(max(ceiling.probe.bytes, 1) / footprint)) for ceiling in found]
+        if level is None and min(away) > math.log2(REACH):
+            sizes = ", ".join(size(bytes_) for bytes_ in sorted({ceiling.probe.bytes for ceiling in found}))
+            return None, f"no {op} ceiling is within a factor of {REACH:g} of {size(footprint)}: there are {sizes}"
+        found = [ceiling for ceiling, distance in zip(found, away, strict=True) if distance == min(away)]
+    return max(found, key=lambda ceiling: ceiling.median, default=None), why
 
 
-def _difference(key: str, has: Any, wanted: Any) -> str:
+def _matching(ceilings: Sequence[Ceiling], op: str, wanted: Mapping[str, Any]) -> tuple[list[Ceiling], str]:
+    """Those that agree in everything wanted; or none, and where the nearest one differs."""
+    if not ceilings:
+        return [], f"there is no {op} ceiling"
+    differing = [[_difference(c, key, value) for key, value in wanted.items()] for c in ceilings]
+    differing = [[*filter(None, each)] for each in differing]
+    if found := [ceiling for ceiling, each in zip(ceilings, differing, strict=True) if not each]:
+        return found, ""
+    return [], f"no {op} ceiling fits: the nearest has {'; '.join(min(differing, key=len))}"
+
+
+def _difference(ceiling: Ceiling, key: str, wanted: Any) -> str:
+    """The order of CPUs decides nothing; how often each is named is the number of its threads."""
+    has = ceiling.level if key == "level" else getattr(ceiling.probe, key)
     if key != "cpus":
-        return f"{key} {has}, not {wanted}"
+        return f"{key} {has}, not {wanted}" if has != wanted else ""
+    has = tuple(sorted(has))
     if len(has) != len(wanted):
         return f"threads {len(has)}, not {len(wanted)}"
-    return f"cpus {','.join(map(str, has))}, not {','.join(map(str, wanted))}"
-
-
-def _best(found: Iterable[Ceiling]) -> Ceiling:
-    return max(found, key=lambda c: -c.median if c.probe.op in _LESS_IS_BETTER else c.median)
+    return f"cpus {','.join(map(str, has))}, not {','.join(map(str, wanted))}" if has != wanted else ""

@@ -1,4 +1,4 @@
-"""The columns of the tables, and what they hold of a point as it was asked for."""
+"""The columns of the tables, what they hold of a point as it was asked for, and its name for people."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, make_dataclass
@@ -7,16 +7,16 @@ from typing import Annotated, Any, Self
 
 import pandas as pd
 
-from kvbench.model import FIELDS, Point, Probe, Shape
+from kvbench.model import FIELDS, Field, Machine, Point, Probe, Shape
 from kvbench.model.annotated import about
-from kvbench.units import cpu_text
+from kvbench.units import counted, cpu_text
 
 _TEXT, _COUNT, _NUMBER, _FLAG = "str", "Int64", "float64", "boolean"  # what does not apply is "", <NA>, NaN
 _ENDS = {"low": "lower", "high": "upper"}
 _AS_JSON = {_TEXT: str, _COUNT: int | None, _NUMBER: float | None, _FLAG: bool | None}
 
 
-class Kind(str):
+class ColumnKind(str):
     """The dtype of a column, and the meaning of its values with their unit."""
 
     about: str
@@ -27,15 +27,15 @@ class Kind(str):
         return found
 
 
-text, count, number, flag = (partial(Kind, kind) for kind in (_TEXT, _COUNT, _NUMBER, _FLAG))
+text, count, number, flag = (partial(ColumnKind, kind) for kind in (_TEXT, _COUNT, _NUMBER, _FLAG))
 
 
-def ends(name: str, unit: str) -> dict[str, Kind]:
-    """Of the interval of another column."""
+def ends(name: str, unit: str) -> dict[str, ColumnKind]:
+    """Columns of the interval of another."""
     return {f"{name}_{end}": number(f"{unit}: {which} end of its interval") for end, which in _ENDS.items()}
 
 
-def row(title: str, columns: Mapping[str, Kind]) -> type:
+def row(title: str, columns: Mapping[str, ColumnKind]) -> type:
     """A row of a table as JSON has it."""
     kinds = [(name, Annotated[_AS_JSON[str(kind)], about(kind.about)]) for name, kind in columns.items()]
     return make_dataclass(title, kinds, frozen=True, slots=True)
@@ -48,7 +48,7 @@ BY_COLUMN = {field.column or field.name: field for field in FIELDS if field.colu
 POINT = {
     "name": text("all that it is, in one word: what runs are joined by"),
     "kernel": text("op.variant.layout.dtype.isa"),
-    **{name: Kind(_KINDS.get(field.kind, _COUNT), field.meaning) for name, field in BY_COLUMN.items()},
+    **{name: ColumnKind(_KINDS.get(field.kind, _COUNT), field.meaning) for name, field in BY_COLUMN.items()},
 }
 
 # What points and probes have in common, or are grouped by. `bytes` are a probe's footprint.
@@ -113,6 +113,7 @@ FOUND = {
     "layers": count("slices in rotation"),
     "slice_bytes": count("bytes: of one slice"),
     "compulsory_bytes": number("bytes: of a pass"),
+    "kv_bytes": number("bytes: of keys, values, scales and page tables in a pass"),
     "issued_bytes": number("bytes: of a pass"),
     "line_bytes": number("bytes: of the lines touched in a pass"),
     "footprint": number("bytes: of lines, of all slices"),
@@ -149,3 +150,65 @@ def table(rows: Iterable[dict[str, Any] | tuple[Any, ...]], columns: Mapping[str
     texts = [name for name, kind in columns.items() if kind == _TEXT]
     frame[texts] = frame[texts].astype(object).fillna("")
     return frame.astype(dict(columns))
+
+
+# ---- names: what varies between points of a run, and of shapes what is not the usual one -----------------------------
+
+_WORDS = {column: field for column, field in BY_COLUMN.items() if field.short}
+_ALWAYS = ("layout", "dtype")  # so that no name is empty
+_MOST = 0.5  # of the points of an op: what they have is not said of a usual field
+
+
+def machine_name(machine: Machine) -> str:
+    fact = machine.facts.get("brand")
+    return str(fact.value) if fact and fact.value else "a machine without a name"
+
+
+def names(points: Iterable[Point]) -> dict[str, str]:
+    """Short ones, by the points' own."""
+    found = table(map(facts, points), POINT)
+    return dict(zip(found["name"], short_names(found), strict=True)) if len(found) else {}
+
+
+def short_names(points: pd.DataFrame) -> list[str]:
+    """One for each row of the points' table, no two the same."""
+    shown = {name: _varies(points, name) for name in _WORDS}
+    facts = points[list(_WORDS)].astype(object).where(points[list(_WORDS)].notna(), None).to_dict("records")
+    return [_name(row, [name for name in _WORDS if shown[name][place]]) for place, row in enumerate(facts)]
+
+
+def names_without(points: pd.DataFrame, columns: Iterable[str]) -> list[str]:
+    """As short_names, but silent about these columns: points that differ in nothing else have one name."""
+    if points.empty:
+        return []
+    return short_names(points.assign(**{name: points[name].iloc[0] for name in columns}))
+
+
+def _varies(points: pd.DataFrame, name: str) -> list[bool]:
+    """Whether each row has others beside it that differ in this."""
+    if name in _ALWAYS:
+        return [True] * len(points)
+    if name == "op":
+        return [points["op"].nunique() > 1] * len(points)
+    field = _WORDS[name]
+    values = points.groupby(list(dict.fromkeys(("op", field.within or "op"))))[name]
+    varies = values.transform("nunique", dropna=False) > 1
+    if field.usual:
+        most = values.transform(lambda own: own.map(own.value_counts(normalize=True)) > _MOST)
+        varies &= ~most.astype(bool)
+    return list(varies)
+
+
+def _name(row: dict[str, Any], shown: list[str]) -> str:
+    if row["capacity"] == row["context"]:
+        shown = [name for name in shown if name != "capacity"]
+    return " ".join(_word(name, row[name]) for name in shown if not _unsaid(_WORDS[name], row[name]))
+
+
+def _unsaid(field: Field, value: Any) -> bool:
+    """What there is none of, unless none is not the usual."""
+    return value in (None, "", "-") or not value and value == field.default
+
+
+def _word(name: str, value: Any) -> str:
+    return counted(value, "thread") if name == "threads" else _WORDS[name].short.format(value)

@@ -1,21 +1,21 @@
 """Points side by side that differ in one thing alone: how much faster the one is than the other."""
 
+import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from statistics import median
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from kvbench.analysis.columns import POINT, count, ends, number, table, text, within
-from kvbench.analysis.interval import held
-from kvbench.analysis.launches import COVERAGE, Estimate, by_launch
+from kvbench.analysis.judge import FASTER, SLOWER, paired
+from kvbench.analysis.launches import by_launch
 from kvbench.model import Record
 from kvbench.units import counted
 
-FASTER, SLOWER, SAME, UNKNOWN = "faster", "slower", "same within noise", "unknown"
+SAME, UNKNOWN = "same within noise", "unknown"
 DEPENDS = "depends"  # of several pairs: some are faster and some slower
 
 RATIO = {
@@ -43,7 +43,7 @@ OVERALL = {
     "op": text("what it does: decode, append, bulk, ..."),
     "regime": text("what feeds them"),
     "pairs": count("how many"),
-    **RATIO,  # the median of the pairs
+    **RATIO,
     "faster": count("pairs whose word that is"),
     "slower": count("pairs whose word that is"),
     "same": count("pairs that are the same within noise"),
@@ -65,15 +65,13 @@ FACTORS = tuple(_WITH)
 _ALIKE = 1.01  # bytes that differ by less, such as those of a page table, are as many
 _NEAR = 1.004  # contexts that differ by less are one: sized by a cache, each layout's own padding shifts them a little
 _MANY = 0.1  # of the pairs: fewer say faster, or slower, by chance
-_RESAMPLES, _SEED = 1999, 1
-_AT_ONCE = 1_000_000  # numbers drawn, so that memory stays small
 
 
 def contrasts(records: Sequence[Record], points: pd.DataFrame, factor: str) -> pd.DataFrame:
     """A row for each two `points` that are equal but for the factor, one of FACTORS, and what depends on it.
 
-    A ratio is formed within a launch; the interval is that of launches.COVERAGE over the launches. The base moves more
-    compulsory bytes than the other, in all pairs together; where they are alike it is the first by its name.
+    Ratios are formed within launches, and judged as pairs. The base moves more compulsory bytes than the other, in all
+    pairs together; where they are alike it is the first by its name.
     """
     seconds = by_launch(records)
     pairs = list(_pairs(points, factor))
@@ -95,16 +93,14 @@ _Pair = tuple[_Row, _Row]
 
 
 def _pairs(points: pd.DataFrame, factor: str) -> Iterator[_Pair]:
-    """Of points that have a number. Of contexts that are one only nearly, those without an equal."""
+    """Points that have a number. Contexts that are one only nearly pair where neither has an equal."""
     own = {"name", "kernel", "context", "capacity", factor} | _WITH[factor]
     alike = [name for name in POINT if name not in own]
     named = list(dict.fromkeys(("name", factor, "regime", "compulsory_bytes", *(n for n in CONTRAST if n in POINT))))
     measured = _valued(points[points["seconds"].notna()], factor)
-    facts = measured[named].to_dict("records")
-    groups: dict[Hashable, list[_Row]] = defaultdict(list)
-    for *key, row in zip(_keys(measured[alike]), _rooms(measured), facts, strict=True):
-        groups[tuple(key)].append(row)
-    for group in groups.values():
+    measured = measured.assign(room=_rooms(measured))
+    for _, rows in measured.groupby([*alike, "room"], dropna=False, sort=False) if len(measured) else ():
+        group = rows[named].to_dict("records")
         there = {(row[factor], row["context"]) for row in group}
         for a, b in combinations(group, 2):
             crossed = {(a[factor], b["context"]), (b[factor], a["context"])}
@@ -123,7 +119,7 @@ def _valued(points: pd.DataFrame, factor: str) -> pd.DataFrame:
 
 
 def _rooms(points: pd.DataFrame) -> list[tuple[int, int]]:
-    """Of each point the context, as the smallest that is nearly the same, and the capacity beyond it, 0 for none."""
+    """By point the context, as the smallest that is nearly the same, and the capacity beyond it, 0 for none."""
     first: dict[int, int] = {}
     last = 0
     for context in sorted(points["context"].unique()):
@@ -133,13 +129,8 @@ def _rooms(points: pd.DataFrame) -> list[tuple[int, int]]:
     return [(first[context], 0 if capacity == context else capacity) for context, capacity in rooms]
 
 
-def _keys(points: pd.DataFrame) -> list[tuple[Hashable, ...]]:
-    """What is unknown (NA) equals what is unknown."""
-    return list(points.astype(object).where(points.notna(), None).itertuples(index=False, name=None))
-
-
 def _bases(pairs: Iterable[_Pair], factor: str) -> dict[frozenset[str], str]:
-    """Of each two values of the factor, which is the base."""
+    """By two values of the factor, which is the base."""
     moved: dict[frozenset[str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for pair in pairs:
         for row in pair:
@@ -159,70 +150,54 @@ def _ordered(pair: _Pair, factor: str, bases: dict[frozenset[str], str]) -> _Pai
 def _row(factor: str, base: _Row, other: _Row, seconds: dict[str, dict[int, float]]) -> _Row | None:
     """None where no launch measured both."""
     of_base, of_other = seconds.get(base["name"], {}), seconds.get(other["name"], {})
-    both = [of_base[launch] / of_other[launch] for launch in of_base if launch in of_other]
-    if not both:
+    both = np.array([of_other[launch] / of_base[launch] for launch in of_base if launch in of_other])
+    if not len(both):
         return None
-    found = Estimate.of(both)
-    facts = {name: base[name] for name in CONTRAST if name in POINT}
-    regimes = dict.fromkeys((base["regime"], other["regime"]))
-    return facts | {
+    found = paired(np.log(both))
+    ends = (found.low, found.high) if found.enclosed else np.log((both.min(), both.max()))
+    return {name: base[name] for name in CONTRAST if name in POINT} | {
         "factor": factor,
         "base": base[factor],
         "other": other[factor],
         "base_name": base["name"],
         "other_name": other["name"],
-        "regime": " and ".join(regimes),
-        "ratio": found.median,
-        "ratio_low": found.low,
-        "ratio_high": found.high,
-        "launches": found.launches,
+        "regime": " and ".join(dict.fromkeys((base["regime"], other["regime"]))),
+        **_ratio(found.estimate, *ends),
+        "launches": len(both),
         "confidence": found.confidence,
-        "word": _word(found.low, found.high) if found.enough else UNKNOWN,
+        "word": found.way or SAME if found.enclosed else UNKNOWN,
     }
 
 
-def _word(low: float, high: float) -> str:
-    return FASTER if low > 1 else SLOWER if high < 1 else SAME
+def _ratio(estimate: float, low: float, high: float) -> dict[str, float]:
+    """From logarithms of other's time over base's."""
+    return {"ratio": math.exp(-estimate), "ratio_low": math.exp(-high), "ratio_high": math.exp(-low)}
 
 
 # ---- all pairs together ----------------------------------------------------------------------------------------------
 
 
 def _together(pairs: pd.DataFrame) -> _Row:
+    """Many pairs are judged by how they differ, few by how their launches do."""
     counts = pairs["word"].value_counts()
     words = {name: int(counts.get(word, 0)) for name, word in _COUNTED.items()}
-    low, high, method = _enclosed(pairs)
-    found = {"pairs": len(pairs), "ratio": median(pairs["ratio"]), "ratio_low": low, "ratio_high": high}
-    return found | words | {"method": method, "word": _agreed(words, low, high)}
+    found = paired(-np.log(pairs["ratio"].to_numpy()))
+    if found.enclosed:
+        row = _ratio(*found[:3])
+        method = f"signed ranks of {len(pairs)} pairs: Hodges-Lehmann's estimate, {found.confidence:.1%} interval"
+    else:
+        row = pairs[["ratio", "ratio_low", "ratio_high"]].median().to_dict()
+        method = f"median ends of the intervals over launches of {counted(len(pairs), 'pair')}"
+    return row | words | {"pairs": len(pairs), "method": method, "word": _agreed(words, row)}
 
 
 _COUNTED = {"faster": FASTER, "slower": SLOWER, "same": SAME, "unknown": UNKNOWN}
 
 
-def _enclosed(pairs: pd.DataFrame) -> tuple[float, float, str]:
-    """Around the median of the pairs: of many from how these differ, of few from how their launches do."""
-    if held(len(pairs), COVERAGE) < COVERAGE:
-        low, high = pairs["ratio_low"].median(), pairs["ratio_high"].median()
-        return low, high, f"median ends of the intervals over launches of {counted(len(pairs), 'pair')}"
-    from scipy.stats import bootstrap  # slow to load, and not every run has pairs
-
-    found = bootstrap(
-        (pairs["ratio"].to_numpy(),),
-        np.median,
-        confidence_level=COVERAGE,
-        n_resamples=_RESAMPLES,
-        batch=max(1, _AT_ONCE // len(pairs)),
-        method="percentile",
-        random_state=np.random.default_rng(_SEED),
-    ).confidence_interval
-    method = f"{COVERAGE:.0%} bootstrap interval of the median of {len(pairs)} pairs"
-    return float(found.low), float(found.high), f"{method}: percentiles of {_RESAMPLES} resamples, seed {_SEED}"
-
-
-def _agreed(words: dict[str, int], low: float, high: float) -> str:
-    pairs, word = sum(words.values()), _word(low, high)
+def _agreed(words: dict[str, int], row: dict[str, float]) -> str:
+    pairs = sum(words.values())
     if words["unknown"] > pairs / 2:
         return UNKNOWN
-    if word == SAME and min(words["faster"], words["slower"]) > _MANY * pairs:
-        return DEPENDS
-    return word
+    if row["ratio_low"] > 1 or row["ratio_high"] < 1:
+        return FASTER if row["ratio"] > 1 else SLOWER
+    return DEPENDS if min(words["faster"], words["slower"]) > _MANY * pairs else SAME

@@ -1,27 +1,22 @@
 """A run as tidy tables: a row for each sample, and one for each point with all that is known of it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 
-from kvbench.analysis.above import Held, above
-from kvbench.analysis.bound import bound, evidence
+from kvbench.analysis.bounds import Against, above, bound, claim, evidence
+from kvbench.analysis.ceilings import Roofs, huge_share
 from kvbench.analysis.ceilings import ceilings as ceilings_of
-from kvbench.analysis.ceilings import huge_share
 from kvbench.analysis.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
-from kvbench.analysis.disturbance import disturbed
-from kvbench.analysis.l3 import claim
-from kvbench.analysis.launches import Measured, complete, enclosed, measured
-from kvbench.analysis.roofs import COPY, READ, Roofs
+from kvbench.analysis.launches import PointRates, complete, enclosed, measured
 from kvbench.errors import BadArgument
-from kvbench.model import Ceiling, Machine, Point, Probe, Record, Traffic
+from kvbench.model import Ceiling, Machine, Point, Probe, Record, Sample, Traffic
+from kvbench.model.annotated import about
 from kvbench.regime import Capacities
 from kvbench.units import GB
-
-_TWIN = ("twin_gbps", ("twin", "twin_ahead"))  # what a decode is a share of: its column, and its two forms
-_COPY = ("copy_gbps", ("copy", "copy_nt"))  # and a store
 
 
 def samples(records: Sequence[Record]) -> pd.DataFrame:
@@ -86,14 +81,13 @@ def _row(point: Point, records: Sequence[Record], roofs: Roofs) -> dict[str, Any
     footprint = good[0].layers * traffic.line
     row |= _rates(found, traffic) | _visits(good, len(point.cpus))
     row |= {"layers": good[0].layers, "slice_bytes": good[0].slice_bytes, "footprint": footprint}
-    witnesses = _witnesses(point, found)
-    row |= witnesses | _against(point, found, footprint, roofs)
-    numbers = (witnesses.get("efficiency"), witnesses.get("core_fraction"), row["skew"])
-    row |= {"bound": bound(*numbers), "bound_reason": evidence(witnesses.get("witness"), *numbers)}
-    return row | _above(point, found, good, footprint, roofs)
+    row |= _witnesses(point, found)
+    numbers = (row.get("efficiency"), row.get("core_fraction"), row["skew"])
+    row |= {"bound": bound(*numbers), "bound_reason": evidence(found.witness, *numbers)}
+    return row | _against(point, _held(point, found, good, footprint, roofs))
 
 
-def _rates(found: Measured, traffic: Traffic) -> dict[str, Any]:
+def _rates(found: PointRates, traffic: Traffic) -> dict[str, Any]:
     seconds = found.seconds["point"]
     return {
         "launches": seconds.launches,
@@ -107,6 +101,7 @@ def _rates(found: Measured, traffic: Traffic) -> dict[str, Any]:
         "ai": traffic.ai if traffic.flops else None,
         "ai_issued": traffic.flops / traffic.issued if traffic.flops and traffic.issued else None,
         "compulsory_bytes": traffic.compulsory,
+        "kv_bytes": traffic.kv + traffic.scales + traffic.table,
         "issued_bytes": traffic.issued,
         "line_bytes": traffic.line,
     }
@@ -124,64 +119,112 @@ def _visits(records: Sequence[Record], threads: int) -> dict[str, Any]:
     }
 
 
-def _witnesses(point: Point, found: Measured) -> dict[str, Any]:
+def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
     """The point beside what was measured in the same rounds: a witness counts with the better of its two forms."""
     row: dict[str, Any] = {}
-    rate, forms = _beside(point)
-    if witness := found.better(forms):
-        row |= {"witness": witness, rate: found.rates[witness].median}
-        row |= enclosed("efficiency", found.shares[witness])
-        row["efficiency_spread"] = found.shares[witness].spread
-    if "copy_gbps" in row:
-        row["copy_fraction"] = row["efficiency"]
+    if witness := found.witness:
+        share = found.shares[witness]
+        row |= {"witness": witness, **enclosed("efficiency", share), "efficiency_spread": share.spread}
+        if point.op == "decode":
+            row["twin_gbps"] = found.rates[witness].median
+        else:
+            row |= {"copy_gbps": found.rates[witness].median, "copy_fraction": share.median}
     if "core" in found.shares:
         row |= {"core_gbps": found.rates["core"].median, "core_fraction": found.shares["core"].median}
     return row
 
 
-def _beside(point: Point) -> tuple[str, tuple[str, str]]:
-    return _TWIN if point.op == "decode" else _COPY
-
-
-def _against(point: Point, found: Measured, footprint: float, roofs: Roofs) -> dict[str, Any]:
-    """The point beside the run's ceilings, where it has ones that fit."""
-    regime, decodes = roofs.regime(point, footprint), point.op == "decode"
-    ceiling, note = roofs.ceiling(READ if decodes else COPY, point, regime.word, footprint)
-    row: dict[str, Any] = {
-        "regime": regime.word,
-        "regime_reason": regime.reason,
-        "regime_confidence": regime.confidence,
-        "ceiling_note": note,
-    }
-    if ceiling:
-        row |= {"ceiling_op": ceiling.probe.op, "ceiling_gbps": ceiling.median}
-        row |= {"ceiling_low": ceiling.low, "ceiling_high": ceiling.high}
-        row["ceiling_fraction"] = found.rates["point"].median / ceiling.median
+def _held(point: Point, found: PointRates, records: Sequence[Record], footprint: float, roofs: Roofs) -> Against:
+    regime = roofs.regime(point, footprint)
+    ceiling, note = roofs.ceiling(point, regime.word, footprint)
     dram, lacking = roofs.dram(point)
-    if dram:
-        row |= {"dram_gbps": dram.median, "dram_low": dram.low, "dram_high": dram.high}
-    if fma := roofs.fma(point):
-        row["fma_gflops"] = fma.median
-    if decodes:
-        said = claim(found, regime, dram, lacking, ceiling)
-        row |= {"l3": said.word, "l3_reason": said.reason}
-    return row
-
-
-def _above(point: Point, found: Measured, records: Sequence[Record], footprint: float, roofs: Roofs) -> dict[str, str]:
-    """The roof that the point exceeds, if it does."""
-    regime, decodes = roofs.regime(point, footprint), point.op == "decode"
-    held = Held(
+    return Against(
         found=found,
         traffic=records[0].traffic,
-        stores=not decodes,
-        witness=found.better(_beside(point)[1]),
+        stores=point.op != "decode",
         regime=regime,
         footprint=footprint,
-        ceiling=roofs.ceiling(READ if decodes else COPY, point, regime.word, footprint)[0],
+        ceiling=ceiling,
+        note=note,
+        dram=dram,
+        lacking=lacking,
         fma=roofs.fma(point),
         peak=roofs.peak,
         huge=huge_share(records),
     )
-    said = above(held)
-    return {"above": said.roof, "above_reason": said.reason}
+
+
+def _against(point: Point, held: Against) -> dict[str, Any]:
+    """The point beside the run's ceilings, where it has ones that fit."""
+    row: dict[str, Any] = {
+        "regime": held.regime.word,
+        "regime_reason": held.regime.reason,
+        "regime_confidence": held.regime.confidence,
+        "ceiling_note": held.note,
+    }
+    for name, roof in (("ceiling", held.ceiling), ("dram", held.dram)):
+        if roof:
+            row |= {f"{name}_gbps": roof.median, f"{name}_low": roof.low, f"{name}_high": roof.high}
+    if held.ceiling:
+        row["ceiling_op"] = held.ceiling.probe.op
+        row["ceiling_fraction"] = held.rate.median / held.ceiling.median
+    if held.fma:
+        row["fma_gflops"] = held.fma.median
+    if point.op == "decode":
+        row["l3"], row["l3_reason"] = claim(held)
+    row["above"], row["above_reason"] = above(held)
+    return row
+
+
+# ---- noise -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Undisturbed:
+    """What a sample may meet and still count as undisturbed: judgement."""
+
+    steal: float = 0.01  # of the threads' time, taken by a hypervisor
+    switches: float = 1.0  # involuntary, for each thread: a kernel thread's turn is short, a second is somebody's work
+    faults: float = 0.0  # all memory was touched before: pages move, or are read back from disk
+    throttled: int = 0
+
+
+UNDISTURBED = Undisturbed()
+
+
+def disturbed(sample: Sample, threads: int) -> bool:
+    """Whether something else took part in it."""
+    return (
+        sample.steal > UNDISTURBED.steal * sample.seconds * threads
+        or sample.throttled > UNDISTURBED.throttled
+        or sample.switches > UNDISTURBED.switches * threads
+        or sample.faults > UNDISTURBED.faults * threads
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How far launches lie apart. Half of the points are no wider, and nine of ten no wider than `most`."""
+
+    gbps: Annotated[float | None, about("share of the median: interval over launches, of half of the points")]
+    gbps_most: Annotated[float | None, about("share of the median: the same of nine points in ten")]
+    efficiency: Annotated[float | None, about("share of the median: the same as gbps, of efficiency")]
+    efficiency_most: Annotated[float | None, about("share of the median: the same of nine points in ten")]
+    disturbed: Annotated[float | None, about("share of the samples that met other work")]
+
+
+def noise(points: pd.DataFrame) -> Noise:
+    """`points`: the table of that name."""
+    several = points[points["launches"] > 1]
+    efficiency = several["efficiency_spread"]
+    return Noise(
+        gbps=known(several["spread"].median()),
+        gbps_most=known(several["spread"].quantile(0.9)),
+        efficiency=known(efficiency.median()),
+        efficiency_most=known(efficiency.quantile(0.9)),
+        disturbed=known(points["disturbed"].mean()),
+    )
+
+
+def known(value: float) -> float | None:
+    return None if pd.isna(value) else float(value)

@@ -1,17 +1,20 @@
-"""What the launches of a run say of one point: a median of each launch, and an interval over them."""
+"""What the launches of a run say of one point: a median of each launch, an interval over them, and how far they lie
+apart."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
+from functools import cache
+from statistics import median, quantiles
 from typing import Self
 
-from kvbench.analysis.interval import held, interval
-from kvbench.analysis.scatter import outliers, steady
 from kvbench.model import Point, Record, Sample
 from kvbench.store.summary import Result
 from kvbench.units import GB
 
 COVERAGE = 0.95  # of the intervals
+SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, most of them met another machine
+FAR_OUT = 3.0  # widths of the middle half, beyond it: what no ordinary scatter reaches
 _KERNELS = ("point", "core")  # programs that run the point's own kernel, and so are no witness of it
 
 _Visit = dict[str, dict[int, float]]  # seconds of a pass, by program and round
@@ -54,13 +57,8 @@ class Estimate:
         """The probability with which the interval holds the true median."""
         return held(self.launches, COVERAGE)
 
-    @property
-    def enough(self) -> bool:
-        """Whether there are launches enough for an interval of COVERAGE."""
-        return self.confidence >= COVERAGE
-
     def of_bytes(self, count: float) -> Self:
-        """Of seconds, the GB/s of `count` bytes."""
+        """The GB/s of `count` bytes, where this is of seconds."""
         rates = [count / GB / seconds for seconds in (self.median, self.high, self.low)]
         return type(self)(*rates, tuple(count / GB / seconds for seconds in self.values))
 
@@ -71,7 +69,7 @@ def enclosed(name: str, found: Estimate) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class PointRates:
     """By program: `seconds` of a pass, `rates` in GB/s, and as `shares` the point's rate over the program's.
 
     A share is formed within a round, so that what slows a whole round down is no part of it.
@@ -81,6 +79,11 @@ class Measured:
     rates: dict[str, Estimate]
     shares: dict[str, Estimate]
 
+    @property
+    def witnesses(self) -> list[str]:
+        """Programs beside the point that are not its own kernel."""
+        return [name for name in self.shares if name not in _KERNELS]
+
     def better(self, programs: Iterable[str]) -> str | None:
         """The fastest of these that were measured beside the point, over all launches."""
         return max((name for name in programs if name in self.shares), key=lambda n: self.rates[n].median, default=None)
@@ -88,14 +91,14 @@ class Measured:
     @property
     def witness(self) -> str | None:
         """What efficiency is a share of: the faster form of the reads, or of the copies, beside the point."""
-        return self.better(name for name in self.shares if name not in _KERNELS)
+        return self.better(self.witnesses)
 
 
 def complete(record: Record) -> bool:
     return not record.error and any(sample.program == "point" for sample in record.samples)
 
 
-def measured(records: Sequence[Record]) -> Measured:
+def measured(records: Sequence[Record]) -> PointRates:
     """`records`: those of one point that are complete, at least one."""
     launches: dict[int, list[_Visit]] = {}
     for record in records:
@@ -109,11 +112,11 @@ def measured(records: Sequence[Record]) -> Measured:
         if found := _medians(visits, lambda visit, name=name: _times_slower(visit, name)):
             shares[name] = Estimate.of([bytes_of["point"] / count * slower for slower in found])
     rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}
-    return Measured(seconds, rates, shares)
+    return PointRates(seconds, rates, shares)
 
 
 def results(records: Iterable[Record]) -> Iterator[Result]:
-    """Of each point that was measured beside a witness, what a history needs."""
+    """What a history needs, for each point that was measured beside a witness."""
     points: dict[Point, list[Record]] = {}
     for record in records:
         if isinstance(record.point, Point) and complete(record):
@@ -133,7 +136,7 @@ def _visit(samples: Iterable[Sample]) -> _Visit:
 
 
 def _times_slower(visit: _Visit, name: str) -> list[float]:
-    """Of each round, how many passes of the point take as long as one of the program."""
+    """How many passes of the point take as long as one of the program, round by round."""
     point = visit["point"]
     return [seconds / point[number] for number, seconds in visit.get(name, {}).items() if number in point]
 
@@ -152,3 +155,55 @@ def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
             own = points.setdefault(record.point, {}).setdefault(record.launch, [])
             own += [s.seconds / s.passes for s in record.samples if s.program == "point"]
     return {point.name: {launch: median(own) for launch, own in each.items()} for point, each in points.items()}
+
+
+# ---- values of launches ----------------------------------------------------------------------------------------------
+
+
+def interval(values: Sequence[float], coverage: float) -> tuple[float, float]:
+    """Two of the values: the narrowest symmetric pair that holds the true median with probability `coverage`.
+
+    Where there are too few for that, their whole range: held() says with what probability it does.
+    """
+    ordered = sorted(values)
+    outside, _ = _left_out(len(ordered), coverage)
+    return ordered[outside], ordered[-1 - outside]
+
+
+def enough(launches: int) -> bool:
+    """For an interval of COVERAGE."""
+    return held(launches, COVERAGE) >= COVERAGE
+
+
+def held(count: int, coverage: float) -> float:
+    """The probability with which the interval of `count` values holds the true median: 0 for a single one."""
+    _, probability = _left_out(count, coverage)
+    return probability
+
+
+@cache
+def _left_out(count: int, coverage: float) -> tuple[int, float]:
+    """How many values at each end, and the probability with which the others still hold the median.
+
+    It is missed where no more than those lie on one side of it: for each value that is a coin's toss.
+    """
+    outside, missed = 0, 2 / (1 << count)
+    while (more := missed + 2 * math.comb(count, outside + 1) / (1 << count)) <= 1 - coverage:
+        outside, missed = outside + 1, more
+    return outside, 1 - missed
+
+
+def steady(values: Sequence[float]) -> bool:
+    """Whether the middle half of the values lies within SPREAD of their median. A single value shows nothing: False."""
+    ordered = sorted(values)
+    quarter = len(ordered) // 4
+    return len(ordered) > 1 and ordered[-1 - quarter] - ordered[quarter] <= SPREAD * median(ordered)
+
+
+def outliers(values: Sequence[float]) -> int:
+    """How many lie beyond the quartiles by more than FAR_OUT times the distance between these (Tukey's far out)."""
+    if len(values) < 2:
+        return 0
+    low, _, high = quantiles(values, n=4, method="inclusive")
+    fence = FAR_OUT * (high - low)
+    return sum(value < low - fence or value > high + fence for value in values)

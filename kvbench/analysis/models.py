@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from kvbench.analysis.bounds import CORE
 from kvbench.analysis.columns import POINT, count, ends, number, table, text
-from kvbench.analysis.l3 import CORE
 from kvbench.model import HEADS, Machine
 from kvbench.regime import suggestion, windows
 
@@ -141,11 +141,11 @@ def fits(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry], cpu
 def _fit_rows(
     points: pd.DataFrame, machine: Machine, models: Sequence[Geometry], cpu_sets: _CpuSets
 ) -> Iterator[dict[str, Any]]:
-    decodes = _with_bytes(points[(points["op"] == "decode") & points["seconds"].notna()])
+    decodes = points[(points["op"] == "decode") & points["seconds"].notna()]
     for model in models:
         own = decodes[(decodes[list(HEADS)] == [getattr(model, name) for name in HEADS]).all(axis=1)]
         for (dtype, scale, threads, cpus), here in own.groupby(["dtype", "scale", "threads", "cpus"]):
-            bytes_per_token = float(here["bytes_per_token"].iloc[0])
+            bytes_per_token = _of_token(here.iloc[0])
             yield {
                 "model": model.name,
                 "dtype": dtype,
@@ -159,25 +159,10 @@ def _fit_rows(
             }
 
 
-def _with_bytes(points: pd.DataFrame) -> pd.DataFrame:
-    """Bytes of a token in one layer, without those of queries and outputs: they are as many whatever the context.
-
-    Two contexts of a shape and dtype tell how many; they grow with the query heads, so that this holds for other shapes,
-    too. Where no shape has two contexts, they stay in.
-    """
-    kinds = [*HEADS, "dtype", "scale"]
-    context, batch = points["context"].astype(float), points["batch"].astype(float)
-    attended = context.where(points["window"] == 0, points["window"].astype(float).clip(upper=context))
-    lines = points[kinds].assign(attended=attended, held=points["compulsory_bytes"] / batch)
-    ends = lines.sort_values("attended").groupby(kinds)[["attended", "held"]].agg(["first", "last"])
-    long, held = ends["attended", "last"], ends["held", "last"]
-    grown = long - ends["attended", "first"]
-    slope = (held - ends["held", "first"]) / grown.where(grown > 0)
-    slope = slope.where(slope > 0)
-    heads, width = (ends.index.get_level_values(name).astype(float) for name in ("q_heads", "head_dim"))
-    beside = ((held - slope * long) / (heads * width)).median()
-    of_token = (held - (beside if beside > 0 else 0.0) * heads * width) / long
-    return points.join(of_token.rename("bytes_per_token"), on=kinds)
+def _of_token(row: pd.Series) -> float:
+    """Bytes of one layer and one sequence."""
+    attended = min(row["window"] or row["context"], row["context"])
+    return float(row["kv_bytes"] / row["batch"] / attended)
 
 
 def _verdict(inside: pd.DataFrame) -> dict[str, str]:
@@ -192,7 +177,7 @@ def _verdict(inside: pd.DataFrame) -> dict[str, str]:
 
 
 def clearest(points: pd.DataFrame) -> pd.Series:
-    """Of points with one verdict, the one furthest from what the same threads read from DRAM; where the core is the
+    """Among points with one verdict the one furthest from what the same threads read from DRAM; where the core is the
     limit, the one that comes to most of that."""
     ratios = (points["gbps"] / points["dram_gbps"]).fillna(1.0)
     apart = ratios if (points["l3"] == CORE).all() else ratios.map(lambda ratio: abs(math.log(ratio)))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
-from kvbench.analysis.bound import bound
+from kvbench.analysis.bounds import bound
 from kvbench.model import Point, Sample, Visit
 from kvbench.model.annotated import Printed, about
 from kvbench.units import gbps
@@ -24,7 +24,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class SliceMemory:
     """What the system really gave for the slices."""
 
     page_bytes: Annotated[int, about("bytes: of a page of the kind that was given")]
@@ -82,7 +82,7 @@ class Profile(Printed):
     max_abs_err: Annotated[float, about("absolute: largest difference of an output element to float64")]
     layers: Annotated[int, about("slices in rotation")]
     slice_bytes: Annotated[int, about("bytes: of one slice")]
-    memory: Annotated[Memory, about("what the system really gave")]
+    memory: Annotated[SliceMemory, about("what the system really gave")]
     switches: Annotated[int, about("involuntary context switches during the samples")]
     faults: Annotated[int, about("page faults during the samples")]
     samples: Annotated[tuple[float, ...], about("seconds: of a pass, one for each sample")]
@@ -134,7 +134,7 @@ def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
         "max_abs_err": visit.max_abs_err,
         "layers": visit.layers,
         "slice_bytes": visit.slice_bytes,
-        "memory": Memory(**visit.memory),
+        "memory": SliceMemory(**visit.memory),
         "switches": sum(s.switches for s in samples),
         "faults": sum(s.faults for s in samples),
         "samples": tuple(s.seconds / s.passes for s in samples),

@@ -1,17 +1,17 @@
 """Time against context, from memory: what a pass costs before its first token, and what each token adds.
 
 The slope says what a long walk comes to, free of everything that a pass does only once; the intercept is that: starting
-and joining the threads, and the softmax's ends.
+and joining the threads, and the softmax's ends. And rate against threads: what more of them bring.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, count, ends, number, table
-from kvbench.analysis.launches import Estimate, by_launch
+from kvbench.analysis.columns import POINT, count, ends, flag, names_without, number, table, text
+from kvbench.analysis.launches import Estimate, by_launch, enclosed
 from kvbench.model import Record
 from kvbench.units import GB
 
@@ -40,9 +40,10 @@ def scaling(records: Sequence[Record], points: pd.DataFrame) -> pd.DataFrame:
     """A row for each series of `points` from memory that differ in nothing but the context and the room for it.
 
     A straight line through the times of each launch, fitted to the logarithms of their ratios: so long contexts do not
-    drown short ones, and noise, which takes a share of a time, leaves the line where it is; then the median of the lines, and the interval of launches.COVERAGE over the launches. A rate is NaN where the
-    interval's end has no slope. Series whose bytes do not grow evenly with the context have no row: a window ends the
-    growth, and an append never grows.
+    drown short ones, and noise, which takes a share of a time, leaves the line where it is; then the median of the
+    lines, and the interval of launches.COVERAGE over the launches. A rate is NaN where the interval's end has no slope.
+    Series whose bytes do not grow evenly with the context have no row: a window ends the growth, and an append never
+    grows.
     """
     seconds = by_launch(records)
     far = points[(points["regime"] == FAR) & points["seconds"].notna()]
@@ -65,16 +66,12 @@ def _line(series: pd.DataFrame, seconds: dict[str, dict[int, float]]) -> dict[st
         "contexts": len(np.unique(contexts)),
         "context_low": int(contexts.min()),
         "context_high": int(contexts.max()),
-        **_enclosed("fixed_seconds", fixed.median, fixed.low, fixed.high),
-        **_enclosed("token_seconds", token.median, token.low, token.high),
-        **_enclosed("gbps", *(_rate(token_bytes, each) for each in (token.median, token.high, token.low))),
+        **enclosed("fixed_seconds", fixed),
+        **enclosed("token_seconds", token),
+        **enclosed("gbps", Estimate(*(_rate(token_bytes, each) for each in (token.median, token.high, token.low)), ())),
         "misfit": float(np.abs((fixed.median + token.median * contexts) / times - 1).max()),
         "launches": token.launches,
     }
-
-
-def _enclosed(name: str, middle: float, low: float, high: float) -> dict[str, float]:
-    return {name: middle, f"{name}_low": low, f"{name}_high": high}
 
 
 def _rate(token_bytes: float, token_seconds: float) -> float:
@@ -123,3 +120,49 @@ def _fit(contexts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
     low, high = np.exp(found.x)
     rises = (high - low) / away
     return float(low - rises * contexts[first]), float(rises)
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+SATURATION = {
+    "series": text("for people"),
+    "name": text("all that it is, in one word: what runs are joined by"),
+    "threads": count("how many"),
+    "cpus": text("of the threads, as a list such as 0-3,8"),
+    "regime": text("what feeds it"),
+    "gbps": number("GB/s: compulsory bytes over time"),
+    **ends("gbps", "GB/s"),
+    "twin_gbps": number("GB/s: the same reads and nothing else"),
+    "ceiling_gbps": number("GB/s: plain reads of this footprint"),
+    "fraction_of_best": number("share of the fastest of its series"),
+    "best": flag("whether it is that"),
+    "knee": flag("whether it has the fewest threads that come near the best"),
+}
+KNEE = 0.90
+
+_VARIED = ("name", "threads", "cpus")
+_RATES = ("regime", "gbps", "gbps_low", "gbps_high", "twin_gbps", "ceiling_gbps")
+_TAKEN = (*_VARIED, *_RATES)
+
+
+def saturation(points: pd.DataFrame) -> pd.DataFrame:
+    """`points`: the table of that name. Series with two numbers of threads or more, each from few threads to many."""
+    return table(_rows(points[points["gbps"].notna()]), SATURATION)
+
+
+def _rows(points: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    points = points.assign(series=names_without(points, ("threads", "cpus")))[["series", *POINT, *_RATES]]
+    alike = [name for name in POINT if name not in _VARIED]
+    for _, series in points.groupby(alike, dropna=False, sort=False):
+        if series["threads"].nunique() > 1:
+            yield from _series(series.sort_values(["threads", "gbps"], ascending=[True, False]))
+
+
+def _series(series: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    rows = series[["series", *_TAKEN]].to_dict("records")
+    most = max(row["gbps"] for row in rows)
+    fractions = [row["gbps"] / most for row in rows]
+    best = fractions.index(1.0)  # the first ones: of the fewest threads
+    knee = next(place for place, fraction in enumerate(fractions) if fraction >= KNEE)
+    for place, row in enumerate(rows):
+        yield row | {"fraction_of_best": fractions[place], "best": place == best, "knee": place == knee}

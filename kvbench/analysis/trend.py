@@ -22,9 +22,8 @@ from typing import Annotated
 
 import numpy as np
 
-from kvbench.analysis.chances import q_values
-from kvbench.analysis.compare.limits import LIMITS as COMPARED
-from kvbench.analysis.compare.ranks import shift
+from kvbench.analysis.judge import LIMITS as JUDGED
+from kvbench.analysis.judge import apart, discoveries
 from kvbench.errors import Unsupported
 from kvbench.model import Point
 from kvbench.model.annotated import about
@@ -37,17 +36,17 @@ _MAD = NormalDist().inv_cdf(0.75)  # the median distance from the middle, in sta
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StepLimits:
     """They are judgement."""
 
     least: int = 3  # runs on each side of a step
     window: int = 30  # and the most of them that it is judged by: a machine drifts
-    effect: float = COMPARED.beyond  # of the efficiency: a change that counts between two runs counts here
-    rate: float = COMPARED.rate  # of the steps that are reported, how many may be none
+    effect: float = JUDGED.point  # of the efficiency: a change that counts between two runs counts here
+    rate: float = JUDGED.rate  # of the steps that are reported, how many may be none
     penalty: float = 3.0  # of a further break, in variances times the logarithm of the number of runs
 
 
-LIMITS = Limits()
+LIMITS = StepLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ class Trend:
 
     @property
     def change(self) -> float:
-        """Of the latest run, as a share of the baseline's level."""
+        """By how much the latest run lies above the baseline, as a share of its level."""
         return self.latest / self.level - 1
 
     def open(self) -> tuple[Step, ...]:
@@ -153,7 +152,7 @@ def trends(series: Sequence[Series]) -> list[Trend]:
     """All points of a history at once, for each is judged beside the others."""
     found = [_Search(each) for each in series]
     chances = [place.chance for search in found for place in search.places] + [1.0 for s in found if not s.places]
-    corrected = iter(q_values(chances))
+    corrected = iter(discoveries(chances))
     return [search.trend([next(corrected) for _ in search.places], len(series)) for search in found]
 
 
@@ -210,7 +209,7 @@ class _Search:
     def _judged(self, before: int, at: int, after: int) -> _Place:
         """By the runs next to it."""
         sides = self._logs[max(before, at - LIMITS.window) : at], self._logs[at : min(after, at + LIMITS.window)]
-        found = shift(*sides)
+        found = apart(*sides)
         chance = min(1.0, 2 * float(min(found.slower, found.faster)) * len(self._logs))
         return _Place(
             at, found.launches, *(math.expm1(float(each)) for each in (found.estimate, found.low, found.high)), chance
@@ -240,7 +239,7 @@ class _Search:
         )
 
     def _least_chance(self, first: int) -> float:
-        """Of the runs from there on: that of a step in their middle which lies clear of all noise."""
+        """That of a step which lies clear of all noise, in the middle of the runs from there on."""
         half = min((len(self._logs) - first) // 2, LIMITS.window)
         return 2 * len(self._logs) / math.comb(2 * half, half)
 

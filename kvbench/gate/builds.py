@@ -135,7 +135,7 @@ def _cache() -> Path:
 
 
 def _key(source: Path, known: Tools, options: Sequence[str]) -> str:
-    """Of everything that makes the library what it is."""
+    """A digest of everything that makes the library what it is."""
     version = re.findall(r"^version = .*", (source / "pyproject.toml").read_text(), re.MULTILINE)
     found = hashlib.sha256(
         repr((version, known.compiler, known.environment, tuple(options), platform.machine())).encode()

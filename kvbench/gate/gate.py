@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from kvbench.analysis.names import machine_name, names
-from kvbench.analysis.paired import whole
+from kvbench.analysis.columns import machine_name, names
 from kvbench.gate.builds import Build
 from kvbench.gate.pairs import Pairs
-from kvbench.gate.rivals import Asked, rivals
+from kvbench.gate.rivals import Request, rivals
 from kvbench.gate.stages import Stages
+from kvbench.gate.verdict import judged
 from kvbench.model import Comparison, Record
 from kvbench.runner import Execute
 from kvbench.store.scratch import scratch
@@ -21,7 +21,7 @@ Follow = Callable[[Stages], Iterator[tuple[str, Record]]]
 def gate(
     base: Build,
     head: Build,
-    asked: Asked,
+    asked: Request,
     budget: float = BUDGET,
     out: Path | None = None,
     follow: Follow = Stages.measure,
@@ -36,7 +36,7 @@ def gate(
         stages = Stages(found.plan, found.machine, budget, execute)
         for stage, record in follow(stages) if found.plan.points else ():
             kept.add(stage, record)
-        judged = whole(
+        said = judged(
             stages.course(),
             base.text,
             head.text,
@@ -45,4 +45,4 @@ def gate(
             found.missing,
             [found.unmeasured] if found.unmeasured else stages.notes(),
         )
-        return judged, names(found.plan.points)
+        return said, names(found.plan.points)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from kvbench.analysis.paired.series import pairs
 from kvbench.errors import Unwritable
+from kvbench.gate.duels import pairs
 from kvbench.model import Record, Sample
 from kvbench.store.files import streams
 from kvbench.texts import csv_text

@@ -20,7 +20,7 @@ _UNREAD = (".md",)  # by whatever builds
 
 
 def preprocessed(source: Path, known: Tools) -> str:
-    """Of each object the flags and the preprocessed text, and of all other files their lines. "" where that fails."""
+    """A digest of each object's flags and preprocessed text, and of all other files' lines. "" where that fails."""
     made = source.with_name("made")
     if known.configured(source, made, ()).returncode:
         return ""

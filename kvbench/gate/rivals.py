@@ -23,7 +23,7 @@ _LIBRARY, _INTERFACE, _PLUGIN = "libkvbench.so", "abi.h", "plugin.so"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Request:
     """every: measure and judge all points though both sides are the same, as if they might not be."""
 
     suite: str = "gate"
@@ -35,7 +35,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Rivals:
+class Contest:
     """`plan`: what is measured. `unmeasured`: why that is nothing; "" where it is not. `missing`: points that one side
     lacks, each with the reason."""
 
@@ -45,7 +45,7 @@ class Rivals:
     missing: tuple[str, ...]
 
 
-def rivals(base: Build, head: Build, asked: Asked, folder: Path) -> Rivals:
+def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
     """Both are copied into `folder`, where they must stay: one file would be one library, though it is opened twice."""
     paths = {side: _copied(build, folder / side, asked) for side, build in zip(SIDES, (base, head), strict=True)}
     opened = {side: _driven(side, *map(str, files)) for side, files in paths.items()}
@@ -58,7 +58,7 @@ def rivals(base: Build, head: Build, asked: Asked, folder: Path) -> Rivals:
     if not points:
         raise NotComparable(f"{found.suite.source} has no point here that both builds have", "name another --suite")
     same = "" if asked.every else _same(base, head)
-    return Rivals(
+    return Contest(
         machine=machine,
         plan=replace(
             found.plan,
@@ -77,8 +77,8 @@ def rivals(base: Build, head: Build, asked: Asked, folder: Path) -> Rivals:
     )
 
 
-def _copied(build: Build, to: Path, asked: Asked) -> tuple[Path, str]:
-    """A library and its plug-in, "" where it has none. A side that is a plug-in itself stands on the installed library."""
+def _copied(build: Build, to: Path, asked: Request) -> tuple[Path, str]:
+    """A library and its plug-in, "" for none. A side that is a plug-in itself stands on the installed library."""
     foreign = is_plugin(build.library)
     library = library_path() if foreign else build.library
     to.mkdir(parents=True)

@@ -12,7 +12,7 @@ _NAMES = ("kernels", "pyproject.toml")  # CMakeLists.txt reads the version from 
 
 
 def copied(asked: str, repository: Path, to: Path) -> str:
-    """Of the tree around `repository`: "." as it stands, or a revision. Returns its name for people."""
+    """The tree around `repository`, "." as it stands, or a revision. Returns its name for people."""
     tree = _tree_around(repository)
     return _copy_tree(tree, to) if asked == "." else _copy_revision(tree, asked, to)
 

@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kvbench.analysis.paired import Course, Screened, confirmed, duels, screened
-from kvbench.analysis.paired.stages import Row
+from kvbench.gate.duels import duels
+from kvbench.gate.rows import Screened, StageRow, confirmed, screened
+from kvbench.gate.verdict import Course
 from kvbench.model import Machine, Plan, Point, Record
 from kvbench.runner import Execute, run
 from kvbench.units import counted
@@ -43,7 +44,7 @@ class Stages:
 
     @property
     def visits(self) -> int:
-        """Of all stages that have begun, as planned."""
+        """Visits of all stages that have begun, as planned."""
         return sum(points * self._plan.launches for points in self._begun)
 
     def measure(self) -> Iterator[tuple[str, Record]]:
@@ -73,8 +74,8 @@ class Stages:
         yield f"seed {self._plan.seed}: its coins decide which side comes first, in every launch and pair"
 
     def _controls(self, candidates: Sequence[Point]) -> list[Point]:
-        """Drawn from the candidates, and from other points where these are few. Each is a token shorter, which gives it a
-        name of its own: so the point itself is measured, too."""
+        """Drawn from the candidates, and from other points where these are few. Each is a token shorter, which gives it
+        a name of its own: so the point itself is measured, too."""
         dice, taken = random.Random(self._plan.seed), {point.name for point in self._plan.points}
         others = [point for point in self._plan.points if point not in candidates]
         drawn = [point for own in (candidates, others) for point in dice.sample(own, len(own))]
@@ -109,7 +110,7 @@ class Stages:
 
 
 def pairs(plan: Plan, budget: float) -> int:
-    """Of a visit, so that the screening keeps to its share."""
+    """How many a visit takes, so that the screening keeps to its share."""
     if not plan.points:
         return plan.samples
     launch = _SCREEN * budget / plan.launches
@@ -118,5 +119,5 @@ def pairs(plan: Plan, budget: float) -> int:
     return max(least, min(most, plan.samples, int(left / (len(plan.points) * _PAIR * plan.sample_time))))
 
 
-def _points(rows: Sequence[Row]) -> list[Point]:
+def _points(rows: Sequence[StageRow]) -> list[Point]:
     return list(dict.fromkeys(duel.point for row in rows for duel in row.members))

@@ -3,6 +3,5 @@
 root → run directories → summaries → series → trends → table / page / export
 """
 
-from kvbench.history.accept import accept
 from kvbench.history.export import exported
-from kvbench.history.whole import History, load, place
+from kvbench.history.whole import History, accept, load, place

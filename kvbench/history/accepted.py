@@ -1,17 +1,23 @@
-"""The steps that somebody has accepted. They are said by people, so they are kept beside the runs, in a file that can
-be read, corrected and put under version control: accepted.json."""
+"""The steps that somebody has accepted: each was meant, or cannot be helped, and from there on the point is held
+against what follows. They are said by people, so they are kept beside the runs, in a file that can be read, corrected
+and put under version control: accepted.json."""
 
 import os
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from kvbench.analysis.trend import Accepted
-from kvbench.errors import BadRun
+from kvbench.analysis.trend import Accepted, Past, Trend
+from kvbench.errors import BadArgument, BadRun
 from kvbench.store.files import read_json, short, write_json, writing
 from kvbench.store.values import read
+from kvbench.units import now
 
 FILE = "accepted.json"
 _FORMAT = 1
+_NEAR = 1  # runs by which the step's own may differ: noise leaves that open
+_TOLD = 4  # steps that a hint names
 
 
 def accepted(root: Path) -> tuple[Accepted, ...]:
@@ -28,7 +34,35 @@ def accepted(root: Path) -> tuple[Accepted, ...]:
         raise BadRun(f"{path} cannot be used: {why}", "correct it, or move it away and accept again") from None
 
 
-def add(root: Path, more: tuple[Accepted, ...]) -> None:
-    found = [asdict(each) for each in (*accepted(root), *more)]
-    with writing(root / FILE, "then accept again"):
-        write_json(root / FILE, {"format": _FORMAT, "accepted": found})
+def add(root: Path, past: Past, trends: Iterable[Trend], run: int, reason: str, who: str) -> tuple[Accepted, ...]:
+    """The open steps of these trends at this run, or next to it; none may be there."""
+    points: dict[int, list[str]] = {}
+    for trend in trends:
+        place = sum(own < run for own in trend.series.runs)  # a point may lack the run
+        for step in trend.open():
+            if abs(trend.series.runs.index(step.run) - place) <= _NEAR:
+                points.setdefault(step.run, []).append(trend.series.point)
+    when = now()
+    found = tuple(Accepted(past.runs[at].run, tuple(own), reason, who, when) for at, own in sorted(points.items()))
+    if found:
+        with writing(root / FILE, "then accept again"):
+            write_json(root / FILE, {"format": _FORMAT, "accepted": [asdict(e) for e in (*accepted(root), *found)]})
+    return found
+
+
+def elsewhere(past: Past, trends: Iterable[Trend]) -> str:
+    """Where their open steps are, as a hint."""
+    counts = Counter(step.run for trend in trends for step in trend.open())
+    told = ", ".join(f"{past.runs[run].run} ({count})" for run, count in sorted(counts.items())[-_TOLD:])
+    return f"their open steps are at {told}" if told else "they have no open step"
+
+
+def find(pasts: Iterable[Past], root: Path, run: str) -> tuple[Past, int]:
+    """A run by its name, or by that of its folder."""
+    for past in pasts:
+        for place, ran in enumerate(past.runs):
+            if run.rstrip("/") in (ran.run, ran.path, Path(ran.path).name, str(root / ran.path)):
+                return past, place
+    latest = ", ".join(past.runs[-1].run for past in pasts)
+    hint = f"the latest is {latest}" if latest else "there are no runs: kvbench history add"
+    raise BadArgument(f"--run: there is no run {run!r} below {root}", hint)

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from kvbench.analysis.names import names as short_names
+from kvbench.analysis.columns import names as short_names
 from kvbench.analysis.trend import Accepted, Past, Ran, Series, Trend, trends
 from kvbench.errors import BadArgument, Unwritable
-from kvbench.history.accepted import accepted
+from kvbench.history.accepted import accepted, add, elsewhere, find
 from kvbench.history.reading import Tell, summaries, summarized
 from kvbench.model import Point
 from kvbench.store import RunDirectory, keep
 from kvbench.store.summary import Summary, read_summary, write_summary
+
+_PATTERNS = "patterns are as of a shell, such as 'decode.*.i8.*'; kvbench history show lists the points"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +30,12 @@ class History:
     summaries: Mapping[str, Summary]
 
     def only(self, pattern: str | None, machine: str | None) -> "History":
-        """Of these points and this machine: all were judged together, so that no choice changes what is said of one."""
+        """These points and this machine alone: all were judged together, so no choice changes what is said of one."""
         kept = self._of(machine) if machine else self.pasts
         if pattern:
             kept = [replace(past, trends=tuple(t for t in past.trends if named(past, t, pattern))) for past in kept]
             if self.pasts and not any(past.trends for past in kept):
-                raise BadArgument(
-                    f"--point: no point of these runs is named {pattern!r}",
-                    "patterns are as of a shell, such as 'decode.*.i8.*'; kvbench history show lists the points",
-                )
+                raise BadArgument(f"--point: no point of these runs is named {pattern!r}", _PATTERNS)
         return replace(self, pasts=tuple(kept))
 
     def _of(self, machine: str) -> list[Past]:
@@ -50,6 +49,17 @@ def named(past: Past, trend: Trend, pattern: str) -> bool:
     """By its whole name, or by the short one that tables have."""
     name = trend.series.point
     return any(fnmatchcase(each, pattern) for each in (name, past.names[name]))
+
+
+def accept(history: History, pattern: str, run: str, reason: str, who: str) -> tuple[Accepted, ...]:
+    """The open steps at this run, or next to it, of the points that the pattern names."""
+    past, place = find(history.pasts, history.root, run)
+    trends = [trend for trend in past.trends if named(past, trend, pattern)]
+    if not trends:
+        raise BadArgument(f"no point of these runs is named {pattern!r}", _PATTERNS)
+    if found := add(history.root, past, trends, place, reason, who):
+        return found
+    raise BadArgument(f"no point named {pattern!r} has an open step at run {run}", elsewhere(past, trends))
 
 
 def load(root: Path, tell: Tell) -> History:
@@ -66,7 +76,7 @@ def load(root: Path, tell: Tell) -> History:
 
 
 def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tuple[Past, list[Series]]:
-    """Of one machine, in the order of time: what is to be judged, and where that will go."""
+    """One machine's runs in the order of time: what is to be judged, and where that will go."""
     points: dict[str, Point] = {}
     values: dict[str, list[tuple[int, float]]] = {}
     for place, (summary, _) in enumerate(runs):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from kvbench.analysis.ceilings import value
-from kvbench.analysis.machine import describe_record
+from kvbench.analysis.machines import describe_record
 from kvbench.model import Check, Point, Probe, Record
 from kvbench.store import Manifest
 from kvbench.units import counted, size, span

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 import pandas as pd
 from msgspec import Meta
 
-from kvbench.analysis import breakeven, saturation
+from kvbench.analysis.breakeven import BREAKEVEN
 from kvbench.analysis.columns import FOUND, POINT, row, text
 from kvbench.analysis.contrasts import CONTRAST, OVERALL
 from kvbench.analysis.diagnosis import Sentence
 from kvbench.analysis.findings import Findings
-from kvbench.analysis.machine import CeilingRow, ceiling_row
+from kvbench.analysis.machines import CeilingRow, ceiling_row
 from kvbench.analysis.models import FITS, TOKENS
-from kvbench.analysis.scaling import SCALING
+from kvbench.analysis.scaling import SATURATION, SCALING
 from kvbench.model import Check, Machine, Skip
 from kvbench.model.annotated import Printed, about
 from kvbench.report.gaps import gaps
@@ -48,10 +48,10 @@ class Report(Printed):
     scaling: Annotated[list[row("Line", SCALING)], about("time against context, from memory")]
     contrasts: Annotated[list[row("Pair", CONTRAST)], about("points that differ in one thing alone")]
     overall: Annotated[list[row("Pairs", OVERALL)], about("contrasts of one kind together")]
-    saturation: Annotated[list[row("ThreadsStep", saturation.COLUMNS)], about("what more threads bring")]
+    saturation: Annotated[list[row("ThreadsStep", SATURATION)], about("what more threads bring")]
     tokens: Annotated[list[row("Tokens", TOKENS)], about("upper bounds, from memory")]
     fits: Annotated[list[row("Fit", FITS)], about("which contexts of a layer fit L3")]
-    breakeven: Annotated[list[row("Layouts", breakeven.COLUMNS)], about("whether a dearer layout pays back")]
+    breakeven: Annotated[list[row("Layouts", BREAKEVEN)], about("whether a dearer layout pays back")]
     skips: Annotated[tuple[Skip, ...], about("combinations of the suite that are no point here")]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.diagnosis import Sentence
-from kvbench.analysis.summary import Place, Summary
+from kvbench.analysis.findings import Place, RunSummary
 from kvbench.texts import WIDTH, wrapped
 from kvbench.units import counted, cut
 
@@ -16,7 +16,7 @@ _LEGEND = {
 _LEFT_OUT = ("overhead", "stores", "tokens", "bound", "threads", "fit", "suspect", "dtype", "layout", "l3", "bandwidth")
 
 
-def text(summary: Summary) -> list[str]:
+def text(summary: RunSummary) -> list[str]:
     """No more than a page: what does not fit is counted."""
     head = [list(part) for part in (_heading(summary), _table(summary.places))]
     kept, taken = list(summary.diagnosis), sum(len(part) + 1 for part in head if part)
@@ -27,13 +27,13 @@ def text(summary: Summary) -> list[str]:
     return [line for part in found for line in ("", *part)][1:]
 
 
-def _sentences(kept: Sequence[Sentence], summary: Summary) -> list[str]:
+def _sentences(kept: Sequence[Sentence], summary: RunSummary) -> list[str]:
     lines = list(wrapped(sentence.text for sentence in kept))
     left = len(summary.diagnosis) - len(kept)
     return [*lines, f"  and {counted(left, 'sentence')} more: kvbench report"] if left else lines
 
 
-def _heading(summary: Summary) -> Iterator[str]:
+def _heading(summary: RunSummary) -> Iterator[str]:
     failed = f"; {summary.failed} with errors" if summary.failed else ""
     yield f"{counted(summary.points, 'point')}, {counted(summary.launches, 'launch')}{failed}"
     for error in summary.errors:

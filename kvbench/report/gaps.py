@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from kvbench.analysis.findings import Findings
-from kvbench.analysis.interval import held
-from kvbench.analysis.launches import COVERAGE
+from kvbench.analysis.launches import COVERAGE, held
 from kvbench.model import Point, Probe
 from kvbench.store import Manifest
 from kvbench.units import counted

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.ceilings import WITHOUT_MEMORY
-from kvbench.analysis.machine import UNITS, Profile, staircase, usual_pages
+from kvbench.analysis.machines import UNITS, Probed, staircase, usual_pages
 from kvbench.model import Ceiling, Fact, Machine
 from kvbench.regime import dram_bytes
 from kvbench.units import counted, cpu_text, size
@@ -15,7 +15,7 @@ _LONG = 160  # characters of a fact; --json has all of it
 _OPS = ("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency")
 
 
-def text(profile: Profile) -> list[str]:
+def text(profile: Probed) -> list[str]:
     lines = [*identity(profile.machine), "", *_ceilings(profile), "", *_stairs(profile)]
     return [*lines, "", *_capacities(profile)]
 
@@ -61,7 +61,7 @@ def _dictionary(value: dict[str, object]) -> str:
 # ---- ceilings --------------------------------------------------------------------------------------------------------
 
 
-def _ceilings(profile: Profile) -> Iterator[str]:
+def _ceilings(profile: Probed) -> Iterator[str]:
     count = max((len(c.samples) for c in profile.ceilings), default=0)
     yield f"Ceilings in GB/s: median of {count} launches (99 % interval); + prefetching, ? unstable"
     if any(len(c.samples) < count for c in profile.ceilings):
@@ -81,7 +81,7 @@ def _given(own: Sequence[Ceiling], pages: str) -> str:
     return f"{pages} pages" + (f" ({min(shares):.0%} of them huge)" if shares and pages != "base" else "")
 
 
-def _missing(profile: Profile, own: Sequence[Ceiling]) -> Iterator[str]:
+def _missing(profile: Probed, own: Sequence[Ceiling]) -> Iterator[str]:
     needed = dram_bytes(profile.machine, own[0].probe.cpus)
     most = max(c.probe.bytes for c in own)
     if needed and most and not any(c.level == "DRAM" for c in own):
@@ -147,7 +147,7 @@ def _named(cpus: tuple[int, ...]) -> str:
 # ---- staircase -------------------------------------------------------------------------------------------------------
 
 
-def _stairs(profile: Profile) -> Iterator[str]:
+def _stairs(profile: Probed) -> Iterator[str]:
     if not profile.ceilings:
         return
     cpus = profile.cpu_sets[-1]
@@ -163,7 +163,7 @@ def _bar(share: float) -> str:
     return "█" * full + (_EIGHTHS[part] if part else "")
 
 
-def _capacities(profile: Profile) -> Iterator[str]:
+def _capacities(profile: Probed) -> Iterator[str]:
     if not profile.machine.caches:
         yield "No cache is declared. Plateaus of the plain reads"
         for p in profile.plateaus:

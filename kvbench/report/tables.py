@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis import beside
+from kvbench.analysis import findings
 from kvbench.analysis.ceilings import COVERAGE
 from kvbench.analysis.diagnosis.phrases import number
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.launches import COVERAGE as CERTAIN
-from kvbench.analysis.machine import UNITS
+from kvbench.analysis.machines import UNITS
 from kvbench.model import Ceiling, Check, Machine, Skip
 from kvbench.report.machine_text import said
 from kvbench.store import Manifest
@@ -146,7 +146,7 @@ def contrasts(found: Findings) -> Sheet:
     }
     about = (
         "Time of the base over time of the other, of points that differ in nothing else, launch by launch: above 1 the "
-        "other is faster. The median of the pairs, with a bootstrap interval over them."
+        "other is faster. Of several pairs their middle, with an interval over them."
     )
     return _table("contrasts", "Points that differ in one thing", about, columns, _records(found.overall))
 
@@ -280,7 +280,7 @@ def machines(studies: Sequence[Findings], names: Sequence[str]) -> Sheet:
         "% of the same threads' DRAM read": (_of("share"), _share),
         "which": (_of("best"), str),
     }
-    rows = [row | {"name": name} for row, name in zip(_records(beside.machines(studies)), names, strict=True)]
+    rows = [row | {"name": name} for row, name in zip(_records(findings.machines(studies)), names, strict=True)]
     about = "Reads are the ceilings of each run itself, by its largest set of CPUs; no level means none was measured."
     return _table("machines", "Machines", about, columns, rows)
 

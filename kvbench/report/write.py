@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from kvbench.analysis.columns import machine_name
 from kvbench.analysis.findings import Findings
-from kvbench.analysis.names import machine_name
 from kvbench.analysis.trend import Past
 from kvbench.errors import Unwritable
 from kvbench.report.figures import every

@@ -13,9 +13,8 @@ from typing import Any, Self
 
 from kvbench import runner
 from kvbench.analysis.ceilings import ceilings
-from kvbench.analysis.interval import held
-from kvbench.analysis.launches import COVERAGE, Estimate, by_launch, results
-from kvbench.analysis.machine import printed, profile
+from kvbench.analysis.launches import COVERAGE, Estimate, by_launch, held, results
+from kvbench.analysis.machines import printed, profile
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument
 from kvbench.machine import available_memory, describe

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.analysis.breakeven import COLUMNS, NEVER, NOISE, PAYS, breakeven
+from kvbench.analysis.breakeven import BREAKEVEN, NEVER, NOISE, PAYS, breakeven
 from kvbench.analysis.frames import points
 from kvbench.analysis.scaling import scaling
 from tests.made_run import DECODE, MACHINE, MIB, STORE, visit
@@ -125,7 +125,7 @@ def test_only_what_was_measured_of_both_counts():
         assert table(costs("a", DEAR) + costs("b", part)).empty
     other = [replace(record, point=replace(record.point, dtype="i8")) for record in costs("b", CHEAP)]
     assert table(costs("a", DEAR) + other).empty
-    assert list(table([]).columns) == list(COLUMNS) and table(costs("a", DEAR)).empty
+    assert list(table([]).columns) == list(BREAKEVEN) and table(costs("a", DEAR)).empty
 
 
 def test_caches_of_one_layout_are_no_pair():

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
 
 from kvbench.analysis.contrasts import contrasts, overall
 from kvbench.analysis.frames import points
@@ -53,16 +52,19 @@ def test_a_pair():
 
 
 def test_the_ratio_and_its_interval_are_of_launches():
-    """Of nine launches the interval leaves out one at each end; several rounds of a launch are one median."""
+    """The middle of all means of two launches, as logarithms; several rounds of a launch are one median. Of 45 means
+    five are left out at each end, by tables of Wilcoxon's."""
     draw = np.random.default_rng(4)
     ours, theirs = draw.uniform(5, 15, (2, 9, 3))
     records = [visit(n, {"point": list(ours[n])}, HEAD) for n in range(9)]
     records += [visit(n, {"point": list(theirs[n])}, POSITION) for n in reversed(range(9))]
-    ratios = np.sort(np.median(1 / ours, axis=1) / np.median(1 / theirs, axis=1))
+    logs = np.log(np.median(1 / ours, axis=1) / np.median(1 / theirs, axis=1))
+    means = np.sort([(a + b) / 2 for place, a in enumerate(logs) for b in logs[place:]])
     row = row_of(records)
     assert (row["ratio"], row["ratio_low"], row["ratio_high"]) == pytest.approx(
-        (np.median(ratios), ratios[1], ratios[7])
+        np.exp((means[22], means[5], means[39]))
     )
+    assert row["confidence"] == pytest.approx(1 - 2 * 10 / 2**9)  # 1, 1, 1, 2, 2, 3 ways to sum to 0, 1, ... 5
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_as_many_bytes_but_for_a_page_table_are_as_many():
 
 
 def test_two_values_have_one_base_in_all_pairs():
-    """Of one context b moves more, of the other a: more by far."""
+    """In one context b moves more, in the other a: more by far."""
     a, b = replace(DECODE, dtype="f16"), replace(DECODE, dtype="bf16")
     records = [*launched({a: 9.0}, walked=256 * MIB), *launched({b: 9.0}, walked=300 * MIB)]
     far = [*launched({longer(a, 4096): 9.0}, walked=900 * MIB), *launched({longer(b, 4096): 9.0}, walked=500 * MIB)]
@@ -200,20 +202,18 @@ def all_of(pairs):
     return row
 
 
-def test_many_pairs_are_resampled():
-    """The median of 11 draws is no more than the k-th of 11 values where six or more draws are: a binomial."""
-    ratios = np.random.default_rng(2).permutation(np.linspace(0.70, 0.80, 11))
-    row = all_of(many(ratios))
+def test_many_pairs_speak_by_how_they_differ():
+    """Eleven from 0.7 to 0.8 lie evenly, as logarithms: ten of their 66 means are left out at each end."""
+    logs = np.linspace(np.log(0.7), np.log(0.8), 11)
+    row = all_of(many(np.random.default_rng(2).permutation(np.exp(logs))))
     assert (row["factor"], row["base"], row["other"], row["op"], row["regime"]) == (
         "layout", "head", "position", "decode", "DRAM",
     )  # fmt: skip
     assert (row["pairs"], row["slower"], row["faster"], row["same"], row["word"]) == (11, 0, 0, 11, "slower")
-    assert row["ratio"] == pytest.approx(0.75)
-    below = binom.sf(5, 11, np.arange(1, 12) / 11)
-    first, last = np.searchsorted(below, (0.025, 0.975))
-    assert np.abs(below - 0.025).min() > 0.01  # so that no chance decides
-    assert (row["ratio_low"], row["ratio_high"]) == pytest.approx(np.sort(ratios)[[first, last]])
-    assert row["method"] == "95% bootstrap interval of the median of 11 pairs: percentiles of 1999 resamples, seed 1"
+    means = np.sort([(a + b) / 2 for place, a in enumerate(logs) for b in logs[place:]])
+    assert row["ratio"] == pytest.approx(np.exp(np.median(logs)))
+    assert (row["ratio_low"], row["ratio_high"]) == pytest.approx(np.exp((means[10], means[-11])))
+    assert row["method"] == "signed ranks of 11 pairs: Hodges-Lehmann's estimate, 95.8% interval"
 
 
 def test_it_says_the_same_each_time():
@@ -254,6 +254,6 @@ def test_one_launch_knows_nothing():
 
 @pytest.mark.parametrize(("unknown", "word"), [(3, "faster"), (4, "faster"), (5, "unknown")])
 def test_pairs_that_know_nothing_are_outvoted(unknown, word):
-    """Of eight."""
+    """They are so many of eight."""
     row = all_of(pd.concat([many([1.2] * (8 - unknown), FLAT), many([1.2] * unknown, [1.0])]))
     assert (row["unknown"], row["faster"], row["word"]) == (unknown, 8 - unknown, word)

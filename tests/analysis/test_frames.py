@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kvbench.analysis.disturbance import disturbed
-from kvbench.analysis.frames import points, samples
-from kvbench.analysis.names import short_names
+from kvbench.analysis.columns import short_names
+from kvbench.analysis.frames import disturbed, points, samples
 from kvbench.errors import BadArgument
 from kvbench.model import Sample
 from tests.made_run import DECODE, MACHINE, MIB, READ, STORE, failed, probe, visit
@@ -260,9 +259,9 @@ FAR = [19.0, 20.0, 20.0, 20.0, 20.0, 21.0]  # GB/s read from DRAM, by launch
     ("rates", "core", "facts", "far", "word"),
     [
         ([50.0] * 5 + [21.5], 80.0, INSIDE, FAR, "confirmed"),
-        ([50.0] * 5 + [20.5], 80.0, INSIDE, FAR, "unstable"),
+        ([50.0] * 3 + [15.0] * 3, 80.0, INSIDE, FAR, "unstable"),
         ([10.0] * 5 + [18.5], 80.0, INSIDE, FAR, "refuted"),
-        ([10.0] * 5 + [19.5], 80.0, INSIDE, FAR, "unstable"),
+        ([10.0] * 3 + [30.0] * 3, 80.0, INSIDE, FAR, "unstable"),
         ([10.0] * 6, 20.0, INSIDE, FAR, "core-bound"),  # the core alone is no faster than DRAM
         ([20.0] * 6, 21.5, INSIDE, FAR, "core-bound"),  # at its core roof
         ([50.0] * 6, 51.0, INSIDE, FAR, "confirmed"),  # there too, but faster than DRAM

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from kvbench.analysis.columns import short_names
 from kvbench.analysis.frames import points
 from kvbench.analysis.models import FITS, NOT_TESTED, TOKENS, Geometry, fits, tokens
-from kvbench.analysis.names import short_names
 from kvbench.units import cpu_text
 from tests.made_run import DECODE, MACHINE, MIB, STORE, failed, probe, traffic, visit
 
@@ -101,7 +101,7 @@ def slice_of(context, rate=50.0, launch=0, of=KV, **changes):
     point = replace(at(context), residency="hot", **changes)
     moved = float(of * context + BESIDE)
     record = visit(launch, {"point": [rate], "core": [90.0]}, point, walked=moved, layers=1)
-    return replace(record, traffic=record.traffic | {"point": traffic(moved)})
+    return replace(record, traffic=record.traffic | {"point": replace(traffic(moved), kv=of * context)})
 
 
 def fit(records, *models, machine=MACHINE):
@@ -111,7 +111,7 @@ def fit(records, *models, machine=MACHINE):
 
 def test_contexts_of_a_layer_in_l3():
     """2 threads, 1 MiB of L2 each, 32 MiB of L3: from 2 x 1.5 MiB to 0.7 x 32 MiB, at 512 bytes a token."""
-    (row,) = fit([slice_of(1024), slice_of(2048)], replace(SMALL, max_context=10**6)).to_dict("records")
+    (row,) = fit([slice_of(1024)], replace(SMALL, max_context=10**6)).to_dict("records")
     assert row["bytes_per_token"] == pytest.approx(KV)
     assert (row["l3_low_context"], row["l3_high_context"]) == (3 * MIB // KV, int(0.7 * 32 * MIB / KV))
     assert (row["dtype"], row["threads"], row["cpus"]) == ("f16", 2, "0-1")
@@ -119,19 +119,10 @@ def test_contexts_of_a_layer_in_l3():
 
 
 def test_it_goes_no_further_than_the_model():
-    found = fit([slice_of(1024), slice_of(2048)], replace(SMALL, max_context=8192), SMALL)
+    found = fit([slice_of(1024)], replace(SMALL, max_context=8192), SMALL)
     assert found["l3_high_context"].iloc[0] == 8192 and found["l3_low_context"].iloc[0] == 6144
     assert found["l3_high_context"].isna()[1]
     assert found["reason"][1] == "even its longest context, 4096 tokens, stays in caches before L3"
-
-
-def test_bytes_beside_the_cache_are_known_from_another_shape():
-    """Of i8 there is one context alone; queries and outputs are as large as those of f16."""
-    i8 = slice_of(1024, of=KV // 2, dtype="i8")
-    found = fit([slice_of(1024), slice_of(2048), i8], SMALL).set_index("dtype")
-    assert found["bytes_per_token"]["i8"] == pytest.approx(KV / 2)
-    alone = fit([i8], SMALL)
-    assert alone["bytes_per_token"][0] == pytest.approx((KV / 2 * 1024 + BESIDE) / 1024)
 
 
 def test_the_verdict_is_that_of_most_points_in_l3():

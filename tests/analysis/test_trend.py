@@ -101,7 +101,7 @@ def known(logs, size):
 )  # fmt: skip
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_planted_steps_are_found_where_they_are(noise, spread, share, sign):
-    """Of 5 %, in one of ten points, within a run. `spread`: of the noise of a run; where it is half of the step and
+    """By 5 %, in one of ten points, within a run. `spread`: of the noise of a run; where it is half of the step and
     more, the values no longer tell which run was the first, and nearly all that can be told is."""
     chance, size, every = np.random.default_rng(5), math.log1p(sign * 0.05), range(0, 400, 10)
     logs = [noise(chance, 120, spread) for _ in range(400)]

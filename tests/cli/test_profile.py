@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.analysis.bound import bound
+from kvbench.analysis.bounds import bound
 from kvbench.analysis.profile import profile
 from kvbench.cli import main
 from kvbench.machine import describe

@@ -11,11 +11,11 @@ import pytest
 from jsonschema import Draft202012Validator as Validator
 
 import kvbench.runner
-from kvbench.analysis.machine import UNITS
+from kvbench.analysis.machines import UNITS
 from kvbench.cli._program import kvbench as program
 from kvbench.cli.read.schema import names, schema
 from kvbench.exports.printed import compared as compared_json
-from kvbench.gate import Asked, Build, gate
+from kvbench.gate import Build, Request, gate
 from kvbench.model import Skip
 from kvbench.model.verdict import WORDS
 from kvbench.native import library_path
@@ -112,7 +112,7 @@ CALLS = {
 def printed(folder):
     """By command: what it printed, call by call; asked for once."""
     sides = [Build(name, library_path(), library_path().with_name("abi.h"), name) for name in "ab"]
-    gated = gate(*sides, Asked(seed=1), 240.0, execute=player(lambda point, side: 1 + 0.1 * (side == "head")))[0]
+    gated = gate(*sides, Request(seed=1), 240.0, execute=player(lambda point, side: 1 + 0.1 * (side == "head")))[0]
     found = {"gate": [json.loads(json.dumps(plain(compared_json(replace(gated, missing=("a: lost",))))))]}
 
     def of(name, capsys, monkeypatch):

@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from kvbench.exports.printed import compared
-from kvbench.gate import Asked, build, gate
+from kvbench.gate import Request, build, gate
 from kvbench.native import Arena, Team, default_library, probe_task
 from kvbench.store import plain
 
@@ -103,15 +103,10 @@ def main() -> None:
         row, slowed = _run(*todo)
         _append(table, COLUMNS, row)
         _append(asked.folder / "slowed.csv", SLOWED, *slowed)
-        print(
-            ", ".join(f"{name} {row[name]}" for name in ("exercise", "case", "number", "verdict", "seconds")),
-            flush=True,
-        )
-    print(
-        "\n".join(
-            (*summary(_read(table)), *power(*(_read(asked.folder / f"{name}.csv") for name in ("slowed", "truth"))))
-        )
-    )
+        told = ("exercise", "case", "number", "verdict", "seconds")
+        print(", ".join(f"{name} {row[name]}" for name in told), flush=True)
+    slowed, true = (_read(asked.folder / f"{name}.csv") for name in ("slowed", "truth"))
+    print("\n".join((*summary(_read(table)), *power(slowed, true))))
 
 
 def truth(folder: Path) -> None:
@@ -132,7 +127,7 @@ def _true(exercise: Exercise) -> Iterator[dict[str, object]]:
     """By as many launches again as a gate takes, and as many pairs as pay."""
     base, head = build("."), build(".", options=exercise.options)
     for seed in range(TRUE_GATES):
-        found, _ = gate(base, head, Asked(only=(exercise.only,), seed=seed, every=True), budget=240.0)
+        found, _ = gate(base, head, Request(only=(exercise.only,), seed=seed, every=True), budget=240.0)
         yield from ({"gate": seed} | row for row in plain(compared(found))["points"])
 
 
@@ -150,7 +145,7 @@ def summary(rows: list[dict[str, str]]) -> Iterator[str]:
 
 
 def power(slowed: list[dict[str, str]], truth: list[dict[str, str]]) -> Iterator[str]:
-    """Of points that are slower by so much, by what was measured of them apart, how many were found: as points, or as one
+    """For points that are slower by so much, by what was measured of them apart, how many were found: as points, or as one
     of a family."""
     own: dict[tuple[str, str], list[float]] = {}
     for row in truth:
@@ -217,16 +212,8 @@ def _run(exercise: Exercise, number: int) -> tuple[dict[str, object], list[dict[
     head = build(".", options=[option.format(number + 1) for option in exercise.options])
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, _hog(exercise.hog, seed):
-        command = [
-            sys.executable,
-            "-m",
-            "kvbench.cli",
-            "gate",
-            "--base",
-            str(base.library),
-            "--head",
-            str(head.library),
-        ]
+        command = [sys.executable, "-m", "kvbench.cli", "gate"]
+        command += ["--base", str(base.library), "--head", str(head.library)]
         command += ["--every", "--budget", BUDGET, "--seed", str(seed), "--out", folder, "--json"]
         done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
         if not done.stdout:
@@ -277,7 +264,7 @@ def _slowed(exercise: Exercise, number: int, said: dict[str, list[dict[str, obje
 
 
 def _pairs(path: Path) -> dict[str, float]:
-    """Of the screening, the noise of a pair (as half of them lie about the median of their launch) and the share that
+    """From the screening, the noise of a pair (as half of them lie about the median of their launch) and the share that
     the system disturbed; and how many launches there were."""
     import pandas as pd
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kvbench.errors import Exit, NotComparable, Unwritable
-from kvbench.gate import Asked, Build, gate
+from kvbench.gate import Build, Request, gate
 from kvbench.gate.stages import Stages, pairs
 from kvbench.model import Record
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
@@ -32,7 +32,7 @@ SAME = slower(0.0)
 
 def played(ratio=SAME, seed=1, out=None, budget=240.0, sides=SIDES, execute=None, **asked):
     execute = execute or player(ratio)
-    return gate(*sides, Asked(seed=seed, **asked), budget, out, execute=execute)[0]
+    return gate(*sides, Request(seed=seed, **asked), budget, out, execute=execute)[0]
 
 
 def words(found, pattern=""):
@@ -69,7 +69,7 @@ def test_what_hits_the_witness_too_is_the_machine_s():
 
 
 def test_short_names_are_given():
-    found, names = gate(*SIDES, Asked(seed=1), 240.0, None, execute=player())
+    found, names = gate(*SIDES, Request(seed=1), 240.0, None, execute=player())
     assert names.keys() == {row.name for row in found.points}
     assert max(map(len, names.values())) < 46
 

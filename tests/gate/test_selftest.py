@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kvbench.exports.printed import compared
-from kvbench.gate import Asked, Build, gate
+from kvbench.gate import Build, Request, gate
 from kvbench.native import library_path
 from kvbench.store import plain
 from tests.gate import selftest
@@ -74,7 +74,7 @@ def test_a_run_is_one_line(tmp_path):
     slow = next(each for each in selftest.EXERCISES if each.case == "kernel 10%")
     hit = "decode.flash.head.f32."
     execute = player(lambda point, side: 1 + 0.1 * (side == "head" and point.name.startswith(hit)))
-    found, _ = gate(*SIDES, Asked(seed=1), 60.0, tmp_path, execute=execute)
+    found, _ = gate(*SIDES, Request(seed=1), 60.0, tmp_path, execute=execute)
     pairs = selftest._pairs(tmp_path / "pairs.csv")
     said = json.loads(json.dumps(plain(compared(found))))
     line = selftest._row(slow, 0, 1, said, pairs, 60.2)
@@ -128,7 +128,7 @@ def test_seeds_are_the_runs_own():
 
 
 def test_the_table_that_is_shown_holds_what_it_must():
-    """Of a build against itself, and beside a hog, no run may be red."""
+    """For a build against itself, and beside a hog, no run may be red."""
     with TABLE.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert rows and rows[0].keys() == set(selftest.COLUMNS)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
-from kvbench.analysis.machine import printed, profile
+from kvbench.analysis.machines import printed, profile
 from kvbench.model import Check, Fact, Machine, Point, Probe, Record
 from kvbench.store import RunDirectory, plain
 from tests.made_run import DECODE, KIB, MACHINE, MIB, RUN, failed, probe, visit

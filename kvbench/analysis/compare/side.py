@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kvbench.analysis.columns import machine_name, names
 from kvbench.analysis.launches import complete
-from kvbench.analysis.names import machine_name, names
 from kvbench.errors import NotComparable
 from kvbench.model import Machine, Point, Record
 

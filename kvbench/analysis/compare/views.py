@@ -19,12 +19,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
-import numpy as np
-
-from kvbench.analysis.compare.around import Around
-from kvbench.analysis.compare.ranks import COVERAGE
-from kvbench.analysis.launches import Measured, complete, measured
-from kvbench.model import Point, Record
+from kvbench.analysis.ceilings import COPY, REACH, READ, value
+from kvbench.analysis.launches import PointRates, complete, measured
+from kvbench.model import Point, Probe, Record
 
 BESIDE, SECONDS, CYCLES, FLOPS = "beside its witness", "in seconds", "in cycles", "against FMA"
 WITNESS, MACHINE, CEILING = "its witness", "witnesses like its own", "the run's own ceiling"
@@ -34,15 +31,13 @@ PRIMARY = (BESIDE, SECONDS)  # what is tested: the first that there is
 Series = Mapping[int, float]  # by launch
 Both = tuple[Series, Series]  # of base and of head
 Views = dict[str, Both]
-Launches = Mapping[int, Measured]
+Launches = Mapping[int, PointRates]
+Probes = Mapping[Probe, Both]  # that both runs have, as views are
 
 _OF_CORE = {CYCLES: "clock", FLOPS: "flops"}
-_OWN = frozenset({SECONDS, CYCLES, FLOPS})
-_FEW, _STILL = 6, 1e-6  # launches that show no slope; a witness that always took as long
-_NO_WITNESS = frozenset({"point", "core"})  # programs
 
 
-def by_launch(records: Iterable[Record]) -> dict[int, Measured]:
+def by_launch(records: Iterable[Record]) -> dict[int, PointRates]:
     """Records of one point."""
     launches: dict[int, list[Record]] = {}
     for record in records:
@@ -51,7 +46,7 @@ def by_launch(records: Iterable[Record]) -> dict[int, Measured]:
     return {launch: measured(own) for launch, own in launches.items()}
 
 
-def of_point(point: Point, footprint: float, base: Launches, head: Launches, around: Around) -> Views:
+def of_point(point: Point, footprint: float, base: Launches, head: Launches, probes: Probes) -> Views:
     """`footprint`: bytes of lines, of all layers."""
     seconds = _both(base, head, lambda each: math.log(each.seconds["point"].median))
     found: Views = {SECONDS: seconds}
@@ -59,11 +54,12 @@ def of_point(point: Point, footprint: float, base: Launches, head: Launches, aro
         own = ({launch: each for launch, each in side.items() if witness in each.shares} for side in (base, head))
         found[BESIDE] = _both(*own, lambda each: -math.log(each.shares[witness].median))
         found[WITNESS] = tuple(map(_less, seconds, found[BESIDE]))
+    here = [probe for probe in probes if (probe.isa, sorted(probe.cpus)) == (point.isa, sorted(point.cpus))]
     for view, op in _OF_CORE.items():
-        if rates := around.core(point, op):
-            found[view] = tuple(map(_times, seconds, rates))
-    if rates := around.ceiling(point, footprint):
-        found[CEILING] = _both(*rates, lambda rate: -math.log(rate))
+        if own := next((probes[probe] for probe in here if probe.op == op), None):
+            found[view] = tuple(map(_less, seconds, own))
+    if roof := _ceiling(point, footprint, {probe: probes[probe] for probe in here}):
+        found[CEILING] = roof
     return {view: both for view, both in found.items() if all(both)}
 
 
@@ -75,78 +71,68 @@ def of_family(members: Sequence[Views]) -> Views:
     return {view: together([views[view] for views in alike if view in views]) for view in names}
 
 
-def corrected(views: Views) -> Views:
-    """With the point's own times less what its witness says of the machine: the witness's time, times the share of it
-    that the point surely follows from launch to launch within the runs. A point that memory bounds follows, and is left
-    without what a busier memory did to it; one that the core bounds does not, and is left as it is."""
-    if not {WITNESS, SECONDS} <= views.keys():
-        return views
-    witness = views[WITNESS]
-    share = _followed(views[SECONDS], witness)
-    taken = {
-        view: tuple(_less(a, b, share) for a, b in zip(views[view], witness, strict=True))
-        for view in _OWN & views.keys()
-    }
-    return views | {view: both for view, both in taken.items() if all(both)}
-
-
-def _less(series: Series, other: Series, share: float = 1.0) -> Series:
-    return {launch: value - share * other[launch] for launch, value in series.items() if launch in other}
-
-
-def _followed(point: Both, witness: Both) -> float:
-    """From 0 to 1, the least slope of the point's time by the witness's that the launches allow (Theil and Sen), each
-    about its run's middle, so that it is none of what lies between the runs. Noise of the witness can only lessen it.
-    """
-    from scipy.stats import theilslopes  # slow to load
-
-    x, y = [], []
-    for own, beside in zip(point, witness, strict=True):
-        middles = median(own[launch] for launch in beside), median(beside.values())
-        y += [own[launch] - middles[0] for launch in beside]
-        x += [beside[launch] - middles[1] for launch in beside]
-    if len(x) < _FEW or max(x) - min(x) < _STILL:
-        return 0.0
-    with np.errstate(invalid="ignore"):  # of values that are all alike it is no number
-        least = float(theilslopes(y, x, alpha=COVERAGE).low_slope)
-    return 0.0 if math.isnan(least) else min(1.0, max(0.0, least))
-
-
 def together(members: Sequence[Both]) -> Both:
-    """Of each launch the median over members, each about its middle: that of the launches of both sides, so that which
+    """The median over members in each launch, each about its middle: that of the launches of both sides, so that which
     side a launch belongs to has no part in it."""
-    base, head = zip(*map(_centred, members), strict=True)
-    return _medians(base), _medians(head)
+    launches: tuple[dict[int, list[float]], ...] = {}, {}
+    for both in members:
+        middle = median(own for side in both for own in side.values())
+        for side, found in zip(both, launches, strict=True):
+            for launch, own in side.items():
+                found.setdefault(launch, []).append(own - middle)
+    return _both(*launches, median)
 
 
-def _centred(both: Both) -> Both:
-    middle = median(value for side in both for value in side.values())
-    base, head = ({launch: value - middle for launch, value in side.items()} for side in both)
-    return base, head
-
-
-def _medians(members: Iterable[Series]) -> Series:
-    launches: dict[int, list[float]] = {}
-    for series in members:
-        for launch, value in series.items():
-            launches.setdefault(launch, []).append(value)
-    return {launch: median(values) for launch, values in launches.items()}
+# ---- series ----------------------------------------------------------------------------------------------------------
 
 
 def _both(base: Mapping[int, object], head: Mapping[int, object], log: Callable[..., float]) -> Both:
     return {launch: log(each) for launch, each in base.items()}, {launch: log(each) for launch, each in head.items()}
 
 
-def _times(seconds: Series, rates: Mapping[int, float]) -> Series:
-    """Of launches that have both."""
-    return {launch: own + math.log(rates[launch]) for launch, own in seconds.items() if launch in rates}
+def _less(series: Series, other: Series) -> Series:
+    """In launches that have both."""
+    return {launch: value - other[launch] for launch, value in series.items() if launch in other}
 
 
 def _witness(base: Launches, head: Launches) -> str | None:
     """The fastest form that both runs have, over both: the same on either side."""
-    common = set.intersection(*({name for each in side.values() for name in each.shares} for side in (base, head)))
     every = [*base.values(), *head.values()]
-    rates = {
-        name: median(each.rates[name].median for each in every if name in each.shares) for name in common - _NO_WITNESS
-    }
+    common = set.intersection(*({name for each in side.values() for name in each.witnesses} for side in (base, head)))
+    rates = {name: median(each.rates[name].median for each in every if name in each.shares) for name in common}
     return max(sorted(rates), key=rates.__getitem__, default=None)
+
+
+# ---- probes ----------------------------------------------------------------------------------------------------------
+
+
+def probed(base: Iterable[Record], head: Iterable[Record]) -> Probes:
+    """What both runs measured of the machine itself."""
+    ours, theirs = _costs(base), _costs(head)
+    return {probe: (own, theirs[probe]) for probe, own in ours.items() if probe in theirs}
+
+
+def _costs(records: Iterable[Record]) -> dict[Probe, Series]:
+    """Logarithms of the time of what a probe counts. What it is said not to have done at all has none."""
+    values: dict[Probe, dict[int, list[float]]] = {}
+    for record in records:
+        if isinstance(record.point, Probe) and complete(record):
+            own = values.setdefault(record.point, {}).setdefault(record.launch, [])
+            own += [value(record, sample) for sample in record.samples if sample.program == "point"]
+    found = {probe: {launch: median(own) for launch, own in each.items()} for probe, each in values.items()}
+    return {
+        probe: {n: -math.log(rate) for n, rate in own.items()} for probe, own in found.items() if min(own.values()) > 0
+    }
+
+
+def _ceiling(point: Point, footprint: float, probes: Probes) -> Both | None:
+    """Reads for a decode and copies for a store, of the nearest footprint: the fastest of them, over both runs."""
+    ops = READ if point.op == "decode" else COPY
+    alike = {probe: both for probe, both in probes.items() if probe.op in ops and probe.pages == point.pages}
+    if not alike:
+        return None
+    most = max(probe.bytes for probe in alike)  # it leaves all caches behind, as what is larger or evicted does
+    wanted = most if point.residency == "evicted" else min(footprint, most)
+    away = {probe: abs(math.log2(probe.bytes / wanted)) for probe in alike}
+    near = [both for probe, both in alike.items() if away[probe] == min(away.values()) <= math.log2(REACH)]
+    return min(near, key=lambda both: median(cost for side in both for cost in side.values()), default=None)

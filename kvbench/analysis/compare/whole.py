@@ -1,28 +1,21 @@
 """Base and head held against each other: each point, each family, and the whole."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import median
 
 from kvbench.analysis.compare import views
-from kvbench.analysis.compare.around import Around
-from kvbench.analysis.compare.judge import Tested, incomparable, judged, middle, tested
-from kvbench.analysis.compare.limits import LIMITS, Effects, Floor, effects, floor
+from kvbench.analysis.compare.effects import LIMITS, Effects, Floor, effects, floor
 from kvbench.analysis.compare.notes import notes
 from kvbench.analysis.compare.side import Side, common, missing, refuse, unusable
 from kvbench.analysis.compare.views import BESIDE, MACHINE, SECONDS, WITNESS, Both, Views
+from kvbench.analysis.compare.words import Viewed, judged, viewed
+from kvbench.analysis.judge import as_share, family, incomparable, whole, worst_first
 from kvbench.analysis.launches import complete
 from kvbench.errors import NotComparable
 from kvbench.model import Comparison, Judged, Machine, Point, Record
-from kvbench.model.verdict import (
-    CONTAMINATED,
-    EQUIVALENT,
-    IMPROVEMENT,
-    INCONCLUSIVE,
-    NOT_COMPARABLE,
-    REGRESSION,
-    WORDS,
-)
 from kvbench.regime import classify
 from kvbench.units import gbps
 
@@ -34,7 +27,7 @@ class _Seen:
     point: Point
     regime: str
     views: Views
-    seconds: Both
+    seconds: Both  # logarithms
     compulsory: float  # bytes of a pass
 
     @property
@@ -47,12 +40,7 @@ class _Seen:
 
 
 def compare(
-    base: Side,
-    head: Side,
-    created: str,
-    smallest: float | None = None,
-    learned: Floor | None = None,
-    command: str = "compare",
+    base: Side, head: Side, created: str, smallest: float | None = None, learned: Floor | None = None
 ) -> Comparison:
     """`smallest`: effect that is called a change, a share of base's time. `learned`: what A/A runs showed."""
     refuse(base, head)
@@ -62,26 +50,26 @@ def compare(
         first = lost[0]
         what = f"of {len(lost)} points that both runs have, none can be compared; the first: {first.name}: {first.note}"
         raise NotComparable(what, "measure them again")
-    points, families = _judged(seen, enough)
+    points, families = map(judged, _viewed(seen, enough))
+    said = notes(base, head, [each.views for each in seen], points, families, enough)
     points += lost
     return Comparison(
-        command=command,
+        command="compare",
         base=base.run,
         head=head.run,
         machine=base.named,
         created=created,
-        verdict=verdict(points, families),
+        verdict=whole(points, families),
         points=worst_first(points),
         families=worst_first(families),
         missing=(*missing(base, head), *(f"{each.name}: {each.note}" for each in lost)),
-        notes=tuple(notes(base, head, [each.views for each in seen], points, families, enough)),
+        notes=said,
     )
 
 
 def learn(runs: Sequence[Side]) -> Floor:
     """From two runs of one build or more: what every two of them seem to differ by."""
-    points: list[Judged] = []
-    families: list[Judged] = []
+    found: tuple[list[float | None], ...] = [], []  # of points, and of families
     pairs = list(combinations(runs, 2))
     for base, head in pairs:
         refuse(base, head)
@@ -92,28 +80,9 @@ def learn(runs: Sequence[Side]) -> Floor:
         if not seen:
             what = f"of runs {base.run} and {head.run} no point can be compared: they show no noise"
             raise NotComparable(what, "measure them again")
-        for found, own in zip((points, families), _judged(seen, effects(None, None)), strict=True):
-            found.extend(own)
-    return floor((each.effect for each in points), (each.effect for each in families), len(pairs))
-
-
-def verdict(points: Sequence[Judged], families: Sequence[Judged]) -> str:
-    """Any change counts, of a point or of a family. What is the same, or not clear, families say: there noise of single
-    points is gone. A point that head lost is not clear whatever the others say."""
-    words = {each.verdict for each in (*points, *families)}
-    for word in (REGRESSION, CONTAMINATED):
-        if word in words:
-            return word
-    own = {each.verdict for each in families}
-    if not own <= {EQUIVALENT, IMPROVEMENT} or NOT_COMPARABLE in words:
-        return INCONCLUSIVE
-    return IMPROVEMENT if IMPROVEMENT in words else EQUIVALENT
-
-
-def family(point: Point, regime: str) -> str:
-    """A kernel on any tier, where its data is: a change to one of these is likely to be one to all its points."""
-    kernel = f"{point.op}.{point.variant}.{point.layout}.{point.dtype}"
-    return f"{kernel} {regime}" if regime in ("DRAM", "unknown") else f"{kernel} caches"
+        for effects_, rows in zip(found, _viewed(seen, effects(None, None)), strict=True):
+            effects_ += [as_share(row.found.estimate) for row in rows]
+    return floor(*found, len(pairs))
 
 
 # ---- points and families ---------------------------------------------------------------------------------------------
@@ -122,7 +91,7 @@ def family(point: Point, regime: str) -> str:
 def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
     """Points that can be compared, and those that cannot."""
     of_base, of_head = base.visits(), head.visits()
-    around = Around.of(base.records, head.records)
+    probes = views.probed(base.records, head.records)
     alike = base.same(head, "environment")
     found: list[_Seen] = []
     lost: list[Judged] = []
@@ -130,7 +99,7 @@ def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
         own = of_base.get(point.name, []), of_head.get(point.name, [])
         regime, footprint = _where(point, base.machine, [*own[0], *own[1]])
         why = unusable(*own)
-        looked = {} if why else views.of_point(point, footprint, *map(views.by_launch, own), around)
+        looked = {} if why else views.of_point(point, footprint, *map(views.by_launch, own), probes)
         if looked and not alike and BESIDE not in looked:
             why = "the environments differ, and no witness was measured beside it"
         if why:
@@ -150,16 +119,20 @@ def _where(point: Point, machine: Machine, records: Sequence[Record]) -> tuple[s
     return classify(machine, point.cpus, footprint, evicted=point.residency == "evicted").word, footprint
 
 
-def _judged(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Judged], list[Judged]]:
+def _viewed(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Viewed], list[Viewed]]:
     members: dict[str, list[_Seen]] = {}
+    points, families = [], []
     for each in seen:
         members.setdefault(each.family, []).append(each)
-    points = [_tested(each, _around(seen, [each]), enough.of(each.regime)) for each in seen]
-    families = []
+        seconds = tuple(math.exp(median(side.values())) for side in each.seconds)
+        facts = {"seconds": seconds, "gbps": tuple(gbps(each.compulsory, own) for own in seconds)}
+        looked = each.views | _around(seen, [each])
+        points.append(viewed(each.point.name, each.family, looked, enough.of(each.regime), **facts))
     for name, own in members.items():
         looked = views.of_family([each.views for each in own]) | _around(seen, own)
-        families.append(tested(name, name, looked, enough.family, _told(own)))
-    return judged(points), judged(families)
+        told = LIMITS.told_family if len(own) >= LIMITS.several else LIMITS.told
+        families.append(viewed(name, name, looked, enough.family, told))
+    return points, families
 
 
 def _around(seen: Sequence[_Seen], own: Sequence[_Seen]) -> Views:
@@ -167,18 +140,3 @@ def _around(seen: Sequence[_Seen], own: Sequence[_Seen]) -> Views:
     places = {each.place for each in own}
     alike = [each.views[WITNESS] for each in seen if each.place in places and WITNESS in each.views]
     return {MACHINE: views.together(alike)} if alike else {}
-
-
-def _told(members: Sequence[_Seen]) -> float:
-    return LIMITS.told_family if len(members) >= LIMITS.several else LIMITS.told
-
-
-def _tested(seen: _Seen, around: Views, smallest: float) -> Tested:
-    seconds = tuple(middle(side) for side in seen.seconds)
-    rates = tuple(gbps(seen.compulsory, each) for each in seconds)
-    return tested(seen.point.name, seen.family, seen.views | around, smallest, gbps=rates, seconds=seconds)
-
-
-def worst_first(rows: Sequence[Judged]) -> tuple[Judged, ...]:
-    """Worst first."""
-    return tuple(sorted(rows, key=lambda row: (WORDS.index(row.verdict), -(row.effect or 0.0), row.name)))

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
+from kvbench.analysis.bounds import CONFIRMED, CORE, NOT_TESTABLE, PRIVATE, REFUTED, UNSTABLE
 from kvbench.analysis.diagnosis.phrases import number, times
-from kvbench.analysis.l3 import CONFIRMED, CORE, NOT_TESTABLE, PRIVATE, REFUTED, UNSTABLE
 from kvbench.analysis.models import clearest
 from kvbench.model import Machine
 from kvbench.regime import suggestion

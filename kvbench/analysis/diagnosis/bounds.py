@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from kvbench.analysis.bounds import CONFIRMED, CORE, REFUTED, UNSTABLE
 from kvbench.analysis.diagnosis.phrases import between, listed, number
-from kvbench.analysis.interval import held
-from kvbench.analysis.l3 import CONFIRMED, CORE, REFUTED, UNSTABLE
-from kvbench.analysis.launches import COVERAGE
+from kvbench.analysis.launches import enough
 from kvbench.analysis.models import NOT_TESTED
 from kvbench.units import counted, duration
 
@@ -105,7 +104,7 @@ def overhead(scaling: pd.DataFrame) -> str:
     setting = f"{row['layout']} {row['dtype']}, {counted(int(row['threads']), 'thread')}"
     low, high = row["fixed_seconds_low"], row["fixed_seconds_high"]
     fixed = "no fixed cost that shows above noise"
-    if held(int(row["launches"]), COVERAGE) < COVERAGE:
+    if not enough(int(row["launches"])):
         fixed = f"a fixed cost that {counted(int(row['launches']), 'launch')} cannot tell from none"
     elif low > 0:
         fixed = f"a fixed cost of {duration(row['fixed_seconds'])} ({duration(low)}..{duration(high)})"

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from kvbench.analysis.above import SUSPECT
+from kvbench.analysis.bounds import SUSPECT
 from kvbench.analysis.diagnosis.phrases import listed
-from kvbench.analysis.noise import noise
+from kvbench.analysis.frames import noise
 from kvbench.model import Check
 from kvbench.units import counted
 

@@ -51,13 +51,13 @@ def command(
     have confirmed it. The exit code says the verdict: 0 fine, 1 regression, 3 not clear, 4 if a kernel crashed
     or answered wrongly.
     """
-    from kvbench.gate import Asked, gate, sides
+    from kvbench.gate import Request, gate, sides
     from kvbench.machine import available_memory
 
     exported = wanted(exports, as_json)
     available_memory()  # where nothing can be measured, nothing need be built
     built = sides(base, head, asked["every"], report=lambda line: say(line, err=True))
-    found, names = gate(*built, Asked(**asked, plugin=plugin or ""), budget, out, _followed)
+    found, names = gate(*built, Request(**asked, plugin=plugin or ""), budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)
     return Exit.ERRORS if code != Exit.FAILED and any(row.verdict == NOT_COMPARABLE for row in found.points) else code

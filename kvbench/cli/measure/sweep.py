@@ -71,7 +71,7 @@ def _measured(session: Any) -> bool:
 
 def _tell(session: Any, report: bool, as_json: bool) -> None:
     """What there is so far."""
-    from kvbench.analysis.summary import summary, swept
+    from kvbench.analysis.findings import summary, swept
     from kvbench.report.course import ending
     from kvbench.report.ending import text
     from kvbench.report.write import BESIDE, own, write

@@ -16,13 +16,13 @@ _TYPES = {  # of what is printed: one, or one of several
     "history": "report.past:Shown",
     "kernels": "cli.understand.kernels:Kernels",
     "lab": "cli.measure.lab:Found cli.measure.lab:Experiments",
-    "machine": "analysis.machine:MachineProfile",
+    "machine": "analysis.machines:MachineProfile",
     "plan": "cli.understand.plan:PlannedSweep",
     "profile": "analysis.profile:DecodeOrStore",
     "report": "report.data:Report report.data:Reports",
     "size": "report.sizes:Sized",
     "suites": "cli.understand.suites:Suites",
-    "sweep": "analysis.summary:Swept",
+    "sweep": "analysis.findings:Swept",
     "verify": "verify.printed:Verified",
 }
 _CALL = {"history": "history show --json", "report": "report --format json"}

@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.interval import held, interval
+from kvbench.analysis.launches import held, interval
 from kvbench.errors import Refused
 from kvbench.lab.experiment import Outcome, Setup
 from kvbench.lab.measuring import point, refuse_impossible

@@ -3,15 +3,15 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from kvbench.analysis.machine import Profile, usual_pages
-from kvbench.analysis.names import machine_name
+from kvbench.analysis.columns import machine_name
+from kvbench.analysis.machines import Probed, usual_pages
 from kvbench.model import Ceiling
 from kvbench.report.figures.look import COLOURS, FAINT, MARKS, bytes_axis, canvas, legend_below, rate_axis, styled
 from kvbench.units import counted, cpu_text
 
 
 @styled()
-def reads(profile: Profile) -> Canvas:
+def reads(profile: Probed) -> Canvas:
     """One CPU set for each number of threads: medians, and the interval of each as bars."""
     figure, (axes,) = canvas(height=5.2)
     pages = usual_pages(profile.ceilings)
@@ -41,7 +41,7 @@ def _line(axes: Axes, steps: list[Ceiling], place: int) -> None:
     axes.errorbar(counts, [c.median for c in steps], bars, label=label, **look)
 
 
-def _ends(axes: Axes, profile: Profile) -> None:
+def _ends(axes: Axes, profile: Probed) -> None:
     """Where each level of the largest CPU set ends: declared as a line, seen as a dashed one."""
     cpus = profile.cpu_sets[-1]
     seen = f"capacity that {counted(len(cpus), 'thread')} saw"

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from kvbench.analysis.columns import POINT
 from kvbench.analysis.findings import Findings
-from kvbench.analysis.saturation import KNEE
+from kvbench.analysis.scaling import KNEE
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import FAINT, INK, Look, legend_below, panels, rate_axis, tag, whiskers
 

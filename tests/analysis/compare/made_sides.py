@@ -25,7 +25,7 @@ def measured(point=DECODE, rate=8.0, twin=10.0, luck=LUCK, **facts):
     return [visit(n, {"point": [rate * lucky]} | beside, point, **facts) for n, lucky in enumerate(luck)]
 
 
-def probed(of=READ, rate=20.0, luck=LUCK[::-1]):
+def probes(of=READ, rate=20.0, luck=LUCK[::-1]):
     if of.op != "clock":
         return [probe(n, rate * lucky, of) for n, lucky in enumerate(luck)]
     second = (Sample("point", 0, 1, 1.0, (), 0.0, 0, 0),)

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from kvbench.analysis.compare import compare, learn, short
-from kvbench.analysis.compare.limits import Floor, effects, floor
-from kvbench.analysis.compare.whole import verdict
+from kvbench.analysis.compare.effects import Floor, effects, floor
 from kvbench.errors import NotComparable
-from kvbench.model import Fact, Judged
+from kvbench.model import Fact
 from kvbench.model.verdict import (
     CONTAMINATED,
     EQUIVALENT,
@@ -18,7 +17,6 @@ from kvbench.model.verdict import (
     INCONCLUSIVE,
     NOT_COMPARABLE,
     REGRESSION,
-    WORDS,
 )
 from tests.analysis.compare.made_sides import (
     CLOCK,
@@ -30,7 +28,7 @@ from tests.analysis.compare.made_sides import (
     compared,
     measured,
     only,
-    probed,
+    probes,
     side,
 )
 from tests.made_run import DECODE, MACHINE, MIB, READ, failed, visit
@@ -87,23 +85,13 @@ def test_the_smallest_effect_can_be_asked_for():
     assert (only(found).verdict, found.families[0].verdict) == (INCONCLUSIVE, REGRESSION)
 
 
-@pytest.mark.parametrize(
-    ("takes", "smallest", "improved"),
-    [(0.952, 0.05, False), (0.948, 0.05, True), (0.52, 0.5, False), (0.48, 0.5, True), (0.1, 1.0, False)],
-)
-def test_the_smallest_effect_is_of_bases_time_either_way(takes, smallest, improved):
-    """4.8 % less is no improvement where 5 % are asked for, though base takes 5.04 % more than head."""
-    row = only(compared(measured(), measured(rate=8 / takes), smallest=smallest))
-    assert (row.verdict == IMPROVEMENT) is improved and row.effect == pytest.approx(takes - 1)
-
-
 def test_a_machine_that_is_slower_for_all():
     """Both the point and its twin take 20% longer. Only the run's own ceiling can say that the machine did it."""
     base, head = measured(), measured(rate=8 / 1.2, twin=10 / 1.2)
     row = only(compared(base, head))
     assert (row.verdict, row.effect) == (INCONCLUSIVE, pytest.approx(0))
     assert "seconds moved by +20.0% of base's" in row.note and "do not say" in row.note
-    found = compared([*base, *probed(READ)], [*head, *probed(READ, 20 / 1.2)])
+    found = compared([*base, *probes(READ)], [*head, *probes(READ, 20 / 1.2)])
     row = only(found)
     assert row.verdict == EQUIVALENT and "ceiling moved by +20.0%" in row.note
     assert any("the machine changed" in note and "+20.0%" in note for note in found.notes)
@@ -116,33 +104,34 @@ def test_a_machine_that_is_slower_for_all():
 def test_a_ceiling_that_moved_the_other_way_explains_nothing(seconds, ceiling, word):
     """Times of the point and its twin, and of reads, as shares of base's."""
     base, head = measured(), measured(rate=8 / seconds, twin=10 / seconds)
-    row = only(compared([*base, *probed(READ)], [*head, *probed(READ, 20 / ceiling)]))
+    row = only(compared([*base, *probes(READ)], [*head, *probes(READ, 20 / ceiling)]))
     assert row.verdict == word and ("do not say" in row.note) is (word == INCONCLUSIVE)
 
 
 @pytest.mark.parametrize(
     ("head", "where"),
     [
-        ([*measured(twin=12.0), *probed(CLOCK), *probed(FMA)], "in seconds"),  # the memory got faster
-        ([*measured(rate=8 / 1.2), *probed(CLOCK, 20 / 1.2), *probed(FMA)], "in cycles"),  # the clock got slower
-        ([*measured(rate=8 / 1.2), *probed(CLOCK), *probed(FMA, 20 / 1.2)], "against FMA"),  # the core is shared
+        ([*measured(twin=12.0), *probes(CLOCK), *probes(FMA)], "in seconds"),  # the memory got faster
+        ([*measured(rate=8 / 1.2), *probes(CLOCK, 20 / 1.2), *probes(FMA)], "in cycles"),  # the clock got slower
+        ([*measured(rate=8 / 1.2), *probes(CLOCK), *probes(FMA, 20 / 1.2)], "against FMA"),  # the core is shared
     ],
 )
 def test_what_the_machine_can_have_done_is_no_regression(head, where):
-    row = only(compared([*measured(), *probed(CLOCK), *probed(FMA)], head))
+    row = only(compared([*measured(), *probes(CLOCK), *probes(FMA)], head))
     assert (row.verdict, row.effect) == (INCONCLUSIVE, pytest.approx(0.2))
     assert row.note.startswith("slower beside its witness, which is not seen") and where in row.note
-    assert only(compared(head, [*measured(), *probed(CLOCK), *probed(FMA)])).note.startswith("faster beside")
+    assert only(compared(head, [*measured(), *probes(CLOCK), *probes(FMA)])).note.startswith("faster beside")
 
 
 def test_a_real_change_shows_in_every_view():
-    around = [*probed(CLOCK), *probed(FMA), *probed(READ)]
+    around = [*probes(CLOCK), *probes(FMA), *probes(READ)]
     assert only(compared([*measured(), *around], [*measured(rate=8 / 1.2), *around])).verdict == REGRESSION
 
 
-@pytest.mark.parametrize(("machine", "word"), [(1.1, REGRESSION), (1 / 1.1, REGRESSION), (1.3, CONTAMINATED), (1 / 1.3, CONTAMINATED)])  # fmt: skip
+@pytest.mark.parametrize(("machine", "word"), [(1.1, REGRESSION), (1 / 1.1, REGRESSION), (1.3, CONTAMINATED), (1 / 1.3, INCONCLUSIVE)])  # fmt: skip
 def test_a_machine_that_changed_by_more(machine, word):
-    """The point is 20% slower beside a twin that takes 1.1 or 1.3 times as long as it did, or that much less."""
+    """The point is 20% slower beside a twin that takes 1.1 or 1.3 times as long as it did, or that much less: then its
+    seconds say that it is faster."""
     follow = [1 + 0.05 * math.sin(n) for n in range(LAUNCHES)]  # what a launch does to both
     launched = lambda rate, twin: [
         visit(n, {"point": [rate * times * LUCK[n]], "twin": [twin * times]}) for n, times in enumerate(follow)
@@ -153,7 +142,7 @@ def test_a_machine_that_changed_by_more(machine, word):
     assert only(found).effect == pytest.approx(0.2, abs=0.01)
     if word == CONTAMINATED:
         assert f" took {machine - 1:+.1%} of base's time" in only(found).note
-    assert only(compared(head, base)).verdict == (word if word == CONTAMINATED else IMPROVEMENT)
+    assert only(compared(head, base)).verdict == (IMPROVEMENT if word == REGRESSION else word)
 
 
 def test_a_family_of_several_is_told_from_more():
@@ -166,11 +155,11 @@ def test_a_family_of_several_is_told_from_more():
 
 
 def test_without_a_witness_the_ceiling_tells_of_the_machine():
-    base = [*measured(twin=None), *probed(READ)]
-    head = [*measured(rate=8 / 1.2, twin=None), *probed(READ, 20 / 1.3)]
+    base = [*measured(twin=None), *probes(READ)]
+    head = [*measured(rate=8 / 1.2, twin=None), *probes(READ, 20 / 1.3)]
     row = only(compared(base, head))
     assert row.verdict == CONTAMINATED and "the run's own ceiling took +30.0%" in row.note
-    assert only(compared(base, [*head[:LAUNCHES], *probed(READ, 20 / 1.1)])).verdict == REGRESSION
+    assert only(compared(base, [*head[:LAUNCHES], *probes(READ, 20 / 1.1)])).verdict == REGRESSION
 
 
 def test_launches_that_are_far_apart_are_not_clear():
@@ -235,7 +224,7 @@ def test_nothing_in_common_is_refused():
     with pytest.raises(NotComparable, match="no point in common"):
         compared(measured(), measured(POSITION))
     with pytest.raises(NotComparable, match="no point in common"):
-        compared(probed(), probed())
+        compared(probes(), probes())
 
 
 GOOD = measured()
@@ -281,39 +270,7 @@ def test_what_differs_is_said():
     assert "different suites" in notes and "are of one build" not in notes
 
 
-# ---- the whole -------------------------------------------------------------------------------------------------------
-
-
-def judged(word, effect=0.0, name="a"):
-    return Judged(name, "", word, effect, *[None] * 9, launches=(1, 1), note="")
-
-
-@pytest.mark.parametrize(
-    ("points", "families", "word"),
-    [
-        ((EQUIVALENT,), (EQUIVALENT,), EQUIVALENT),
-        ((INCONCLUSIVE, EQUIVALENT), (EQUIVALENT,), EQUIVALENT),
-        ((INCONCLUSIVE,), (INCONCLUSIVE, IMPROVEMENT), INCONCLUSIVE),
-        ((IMPROVEMENT, INCONCLUSIVE), (EQUIVALENT,), IMPROVEMENT),
-        ((EQUIVALENT,), (IMPROVEMENT,), IMPROVEMENT),
-        ((EQUIVALENT, NOT_COMPARABLE), (EQUIVALENT,), INCONCLUSIVE),
-        ((CONTAMINATED,), (EQUIVALENT, IMPROVEMENT), CONTAMINATED),
-        ((REGRESSION, CONTAMINATED), (EQUIVALENT,), REGRESSION),
-        ((EQUIVALENT, NOT_COMPARABLE), (REGRESSION, CONTAMINATED), REGRESSION),
-    ],
-)
-def test_the_word_for_the_whole(points, families, word):
-    assert verdict([judged(each) for each in points], [judged(each) for each in families]) == word
-
-
-def test_worst_first():
-    around = [*probed(CLOCK), *probed(FMA)]
-    base = [*measured(), *measured(POSITION), *measured(PAGED), *around]
-    head = [*measured(rate=9.0), *measured(POSITION, rate=7.0), *measured(PAGED, rate=6.0), *around]
-    found = compared(base, head)
-    assert [row.name for row in found.points] == [PAGED.name, POSITION.name, DECODE.name]
-    assert [row.verdict for row in found.families] == [REGRESSION, REGRESSION, IMPROVEMENT]
-    assert set(WORDS) >= {row.verdict for row in found.points}
+# ---- families and points ---------------------------------------------------------------------------------------------
 
 
 def test_families_are_of_one_kernel_and_place():
@@ -326,24 +283,6 @@ def test_families_are_of_one_kernel_and_place():
         tier.name: "decode.flash.head.f16 DRAM",
         near.name: "decode.flash.head.f16 caches",
     }
-
-
-def test_several_tests_are_corrected_together():
-    """One of 30 points is slower: its chance counts 30 times. Six launches are too few for that, ten are not."""
-    points = [replace(DECODE, shape=replace(DECODE.shape, context=100 + n, capacity=200)) for n in range(30)]
-
-    def run(launches, rate):
-        rates = [rate, *[8.0] * 29]
-        return [
-            record for p, own in zip(points, rates, strict=True) for record in measured(p, own, luck=LUCK[:launches])
-        ]
-
-    (found,) = (row for row in compared(run(10, 8.0), run(10, 6.0)).points if row.name == points[0].name)
-    assert (found.verdict, found.q) == (REGRESSION, pytest.approx(30 / math.comb(20, 10)))
-    few = compared(run(6, 8.0), run(6, 6.0))
-    (found,) = (row for row in few.points if row.name == points[0].name)
-    assert (found.verdict, found.q, found.detectable) == (INCONCLUSIVE, pytest.approx(30 / math.comb(12, 6)), None)
-    assert few.families[0].verdict == EQUIVALENT, "its family has 29 others"
 
 
 def test_short_names():

@@ -4,68 +4,16 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom, false_discovery_control
 
-from kvbench.analysis.compare import judge
-from kvbench.analysis.compare.limits import LIMITS
-from kvbench.analysis.compare.ranks import shift
+from kvbench.analysis.compare.effects import LIMITS
 from kvbench.analysis.compare.views import BESIDE, SECONDS, WITNESS, of_family
+from kvbench.analysis.compare.words import between, judged, viewed
+from kvbench.analysis.judge import LIMITS as JUDGED
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, REGRESSION
+from tests.analysis.noises import DICE, bimodal, lognormal, most, shared
 
 POINTS, FAMILIES, LAUNCHES = 40, 8, 10
 POINT_EFFECT, FAMILY_EFFECT = 0.05, 0.03
-
-
-def most(trials, chance):
-    """More successes than these are a sign that the chance is greater."""
-    return int(binom.ppf(0.9999, trials, chance))
-
-
-# ---- the test alone, thousands of suites -----------------------------------------------------------------------------
-
-_DRAW = np.random.default_rng(20260102)
-
-
-def lognormal(shape):
-    return _DRAW.normal(0, 0.05, shape)
-
-
-def bimodal(shape):
-    """A third of the launches are in another state, by a quarter slower."""
-    return _DRAW.normal(0, 0.02, shape) + 0.22 * (_DRAW.random(shape) < 1 / 3)
-
-
-def spiked(shape):
-    return _DRAW.normal(0, 0.02, shape) + _DRAW.exponential(1.0, shape) * (_DRAW.random(shape) < 0.05)
-
-
-def heavy(shape):
-    return 0.02 * _DRAW.standard_t(2, shape)
-
-
-def shared(shape):
-    """All points of a launch share most of their noise: a suite is hit as one."""
-    suites, _, launches = shape
-    return _DRAW.normal(0, 0.05, (suites, 1, launches)) + _DRAW.normal(0, 0.02, shape)
-
-
-def unequal(shape):
-    """Points are not alike, but each is as noisy in both runs."""
-    return _DRAW.normal(0, 0.1, shape) * np.random.default_rng(1).lognormal(-1, 1, (*shape[:2], 1))
-
-
-@pytest.mark.parametrize("launches", [(10, 10), (7, 10)])
-@pytest.mark.parametrize("noise", [lognormal, bimodal, spiked, heavy, shared, unequal])
-def test_suites_without_a_change_rarely_have_any_significant_point(noise, launches):
-    """Of 1,000 suites of 40 points: before any other condition no more than LIMITS.rate may have one."""
-    suites = 1000
-    base, head = (noise((suites, POINTS, count)) for count in launches)
-    found = shift(base, head)
-    for chances in (found.slower, found.faster):
-        alarms = (false_discovery_control(chances, axis=1).min(axis=1) <= LIMITS.rate).sum()
-        assert alarms <= most(suites, LIMITS.rate)
-    assert (found.slower <= 0.05).mean() == pytest.approx(0.045, abs=0.02)
-    assert ((found.low <= 0) & (found.high >= 0)).mean() >= 0.93
 
 
 @pytest.mark.parametrize("noise", [lognormal, bimodal, shared])
@@ -73,10 +21,9 @@ def test_a_family_is_tested_exactly(noise):
     """Its launches are medians over points, about middles that do not know the sides."""
     chances = []
     for _ in range(1000):
-        values = noise((1, 5, 2 * LAUNCHES))[0] + _DRAW.normal(0, 3, (5, 1))
+        values = noise((1, 5, 2 * LAUNCHES))[0] + DICE.normal(0, 3, (5, 1))
         members = [{BESIDE: (dict(enumerate(own[:LAUNCHES])), dict(enumerate(own[LAUNCHES:])))} for own in values]
-        base, head = (np.array(list(side.values())) for side in of_family(members)[BESIDE])
-        chances.append(float(shift(base, head).slower))
+        chances.append(float(between(*of_family(members)[BESIDE]).slower))
     for level in (0.01, 0.05, 0.2):
         assert sum(chance <= level for chance in chances) <= most(1000, level)
     assert sum(chance <= 0.2 for chance in chances) >= 1000 * 0.2 - 4 * math.sqrt(1000 * 0.16) - 20
@@ -91,10 +38,10 @@ def suite(base, head):
         {view: tuple(dict(enumerate(side[view][place])) for side in (base, head)) for view in base}
         for place in range(POINTS)
     ]
-    points = judge.judged([judge.tested(str(n), str(n % FAMILIES), own, POINT_EFFECT) for n, own in enumerate(views)])
+    points = judged([viewed(str(n), str(n % FAMILIES), own, POINT_EFFECT) for n, own in enumerate(views)])
     members = [of_family(views[number::FAMILIES]) for number in range(FAMILIES)]
-    families = [judge.tested(str(n), str(n), own, FAMILY_EFFECT, LIMITS.told_family) for n, own in enumerate(members)]
-    return points, judge.judged(families)
+    families = [viewed(str(n), str(n), own, FAMILY_EFFECT, LIMITS.told_family) for n, own in enumerate(members)]
+    return points, judged(families)
 
 
 def run(draw, machine=0.0, follows=1.0, noise=0.03, slower=0.0, family=0):
@@ -105,8 +52,8 @@ def run(draw, machine=0.0, follows=1.0, noise=0.03, slower=0.0, family=0):
     return {BESIDE: own + (follows - 1) * moved, SECONDS: own + follows * moved, WITNESS: moved}
 
 
-def words(judged_rows):
-    return {row.verdict for row in judged_rows}
+def words(rows):
+    return {row.verdict for row in rows}
 
 
 def test_a_machine_that_drifts_from_run_to_run_is_no_regression():
@@ -120,7 +67,7 @@ def test_a_machine_that_drifts_from_run_to_run_is_no_regression():
         points, families = suite(base, head)
         changed += bool({REGRESSION, CONTAMINATED} & words([*points, *families]))
         seconds += REGRESSION in words(suite({SECONDS: base[SECONDS]}, {SECONDS: head[SECONDS]})[1])
-    assert changed <= most(60, 2 * LIMITS.rate)
+    assert changed <= most(60, 2 * JUDGED.rate)
     assert seconds > 10
 
 
@@ -135,7 +82,7 @@ def test_a_memory_that_is_another_in_each_run_is_no_change(between, within, foll
         machines = draw.normal(0, within, (2, 1, LAUNCHES)) + [[[0.0]], [[between]]]
         points, families = suite(*(run(draw, machine, follows) for machine in machines))
         alarms += bool({REGRESSION, IMPROVEMENT} & words([*points, *families]))
-    assert alarms <= most(20, 4 * LIMITS.rate)
+    assert alarms <= most(20, 4 * JUDGED.rate)
 
 
 def test_a_run_with_more_noise_is_no_change():
@@ -145,19 +92,20 @@ def test_a_run_with_more_noise_is_no_change():
     for _ in range(60):
         points, families = suite(run(draw, noise=0.02), run(draw, noise=0.1))
         alarms += bool({REGRESSION, IMPROVEMENT} & words([*points, *families]))
-    assert alarms <= most(60, 4 * LIMITS.rate)
+    assert alarms <= most(60, 4 * JUDGED.rate)
 
 
-def test_a_slower_family_is_found_on_a_machine_that_got_faster():
-    """By 15%, while the machine is faster by 20%: in seconds it is faster. The launches show how far points follow."""
+@pytest.mark.parametrize("moves", [-0.1, 0.1])
+def test_a_slower_family_is_found_on_a_machine_that_moved_by_less(moves):
+    """By 20 %, while launches differ by 10 % and the runs by as much."""
     draw = np.random.default_rng(7)
     found = 0
     for _ in range(40):
-        machines = draw.normal(0, 0.1, (2, 1, LAUNCHES)) - [[[0.0]], [[0.2]]]
-        _, families = suite(run(draw, machines[0]), run(draw, machines[1], slower=0.15, family=3))
+        machines = draw.normal(0, 0.1, (2, 1, LAUNCHES)) + [[[0.0]], [[moves]]]
+        _, families = suite(run(draw, machines[0]), run(draw, machines[1], slower=0.2, family=3))
         found += next(row for row in families if row.name == "3").verdict == REGRESSION
         assert all(row.verdict != REGRESSION for row in families if row.name != "3")
-    assert found >= 36
+    assert found >= 30
 
 
 def test_one_family_that_is_slower_is_found():
@@ -169,7 +117,7 @@ def test_one_family_that_is_slower_is_found():
         found += next(row for row in families if row.name == "3").verdict == REGRESSION
         others += any(row.verdict == REGRESSION and row.name != "3" for row in families)
         others += any(row.verdict == REGRESSION and row.family != "3" for row in points)
-    assert found >= 58 and others <= most(60, 2 * LIMITS.rate)
+    assert found >= 58 and others <= most(60, 2 * JUDGED.rate)
 
 
 def test_families_that_are_the_same_are_said_to_be():

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 
 from kvbench.analysis import frames
+from kvbench.analysis.columns import short_names
 from kvbench.analysis.diagnosis.bandwidth import l3
-from kvbench.analysis.names import short_names
 from tests.analysis.diagnosis.planted import KIB, MIB, PLANTS, machine
 
 SEEDS = range(20)

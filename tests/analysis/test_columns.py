@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from kvbench.analysis.columns import names_without, short_names
 from kvbench.analysis.frames import points
-from kvbench.analysis.names import names_without, short_names
 from tests.made_run import DECODE, MACHINE, STORE, failed
 
 

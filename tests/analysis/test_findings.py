@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from kvbench.analysis.diagnosis import Sentence
-from kvbench.analysis.findings import findings
+from kvbench.analysis.findings import findings, summary
 from kvbench.analysis.models import Geometry
-from kvbench.analysis.summary import summary
 from kvbench.model import Check
 from kvbench.report.ending import text
 from kvbench.store import plain
@@ -91,7 +90,7 @@ def test_verdicts_are_the_sentences_of_the_diagnosis():
 
 
 def test_noise_is_the_width_of_the_intervals():
-    """Of the seconds, 1/0.98 - 1/1.02 of the median; POSITION's efficiency varies with it, HEAD's does not."""
+    """The seconds are as wide as 1/0.98 - 1/1.02 of the median; POSITION's efficiency varies with it, HEAD's does not."""
     noise = summary_of(whole()).noise
     wide = 1 / 0.98 - 1 / 1.02
     assert noise.gbps == pytest.approx(np.median([wide, wide, wide, 0]))
@@ -108,7 +107,9 @@ def test_one_launch_knows_no_noise():
     assert [(place.kind, place.rank) for place in found.places] == [("decode", "the only one")]
 
 
-@pytest.mark.parametrize("records", [[], [probe(0, 20.0)], [failed(0)], [visit(0, rates(9.0), STORE)], whole()])
+@pytest.mark.parametrize(
+    "records", [[], [probe(0, 20.0)], [failed(0)], [visit(0, {"point": [9.0], "copy": [12.0]}, STORE)], whole()]
+)
 def test_it_is_short_and_valid_json(records):
     found = summary_of(records)
     facts = json.loads(json.dumps(plain(found), allow_nan=False))

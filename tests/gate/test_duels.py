@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.analysis.paired import LIMITS, duels
+from kvbench.gate.duels import LIMITS, duels
 from tests.gate.made_duels import DECODE, STORE, duel
 
 

@@ -1,37 +1,31 @@
-"""What counts as a change, and what as the same."""
+"""What a comparison of two runs asks for beside what the judge does."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-_CACHED = frozenset({"L1", "L2"})  # regimes
+from kvbench.analysis.judge import LIMITS as JUDGED
+from kvbench.units import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Every threshold; where nothing else is said, shares of base's time. They are judgement."""
+class CompareLimits:
+    """Where nothing else is said, shares of base's time. They are judgement."""
 
-    rate: float = 0.01  # of the changes that are reported, how many may be none (Benjamini and Hochberg)
-    agree: float = (
-        0.1  # one-sided chance below which a further view agrees; seconds are far noisier than what is tested
-    )
+    agree: float = 0.5  # one-sided chance below which a further view agrees: seconds are too noisy to be tested
     told: float = 1.0  # least effect of a point, as a share of how far witnesses moved from run to run: in another
     # state of the machine a point and its witness need not change alike
     told_family: float = 0.5  # and of a family of several points: most of its points change nearly as their witnesses
     several: int = 3
-    same: float = 0.05  # an interval within this on both sides is the same
-    power: float = 0.9  # with which the smallest change that would have been seen is seen
     cached: float = 0.05  # smallest effect of a point in a private cache: placement alone moves it by some percent
-    beyond: float = 0.03  # and of all other points
-    family: float = 0.02  # and of a family
     unlearned: float = 0.05  # of any point, as long as no runs of one build have shown what noise does between runs
     unlearned_family: float = 0.03
     above_noise: float = 1.5  # times what hardly any point of such runs exceeds
     hardly: float = 0.99  # share of the points that do not
 
 
-LIMITS = Limits()
+LIMITS = CompareLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +38,7 @@ class Effects:
     note: str
 
     def of(self, regime: str) -> float:
-        return self.cached if regime in _CACHED else self.beyond
+        return self.cached if regime in ("L1", "L2") else self.beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,33 +52,23 @@ class Floor:
 
 def floor(points: Iterable[float | None], families: Iterable[float | None], pairs: int) -> Floor:
     """From the effects of all points, and of all families, of such comparisons: one of each that is known at least."""
-    return Floor(_exceeded(points), _exceeded(families), pairs)
-
-
-def _exceeded(effects: Iterable[float | None]) -> float:
-    known = [abs(effect) for effect in effects if effect is not None]
-    return LIMITS.above_noise * float(np.quantile(known, LIMITS.hardly))
+    known = ([abs(effect) for effect in effects if effect is not None] for effects in (points, families))
+    return Floor(*(LIMITS.above_noise * float(np.quantile(each, LIMITS.hardly)) for each in known), pairs)
 
 
 def effects(asked: float | None, learned: Floor | None) -> Effects:
     """`asked`: in place of what is usual, for points and families alike; noise that was `learned` still raises it."""
+    usual = (LIMITS.unlearned, LIMITS.unlearned, LIMITS.unlearned_family)
     if learned:
-        usual = (LIMITS.cached, LIMITS.beyond, LIMITS.family)
-    else:
-        usual = (LIMITS.unlearned, LIMITS.unlearned, LIMITS.unlearned_family)
+        usual = (LIMITS.cached, JUDGED.point, JUDGED.family)
     cached, beyond, family = usual if asked is None else (asked,) * 3
+    why = "as asked, and" if asked is not None else "careful, for"
+    why += " no runs of one build have shown this machine's noise"
     if learned:
         cached, beyond = max(cached, learned.points), max(beyond, learned.points)
         family = max(family, learned.families)
-    return Effects(cached, beyond, family, _note(cached, beyond, family, asked, learned))
-
-
-def _note(cached: float, beyond: float, family: float, asked: float | None, learned: Floor | None) -> str:
+        pairs = f"{counted(learned.pairs, 'comparison')} of one build with itself"
+        why = f"at least {LIMITS.above_noise:g} times what {LIMITS.hardly:.0%} of {pairs} stay below"
     points = f"{beyond:.1%}" if cached == beyond else f"{cached:.1%} in private caches and {beyond:.1%} beyond them"
     said = f"smallest effect that is called a change, as a share of base's time: {points} for a point, "
-    said += f"{family:.1%} for a family"
-    if learned:
-        pairs = f"{learned.pairs} comparison{'' if learned.pairs == 1 else 's'} of one build with itself"
-        return f"{said}; at least {LIMITS.above_noise:g} times what {LIMITS.hardly:.0%} of {pairs} stay below"
-    why = "as asked" if asked is not None else "careful, for"
-    return f"{said}; {why}{' and' if asked is not None else ''} no runs of one build have shown this machine's noise"
+    return Effects(cached, beyond, family, f"{said}{family:.1%} for a family; {why}")

@@ -1,20 +1,32 @@
-"""From the records of duels to one value for each launch of a point.
+"""From the records of a stage to one value for each launch of a point.
 
-A pair is base and head in turn, and beside each the witness of a third library. Whether a pair counts is decided without
-a look at which side was slower: by what the system says of all of it.
+A pair is base and head in turn, and beside each the witness of a third library. Whether a pair counts is decided
+without a look at which side was slower: by what the system says of all of it.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 import numpy as np
 
-from kvbench.analysis.paired.limits import LIMITS
 from kvbench.model import SIDES, Point, Record, Sample
 
 Pair = dict[str, Sample]  # by program
+_BESIDE = tuple(f"beside_{side}" for side in SIDES)
+
+
+@dataclass(frozen=True, slots=True)
+class DuelLimits:
+    """Which pairs, launches and points count: judgement, frozen before the runs that put them to the proof."""
+
+    usual: float = 0.9  # share of a run's or a point's pairs whose involuntary switches are usual; more disturb one
+    least_pairs: float = 0.5  # of a launch: with fewer left it does not count
+    least_launches: float = 0.75  # of a stage: with fewer left a point is not judged
+
+
+LIMITS = DuelLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,24 +34,24 @@ class Duel:
     """A point in one stage. By launch, logarithms of head's time over base's, and of those beside: medians of pairs.
 
     `seconds` of a pass, of base and head: medians of launches. `compulsory` bytes, and the `footprint` of all slices in
-    lines. `noise`: standard deviation of a pair, as half of them lie. `dropped`: share of the pairs that were disturbed.
+    lines. `noise`: standard deviation of a pair, as half of them lie. `dropped`: share of pairs that were disturbed.
     `fault`: what failed, and `few`: why nothing is clear though nothing failed; "" where something can be said of it.
     """
 
     point: Point
-    values: dict[int, float]
-    beside: dict[int, float]
-    seconds: tuple[float, float]
-    compulsory: float
-    footprint: float
-    noise: float
-    dropped: float
+    values: dict[int, float] = field(default_factory=dict)
+    beside: dict[int, float] = field(default_factory=dict)
+    seconds: tuple[float, float] = (math.nan, math.nan)
+    compulsory: float = 0.0
+    footprint: float = 0.0
+    noise: float = math.nan
+    dropped: float = 0.0
     fault: str = ""
     few: str = ""
 
 
 def duels(records: Iterable[Record]) -> list[Duel]:
-    """Of one stage."""
+    """The points of one stage."""
     points: dict[Point, list[Record]] = {}
     for record in records:
         points.setdefault(record.point, []).append(record)
@@ -55,7 +67,7 @@ def _usual(records: Iterable[Record]) -> float:
 
 def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
     if fault := _fault(records):
-        return Duel(point, {}, {}, (math.nan, math.nan), 0.0, 0.0, math.nan, 0.0, fault=fault)
+        return Duel(point, fault=fault)
     kept = {record.launch: [p for p in pairs(record) if _undisturbed(p, usual)] for record in records}
     planned = {record.launch: sum(1 for _ in pairs(record)) for record in records}
     counted = {n: own for n, own in kept.items() if own and len(own) >= LIMITS.least_pairs * planned[n]}
@@ -72,9 +84,6 @@ def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
         dropped=dropped,
         few=_few(len(counted), len(records), dropped),
     )
-
-
-_BESIDE = tuple(f"beside_{side}" for side in SIDES)
 
 
 def pairs(record: Record) -> Iterator[Pair]:
@@ -95,7 +104,7 @@ def _undisturbed(pair: Pair, usual: float) -> bool:
 
 
 def _time(sample: Sample) -> float:
-    """Of a pass, as a quarter of them are faster: what stalls a few of a sample is no part of it."""
+    """A pass as a quarter of them are faster: what stalls a few of a sample is no part of it."""
     return sample.pass_seconds[0]
 
 

@@ -14,7 +14,7 @@ from kvbench.units import counted, size
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Probed:
     """`capacities`, `plateaus` and `windows` are those of the largest CPU set."""
 
     run: str
@@ -32,14 +32,14 @@ class Profile:
         return sorted(found, key=lambda cpus: (len(cpus), cpus))
 
 
-def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Record] = ()) -> Profile:
-    """Without records: who the machine is, alone. Levels go by the capacities seen where those contradict declared ones."""
+def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Record] = ()) -> Probed:
+    """Without records: who the machine is, alone. Levels go by capacities seen where they contradict declared ones."""
     declared = ceilings(records, machine)
     cpus = max((ceiling.probe.cpus for ceiling in declared), key=len, default=machine.allowed)
     stairs = staircase(declared, cpus)
     held = capacities(*stairs, machine, cpus)
     measured = corrections(held)
-    return Profile(
+    return Probed(
         run=declared[0].run if declared else "",
         machine=machine,
         checks=tuple(checks),
@@ -100,7 +100,7 @@ class MachineProfile(Printed):
     advice: Annotated[str, about("how to test L3 where this CPU set cannot; else empty")]
 
 
-def printed(profile: Profile) -> MachineProfile:
+def printed(profile: Probed) -> MachineProfile:
     return MachineProfile(
         run=profile.run,
         fingerprint=profile.machine.fingerprint,

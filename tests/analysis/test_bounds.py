@@ -1,11 +1,15 @@
-"""Points above a roof: which one, and what is said of it. Rates are GB/s of six launches unless told otherwise."""
+"""Points above a roof: which one, and what is said of it; and what a point says of L3. Rates are GB/s of six launches
+unless told otherwise."""
 
 from dataclasses import replace
 
 import pytest
 
+from kvbench.analysis.bounds import Against, claim
 from kvbench.analysis.frames import points
-from kvbench.model import Fact
+from kvbench.analysis.launches import Estimate, PointRates
+from kvbench.model import Ceiling, Fact, Probe
+from kvbench.regime import Regime
 from tests.made_run import DECODE, MACHINE, MIB, READ, STORE, probe, visit
 
 FAR = [19.0, 20.0, 20.0, 20.0, 20.0, 21.0]  # read from DRAM
@@ -47,7 +51,7 @@ def test_without_ceilings_nothing_is_exceeded():
 
 
 def test_it_is_the_intervals_that_are_apart():
-    """Of six launches the interval is their range: one slow launch reaches into the ceiling's."""
+    """The interval of six launches is their range: one slow launch reaches into the ceiling's."""
     assert row_of(beside(30.0, 60.0), noise=[1, 1, 1, 1, 1, 0.69]) == ("", "")
     assert row_of(beside(30.0, 60.0), noise=[1, 1, 1, 1, 1, 0.71])[0] == "read ceiling"
 
@@ -208,3 +212,69 @@ def test_the_hardest_to_explain_is_named_first():
     """Far above its core roof without reason; above the read ceiling as its twin is."""
     roof, reason = row_of(beside(25.0, 26.0, 20.0))
     assert roof == "core roof" and reason.startswith("suspect: ") and reason.endswith("; also above its read ceiling")
+
+
+# ---- L3 beside plain reads of the footprint: eight launches each ----------------------------------------------------
+
+INSIDE = Regime("L3", "16 MiB within 0.7 x 32 MiB of L3", "high")
+
+
+def launched(median, low, high):
+    """The range of eight launches is their interval; those between lie evenly."""
+    return [low, *(median + part * (high - low) / 20 for part in (-2, -1, 0, 0, 1, 2)), high]
+
+
+def reads(bytes_, median, low, high, launches=8):
+    probe = Probe("read", "scalar", (0,), "base", bytes_)
+    taken = tuple((rate,) for rate in launched(median, low, high)[:launches])
+    return Ceiling("mine", probe, "L3", median, low, high, taken, True, None)
+
+
+def measured(median, low, high, core=80.0):
+    rates = {"point": launched(median, low, high), "core": [core] * 8}
+    return PointRates(
+        {}, {name: Estimate.of(each) for name, each in rates.items()}, {"core": Estimate.of([median / core] * 8)}
+    )
+
+
+def said_of(found, regime, near):
+    return claim(Against(found, {}, False, regime, 16 * MIB, ceiling=near, dram=DRAM))
+
+
+DRAM = reads(256 * MIB, 20.0, 19.0, 21.0)
+SLOW, FAST = (15.0, 14.0, 16.0), (50.0, 45.0, 55.0)
+
+
+@pytest.mark.parametrize(
+    ("point", "near", "word"),
+    [
+        (FAST, (60.0, 55.0, 62.0), "confirmed"),
+        (SLOW, (60.0, 55.0, 62.0), "refuted"),
+        (SLOW, (20.5, 19.5, 21.5), "not testable"),  # reads as fast as from DRAM
+        (FAST, (20.5, 19.5, 21.5), "not testable"),  # and a point that is faster says nothing of L3
+        ((20.0, 15.0, 25.0), (20.5, 19.5, 21.5), "not testable"),
+        (SLOW, (20.0, 12.0, 40.0), "not testable"),
+        (FAST, (45.0, 20.5, 60.0), "confirmed"),  # neighbours in one launch: in the middle clearly faster
+        (SLOW, (30.0, 20.5, 60.0), "refuted"),
+        (SLOW, (20.8, 20.2, 25.0), "refuted"),  # no launch is as slow as DRAM in the middle
+        (SLOW, (17.0, 16.0, 18.0), "refuted"),  # memory that is faster than L3
+        (SLOW, (19.5, 18.5, 20.5), "not testable"),  # perhaps faster, perhaps not
+    ],
+)
+def test_reads_of_the_footprint(point, near, word):
+    said, reason = said_of(measured(*point), INSIDE, reads(16 * MIB, *near))
+    assert said == word
+    assert ("16 MiB" in reason and "than from DRAM (20 GB/s, 19..21)" in reason) is (word == "not testable")
+
+
+@pytest.mark.parametrize("near", [None, reads(16 * MIB, 20.0, 20.0, 20.0, launches=1)])
+def test_without_reads_of_the_footprint_the_point_speaks_for_itself(near):
+    assert said_of(measured(*FAST), INSIDE, near)[0] == "confirmed"
+    assert said_of(measured(*SLOW), INSIDE, near)[0] == "refuted"
+
+
+def test_where_l3_feeds_nothing_its_reads_are_not_asked():
+    """A slice in the private caches, or beyond L3."""
+    near = reads(16 * MIB, 20.0, 19.0, 21.0)
+    assert said_of(measured(*FAST), Regime("L2", "small", "high"), near)[0] == "private-cache"
+    assert said_of(measured(*FAST), Regime("mixed", "large", "high"), near)[0] == ""

@@ -1,0 +1,235 @@
+"""What a point's rate says beside what it is held against: what limits it, whether it exceeds a roof and why that can
+be, and whether L3 feeds it faster than memory would.
+
+A roof is a measurement too, of another walk and often of another footprint. Where that explains nothing, a point that
+exceeds it is suspect.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from kvbench.analysis.ceilings import REACH
+from kvbench.analysis.judge import COVERAGE, FASTER, LIMITS, SLOWER, apart
+from kvbench.analysis.launches import SPREAD, Estimate, PointRates, enough
+from kvbench.model import Ceiling, Fact, Traffic
+from kvbench.regime import NO_LEVEL, Regime
+from kvbench.units import GB, size
+
+CLOSE = 0.90  # of a witness: at it
+SKEW = 0.10  # the slowest thread's lead over the mean: waiting, not working
+
+SUSPECT = "suspect: "  # how a reason begins that explains nothing
+_PARITY = 0.02  # of an excess over what the point may well be level with: of many such points chance lifts some so far
+_OTHER_PAGES = 0.5  # of the memory, that lies on huge pages here and not there
+_HALF = 0.45  # of the bytes are stores: a copy's share is a half
+
+CONFIRMED, REFUTED, CORE, PRIVATE = "confirmed", "refuted", "core-bound", "private-cache"
+NOT_TESTABLE, UNSTABLE = "not testable", "unstable"
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A point and what it is held against. `traffic`: of a pass, by program. `huge`: share of its memory on huge pages.
+    Where there is no ceiling of its footprint, or of reads from DRAM by the same threads, `note` and `lacking` say why.
+    """
+
+    found: PointRates
+    traffic: Mapping[str, Traffic]
+    stores: bool
+    regime: Regime
+    footprint: float
+    ceiling: Ceiling | None = None
+    note: str = ""
+    dram: Ceiling | None = None
+    lacking: str = ""
+    fma: Ceiling | None = None
+    peak: Fact | None = None
+    huge: float | None = None
+
+    @property
+    def rate(self) -> Estimate:
+        return self.found.rates["point"]
+
+    @property
+    def above_ceiling(self) -> bool:
+        return self.ceiling is not None and self.rate.low > self.ceiling.high
+
+
+# ---- what limits it --------------------------------------------------------------------------------------------------
+
+
+def bound(efficiency: float | None, core_fraction: float | None, thread_skew: float) -> str:
+    """memory: at the twin. core: at the core roof. scheduling: far from both while threads wait for each other."""
+    if efficiency is None or core_fraction is None:
+        return "unknown"
+    if max(efficiency, core_fraction) >= CLOSE:
+        return "memory" if efficiency >= core_fraction else "core"
+    return "scheduling" if thread_skew > SKEW else "unknown"
+
+
+def evidence(witness: str | None, efficiency: float | None, core_fraction: float | None, thread_skew: float) -> str:
+    """The numbers behind it, for a point beside its `witness`: a form of the twin of a decode, or of a store's copy."""
+    named = (witness or "").partition("_")[0]
+    said = ["nothing was measured beside it" if efficiency is None else f"{efficiency:.0%} of its {named}"]
+    said.append("no core roof" if core_fraction is None else f"{core_fraction:.0%} of its core roof")
+    if thread_skew:  # none of a single thread
+        said.append(f"slowest thread {thread_skew:.0%} over the mean")
+    return ", ".join(said)
+
+
+# ---- above a roof ----------------------------------------------------------------------------------------------------
+
+
+def above(point: Against) -> tuple[str, str]:
+    """The roof exceeded that is hardest to explain, and the reason, which begins with SUSPECT where nothing explains it
+    and names the others; both empty where the point exceeds none."""
+    found = sorted(_exceeded(point), key=lambda above: not above[1].startswith(SUSPECT))
+    if not found:
+        return "", ""
+    (roof, reason), *others = found
+    also = ", ".join(f"its {other}" for other, _ in others)
+    return roof, reason + (f"; also above {also}" if also else "")
+
+
+def _exceeded(point: Against) -> Iterator[tuple[str, str]]:
+    """A roof is exceeded where the low end of the point's interval lies above the high end of the roof's."""
+    shares, rate, peak = point.found.shares, point.rate, point.peak.value if point.peak else None
+    if peak and point.regime.word == "DRAM" and rate.low > peak:
+        yield "theoretical DRAM peak", _over_peak(point, point.peak)
+    gflops = point.traffic["point"].flops / GB / point.found.seconds["point"].high
+    if point.fma and gflops > point.fma.high:
+        yield "FMA peak", _unexplained(point, gflops / point.fma.high, "multiply-adds alone are slower")
+    if "core" in shares and shares["core"].low > 1:
+        yield "core roof", _over_core(point, shares["core"].low)
+    if point.found.witness and shares[point.found.witness].low > 1:
+        yield "copy" if point.stores else "twin", _over_witness(point, point.found.witness)
+    if point.ceiling and point.above_ceiling:
+        yield f"{point.ceiling.probe.op} ceiling", _over_ceiling(point, point.ceiling)
+
+
+def _over_peak(point: Against, peak: Fact) -> str:
+    if point.ceiling and point.ceiling.low > peak.value:
+        walked = size(point.ceiling.probe.bytes)
+        return f"reads of {walked} exceed it too: the memory runs faster than its modules are declared to"
+    if peak.confidence != "high":
+        return f"the peak is in doubt: {peak.note or peak.source}"
+    held = f"caches hold more of its {size(point.footprint)} than thought"
+    return f"{SUSPECT}{held}, or the modules are faster than declared"
+
+
+def _over_core(point: Against, share: float) -> str:
+    if point.regime.word in ("L1", "L2"):
+        return f"its data lies in {point.regime.word}, as near as the window that the core roof walks"
+    return _unexplained(point, share, "the same kernel walks a window in a private cache more slowly")
+
+
+def _over_witness(point: Against, witness: str) -> str:
+    share, own, other = point.found.shares[witness].low, point.traffic["point"], point.traffic[witness]
+    ends = 1 - other.compulsory / own.compulsory if own.compulsory else 0.0
+    if not point.stores and 1 + _PARITY < share <= 1 / (1 - ends):
+        return f"{ends:.0%} of its bytes are queries and outputs, which its twin leaves out"
+    if point.stores and (few := _few_stores(point)):
+        return few
+    if point.ceiling and not point.above_ceiling and share > 1 + _PARITY:
+        what = "copy of the same rounds" if point.stores else "twin"
+        return f"the {point.ceiling.probe.op} ceiling of its footprint allows it: its {what} walks more slowly"
+    return _unexplained(point, share, f"{'copies' if point.stores else 'its reads'} alone are slower")
+
+
+def _over_ceiling(point: Against, ceiling: Ceiling) -> str:
+    walked, witness = ceiling.probe.bytes, point.found.witness
+    if point.huge is not None and ceiling.huge is not None and point.huge - ceiling.huge > _OTHER_PAGES:
+        return f"{point.huge:.0%} of its memory is on huge pages, but {ceiling.huge:.0%} of the ceiling's"
+    if point.regime.word in NO_LEVEL and walked > point.footprint:
+        own = size(point.footprint)
+        return f"between levels, where less is faster: it walks {own}, the ceiling's probe {size(walked)}"
+    if point.stores and (few := _few_stores(point)):
+        return few
+    if point.regime.word == "DRAM" and walked > REACH * point.footprint:
+        return (
+            f"{SUSPECT}its {size(point.footprint)} may lie nearer than DRAM: the ceiling's probe walks {size(walked)}"
+        )
+    if witness and point.found.rates[witness].median > ceiling.high and point.found.shares[witness].low <= 1:
+        same = "a copy of the same rounds" if point.stores else "its twin, the same reads and nothing else,"
+        return f"{same} exceeds it too: the ceiling's probe walks more slowly"
+    if len(ceiling.samples) > 1 and not ceiling.stable:
+        return f"{SUSPECT}the launches of the ceiling itself disagree"
+    return _unexplained(point, point.rate.low / ceiling.high, f"its {size(point.footprint)} may be nearer than thought")
+
+
+def _few_stores(point: Against) -> str:
+    """A narrow dtype stores less than it reads, where a copy does both alike."""
+    own = point.traffic["point"]
+    stored = (own.kv + own.scales) / own.compulsory if own.compulsory else 1.0
+    return f"{stored:.0%} of its bytes are stores, but 50% of a copy's: stores are dearer" if stored < _HALF else ""
+
+
+def _unexplained(point: Against, times: float, what: str) -> str:
+    """Suspect, unless chance can do it: `times` is the low end of the point's interval over the roof."""
+    if times <= 1 + _PARITY:
+        return f"less than {_PARITY:.0%} over the roof: level with it, as chance has it among many points"
+    if not enough(point.rate.launches) and times <= 1 + SPREAD:
+        return f"too few launches ({point.rate.launches}) to tell it from chance"
+    return f"{SUSPECT}{what}"
+
+
+# ---- the claim that a slice which fits L3 is read faster than DRAM is ------------------------------------------------
+
+
+def claim(point: Against) -> tuple[str, str]:
+    """The word and the reason; both empty where the point does not bear upon the claim."""
+    found, regime, dram, reads = point.found, point.regime, point.dram, point.ceiling
+    if regime.word in ("L1", "L2"):
+        return PRIVATE, regime.reason
+    if regime.word == "unknown":
+        return NOT_TESTABLE, regime.reason
+    if regime.word != "L3":
+        return "", ""
+    if dram is None:
+        return NOT_TESTABLE, point.lacking
+    if "core" not in found.rates:
+        return NOT_TESTABLE, "there is no core roof"
+    rates = found.rates["point"]
+    for what, launches in (("the point", rates.launches), ("the DRAM read ceiling", len(dram.samples))):
+        if not enough(launches):
+            return NOT_TESTABLE, f"{what} has {launches} launches, too few for a {COVERAGE:.0%} interval"
+    if reads and enough(len(reads.samples)) and not _way(dram, _medians(reads)):
+        return NOT_TESTABLE, _lying(reads, dram, regime)
+    return _judged(found, dram, _way(dram, rates.values))
+
+
+def _way(dram: Ceiling, rates: Sequence[float]) -> str:
+    """Which way launches of these rates differ from those of reads from DRAM; "" where nothing shows.
+
+    Also reads that are slower are reads of a cache: some memory is faster than the cache before it."""
+    found = apart(*(-np.log(each) for each in (_medians(dram), rates)))
+    return next((way for way in (FASTER, SLOWER) if found.shows(way, LIMITS.rate, LIMITS.point)), "")
+
+
+def _medians(ceiling: Ceiling) -> list[float]:
+    return [median(launch) for launch in ceiling.samples]
+
+
+def _lying(reads: Ceiling, dram: Ceiling, regime: Regime) -> str:
+    return (
+        f"reads of {size(reads.probe.bytes)} ({_rate(reads)}) run no faster than from DRAM ({_rate(dram)}): "
+        f"the L3 serves less than it declares, or strangers share it ({regime.reason})"
+    )
+
+
+def _judged(found: PointRates, dram: Ceiling, way: str) -> tuple[str, str]:
+    rate, core = found.rates["point"], found.rates["core"].median
+    ceiling = f"{dram.median:.3g} GB/s ({dram.low:.3g}..{dram.high:.3g}) read from DRAM"
+    against = f"{rate.median:.3g} GB/s ({rate.low:.3g}..{rate.high:.3g}) against {ceiling} by the same threads"
+    if way == FASTER:
+        return CONFIRMED, against
+    if core <= dram.high or found.shares["core"].median >= CLOSE:
+        return CORE, f"{against}; the core alone allows {core:.3g} GB/s"
+    return REFUTED if way == SLOWER else UNSTABLE, against
+
+
+def _rate(ceiling: Ceiling) -> str:
+    return f"{ceiling.median:.3g} GB/s, {ceiling.low:.3g}..{ceiling.high:.3g}"

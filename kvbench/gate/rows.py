@@ -1,0 +1,135 @@
+"""What the launches of a stage say: who is a candidate for a change, and whether fresh launches confirm it."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from kvbench.analysis.judge import LIMITS, Evidence, Question, any_error, family, paired, together
+from kvbench.gate.duels import Duel
+from kvbench.model import Machine
+from kvbench.regime import classify
+from kvbench.units import gbps
+
+SCREEN = 0.05  # rate of false discoveries among candidates, which fresh launches must confirm
+AGAIN = 0.5  # share of the smallest effect that the confirming launches must show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRow(Question):
+    """A point or a family in one stage. `beside`: the same of the witnesses that no build has touched."""
+
+    members: tuple[Duel, ...]
+    beside: Evidence
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """A family that lost a member is not the same row."""
+        return self.name, len(self.members)
+
+    @property
+    def candidate(self) -> str:
+        """Which way it seems to have changed; "" if none."""
+        return self.changed(SCREEN)
+
+    @property
+    def again(self) -> float:
+        """The least effect by which fresh launches show a change again."""
+        return AGAIN * self.smallest
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """All points and families of a stage that something can be said of, and the points of which nothing can: `lost`."""
+
+    points: tuple[StageRow, ...]
+    families: tuple[StageRow, ...]
+    lost: tuple[Duel, ...]
+
+    @property
+    def rows(self) -> tuple[StageRow, ...]:
+        return (*self.points, *self.families)
+
+    @property
+    def candidates(self) -> tuple[StageRow, ...]:
+        return tuple(row for row in self.rows if row.candidate)
+
+    @property
+    def unclear(self) -> tuple[StageRow, ...]:
+        return tuple(row for row in self.rows if not row.candidate and not row.found.same)
+
+    def confirms(self, candidate: StageRow) -> StageRow | None:
+        """What these launches say of it."""
+        return next((row for row in self.rows if row.key == candidate.key), None)
+
+
+def screened(found: Iterable[Duel], machine: Machine) -> Screened:
+    duels = tuple(found)
+    points, members = [], dict[str, list[Duel]]()
+    for duel in duels:
+        if not (duel.fault or duel.few):
+            name = _family(duel, machine)
+            members.setdefault(name, []).append(duel)
+            rates = tuple(gbps(duel.compulsory, each) for each in duel.seconds)
+            points.append(_row(duel.point.name, name, (duel,), gbps=rates, seconds=duel.seconds))
+    families = [_row(name, name, tuple(own)) for name, own in members.items()]
+    lost = tuple(duel for duel in duels if duel.fault or duel.few)
+    return Screened(tuple(together(points)), tuple(together(families)), lost)
+
+
+def _family(duel: Duel, machine: Machine) -> str:
+    point = duel.point
+    return family(point, classify(machine, point.cpus, duel.footprint, evicted=point.residency == "evicted").word)
+
+
+def _row(name: str, own_family: str, members: tuple[Duel, ...], **facts: tuple[float, float]) -> StageRow:
+    found, beside = (
+        paired(np.array(list(of_family([getattr(duel, what) for duel in members]).values())))
+        for what in ("values", "beside")
+    )
+    smallest = LIMITS.family if len(members) > 1 else LIMITS.point
+    return StageRow(name, own_family, found, smallest, members=members, beside=beside, **facts)
+
+
+def of_family(members: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    """The median over members in each launch that most of them have."""
+    launches: dict[int, list[float]] = {}
+    for series in members:
+        for launch, value in series.items():
+            launches.setdefault(launch, []).append(value)
+    return {launch: median(values) for launch, values in launches.items() if 2 * len(values) > len(members)}
+
+
+# ---- fresh launches --------------------------------------------------------------------------------------------------
+
+
+def confirmed(candidates: Sequence[StageRow], fresh: Screened) -> dict[str, bool]:
+    """By name, of candidates of all levels together. What the fresh launches could not measure is not confirmed."""
+    found = {row.name: (row.candidate, again) for row in candidates if (again := fresh.confirms(row))}
+    chances = any_error({name: float(getattr(row.found, way)) for name, (way, row) in found.items()})
+    sure = {name for name, (_, row) in found.items() if chances[name] <= LIMITS.rate and row.found.share >= row.again}
+    return {row.name: row.name in sure for row in candidates}
+
+
+def alarmed(controls: Screened) -> list[str]:
+    """Names of those that seem to have changed, either way, though both sides of them are base."""
+    own = {row.name: row for row in controls.points}
+    chances = any_error({name: 2 * float(min(row.found.slower, row.found.faster)) for name, row in own.items()})
+    return [name for name, row in own.items() if chances[name] <= LIMITS.rate and row.found.share >= row.again]
+
+
+def moved(row: StageRow) -> float:
+    """How far its witnesses moved the same way, where that is no chance and no small part of the effect; else 0."""
+    least = abs(math.expm1(AGAIN * row.found.estimate))
+    return math.expm1(row.beside.estimate) if row.beside.shows(row.candidate, LIMITS.rate, least) else 0.0
+
+
+def detectable(row: StageRow, tests: int, launches: int) -> float:
+    """The smallest slowdown, alone among its like, that would have been confirmed as a regression with LIMITS.power:
+    both by those that screened it and by so many fresh launches."""
+    power = math.sqrt(LIMITS.power)
+    screen = row.found.detectable(SCREEN / tests, math.log1p(row.smallest), power=power)
+    confirm = row.found.detectable(LIMITS.rate, math.log1p(row.again), launches, power)
+    return float(np.maximum(screen, confirm))  # which is NaN where either is

@@ -1,0 +1,126 @@
+"""The verdicts of a gate, and what it says as a whole."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from kvbench.analysis.judge import COVERAGE, LIMITS, SLOWER, as_share, incomparable, whole, worst_first
+from kvbench.gate.duels import Duel
+from kvbench.gate.rows import SCREEN, Screened, StageRow, alarmed, detectable, moved
+from kvbench.model import Comparison, Judged
+from kvbench.model.verdict import (
+    CONTAMINATED,
+    EQUIVALENT,
+    IMPROVEMENT,
+    INCONCLUSIVE,
+    NOT_COMPARABLE,
+    REGRESSION,
+)
+from kvbench.units import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a gate has measured. `screen`: its launches over all points, with those that were added to it.
+
+    `fresh`: launches for candidates alone, where there were any; `confirmed`: by name, whether they showed it again.
+    `controls`: points that had base on both sides of these launches. `launches` of a stage, as planned.
+    """
+
+    screen: Screened
+    fresh: Screened | None
+    confirmed: Mapping[str, bool]
+    controls: Screened | None
+    launches: int
+
+    @property
+    def lost(self) -> dict[str, Duel]:
+        """By name; also by fresh launches, though the screening had nothing against them, or as a control."""
+        later = (duel for each in (self.fresh, self.controls) if each for duel in each.lost if duel.fault)
+        return {duel.point.name: duel for duel in (*self.screen.lost, *later)}
+
+
+def judged(
+    course: Course, base: str, head: str, machine: str, created: str, missing: Iterable[str], notes: Iterable[str]
+) -> Comparison:
+    """`missing`: points that head lacks, so that nothing can be fine; and `notes` on how the others were measured."""
+    missing, lost = tuple(missing), course.lost
+    tests = len(course.screen.points), len(course.screen.families)
+    points = [_judged(row, course, tests[0]) for row in course.screen.points if row.name not in lost]
+    points += [
+        incomparable(name, "", d.fault or d.few, NOT_COMPARABLE if d.fault else INCONCLUSIVE)
+        for name, d in lost.items()
+    ]
+    families = [_judged(row, course, tests[1]) for row in course.screen.families]
+    alarms = alarmed(course.controls) if course.controls else []
+    word = CONTAMINATED if alarms else whole(points, families)
+    if missing and word in (EQUIVALENT, IMPROVEMENT):
+        word = INCONCLUSIVE
+    return Comparison(
+        command="gate",
+        base=base,
+        head=head,
+        machine=machine,
+        created=created,
+        verdict=word,
+        points=worst_first(points),
+        families=worst_first(families),
+        missing=(*missing, *(f"{name}: {duel.fault or duel.few}" for name, duel in lost.items())),
+        notes=(*notes, *_notes(course, alarms, points)),
+    )
+
+
+# ---- one row ---------------------------------------------------------------------------------------------------------
+
+
+def _judged(row: StageRow, course: Course, tests: int) -> Judged:
+    return row.judged(*_word(row, course), detectable(row, tests, course.launches))
+
+
+def _word(row: StageRow, course: Course) -> tuple[str, str]:
+    if not row.candidate:
+        return (EQUIVALENT if row.found.same else INCONCLUSIVE), ""
+    if not course.confirmed.get(row.name):
+        return INCONCLUSIVE, f"{row.candidate} at first; not confirmed by {_again(row, course)}"
+    if share := moved(row):
+        return CONTAMINATED, f"{row.candidate}, but so was what no build touches, beside it: by {share:+.1%}"
+    word = REGRESSION if row.candidate == SLOWER else IMPROVEMENT
+    return word, f"confirmed by {_again(row, course)}"
+
+
+def _again(row: StageRow, course: Course) -> str:
+    again = course.fresh.confirms(row) if course.fresh else None
+    if again is None:
+        return "fresh launches"
+    effect, low, high = map(as_share, again.found[:3])
+    around = f" ({low:+.1%} to {high:+.1%})" if again.found.enclosed else ""
+    return f"{again.found.launches[0]} fresh launches: {effect:+.1%}{around} of base's time"
+
+
+# ---- sentences -------------------------------------------------------------------------------------------------------
+
+
+def _notes(course: Course, alarms: Sequence[str], points: Sequence[Judged]) -> Iterator[str]:
+    if alarms:
+        seen = counted(len(alarms), "point")
+        yield f"controls alarmed: base against a second copy of itself seems to have changed at {seen}"
+    if not course.screen.points:
+        return
+    own = [row.members[0] for row in course.screen.points]
+    noise, dropped = median(duel.noise for duel in own), sum(duel.dropped for duel in own) / len(own)
+    yield (
+        "the effect is the share of base's time by which head takes longer, both measured in turn in one process on "
+        f"the same memory; a pair's noise is {noise:.1%} (standard deviation, from the middle half of a launch's pairs; "
+        f"median of points); {dropped:.0%} of the pairs were disturbed and are left out"
+    )
+    yield (
+        f"tested by launches: exact signed ranks; candidates by Benjamini-Hochberg (q) at {SCREEN:.0%}, confirmed by "
+        f"fresh launches (Hochberg, {LIMITS.rate:.0%}); smallest effect that is called a change, as a share of base's "
+        f"time: {LIMITS.point:.0%} for a point, {LIMITS.family:.0%} for a family; the same: the {COVERAGE:.0%} interval "
+        f"lies within {LIMITS.same:.0%} of base's time"
+    )
+    if seen := [row.detectable for row in points if row.detectable is not None]:
+        yield (
+            f"a slowdown of one point alone would have been seen, {LIMITS.power:.0%} of the time, from {min(seen):.1%} "
+            f"to {max(seen):.1%} of base's time on, half of them from {median(seen):.1%}"
+        )

@@ -1,0 +1,249 @@
+"""The judge against scipy's own tests, brute force, and thousands of made-up suites."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom, false_discovery_control, mannwhitneyu, nct, t, wilcoxon
+
+from kvbench.analysis.judge import (
+    FASTER,
+    LIMITS,
+    SLOWER,
+    Question,
+    any_error,
+    apart,
+    discoveries,
+    paired,
+    together,
+    whole,
+    worst_first,
+)
+from kvbench.model import Judged
+from kvbench.model.verdict import (
+    CONTAMINATED,
+    EQUIVALENT,
+    IMPROVEMENT,
+    INCONCLUSIVE,
+    NOT_COMPARABLE,
+    REGRESSION,
+)
+from tests.analysis.noises import EXCHANGEABLE, PAIRED, most
+
+DRAW = np.random.default_rng(7)
+COUNTS = [(1,), (5,), (12,), (24,), (1, 1), (3, 4), (10, 7), (12, 30)]
+
+
+def judged(*sides):
+    return paired(*sides) if len(sides) == 1 else apart(*sides)
+
+
+def normal(counts, *shape, shift=0.0):
+    """The last side is slower by the shift."""
+    sides = [DRAW.normal(0, 1, (*shape, count)) for count in counts]
+    return [*sides[:-1], sides[-1] + shift]
+
+
+# ---- the tests and their intervals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("counts", COUNTS)
+def test_chances_are_scipys(counts):
+    for shift in (-1.0, 0.0, 0.4, 3.0):
+        sides = normal(counts, shift=shift)
+        found = judged(*sides)
+        for way, chance in (("greater", found.slower), ("less", found.faster)):
+            test = wilcoxon if len(sides) == 1 else mannwhitneyu
+            assert chance == pytest.approx(test(*sides[::-1], alternative=way, method="exact").pvalue, abs=1e-12)
+
+
+def test_chances_of_pairs_are_those_of_all_signs():
+    """Every choice of signs is as likely as any other: that is what the test means."""
+    sizes = DRAW.uniform(0.1, 1, 7)
+    every = [np.array(signs) * sizes for signs in itertools.product((-1, 1), repeat=7)]
+    sums = np.array([np.abs(v).argsort().argsort()[v > 0].sum() + (v > 0).sum() for v in every])
+    for values, own in zip(every, sums, strict=True):
+        assert paired(values).slower == pytest.approx((sums >= own).mean())
+
+
+def test_ties_speak_for_neither_side():
+    """However they are broken, the chance is no larger: beside all 126 ways to deal nine values to five and four."""
+
+    def above(values, head):
+        return sum((h > b) + (h == b) / 2 for h in values[head] for b in np.delete(values, head))
+
+    for _ in range(30):
+        values = DRAW.integers(0, 6, 9).astype(float)
+        counts = [above(values, list(head)) for head in itertools.combinations(range(9), 4)]
+        exact = np.mean(np.array(counts) >= above(values, [5, 6, 7, 8]))
+        assert apart(values[:5], values[5:]).slower >= exact - 1e-12
+    for alike in (apart(np.ones(8), np.ones(8)), paired(np.zeros(8))):
+        assert (alike.slower, alike.faster, alike.estimate) == (1, 1, 0)
+
+
+def test_the_estimate_is_that_of_hodges_and_lehmann():
+    base, head = DRAW.lognormal(size=8), DRAW.lognormal(size=10)
+    assert apart(base, head).estimate == pytest.approx(np.median([h - b for h in head for b in base]))
+    means = [(a + b) / 2 for place, a in enumerate(base) for b in base[place:]]
+    assert paired(base).estimate == pytest.approx(np.median(means))
+
+
+@pytest.mark.parametrize("counts", [(9,), (8, 10)])
+def test_the_interval_holds_what_the_test_moved_there_does_not_reject(counts):
+    *base, head = normal(counts)
+    found = judged(*base, head)
+
+    def rejected(value):
+        moved = judged(*base, head - value)
+        return min(moved.slower, moved.faster) <= 0.025
+
+    for end, inward in ((found.low, 1e-9), (found.high, -1e-9)):
+        assert rejected(end - inward) and not rejected(end + inward)
+
+
+@pytest.mark.parametrize("counts", [(6,), (8,), (24,), (5, 5), (10, 10)])
+def test_intervals_hold_the_truth_as_often_as_they_say(counts):
+    *base, head = (DRAW.laplace(0.0, 1, (4000, count)) for count in counts)
+    found = judged(*base, head + 0.3)
+    assert ((found.low <= 0.3) & (found.high >= 0.3)).sum() >= binom.ppf(0.001, 4000, 0.95)
+    assert ((found.low <= found.estimate) & (found.estimate <= found.high)).all()
+
+
+def test_few_launches_have_no_interval():
+    """Three and three: of 20 orders one is the least likely, which is more than 2.5 %; of five signs it is one of 32."""
+    for found, chance in ((apart(np.arange(3.0), np.arange(3.0) + 3), 1 / 20), (paired(np.arange(1.0, 6)), 1 / 32)):
+        assert found.slower == pytest.approx(chance) and found.estimate == 3
+        assert not found.enclosed and math.isnan(found.high) and math.isnan(found.detectable(0.05))
+        assert not found.way and not found.same
+    four = apart(np.arange(4.0), np.arange(4.0) + 10)
+    assert (four.slower, four.low, four.high, four.way) == (pytest.approx(1 / 70), 7, 13, SLOWER)
+
+
+@pytest.mark.parametrize("counts", [(12,), (10, 10)])
+def test_many_at_once_are_as_one_by_one(counts):
+    sides = normal(counts, 3, 4)
+    together = judged(*sides)
+    for place in np.ndindex(3, 4):
+        one = judged(*(side[place] for side in sides))
+        assert [float(each[place]) for each in together[:5]] == pytest.approx([float(each) for each in one[:5]])
+
+
+@pytest.mark.parametrize(("counts", "chance"), [((12,), 0.01), ((12,), 0.00125), ((24,), 0.01), ((10, 10), 0.001)])
+def test_what_is_detectable_is_detected_as_often_as_that(counts, chance):
+    drawn = judged(*normal(counts, 4000))
+    half = np.median(drawn.high - drawn.low) / 2
+    typical = judged(*normal(counts))._replace(low=-half, high=half)
+    shift = typical.detectable(chance)
+    assert (judged(*normal(counts, 4000, shift=shift)).slower <= chance).mean() == pytest.approx(0.9, abs=0.02)
+    assert typical.detectable(chance, least=2 * shift) > 2 * shift, "and the estimate must come to so much"
+
+
+@pytest.mark.parametrize(
+    ("chance", "noise", "launches"),
+    [(1.25e-3, 0.05, 21), (1.25e-3, 0.08, 53), (2.5e-4, 0.05, 25), (2.5e-4, 0.08, 64), (5e-5, 0.05, 30)],
+)
+def test_power_is_that_of_a_test_on_nearly_as_many(chance, noise, launches):
+    """A slowdown of 5 % by Student's test with .955 of the launches; these are what the formula of many launches says
+    are enough for nine times in ten, ((z_chance + z_power) noise / ln 1.05)² / .955."""
+    values = DRAW.normal(math.log(1.05), noise, (1500, launches))
+    seen = (paired(values).slower <= chance).mean()
+    worth = 0.955 * launches
+    student = nct.sf(t.isf(chance, worth - 1), worth - 1, math.log(1.05) / noise * math.sqrt(worth))
+    assert seen == pytest.approx(student, abs=0.05)
+
+
+# ---- suites without a change -----------------------------------------------------------------------------------------
+
+
+def quiet(found):
+    for chances in (found.slower, found.faster):
+        alarms = (false_discovery_control(chances, axis=1).min(axis=1) <= LIMITS.rate).sum()
+        assert alarms <= most(len(chances), LIMITS.rate)
+        assert (chances <= 0.05).mean() <= 0.065
+    assert ((found.low <= 0) & (found.high >= 0)).mean() >= 0.93
+
+
+@pytest.mark.parametrize("launches", [(10, 10), (7, 10)])
+@pytest.mark.parametrize("noise", EXCHANGEABLE)
+def test_two_runs_of_one_build_rarely_have_any_significant_point(noise, launches):
+    """In 1,000 suites of 40 points, before any other condition."""
+    quiet(apart(*(noise((1000, 40, count)) for count in launches)))
+
+
+@pytest.mark.parametrize("noise", PAIRED)
+def test_pairs_of_one_build_rarely_have_any_significant_point(noise):
+    quiet(paired(noise((1700, 24, 12))))
+
+
+# ---- questions -------------------------------------------------------------------------------------------------------
+
+
+def asked(effect, smallest=0.03, noise=1e-3, launches=12, name="a"):
+    values = math.log1p(effect) + noise * np.linspace(-1, 1, launches)
+    return Question(name, "", paired(values), smallest)
+
+
+@pytest.mark.parametrize(
+    ("effect", "way"), [(0.0295, ""), (0.0305, SLOWER), (-0.0295, ""), (-0.0305, FASTER), (0.0, "")]
+)
+def test_the_smallest_effect_is_a_share_of_bases_time_both_ways(effect, way):
+    """2.95 % less is 3 % more of head's own time."""
+    (found,) = together([asked(effect, noise=1e-4)])
+    assert found.changed(LIMITS.rate) == way
+
+
+def test_questions_are_corrected_together():
+    many = together([asked(0.1), *(asked(0.0) for _ in range(39))])
+    assert many[0].q[SLOWER] == pytest.approx(40 / 2**12) and many[0].changed(LIMITS.rate) == SLOWER
+    assert not together([asked(0.1, launches=8), *(asked(0.0) for _ in range(39))])[0].changed(LIMITS.rate)
+    assert discoveries([0.01, 0.04, 0.5]) == pytest.approx([0.03, 0.06, 0.5]) and discoveries([]) == []
+
+
+def test_any_error_is_hochbergs():
+    assert any_error({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "b": 0.04, "c": 0.04})
+    assert any_error({}) == {}
+
+
+def test_a_row_says_what_was_found():
+    (found,) = together([asked(0.1)])
+    row = found.judged(REGRESSION, "", math.nan)
+    assert (row.effect, row.p, row.q) == pytest.approx((0.1, 2**-12, 2**-12))
+    assert row.low < 0.1 < row.high and row.detectable is None and row.launches == (12, 12)
+    few = together([asked(0.1, launches=4)])[0].judged(INCONCLUSIVE, "", math.nan)
+    assert few.low is None and "too few to show any change" in few.note
+
+
+# ---- the whole -------------------------------------------------------------------------------------------------------
+
+
+def row(word, effect=0.0, name="a"):
+    return Judged(name, "", word, effect, *[None] * 9, launches=(1, 1), note="")
+
+
+@pytest.mark.parametrize(
+    ("points", "families", "word"),
+    [
+        ((EQUIVALENT,), (EQUIVALENT,), EQUIVALENT),
+        ((INCONCLUSIVE, EQUIVALENT), (EQUIVALENT,), EQUIVALENT),
+        ((INCONCLUSIVE,), (INCONCLUSIVE, IMPROVEMENT), INCONCLUSIVE),
+        ((IMPROVEMENT, INCONCLUSIVE), (EQUIVALENT,), IMPROVEMENT),
+        ((EQUIVALENT,), (IMPROVEMENT,), IMPROVEMENT),
+        ((EQUIVALENT, NOT_COMPARABLE), (EQUIVALENT,), INCONCLUSIVE),
+        ((CONTAMINATED,), (EQUIVALENT, IMPROVEMENT), CONTAMINATED),
+        ((REGRESSION, CONTAMINATED), (EQUIVALENT,), REGRESSION),
+        ((EQUIVALENT, NOT_COMPARABLE), (REGRESSION, CONTAMINATED), REGRESSION),
+    ],
+)
+def test_the_word_for_the_whole(points, families, word):
+    assert whole(list(map(row, points)), list(map(row, families))) == word
+
+
+def test_worst_first():
+    rows = [row(EQUIVALENT), row(REGRESSION, 0.1, "b"), row(REGRESSION, 0.2, "c"), row(REGRESSION, 0.1, "a")]
+    assert [(each.verdict, each.name) for each in worst_first(rows)] == [
+        (REGRESSION, "c"),
+        (REGRESSION, "a"),
+        (REGRESSION, "b"),
+        (EQUIVALENT, "a"),
+    ]
