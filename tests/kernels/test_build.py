@@ -70,7 +70,7 @@ TIERS = """
 #include "tier/tier.h"
 const kvb_tier kvb_tier_scalar = {.rows[0 ... READS - 1].qk[0] = (void (*)(const kvb_tile *, const kvb_group *, float *))1};
 int32_t kvb_isa_runs(int32_t isa) { return isa == 0; }
-bool kvb_way_runs(int32_t isa, int32_t way) { return isa == way; }
+bool kvb_row_kernel_runs(int32_t isa, int32_t kernel) { return isa == kernel; }
 """
 
 
