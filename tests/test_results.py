@@ -13,9 +13,9 @@ from kvbench.model import Check
 from kvbench.results import geometries
 from kvbench.store import RunDirectory, plain
 from kvbench.store.run import FILES
+from tests.cli.test_cli import call
 from tests.made_run import DECODE, MACHINE, probe, visit
 from tests.store.made import manifest
-from tests.test_cli import call
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "suites" / "models.toml"

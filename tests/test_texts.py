@@ -16,8 +16,8 @@ from kvbench.cli import _progress
 from kvbench.exports import kinds
 from kvbench.model import Fact
 from kvbench.texts import cell, csv_text, printable, shown, table_csv
+from tests.cli.test_cli import call
 from tests.report import made
-from tests.test_cli import call
 
 EVIL = "=1+\x1b]0;owned\x07\x9b31m \u202etxt.\u2066exe\r\x85\x00\u2028ü 中<script>alert(1)</script>"
 NAME = EVIL.replace("\x00", "").replace("/", "")  # as a file may be called

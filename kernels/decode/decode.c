@@ -31,9 +31,9 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
     float *max = take(&at, floats(units * HEADS)), *rescale = take(&at, floats(units * HEADS));
     float *scores = take(&at, floats(at_least(1, task->rooms) * units * HEAD_SCORES));
     float *wide = take(&at, task->parts > 1 ? floats(task->step * task->dim_pad) : 0);
-    bool whole = kvb_tier_of(task->args.isa)->rows[task->way].take;
-    int64_t taken_each = whole ? round_up(taken_bytes(task->args.cache->head_dim), LINE) : 0;
-    uint8_t *taken = take(&at, units * taken_each);
+    bool whole = kvb_tier_of(task->args.isa)->rows[task->row_kernel].prepare_query;
+    int64_t prepared_each = whole ? round_up(prepared_bytes(task->args.cache->head_dim), LINE) : 0;
+    uint8_t *prepared = take(&at, units * prepared_each);
     if (!scratch)
         return (int64_t)at;
     *state = s;
@@ -55,7 +55,7 @@ static int64_t carve(const kvb_decode_task *task, void *scratch, kvb_state **sta
             .sum = sum + slot * LANES,
             .rescale = rescale + i * HEADS,
             .acc = acc + slot * task->dim_pad,
-            .taken = whole ? (kvb_taken *)(void *)(taken + i * taken_each) : NULL,
+            .prepared = whole ? (kvb_prepared *)(void *)(prepared + i * prepared_each) : NULL,
         };
         slot += groups[i].slots;
     }
@@ -89,8 +89,8 @@ void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_uni
             for (int64_t d = 0, at = h * g->part; d < dim; at += (g->slots - 1) * g->part)
                 for (int64_t end = at_most(dim, d + g->part); d < end; d++, at++)
                     q[at] = from[h * dim + d] * scale;
-        if (g->taken)
-            kvb_tier_of(a->isa)->rows[task->way].take(g);
+        if (g->prepared)
+            kvb_tier_of(a->isa)->rows[task->row_kernel].prepare_query(g);
     }
 }
 
@@ -100,33 +100,6 @@ static float total(const float *lanes)
     for (int i = 0; i < LANES; i++)
         sum += lanes[i];
     return sum;
-}
-
-/* A row without tokens has no weight at all: its output is zero. */
-static float inverse(float sum) { return sum == 0.0f ? 0.0f : 1.0f / sum; }
-
-static float *partial_of(const kvb_decode_task *task, int64_t index)
-{
-    return task->partials + index * (LANES + task->dim_pad);
-}
-
-void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max, float sum,
-                  const float *acc, float tensor)
-{
-    const kvb_decode *a = &task->args;
-    int64_t dim = a->cache->head_dim;
-    float factor = tensor, *to;
-    if (unit->partial < 0) {
-        to = a->out + (unit->seq * a->q_heads + query) * dim;
-        factor *= inverse(sum);
-    } else {
-        to = partial_of(task, unit->partial + query - unit->query);
-        to[0] = max;
-        to[1] = sum;
-        to += LANES;
-    }
-    for (int64_t d = 0; d < dim; d++)
-        to[d] = acc[d] * factor;
 }
 
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit)
@@ -162,44 +135,6 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
 #ifdef KVB_SLOW
     kvb_slow(task, state, unit, end);
 #endif
-}
-
-/* ---- merge ----------------------------------------------------------------------------------------------------- */
-
-/* One query head from the partial states of its row's units, in token order whatever thread made them. */
-static void merge(const kvb_decode_task *task, int64_t row, int64_t state)
-{
-    const kvb_decode *a = &task->args;
-    const kvb_unit *unit = task->plan.units + task->plan.row_units[row], *end =
-        task->plan.units + task->plan.row_units[row + 1];
-    float *out = a->out + (unit->seq * a->q_heads + unit->query + state) * a->cache->head_dim;
-    float max = -INFINITY, sum = 0.0f;
-    for (const kvb_unit *u = unit; u < end; u++)
-        max = fmaxf(max, partial_of(task, u->partial + state)[0]);
-    memset(out, 0, (size_t)floats(a->cache->head_dim));
-    for (const kvb_unit *u = unit; u < end; u++) {
-        const float *part = partial_of(task, u->partial + state);
-        float weight = max == -INFINITY ? 1.0f : exp2f(part[0] - max);
-        sum += part[1] * weight;
-        for (int64_t d = 0; d < a->cache->head_dim; d++)
-            out[d] += part[LANES + d] * weight;
-    }
-    float factor = inverse(sum);
-    for (int64_t d = 0; d < a->cache->head_dim; d++)
-        out[d] *= factor;
-}
-
-static void finish(kvb_task *base, int32_t thread, void *scratch)
-{
-    kvb_decode_task *task = (kvb_decode_task *)base;
-    (void)scratch;
-    for (int64_t row = 0, turn = 0; row < task->plan.rows; row++) {
-        if (task->plan.row_units[row + 1] - task->plan.row_units[row] < 2)
-            continue;
-        for (int64_t state = 0; state < task->plan.states; state++)
-            if (turn++ % base->threads == thread)
-                merge(task, row, state);
-    }
 }
 
 /* ---- the task -------------------------------------------------------------------------------------------------- */
@@ -254,7 +189,7 @@ static int32_t prepare(kvb_decode_task *task)
     task->slots = (task->parts - 1) * HEADS + (1 << kvb_class(task->group - (task->parts - 1) * HEADS));
     task->heads = kvb_unit_heads(a);
     task->dim_pad = round_up(a->cache->head_dim, LANES);
-    task->way = kvb_way_of(a->variant, a->cache->k.dtype);
+    task->row_kernel = kvb_row_kernel_of(a->variant, a->cache->k.dtype);
     kvb_walk_start(&walk, a, task->plan.units, task->plan.units);
     task->step = walk.steady.tokens;
     task->rooms = a->variant == VARIANT_TWOPASS ? most_rooms(task) : 1;
@@ -264,7 +199,7 @@ static int32_t prepare(kvb_decode_task *task)
         task->partials = aligned_alloc(LINE, (size_t)round_up((int64_t)bytes, LINE));
         if (!task->partials)
             return kvb_fail(KVB_NO_MEMORY, "no memory for %zu bytes of partial states", bytes);
-        task->task.finish = finish;
+        task->task.finish = kvb_merge;
     }
     return KVB_OK;
 }

@@ -12,7 +12,7 @@ typedef struct kvb_decode_task {
     kvb_task task;
     kvb_decode args;
     kvb_plan plan;
-    int32_t way;      /* of reading rows: index into the tier's */
+    int32_t row_kernel;      /* of reading rows: index into the tier's */
     int64_t group;    /* query heads per KV head, or 1 where every query head walks for itself */
     int64_t parts;    /* groups of at most HEADS that it is served in */
     int64_t slots;    /* states of a part, padded to a class: of all parts of a KV head together */
@@ -36,10 +36,12 @@ typedef struct kvb_state {
 
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
 void kvb_unit_end(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
-/* One query head of a unit: its output where the unit is the whole row, else a partial state. `max` in units of log2;
+/* merge.c: one query head of a unit, its output where the unit is the whole row, else a partial state. `max` in units of log2;
  * `tensor`: what acc is still to be multiplied by. */
 void kvb_head_end(const kvb_decode_task *task, const kvb_unit *unit, int64_t query, float max, float sum,
                   const float *acc, float tensor);
+/* and rows that were cut, on every thread, when all are done. */
+void kvb_merge(kvb_task *base, int32_t thread, void *scratch);
 
 static const float kvb_log2_e = 1.44269504f;
 

@@ -5,8 +5,8 @@
 static void softmax(const kvb_tier *tier, const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
     for (int64_t h = 0; h < tile->schedule->kv_heads; h++) {
-        tier->peak(tile, group + h, scores + h * HEAD_SCORES, scaled);
-        tier->weigh(tile, group + h, scores + h * HEAD_SCORES, scaled);
+        tier->max(tile, group + h, scores + h * HEAD_SCORES, scaled);
+        tier->exp(tile, group + h, scores + h * HEAD_SCORES, scaled);
     }
 }
 
@@ -15,7 +15,7 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
                  double *ticks)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
-    const kvb_rows *rows = &tier->rows[task->way];
+    const kvb_rows *rows = &tier->rows[task->row_kernel];
     bool scaled = kvb_formats[task->args.cache->k.dtype].scaled;
     int class = kvb_class(group->heads);
     if (!ticks) {
@@ -40,7 +40,7 @@ static void widen(const kvb_decode_task *task, const kvb_tile *tile, kvb_places 
                   const float *scales, float *to)
 {
     const kvb_cache *c = task->args.cache;
-    void (*decode)(const uint8_t *, float, int64_t, float *) = kvb_tier_of(task->args.isa)->rows[task->way].decode;
+    void (*decode)(const uint8_t *, float, int64_t, float *) = kvb_tier_of(task->args.isa)->rows[task->row_kernel].decode;
     const bool scaled = kvb_formats[c->k.dtype].scaled, asks = tile->schedule->order != ORDER_PLAIN;
     for (int32_t t = tile->lead; t < tile->count; t++) {
         for (int64_t b = 0; asks && b < c->k.row_bytes; b += LINE)
@@ -70,15 +70,15 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     if (!as_it_is)
         widen(task, tile, tile->k, tile->next.k, tile->k_scale, state->wide);
     for (int64_t p = 0; p < task->parts; p++) {
-        kvb_score(as_it_is ? &tier->rows[task->way] : rows, as_it_is ? tile : wide, &groups[p],
+        kvb_score(as_it_is ? &tier->rows[task->row_kernel] : rows, as_it_is ? tile : wide, &groups[p],
                   state->scores + p * HEAD_SCORES);
         tile->schedule = &kvb_plain; /* the first part has asked */
     }
     tile->schedule = schedule;
     uint64_t scored = ticks ? kvb_ticks() : 0;
     for (int64_t p = 0; p < task->parts; p++) {
-        tier->peak(tile, &groups[p], state->scores + p * HEAD_SCORES, scaled);
-        tier->weigh(wide, &groups[p], state->scores + p * HEAD_SCORES, false);
+        tier->max(tile, &groups[p], state->scores + p * HEAD_SCORES, scaled);
+        tier->exp(wide, &groups[p], state->scores + p * HEAD_SCORES, false);
     }
     uint64_t weighed = ticks ? kvb_ticks() : 0;
     widen(task, tile, tile->v, tile->next.v, tile->v_scale, state->wide);
@@ -100,7 +100,7 @@ static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_
             kvb_tile_scales(a, block, h, &state->tile);
         kvb_tile_requests(walk, block, next, h, false, &state->tile, &state->lists);
         heads = state->tile.schedule->kv_heads;
-        if (task->parts > 1 && kvb_widens(a->isa, task->way)) {
+        if (task->parts > 1 && kvb_widens(a->isa, task->row_kernel)) {
             fold_wide(task, state, groups, ticks);
             continue;
         }

@@ -5,7 +5,7 @@
 static bool wide(const kvb_decode *a)
 {
     return a->variant != VARIANT_TWOPASS && a->q_heads / a->cache->kv_heads > HEADS &&
-           kvb_widens(a->isa, kvb_way_of(a->variant, a->cache->k.dtype));
+           kvb_widens(a->isa, kvb_row_kernel_of(a->variant, a->cache->k.dtype));
 }
 
 /* Of a group, in parts of at most HEADS heads; stages take 1, 2, 4 or 8. */

@@ -39,7 +39,7 @@ static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_u
                 float *scores = scores_of(task, state, i, h, p);
                 if (pass == SCORES) {
                     kvb_score(rows, &state->tile, group, scores);
-                    tier->peak(&state->tile, group, scores, scaled);
+                    tier->max(&state->tile, group, scores, scaled);
                 } else {
                     rows->pv[kvb_class(group->heads)](&state->tile, group, scores);
                 }
@@ -71,7 +71,7 @@ static void softmax(const kvb_decode_task *task, kvb_state *state, const kvb_uni
             if (scaled)
                 kvb_tile_scales(&task->args, block, h, &state->tile);
             for (int64_t p = 0; p < task->parts; p++)
-                tier->weigh(&state->tile, &state->groups[h * task->parts + p], scores_of(task, state, i, h, p),
+                tier->exp(&state->tile, &state->groups[h * task->parts + p], scores_of(task, state, i, h, p),
                             scaled);
         }
 }

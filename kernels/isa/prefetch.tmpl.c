@@ -3,7 +3,7 @@
 /* A cursor over rows to prefetch: one line at a time, `streams` rows side by side, in the order that the walk gives them and
  * whatever order they are consumed in. Hardware that follows streams keeps up with such a sequence; it loses one that
  * hops over all the rows that a stage consumes at once. */
-typedef struct ahead {
+typedef struct prefetch {
     const uint8_t *from;       /* where the next line would be of a row that lies at 0, */
     const int64_t *next, *end; /* and of those side by side, the rows whose turn is still to come */
     int64_t streams, left;     /* lines left of each */
@@ -12,34 +12,34 @@ typedef struct ahead {
     const uint8_t *base;       /* of these rows */
     bool to_l2, gaps;          /* steps of more than a line */
     int64_t distance;          /* the schedule's */
-} ahead;
+} prefetch;
 
 static const int64_t line_places[] = {0, LINE, 2 * LINE, 3 * LINE, 4 * LINE, 5 * LINE, 6 * LINE, 7 * LINE};
 
 /* `lines`: of one row. Of a plain tile the cursor is never used. */
-INLINE ahead ahead_by(const kvb_tile *tile, kvb_places rows, int64_t lines, int64_t step)
+INLINE prefetch prefetch_by(const kvb_tile *tile, kvb_places rows, int64_t lines, int64_t step)
 {
     const kvb_schedule *s = tile->schedule;
     const int64_t streams = tile->next.streams, turn = tile->next.lines;
     if (s->order == ORDER_PLAIN)
-        return (ahead){0};
+        return (prefetch){0};
     lines *= tile->next.rows_per_entry;
     if (!turn)
-        return (ahead){rows.from, rows.at, rows.at + streams, streams, lines, lines, step, NULL, NULL, NULL, s->to_l2,
+        return (prefetch){rows.from, rows.at, rows.at + streams, streams, lines, lines, step, NULL, NULL, NULL, s->to_l2,
                        step > LINE, s->distance};
     lines /= turn;
-    return (ahead){kvb_row_at(rows, 0), line_places, line_places + turn, turn, lines, lines, turn * LINE,
+    return (prefetch){kvb_row_at(rows, 0), line_places, line_places + turn, turn, lines, lines, turn * LINE,
                    rows.at, rows.at + (tile->count - 1) / tile->next.rows_per_entry, rows.from, s->to_l2,
                    step > LINE, s->distance};
 }
 
 /* The first `bytes` of rows that begin a line. */
-INLINE ahead ahead_from(const kvb_tile *tile, kvb_places rows, int64_t bytes)
+INLINE prefetch prefetch_from(const kvb_tile *tile, kvb_places rows, int64_t bytes)
 {
-    return ahead_by(tile, rows, (bytes + LINE - 1) / LINE, LINE);
+    return prefetch_by(tile, rows, (bytes + LINE - 1) / LINE, LINE);
 }
 
-INLINE void ahead_line(ahead *a, const int order)
+INLINE void prefetch_line(prefetch *a, const int order)
 {
     if (order == ORDER_PLAIN)
         return;
@@ -72,17 +72,17 @@ INLINE void ahead_line(ahead *a, const int order)
 }
 
 /* While this line is consumed, or as much of a packed row: the nth of several that lie side by side. */
-INLINE void ahead_with(ahead *a, const uint8_t *line, const int nth, const int order)
+INLINE void prefetch_with(prefetch *a, const uint8_t *line, const int nth, const int order)
 {
     if (order == ORDER_ROWS) {
         if (nth % LINES_PER_REQUEST == 0)
             kvb_fetch(line + a->distance, true);
     } else
-        ahead_line(a, order);
+        prefetch_line(a, order);
 }
 
 /* Before rows from t on are consumed: what is touched meanwhile lies a run further, and goes on in the rows `then`. */
-INLINE void ahead_of(ahead *a, const kvb_tile *tile, kvb_places rows, kvb_places then, int64_t t, const int order)
+INLINE void prefetch_of(prefetch *a, const kvb_tile *tile, kvb_places rows, kvb_places then, int64_t t, const int order)
 {
     if (order != ORDER_RUNS)
         return;
@@ -96,27 +96,27 @@ INLINE const uint8_t *row_of(const kvb_tile *tile, kvb_places rows, int64_t t, c
     return order >= ORDER_ROWS ? rows.from + t * tile->stride : kvb_row_at(rows, t);
 }
 
-/* A stage for groups of 1, 2, 4 and 8 heads: <stage>1_<way> to <stage>8_<way> are <stage>_tile_<way>, compiled for each
+/* A stage for groups of 1, 2, 4 and 8 heads: <stage>1_<kernel> to <stage>8_<kernel> are <stage>_tile_<kernel>, compiled for each
  * order in which a tile may be read. `whole`: most heads that take rows whole, or NEVER where rows are packed, which
  * no schedule has in order. `runs`: least heads that take runs. */
 enum { NEVER = -1 };
-#define STAGE_OF(stage, way, heads, floats, whole, runs)                                                            \
-    static void CAT(CAT(CAT(stage, heads), _), way)(const kvb_tile *tile, const kvb_group *group, floats *scores)   \
+#define STAGE_OF(stage, kernel, heads, floats, whole, runs)                                                            \
+    static void CAT(CAT(CAT(stage, heads), _), kernel)(const kvb_tile *tile, const kvb_group *group, floats *scores)   \
     {                                                                                                               \
         const int32_t order = tile->schedule->order;                                                                \
         if (order == ORDER_PLAIN)                                                                                   \
-            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, ORDER_PLAIN);                                  \
+            CAT(CAT(stage, _tile_), kernel)(tile, group, scores, heads, ORDER_PLAIN);                                  \
         else if ((whole) == NEVER || order == ORDER_LISTED)                                                         \
-            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, ORDER_LISTED);                                 \
+            CAT(CAT(stage, _tile_), kernel)(tile, group, scores, heads, ORDER_LISTED);                                 \
         else if (heads <= (whole) && (heads < (runs) || order == ORDER_ROWS))                                       \
-            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, ORDER_ROWS);                                   \
+            CAT(CAT(stage, _tile_), kernel)(tile, group, scores, heads, ORDER_ROWS);                                   \
         else                                                                                                        \
-            CAT(CAT(stage, _tile_), way)(tile, group, scores, heads, ORDER_RUNS);                                   \
+            CAT(CAT(stage, _tile_), kernel)(tile, group, scores, heads, ORDER_RUNS);                                   \
     }
-#define STAGE(stage, way, floats, whole, runs)                                                                      \
-    STAGE_OF(stage, way, 1, floats, whole, runs)                                                                    \
-    STAGE_OF(stage, way, 2, floats, whole, runs)                                                                    \
-    STAGE_OF(stage, way, 4, floats, whole, runs)                                                                    \
-    STAGE_OF(stage, way, 8, floats, whole, runs)
+#define STAGE(stage, kernel, floats, whole, runs)                                                                      \
+    STAGE_OF(stage, kernel, 1, floats, whole, runs)                                                                    \
+    STAGE_OF(stage, kernel, 2, floats, whole, runs)                                                                    \
+    STAGE_OF(stage, kernel, 4, floats, whole, runs)                                                                    \
+    STAGE_OF(stage, kernel, 8, floats, whole, runs)
 
-#define CLASSES(stage, way) {CAT(stage##1_, way), CAT(stage##2_, way), CAT(stage##4_, way), CAT(stage##8_, way)}
+#define CLASSES(stage, kernel) {CAT(stage##1_, kernel), CAT(stage##2_, kernel), CAT(stage##4_, kernel), CAT(stage##8_, kernel)}

@@ -24,7 +24,7 @@ static float exp2_of(float x)
     return lanes[0];
 }
 
-static void peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+static void softmax_max(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
     int count = tile->count, end = (int)round_up(count, LANES), ragged = count / VL * VL;
     for (int h = 0; h < group->heads; h++) {
@@ -49,7 +49,7 @@ static void peak(const kvb_tile *tile, const kvb_group *group, float *scores, bo
     }
 }
 
-static void weigh(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+static void softmax_exp(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
     int end = (int)round_up(tile->count, LANES);
     for (int h = 0; h < group->heads; h++) {

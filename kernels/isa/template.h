@@ -64,7 +64,7 @@ INLINE void fma_of(vf *acc, vf a, vf b, const bool once)
 #define CODES CAT(codes_, DTYPE)
 #define VALUES CAT(values_, DTYPE)
 /* A cursor over rows of `dim` elements. */
-#define AHEAD(tile, rows, dim) ahead_by(tile, rows, ((dim) + SPAN - 1) / SPAN, SPAN / PACK * ELEMENT)
+#define PREFETCH(tile, rows, dim) prefetch_by(tile, rows, ((dim) + SPAN - 1) / SPAN, SPAN / PACK * ELEMENT)
 
 /* ---- stages: qk pv ----------------------------------------------------------------------------------------------- */
 

@@ -10,15 +10,15 @@ INLINE void twin_rest(const uint8_t *row, int64_t from, int64_t bytes)
     }
 }
 
-INLINE void twin_line(const uint8_t *line, ahead *cursor, const int nth, const int order)
+INLINE void twin_line(const uint8_t *line, prefetch *cursor, const int nth, const int order)
 {
-    ahead_with(cursor, line, nth, order);
+    prefetch_with(cursor, line, nth, order);
     UNROLL for (int i = 0; i < LINE; i += 4 * VL)
         v_pin(v_load_f32(line + i));
 }
 
 /* The bytes of the rows from `first` to `end`, or of every step-th of them, and no others, in address order inside a row. */
-INLINE void twin_rows(const kvb_tile *tile, kvb_places rows, int first, int end, int step, int64_t bytes, ahead cursor,
+INLINE void twin_rows(const kvb_tile *tile, kvb_places rows, int first, int end, int step, int64_t bytes, prefetch cursor,
                       const int order)
 {
     enum { STEP = 4 * LINE };
@@ -30,7 +30,7 @@ INLINE void twin_rows(const kvb_tile *tile, kvb_places rows, int first, int end,
         for (; line < whole; line += LINE)
             twin_line(line, &cursor, 0, order);
         if (bytes % LINE) {
-            ahead_with(&cursor, line, 0, order);
+            prefetch_with(&cursor, line, 0, order);
             twin_rest(row, bytes / LINE * LINE, bytes);
         }
     }
@@ -50,7 +50,7 @@ INLINE void twin_tile(const kvb_tile *tile, int64_t bytes, const int order)
     const bool one = order == ORDER_ROWS; /* whole steps, without gaps: as if each plane's rows were one */
     const int end = one ? 1 : tile->count;
     const int64_t wide = one ? tile->count * tile->schedule->kv_heads * bytes : bytes;
-    ahead k = ahead_from(tile, tile->next.k, bytes), v = ahead_from(tile, tile->next.v, bytes);
+    prefetch k = prefetch_from(tile, tile->next.k, bytes), v = prefetch_from(tile, tile->next.v, bytes);
     if (tile->k_block) /* gaps behind a block's cells */
         twin_rows(tile, tile->k, 0, tile->count, LANES, tile->k_block, k, order);
     else

@@ -69,7 +69,7 @@ const kvb_tier TIER = {
     .rows[DTYPE_F16].qk_t = CLASSES(qkt, f16),
     .rows[DTYPE_BF16].qk_t = CLASSES(qkt, bf16),
 #if V_DEAL_bf16
-    .rows[DTYPE_BF16].take = deal_query_bf16,
+    .rows[DTYPE_BF16].prepare_query = deal_query_bf16,
 #endif
     .rows[DTYPE_I8].qk_t = CLASSES(qkt, i8),
 #ifdef ROWS_DOT8
@@ -78,8 +78,8 @@ const kvb_tier TIER = {
 #ifdef ROWS_DOT16
     .rows[READ_DOT16] = ROWS_DOT16,
 #endif
-    .peak = peak,
-    .weigh = weigh,
+    .max = softmax_max,
+    .exp = softmax_exp,
     .twin = twin,
     .read = probe_read,
     .write = probe_write,

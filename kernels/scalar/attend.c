@@ -56,7 +56,7 @@ void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, 
 /* What the old sums and accumulators are worth under a new maximum. */
 static float rescale_of(float old, float new) { return old == new ? 1.0f : kvb_scalar_exp2(old - new); }
 
-void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
     kvb_scalar_assert(tile, group);
     for (int64_t h = 0; h < group->heads; h++) {
@@ -73,7 +73,7 @@ void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores
     }
 }
 
-void kvb_scalar_weigh(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
+void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
     kvb_scalar_assert(tile, group);
     for (int64_t h = 0; h < group->heads; h++) {

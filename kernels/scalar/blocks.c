@@ -10,7 +10,7 @@
 #define GATHER_LINE(to, from) stream(to, from, LINE)
 #include "tier/gather.h"
 
-enum { BLOCK = 32, HALF = BLOCK / 2, CODES = 2 /* bytes of the scale before them */ };
+enum { PACK = 32, HALF = PACK / 2, CODES = 2 /* bytes of the scale before them */ };
 
 /* ---- the rules --------------------------------------------------------------------------------------------------
  *
@@ -46,21 +46,21 @@ static float put_scale(float scale, uint8_t *to)
 static void put_q8_0(const float *x, uint8_t *to)
 {
     float most = 0.0f;
-    for (int i = 0; i < BLOCK; i++)
+    for (int i = 0; i < PACK; i++)
         most = fabsf(number(x[i])) > most ? fabsf(x[i]) : most;
     float inverse = put_scale(most / 127.0f, to);
-    for (int i = 0; i < BLOCK; i++)
+    for (int i = 0; i < PACK; i++)
         to[CODES + i] = (uint8_t)(int8_t)roundf(at_most_by(number(x[i]) * inverse, 127.0f));
 }
 
 static void put_q4_0(const float *x, uint8_t *to)
 {
     float peak = 0.0f;
-    for (int i = 0; i < BLOCK; i++)
+    for (int i = 0; i < PACK; i++)
         peak = fabsf(number(x[i])) > fabsf(peak) ? x[i] : peak;
     float inverse = put_scale(peak / -8.0f, to);
     memset(to + CODES, 0, HALF);
-    for (int i = 0; i < BLOCK; i++) {
+    for (int i = 0; i < PACK; i++) {
         int code = (int)(at_most_by(number(x[i]) * inverse, 8.0f) + 8.5f);
         to[CODES + i % HALF] |= (uint8_t)((code < 15 ? code : 15) << i / HALF * 4);
     }
@@ -70,9 +70,9 @@ static void put_q4_0(const float *x, uint8_t *to)
 
 static void encode_row(int32_t dtype, const float *from, int64_t dim, uint8_t *to)
 {
-    for (int64_t d = 0; d < dim; d += BLOCK, to += kvb_formats[dtype].bytes) {
-        float x[BLOCK] = {0};
-        memcpy(x, from + d, (size_t)at_most(BLOCK, dim - d) * sizeof *x);
+    for (int64_t d = 0; d < dim; d += PACK, to += kvb_formats[dtype].bytes) {
+        float x[PACK] = {0};
+        memcpy(x, from + d, (size_t)at_most(PACK, dim - d) * sizeof *x);
         switch (dtype) {
         case DTYPE_Q8_0:
             put_q8_0(x, to);
@@ -86,7 +86,7 @@ static void encode_row(int32_t dtype, const float *from, int64_t dim, uint8_t *t
 
 void kvb_scalar_encode_packed(int32_t dtype, const kvb_encode *rows)
 {
-    assert(rows->dim <= DIM_MAX && kvb_formats[dtype].elements == BLOCK);
+    assert(rows->dim <= DIM_MAX && kvb_formats[dtype].elements == PACK);
     gather lines;
     gather_begin(&lines);
     for (int64_t r = 0; r < rows->rows; r++) {
@@ -103,8 +103,8 @@ void kvb_scalar_encode_packed(int32_t dtype, const kvb_encode *rows)
 void kvb_scalar_decode_packed(int32_t dtype, const uint8_t *row, int64_t dim, float *to)
 {
     for (int64_t d = 0; d < dim; d++) {
-        const uint8_t *block = row + d / BLOCK * kvb_formats[dtype].bytes, *codes = block + CODES;
-        int64_t i = d % BLOCK;
+        const uint8_t *block = row + d / PACK * kvb_formats[dtype].bytes, *codes = block + CODES;
+        int64_t i = d % PACK;
         uint16_t half;
         memcpy(&half, block, sizeof half);
         int code = dtype == DTYPE_Q8_0 ? (int8_t)codes[i] : (codes[i % HALF] >> i / HALF * 4 & 15) - 8;

@@ -21,11 +21,11 @@ static float steps(float levels, float most)
     return inverse <= 3.0e38f ? inverse : 0.0f;
 }
 
-void kvb_scalar_take(int32_t way, const kvb_group *group)
+void kvb_scalar_prepare_query(int32_t row_kernel, const kvb_group *group)
 {
-    assert(group->taken && group->part == group->dim_pad);
-    int16_t *codes = (int16_t *)(void *)group->taken->codes; /* [heads][dim] */
-    const float levels = (float)dot_query(way, group->dim);
+    assert(group->prepared && group->part == group->dim_pad);
+    int16_t *codes = (int16_t *)(void *)group->prepared->codes; /* [heads][dim] */
+    const float levels = (float)dot_query(row_kernel, group->dim);
     for (int64_t h = 0; h < group->heads; h++) {
         const float *q = kvb_scalar_q(group, h);
         float most = largest(q, group->dim), inverse = steps(levels, most), check = 0.0f;
@@ -33,7 +33,7 @@ void kvb_scalar_take(int32_t way, const kvb_group *group)
             check += q[d] * 0.0f; /* NaN where it is not finite */
             codes[h * group->dim + d] = check == 0.0f ? (int16_t)rintf(q[d] * inverse) : 0;
         }
-        group->taken->step[h] = most / levels + check;
+        group->prepared->step[h] = most / levels + check;
     }
 }
 
@@ -41,14 +41,14 @@ void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scor
 {
     kvb_scalar_assert(tile, group);
     assert(group->dim <= 2 * DOT16_DIM);
-    const int16_t *codes = (const int16_t *)(const void *)group->taken->codes;
+    const int16_t *codes = (const int16_t *)(const void *)group->prepared->codes;
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
         const int8_t *k = (const int8_t *)kvb_row_at(tile->k, t);
         for (int64_t h = 0; h < group->heads; h++) {
             int32_t sum = 0;
             for (int64_t d = 0; d < group->dim; d++)
                 sum += codes[h * group->dim + d] * k[d];
-            scores[h * QUERY_SCORES + t] = (float)sum * group->taken->step[h];
+            scores[h * QUERY_SCORES + t] = (float)sum * group->prepared->step[h];
         }
     }
 }
@@ -56,10 +56,10 @@ void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scor
 /* One weight as a whole number. A NaN counts as nothing here: it stays in the sum of the weights. */
 static int32_t whole(float w, float inverse) { return w == w ? (int32_t)rintf(w * inverse) : 0; }
 
-void kvb_scalar_pv_dot(int32_t way, const kvb_tile *tile, const kvb_group *group, const float *p)
+void kvb_scalar_pv_dot(int32_t row_kernel, const kvb_tile *tile, const kvb_group *group, const float *p)
 {
     kvb_scalar_assert(tile, group);
-    const float levels = (float)dot_weight(way);
+    const float levels = (float)dot_weight(row_kernel);
     int32_t sum[HEADS][DIM_MAX] = {{0}};
     float most[HEADS];
     for (int64_t h = 0; h < group->heads; h++)

@@ -30,14 +30,14 @@ void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group);
 static inline const float *kvb_scalar_q(const kvb_group *group, int64_t head) { return group->q + head * group->dim_pad; }
 
 void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
-void kvb_scalar_peak(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-void kvb_scalar_weigh(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
+void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
+void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
 void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p);
 void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *group);
 
 /* ---- transposed.c ---------------------------------------------------------------------------------------------- */
 
-void kvb_scalar_qk_t(int32_t way, const kvb_tile *tile, const kvb_group *group, float *scores);
+void kvb_scalar_qk_t(int32_t row_kernel, const kvb_tile *tile, const kvb_group *group, float *scores);
 
 /* ---- round16.c -------------------------------------------------------------------------------------------------- */
 
@@ -47,9 +47,9 @@ void kvb_scalar_pv_round16(const kvb_tile *tile, const kvb_group *group, const f
 
 /* ---- dot.c ------------------------------------------------------------------------------------------------------ */
 
-void kvb_scalar_take(int32_t way, const kvb_group *group);
+void kvb_scalar_prepare_query(int32_t row_kernel, const kvb_group *group);
 void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scores);
-void kvb_scalar_pv_dot(int32_t way, const kvb_tile *tile, const kvb_group *group, const float *p);
+void kvb_scalar_pv_dot(int32_t row_kernel, const kvb_tile *tile, const kvb_group *group, const float *p);
 
 /* ---- probe.c --------------------------------------------------------------------------------------------------- */
 

@@ -36,23 +36,23 @@
 
 #define QK_T(dtype) {qk_t_##dtype, qk_t_##dtype, qk_t_##dtype, qk_t_##dtype}
 
-#define DOT(word, way)                                                                                                \
-    static void take_##word(const kvb_group *group) { kvb_scalar_take(way, group); }                                  \
+#define DOT(word, kernel)                                                                                                \
+    static void prepare_query_##word(const kvb_group *group) { kvb_scalar_prepare_query(kernel, group); }                                  \
     static void qk_##word(const kvb_tile *tile, const kvb_group *group, float *scores)                                \
     {                                                                                                                 \
         kvb_scalar_qk_dot(tile, group, scores);                                                                       \
     }                                                                                                                 \
     static void qk_t_##word(const kvb_tile *tile, const kvb_group *group, float *scores)                              \
     {                                                                                                                 \
-        kvb_scalar_qk_t(way, tile, group, scores);                                                                    \
+        kvb_scalar_qk_t(kernel, tile, group, scores);                                                                    \
     }                                                                                                                 \
     static void pv_##word(const kvb_tile *tile, const kvb_group *group, const float *p)                               \
     {                                                                                                                 \
-        kvb_scalar_pv_dot(way, tile, group, p);                                                                       \
+        kvb_scalar_pv_dot(kernel, tile, group, p);                                                                       \
     }
 #define ROWS_DOT(word)                                                                                                \
     {                                                                                                                 \
-        .take = take_##word, .qk = {qk_##word, qk_##word, qk_##word, qk_##word}, .qk_t = QK_T(word),                  \
+        .prepare_query = prepare_query_##word, .qk = {qk_##word, qk_##word, qk_##word, qk_##word}, .qk_t = QK_T(word),                  \
         .pv = {pv_##word, pv_##word, pv_##word, pv_##word}, SHARED,                                                   \
     }
 
@@ -62,8 +62,8 @@ DOT(dot16, READ_DOT16)
 
 const kvb_tier kvb_tier_scalar = {
     .rows = {KVB_DTYPES(ROWS)},
-    .peak = kvb_scalar_peak,
-    .weigh = kvb_scalar_weigh,
+    .max = kvb_scalar_max,
+    .exp = kvb_scalar_exp,
     .rows[READ_ROUND16] = {.qk = {kvb_scalar_qk_round16, kvb_scalar_qk_round16, kvb_scalar_qk_round16,
                                   kvb_scalar_qk_round16},
                            .pv = {kvb_scalar_pv_round16, kvb_scalar_pv_round16, kvb_scalar_pv_round16,

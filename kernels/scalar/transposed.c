@@ -3,10 +3,10 @@
 
 #include "scalar/scalar.h"
 
-void kvb_scalar_qk_t(int32_t way, const kvb_tile *tile, const kvb_group *group, float *scores)
+void kvb_scalar_qk_t(int32_t row_kernel, const kvb_tile *tile, const kvb_group *group, float *scores)
 {
-    const bool whole = way == READ_DOT8 || way == READ_DOT16;
-    const int32_t dtype = whole ? DTYPE_I8 : way;
+    const bool whole = row_kernel == READ_DOT8 || row_kernel == READ_DOT16;
+    const int32_t dtype = whole ? DTYPE_I8 : row_kernel;
     _Alignas(LINE) uint8_t rows[TILE_BYTES];
     int64_t places[TILE];
     kvb_tile plain = *tile;

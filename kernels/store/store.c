@@ -1,10 +1,8 @@
-/* Rows into a cache and back: append, bulk, clear, unpack, reset. */
-#include <string.h>
-
+/* Rows into a cache: append and bulk. */
 #include "store/store.h"
 
 /* Tokens taken together: token-major sources are then read in order, and a head's rows written side by side. */
-enum { BLOCK = 16 };
+enum { TOGETHER = 16 };
 
 /* ---- append and bulk -------------------------------------------------------------------------------------------- */
 
@@ -82,7 +80,7 @@ static void store_transposed(const kvb_store *a, int64_t seq, int64_t head, int6
                              int64_t count)
 {
     const kvb_cache *c = a->cache;
-    int64_t rows[BLOCK], scales[BLOCK], dim = c->head_dim, fits = DIM_MAX * 4 / c->k.row_bytes, n;
+    int64_t rows[TOGETHER], scales[TOGETHER], dim = c->head_dim, fits = DIM_MAX * 4 / c->k.row_bytes, n;
     kvb_offsets(c, seq, 0, c->lengths[seq] + first, count, rows, scales);
     for (int64_t at = 0; at < count; at += n) {
         int64_t lane = kvb_lane(c, c->lengths[seq] + first + at);
@@ -100,7 +98,7 @@ static void store_transposed(const kvb_store *a, int64_t seq, int64_t head, int6
 static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t heads, int64_t first, int64_t count)
 {
     const kvb_cache *c = a->cache;
-    int64_t rows[BLOCK], scales[BLOCK], dim = c->head_dim;
+    int64_t rows[TOGETHER], scales[TOGETHER], dim = c->head_dim;
     kvb_offsets(c, seq, head, c->lengths[seq] + first, count, rows, scales);
     for (int64_t at = 0, n; at < count; at += n) {
         kvb_encode run = {.from_stride = dim};
@@ -130,10 +128,10 @@ static int64_t skipped_of(const kvb_store *a, int64_t tokens) { return a->cache-
 static int64_t most_blocks(const kvb_store *a)
 {
     const kvb_cache *c = a->cache;
-    int64_t most = (at_most(a->tokens, c->capacity) + BLOCK - 1) / BLOCK;
+    int64_t most = (at_most(a->tokens, c->capacity) + TOGETHER - 1) / TOGETHER;
     for (int64_t seq = 0; kvb_layouts[c->layout].transposed && seq < c->batch; seq++) {
         int64_t tokens = stored(a, seq), lead = kvb_lane(c, c->lengths[seq] + skipped_of(a, tokens));
-        most = at_least(most, (lead + tokens + BLOCK - 1) / BLOCK);
+        most = at_least(most, (lead + tokens + TOGETHER - 1) / TOGETHER);
     }
     return most;
 }
@@ -153,8 +151,8 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
         int64_t seq = u / (blocks * parts), in = u % (blocks * parts);
         int64_t head = a->head_major ? in / blocks : in % parts, block = a->head_major ? in % blocks : in / parts;
         int64_t tokens = stored(a, seq), skipped = skipped_of(a, tokens);
-        int64_t lead = kvb_lane(c, c->lengths[seq] + skipped), first = at_least(0, block * BLOCK - lead);
-        int64_t count = at_most((block + 1) * BLOCK - lead, tokens) - first;
+        int64_t lead = kvb_lane(c, c->lengths[seq] + skipped), first = at_least(0, block * TOGETHER - lead);
+        int64_t count = at_most((block + 1) * TOGETHER - lead, tokens) - first;
         if (count > 0)
             (transposed ? store_transposed : store_block)(a, seq, head, heads, skipped + first, count);
     }
@@ -203,67 +201,4 @@ int32_t kvb_task_append(const kvb_store *args, int32_t threads, kvb_task **out)
     if (args && args->tokens != 1)
         return kvb_fail(KVB_BAD_ARGUMENT, "tokens is %lld; append takes 1", (long long)args->tokens);
     return kvb_task_bulk(args, threads, out);
-}
-
-/* ---- clear ------------------------------------------------------------------------------------------------------ */
-
-typedef struct clear_task {
-    kvb_task task;
-    const kvb_cache *cache;
-    const kvb_tier *tier;
-} clear_task;
-
-/* A thread's share of a plane, as float32 rows of zeros: so it is the tier that stores. */
-static void clear_share(const clear_task *task, uint8_t *plane, int64_t bytes, int32_t thread)
-{
-    static const float zeros[DIM_MAX];
-    const int64_t most = sizeof zeros, lines = bytes / LINE;
-    int64_t at = lines * thread / task->task.threads * LINE, end = lines * (thread + 1) / task->task.threads * LINE;
-    kvb_encode run = {.to_stride = most, .from = zeros, .rows = (end - at) / most, .dim = DIM_MAX, .row_bytes = most};
-    run.to = plane + at;
-    task->tier->rows[DTYPE_F32].encode(&run);
-    at += run.rows * most;
-    if (at < end) {
-        run = (kvb_encode){.to = plane + at, .from = zeros, .rows = 1, .dim = (end - at) / 4, .row_bytes = end - at};
-        task->tier->rows[DTYPE_F32].encode(&run);
-    }
-}
-
-static void clear(kvb_task *base, int32_t thread, void *scratch)
-{
-    const clear_task *task = (const clear_task *)base;
-    const kvb_cache *c = task->cache;
-    (void)scratch;
-    clear_share(task, c->k.rows, c->k.bytes, thread);
-    clear_share(task, c->v.rows, c->k.bytes, thread);
-    clear_share(task, c->k.scales, c->k.scale_bytes, thread);
-    clear_share(task, c->v.scales, c->k.scale_bytes, thread);
-}
-
-int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb_task **out)
-{
-    int32_t code = kvb_check_cache(cache);
-    code = code ? code : kvb_check_isa(isa);
-    code = code ? code : kvb_check_threads(threads);
-    if (code || !out)
-        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
-    clear_task *task = kvb_task_new(sizeof *task, cache, threads);
-    if (!task)
-        return KVB_NO_MEMORY;
-    task->cache = cache;
-    task->tier = kvb_tier_of(isa);
-    task->task.work = clear;
-    double bytes = (double)(2 * (cache->k.bytes + cache->k.scale_bytes));
-    task->task.traffic = (kvb_traffic){.compulsory = bytes, .issued = bytes, .line = bytes};
-    *out = &task->task;
-    return KVB_OK;
-}
-
-int32_t kvb_reset(kvb_cache *cache)
-{
-    int32_t code = kvb_check_cache(cache);
-    if (code)
-        return code;
-    memset(cache->lengths, 0, (size_t)cache->batch * sizeof *cache->lengths);
-    return KVB_OK;
 }

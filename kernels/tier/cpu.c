@@ -119,9 +119,9 @@ int32_t kvb_isa_runs(int32_t isa)
     return 0;
 }
 
-bool kvb_way_runs(int32_t isa, int32_t way)
+bool kvb_row_kernel_runs(int32_t isa, int32_t row_kernel)
 {
-    for (size_t i = 0; (way == READ_DOT8 || way == READ_DOT16) && i < sizeof extras / sizeof *extras; i++)
+    for (size_t i = 0; (row_kernel == READ_DOT8 || row_kernel == READ_DOT16) && i < sizeof extras / sizeof *extras; i++)
         if (extras[i].isa == isa)
             return covers(cpu, extras[i].dots);
     return true;

@@ -31,10 +31,10 @@ DOT_FITS(DOT16_QUERY / 2, DIM_MAX);
 DOT_FITS(DOT8_WEIGHT, TILE);
 DOT_FITS(DOT16_WEIGHT, TILE_LISTED);
 
-static inline int32_t dot_query(int32_t way, int64_t dim)
+static inline int32_t dot_query(int32_t row_kernel, int64_t dim)
 {
-    return way == READ_DOT8 ? DOT8_QUERY : dim > DOT16_DIM ? DOT16_QUERY / 2 : DOT16_QUERY;
+    return row_kernel == READ_DOT8 ? DOT8_QUERY : dim > DOT16_DIM ? DOT16_QUERY / 2 : DOT16_QUERY;
 }
-static inline int32_t dot_weight(int32_t way) { return way == READ_DOT8 ? DOT8_WEIGHT : DOT16_WEIGHT; }
+static inline int32_t dot_weight(int32_t row_kernel) { return row_kernel == READ_DOT8 ? DOT8_WEIGHT : DOT16_WEIGHT; }
 
 #endif

@@ -83,7 +83,7 @@ static kvb_kernel kernels[MOST];
 static int32_t count;
 
 static void add(const op_row *row, const char *variant, const char *about, int32_t layout, int32_t dtype, int32_t isa,
-                int32_t way)
+                int32_t row_kernel)
 {
     kernels[count++] = (kvb_kernel){
         .op = kvb_word("op", row->op),
@@ -92,7 +92,7 @@ static void add(const op_row *row, const char *variant, const char *about, int32
         .dtype = row->dtypes ? kvb_word("dtype", dtype) : "-",
         .isa = kvb_word("isa", isa),
         .about = about,
-        .runnable = kvb_isa_runs(isa) && kvb_way_runs(isa, way),
+        .runnable = kvb_isa_runs(isa) && kvb_row_kernel_runs(isa, row_kernel),
     };
 }
 
@@ -114,9 +114,9 @@ static void add_combinations(const op_row *row, int32_t index, const char *varia
         for (int32_t dtype = 0; dtype < dtypes; dtype++)
             for (int32_t isa = 0; isa < (row->isas ? ISAS : 1); isa++)
                 if (kvb_tier_of(isa) && has(row, index, layout, dtype)) {
-                    int32_t way = index < 0 ? dtype : kvb_way_of(index, dtype);
-                    if (kvb_has_way(isa, way))
-                        add(row, variant, about, layout, dtype, isa, way);
+                    int32_t row_kernel = index < 0 ? dtype : kvb_row_kernel_of(index, dtype);
+                    if (kvb_has_row_kernel(isa, row_kernel))
+                        add(row, variant, about, layout, dtype, isa, row_kernel);
                 }
 }
 

@@ -13,10 +13,10 @@
 enum { READ_ROUND16 = DTYPES, READ_DOT8, READ_DOT16, READS };
 
 /* The way that a variant reads rows of a dtype for which it has a kernel: kvb_reads() is not negative. */
-int32_t kvb_way_of(int32_t variant, int32_t dtype);
+int32_t kvb_row_kernel_of(int32_t variant, int32_t dtype);
 /* Whether a tier has the way, and turns rows into float32 where a group has more than HEADS heads. */
-bool kvb_has_way(int32_t isa, int32_t way);
-bool kvb_widens(int32_t isa, int32_t way);
+bool kvb_has_row_kernel(int32_t isa, int32_t row_kernel);
+bool kvb_widens(int32_t isa, int32_t row_kernel);
 
 /* ---- a tile: up to TILE tokens of one sequence and one KV head ------------------------------------------------- */
 
@@ -72,16 +72,16 @@ static inline void kvb_fetch(const uint8_t *line, bool to_l2)
 /* ---- a tier: one instruction set's version of everything that touches rows --------------------------------------- */
 
 /* The q of a group as whole numbers. */
-typedef struct kvb_taken {
+typedef struct kvb_prepared {
     float step[HEADS];    /* what one is worth; NaN where q is not finite */
     int32_t first[HEADS]; /* what a score's sum begins with */
     _Alignas(LINE) int8_t codes[];
-} kvb_taken;
+} kvb_prepared;
 
 /* Room for them, or for as many floats as q has. */
-static inline int64_t taken_bytes(int64_t dim)
+static inline int64_t prepared_bytes(int64_t dim)
 {
-    const int64_t whole = (int64_t)sizeof(kvb_taken) + 2 * HEADS * round_up(dim, LINE);
+    const int64_t whole = (int64_t)sizeof(kvb_prepared) + 2 * HEADS * round_up(dim, LINE);
     return at_least(whole, HEADS * round_up(dim, LANES) * (int64_t)sizeof(float));
 }
 
@@ -103,8 +103,8 @@ typedef struct kvb_group {
     float *sum;        /* [HEADS][LANES], lane-wise */
     float *rescale;    /* [HEADS], what the last softmax asks the accumulators to be multiplied by */
     float *acc;        /* [slots][dim_pad] */
-    union { /* what a way's `take` makes of q, or null */
-        kvb_taken *taken;
+    union { /* what a way's `prepare_query` makes of q, or null */
+        kvb_prepared *prepared;
         float *dealt; /* floats in the order in which the elements of rows are loaded: isa/folded.tmpl.c */
     };
 } kvb_group;
@@ -126,8 +126,8 @@ typedef struct kvb_encode {
 
 /* The functions of a tier that depend on the dtype. The index of `qk` and `pv` is the group class: 1, 2, 4, 8 heads. */
 typedef struct kvb_rows {
-    /* at the beginning of a unit: q -> taken or dealt; null where q is multiplied as it is */
-    void (*take)(const kvb_group *group);
+    /* at the beginning of a unit: q -> prepared or dealt; null where q is multiplied as it is */
+    void (*prepare_query)(const kvb_group *group);
     /* scores[head * QUERY_SCORES + t] = q[head] . k[t], for t < count, and anything up to a multiple of LANES */
     void (*qk[4])(const kvb_tile *tile, const kvb_group *group, float *scores);
     /* the same of a tile whose K is transposed; null where no layout transposes the dtype */
@@ -159,9 +159,9 @@ typedef struct kvb_tier {
     kvb_rows rows[READS];
     /* scores times k_scale (where scaled), -inf below `lead` and from `count` up to a multiple of LANES; raises max,
      * sets rescale */
-    void (*peak)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
+    void (*max)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
     /* scores -> p = exp2(score - max) in place, times v_scale where scaled; sum = sum * rescale + sum of p */
-    void (*weigh)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
+    void (*exp)(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
     /* reads `bytes` of every K row, or its blocks, and of every V row of a tile, and its scales unless they are null */
     void (*twin)(const kvb_tile *tile, int64_t bytes);
     /* probes on one thread's share; bytes are a multiple of LINE; nothing orders the non-temporal stores of _nt */
@@ -179,7 +179,7 @@ extern const kvb_tier kvb_tier_scalar, kvb_tier_avx2, kvb_tier_avx512, kvb_tier_
 /* registry.c: null where this build has no such tier */
 const kvb_tier *kvb_tier_of(int32_t isa);
 /* cpu.c: whether this CPU has what a tier's way needs beyond what the tier itself does */
-bool kvb_way_runs(int32_t isa, int32_t way);
+bool kvb_row_kernel_runs(int32_t isa, int32_t row_kernel);
 /* registry.c: refuses a tier that this build lacks, or this CPU */
 int32_t kvb_check_isa(int32_t isa);
 

@@ -5,11 +5,11 @@
 /* A tier may lack a variant, and a CPU the instructions for it: nothing else is run in its place. */
 static int32_t check_way(const kvb_decode *a)
 {
-    int32_t way = kvb_way_of(a->variant, a->cache->k.dtype);
-    if (!kvb_has_way(a->isa, way))
+    int32_t row_kernel = kvb_row_kernel_of(a->variant, a->cache->k.dtype);
+    if (!kvb_has_row_kernel(a->isa, row_kernel))
         return kvb_fail(KVB_UNSUPPORTED, "variant %s: isa %s has no kernel for it", kvb_word("variant", a->variant),
                         kvb_word("isa", a->isa));
-    if (!kvb_way_runs(a->isa, way))
+    if (!kvb_row_kernel_runs(a->isa, row_kernel))
         return kvb_fail(KVB_UNSUPPORTED, "variant %s: this CPU lacks the dot products that it takes on isa %s",
                         kvb_word("variant", a->variant), kvb_word("isa", a->isa));
     return KVB_OK;

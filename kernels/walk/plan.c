@@ -4,7 +4,7 @@
 
 #include "walk/plan.h"
 
-enum { UNIT_MIN = 256, UNIT_FIXED = 1024, GRAIN = 64 };
+enum { UNIT_MIN = 256, UNIT_FIXED = 1024, GRID = 64 };
 
 void kvb_attended(const kvb_decode *a, int64_t seq, int64_t *first, int64_t *end)
 {
@@ -33,16 +33,16 @@ static int64_t rows_per_seq(const kvb_decode *a)
     return kvb_heads_inner(a->cache) ? 1 : a->cache->kv_heads;
 }
 
-/* A cut inside a row of `tokens`: on a grain, and leaving no piece under UNIT_MIN. */
-static int64_t snap(int64_t cut, int64_t tokens, int64_t grain)
+/* A cut inside a row of `tokens`: on a grid, and leaving no piece under UNIT_MIN. */
+static int64_t snap(int64_t cut, int64_t tokens, int64_t grid)
 {
     if (tokens < 2 * UNIT_MIN)
         return 2 * cut < tokens ? 0 : tokens;
-    cut = (cut + grain / 2) / grain * grain;
+    cut = (cut + grid / 2) / grid * grid;
     if (cut < UNIT_MIN)
         return 2 * cut < UNIT_MIN ? 0 : UNIT_MIN;
     if (tokens - cut < UNIT_MIN)
-        return 2 * (tokens - cut) < UNIT_MIN ? tokens : at_most(cut, (tokens - UNIT_MIN) / grain * grain);
+        return 2 * (tokens - cut) < UNIT_MIN ? tokens : at_most(cut, (tokens - UNIT_MIN) / grid * grid);
     return cut;
 }
 
@@ -77,11 +77,11 @@ static int64_t cuts_of(const kvb_decode *a, int64_t before, int64_t lane, int64_
             cuts[n++] = cut;
         return n;
     }
-    int64_t grain = total / threads >= 2 * UNIT_MIN ? GRAIN : UNIT_MIN;
+    int64_t grid = total / threads >= 2 * UNIT_MIN ? GRID : UNIT_MIN;
     for (int64_t i = 1; i < threads; i++) {
         int64_t share = (int64_t)((__int128)total * i / threads);
         if (share > before && share < before + tokens)
-            cuts[n++] = snap(share - before + lane, tokens + lane, grain) - lane;
+            cuts[n++] = snap(share - before + lane, tokens + lane, grid) - lane;
     }
     return n;
 }

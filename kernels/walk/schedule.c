@@ -50,11 +50,11 @@ static int64_t run_of(const kvb_decode *a, const kvb_preset *preset, int64_t tok
 /* Rows one behind another, in the order of addresses: `heads` KV heads in turn, whole or by runs. */
 static void order_rows(const kvb_decode *a, const kvb_preset *preset, int64_t heads, bool whole, kvb_schedule *s)
 {
-    const bool listed = a->variant != VARIANT_PERHEAD && !whole;
-    s->order = listed ? ORDER_RUNS : ORDER_ROWS;
+    const bool runs = a->variant != VARIANT_PERHEAD && !whole;
+    s->order = runs ? ORDER_RUNS : ORDER_ROWS;
     s->kv_heads = heads;
     s->grain = whole ? LANES : (int32_t)run_of(a, preset, s->tokens);
-    s->run_rows = listed ? s->grain : kvb_formats[a->cache->k.dtype].bytes < 4 ? preset->slice_rows : preset->slice_rows_f32;
+    s->run_rows = runs ? s->grain : kvb_formats[a->cache->k.dtype].bytes < 4 ? preset->slice_rows : preset->slice_rows_f32;
 }
 
 void kvb_schedule_make(const kvb_decode *a, kvb_schedule *steady, kvb_schedule *rest)

@@ -45,7 +45,7 @@ typedef struct kvb_walk {
 /* The tier's functions for the rows that a decode reads. */
 static inline const kvb_rows *kvb_rows_of(const kvb_decode *args)
 {
-    return &kvb_tier_of(args->isa)->rows[kvb_way_of(args->variant, args->cache->k.dtype)];
+    return &kvb_tier_of(args->isa)->rows[kvb_row_kernel_of(args->variant, args->cache->k.dtype)];
 }
 
 /* schedule.c: of the two kinds of a walk's blocks; and as the twin reads the first. */

@@ -4,7 +4,7 @@ import os
 import sys
 import traceback
 from importlib import import_module
-from pkgutil import iter_modules
+from pathlib import Path
 
 import click
 
@@ -18,17 +18,31 @@ _CODES = "\n".join(
 )  # click wraps nothing behind \b
 
 
+TASKS = ("measure", "read", "compare", "understand")  # folders of commands, in the order of --help
+
+
+def _homes() -> dict[str, str]:
+    """The package that each command lies in."""
+    folder = Path(cli.__file__).parent
+    return {file.stem: f"{cli.__name__}.{task}" for task in TASKS for file in (folder / task).glob("[!_]*.py")}
+
+
 class Commands(click.Group):
-    """A command is a module of this folder that holds `command`; what commands share begins with an underscore.
-    Heavy imports stay inside functions."""
+    """A command is a module `cli/<task>/<name>.py` that holds `command`; what commands share lies beside the folders and
+    begins with an underscore. Heavy imports stay inside functions."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(module.name for module in iter_modules(cli.__path__) if not module.name.startswith("_"))
+        return sorted(_homes())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        return import_module(f"{cli.__name__}.{cmd_name}").command
+        home = _homes().get(cmd_name)
+        return import_module(f"{home}.{cmd_name}").command if home else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for task in TASKS:
+            names = [name for name, home in sorted(_homes().items()) if home.endswith(f".{task}")]
+            with formatter.section(task.capitalize()):
+                formatter.write_dl([(name, self.get_command(ctx, name).get_short_help_str(90)) for name in names])
 
     def invoke(self, ctx: click.Context) -> object:
         """click would exit with 1 where a pipe breaks that was named as a file."""

@@ -3,8 +3,8 @@
 Formats of a run directory. Names of points, by which records refer to them, are part of each.
 
 3  A point has a schedule, the one that was asked for; a record says which one ran.
-2  It had `prefetch` and `distance`, which stood in its name as one. A line of the journal names its run. What a resumption asks anew (launches, when to stop) is written here. The plan
-   says sample_time, as suites do.
+2  It had `prefetch` and `distance`, which stood in its name as one. A line of the journal names its run. What a
+   resumption asks anew (launches, when to stop) is written here. The plan says sample_time, as suites do.
 1  Lines name no run, a resumption left the manifest as it was, and the plan said seconds.
 
 Older ones than the last are read, and no more written.

@@ -14,9 +14,9 @@ from kvbench.gate.stages import Stages, pairs
 from kvbench.model import Record
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
 from kvbench.native import library_path
+from tests.cli.test_cli import call
 from tests.faulty import build_plugin
-from tests.made_duels import MACHINE, POINTS, player
-from tests.test_cli import call
+from tests.gate.made_duels import MACHINE, POINTS, player
 
 INSTALLED = library_path()
 SIDES = [Build(f"build {name}", INSTALLED, INSTALLED.with_name("abi.h"), name) for name in "ab"]

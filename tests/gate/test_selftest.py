@@ -13,7 +13,7 @@ from kvbench.native import library_path
 from kvbench.report.compare import compared
 from kvbench.store import plain
 from tests.gate import selftest
-from tests.made_duels import player
+from tests.gate.made_duels import player
 
 TABLE = Path(__file__).resolve().parents[2] / "results" / "zen3-kvm-2" / "gate" / "runs.csv"
 SIDES = [Build(name, library_path(), library_path().with_name("abi.h"), name) for name in "ab"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kvbench.analysis.paired import LIMITS, duels
-from tests.made_duels import DECODE, STORE, duel
+from tests.gate.made_duels import DECODE, STORE, duel
 
 
 def only(records):

@@ -11,7 +11,7 @@ from kvbench.analysis.paired import LIMITS, Course, Duel, confirmed, screened, w
 from kvbench.analysis.paired.signs import middle
 from kvbench.analysis.paired.stages import of_family
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
-from tests.made_duels import MACHINE, POINTS
+from tests.gate.made_duels import MACHINE, POINTS
 
 LAUNCHES = 12
 DICE = np.random.default_rng(20261121)

@@ -9,9 +9,9 @@ from datetime import datetime
 import numpy as np
 import pytest
 
+from tests.cli.test_cli import call
 from tests.history import made
 from tests.report import made as report
-from tests.test_cli import call
 
 RUNS, POINTS, AT, FELL, ROSE = 30, 10, 20, 6, 2  # the places of points that step at run AT
 STEPPED = f"run-{AT:04}"

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
+from tests.cli.test_cli import call
 from tests.history import made
-from tests.test_cli import call
 
 RUNS, POINTS = 40, 14
 STEPS = {3: (15, 0.9), 8: (25, 1.1)}  # by the place of the point: the first run after it, and times as efficient

@@ -38,9 +38,9 @@ static uintptr_t *put_ahead(uintptr_t *to, const kvb_tile *tile, kvb_places next
 static int64_t fetch(const kvb_tile *tile, kvb_places rows, int64_t lines, int64_t step)
 {
     const uintptr_t *before = noted;
-    ahead cursor = ahead_by(tile, rows, lines, step);
+    prefetch cursor = prefetch_by(tile, rows, lines, step);
     for (int64_t line = 0; line < tile->count * lines; line++)
-        ahead_line(&cursor, ORDER_LISTED);
+        prefetch_line(&cursor, ORDER_LISTED);
     return noted - before;
 }
 
@@ -48,12 +48,12 @@ static int64_t fetch(const kvb_tile *tile, kvb_places rows, int64_t lines, int64
 static int64_t touch(const kvb_tile *tile, kvb_places rows, kvb_places then, int64_t lines)
 {
     const uintptr_t *before = noted;
-    ahead cursor = ahead_by(tile, then, lines, LINE);
+    prefetch cursor = prefetch_by(tile, then, lines, LINE);
     for (int64_t t = 0; t < tile->count; t += tile->schedule->run_rows) {
-        ahead_of(&cursor, tile, rows, then, t, ORDER_RUNS);
+        prefetch_of(&cursor, tile, rows, then, t, ORDER_RUNS);
         for (int64_t line = 0; line < at_most(tile->schedule->run_rows, tile->count - t) * lines; line++) {
             const uint8_t *touched = cursor.from;
-            ahead_line(&cursor, ORDER_RUNS);
+            prefetch_line(&cursor, ORDER_RUNS);
             noted[-1] = noted[-1] == (uintptr_t)touched + (uintptr_t)tile->schedule->distance ? (uintptr_t)touched : 0;
         }
     }
@@ -63,11 +63,11 @@ static int64_t touch(const kvb_tile *tile, kvb_places rows, kvb_places then, int
 /* What the first of four lines asks for, of each of a tile's rows that are read one after another; 0 if others ask too. */
 static uintptr_t *put_further(uintptr_t *to, const kvb_tile *tile, kvb_places rows)
 {
-    ahead cursor = ahead_from(tile, rows, LINE);
+    prefetch cursor = prefetch_from(tile, rows, LINE);
     for (int64_t t = 0; t < tile->count * tile->schedule->kv_heads; t++) {
         uintptr_t *const before = noted;
         for (int nth = 0; nth < 4; nth++)
-            ahead_with(&cursor, row_of(tile, rows, t, ORDER_ROWS) + nth * LINE, nth, ORDER_ROWS);
+            prefetch_with(&cursor, row_of(tile, rows, t, ORDER_ROWS) + nth * LINE, nth, ORDER_ROWS);
         *to++ = noted == before + 1 ? *before : 0;
         noted = before;
     }

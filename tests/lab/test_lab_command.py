@@ -15,7 +15,7 @@ import pytest
 from kvbench.lab import Outcome, about, find, names
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.ruled import Column
-from tests.test_cli import call
+from tests.cli.test_cli import call
 
 TABLE = pd.DataFrame({"tokens": [1, 2], "gbps": [20.5, float("nan")], "word": ["fast", "fast"], "found": [True, False]})
 
@@ -143,7 +143,7 @@ def test_it_leaves_nothing_where_its_folder_was_just_made(monkeypatch, tmp_path,
         assert dir.is_dir()
         raise error
 
-    monkeypatch.setattr("kvbench.cli.lab.TemporaryFile", fails)
+    monkeypatch.setattr("kvbench.cli.measure.lab.TemporaryFile", fails)
     assert call("lab", "naive", "--out", str(tmp_path / "out" / "lab")) != 0
     assert not list(tmp_path.iterdir()) and capsys.readouterr().err.strip().startswith("kvbench: ")
 

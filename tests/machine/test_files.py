@@ -3,8 +3,8 @@
 import pytest
 
 from kvbench.machine.files import Files, count
+from tests.cli.test_cli import call
 from tests.machine.trees import put
-from tests.test_cli import call
 
 
 def test_what_is_missing_is_none(tmp_path):

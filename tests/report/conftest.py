@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
+from tests.cli.test_cli import call
 from tests.report import made
-from tests.test_cli import call
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ import pytest
 
 import kvbench
 from kvbench.report.sweep import text as ending
+from tests.cli.test_cli import call
 from tests.report import made
 from tests.report.texts import blocks, markdown_tables, tables, unnamed, unnamed_cells
-from tests.test_cli import call
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from markdown_it import MarkdownIt
 
 import kvbench
 from kvbench.report.markdown import _plain
+from tests.cli.test_cli import call
 from tests.report.texts import markdown_tables
-from tests.test_cli import call
 
 
 def told(capsys, *arguments):

@@ -7,9 +7,9 @@ import pytest
 import kvbench
 from kvbench.analysis.findings import findings
 from kvbench.report.gaps import gaps
+from tests.cli.test_cli import call
 from tests.report import made
 from tests.report.texts import plain_text
-from tests.test_cli import call
 
 DRAWN = ("nothing visited", "one point", "all failed", "probes alone")
 

@@ -9,9 +9,9 @@ from matplotlib.colors import to_rgb
 import kvbench
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES
 from kvbench.report.page import _NAMES, _text, themed
+from tests.cli.test_cli import call
 from tests.report import made
 from tests.report.texts import plain_text, tables
-from tests.test_cli import call
 
 ORDER = ["verdict", "machine", "tools", "staircase", "saturation", "layouts", "roofline", "stores"]
 ORDER += ["points", "ceilings", "noise", "provenance"]

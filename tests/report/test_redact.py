@@ -7,9 +7,9 @@ import pytest
 import kvbench
 from kvbench.model import Fact
 from kvbench.report.redact import HIDDEN, redact
+from tests.cli.test_cli import call
 from tests.report import made
 from tests.report.texts import plain_text
-from tests.test_cli import call
 
 SECRET = made.SECRET
 

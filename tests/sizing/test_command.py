@@ -10,9 +10,9 @@ from kvbench.cli._bytes import Bytes
 from kvbench.native import default_library
 from kvbench.report.figures.sizes import sizes
 from kvbench.sizing.size import sweep
+from tests.cli.test_cli import call
 from tests.sizing.calculator import Case
 from tests.sizing.made import GIB, MIB, decoder, of_model, sized
-from tests.test_cli import call
 
 RUN = Path(__file__).resolve().parents[2] / "results" / "zen3-kvm-2" / "quick"
 

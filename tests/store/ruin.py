@@ -26,8 +26,8 @@ from kvbench.cli._program import run
 from kvbench.errors import KvbenchError
 from kvbench.session import Session
 from kvbench.store import RunDirectory
-from tests.test_killed import KILLS, SUITE, check
-from tests.test_session import Played, options
+from tests.session.test_killed import KILLS, SUITE, check
+from tests.session.test_session import Played, options
 
 OTHER = "other"  # name of the folder of another run
 PATIENCE = 120  # seconds of a command

@@ -21,9 +21,9 @@ INLINE vf dot_floats(const kvb_group *group, int head, int64_t d)
 }
 
 /* What `head` of a group must be multiplied by, and in `step` what a whole number is then worth. */
-INLINE float dot_query_steps(const kvb_group *group, int head, int32_t way, float *step)
+INLINE float dot_query_steps(const kvb_group *group, int head, int32_t row_kernel, float *step)
 {
-    const float levels = (float)dot_query(way, group->dim);
+    const float levels = (float)dot_query(row_kernel, group->dim);
     vf most = v_zero(), check = v_zero();
     for (int64_t d = 0; d < group->dim_pad; d += VL) {
         vf x = dot_floats(group, head, d);
@@ -45,14 +45,14 @@ INLINE vf dot_query_at(const kvb_group *group, int head, int64_t d, float invers
 }
 
 /* What a head's weights must be multiplied by, and in `step` what a whole number is then worth. */
-INLINE float dot_weight_steps(const float *p, int end, int32_t way, float *step)
+INLINE float dot_weight_steps(const float *p, int end, int32_t row_kernel, float *step)
 {
     vf most = v_load(p);
     for (int t = VL; t < end; t += VL)
         most = v_max(most, v_load(p + t));
     float largest = v_hmax(most);
-    *step = largest / (float)dot_weight(way);
-    return dot_steps((float)dot_weight(way), largest);
+    *step = largest / (float)dot_weight(row_kernel);
+    return dot_steps((float)dot_weight(row_kernel), largest);
 }
 
 /* Four bytes, in all lanes. */
@@ -63,12 +63,12 @@ INLINE vi dot_four(const void *p)
     return v_set_int(four);
 }
 
-/* A sum out of the `chains` that it was made in, `apart` vectors apart. */
-INLINE vi dot_chained(const vi *sums, const int chains, const int apart)
+/* A sum out of the `chains` that it was made in, `stride` vectors from each other. */
+INLINE vi dot_chained(const vi *sums, const int chains, const int stride)
 {
     vi sum = sums[0];
     UNROLL for (int c = 1; c < chains; c++)
-        sum = v_int_add(sum, sums[c * apart]);
+        sum = v_int_add(sum, sums[c * stride]);
     return sum;
 }
 
@@ -105,15 +105,15 @@ INLINE void dot_scores(const vf *sums, const float *each, float *scores, const i
         memcpy(scores + h * QUERY_SCORES, all + h * tokens, (size_t)tokens * sizeof *all);
 }
 
-#define DOT_ROWS(way, of_block, of_slice, reads)                                                             \
+#define DOT_ROWS(kernel, of_block, of_slice, reads)                                                             \
     {                                                                                                        \
-        .take = CAT(take_, way), .qk = CLASSES(qk, way), .qk_t = CLASSES(qkt, way), .pv = CLASSES(pv, way),  \
+        .prepare_query = CAT(prepare_query_, kernel), .qk = CLASSES(qk, kernel), .qk_t = CLASSES(qkt, kernel), .pv = CLASSES(pv, kernel),  \
         .qk_heads = QK_HEADS, .qk_t_heads = of_block, .pv_heads = of_slice, .whole = reads,                  \
     }
 
 #ifdef DOT_BYTES
-#include "isa/dot/dotbytes.tmpl.c"
+#include "isa/dot/bytes.tmpl.c"
 #endif
-#ifdef DOT_WORDS
-#include "isa/dot/dotwords.tmpl.c"
+#ifdef DOT_I16
+#include "isa/dot/i16.tmpl.c"
 #endif

@@ -9,7 +9,7 @@
 
 /* heads x vecs vectors of D from element `in` of the pack that begins at `at`, of the tokens from `first` to `end`. For
  * every SPAN that begins inside the slice, each token prefetches one line. */
-INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahead *cursor, const float *p,
+INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor, const float *p,
                                   const float *rescale, float *acc, int64_t acc_stride, int at, const int in,
                                   const int heads, const int vecs, const int order)
 {
@@ -27,7 +27,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
         const uint8_t *row = row_of(tile, rows, t, order);
         if (starts)
             UNROLL for (int l = 0; l < width; l += SPAN)
-                ahead_with(cursor, row + OFFSET(in + l), width < LINES_PER_REQUEST * SPAN ? 0 : l / SPAN, order);
+                prefetch_with(cursor, row + OFFSET(in + l), width < LINES_PER_REQUEST * SPAN ? 0 : l / SPAN, order);
 #if PACK > 1
         if (heads <= 2) { /* scales go to the weights, once for a pack's vectors; more heads share values */
             UNROLL for (int i = 0; i < vecs; i++) {
@@ -54,48 +54,59 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, ahea
             v_store(acc + h * acc_stride + at + in + i * VL, CAT(unfold_, DTYPE)(sum[INDEX(h, heads) * vecs + i]));
 }
 
-/* Slices of `vecs` vectors from element `at` on, as long as they fit. Returns the element behind them. */
-INLINE int CAT(pv_across_, DTYPE)(const kvb_tile *tile, int first, int end, ahead *cursor, const float *p,
-                                  const float *rescale, const kvb_group *group, float *acc, int at, const int heads,
-                                  const int vecs, const int order)
+#define MOST_VECS(heads) (PV_ACC / (heads) < 8 ? PV_ACC / (heads) : 8) /* which hides the latency of one head's sums */
+
+/* The widest slices. Returns the element behind them. */
+INLINE int CAT(pv_wide_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor, const float *p,
+                                const float *rescale, const kvb_group *group, float *acc, const int heads,
+                                const int order)
 {
-    const int dim = (group->dim + VL - 1) / VL * VL;
-    for (; at + vecs * VL <= dim; at += vecs * VL)
-        UNROLL for (int in = 0; in < PACK; in += vecs * VL) /* a constant, as loads want it */
+    const int dim = (group->dim + VL - 1) / VL * VL, width = MOST_VECS(heads) * VL;
+    int at = 0;
+    for (; at + width <= dim; at += width)
+        UNROLL for (int in = 0; in < PACK; in += width) /* a constant, as loads want it */
             if (at % PACK == in)
                 CAT(pv_slice_, DTYPE)(tile, first, end, cursor, p, rescale, acc, group->dim_pad, at - in, in, heads,
-                                      vecs, order);
+                                      MOST_VECS(heads), order);
     return at;
 }
 
-#define MOST_VECS(heads) (PV_ACC / (heads) < 8 ? PV_ACC / (heads) : 8) /* which hides the latency of one head's sums */
+/* Slices of so many vectors of what of D the widest ones leave. Returns the element behind them. */
+INLINE int CAT(pv_narrow_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor, const float *p,
+                                  const float *rescale, const kvb_group *group, float *acc, int at, const int heads,
+                                  const int vecs, int order)
+{
+    for (; at + vecs * VL <= round_up(group->dim, VL); at += vecs * VL)
+        CAT(pv_slice_, DTYPE)(tile, first, end, cursor, p, rescale, acc, group->dim_pad, at - at % PACK, at % PACK, heads,
+                              vecs, order);
+    return at;
+}
 
-/* Narrower slices of what of D the widest ones leave. */
-INLINE void CAT(pv_narrow_, DTYPE)(const kvb_tile *tile, int first, int end, ahead *cursor, const float *p,
-                                   const float *rescale, const kvb_group *group, float *acc, int at, const int heads,
-                                   int order)
+INLINE void CAT(pv_rest_of_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor, const float *p,
+                                    const float *rescale, const kvb_group *group, float *acc, int at, const int heads,
+                                    int order)
 {
     if (MOST_VECS(heads) > 4)
-        at = CAT(pv_across_, DTYPE)(tile, first, end, cursor, p, rescale, group, acc, at, heads, 4, order);
+        at = CAT(pv_narrow_, DTYPE)(tile, first, end, cursor, p, rescale, group, acc, at, heads, 4, order);
     if (MOST_VECS(heads) > 2)
-        at = CAT(pv_across_, DTYPE)(tile, first, end, cursor, p, rescale, group, acc, at, heads, 2, order);
-    CAT(pv_across_, DTYPE)(tile, first, end, cursor, p, rescale, group, acc, at, heads, 1, order);
+        at = CAT(pv_narrow_, DTYPE)(tile, first, end, cursor, p, rescale, group, acc, at, heads, 2, order);
+    CAT(pv_narrow_, DTYPE)(tile, first, end, cursor, p, rescale, group, acc, at, heads, 1, order);
 }
 
 /* Most often there are none: so one function does for all classes and orders. */
-static NOINLINE void CAT(pv_rest_, DTYPE)(const kvb_tile *tile, int first, int end, ahead *cursor, const float *p,
+static NOINLINE void CAT(pv_rest_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor, const float *p,
                                           const float *rescale, const kvb_group *group, float *acc, int at, int heads,
                                           int order)
 {
-    ahead own = *cursor; /* in registers */
+    prefetch own = *cursor; /* in registers */
     if (heads == 1)
-        CAT(pv_narrow_, DTYPE)(tile, first, end, &own, p, rescale, group, acc, at, 1, order);
+        CAT(pv_rest_of_, DTYPE)(tile, first, end, &own, p, rescale, group, acc, at, 1, order);
     else if (heads == 2)
-        CAT(pv_narrow_, DTYPE)(tile, first, end, &own, p, rescale, group, acc, at, 2, order);
+        CAT(pv_rest_of_, DTYPE)(tile, first, end, &own, p, rescale, group, acc, at, 2, order);
     else if (heads == 4)
-        CAT(pv_narrow_, DTYPE)(tile, first, end, &own, p, rescale, group, acc, at, 4, order);
+        CAT(pv_rest_of_, DTYPE)(tile, first, end, &own, p, rescale, group, acc, at, 4, order);
     else
-        CAT(pv_narrow_, DTYPE)(tile, first, end, &own, p, rescale, group, acc, at, PV_HEADS, order);
+        CAT(pv_rest_of_, DTYPE)(tile, first, end, &own, p, rescale, group, acc, at, PV_HEADS, order);
     *cursor = own;
 }
 
@@ -105,17 +116,16 @@ INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
                                   const int order)
 {
     const kvb_schedule *schedule = tile->schedule;
-    ahead cursor = AHEAD(tile, tile->next.v, group->dim);
+    prefetch cursor = PREFETCH(tile, tile->next.v, group->dim);
     float *acc = group->acc + head * group->dim_pad;
     const float *rescale = group->rescale + head;
     const bool sliced = order != ORDER_PLAIN && schedule->run_rows && group->dim > MOST_VECS(heads) * VL;
     const int run = order == ORDER_RUNS || sliced ? (int)schedule->run_rows : TILE;
     p += head * QUERY_SCORES;
     for (int first = tile->lead, end; first < tile->count; first = end) {
-        ahead_of(&cursor, tile, tile->v, tile->next.v, first, order);
+        prefetch_of(&cursor, tile, tile->v, tile->next.v, first, order);
         end = (int)at_most(first + run, tile->count);
-        const int at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, group, acc, 0, heads,
-                                              MOST_VECS(heads), order);
+        const int at = CAT(pv_wide_, DTYPE)(tile, first, end, &cursor, p, rescale, group, acc, heads, order);
         if (at < group->dim)
             CAT(pv_rest_, DTYPE)(tile, first, end, &cursor, p, rescale, group, acc, at, heads, order);
         rescale = ones;

@@ -29,11 +29,11 @@ INLINE void qk_eight_step(vf *acc, const uint8_t *const *rows, int at, const flo
 #endif
 
 /* `left` elements of each row as floats in L1, SPAN at most: of the last vector, zeros behind them. A prefetch goes with each. */
-INLINE void CAT(qk_eight_floats_, DTYPE)(float *to, kvb_places k, int left, ahead *cursor, const int order)
+INLINE void CAT(qk_eight_floats_, DTYPE)(float *to, kvb_places k, int left, prefetch *cursor, const int order)
 {
     for (int t = 0; t < ROWS_AT_ONCE; t++, to += SPAN) {
         const uint8_t *row = kvb_row_at(k, t);
-        ahead_line(cursor, order);
+        prefetch_line(cursor, order);
         if (left == SPAN) {
             vf x[STEPS];
             CAT(load_row_, DTYPE)(row, 0, STEPS, x);
@@ -46,14 +46,14 @@ INLINE void CAT(qk_eight_floats_, DTYPE)(float *to, kvb_places k, int left, ahea
 }
 
 /* Up to SPAN elements of ROWS_AT_ONCE rows: `left` of them. */
-INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, const float *q, int left, const int order)
+INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, prefetch *cursor, const float *q, int left, const int order)
 {
     _Alignas(LINE) float floats[ROWS_AT_ONCE * SPAN];
     const uint8_t *rows[ROWS_AT_ONCE];
     if (PLAIN && left == SPAN) {
         UNROLL for (int t = 0; t < ROWS_AT_ONCE; t++) {
             rows[t] = kvb_row_at(k, t);
-            ahead_line(cursor, order);
+            prefetch_line(cursor, order);
         }
     } else {
         CAT(qk_eight_floats_, DTYPE)(floats, k, left, cursor, order);
@@ -67,10 +67,10 @@ INLINE void CAT(qk_eight_span_, DTYPE)(vf *acc, kvb_places k, ahead *cursor, con
 
 INLINE void CAT(qk_eight_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int order)
 {
-    ahead cursor = AHEAD(tile, tile->next.k, group->dim);
+    prefetch cursor = PREFETCH(tile, tile->next.k, group->dim);
     for (int t = 0; t < tile->count; t += ROWS_AT_ONCE) {
         kvb_places k = kvb_rows_from(tile->k, t);
-        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
         const float *q = CAT(query_, DTYPE)(group);
         vf acc[2 * ROWS_AT_ONCE];
         UNROLL for (int i = 0; i < 2 * ROWS_AT_ONCE; i++)

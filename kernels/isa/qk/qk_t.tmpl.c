@@ -30,7 +30,7 @@ INLINE void CAT(qkt_cell_, DTYPE)(vf *acc, const uint8_t *const *k, int64_t at, 
 /* The LANES tokens of one block or of two, and `heads` of the `slots` heads whose q lie interleaved. Few heads have several
  * sums to a score, which hide the latency of one: as many whether blocks are paired or not, so that scores do not depend on
  * it. A prefetch goes with every line of a block. */
-INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, ahead *cursor, const float *q, int dim, float *scores,
+INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, prefetch *cursor, const float *q, int dim, float *scores,
                                     const int heads, const int slots, const int blocks, const int order)
 {
     const int vectors = blocks * VECTORS, sums = heads * vectors;
@@ -46,14 +46,14 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, ahead *cursor, cons
         UNROLL for (int i = 0; i < step; i += ELEMENTS) {
             if (i % OF_LINE == 0)
                 UNROLL for (int b = 0; b < blocks; b++)
-                    ahead_with(cursor, k[b] + CELLS_AT(at + i), VECTORS > 1 ? 0 : i / OF_LINE, order);
+                    prefetch_with(cursor, k[b] + CELLS_AT(at + i), VECTORS > 1 ? 0 : i / OF_LINE, order);
             CAT(qkt_cell_, DTYPE)(acc, k, CELLS_AT(at + i), w, i, ELEMENTS, heads, slots, blocks, chains);
         }
     }
     for (; at < dim; at += ELEMENTS) {
         if (at % OF_LINE == 0)
             UNROLL for (int b = 0; b < blocks; b++)
-                ahead_with(cursor, k[b] + CELLS_AT(at), 0, order);
+                prefetch_with(cursor, k[b] + CELLS_AT(at), 0, order);
         CAT(qkt_cell_, DTYPE)(acc, k, CELLS_AT(at), q + q_index(at, 0, slots, part), 0, dim - at, heads, slots, blocks,
                               chains);
     }
@@ -65,25 +65,33 @@ INLINE void CAT(qkt_blocks_, DTYPE)(const uint8_t *const *k, ahead *cursor, cons
     }
 }
 
+/* The next one or two blocks, and `heads` of the `slots` heads. */
+INLINE void CAT(qkt_next_, DTYPE)(const uint8_t *const *k, prefetch *cursor, const float *q, int dim, float *scores,
+                                  const int heads, const int slots, bool two, const int order)
+{
+    if (two)
+        CAT(qkt_blocks_, DTYPE)(k, cursor, q, dim, scores, heads, slots, 2, order);
+    else
+        CAT(qkt_blocks_, DTYPE)(k, cursor, q, dim, scores, heads, slots, 1, order);
+}
+
 /* In passes, as qk_tokens has them. */
 INLINE void CAT(qkt_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
                                   const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS;
     const bool paired = pass > 2 && 2 * pass * VECTORS <= QK_ACC && pairs_blocks(tile, order);
-    ahead cursor = ahead_from(tile, tile->next.k, (int64_t)group->dim * CELL / ELEMENTS);
+    prefetch cursor = prefetch_from(tile, tile->next.k, (int64_t)group->dim * CELL / ELEMENTS);
     for (int t = 0, step; t < tile->count; t += step) {
-        step = paired && t + LANES < tile->count ? 2 * LANES : LANES;
+        const bool two = paired && t + LANES < tile->count;
+        step = two ? 2 * LANES : LANES;
         const uint8_t *k[] = {row_of(tile, tile->k, t, order), row_of(tile, tile->k, t + step - LANES, order)};
-        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
-        UNROLL for (int h = 0; h < heads; h += pass) {
-            const float *q = group->q + h * Q_PART(heads);
-            float *to = scores + h * QUERY_SCORES + t;
-            if (step > LANES)
-                CAT(qkt_blocks_, DTYPE)(k, &cursor, q, group->dim, to, pass, heads, 2, h == 0 ? order : ORDER_PLAIN);
-            else
-                CAT(qkt_blocks_, DTYPE)(k, &cursor, q, group->dim, to, pass, heads, 1, h == 0 ? order : ORDER_PLAIN);
-        }
+        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        if (order != ORDER_PLAIN)
+            CAT(qkt_next_, DTYPE)(k, &cursor, group->q, group->dim, scores + t, pass, heads, two, order);
+        for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
+            CAT(qkt_next_, DTYPE)(k, NULL, group->q + h * Q_PART(heads), group->dim, scores + h * QUERY_SCORES + t, pass,
+                                  heads, two, ORDER_PLAIN);
     }
 }
 

@@ -79,7 +79,7 @@ INLINE void CAT(qk_pack_, DTYPE)(vf *acc, vf *part, kvb_places k, int offset, co
 
 /* QK_ACC / heads tokens from k[0] on, and `heads` of the `slots` heads whose q lie interleaved: one pointer and
  * constant offsets reach them all. A prefetch goes with every line of every row, spread over the line's steps. */
-INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, int dim, float *scores,
+INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, prefetch *cursor, const float *q, int dim, float *scores,
                                    const int heads, const int slots, const int order)
 {
     const int tokens = QK_ACC / heads;
@@ -91,7 +91,7 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
         UNROLL for (int s = 0; s < STEPS; s++) {
             UNROLL for (int t = 0; t < tokens; t++)
                 if (t % STEPS == s)
-                    ahead_line(cursor, order);
+                    prefetch_line(cursor, order);
             const float *w = q + q_index(s * VL, 0, slots, LANES);
 #if PAIRED
             if (s % 2 == 0)
@@ -104,7 +104,7 @@ INLINE void CAT(qk_tokens_, DTYPE)(kvb_places k, ahead *cursor, const float *q, 
         }
     const int left = dim - at;
     for (int t = 0; left && t < tokens; t++)
-        ahead_line(cursor, order);
+        prefetch_line(cursor, order);
     for (int in = 0; in < left; in += VL) {
         CAT(qk_step_, DTYPE)(into, k, in, q + q_index(in, 0, slots, LANES), left - in, heads);
         if (CODES_FIRST(heads) && ((in + VL) % PACK == 0 || in + VL >= left))
@@ -123,12 +123,16 @@ INLINE void CAT(qk_passes_, DTYPE)(const kvb_tile *tile, const kvb_group *group,
                                    const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
-    ahead cursor = AHEAD(tile, tile->next.k, group->dim);
+    const float *q = CAT(query_, DTYPE)(group);
+    prefetch cursor = PREFETCH(tile, tile->next.k, group->dim);
     for (int t = 0; t < tile->count; t += tokens) {
-        ahead_of(&cursor, tile, tile->k, tile->next.k, t, order);
-        UNROLL for (int h = 0; h < heads; h += pass)
-            CAT(qk_tokens_, DTYPE)(kvb_rows_from(tile->k, t), &cursor, CAT(query_, DTYPE)(group) + h * LANES, group->dim,
-                                   scores + h * QUERY_SCORES + t, pass, heads, h == 0 ? order : ORDER_PLAIN);
+        const kvb_places k = kvb_rows_from(tile->k, t);
+        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        if (order != ORDER_PLAIN)
+            CAT(qk_tokens_, DTYPE)(k, &cursor, q, group->dim, scores + t, pass, heads, order);
+        for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
+            CAT(qk_tokens_, DTYPE)(k, NULL, q + h * LANES, group->dim, scores + h * QUERY_SCORES + t, pass, heads,
+                                   ORDER_PLAIN);
     }
 }
 

@@ -2,7 +2,7 @@
 #define DOT_BYTES      /* dot8 by products of bytes, */
 #define DOT_K_BIAS 128 /* of which one has no sign: the keys' codes, and the weights */
 #define DOT_V_BIAS 0
-#define DOT_WORDS 16   /* sums of a PV slice of dot16: heads x vectors, which 16-bit products make */
+#define DOT_I16 16   /* sums of a PV slice of dot16: heads x vectors, which 16-bit products make */
 
 typedef __m512i vi;
 static inline vi v_none(void) { return _mm512_set1_epi32(0); }
@@ -18,34 +18,34 @@ static inline vi v_int_sums(const vi *a)
         sums[i] = _mm512_castsi512_ps(a[i]);
     return _mm512_castps_si512(v_sums_of(sums, true));
 }
-static inline void v_store_words16(int16_t *p, vf a)
+static inline void v_store_i16(int16_t *p, vf a)
 {
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(a)));
 }
-static inline vi v_load_words(const int16_t *p) { return _mm512_loadu_si512(p); }
-/* 2 * VL codes as words */
-static inline vi v_words(const uint8_t *p)
+static inline vi v_load_i16(const int16_t *p) { return _mm512_loadu_si512(p); }
+/* 2 * VL codes as numbers of 16 bits */
+static inline vi v_wide_codes(const uint8_t *p)
 {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
-/* VL codes of two rows as words, side by side */
-static inline vi v_word_pairs(const uint8_t *a, const uint8_t *b)
+/* VL codes of two rows as numbers of 16 bits, side by side */
+static inline vi v_code_pairs(const uint8_t *a, const uint8_t *b)
 {
     __m128i x = _mm_loadu_si128((const __m128i *)(const void *)a), y = _mm_loadu_si128((const __m128i *)(const void *)b);
     return _mm512_cvtepi8_epi16(_mm256_set_m128i(_mm_unpackhi_epi8(x, y), _mm_unpacklo_epi8(x, y)));
 }
 /* Eight bytes, again and again. */
 static inline vi v_set_eight(const void *p) { return _mm512_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)p)); }
-/* Each lane of *acc grows by two products of words. By hand, as below: so this tier compiles without VNNI, and runs it
+/* Each lane of *acc grows by two products of numbers of 16 bits. By hand, as below: so this tier compiles without VNNI, and runs it
  * in functions that are called where the CPU has it; and no accumulator is copied. */
-static inline void v_dot_words_into(vi *acc, vi a, vi b) { __asm__("vpdpwssd %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b)); }
+static inline void v_dot_i16_into(vi *acc, vi a, vi b) { __asm__("vpdpwssd %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b)); }
 /* Codes with 128 added; VB of them; and VB bytes as they are */
 static inline vi v_biased(vi codes) { return _mm512_xor_si512(codes, _mm512_set1_epi32((int32_t)0x80808080)); }
 static inline vi v_codes(const uint8_t *p) { return v_biased(_mm512_loadu_si512(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return _mm512_loadu_si512(p); }
 static inline void v_store_bytes(uint8_t *p, vi a) { _mm512_storeu_si512(p, a); }
 /* The first VB / n bytes, n times. */
-#define V_PACKS
+#define V_SHARED
 static inline vi v_repeated(const uint8_t *p, int n)
 {
     return n == 2   ? _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)p))
@@ -54,7 +54,7 @@ static inline vi v_repeated(const uint8_t *p, int n)
 }
 /* The sums of n parts of four vectors, those of the same part side by side: of 8 parts the even ones in to[0], the odd
  * ones in to[1]; of 2, each twice. */
-static inline void v_packed_sums(const vi *a, int n, vi *to)
+static inline void v_shared_sums(const vi *a, int n, vi *to)
 {
     vf x[4], sums;
     for (int i = 0; i < 4; i++)

@@ -148,8 +148,8 @@ static inline void v_store_bf16(uint8_t *p, vf a)
 /* lanes within [-127, 127] */
 static inline void v_store_i8(uint8_t *p, vf a)
 {
-    int16x4_t words = vmovn_s32(vcvtnq_s32_f32(a));
-    uint32_t four = vget_lane_u32(vreinterpret_u32_s8(vmovn_s16(vcombine_s16(words, words))), 0);
+    int16x4_t wide = vmovn_s32(vcvtnq_s32_f32(a));
+    uint32_t four = vget_lane_u32(vreinterpret_u32_s8(vmovn_s16(vcombine_s16(wide, wide))), 0);
     memcpy(p, &four, sizeof four);
 }
 /* Rounded to a format with values every 1 / steps of a power of two, of `least` for all below it; at most `most`. Adding
@@ -164,9 +164,9 @@ static inline vf v_round_within(vf a, float steps, float least, float most)
     uint32x4_t sign = vandq_u32(vreinterpretq_u32_f32(a), vdupq_n_u32(0x80000000));
     return vreinterpretq_f32_u32(vorrq_u32(bits, sign));
 }
-static inline void v_store_words(uint8_t *p, uint16x4_t words)
+static inline void v_store_low_bytes(uint8_t *p, uint16x4_t wide)
 {
-    uint32_t four = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(words, words))), 0);
+    uint32_t four = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(wide, wide))), 0);
     memcpy(p, &four, sizeof four);
 }
 /* Exact as f16 of 2^-8 the value, which has nothing below the code. */
@@ -175,12 +175,12 @@ static inline void v_store_e4m3(uint8_t *p, vf a)
     vf near = v_mul(v_round_within(a, 8, 0x1p-6f, 448.0f), v_set1(0x1p-8f));
     uint16x4_t half = vreinterpret_u16_f16(vcvt_f16_f32(near));
     uint16x4_t sign = vand_u16(vshr_n_u16(half, 8), vdup_n_u16(0x80));
-    v_store_words(p, vorr_u16(vand_u16(vshr_n_u16(half, 7), vdup_n_u16(0x7f)), sign));
+    v_store_low_bytes(p, vorr_u16(vand_u16(vshr_n_u16(half, 7), vdup_n_u16(0x7f)), sign));
 }
 static inline void v_store_e5m2(uint8_t *p, vf a)
 {
     uint16x4_t half = vreinterpret_u16_f16(vcvt_f16_f32(v_round_within(a, 4, 0x1p-14f, 57344.0f)));
-    v_store_words(p, vshr_n_u16(half, 8));
+    v_store_low_bytes(p, vshr_n_u16(half, 8));
 }
 
 #include "isa/vec/dot_neon.h"

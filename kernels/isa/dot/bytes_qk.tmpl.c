@@ -1,0 +1,102 @@
+/* QK by products of bytes, of i8 rows that are not transposed: dot8 and dot16, of one head where heads share vectors
+ * (V_SHARED). QK_ACC sums: heads x tokens x parts of q; dot16 splits q into an upper and a lower byte.
+ *
+ *   q[h]      | b0 b1 b2 b3 | b4 ...      VB bytes
+ *   row t     | c0 c1 c2 c3 | c4 ...      acc[h][t] grows by b0 c0 + b1 c1 + b2 c2 + b3 c3 in a lane */
+
+INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, int64_t part, const int heads,
+                          const int tokens, const int parts)
+{
+    vi x[QK_ACC];
+    UNROLL for (int t = 0; t < tokens; t++)
+        x[t] = v_codes(kvb_row_at(k, t) + at);
+    UNROLL for (int h = 0; h < heads; h++)
+        UNROLL for (int i = 0; i < parts; i++) {
+            vi w = v_load_bytes(q + i * part + h * VB);
+            UNROLL for (int t = 0; t < tokens; t++)
+                v_dot_query_into(&acc[(INDEX(h, heads) * tokens + t) * parts + INDEX(i, parts)], x[t], w);
+        }
+}
+
+/* QK_ACC rows for one head, each whole. */
+INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, prefetch *cursor, const int8_t *q, int dim)
+{
+    UNROLL for (int t = 0; t < QK_ACC; t++) {
+        const uint8_t *row = row_of(tile, tile->k, first + t, ORDER_ROWS);
+        for (int at = 0; at < dim; at += 2 * VB)
+            UNROLL for (int in = 0; in < 2 * VB; in += VB)
+                if (at + in < dim) {
+                    prefetch_with(cursor, row + at + in, 2 * t + in / VB, ORDER_ROWS);
+                    v_dot_query_into(&acc[t], v_codes(row + at + in), v_load_bytes(q + at + in));
+                }
+    }
+}
+
+INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *group, prefetch *cursor, int head,
+                            const float *each, float *scores, const int heads, const int slots, const int parts,
+                            const int order)
+{
+    enum { STEPS_OF_LINE = LINE / VB };
+    const kvb_places k = kvb_rows_from(tile->k, first);
+    const int tokens = QK_ACC / heads / parts, dim = group->dim;
+    const int64_t part = slots * round_up(dim, VB);
+    const int8_t *q = group->prepared->codes + head * VB;
+    vi acc[QK_ACC];
+    UNROLL for (int i = 0; i < QK_ACC; i++)
+        acc[i] = v_none();
+    int at = 0;
+    if (order == ORDER_ROWS) {
+        qk_rows_bytes(acc, tile, first, cursor, q, dim);
+        at = dim;
+    }
+    for (; at + LINE <= dim; at += LINE, q += LINE * slots)
+        UNROLL for (int s = 0; s < STEPS_OF_LINE; s++) {
+            UNROLL for (int t = 0; t < tokens; t++)
+                if (t % STEPS_OF_LINE == s)
+                    prefetch_line(cursor, order);
+            qk_step_bytes(acc, k, at + s * VB, q + s * VB * slots, part, heads, tokens, parts);
+        }
+    if (at < dim)
+        UNROLL for (int t = 0; t < tokens; t++)
+            prefetch_line(cursor, order);
+    for (; at < dim; at += VB, q += VB * slots)
+        qk_step_bytes(acc, k, at, q, part, heads, tokens, parts);
+    vf sums[QK_ACC / VL];
+    UNROLL for (int i = 0; i < heads * tokens; i += VL) {
+        if (parts == 1) {
+            sums[i / VL] = dot_sums(acc + i, group->prepared->first[head]); /* of one head, or 0 */
+            continue;
+        }
+        vf both[VL];
+        UNROLL for (int l = i; l < i + VL; l++)
+            both[l - i] = l < heads * tokens
+                              ? v_fma(v_floats(acc[l * parts]), v_set1(256.0f), v_floats(acc[l * parts + parts - 1]))
+                              : v_zero();
+        sums[i / VL] = v_sums(both);
+    }
+    dot_scores(sums, each, scores, heads, tokens);
+}
+
+INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
+                          const int parts, const int order)
+{
+    const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass / parts;
+    prefetch cursor = prefetch_from(tile, tile->next.k, group->dim);
+#ifdef V_SHARED
+    if (heads > 1) {
+        qk_tile_shared(tile, group, &cursor, scores, heads, order);
+        return;
+    }
+#endif
+    float each[QK_ACC * HEADS];
+    dot_steps_of(group->prepared->step, each, heads, tokens);
+    for (int t = 0; t < tile->count; t += tokens) {
+        prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
+        if (order != ORDER_PLAIN)
+            qk_tokens_bytes(tile, t, group, &cursor, 0, each, scores + t, pass, heads, parts, order);
+        for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
+            qk_tokens_bytes(tile, t, group, NULL, h, each + h * tokens, scores + h * QUERY_SCORES + t, pass, heads, parts,
+                            ORDER_PLAIN);
+    }
+}
+

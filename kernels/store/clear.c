@@ -1,0 +1,65 @@
+/* A cache without tokens: clear zeros its bytes, reset forgets them. */
+#include <string.h>
+
+#include "store/store.h"
+
+typedef struct clear_task {
+    kvb_task task;
+    const kvb_cache *cache;
+    const kvb_tier *tier;
+} clear_task;
+
+/* A thread's share of a plane, as float32 rows of zeros: so it is the tier that stores. */
+static void clear_share(const clear_task *task, uint8_t *plane, int64_t bytes, int32_t thread)
+{
+    static const float zeros[DIM_MAX];
+    const int64_t most = sizeof zeros, lines = bytes / LINE;
+    int64_t at = lines * thread / task->task.threads * LINE, end = lines * (thread + 1) / task->task.threads * LINE;
+    kvb_encode run = {.to_stride = most, .from = zeros, .rows = (end - at) / most, .dim = DIM_MAX, .row_bytes = most};
+    run.to = plane + at;
+    task->tier->rows[DTYPE_F32].encode(&run);
+    at += run.rows * most;
+    if (at < end) {
+        run = (kvb_encode){.to = plane + at, .from = zeros, .rows = 1, .dim = (end - at) / 4, .row_bytes = end - at};
+        task->tier->rows[DTYPE_F32].encode(&run);
+    }
+}
+
+static void clear(kvb_task *base, int32_t thread, void *scratch)
+{
+    const clear_task *task = (const clear_task *)base;
+    const kvb_cache *c = task->cache;
+    (void)scratch;
+    clear_share(task, c->k.rows, c->k.bytes, thread);
+    clear_share(task, c->v.rows, c->k.bytes, thread);
+    clear_share(task, c->k.scales, c->k.scale_bytes, thread);
+    clear_share(task, c->v.scales, c->k.scale_bytes, thread);
+}
+
+int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb_task **out)
+{
+    int32_t code = kvb_check_cache(cache);
+    code = code ? code : kvb_check_isa(isa);
+    code = code ? code : kvb_check_threads(threads);
+    if (code || !out)
+        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    clear_task *task = kvb_task_new(sizeof *task, cache, threads);
+    if (!task)
+        return KVB_NO_MEMORY;
+    task->cache = cache;
+    task->tier = kvb_tier_of(isa);
+    task->task.work = clear;
+    double bytes = (double)(2 * (cache->k.bytes + cache->k.scale_bytes));
+    task->task.traffic = (kvb_traffic){.compulsory = bytes, .issued = bytes, .line = bytes};
+    *out = &task->task;
+    return KVB_OK;
+}
+
+int32_t kvb_reset(kvb_cache *cache)
+{
+    int32_t code = kvb_check_cache(cache);
+    if (code)
+        return code;
+    memset(cache->lengths, 0, (size_t)cache->batch * sizeof *cache->lengths);
+    return KVB_OK;
+}

@@ -1,0 +1,117 @@
+"""Verdicts on runs whose truth is known: never the opposite of it, and nearly always the word itself."""
+
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from kvbench.analysis import frames
+from kvbench.analysis.diagnosis.bandwidth import l3
+from kvbench.analysis.findings import findings
+from kvbench.analysis.names import short_names
+from tests.analysis.diagnosis.planted import KIB, MIB, PLANTS, machine
+
+SEEDS = range(20)
+RIGHT = 0.95  # of the words
+EVERY = [pytest.param(name, marks=pytest.mark.full) if "noise" in name else name for name in PLANTS]
+
+
+@cache
+def points(name, seed, launches=10):
+    plant = PLANTS[name]
+    return frames.points(plant.records(seed, launches), machine(plant.host))
+
+
+def words(name):
+    """Of every planted point, over all seeds."""
+    found = Counter()
+    for seed in SEEDS:
+        table = points(name, seed)
+        hot = table[table["residency"] == "hot"]
+        assert len(hot) == len(PLANTS[name].footprints)
+        found.update(hot["l3"])
+    return found
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_words(name):
+    plant, found = PLANTS[name], words(name)
+    assert not [word for word in plant.never if found[word]], found
+    honest = sum(found[word] for word in (plant.word, *plant.allowed))
+    assert honest >= RIGHT * found.total(), found
+    assert found[plant.word] >= (0.5 if plant.allowed else RIGHT) * found.total(), found
+
+
+ANSWERS = {
+    "confirmed": "Yes, at ",
+    "refuted": "No, at ",
+    "core-bound": "Not shown, for the cores are the limit",
+    "private-cache": "Not tested: none lies in L3",
+    "not testable": "Cannot be told, at ",
+    "unstable": "Undecided, ",
+}
+UNTESTED = {
+    "private caches hold more than L3": "Not tested: it is not testable at 8 threads; try --threads 3",
+    "L3 unknown": "Not tested: no L3 is known",
+    "no cache known": "Not tested: no cache size of this machine is known",
+}
+QUESTION = "Is a layer's slice that fits the L3 cache read faster than memory? "
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_sentences(name):
+    """The answer of each run, over all seeds: never the opposite, in 95 % the right one or an honest doubt."""
+    plant, host = PLANTS[name], machine(PLANTS[name].host)
+    tables = [points(name, seed) for seed in SEEDS]
+    told = [l3(table.assign(short=short_names(table)), host) for table in tables]
+    assert all(sentence.startswith(QUESTION) for sentence in told)
+    answers = [sentence.removeprefix(QUESTION) for sentence in told]
+    assert not [answer for answer in answers for word in plant.never if ANSWERS[word] in answer]
+    honest = (UNTESTED.get(name) or ANSWERS[plant.word], *(ANSWERS[word] for word in plant.allowed))
+    assert sum(answer.startswith(honest) for answer in answers) >= RIGHT * len(answers), answers
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_the_diagnosis_has_that_sentence(name):
+    plant = PLANTS[name]
+    found = findings("planted", plant.records(1), machine(plant.host)).diagnosis
+    (sentence,) = [sentence.text for sentence in found if sentence.topic == "l3"]
+    assert (UNTESTED.get(name) or ANSWERS[plant.word]) in sentence or plant.allowed
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_one_launch_settles_nothing(name):
+    table = points(name, 1, launches=1)
+    assert not set(table["l3"]) & {"confirmed", "refuted", "core-bound", "unstable"}
+
+
+def test_a_lying_l3_is_named():
+    """Reads of what L3 should hold come from memory: the reason gives both rates, and what it should hold."""
+    table = points("lying L3", 1)
+    reasons = table.loc[table["l3"] == "not testable", "l3_reason"]
+    assert len(reasons) == 3
+    for reason in reasons:
+        assert "no faster than from DRAM" in reason and "serves less than it declares" in reason
+        assert "32 MiB" in reason and "strangers" in reason
+
+
+@pytest.mark.parametrize("footprint", [3, 4])
+def test_what_a_lying_l3_does_serve_is_fast(footprint):
+    """A slice that fits the 6 MiB which are served is truly faster, whatever else was declared."""
+    host = replace(PLANTS["lying L3"].host, l2=KIB << 8)
+    plant = replace(PLANTS["lying L3"], host=host, footprints=(footprint * MIB,))
+    table = frames.points(plant.records(1), machine(host))
+    assert list(table.loc[table["residency"] == "hot", "l3"]) == ["confirmed"]
+
+
+def test_rates_are_those_planted():
+    """The generator beside the table: quiet points have their host's own rates, and every pass its start."""
+    plant, threads = PLANTS["confirmed"], 4
+    table = points("confirmed", 3).set_index("name")
+    for point in plant.points:
+        layers, row = point.shape.layers, table.loc[point.name]
+        slice_ = 2 * 8 * 128 * 4 * point.shape.context + 2 * 8 * 128 * 4
+        assert row["footprint"] == layers * slice_
+        for column, told in (("gbps", plant.host.decode("f32", layers * slice_)), ("core_gbps", 40.0 * threads)):
+            assert row[column] == pytest.approx(slice_ / (slice_ / told + 3e-6 * 1e9), rel=0.03)

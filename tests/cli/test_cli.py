@@ -1,0 +1,206 @@
+"""The command line as a user meets it: output, exit codes, one line per error, quick help."""
+
+import ast
+import json
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import kvbench.cli
+from kvbench.cli import main
+from kvbench.errors import BadArgument, OutOfMemory
+from kvbench.native import default_library
+
+
+def call(*arguments):
+    """Exit code of a call in this process."""
+    with pytest.raises(SystemExit) as caught:
+        main(list(arguments))
+    return caught.value.code
+
+
+def program(*arguments, **options):
+    command = [sys.executable, "-c", "from kvbench.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+
+
+def test_version(capsys):
+    assert call("--version") == 0
+    assert capsys.readouterr().out == f"kvbench {kvbench.__version__}\n"
+
+
+@pytest.mark.parametrize("more", ["x", "suites", "--json"])
+def test_version_stands_alone(more, capsys):
+    assert call("--version", more) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.startswith("kvbench: ") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], []])
+def test_help(capsys, arguments):
+    assert call(*arguments) == 0
+    assert "kernels" in capsys.readouterr().out
+
+
+def test_help_imports_nothing_heavy():
+    code = """
+import sys
+from kvbench.cli import main
+try:
+    main(["--help"])
+finally:
+    heavy = {"numpy", "pandas", "matplotlib", "scipy", "pyperf", "cffi", "rich", "psutil", "cpuinfo"} & set(sys.modules)
+    assert not heavy, heavy
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_what_commands_share_is_said_once():
+    """Options by their help, in the source."""
+    said = Counter(
+        ast.unparse(node.value)
+        for path in Path(kvbench.cli.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.keyword) and node.arg == "help"
+    )
+    assert len(said) > 50 and max(said.values()) == 1, said.most_common(3)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams(closed):
+    code = "from kvbench.cli import main; main(['kernels'])"
+    done = subprocess.run(
+        f'{shlex.quote(sys.executable)} -c "{code}" {closed}', shell=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["kernel"], ["--colour"], ["kernels", "--jsn"], ["kernels", "all"]])
+def test_usage_errors_take_one_line(capsys, arguments):
+    assert call(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith("kvbench: ") and err.count("\n") == 1 and "--help" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(BadArgument("it is\nwrong", "mend it"), 2), (OutOfMemory("too much", "less"), 5), (KeyboardInterrupt(), 130)],
+    ids=["argument", "memory", "interrupt"],
+)
+def test_errors_take_one_line(capsys, monkeypatch, error, code):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("kvbench.native.library_of", fail)
+    assert call("kernels") == code
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.strip().count("\n") == 0 and err.strip().startswith("kvbench: ")  # click ends the line of a ^C
+
+
+def test_an_error_that_nobody_foresaw(capsys, monkeypatch):
+    """It is no verdict, and takes one line; where it happened is shown to who asks for it."""
+
+    def fail(*_):
+        raise TypeError("it is\nodd")
+
+    monkeypatch.setattr("kvbench.native.library_of", fail)
+    assert call("kernels") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("kvbench: internal error: TypeError: it is odd (") and "KVBENCH_TRACEBACK=1" in line
+    monkeypatch.setenv("KVBENCH_TRACEBACK", "1")
+    assert call("kernels") == 2
+    *shown, last = capsys.readouterr().err.splitlines()
+    assert shown[0].startswith("Traceback") and last == line
+
+
+def test_kernels_json(capsys):
+    assert call("kernels", "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["version"] == 1
+    kernels = answer["kernels"]
+    assert len(kernels) == len(default_library().kernels())
+    for kernel in kernels:
+        assert {"op", "variant", "layout", "dtype", "isa", "runnable", "about"} <= kernel.keys()
+        assert isinstance(kernel["runnable"], bool)
+
+
+def test_every_tier_has_the_whole_matrix(capsys):
+    """Each tier of the build decodes every variant and layout, with every dtype that the variant has there; but the
+    variants of whole numbers are on some tiers alone."""
+    call("kernels", "--json")
+    kernels = json.loads(capsys.readouterr().out)["kernels"]
+    have = {(k["op"], k["variant"], k["layout"], k["dtype"], k["isa"]) for k in kernels}
+    library = default_library()
+    for isa in {kernel["isa"] for kernel in kernels}:
+        lacking = {v for v in library.words("variant") if library.levels(v, 1)} - {k[1] for k in have if k[4] == isa}
+        assert isa != "scalar" or not lacking
+        for variant in sorted(set(library.words("variant")) - lacking):
+            for layout in library.words("layout"):
+                for dtype in library.words("dtype"):
+                    there = library.reads(variant, layout, dtype) is not None
+                    assert (("decode", variant, layout, dtype, isa) in have) == there
+
+
+def test_kernels_text(capsys):
+    assert call("kernels") == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    kernels = default_library().kernels()
+    assert [line.split()[0] for line in lines] == [kernel.id for kernel in kernels]
+    assert [line.split()[1] == "yes" for line in lines] == [kernel.runnable for kernel in kernels]
+    assert default_library().isa() in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["gate"], ["kernels", "--plugin", "my.so"], ["sweep", "mine.toml"]])
+def test_a_current_folder_that_is_gone(tmp_path, monkeypatch, capsys, arguments):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert call(*arguments) == 2
+    assert capsys.readouterr().err == "kvbench: the current folder is gone (call kvbench from another one)\n"
+
+
+def test_a_file_that_cannot_be_written_is_named(monkeypatch, capsys):
+    def fail(*_):
+        raise OSError(28, "No space left on device", "x.svg")
+
+    monkeypatch.setattr("kvbench.native.library_of", fail)
+    assert call("kernels") == 2
+    assert capsys.readouterr().err.startswith("kvbench: x.svg: No space left on device (see whether")
+
+
+def test_a_reader_that_leaves():
+    shell = f"{shlex.quote(sys.executable)} -c 'from kvbench.cli import main; main()' kernels | head -n 1"
+    ended = subprocess.run(["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0
+    assert ended.stdout.count("\n") == 1
+    assert "Traceback" not in ended.stderr and "Exception" not in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_interrupted_while_it_is_imported(name):
+    code = f"""
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, module, *_):
+        if module == "click":
+            os.kill(os.getpid(), signal.{name})
+
+sys.meta_path.insert(0, Interrupt())
+from kvbench.cli import main
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_an_unknown_forced_tier():
+    ended = program("kernels", env={"KVBENCH_ISA": "mmx", "PATH": "/usr/bin"})
+    assert ended.returncode == 2
+    assert "KVBENCH_ISA" in ended.stderr and ended.stderr.count("\n") == 1

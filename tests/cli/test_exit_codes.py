@@ -1,0 +1,396 @@
+"""Exit codes: every one of them for every command that can end in it, by calls as users make them."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+import kvbench
+from kvbench.errors import Exit
+from kvbench.model import Record
+from kvbench.native import library
+from tests.cli import test_compare as compared
+from tests.cli.test_cli import call
+from tests.cli.test_machine import answers
+from tests.gate.made_duels import player
+from tests.history import made as history
+from tests.lab.test_lab_command import outcome
+from tests.machine.healthy import Still
+from tests.machine.trees import grow
+from tests.made_run import DECODE
+from tests.report import made
+
+CPU = str(min(os.sched_getaffinity(0)))
+POINT = f"--q-heads 4 --kv-heads 2 --head-dim 32 --context 64 --residency hot --cpus {CPU} --threads 1"
+BRIEF = "--samples 1 --sample-time 0.001"
+TINY = f"smoke --axis context=64 --axis dtype=f16 --axis op=decode --axis threads=1 --cpus {CPU} --launches 1 {BRIEF}"
+
+
+# ---- situations: what a call meets -----------------------------------------------------------------------------------
+
+
+def here(patch, folder):
+    """This machine, this build."""
+
+
+def unwatched(patch, folder):
+    """This machine, which is not observed before it is measured: that takes a second."""
+    patch.setattr("kvbench.machine.preflight.Live", lambda: Still(folder / "still", quiet={}, busy={}))
+
+
+def played(patch, folder):
+    """Nothing is really measured: every visit succeeds at once."""
+    unwatched(patch, folder)
+    patch.setattr("kvbench.runner.launch", _at_once)
+
+
+def _at_once(job):
+    for point in job.points:
+        timed = point.op in ("clock", "latency")  # which move nothing
+        (record,) = answers(replace(job, points=(point,))) if timed else [made.measured(job.launch, point, 1)]
+        yield replace(record, run=job.plan.run)
+
+
+def failing(patch, folder):
+    """Every visit fails."""
+    unwatched(patch, folder)
+    patch.setattr("kvbench.runner.launch", lambda job: (_failed(job, point) for point in job.points))
+
+
+def _failed(job, point):
+    return Record(job.launch, point, (), {}, {}, error="no memory", run=job.plan.run)
+
+
+def half(patch, folder):
+    """A sweep of which one visit was made."""
+    played(patch, folder)
+    assert call(*f"sweep {TINY} --out {folder}/run".split()) == 0
+    journal = folder / "run" / "journal.jsonl"
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:1]))
+
+
+def another_build(patch, folder):
+    """A sweep that another build began."""
+    half(patch, folder)
+    path = folder / "run" / "manifest.json"
+    facts = json.loads(path.read_text())
+    facts["identity"]["build"] = "another"
+    path.write_text(json.dumps(facts))
+
+
+def _gates(patch, execute):
+    """Visits of two builds, played."""
+    patch.setattr("kvbench.runner.launch", execute)
+
+
+def alike(patch, folder):
+    """Two builds, neither of them slower."""
+    _gates(patch, player())
+
+
+def slowed(patch, folder):
+    """Two builds, of which head is slower."""
+    _gates(patch, player(lambda point, side: 1 + 0.1 * (side == "head")))
+
+
+def stormy(patch, folder):
+    """Two builds on a machine that tells nothing."""
+    _gates(patch, player(noise=0.5))
+
+
+def broken(patch, folder):
+    """Two builds whose kernels crash."""
+    _gates(patch, lambda job: (_failed(job, point) for point in job.points))
+
+
+def wrong(patch, folder):
+    """The references are off, as if every kernel were wrong."""
+    for module in ("kvbench.worker.answers", "kvbench.verify.situation"):
+        patch.setattr(f"{module}.attention", lambda q, *_: q.astype(float) + 1)
+
+
+def explained(patch, folder):
+    """An experiment that is over at once."""
+    patch.setattr("kvbench.lab.experiments.naive.experiment", outcome)
+
+
+def unfit(patch, folder):
+    """A machine that never gives huge pages."""
+    unwatched(patch, folder)
+    thp = {"/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]"}
+    grow(folder / "tree", cores=2, caches=[(1, "Data", "32K", 1), (3, "Unified", "32768K", 2)], more=thp)
+    patch.setenv("KVBENCH_ROOT", str(folder / "tree"))
+
+
+def no_library(patch, folder):
+    """A build whose library is missing."""
+    patch.setattr(library, "_LIBRARY", "libnowhere.so")
+    for name in ("default_library", "library_of"):  # as they are before anything was opened
+        found = getattr(library, name).__wrapped__
+        patch.setattr(library, name, found)
+        patch.setattr(kvbench.native, name, found)
+
+
+def interrupted(patch, folder):
+    """Ctrl-C, at the first thing that takes time."""
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    for place in (
+        "native.Library.kernels",
+        "machine.describe",
+        "results.load",
+        "history.load",
+        "session.Session.begin",
+    ):
+        patch.setattr(f"kvbench.{place}", stop)
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+FINE, FAILED, USAGE, UNCLEAR, ERRORS, REFUSED, NOTHING, INTERRUPTED = Exit
+
+TABLE = [  # what verify ends with after it has checked every kernel, which takes a while: tests/test_verify.py
+    (FINE, here, ""),
+    (FINE, here, "--help"),
+    (FINE, here, "kernels"),
+    (FINE, here, "schema"),
+    (FINE, here, "schema sweep"),
+    (FINE, here, "plan smoke"),
+    (FINE, here, "size llama-3-8b --json"),
+    (FINE, unfit, "doctor"),
+    (FINE, here, "machine --identify"),
+    (FINE, played, "machine --quick --out {tmp}/machine.json"),
+    (FINE, here, f"profile decode {POINT} {BRIEF}"),
+    (FINE, played, f"sweep {TINY} --out {{tmp}}/run"),
+    (FINE, half, "sweep --out {tmp}/run --resume"),
+    (FINE, here, "report {base} --format csv"),
+    (FINE, here, "compare {base} {again} --gate"),
+    (FINE, here, "compare {slow} {base} --gate"),  # an improvement
+    (FINE, here, "compare {base} {slow}"),  # a regression, and nobody asked
+    (FINE, here, "compare {tmp}/baseline {base} --bless"),
+    (FINE, here, "history show --root {past}"),  # a step down, and nobody asked
+    (FINE, here, "history show --root {tmp}"),
+    (FINE, here, "history export --root {past}"),
+    (FINE, alike, "gate --base {one} --head {other}"),
+    (FINE, here, "lab"),
+    (FINE, explained, "lab naive --out {tmp}/lab"),
+    (FINE, here, "gate --base {one} --head {one}"),  # nothing to measure
+    (FAILED, slowed, "gate --base {one} --head {other}"),
+    (FAILED, here, "compare {base} {slow} --gate"),
+    (FAILED, here, "history show --root {past} --gate"),
+    (USAGE, here, "kernel"),
+    (USAGE, here, "--colour"),
+    (USAGE, here, "kernels --all"),
+    (USAGE, here, "suites all"),
+    (USAGE, here, "schema nonsense"),
+    (USAGE, here, "plan nonsense"),
+    (USAGE, here, "plan smoke --axis dtype=f17"),
+    (USAGE, here, "size"),
+    (USAGE, here, "size nonsense"),
+    (USAGE, here, "size llama-3-8b --head-dim 0"),
+    (USAGE, here, "size llama-3-8b --kv-heads 64"),
+    (USAGE, here, "size llama-3-8b --layers -1"),
+    (USAGE, here, "size llama-3-8b --budget 1B"),
+    (USAGE, here, "size llama-3-8b --machine {tmp}/none"),
+    (USAGE, here, "doctor --threads 99999999999"),
+    (USAGE, here, "machine --threads 0"),
+    (USAGE, here, "machine --plot /nowhere/stairs.png"),
+    (USAGE, here, "profile decode"),
+    (USAGE, here, "profile encode --model gpt-2"),
+    (USAGE, here, "verify --isa nonsense"),
+    (USAGE, here, "sweep nonsense"),
+    (USAGE, here, "sweep smoke --budget soon"),
+    (USAGE, here, "sweep smoke --out /proc/kvbench"),
+    (USAGE, here, "sweep --resume --out {tmp}/none"),
+    (USAGE, here, "report {tmp}/none"),
+    (USAGE, here, "report {base} --out /proc/kvbench/x.md --format md"),
+    (USAGE, here, "compare {base}"),
+    (USAGE, here, "compare {base} {tmp}/none --gate"),
+    (USAGE, here, "compare {base} {again} --gate --export junit=/proc/kvbench/x.xml"),
+    (USAGE, here, "compare {tmp}/baseline {failed} --bless"),
+    (USAGE, here, "history show --root {past} --point nothing"),
+    (USAGE, here, "history add --root {tmp} {tmp}/none"),
+    (USAGE, here, "history export --root {past} --out /proc/kvbench/x.csv"),
+    (USAGE, here, "lab nonsense"),
+    (USAGE, here, "lab naive --layout head"),
+    (USAGE, here, "lab quant --layout nonsense"),
+    (USAGE, here, "lab window --context 100 --out {tmp}/lab"),
+    (USAGE, here, "lab naive --out /proc/kvbench"),
+    (USAGE, here, "gate --base nosuchrevision"),
+    (USAGE, here, "gate --export pdf=x"),
+    (USAGE, here, "gate --base {one} --head {other} --out /proc/kvbench"),
+    (UNCLEAR, here, "compare {base} {few} --gate"),  # inconclusive
+    (UNCLEAR, here, "compare {base} {contaminated} --gate"),
+    (UNCLEAR, stormy, "gate --base {one} --head {other}"),
+    (ERRORS, broken, "gate --base {one} --head {other}"),
+    (ERRORS, failing, "machine --quick --out {tmp}/machine.json"),
+    (ERRORS, failing, f"sweep {TINY} --out {{tmp}}/run"),
+    (ERRORS, wrong, f"profile decode {POINT} {BRIEF}"),
+    (ERRORS, wrong, "lab quant --model gpt-2 --out {tmp}/lab"),
+    (REFUSED, unfit, "doctor --strict"),
+    (REFUSED, no_library, "kernels"),
+    (REFUSED, here, "kernels --plugin {base}/manifest.json"),
+    (REFUSED, here, "gate --base {base}/manifest.json"),
+    (REFUSED, here, "plan quick --axis context=400m"),
+    (REFUSED, here, "profile decode --model llama-3-8b --context 1000000000"),
+    (REFUSED, here, "lab quant --context 400000000 --out {tmp}/lab"),
+    (REFUSED, here, "lab users --context 400000000 --out {tmp}/lab"),
+    (REFUSED, here, "sweep quick --axis context=400m --out {tmp}/run"),
+    (REFUSED, here, "sweep smoke --library {base}/manifest.json --out {tmp}/run"),
+    (NOTHING, another_build, "sweep --out {tmp}/run --resume"),
+    (NOTHING, here, "gate --base {one} --head {odd}"),  # another interface
+    (NOTHING, here, "gate --base {one} --head {other} --only nothing.*"),
+    (NOTHING, here, "compare {base} {elsewhere}"),  # with or without --gate
+    (NOTHING, here, "compare {base} {elsewhere} --gate"),
+    (NOTHING, here, "compare {base} {base} --gate"),
+    (INTERRUPTED, interrupted, "kernels"),
+    (INTERRUPTED, interrupted, "suites"),
+    (INTERRUPTED, interrupted, "history show --root {past}"),
+    (INTERRUPTED, interrupted, "plan smoke"),
+    (INTERRUPTED, interrupted, "doctor"),
+    (INTERRUPTED, interrupted, "machine"),
+    (INTERRUPTED, interrupted, "profile decode --model gpt-2"),
+    (INTERRUPTED, interrupted, "lab naive --out {tmp}/lab"),
+    (INTERRUPTED, interrupted, "verify --quick"),
+    (INTERRUPTED, interrupted, "report {base}"),
+    (INTERRUPTED, interrupted, f"sweep {TINY} --out {{tmp}}/run"),
+    (INTERRUPTED, interrupted, "compare {base} {again}"),
+    (INTERRUPTED, interrupted, "gate --base {one} --head {other}"),
+]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """By name: run directories for {base}, {slow}, ..."""
+    folder = tmp_path_factory.mktemp("codes")
+    points = [point for point in compared.POINTS if point.kernel.split(".")[0] != "decode" or point.dtype == "f16"]
+    slow = {"slower": "paged", "by": 1.3, "points": points}
+    kinds = {
+        "base": (compared.records(points=points), {}),
+        "again": (compared.records(points=points), {}),
+        "slow": (compared.records(**slow), {"build": "b2"}),
+        "few": (compared.records(1, points=points), {}),
+        "contaminated": (compared.records(**slow, memory=2.0), {"build": "b2"}),
+        "elsewhere": (compared.records(points=points), {"machine": "m2"}),
+        "failed": ([made.failed(0, DECODE)], {}),
+    }
+    shares = history.flat(16, 1)
+    shares[8:] *= 0.8
+    history.write(folder / "past", shares)
+    libraries = {name: _library(folder / f"lib-{name}", name) for name in ("one", "other", "odd")}
+    return {"past": folder / "past"} | libraries | {
+        name: made.directory(folder / name, own, points if name != "failed" else [DECODE], compared.LAUNCHES,
+                             run=f"run-{name}", identity=compared.IDENTITY | facts)
+        for name, (own, facts) in kinds.items()
+    }  # fmt: skip
+
+
+def _library(folder, name):
+    """The installed one, in a file like no other; an odd one has an interface that kvbench does not know."""
+    folder.mkdir()
+    text = library.library_path().with_name("abi.h").read_text()
+    (folder / "abi.h").write_text(text.replace("head_major", "by_head") if name == "odd" else text)
+    made = folder / "libkvbench.so"
+    made.write_bytes(library.library_path().read_bytes() + name.encode())
+    return made
+
+
+@pytest.mark.parametrize(
+    ("code", "situation", "line"), TABLE, ids=[f"{code}-{place.__name__}-{line}" for code, place, line in TABLE]
+)
+def test_code(code, situation, line, runs, tmp_path, monkeypatch, capsys):
+    situation(monkeypatch, tmp_path)
+    capsys.readouterr()
+    assert call(*line.format(**runs, tmp=tmp_path).split()) == code
+    out, err = capsys.readouterr()
+    assert "Traceback" not in out + err, err
+    if code in (USAGE, REFUSED, NOTHING) and "--strict" not in line:
+        assert not out and err.startswith("kvbench: ") and err.count("\n") == 1
+
+
+# ---- what only a process of its own shows ----------------------------------------------------------------------------
+
+
+def test_output_that_cannot_be_written():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "kvbench.cli", "schema"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert ended.returncode == Exit.USAGE and ended.stderr.count("\n") == 1
+    assert "standard output: No space left" in ended.stderr
+
+
+@pytest.fixture
+def unread():
+    """The end of a pipe that can be written to, and nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    yield writing
+    os.close(writing)
+
+
+def ended(line, **streams):
+    command = [sys.executable, "-m", "kvbench.cli", *line.split()]
+    return subprocess.run(command, text=True, timeout=120, check=False, **({"stdout": subprocess.PIPE} | streams))
+
+
+def test_a_reader_that_has_left_changes_no_verdict(runs, unread, tmp_path):
+    done = ended("compare {base} {slow} --gate".format(**runs), stdout=unread, stderr=subprocess.PIPE)
+    assert done.returncode == Exit.FAILED and not done.stderr
+    place = tmp_path / "baseline"
+    shutil.copytree(runs["base"], place)
+    done = ended("compare {place} {again} --bless".format(**runs, place=place), stdout=unread, stderr=subprocess.PIPE)
+    assert done.returncode == Exit.FINE and done.stderr == f"baseline: {place}\n"
+    assert kvbench.load(place).manifest.run == "run-again"
+
+
+@pytest.mark.parametrize(("code", "line"), [(USAGE, "nope"), (FINE, "kernels"), (FINE, "doctor")])
+def test_messages_that_cannot_be_written_change_no_code(code, line, unread):
+    with open("/dev/full", "w") as full:
+        assert [ended(line, stderr=stream).returncode for stream in (full, unread)] == [code, code]
+
+
+def test_a_sweep_needs_nobody_to_read_it(unread, tmp_path):
+    done = ended(f"sweep {TINY} --out {tmp_path}/run", stdout=unread, stderr=unread)
+    assert done.returncode == Exit.FINE
+    whole = kvbench.load(tmp_path / "run")
+    assert len(whole.records) == len(whole.manifest.plan.points)
+
+
+def test_interrupted(tmp_path):
+    """A sweep that meets Ctrl-C leaves a valid part of a run, and says how to go on."""
+    command = [sys.executable, "-m", "kvbench.cli", "sweep", *TINY.split(), "--sample-time", "0.2", "--out", "run"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    journal, deadline = tmp_path / "run" / "journal.jsonl", time.monotonic() + 60
+    while time.monotonic() < deadline and not (journal.exists() and b"\n" in journal.read_bytes()):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == Exit.INTERRUPTED, err
+    assert err.splitlines()[-1].endswith("kvbench sweep --out run --resume")
+    part = kvbench.load(tmp_path / "run")
+    assert 0 < len(part.records) < len(part.manifest.plan.points)
+
+
+# ---- the table is whole ----------------------------------------------------------------------------------------------
+
+
+def test_every_code_is_in_the_table_and_in_the_help(capsys):
+    assert {code for code, _, _ in TABLE} == set(Exit)
+    call("--help")
+    help_ = capsys.readouterr().out
+    for code in Exit:
+        assert f"{code:>5}  {code.about}" in help_
+
+
+def test_codes_are_those_that_scripts_know():
+    assert list(Exit) == [0, 1, 2, 3, 4, 5, 6, 130]

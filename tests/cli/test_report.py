@@ -1,0 +1,131 @@
+"""kvbench report as it is called: where it writes, what it prints, how it fails."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from kvbench.store import RunDirectory
+from tests.cli.test_cli import call
+from tests.report import made
+from tests.report.texts import plain_text
+
+POINTS = [*made.decodes(made.CONTEXTS[:1])[:1], *made.READS[:6]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return made.directory(tmp_path_factory.mktemp("command") / "run", made.whole(POINTS), POINTS)
+
+
+def test_where_it_writes(run, tmp_path, capsys):
+    assert call("report", str(run)) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("run mine\n  ") and out.endswith(f"report: {run}/report/index.html\n")
+    assert max(map(len, out.splitlines()[:-1])) <= 120
+    assert "Decode attention reads up to" in out and "\n\nreport:" in out
+    assert call("report", str(run), "-o", str(tmp_path / "deep" / "er")) == 0
+    written = tmp_path / "deep" / "er"
+    assert (written / "index.html").read_text() == (run / "report" / "index.html").read_text()
+    assert {path.name for path in written.iterdir()} == {"index.html", "figures"}
+    assert {path.suffix for path in (written / "figures").iterdir()} == {".svg", ".png", ".csv"}
+
+
+@pytest.mark.parametrize("name", ["report", "report/figures"])
+def test_it_writes_through_no_link_in_a_run(run, name, tmp_path, capsys):
+    copy, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    shutil.copytree(run, copy, ignore=shutil.ignore_patterns("report"))
+    elsewhere.mkdir()
+    (copy / name).parent.mkdir(exist_ok=True)
+    (copy / name).symlink_to(elsewhere)
+    assert call("report", str(copy)) == 2
+    assert f"{copy / name}: it is a link" in capsys.readouterr().err and list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["md", "json", "csv"])
+def test_forms_go_to_a_file_or_to_standard_output(run, form, tmp_path, capsys):
+    assert call("report", str(run), "--format", form) == 0
+    out, err = capsys.readouterr()
+    assert out and not err
+    path = tmp_path / "new" / f"it.{form}"
+    assert call("report", str(run), "--format", form, "--out", str(path)) == 0
+    told = capsys.readouterr()
+    assert path.read_text() == out and not told.out and told.err == f"report: {path}\n"
+
+
+def test_several_runs(run, tmp_path, capsys):
+    """Each has a page of its own, with its own ceilings; even the same run twice."""
+    faster = [made.measured(launch, point) for launch in range(7) for point in POINTS]
+    other = made.directory(tmp_path / "other", faster, POINTS, run="mine", machine=made.MACHINE)
+    out = tmp_path / "both"
+    assert call("report", str(run), str(other), "-o", str(out)) == 0
+    assert capsys.readouterr().out.count("run mine\n") == 2
+    page = (out / "index.html").read_text()
+    for place in ("1-mine", "2-mine"):
+        assert f'href="{place}/index.html"' in page and (out / place / "index.html").is_file()
+    text = plain_text(page)
+    assert "1: zorglub 9000 64-Core" in text and "2: a machine without a name" in text
+
+
+def test_the_name_of_a_run_is_no_path(run, tmp_path):
+    other = made.directory(tmp_path / "other", made.whole(POINTS), POINTS, run="../an other")
+    assert call("report", str(run), str(other), "-o", str(tmp_path / "both")) == 0
+    page = (tmp_path / "both" / "index.html").read_text()
+    assert (tmp_path / "both" / "2-..-an-other" / "index.html").is_file() and 'href="2-..-an-other/index.html"' in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["RUN"]),
+        (["/nowhere"], ["/nowhere", "no run directory", "kvbench sweep"]),
+        (["{run}/report"], ["no run directory"]),
+        (["{run}/manifest.json"], ["manifest.json"]),
+        (["{run}", "{run}"], ["--out", "-o"]),
+        (["{run}", "--format", "pdf"], ["pdf", "html"]),
+        (["{run}", "-o", "/proc/kvbench"], ["/proc/kvbench"]),
+        (["{run}", "--format", "md", "-o", "/proc/kvbench/x.md"], ["/proc/kvbench"]),
+        (["{run}", "/nowhere", "-o", "/tmp"], ["/nowhere"]),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_one_line(run, capsys, arguments, words):
+    (run / "report").mkdir(exist_ok=True)
+    assert call("report", *(word.format(run=run) for word in arguments)) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("kvbench: ") and err.count("\n") == 1 and "Traceback" not in err
+    assert "report:" not in out
+    for word in words:
+        assert word.format(run=run) in err
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"topology": 3}'])
+def test_a_damaged_run(tmp_path, capsys, text):
+    run = made.directory(tmp_path / "run", made.whole(POINTS, 1), POINTS, 1)
+    (run / "machine.json").write_text(text)
+    assert call("report", str(run)) == 2
+    assert "machine.json" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written(run, tmp_path, capsys):
+    tmp_path.chmod(0o500)
+    assert call("report", str(run), "-o", str(tmp_path / "out")) == 2
+    assert str(tmp_path) in capsys.readouterr().err
+
+
+def test_while_it_is_being_measured(tmp_path, capsys):
+    """The writer holds the journal, has begun a line, and goes on afterwards."""
+    records = made.whole(POINTS)
+    run = made.directory(tmp_path / "run", records[:9], POINTS)
+    before = (run / "journal.jsonl").stat().st_size
+    with RunDirectory.open(run, write=True) as directory, (run / "journal.jsonl").open("ab") as file:
+        file.write(b'{"launch": 1, "poi')
+        file.flush()
+        assert call("report", str(run), "--format", "json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert any("is not finished" in sentence for sentence in found["missing"])
+        assert call("report", str(run), "--format", "md") == 0
+        file.truncate(before)
+        directory.append(records[9])
+    assert call("report", str(run), "--format", "json") == 0

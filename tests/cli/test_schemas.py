@@ -1,0 +1,376 @@
+"""What commands print with --json, beside its schema: neither has a key that the other lacks."""
+
+import json
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import pytest
+from jsonschema import Draft202012Validator as Validator
+
+import kvbench.runner
+from kvbench.analysis.machine import UNITS
+from kvbench.cli._program import kvbench as program
+from kvbench.cli.read.schema import names, schema
+from kvbench.gate import Asked, Build, gate
+from kvbench.model import Skip
+from kvbench.model.verdict import WORDS
+from kvbench.native import library_path
+from kvbench.report.compare import compared as compared_json
+from kvbench.store import plain
+from tests.cli import test_compare as compared
+from tests.cli.test_cli import call
+from tests.cli.test_machine import answers
+from tests.gate.made_duels import player
+from tests.history import made as history
+from tests.lab.test_lab_command import outcome
+from tests.machine.healthy import Still
+from tests.machine.trees import grow
+from tests.report import made
+
+BASELINE = Path(__file__).resolve().parents[2] / "results" / "zen3-kvm-2" / "quick"
+CACHES = [(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)]
+SMALL = [
+    "--q-heads",
+    "4",
+    "--kv-heads",
+    "2",
+    "--head-dim",
+    "32",
+    "--context",
+    "96",
+    "--threads",
+    "1",
+    "--residency",
+    "hot",
+]
+SIZED = "qwen3-0.6b --context 8192 --layout paged --weights 1GB --budget 1GiB --lengths uniform:1-64"
+SHORT = ["--samples", "2", "--sample-time", "0.001"]
+CPU = str(min(os.sched_getaffinity(0)))
+TINY = ["smoke", "--axis", "context=64", "--axis", "threads=1", "--axis", "model=gpt-2", "--axis", "residency=hot"]
+BRIEF = ["--only", "*.head.f16.*", "--cpus", CPU, "--launches", "1", *SHORT]
+
+
+# ---- what is really printed ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("schemas")
+
+
+def sides(folder):
+    """Two runs: in the second one layout is slower, and a point failed."""
+    records = compared.records(slower="paged", by=1.3)
+    records = [replace(r, samples=(), error="wrong") if r.point == compared.POINTS[0] else r for r in records]
+    runs = {"base": compared.records(), "head": records}
+    facts = {"identity": compared.IDENTITY, "launches": compared.LAUNCHES}
+    return [str(made.directory(folder / run, own, compared.POINTS, run=run, **facts)) for run, own in runs.items()]
+
+
+def bare(folder):
+    """A run of little, with a skip."""
+    points = [*made.decodes()[:1], *made.READS[:2]]
+    skips = (Skip({"threads": 9}, "not so many CPUs", "9 threads on 2 CPUs"),)
+    return str(made.directory(folder / "bare", made.whole(points, 1), points, skips=skips))
+
+
+def past(folder):
+    """Runs of two points; one is slower from the ninth on, which another build made."""
+    found = history.flat(16, 2)
+    found[8:, 0] *= 0.8
+    history.write(folder / "past", found, build=["b1"] * 8 + ["b2"] * 8)
+    return str(folder / "past")
+
+
+CALLS = {
+    "kernels": lambda folder: [["--json"]],
+    "doctor": lambda folder: [["--json"]],
+    "machine": lambda folder: [["--identify", "--json"], ["--quick", "--json", "--out", str(folder / "machine.json")]],
+    "suites": lambda folder: [["--json"]],
+    "plan": lambda folder: [["smoke", "--axis", "threads=1,1024", "--json"]],
+    "verify": lambda folder: [["--quick", "--isa", "scalar", "--json"]],
+    "profile": lambda folder: [[op, *SMALL, *SHORT, "--json"] for op in ("decode", "bulk", "append")],
+    "sweep": lambda folder: [[*TINY, *BRIEF, "--axis", "op=decode", "--out", str(folder / "run"), "--json"]],
+    "lab": lambda folder: [["naive", "--out", str(folder / "lab"), "--json"], ["--json"]],
+    "compare": lambda folder: [[*sides(folder), "--json"]],
+    "history": lambda folder: [["show", "--root", past(folder), "--json"]],
+    "size": lambda folder: [
+        ["llama-2-7b", "--json"],
+        [*SIZED.split(), "--machine", str(BASELINE), "--json"],
+        ["llama-2-7b", "--map", "--canaries", "--json"],
+    ],
+    "report": lambda folder: [
+        [*runs, "--format", "json"] for few in [bare(folder)] for runs in ([str(BASELINE)], [few], [str(BASELINE), few])
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def printed(folder):
+    """By command: what it printed, call by call; asked for once."""
+    sides = [Build(name, library_path(), library_path().with_name("abi.h"), name) for name in "ab"]
+    gated = gate(*sides, Asked(seed=1), 240.0, execute=player(lambda point, side: 1 + 0.1 * (side == "head")))[0]
+    found = {"gate": [json.loads(json.dumps(plain(compared_json(replace(gated, missing=("a: lost",))))))]}
+
+    def of(name, capsys, monkeypatch):
+        if name not in found:
+            if name == "machine":
+                grow(folder / "tree", cores=2, caches=CACHES)
+                monkeypatch.setenv("KVBENCH_ROOT", str(folder / "tree"))
+                monkeypatch.setattr(kvbench.runner, "launch", answers)
+                monkeypatch.setattr("kvbench.machine.preflight.Live", lambda: Still(folder / "tree"))
+            if name == "lab":
+                monkeypatch.setattr("kvbench.lab.experiments.naive.experiment", outcome)
+            found[name] = []
+            for arguments in CALLS[name](folder):
+                assert call(name, *arguments) == 0
+                found[name].append(json.loads(capsys.readouterr().out, parse_constant=pytest.fail))
+        return found[name]
+
+    return of
+
+
+@pytest.fixture(params=names())
+def each(request, printed, capsys, monkeypatch):
+    """A command's schema, and what it printed."""
+    return schema(request.param), printed(request.param, capsys, monkeypatch), request.param
+
+
+# ---- paths: "points[].shape.batch", and "facts.*" where the names are no part of the interface -----------------------
+
+
+def resolved(part, root):
+    """What a part says itself, with what it refers to; and each of its kinds, where it may be several."""
+    kinds = [part, *part.get("oneOf", ()), *part.get("anyOf", ())]
+    refs = [root["$defs"][kind["$ref"].rpartition("/")[2]] for kind in kinds if "$ref" in kind]
+    return [*kinds, *refs]
+
+
+def described(part, root, path=""):
+    """Every path of which a schema says something, with what it says."""
+    for kind in resolved(part, root):
+        inner = {f".{key}": value for key, value in kind.get("properties", {}).items()}
+        inner |= {step: kind[word] for step, word in ((".*", "additionalProperties"), ("[]", "items")) if word in kind}
+        if kind.get("type") == "object" and not kind.keys() & {"properties", "additionalProperties", "oneOf"}:
+            inner[".*"] = {}  # anything
+        for step, value in inner.items():
+            if not isinstance(value, dict) or path.endswith(".value"):
+                continue  # no items beyond these; what a fact may be
+            yield path + step, value
+            yield from described(value, root, path + step)
+
+
+def present(value, known, path=""):
+    """Every path of a value, but for those in what may be anything."""
+    steps = []
+    if isinstance(value, dict):
+        any_key = f"{path}.*" in known and f"{path}.*"
+        steps = [(any_key or f"{path}.{key}", inner) for key, inner in value.items()]
+    elif isinstance(value, list):
+        steps = [(f"{path}[]", inner) for inner in value]
+    for step, inner in steps:
+        yield step
+        if known.get(step, {"type": ""}).keys() - {"description"} and not step.endswith(".value"):
+            yield from present(inner, known, step)
+
+
+# ---- the schemas -----------------------------------------------------------------------------------------------------
+
+
+def options(command):
+    """Its own, and of those below it."""
+    return [
+        *command.params,
+        *(option for below in getattr(command, "commands", {}).values() for option in below.params),
+    ]
+
+
+def test_every_command_with_json_has_a_schema():
+    context = click.Context(program)
+    commands = {name: program.get_command(context, name) for name in program.list_commands(context)}
+    asked = {name for name, each in commands.items() if any("--json" in option.opts for option in options(each))}
+    assert asked | {"report"} <= set(names())
+    assert set(names()) <= set(commands) | {"gate"}
+
+
+def test_schemas_are_schemas_and_explain_themselves(each):
+    found, _, name = each
+    Validator.check_schema(found)
+    assert found["$schema"] == Validator.META_SCHEMA["$id"] and found["title"].startswith(f"kvbench {name} ")
+    for path, part in described(found, found):
+        if not path.endswith(("[]", ".*")):  # what holds them says what they are
+            assert part.get("description") or part.get("title"), path
+        for kind in resolved(part, found):
+            if "properties" in kind:
+                assert kind["title"] and set(kind["required"]) <= kind["properties"].keys(), path
+
+
+UNIT = re.compile(
+    r"(GB/s|GFLOP/s|FLOP|FLOP per byte|bytes|bytes per second|seconds|tokens|tokens per second|in `unit`|probability|"
+    r"absolute|ratio|ratio to [^:]+):|share of "
+)
+
+
+def test_every_number_says_its_unit(each):
+    found = each[0]
+    parts = dict(described(found, found))
+    for path, part in parts.items():
+        kinds = [kind.get("type") for kind in resolved(part, found)]
+        if "number" in kinds and "string" not in kinds:
+            about = parts[re.sub(r"(\[\]|\.\*)+$", "", path)].get("description", "")
+            assert UNIT.match(about), f"{path}: {about}"
+
+
+def test_words_are_those_of_the_program():
+    parts = schema("machine")["$defs"] | schema("compare")["$defs"]
+    assert parts["PointRow"]["properties"]["verdict"]["enum"] == list(WORDS)
+    assert set(parts["CeilingRow"]["properties"]["unit"]["enum"]) == {"GB/s", *UNITS.values()}
+
+
+# ---- output beside schema --------------------------------------------------------------------------------------------
+
+
+def test_output_is_valid(each):
+    found, outputs, _ = each
+    for output in outputs:
+        Validator(found).validate(output)
+
+
+def test_neither_has_a_key_that_the_other_lacks(each):
+    found, outputs, _ = each
+    parts = dict(described(found, found))
+    seen = {path for output in outputs for path in present(output, parts) if not path.endswith("[]")}
+    known = {path for path in parts if not path.endswith("[]")}
+    assert not sorted(seen - known), "not described"
+    assert not sorted(known - seen), "described, and never printed"
+
+
+def test_no_key_is_lost(each):
+    """schema_keys.txt has every key that was ever printed, in a line for each object. Keys are only added to it."""
+    found, _, name = each
+    known = {path for path, _ in described(found, found)}
+    for line in (Path(__file__).parent / "schema_keys.txt").read_text().splitlines():
+        command, place, keys = re.fullmatch(r"(\w+) (.*): (.*)", line).groups()
+        if command == name:
+            assert {f"{place.removesuffix('.')}.{key}" for key in keys.split()} <= known, line
+
+
+def test_keys_may_be_added(each):
+    found, outputs, _ = each
+    Validator(found).validate(outputs[0] | {"of a later version": [1]})
+
+
+PROMISED = {  # keys of the object, and of the rows of one of them
+    "kernels": ("version", "kernels", "op variant layout dtype isa runnable about"),
+    "machine": (
+        "fingerprint topology preflight",
+        "ceilings",
+        "op threads bytes pages isa level gbps low high samples",
+    ),
+    "profile": (
+        "gbps twin_gbps efficiency ceiling_gbps ceiling_fraction core_gbps fma_gflops bound ai bytes_compulsory flops "
+        "max_abs_err samples",
+        "point",
+        "",
+    ),
+    **dict.fromkeys(("compare", "gate"), ("verdict", "points", "point verdict effect low high p")),
+    "size": (
+        "version bytes bytes_per_token bytes_per_layer bytes_per_layer_side allocated streamed formula ladder fleet "
+        "admission fit tokens_per_second",
+        "ladder",
+        "name kv_heads bytes own",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_what_scripts_rely_on_is_printed(name, printed, capsys, monkeypatch):
+    """That none of it may be missing is tested below."""
+    outputs = printed(name, capsys, monkeypatch)
+    found = outputs[1 if name == "machine" else 0]
+    keys, rows, of_each = PROMISED[name]
+    assert set(keys.split()) <= found.keys() and found[rows]
+    assert all(set(of_each.split()) <= row.keys() for row in found[rows] if of_each)
+    assert not set(keys.split()) & SOMETIMES
+
+
+# ---- output that is wrong --------------------------------------------------------------------------------------------
+
+NAMES = {"facts", "versions", "identity", "axes", "example", "rates", "stage_share", "takes", "asked", "kinds"}
+SOMETIMES = {"dram_form", "other_gbps", "other_form", "other_fraction", "map"}
+
+
+def shortened(value):
+    """Of each list, and of the facts of a machine, a few: they stand for all."""
+    if isinstance(value, dict):
+        few = {key: dict(list(value[key].items())[:2]) for key in value.keys() & {"facts"}}
+        return {key: shortened(inner) for key, inner in (value | few).items()}
+    if isinstance(value, list):
+        return [shortened(inner) for inner in value[: 1 if value and isinstance(value[0], dict) else 2]]
+    return value
+
+
+def places(value, way=()):
+    """The way to every key of every object, through the first item of every list."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*way, key)
+            yield from places(inner, (*way, key))
+    elif isinstance(value, list) and value:
+        yield from places(value[0], (*way, 0))
+
+
+def changed(output, way, change):
+    """A copy of it, as far as that is needed."""
+    if len(way) == 1:
+        return change(output, way[0])
+    inner = changed(output[way[0]], way[1:], change)
+    return [inner, *output[1:]] if way[0] == 0 else output | {way[0]: inner}
+
+
+def dropped(owner, key):
+    return {name: value for name, value in owner.items() if name != key}
+
+
+def of_another_type(owner, key):
+    return owner | {key: "wrong" if isinstance(owner[key], dict) else {"wrong": []}}
+
+
+def may_lack(way):
+    if way == ("every",) or way[:-1] in (("rows", 0), ("every", 0)):  # of an experiment, which has its own
+        return True
+    return way[-1] in SOMETIMES or way[-2:-1] and way[-2] in NAMES or "value" in way[:-1]
+
+
+def may_be_anything(way):
+    """The value of a fact, and all in it; those of a skip."""
+    return "value" in way or way[-2:-1] == ("facts",) and "skips" in way
+
+
+@pytest.mark.parametrize(("change", "allowed"), [(dropped, may_lack), (of_another_type, may_be_anything)])
+def test_what_is_wrong_is_not_valid(each, change, allowed):
+    found, outputs, _ = each
+    validator, tried = Validator(found), 0
+    for output in map(shortened, outputs):
+        for way in places(output):
+            if way[:2] == ("runs", 0):
+                continue  # as the output of one run
+            assert allowed(way) or not validator.is_valid(changed(output, way, change)), way
+            tried += 1
+    assert tried > 3
+
+
+# ---- kvbench schema --------------------------------------------------------------------------------------------------
+
+
+def test_the_command(capsys):
+    assert call("schema") == 0
+    assert capsys.readouterr().out.split() == names()
+    assert call("schema", "profile") == 0
+    assert json.loads(capsys.readouterr().out) == schema("profile")
+    assert call("schema", "nonsense") == 2
+    out, err = capsys.readouterr()
+    assert not out and err.count("\n") == 1 and "nonsense" in err and "profile" in err

@@ -1,0 +1,323 @@
+"""Kernels of somebody else: the documented example, what is refused, and where they join ours."""
+
+import hashlib
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kvbench.cli import main
+from kvbench.errors import BadArgument, BadLibrary
+from kvbench.native import Cache, Library, Team, decode_task, default_library, is_plugin, library_path
+from kvbench.oracle import attention, tolerance, whole
+from kvbench.plan import Site, expand, refuse_without_plugin
+from kvbench.plan.sweep import NO_KERNEL
+from kvbench.suite import load
+from kvbench.suite.override import from_options
+from kvbench.verify import kernels
+from tests.faulty import build_plugin
+from tests.plan.test_plan import TWO
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "kernels" / "example" / "plugin.c"
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    """Built by the line that the example itself gives."""
+    made = tmp_path_factory.mktemp("example") / "my.so"
+    (line,) = re.findall(r"^ \* +(cc .*)$", EXAMPLE.read_text(), re.MULTILINE)
+    command = [str(made) if word == "my.so" else word for word in shlex.split(line)]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not said.stderr
+    return made
+
+
+@pytest.fixture(scope="module")
+def library(example):
+    return Library(library_path(), plugin=example)
+
+
+@pytest.fixture(scope="module")
+def isa(library):
+    return library.plugin.kernels[0].isa
+
+
+def call(capsys, *arguments):
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    return caught.value.code, printed.out, printed.err
+
+
+# ---- the example -----------------------------------------------------------------------------------------------------
+
+
+def test_the_example_is_short():
+    assert len(EXAMPLE.read_text().splitlines()) < 70
+
+
+def test_its_kernels_stand_behind_ours(library):
+    own, everything = default_library().kernels(), library.kernels()
+    assert everything[: len(own)] == own
+    added = everything[len(own) :]
+    assert {(k.op, k.variant, k.layout, k.dtype) for k in added} == {
+        ("decode", "textbook", layout, "f32") for layout in ("head", "position", "paged")
+    }
+    assert all(kernel.runnable and kernel.isa in library.isas() for kernel in added)
+
+
+@pytest.mark.parametrize("layout", ["head", "position", "paged"])
+def test_it_is_right_in_every_situation(library, layout):
+    """Against float64: rings, windows, ragged batches, odd sizes, stale tails, unreadable pages behind the rows."""
+    (kernel,) = (kernel for kernel in library.plugin.kernels if kernel.layout == layout)
+    bench = kernels.Bench(library, quick=False)
+    assert bench.check_decode(kernel) <= 1
+    bench.close()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5, 16])
+def test_units_are_cut_and_merged(library, isa, threads):
+    """Rows that several threads share; the same bits for any number of them where that is asked for."""
+    with Cache(2, 24, 3000, batch=2, layout="position", library=library) as cache:
+        k, v = np.random.default_rng(3).standard_normal((2, 2, 2500, 2, 24), dtype=np.float32)
+        q = np.random.default_rng(4).standard_normal((2, 6, 24), dtype=np.float32)
+        cache.bulk(k, v)
+        right = attention(q, whole(k, v), cache.lengths, None)
+        out = cache.decode(q, "textbook", isa, threads)
+        assert np.abs(out - right).max() <= tolerance(np.abs(v).max(), 2500)
+        fixed = [cache.decode(q, "textbook", isa, n, deterministic=True) for n in (threads, 1)]
+        assert np.array_equal(*fixed)
+
+
+def test_bytes_are_those_of_the_twin(library, isa):
+    """The same rows in the same shares; what a plug-in loads beyond the compulsory bytes is not known."""
+    q = np.ones((1, 4, 16), np.float32)
+    with Cache(2, 16, 700, library=library) as cache, Team(2, library=library) as team:
+        cache.bulk(*np.ones((2, 1, 600, 2, 16)))
+        facts = {"isa": isa, "variant": "textbook"}
+        with (
+            decode_task("decode", cache, q, q.copy(), 2, **facts) as decode,
+            decode_task("twin", cache, q, q.copy(), 2, **facts) as twin,
+        ):
+            own, read = decode.traffic(), twin.traffic()
+            team.run(twin)
+    assert own.kv == read.kv == 2 * 600 * 2 * 16 * 4
+    assert own.compulsory == own.issued == own.kv + 2 * q.nbytes
+    assert own.flops == 4 * 600 * 4 * 16
+
+
+def test_a_walk_in_a_window_ends(library, isa):
+    """The core roof: as many tokens, always the first 50 of the first head; so equal rows give their own value."""
+    q, out = np.ones((1, 4, 16), np.float32), np.zeros((1, 4, 16), np.float32)
+    with Cache(2, 16, 700, library=library) as cache, Team(3, library=library) as team:
+        k, v = np.full((2, 1, 600, 2, 16), 100.0, np.float32)
+        k[:, :50, 0] = v[:, :50, 0] = 0.25
+        cache.bulk(k, v)
+        with decode_task("decode", cache, q, out, 3, isa=isa, variant="textbook", wrap=50, stages=True) as task:
+            times = team.run(task, passes=3)
+    assert np.allclose(out, 0.25) and not any(times.stage_share)
+
+
+def test_the_layout_of_version_3():
+    """Another layout of what a plug-in sees needs another KVB_PLUGIN: then this digest changes with it."""
+    library = default_library()
+    rows = sorted(
+        (name, *place)
+        for name, place in library._compiled().items()
+        if name.split(".")[0] in ("kvb_kernel", "kvb_plane", "kvb_cache", "kvb_work")
+    )
+    assert library.lib.KVB_PLUGIN == 3
+    assert hashlib.sha256(repr(rows).encode()).hexdigest()[:16] == "dba992c4f5aca8c4"
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+
+def row(**changed):
+    facts = {"op": '"decode"', "variant": '"mine"', "layout": '"head"', "dtype": '"f32"', "isa": '"scalar"'}
+    facts |= {"about": '"says"', "runnable": "1", "takes": "0", "run": "right"} | changed
+    return "-DLISTED={" + ",".join(facts.values()) + "}"
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("-DVERSION=2", "of version 2, and libkvbench.so takes version 3"),
+        ("-DNO_VERSION", "is no plug-in"),
+        ("-DNO_TABLE", "does not export kvb_kernels"),
+        ("-DLISTED={0}", "lists no kernels"),
+        (row(op='"append"'), "op 'append' cannot be plugged in"),
+        (row(variant='"flash"'), "variant flash is taken"),
+        (row(variant='"plain"'), "variant plain is taken"),
+        (row(variant='"all"'), "variant all is taken"),
+        (row(variant='"Fast!"'), "variant 'Fast!' is no word"),
+        (row(variant="NULL"), "variant is no printable text"),
+        (row(layout='"heads"'), r"layout 'heads' is not known \(one of: head, position, paged, blockt\)"),
+        (row(dtype='"f64"'), "dtype 'f64' is not known"),
+        (row(isa='"sse"'), "isa 'sse' is not known"),
+        (row(about='"two\\nlines"'), "about is no printable text"),
+        (row(takes="1"), "takes 1, which libkvbench.so does not know"),
+        (row(run="NULL"), "decode.mine.head.f32.scalar has no function"),
+        (row() + "," + row().removeprefix("-DLISTED="), "kernel 1: decode.mine.head.f32.scalar is listed twice"),
+    ],
+)
+def test_a_plug_in_that_is_refused(tmp_path, option, said):
+    made = build_plugin(tmp_path / "made.so", option)
+    with pytest.raises(BadLibrary, match=said) as caught:
+        Library(library_path(), plugin=made).kernels()
+    assert "made.so" in str(caught.value) and "\n" not in str(caught.value) and caught.value.exit_code == 5
+
+
+def test_what_is_no_shared_object(tmp_path, capsys):
+    (tmp_path / "text.so").write_text("no library")
+    with pytest.raises(BadLibrary, match="text.so"):
+        is_plugin(tmp_path / "text.so")
+    code, _, said = call(capsys, "kernels", "--plugin", tmp_path / "text.so")
+    assert code == 5 and "text.so" in said and len(said.splitlines()) == 1
+    code, _, said = call(capsys, "kernels", "--plugin", tmp_path / "none.so")
+    assert code == 2 and "none.so" in said and len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("part", [0.1, 0.4, 0.7, 0.95, 0.999])
+def test_one_that_is_cut_off(tmp_path, capsys, example, part):
+    """Of which the loader may take what is there, and a touch of the rest would be SIGBUS."""
+    whole = example.read_bytes()
+    (tmp_path / "cut.so").write_bytes(whole[: int(part * len(whole))])
+    for command in (["kernels"], ["verify"], ["profile", "decode", "--model", "gpt-2"]):
+        code, _, said = call(capsys, *command, "--plugin", tmp_path / "cut.so")
+        assert code == 5 and "cut.so is cut off" in said and len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("loaded", "said"),
+    [
+        ("exit(0)", "ended with exit code 0"),
+        ("abort()", "was killed by SIGABRT"),
+        ("for (;;) pause()", "was silent for 2 s: it hangs"),
+    ],
+)
+def test_one_that_never_is_loaded(tmp_path, capsys, monkeypatch, loaded, said):
+    monkeypatch.setattr("kvbench.native.plugin._PATIENCE", 2.0)
+    made = build_plugin(tmp_path / "made.so", f"-DLOADED={loaded}")
+    code, out, err = call(capsys, "kernels", "--plugin", made)
+    assert (code, out) == (5, "") and f"made.so: the process that loaded it {said}" in err and err.count("\n") == 1
+
+
+def test_one_of_before_is_told_what_to_do(tmp_path, capsys):
+    made = build_plugin(tmp_path / "made.so", "-DVERSION=2")
+    code, _, said = call(capsys, "kernels", "--plugin", made)
+    assert code == 5 and "version 2" in said and "build it again with the kvbench.h" in said and said.count("\n") == 1
+
+
+def test_a_library_is_no_plug_in(example):
+    assert is_plugin(example) and not is_plugin(library_path())
+
+
+def test_a_tier_that_does_not_run(tmp_path):
+    absent = next(isa for isa in default_library().words("isa") if isa not in default_library().isas())
+    made = build_plugin(tmp_path / "made.so", row(isa=f'"{absent}"'))
+    assert [kernel.runnable for kernel in Library(library_path(), plugin=made).plugin.kernels] == [False]
+
+
+def test_a_combination_that_it_lacks(library, isa):
+    with Cache(1, 8, 4, dtype="f16", library=library) as cache:
+        cache.bulk(*np.ones((2, 1, 3, 1, 8)))
+        with pytest.raises(BadArgument, match=f"no kernel for head.f16.{isa}.*it has: head.f32.{isa}"):
+            cache.decode(np.ones((1, 2, 8)), "textbook", isa)
+        with pytest.raises(BadArgument, match="variant nonesuch has no kernel for head.f16"):
+            cache.decode(np.ones((1, 2, 8)), "nonesuch")
+
+
+# ---- where they join -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def planned(tmp_path, library):
+    def planned(axes, library=library):
+        path, geometry = tmp_path / "x.toml", "q_heads = 32\nkv_heads = 8\nhead_dim = 128\ncontext = 512\n"
+        path.write_text(f'question = "?"\n[axes]\npages = "base"\n{geometry}{axes}')
+        here = Site(TWO, 64 << 30, library.plugin.kernels[0].isa if library.plugin else None, ("base",), library)
+        return expand(load(path, library=library), here), here
+
+    return planned
+
+
+def cells(found):
+    return [(point.variant, point.layout, point.dtype, point.schedule) for point in found.points]
+
+
+def test_they_join_where_no_variant_is_named(planned, library):
+    """Beside the default, once whatever the schedule; combinations that they lack are not missed."""
+    found, _ = planned('layout = "all"\ndtype = ["f32", "f16"]\nschedule = ["off", "weave"]')
+    foreign = [cell for cell in cells(found) if cell[0] == "textbook"]
+    assert sorted(foreign) == sorted(("textbook", layout, "f32", "auto") for layout in ("head", "position", "paged"))
+    assert {cell[0] for cell in cells(found)} == {"flash", "textbook"} and not found.skips
+
+
+def test_a_suite_that_names_its_variants(planned):
+    assert {cell[0] for cell in cells(planned('variant = "twopass"\ndtype = "f32"')[0])} == {"twopass"}
+    found, _ = planned('variant = "all"\ndtype = ["f32", "f16"]')
+    both, one = ("flash", "twopass", "perhead"), ("round16", "textbook")  # dot8 and dot16 are of i8
+    assert [cell[0] for cell in cells(found)] == [*(word for word in both for _ in range(2)), *one]
+    assert not found.skips
+    found, _ = planned('variant = "textbook"\ndtype = ["f32", "f16"]')
+    assert [cell[:3] for cell in cells(found)] == [("textbook", "head", "f32")]
+    assert [skip.reason for skip in found.skips] == [NO_KERNEL]
+
+
+def test_without_it_its_words_are_unknown(planned, library):
+    with pytest.raises(BadArgument, match="textbook"):
+        planned('variant = "textbook"', default_library())
+    with pytest.raises(BadArgument, match="textbook"):
+        from_options(["variant=textbook"])
+    assert from_options(["variant=textbook"], library) == {"variant": ("textbook",)}
+
+
+def test_a_sweep_without_any_of_them_is_refused(planned):
+    with pytest.raises(BadArgument, match="no kernel of my.so is among the points"):
+        refuse_without_plugin(*planned('dtype = "f16"'))
+    refuse_without_plugin(*planned('dtype = "f32"'))
+
+
+def test_stores_are_ours(planned):
+    assert {cell[0] for cell in cells(planned('op = "bulk"\ndtype = "f32"')[0])} == {"plain"}
+
+
+# ---- commands --------------------------------------------------------------------------------------------------------
+
+
+def test_kernels(capsys, example, isa):
+    code, said, _ = call(capsys, "kernels", "--plugin", example)
+    assert code == 0 and f"decode.textbook.paged.f32.{isa}" in said
+
+
+def test_verify_fails_what_is_wrong(capsys, tmp_path):
+    """That it passes the example, a command of README shows."""
+    made = build_plugin(tmp_path / "made.so", row(run="wrong"))
+    code, said, _ = call(capsys, "verify", "--quick", "--isa", "scalar", "--plugin", made)
+    assert code == 1 and "WRONG decode.mine.head.f32.scalar" in said
+
+
+def test_profile(capsys, example, isa):
+    shape = ["--q-heads", 4, "--kv-heads", 2, "--head-dim", 32, "--context", 300, "--layers", 2, "--pages", "base"]
+    time = ["--samples", 1, "--sample-time", 0.001, "--threads", 1, "--isa", isa, "--json"]
+    asked = ["profile", "decode", "--plugin", example, "--variant", "textbook", *shape, *time]
+    code, said, _ = call(capsys, *asked, "--dtype", "f32")
+    facts = json.loads(said)
+    assert code == 0 and facts["kernel"] == f"decode.textbook.head.f32.{isa}" and facts["gbps"] > 0
+    assert facts["efficiency"] > 0 and facts["core_gbps"] > 0 and not facts["stage_share"]
+    code, _, said = call(capsys, *asked)
+    assert code == 2 and "textbook has no kernel for head.f16" in said
+
+
+def test_plan(capsys, example):
+    asked = ["plan", "smoke", "--plugin", example, "--axis", "op=decode", "--axis", "dtype=f32", "--json"]
+    code, said, _ = call(capsys, *asked)
+    assert code == 0 and json.loads(said)["axes"]["variant"] == ["flash", "textbook"]
+    code, _, said = call(capsys, *asked[:4], "--axis", "dtype=i8")
+    assert code == 2 and "no kernel of my.so" in said

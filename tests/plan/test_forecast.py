@@ -1,0 +1,51 @@
+"""How long a sweep takes, and how much memory."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from kvbench.plan import forecast
+from tests.plan.made_sweep import expanded
+from tests.plan.test_plan import BARE
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    return partial(expanded, tmp_path)
+
+
+def test_time_grows_with_what_is_measured(sweep):
+    one, two = forecast(sweep("context = 1024")), forecast(sweep("context = [1024, 2048]"))
+    assert 0 < one.timed < one.seconds < two.seconds
+    swept = forecast(sweep('context = 1024\nresidency = "evicted"'))
+    hot = forecast(sweep('context = 1024\nresidency = "hot"'))
+    assert swept.seconds > hot.seconds
+    found = sweep("context = 1024")
+    more = replace(found, plan=replace(found.plan, launches=2 * found.plan.launches))
+    assert forecast(more).seconds == pytest.approx(2 * one.seconds)
+
+
+def test_samples_of_the_nominal_length(sweep):
+    """10 launches, 3 samples of 30 ms: of the point, its twin in two forms and its core roof; of each ceiling."""
+    found = sweep('context = 1024\nresidency = "hot"')
+    probes = len(found.plan.points) - 1
+    assert forecast(found).timed == pytest.approx(10 * 3 * (4 + probes) * 0.03)
+
+
+def test_a_visit_has_not_hung_before_twenty_times_its_forecast(sweep):
+    """12 samples of 30 ms, 30 ms and a slice of 0.1 ms; a minute more, and a second for each 20 MB of memory."""
+    found = sweep('context = 1024\nresidency = "hot"')
+    (needed,) = found.needs.values()
+    assert forecast(found).patience == pytest.approx(60 + 20 * (12 * 0.03 + 0.03 + 0.0001) + needed.memory / 20e6)
+
+
+def test_variants_share_their_memory(sweep):
+    one = forecast(sweep('context = 65536\nresidency = "hot"'))
+    three = forecast(sweep('context = 65536\nresidency = "hot"\nvariant = "all"'))
+    assert three.seconds - three.timed < 2.5 * (one.seconds - one.timed)
+
+
+def test_nothing_to_measure(sweep):
+    found = forecast(sweep('context = "0.5xL3"', BARE))
+    assert found.largest is None and found.memory == 0 and found.timed == found.seconds == 0

@@ -1,0 +1,51 @@
+"""The suites that come with the package, expanded on made-up machines: all of them make sense, in the time promised."""
+
+import pytest
+
+from kvbench.plan import expand, forecast
+from kvbench.plan.needs import slice_of
+from kvbench.plan.sweep import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_TIER, UNKNOWN
+from kvbench.regime import classify
+from kvbench.suite import find, shipped
+from tests.plan.test_plan import BARE, DIES, TWO
+from tests.plan.test_sweep import SMALL_L3, reasons, site
+
+MACHINES = {"two": TWO, "dies": DIES, "small": SMALL_L3, "bare": BARE}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_shipped_suites_expand(name, machine):
+    found = expand(find(name), site(MACHINES[machine]))
+    points = found.points
+    assert len(set(points)) == len(points)
+    assert points or (name, machine) == ("l3fit", "bare"), "no L3, nothing to ask"
+    assert found.needs.keys() == found.asked.keys() == set(points)
+    for point in points:
+        shape = point.shape
+        assert shape.q_heads % shape.kv_heads == 0 and shape.context <= shape.capacity
+        assert set(point.cpus) <= set(MACHINES[machine].allowed) and len(set(point.cpus)) == len(point.cpus)
+        assert found.needs[point].memory <= found.memory
+    expected = {NO_TIER, NO_KERNEL, CPUS, CLOSED, UNKNOWN, MEMORY, INVALID}
+    assert reasons(found) <= expected
+    if machine == "bare":
+        unknown = [skip.facts for skip in found.skips if skip.reason == UNKNOWN]
+        assert {facts["context"].level for facts in unknown if facts["threads"] != "domain"} <= {2, 3}
+
+
+@pytest.mark.parametrize(("name", "most"), [("smoke", 30), ("quick", 180), ("standard", 1200)])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_times_that_are_promised(name, most, machine):
+    assert forecast(expand(find(name), site(MACHINES[machine]))).seconds <= most
+
+
+@pytest.mark.parametrize("machine", ["two", "dies", "small"])
+def test_full_is_large(machine):
+    assert len(expand(find("full"), site(MACHINES[machine])).points) >= 3000
+
+
+def test_l3fit_asks_how_many_slices_fit():
+    found = expand(find("l3fit"), site(DIES))
+    assert {p.shape.layers for p in found.points} >= {1, 2, 4, 8, 16, 32}
+    words = {classify(DIES, p.cpus, slice_of(p)).word for p in found.points if p.residency == "hot"}
+    assert {"L3", "DRAM"} <= words

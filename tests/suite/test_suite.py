@@ -1,0 +1,346 @@
+"""Suites as files: what they may say, and one line for everything that they may not."""
+
+import random
+
+import pytest
+
+from kvbench.errors import BadArgument
+from kvbench.suite import Relative, find, load, model, models, read_axis, shipped
+from kvbench.suite.axes import AXES, words
+from kvbench.suite.override import from_options
+from kvbench.suite.values import count_text
+
+GOOD = """# Is it good?
+question = "Is it good?"
+launches = 3
+samples = 2
+sample_time = 0.02
+
+[axes]
+model = ["llama-3-8b", "gpt-2"]
+context = [512, "4k", "256..2k x2", "0.5xL3"]
+threads = ["1", 2, "domain", "all"]
+
+[[grid]]
+layout = "all"
+dtype = ["f16", "i8"]
+window = [0, "model"]
+
+[[grid]]
+op = "bulk"
+deterministic = [false, true]
+schedule = ["off", "auto"]
+pad = 0
+layers = "1..8 x2"
+
+[[skip]]
+layout = "paged"
+dtype = ["i8"]
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="x.toml"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def refused(path):
+    """The one line that loading such a file ends in."""
+    with pytest.raises(BadArgument) as caught:
+        load(path, "x.toml")
+    assert caught.value.args[0] and caught.value.hint
+    assert len(str(caught.value).splitlines()) == 1 and len(str(caught.value)) < 1000
+    return caught.value
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_model_is_whole():
+    for name, shape in models().items():
+        assert shape.q_heads % shape.kv_heads == 0, name
+        assert min(shape.layers, shape.head_dim, shape.max_context) > 0, name
+        assert shape.source.endswith("config.json"), name
+        assert bool(shape.window_every) <= bool(shape.window), name
+
+
+def test_a_model_that_was_checked_by_hand():
+    llama = model("llama-3-8b")
+    assert (llama.layers, llama.q_heads, llama.kv_heads, llama.head_dim) == (32, 32, 8, 128)
+
+
+def test_an_unknown_model_lists_the_known():
+    with pytest.raises(BadArgument) as caught:
+        model("llama-9")
+    assert "llama-9" in caught.value.args[0]
+    assert "llama-3-8b" in caught.value.hint
+
+
+# ---- what a file says ------------------------------------------------------------------------------------------------
+
+
+def test_a_good_suite(write):
+    suite = load(write(GOOD))
+    assert (suite.name, suite.question) == ("x", "Is it good?")
+    assert (suite.launches, suite.samples, suite.sample_time) == (3, 2, 0.02)
+    first, second = (grid.axes for grid in suite.grids)
+    assert first["context"] == (512, 4096, 256, 1024, 2048, Relative(0.5, 3)), "each once"
+    assert first["threads"] == (1, 2, "domain", "all")
+    assert first["window"] == (0, "model") and "window" not in second
+    assert second["deterministic"] == (False, True) and second["layers"] == (1, 2, 4, 8)
+    assert second["model"] == first["model"], "common axes"
+    assert [skip.axes for skip in suite.skips] == [{"layout": ("paged",), "dtype": ("i8",)}]
+
+
+def test_a_grid_overrides_the_common_axes(write):
+    suite = load(write('question = "?"\n[axes]\nbatch = 1\n[[grid]]\nbatch = 2\n[[grid]]\n'))
+    assert [grid.axes["batch"] for grid in suite.grids] == [(2,), (1,)]
+
+
+def test_no_grid_is_one(write):
+    (grid,) = load(write('question = "?"\n[axes]\nbatch = 1')).grids
+    assert grid.axes == {"batch": (1,)}
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("256..64k x2", [256 << step for step in range(9)]),
+        ("256..64k x4", [256, 1024, 4096, 16384, 65536]),
+        ("256..1000 x2", [256, 512]),
+        ("1..8x2", [1, 2, 4, 8]),
+        ("3..3 x2", [3]),
+        ("1..10 x1.5", [1, 2, 3, 5, 8]),
+        ("1..1000 x10", [1, 10, 100, 1000]),
+        ("1k", [1024]),
+        ("1M", [1 << 20]),
+        (7, [7]),
+    ],
+)
+def test_counts_and_ranges(text, values):
+    assert read_axis("here", "batch", text) == tuple(values)
+
+
+def test_command_line_values_are_read_as_the_file_s():
+    found = from_options(["context=1k,0.5xL2", "context=8k", "deterministic=true,false", "cpus=0-1,3", "threads=1,all"])
+    assert found["context"] == (1024, Relative(0.5, 2), 8192)
+    assert found["deterministic"] == (True, False)
+    assert found["cpus"] == ("0-1,3",), "its commas are its own"
+    assert found["threads"] == (1, "all")
+
+
+def test_axes_given_replace_those_of_every_grid(write):
+    suite = load(write(GOOD)).with_axes(from_options(["dtype=f32", "op=decode"]))
+    assert {grid.axes["dtype"] for grid in suite.grids} == {("f32",)}
+    assert {grid.axes["op"] for grid in suite.grids} == {("decode",)}
+
+
+def test_a_model_given_brings_its_heads(write):
+    heads = load(write('question = "?"\n[axes]\nq_heads = 8\nkv_heads = 8\nhead_dim = 64'))
+    (grid,) = heads.with_axes({"model": ("gpt-2",)}).grids
+    assert grid.axes == {"model": ("gpt-2",)}
+    (grid,) = heads.with_axes({"model": ("gpt-2",), "q_heads": (24,)}).grids
+    assert grid.axes == {"model": ("gpt-2",), "q_heads": (24,)}
+
+
+def test_counts_as_suites_write_them():
+    assert [count_text(value) for value in (0, 1, 1000, 1024, 65536)] == ["0", "1", "1000", "1k", "64k"]
+
+
+# ---- shipped ---------------------------------------------------------------------------------------------------------
+
+WANTED = {"smoke", "quick", "standard", "full", "l3fit", "layouts", "dtypes", "gqa", "paged"}
+WANTED |= {"threads", "stores", "window", "batch", "residency", "schedule", "gate"}
+
+
+def test_all_suites_are_shipped():
+    assert set(shipped()) == WANTED
+
+
+@pytest.mark.parametrize("name", sorted(WANTED))
+def test_a_shipped_suite_opens_with_its_question(name):
+    first = shipped()[name].read_text().splitlines()[0]
+    assert first == f"# {find(name).question}" and first.endswith("?")
+    assert find(name).source == f"suites/{name}.toml"
+
+
+def test_by_path(write, monkeypatch, tmp_path):
+    write(GOOD)
+    monkeypatch.chdir(tmp_path)
+    assert find("x.toml").question == "Is it good?"
+
+
+def test_an_unknown_suite_names_the_nearest():
+    with pytest.raises(BadArgument, match="'qick'") as caught:
+        find("qick")
+    assert caught.value.hint.startswith("did you mean quick? one of: batch, ") and ".toml" in caught.value.hint
+
+
+def test_a_suite_of_older_versions_names_the_new_one():
+    with pytest.raises(BadArgument) as caught:
+        find("prefetch")
+    assert caught.value.hint.startswith("it is called schedule now")
+
+
+# ---- what is wrong, and where ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "begin", "hint"),
+    [
+        ("dtype =", "dtypes =", "x.toml:14: grid.dtypes is not an axis", "did you mean dtype? one of: op, variant"),
+        ("schedule =", "prefetch =", "x.toml:20: grid.prefetch is not an axis", "it is called schedule now"),
+        ("threads =", "thread =", "x.toml:10: axes.thread is not an axis", "did you mean threads? "),
+        ('"f16"', '"f61"', "x.toml:14: grid.dtype: 'f61' is not known", "did you mean f16? one of: f32, f16"),
+        ('"llama-3-8b"', '"llama-3-8"', "x.toml:8: axes.model: 'llama-3-8' is not known", "did you mean llama-3-8b? "),
+        ("samples =", "sample =", "x.toml:4: sample is not a key of a suite", "did you mean samples? one of: question"),
+        ("launches = 3", "launches = 0", "x.toml:3: launches is 0", "a number from 1 to 1000"),
+        ("[[skip]]", "[[skips]]", "x.toml:24: skips is not a key of a suite", "did you mean skip? "),
+        ('["i8"]', '["i9"]', "x.toml:26: skip.dtype: 'i9' is not known", "did you mean i8? "),
+        ("pad = 0", "pad = -1", "x.toml:21: grid.pad is -1", "0 to "),
+        ('"domain"', '"domian"', "x.toml:10: axes.threads: 'domian' is not understood", "domain"),
+        ('"0.5xL3"', '"0.5xL4"', "x.toml:9: axes.context: '0.5xL4' is not understood", '"0.5xL3"'),
+        ("512, ", "1e3, ", "x.toml:9: axes.context: 1000.0 is not understood", "tokens such as 4096"),
+        ("2k x2", "2k x1", "x.toml:9: axes.context: the range from 256 to 2048 by x1 is empty", "256..64k x2"),
+        ("false, true", '"false"', "x.toml:19: grid.deterministic: 'false' is not understood", "true or false"),
+        ('layout = "all"', "layout = []", "x.toml:13: grid.layout is an empty list", "one of: head"),
+        ('question = "Is it good?"', "", "x.toml:1: question is missing", "question ="),
+        ('"Is it good?"', '"Is it \\u001b[2Jgood?"', "x.toml:2: question is 'Is it \\x1b[2Jgood?'", "one line of text"),
+        ("launches = 3", "launches 3", "x.toml:3: this is no TOML: ", "keys are written as"),
+        ("samples = 2", "launches = 2", "x.toml:4: this is no TOML: ", "keys are written as"),
+    ],
+)
+def test_line_key_and_hint(write, good, bad, begin, hint):
+    assert good in GOOD
+    error = refused(write(GOOD.replace(good, bad, 1)))
+    assert error.args[0].startswith(begin)
+    assert hint in error.hint
+
+
+def test_every_axis_refuses_what_it_is_not():
+    for axis in AXES:
+        for value in (None, 1.5, [[]], {}, float("nan"), "", "\0", -1, -(10**30), 10**5000, b"", [1.5]):
+            if value is None or axis == "cpus" and value == "\0":
+                continue
+            with pytest.raises(BadArgument):
+                read_axis("here", axis, value)
+
+
+def test_words_are_those_of_the_registry():
+    for axis in ("layout", "dtype", "variant", "isa", "model"):
+        for word in words(axis):
+            assert read_axis("here", axis, word) == (word,)
+
+
+JUNK = ['""', "-1", "0.5", "nan", "inf", "[]", "[[]]", "{}", "1979-05-27", "9" * 60, '"\\u0000"', "[[1], 2]", "'x' * 2"]
+JUNK += ['"9999999999999999999999"', '"1..2..3"', '"1..9 x0"', '"9..1 x2"', '"0.0xL3"', '"é"', f'"{"a" * 5000}"', "'''"]
+COUNTED = ["context", "batch", "q_heads", "kv_heads", "head_dim", "capacity", "block_tokens"]
+BAD_COUNTS = ['"1..2147483647 x1.00001"', '"0..8 x2"', "true", '"4g"', '"all"', "4294967296", '"-4k"', '"1..8"']
+
+
+@pytest.mark.parametrize("key", ["model", "context", "threads", "layout", "dtype", "op", "launches", "sample_time"])
+@pytest.mark.parametrize("junk", JUNK)
+def test_junk_for_a_value(write, key, junk):
+    lines = [f"{key} = {junk}" if line.startswith(f"{key} =") else line for line in GOOD.splitlines()]
+    if key == "sample_time" and junk == "0.5":
+        junk = lines[4] = "sample_time = 100"
+    error = refused(write("\n".join(lines)))
+    assert error.args[0].startswith("x.toml:")
+
+
+@pytest.mark.parametrize("axis", COUNTED)
+@pytest.mark.parametrize("value", BAD_COUNTS)
+def test_no_such_count(write, axis, value):
+    error = refused(write(f'question = "?"\n\n[axes]\n{axis} = {value}\n'))
+    assert error.args[0].startswith(f"x.toml:4: axes.{axis}")
+
+
+OTHERS = {
+    "empty": b"",
+    "comment alone": b"# Why?\n",
+    "binary": bytes(range(256)) * 8,
+    "elf": b"\x7fELF" + bytes(100),
+    "utf-16": "question = 'x'".encode("utf-16"),
+    "bom": b"\xef\xbb\xbfquestion = 'x'",
+    "deep": b"question = '?'\naxes = " + b"[" * 3000 + b"]" * 3000,
+    "deep tables": b"question = '?'\n[" + b".".join([b"a"] * 5000) + b"]",
+    "long number": b"question = '?'\nlaunches = " + b"9" * 5000,
+    "large": b"#" * (2 << 20),
+    "axes no table": b"question = '?'\naxes = 3",
+    "axes a list": b"question = '?'\n[[axes]]\nbatch = 1",
+    "grid no list": b"question = '?'\n[grid]\nbatch = 1",
+    "grid of numbers": b"question = '?'\ngrid = [1, 2]",
+    "skip of nothing": b"question = '?'\n[[skip]]\n",
+    "skip a number": b"question = '?'\nskip = 1",
+    "question a number": b"question = 3",
+    "question empty": b"question = ' '",
+    "question of lines": b"question = '''a\nb'''",
+    "question a novel": b"question = '" + b"a" * 1000 + b"'",
+    "axis twice": b"question = '?'\n[axes]\nbatch = 1\nbatch = 2",
+    "table twice": b"question = '?'\n[axes]\n[axes]",
+    "dotted": b"question = '?'\naxes.bach = 1",
+    "inline": b"question = '?'\naxes = { bach = 1 }",
+    "quoted": b"question = '?'\n[axes]\n\"ba ch\" = 1",
+    "newline in a key": b"question = '?'\n[axes]\n\"ba\\nch\" = 1",
+    "unclosed": b"question = '?",
+    "unclosed header": b"question = '?'\n[axes",
+    "unclosed list": b"question = '?'\n[axes]\nbatch = [1,",
+    "control": b"question = '?\x01'",
+    "many values": b"question = '?'\n[axes]\nbatch = [" + b",".join(b"%d" % n for n in range(1, 100_010)) + b"]",
+    "nested axis": b"question = '?'\n[axes.batch]\nx = 1",
+    "booleans": b"question = '?'\nlaunches = true",
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_malformed_files(write, kind):
+    assert refused(write(OTHERS[kind])).args[0].startswith("x.toml")
+
+
+def test_lines_of_oddly_written_tables(write):
+    assert refused(write(OTHERS["dotted"])).args[0].startswith("x.toml:2: axes.bach is not")
+    assert refused(write(OTHERS["inline"])).args[0].startswith("x.toml:2: axes.bach is not")
+    error = refused(write('question = "?"\n[[grid]]\nbatch = 1\n[[grid]]\nbatch = 2\n[[grid]]\nbatch = "x"'))
+    assert error.args[0].startswith("x.toml:7: grid.batch")
+
+
+def test_paths_that_are_no_suite(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    for name in ("missing.toml", "folder.toml", "loop.toml", "a\0b.toml", "a" * 300 + ".toml", "", "/", "models", ".."):
+        with pytest.raises(BadArgument) as caught:
+            find(name)
+        assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_damaged_files(write, seed):
+    """Whatever becomes of the text: a suite, or one line."""
+    chance, text = random.Random(seed), bytearray(GOOD, "utf-8")
+    for _ in range(chance.choice((1, 2, 8))):
+        at = chance.randrange(max(len(text), 1))
+        kind = chance.randrange(4)
+        if kind == 0 and text:
+            text[at] = chance.randrange(256)
+        elif kind == 1:
+            del text[at : at + chance.randrange(1, 20)]
+        elif kind == 2:
+            text[at:at] = text[chance.randrange(len(text) + 1) :][: chance.randrange(1, 30)]
+        else:
+            text = text[: max(at, 1)]
+    try:
+        load(write(bytes(text)), "x.toml")
+    except BadArgument as error:
+        assert len(str(error).splitlines()) == 1 and str(error).startswith("x.toml")
+
+
+@pytest.mark.parametrize("option", ["context", "=1", "contxt=1", "context=", "context=1,,2", "dtype=f61", "threads=0"])
+def test_options_that_are_no_axis(option):
+    with pytest.raises(BadArgument, match="^--axis "):
+        from_options([option])
