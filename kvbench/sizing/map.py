@@ -34,7 +34,8 @@ def mapped(model: str, context: int, dtype: str) -> Decoder:
     known = geometry(model)
     shape = {name: getattr(known, name) for name in ("layers", "q_heads", "kv_heads", "head_dim")}
     cache = Cache.planned(1, known.head_dim, 1, dtype=dtype, pad=_PAD)
-    words = {kind: default_library().words(kind)[getattr(cache, kind)] for kind in ("layout", "inner", "scale")}
+    numbers = {"layout": cache.layout, "inner": cache.inner, "scale": cache.k.scale}
+    words = {kind: default_library().words(kind)[number] for kind, number in numbers.items()}
     facts = {"block_tokens": cache.block_tokens, "capacity": context, "pad": _PAD}
     return Decoder(model, **shape, context=context, batch=cache.batch, dtype=dtype, **words, **facts)
 

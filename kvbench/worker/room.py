@@ -96,12 +96,14 @@ class Room(Owner):
         """The same bytes each time. Every page is first touched on the node of the threads that walk it, by them where they
         are of several."""
         near = self.ground.node(self.point.cpus) is not None
-        shape, team = self.point.shape, self.team(self.point.cpus)
+        shape, team, own = self.point.shape, self.team(self.point.cpus), _cut(self.point)
+        if own.get("variant") not in self.library.words("variant"):
+            own.pop("variant", None)  # a plug-in's units are those of the default
         q = np.zeros((shape.batch, shape.q_heads, shape.head_dim), dtype=np.float32)
         for layer, cache in enumerate(self.caches):
             cache.lengths[:] = shape.context
             if not (near and layer):
-                facts = {"isa": self.point.isa, "seed": SEED, **_cut(self.point)}
+                facts = {"isa": self.point.isa, "seed": SEED, **own}
                 with decode_task("fill", cache, q, q, team.threads, **facts) as task:
                     team.run(task)
         if near:

@@ -38,7 +38,7 @@ int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **task
     int free_place = place_of(NULL);
     if (code == KVB_OK && !args->wrap && free_place >= 0) {
         decodes[free_place].task = *task;
-        decodes[free_place].dtype = kvb_word("dtype", args->cache->dtype);
+        decodes[free_place].dtype = kvb_word("dtype", args->cache->k.dtype);
         decodes[free_place].variant = kvb_word("variant", args->variant);
         decodes[free_place].out = args->out;
     }
