@@ -188,7 +188,7 @@ def test_another_interface_is_no_comparison(tmp_path):
 
 def test_a_plug_in_can_be_a_side(tmp_path):
     """Two builds of the documented one: the installed library's own kernels are the same under both."""
-    one = '-DLISTED={"decode", "right", "head", "f32", ISA, "for tests", 1, right}'
+    one = '-DLISTED={"decode", "right", "head", "f32", ISA, "for tests", 1, 0, right}'
     paths = [build_plugin(tmp_path / f"{name}.so", one) for name in "ab"]
     sides = [replace(side, library=path) for side, path in zip(SIDES, paths, strict=True)]
     found = played(slower(0.1, "decode.right"), sides=sides)

@@ -213,7 +213,7 @@ def test_a_mark_shows_the_numbers_of_its_point(page):
     assert card.is_visible() and card.locator("strong").inner_text() == known["point"]
     told = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(), strict=True))
     assert told == {head: cell.strip() for head, cell in known.items() if head != "point" and cell.strip()}
-    assert float(told["GB/s"]) > 0 and told["% of ceiling"].endswith("%")
+    assert float(told["GB/s"]) > 0
     page.mouse.move(1, 1)
     assert not card.is_visible()
 
