@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.report.made import CONTEXTS
+from tests.report.made import CHEAT, CONTEXTS
 
 ROWS = "#points tbody tr"
 MARK = "svg [data-point]"
@@ -53,13 +53,13 @@ def row(page, number):
 
 
 def mark(page):
-    """The number of a point, and where a mark of it lies on top of others."""
+    """The number of a point that has a ceiling, and where a mark of it lies on top of others."""
     page.locator("#staircase svg").scroll_into_view_if_needed()
     found = page.locator(f"#staircase {MARK}").evaluate_all("""marks => marks.map(mark => {
       const box = mark.getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
       const top = document.elementFromPoint(x, y)?.closest("[data-point]");
       return top === mark ? [mark.dataset.point, {x, y}] : null; })""")
-    return next(filter(None, found))
+    return next(each for each in filter(None, found) if row(page, each[0])["% of ceiling"].strip())
 
 
 def column(page, head, table="points"):
@@ -213,7 +213,7 @@ def test_a_mark_shows_the_numbers_of_its_point(page):
     assert card.is_visible() and card.locator("strong").inner_text() == known["point"]
     told = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(), strict=True))
     assert told == {head: cell.strip() for head, cell in known.items() if head != "point" and cell.strip()}
-    assert float(told["GB/s"]) > 0
+    assert float(told["GB/s"]) > 0 and told["% of ceiling"].endswith("%")
     page.mouse.move(1, 1)
     assert not card.is_visible()
 
@@ -319,3 +319,11 @@ def test_one_sheet_of_a_group_at_a_time(page):
     assert [sheet.is_visible() for sheet in group.locator(".sheet").all()] == [True, False]
     group.locator(".sheets button").nth(1).click()
     assert [sheet.is_visible() for sheet in group.locator(".sheet").all()] == [False, True]
+
+
+def test_a_point_above_its_roofs_is_crossed_out_and_suspect(page):
+    number = page.locator(ROWS, has_text=f"paged {CHEAT.dtype} t={CHEAT.shape.context} rotate 4 threads").get_attribute(
+        "data-point"
+    )
+    assert "suspect" in row(page, number)["notes"]
+    assert page.locator("#roofline svg text", has_text="above a roof").count() >= 1
