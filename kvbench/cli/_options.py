@@ -29,6 +29,11 @@ threads_option = click.option("--threads", default="all", show_default=True, hel
 cpus_option = click.option("--cpus", help=f"{PLACED} [default: compact]")
 isa_option = click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
 override_option = click.option("--override", type=Named(), help="A TOML file that corrects what the system says.")
+tuning_option = click.option(
+    "--tuning",
+    metavar="FILE|off",
+    help="What earlier runs have seen of schedules; off: the default one. [default: in the user's cache folder]",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
 
 
@@ -55,6 +60,8 @@ suite_options = with_options(  # what kvbench.session.Options has of them
     click.option("--cpus", help=f"{PLACED} [default: the suite's]"),
     isa_option,
     click.option("--pages", help="One kind of pages, in place of the suite's."),
+    click.option("--schedule", help="One order of rows and prefetches, in place of the suite's; auto: tuned."),
+    tuning_option,
     click.option(
         "--library",
         type=click.Path(exists=True, dir_okay=False, resolve_path=True),

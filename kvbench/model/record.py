@@ -1,6 +1,6 @@
 """What was measured."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from msgspec import Meta
@@ -8,6 +8,7 @@ from msgspec import Meta
 from kvbench.model.annotated import Count, Number, Positive, Size, Timed
 from kvbench.model.kernel import Traffic
 from kvbench.model.point import Point, Probe, Visited
+from kvbench.model.tuning import Tuned
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Plan:
     against: str = ""  # path of a second library: then every visit is a duel of the two
     against_plugin: str = ""  # and of the plug-in beside that
     controls: tuple[str, ...] = ()  # names of points that in a duel have `library` on both sides, loaded twice
+    tuning: dict[str, dict[str, tuple[Number, ...]]] | None = None  # ratios as Tuned has them, by class, that earlier
+    # runs have seen of the presets; None: nothing is tuned, and who asks for no schedule has the default
 
     def is_foreign(self, point: Point | Probe) -> bool:
         """Whether its kernel is the plug-in's."""
@@ -64,6 +67,7 @@ class Job:
     points: tuple[Visited, ...]
     passes: dict[str, dict[str, Count]]  # by a point's name and program, as an earlier launch found them
     references: str  # a folder where the run's processes leave each other what answers are checked against
+    schedules: dict[str, str] = field(default_factory=dict)  # that the run has chosen so far, by class of points
 
 
 SIDES = ("base", "head")  # of a duel
@@ -94,6 +98,7 @@ class Record:
     wall: Annotated[float, Meta(ge=0, le=1e9)] = 0.0  # seconds that the visit took, with memory and checks
     peak: Count = 0  # bytes that its process has held at most, so far
     schedule: str = ""  # the one that ran, by its name; empty where none does
+    tuned: Tuned | None = None  # what was measured to choose it, if that was here
     run: str = ""
 
 

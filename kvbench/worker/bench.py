@@ -32,6 +32,8 @@ class Bench(Owner):
     def __init__(self, point: Point, room: Room, answers: Answers, seed: int = 0) -> None:
         self.point, self.room, self._answers, self._random = point, room, answers, random.Random(seed)
         self.team, self._seed = room.team(point.cpus), seed
+        silent = needs.stores(point) or self.foreign
+        self.schedule = "" if silent else room.library.schedule(point.schedule)  # that runs; tuning may choose another
         super().__init__()
 
     @property
@@ -67,7 +69,8 @@ class Bench(Owner):
         if self.stores:
             return [self.plainest, self._copy("copy_nt")]
         wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(wrap=self._wrap()))
-        return [self.plainest, self._twin("twin_ahead", AUTO), Program("core", (wrapped,))]
+        ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
+        return [self.plainest, self._twin("twin_ahead", ahead), Program("core", (wrapped,))]
 
     @cached_property
     def plainest(self) -> Program:
@@ -90,10 +93,9 @@ class Bench(Owner):
     def _program(self, name: str, *tasks: Task) -> Program:
         return Program(name, tasks, self.between, self._warm)
 
-    @property
-    def schedule(self) -> str:
-        """The one that runs, of those of the library."""
-        return "" if self.stores or self.foreign else self.room.library.schedule(self.point.schedule)
+    def under(self, schedule: str) -> Program:
+        """The point as it would be with that one."""
+        return self._program(schedule, *self._over_layers("decode", **self._walk(schedule=schedule)))
 
     def staged(self) -> Program:
         """The point, with the clock read between its stages."""
@@ -133,7 +135,8 @@ class Bench(Owner):
         return self.probe("read", to=self.far, size=self.far.size)
 
     def _walk(self, **more: Any) -> dict[str, Any]:
-        return {field.name: getattr(self.point, field.name) for field in POINT if field.walked} | more
+        own = {field.name: getattr(self.point, field.name) for field in POINT if field.walked}
+        return own | {"schedule": self.schedule or AUTO} | more
 
     def _decode(self, op: str, cache: Cache, out: np.ndarray, **facts: Any) -> Task:
         facts = {"variant": self.point.variant, "isa": self.point.isa, **facts}

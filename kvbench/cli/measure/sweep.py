@@ -58,7 +58,7 @@ def _measured(session: Any) -> bool:
     directory = session.directory
     try:
         lines = heading(directory.manifest, str(directory.path), session.checks, session.done, session.options.budget)
-        say("\n".join(lines), err=True)
+        say("\n".join([*lines, *filter(None, [session.remark])]), err=True)
         left, weights = session.left(), session.weights()
         for _ in follow(session.records(), lambda: left, lambda record: weights[record.point.name], Newest()):
             pass
@@ -66,6 +66,8 @@ def _measured(session: Any) -> bool:
         return False
     finally:
         session.finish()
+        if session.remark:
+            say(session.remark, err=True)
     return True
 
 

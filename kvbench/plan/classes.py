@@ -1,0 +1,57 @@
+"""Classes of points that one schedule serves: what a tuning measures once for all of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+
+from kvbench.model import AUTO, Machine, Point
+from kvbench.native import Cache
+from kvbench.plan.needs import Needs, stores
+from kvbench.regime import classify, levels
+
+PARTS = ("tier", "kernel", "layout", "head_dim", "group", "threads", "level")  # of a class's name, in its order
+_DIMS = ((64, "d<=64"), (128, "d<=128"), (inf, "d>128"))  # by the largest of each
+_GROUPS = ((1, "g1"), (2, "g2"), (4, "g<=4"), (inf, "g>4"))
+_BLOCKS = ((32, "block<=32"), (inf, "block>32"))
+_LEVELS = {"L1": "L2", "L2": "L2", "L3": "L3"}  # all else comes from memory
+
+
+def class_of(point: Point, needs: Needs, machine: Machine) -> str:
+    """Its name. What hardly changes how rows are best read is no part of it: lengths, batch, the system's pages."""
+    last = list(levels(machine, point.cpus).values())[-1:]
+    shared = bool(last) and len(last[0]) == 1
+    level = classify(machine, point.cpus, needs.footprint, evicted=point.residency == "evicted").word
+    parts = (
+        point.isa,
+        f"{point.variant}.{point.dtype}",
+        _layout(point),
+        _within(point.shape.head_dim, _DIMS),
+        _within(point.shape.group, _GROUPS),
+        "1 thread" if len(point.cpus) == 1 else "threads of one L3" if shared else "more threads",
+        _LEVELS.get(level, "memory"),
+    )
+    return "/".join(parts)
+
+
+def _layout(point: Point) -> str:
+    if not Cache.is_paged(point.layout):
+        return point.layout
+    order = "in order" if point.shuffle is None else "shuffled"
+    return f"{point.layout}.{point.inner} {order} {_within(point.block_tokens, _BLOCKS)}"
+
+
+def _within(value: int, classes: Sequence[tuple[float, str]]) -> str:
+    return next(name for most, name in classes if value <= most)
+
+
+def tunable(point: Point) -> bool:
+    """Whether a measurement may choose its schedule."""
+    return point.schedule == AUTO and not stores(point)
+
+
+def classes(points: Iterable[Point], needs: Mapping[Point, Needs], machine: Machine) -> dict[str, list[Point]]:
+    """The points that a measurement is to choose a schedule for, by class."""
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        if tunable(point):
+            found.setdefault(class_of(point, needs[point], machine), []).append(point)
+    return found

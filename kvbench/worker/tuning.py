@@ -1,0 +1,50 @@
+"""Chooses the schedule of points that ask for none: presets in turn on the memory of the first point of a class.
+
+for round in rounds:
+    for preset in shuffled(presets): a sample of a few milliseconds    # as worker/loop.py takes them
+the ratios of each round join what earlier runs have seen; model/tuning.py says which preset follows
+"""
+
+import math
+from collections.abc import Mapping
+
+from kvbench.model import Machine, Tuned, decided
+from kvbench.model.tuning import Ratios
+from kvbench.plan.classes import class_of, tunable
+from kvbench.worker.bench import Bench
+from kvbench.worker.loop import passes_for, rounds
+
+ROUNDS = 9
+SECONDS = 0.005  # of a sample
+
+
+class Tuner:
+    """`evidence`: of earlier runs, by class; None where nothing is tuned. `chosen`: presets of the run, by class."""
+
+    def __init__(self, machine: Machine, evidence: Mapping[str, Ratios] | None, chosen: Mapping[str, str]) -> None:
+        self._machine, self._evidence, self._chosen = machine, evidence, dict(chosen)
+
+    def choose(self, bench: Bench) -> Tuned | None:
+        """Sets the bench's schedule. What was measured for that, where its class is new."""
+        if self._evidence is None or not bench.schedule or not tunable(bench.point):
+            return None
+        name, found = class_of(bench.point, bench.room.needs, self._machine), None
+        if name not in self._chosen:
+            found = Tuned(name, bench.schedule, ratios(bench))
+            self._chosen[name] = decided(found, self._evidence).preset
+        bench.schedule = self._chosen[name]
+        return found
+
+
+def ratios(bench: Bench) -> dict[str, tuple[float, ...]]:
+    """By preset: log of its time over that of the bench's schedule, round by round."""
+    programs = [bench.under(preset) for preset in bench.room.library.words("schedule")]
+    own = next(program for program in programs if program.name == bench.schedule)
+    passes = dict.fromkeys((program.name for program in programs), passes_for(bench.team, own, SECONDS))
+    taken = {program.name: [0.0] * ROUNDS for program in programs}
+    for sample in rounds(bench.team, programs, ROUNDS, SECONDS, passes=passes):
+        taken[sample.program][sample.round] = sample.seconds
+    return {
+        preset: tuple(math.log(each / usual) for each, usual in zip(seconds, taken[own.name], strict=True))
+        for preset, seconds in taken.items()
+    }
