@@ -68,6 +68,7 @@ SAMPLE = {
 
 # What was found out about a point. Rates are compulsory bytes over time; low and high enclose what they are named for.
 FOUND = {
+    "ran": text("schedule that ran; empty where none does"),
     "launches": count("with numbers"),
     "samples": count("of the point itself"),
     "failed": count("launches without a number"),

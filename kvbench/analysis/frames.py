@@ -80,7 +80,12 @@ def _row(point: Point, records: Sequence[Record], roofs: Roofs) -> dict[str, Any
     found, traffic = measured(good), good[0].traffic["point"]
     footprint = good[0].layers * traffic.line
     row |= _rates(found, traffic) | _visits(good, len(point.cpus))
-    row |= {"layers": good[0].layers, "slice_bytes": good[0].slice_bytes, "footprint": footprint}
+    row |= {
+        "ran": good[0].schedule,
+        "layers": good[0].layers,
+        "slice_bytes": good[0].slice_bytes,
+        "footprint": footprint,
+    }
     row |= _witnesses(point, found)
     numbers = (row.get("efficiency"), row.get("core_fraction"), row["skew"])
     row |= {"bound": bound(*numbers), "bound_reason": evidence(found.witness, *numbers)}

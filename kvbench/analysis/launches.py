@@ -125,7 +125,9 @@ def results(records: Iterable[Record]) -> Iterator[Result]:
         found = measured(own)
         if witness := found.witness:
             share, seconds, rate = found.shares[witness], found.seconds["point"].median, found.rates["point"].median
-            yield Result(point, share.launches, share.median, share.low, share.high, seconds, rate, witness)
+            yield Result(
+                point, share.launches, share.median, share.low, share.high, seconds, rate, witness, own[0].schedule
+            )
 
 
 def _visit(samples: Iterable[Sample]) -> _Visit:

@@ -48,15 +48,10 @@ def with_options(*options: Callable[..., Any]) -> Callable[..., Any]:
     return of
 
 
-suite_options = with_options(  # what kvbench.session.Options has of them
-    click.option(
-        "--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values."
-    ),
-    only_option,
-    click.option("--launches", type=int, help="Fresh processes, each visiting all points. [default: the suite's]"),
-    click.option("--samples", type=int, help="Samples of a visit. [default: the suite's]"),
-    click.option("--sample-time", type=float, help="Seconds of a sample. [default: the suite's]"),
-    click.option("--seed", type=click.IntRange(0), help="Random seed for the order of the visits. [default: 1]"),
+_AXIS = click.option(
+    "--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values."
+)
+_PLACED = (
     click.option("--cpus", help=f"{PLACED} [default: the suite's]"),
     isa_option,
     click.option("--pages", help="One kind of pages, in place of the suite's."),
@@ -67,5 +62,15 @@ suite_options = with_options(  # what kvbench.session.Options has of them
         type=click.Path(exists=True, dir_okay=False, resolve_path=True),
         help="Another build of the kernels.",
     ),
+)
+which_options = with_options(_AXIS, only_option, *_PLACED)
+suite_options = with_options(  # what kvbench.session.Options has of them
+    _AXIS,
+    only_option,
+    click.option("--launches", type=int, help="Fresh processes, each visiting all points. [default: the suite's]"),
+    click.option("--samples", type=int, help="Samples of a visit. [default: the suite's]"),
+    click.option("--sample-time", type=float, help="Seconds of a sample. [default: the suite's]"),
+    click.option("--seed", type=click.IntRange(0), help="Random seed for the order of the visits. [default: 1]"),
+    *_PLACED,
     plugin_option,
 )

@@ -2,7 +2,7 @@
 
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,9 +71,10 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
             against=str(paths["head"][0]),
             against_plugin=paths["head"][1],
             foreign=opened["base"].foreign_variants,
+            tuning={},
         ),
         unmeasured=same and f"{counted(len(points), 'point')} not measured: {same}",
-        missing=tuple(missing),
+        missing=(*missing, *_presets(opened)),
     )
 
 
@@ -114,6 +115,13 @@ def _common(points: Sequence[Point], opened: Mapping[str, Library]) -> tuple[lis
     there = {kernel.id for kernel in opened["head"].kernels()}
     kept = [point for point in points if point.kernel in there]
     return kept, [f"{point.name}: only base has this kernel" for point in points if point.kernel not in there]
+
+
+def _presets(opened: Mapping[str, Library]) -> Iterator[str]:
+    """Schedules that only one side has: no point is measured by them."""
+    words = {side: opened[side].words("schedule") for side in SIDES}
+    for side, other in (SIDES, SIDES[::-1]):
+        yield from (f"schedule {word}: only {side} has it" for word in words[side] if word not in words[other])
 
 
 def _same(base: Build, head: Build) -> str:

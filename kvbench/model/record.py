@@ -49,8 +49,11 @@ class Plan:
     against: str = ""  # path of a second library: then every visit is a duel of the two
     against_plugin: str = ""  # and of the plug-in beside that
     controls: tuple[str, ...] = ()  # names of points that in a duel have `library` on both sides, loaded twice
-    tuning: dict[str, dict[str, tuple[Number, ...]]] | None = None  # ratios as Tuned has them, by class, that earlier
-    # runs have seen of the presets; None: nothing is tuned, and who asks for no schedule has the default
+    tuning: dict[str, dict[str, tuple[Number, ...]]] | None = (
+        None  # what earlier runs have seen, by class of points, as
+    )
+    # Tuned has it; None: nothing is tuned, and who asks for no schedule has the default
+    chosen: dict[str, str] = field(default_factory=dict)  # schedules that stand already, by class
 
     def is_foreign(self, point: Point | Probe) -> bool:
         """Whether its kernel is the plug-in's."""
@@ -67,7 +70,6 @@ class Job:
     points: tuple[Visited, ...]
     passes: dict[str, dict[str, Count]]  # by a point's name and program, as an earlier launch found them
     references: str  # a folder where the run's processes leave each other what answers are checked against
-    schedules: dict[str, str] = field(default_factory=dict)  # that the run has chosen so far, by class of points
 
 
 SIDES = ("base", "head")  # of a duel

@@ -8,7 +8,6 @@ from kvbench.native import Cache
 from kvbench.plan.needs import Needs, stores
 from kvbench.regime import classify, levels
 
-PARTS = ("tier", "kernel", "layout", "head_dim", "group", "threads", "level")  # of a class's name, in its order
 _DIMS = ((64, "d<=64"), (128, "d<=128"), (inf, "d>128"))  # by the largest of each
 _GROUPS = ((1, "g1"), (2, "g2"), (4, "g<=4"), (inf, "g>4"))
 _BLOCKS = ((32, "block<=32"), (inf, "block>32"))
@@ -16,7 +15,7 @@ _LEVELS = {"L1": "L2", "L2": "L2", "L3": "L3"}  # all else comes from memory
 
 
 def class_of(point: Point, needs: Needs, machine: Machine) -> str:
-    """Its name. What hardly changes how rows are best read is no part of it: lengths, batch, the system's pages."""
+    """Its name, of the parts in model/tuning.py. What hardly changes how rows are best read is no part of it: lengths, batch, the system's pages."""
     last = list(levels(machine, point.cpus).values())[-1:]
     shared = bool(last) and len(last[0]) == 1
     level = classify(machine, point.cpus, needs.footprint, evicted=point.residency == "evicted").word

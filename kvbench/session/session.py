@@ -221,7 +221,7 @@ def _checks(plan: Plan, machine: Machine) -> tuple[Check, ...]:
 
 def _evidence(options: Options, machine: Machine) -> Evidence | None:
     """What earlier runs have seen of schedules; None where nothing shall be tuned."""
-    return None if options.tuning == OFF else Evidence(machine.fingerprint, options.kernels.path, options.tuning)
+    return Evidence.asked(options.tuning, machine.fingerprint, options.kernels.path)
 
 
 def _known(options: Options, sweep: Sweep, machine: Machine) -> tuple[dict[str, Any] | None, str]:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from kvbench.model import TUNER, Tuned, pooled
 from kvbench.model.annotated import Number
@@ -38,6 +39,11 @@ class Evidence:
         build = hashlib.sha256(library.read_bytes()).hexdigest()[:16]
         self._own, self._asked = _Kept(machine, build, TUNER), bool(asked)
         self.path = Path(asked) if asked else cache_folder() / "tuning" / f"{machine}-{build}.json"
+
+    @classmethod
+    def asked(cls, name: str | None, machine: str, library: Path) -> Self | None:
+        """Of a file so named, or OFF: then there is none, and nothing is tuned."""
+        return None if name == OFF else cls(machine, library, name)
 
     def read(self) -> tuple[dict[str, dict[str, tuple[float, ...]]], str]:
         """Ratios by class; and a line on why there are none, where a file is there and cannot be used."""

@@ -47,7 +47,9 @@ def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
                 except (KvbenchError, MemoryError) as error:  # of this one; the others get their chance
                     found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory")
                 wall = time.perf_counter() - start
-                yield replace(found, part=job.part, began=began, wall=wall, peak=_peak(), tuned=visitor.tuned)
+                yield replace(
+                    found, part=job.part, began=began, wall=wall, peak=_peak(), tuned=found.tuned or visitor.tuned
+                )
                 if found.error and job.plan.is_foreign(point):
                     return  # nobody knows what it has left behind: another process goes on
             visitor.leave()
@@ -73,7 +75,7 @@ class _Visitor:
             most[point.pages] = max(most.get(point.pages, 0), size)
         self._ground = Ground(library, self._machine, rooms, far)
         self._room: room.Room | probing.Buffers | None = None
-        self._tuner = Tuner(self._machine, job.plan.tuning, job.schedules)
+        self._tuner = Tuner(self._machine, job.plan.tuning, job.plan.chosen)
         self.tuned: Tuned | None = None  # in the newest visit
         self._sides = Sides(job, self._random) if job.plan.against else None
 
@@ -111,7 +113,7 @@ class _Visitor:
             return self._room.record(point, self._job, seed, watch)
         self._room = self._room or self._group.enter_context(room.Room(point, self._ground))
         if self._sides:
-            return self._sides.visit(point, self._room, self._answers, watch)
+            return self._sides.visit(point, self._room, self._answers, watch, self._tuner)
         with bench_of(point, self._room, self._answers, seed) as bench:
             self.tuned = self._tuner.choose(bench)
             plan, known = self._job.plan, self._job.passes.get(point.name)

@@ -6,9 +6,10 @@ the ratios of each round join what earlier runs have seen; model/tuning.py says 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from kvbench.model import Machine, Tuned, decided
+from kvbench.model import Machine, Tuned, choose, pooled
 from kvbench.model.tuning import Ratios
 from kvbench.plan.classes import class_of, tunable
 from kvbench.worker.bench import Bench
@@ -21,24 +22,28 @@ SECONDS = 0.005  # of a sample
 class Tuner:
     """`evidence`: of earlier runs, by class; None where nothing is tuned. `chosen`: presets of the run, by class."""
 
-    def __init__(self, machine: Machine, evidence: Mapping[str, Ratios] | None, chosen: Mapping[str, str]) -> None:
+    def __init__(
+        self, machine: Machine, evidence: Mapping[str, Ratios] | None, chosen: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._machine, self._evidence, self._chosen = machine, evidence, dict(chosen)
 
-    def choose(self, bench: Bench) -> Tuned | None:
-        """Sets the bench's schedule. What was measured for that, where its class is new."""
+    def choose(self, bench: Bench, presets: Sequence[str] = ()) -> Tuned | None:
+        """Sets the bench's schedule, to one of `presets` or of all. What was measured for that, where its class is new."""
         if self._evidence is None or not bench.schedule or not tunable(bench.point):
             return None
         name, found = class_of(bench.point, bench.room.needs, self._machine), None
         if name not in self._chosen:
-            found = Tuned(name, bench.schedule, ratios(bench))
-            self._chosen[name] = decided(found, self._evidence).preset
+            seen = ratios(bench, presets or bench.room.library.words("schedule"))
+            choice = choose(pooled(self._evidence.get(name, {}), seen), bench.schedule)
+            found = Tuned(name, choice, seen)
+            self._chosen[name] = choice.preset
         bench.schedule = self._chosen[name]
         return found
 
 
-def ratios(bench: Bench) -> dict[str, tuple[float, ...]]:
+def ratios(bench: Bench, presets: Sequence[str]) -> dict[str, tuple[float, ...]]:
     """By preset: log of its time over that of the bench's schedule, round by round."""
-    programs = [bench.under(preset) for preset in bench.room.library.words("schedule")]
+    programs = [bench.under(preset) for preset in presets]
     own = next(program for program in programs if program.name == bench.schedule)
     passes = dict.fromkeys((program.name for program in programs), passes_for(bench.team, own, SECONDS))
     taken = {program.name: [0.0] * ROUNDS for program in programs}
