@@ -13,8 +13,8 @@ SCHEDULES = {
     **{part: text(f"of the points: {about}") for part, about in PARTS.items()},
     "preset": text("schedule that was chosen"),
     "default": text("schedule of these points where nothing is measured"),
-    "gain": number("time of the default over time of the choice, median of the rounds"),
-    **ends("gain", "time of the default over time of the choice"),
+    "gain": number("ratio: time of the default over time of the choice, median of the rounds"),
+    **ends("gain", "ratio"),
     "rounds": count("rounds that it rests on, those of earlier runs among them"),
 }
 

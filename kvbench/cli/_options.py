@@ -31,6 +31,7 @@ isa_option = click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, e
 override_option = click.option("--override", type=Named(), help="A TOML file that corrects what the system says.")
 tuning_option = click.option(
     "--tuning",
+    type=Named(),
     metavar="FILE|off",
     help="What earlier runs have seen of schedules; off: the default one. [default: in the user's cache folder]",
 )
@@ -56,7 +57,6 @@ _PLACED = (
     isa_option,
     click.option("--pages", help="One kind of pages, in place of the suite's."),
     click.option("--schedule", help="One order of rows and prefetches, in place of the suite's; auto: tuned."),
-    tuning_option,
     click.option(
         "--library",
         type=click.Path(exists=True, dir_okay=False, resolve_path=True),

@@ -32,9 +32,9 @@ class Choice:
 
     preset: Annotated[str, about("schedule that was chosen")]
     default: Annotated[str, about("the one that the class has where nothing is measured")]
-    gain: Annotated[Positive, about("time of the default over time of the choice")]
-    low: Annotated[Positive, about("lower end of its interval over the rounds")]
-    high: Annotated[Positive, about("upper end of its interval over the rounds")]
+    gain: Annotated[Positive, about("ratio: time of the default over time of the choice")]
+    low: Annotated[Positive, about("ratio: lower end of its interval over the rounds")]
+    high: Annotated[Positive, about("ratio: upper end of its interval over the rounds")]
     rounds: Annotated[Count, about("rounds that it rests on, those of earlier runs among them")]
 
 
@@ -45,7 +45,7 @@ class Tuned:
     of: Annotated[str, about("the class of points")]
     choice: Annotated[Choice, about("the preset")]
     ratios: Annotated[
-        dict[str, tuple[Number, ...]], about("by preset: logarithms of its time over the default's, by round")
+        dict[str, tuple[Number, ...]], about("ratio: logarithm of a preset's time over the default's, by round")
     ]
 
 

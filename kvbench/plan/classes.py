@@ -1,24 +1,23 @@
 """Classes of points that one schedule serves: what a tuning measures once for all of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from math import inf
 
 from kvbench.model import AUTO, Machine, Point
 from kvbench.native import Cache
 from kvbench.plan.needs import Needs, stores
-from kvbench.regime import classify, levels
+from kvbench.regime import holds, levels
 
 _DIMS = ((64, "d<=64"), (128, "d<=128"), (inf, "d>128"))  # by the largest of each
 _GROUPS = ((1, "g1"), (2, "g2"), (4, "g<=4"), (inf, "g>4"))
 _BLOCKS = ((32, "block<=32"), (inf, "block>32"))
-_LEVELS = {"L1": "L2", "L2": "L2", "L3": "L3"}  # all else comes from memory
 
 
 def class_of(point: Point, needs: Needs, machine: Machine) -> str:
     """Its name, of the parts in model/tuning.py. What hardly changes how rows are best read is no part of it: lengths, batch, the system's pages."""
     last = list(levels(machine, point.cpus).values())[-1:]
     shared = bool(last) and len(last[0]) == 1
-    level = classify(machine, point.cpus, needs.footprint, evicted=point.residency == "evicted").word
     parts = (
         point.isa,
         f"{point.variant}.{point.dtype}",
@@ -26,16 +25,25 @@ def class_of(point: Point, needs: Needs, machine: Machine) -> str:
         _within(point.shape.head_dim, _DIMS),
         _within(point.shape.group, _GROUPS),
         "1 thread" if len(point.cpus) == 1 else "threads of one L3" if shared else "more threads",
-        _LEVELS.get(level, "memory"),
+        "memory" if point.residency == "evicted" else _level(point, needs.footprint, machine),
     )
     return "/".join(parts)
 
 
+def _level(point: Point, footprint: float, machine: Machine) -> str:
+    """The nearest that holds all of it, L1 apart: what lies there is as fast to read as what lies in L2."""
+    held = (level for level, most in holds(machine, point.cpus).items() if footprint <= most)
+    return next((f"L{max(2, level)}" for level in held), "memory")
+
+
 def _layout(point: Point) -> str:
-    if not Cache.is_paged(point.layout):
+    if not _paged(point.layout):
         return point.layout
     order = "in order" if point.shuffle is None else "shuffled"
     return f"{point.layout}.{point.inner} {order} {_within(point.block_tokens, _BLOCKS)}"
+
+
+_paged = cache(Cache.is_paged)  # thousands of points ask
 
 
 def _within(value: int, classes: Sequence[tuple[float, str]]) -> str:

@@ -35,6 +35,7 @@ class Forecast:
     largest: Point | None
     memory: int
     patience: float
+    tuned: int = 0  # classes of points that a schedule is chosen for
 
 
 def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
@@ -53,6 +54,7 @@ def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
         timed=launches * sum(timed.values()),
         largest=largest,
         memory=arena + beside + PROCESS if needs else 0,
+        tuned=tuned,
         patience=_PATIENCE + _SLOWER * longest + (arena + beside) / _FILLED,
     )
 

@@ -219,8 +219,8 @@ def schedules(found: Findings) -> Sheet:
     }
     about = (
         "Order of rows and prefetches of the points that asked for none: in the first launch all were timed in turn on the "
-        "memory of the first point of a class. The default stays unless another one is faster by more than 2 % and by "
-        "more than its interval; of those within 2 % of the fastest the simplest is taken."
+        "memory of the first point of a class. The default stays unless another one is more than 1.02 times as fast, and "
+        "its interval lies above 1; of those nearly as fast as the fastest the simplest is taken."
     )
     return _table("schedules", "Schedules chosen", about, columns, _records(found.schedules))
 

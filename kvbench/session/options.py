@@ -58,9 +58,9 @@ class Options:
             path = getattr(self, name) or ""
             if path.endswith((".toml", ".so")):
                 object.__setattr__(self, name, str(Path(path).absolute()))
-        for name in {"plugin", "tuning"}:
-            if (path := getattr(self, name)) and path != OFF:
-                object.__setattr__(self, name, str(Path(path).absolute()))
+        for name in ("plugin", "tuning"):
+            if path := str(getattr(self, name) or ""):
+                object.__setattr__(self, name, path if path == OFF else str(Path(path).absolute()))
         for name, limits in _LIMITS.items():
             if (value := getattr(self, name)) is not None:
                 refuse_beyond(name, value, limits)

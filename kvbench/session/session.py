@@ -89,7 +89,7 @@ class Session(Closing):
             identity=identity(sweep.suite, library, machine),
             versions=versions(library, machine),
             command=printable(command),
-            forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory)},
+            forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory), "tuned": seen.tuned},
         )
         checks = _checks(plan, machine)  # it takes its time, so there is no directory yet
         directory = RunDirectory.create(Path(out) if out else Path("runs", f"{sweep.suite.name}-{plan.run}"), manifest)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from kvbench.errors import Unwritable
 from kvbench.model import TUNER, Tuned, pooled
 from kvbench.model.annotated import Number
-from kvbench.store.files import read_json, short, write_json
+from kvbench.store.files import read_json, refuse_output, short, write_json
 from kvbench.store.values import read
 
 OFF = "off"  # in place of a file: nothing is tuned
@@ -46,7 +47,10 @@ class Evidence:
         return None if name == OFF else cls(machine, library, name)
 
     def read(self) -> tuple[dict[str, dict[str, tuple[float, ...]]], str]:
-        """Ratios by class; and a line on why there are none, where a file is there and cannot be used."""
+        """Ratios by class; and a line on why there are none, where a file is there and cannot be used. Unwritable where
+        one that was asked for could not be written."""
+        if self._asked:
+            _refuse(self.path)
         try:
             found = read(_Kept, read_json(self.path, follow=self._asked))
         except FileNotFoundError:
@@ -70,6 +74,14 @@ class Evidence:
         except OSError as error:
             return f"what was tuned is not kept for later runs: {self.path}: {_why(error)}"
         return ""
+
+
+def _refuse(path: Path) -> None:
+    """Before minutes of measuring, not after them: a file that could not be written."""
+    try:
+        refuse_output(path, "then run it again")
+    except Unwritable as error:
+        raise Unwritable(error.args[0], "name another file with --tuning, or off") from None
 
 
 def _why(error: Exception) -> str:

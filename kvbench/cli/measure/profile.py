@@ -1,5 +1,6 @@
 """kvbench profile"""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -23,7 +24,7 @@ from kvbench.units import duration, size
 def command(
     op: str,
     plugin: str | None,
-    tuning: str | None,
+    tuning: Path | None,
     samples: int,
     sample_time: float,
     as_json: bool,
@@ -50,7 +51,7 @@ def command(
     if foreign:
         seen = visit_plugin(point, samples, sample_time, plugin)
     else:
-        evidence = Evidence.asked(tuning, describe().fingerprint, library.path)
+        evidence = Evidence.asked(tuning and str(tuning), describe().fingerprint, library.path)
         known, remark = evidence.read() if evidence else (None, "")
         seen = visit(point, samples, sample_time, evidence=known)
         remark = (evidence.add([seen.tuned]) if seen.tuned else "") or remark

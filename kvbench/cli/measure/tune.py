@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import click
 
-from kvbench.cli._options import json_option, which_options
+from kvbench.cli._options import json_option, tuning_option, which_options
 from kvbench.cli._streams import say, say_json
 from kvbench.model.annotated import Printed, about
 from kvbench.model.tuning import Choice
@@ -32,6 +32,7 @@ class Tunings(Printed):
 @click.command("tune")
 @click.argument("suite", metavar="[SUITE]", required=False)
 @which_options
+@tuning_option
 @click.option("--fresh", is_flag=True, help="Forget what earlier runs have seen.")
 @json_option
 def command(fresh: bool, as_json: bool, **asked: Any) -> None:
