@@ -1,11 +1,10 @@
 """What tunings have seen, kept over runs."""
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 
+from kvbench.errors import Unwritable
 from kvbench.model import Tuned, choose
 from kvbench.store import files
 from kvbench.store.evidence import Evidence
@@ -75,10 +74,18 @@ def test_numbers_that_are_none_are_damage(library, tmp_path):
     assert Evidence("m", library, str(file)).read()[1]
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(library, tmp_path):
-    (tmp_path / "file").write_text("")
-    said = Evidence("m", library, str(tmp_path / "file" / "seen.json")).add([tuned()])
+def test_our_own_folder_need_not_be_writable(library, tmp_path, monkeypatch):
+    (tmp_path / "kvbench").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    said = Evidence("m", library).add([tuned()])
     assert said.startswith("what was tuned is not kept") and "\n" not in said
+
+
+def test_a_file_that_was_named_is_refused_at_once(library, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unwritable, match="Not a directory") as raised:
+        Evidence("m", library, str(tmp_path / "file" / "seen.json")).read()
+    assert "--tuning" in raised.value.hint
 
 
 def test_killed_while_it_is_written_the_old_file_stays(library, tmp_path, monkeypatch):
