@@ -83,7 +83,7 @@ class _Progress:
         self._parts[found.launch] = max(self._parts.get(found.launch, 0), found.part + 1)
         if found.error:
             self._failed.setdefault(name, f"given up after launch {found.launch}: {found.error}")
-        if tuned := found.tuned:
+        for tuned in found.tuned:
             self._chosen.setdefault(tuned.of, tuned.choice.preset)
         self._passes.setdefault(name, {sample.program: sample.passes for sample in found.samples})
 

@@ -76,7 +76,7 @@ def findings(
         points=points,
         samples=frames.samples(records),
         contrasts=pairs,
-        schedules=schedules(record.tuned for record in records if record.tuned),
+        schedules=schedules(tuned for record in records for tuned in record.tuned),
         **tables,
         diagnosis=diagnosis(points, machine, checks, **tables),
     )

@@ -100,7 +100,7 @@ class Record:
     wall: Annotated[float, Meta(ge=0, le=1e9)] = 0.0  # seconds that the visit took, with memory and checks
     peak: Count = 0  # bytes that its process has held at most, so far
     schedule: str = ""  # the one that ran, by its name; empty where none does
-    tuned: Tuned | None = None  # what was measured to choose it, if that was here
+    tuned: tuple[Tuned, ...] = ()  # what was measured to choose schedules, for classes that were new
     run: str = ""
 
 

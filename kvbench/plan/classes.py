@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from math import inf
 
-from kvbench.model import AUTO, Machine, Point
+from kvbench.model import AUTO, OWN, Machine, Point
 from kvbench.native import Cache
 from kvbench.plan.needs import Needs, stores
 from kvbench.regime import holds, levels
@@ -52,7 +52,7 @@ def _within(value: int, classes: Sequence[tuple[float, str]]) -> str:
 
 def tunable(point: Point) -> bool:
     """Whether a measurement may choose its schedule."""
-    return point.schedule == AUTO and not stores(point)
+    return point.schedule in (AUTO, OWN) and not stores(point)
 
 
 def classes(points: Iterable[Point], needs: Mapping[Point, Needs], machine: Machine) -> dict[str, list[Point]]:

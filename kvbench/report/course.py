@@ -53,7 +53,7 @@ class Newest:
             return f"{text}: {record.error}"
         footprint = record.layers * record.traffic["point"].compulsory
         near = min(reads, key=lambda count: abs(math.log(count / footprint)), default=0)
-        tuned = f", tuned: {record.tuned.choice.preset}" if record.tuned else ""
+        tuned = "".join(f", tuned: {each.choice.preset}" for each in record.tuned)
         share = f", {rate / reads[near]:.0%} of reads of {size(near)}" if near else ""
         return f"{text}: {rate:.3g} GB/s{share}{tuned}"
 

@@ -42,7 +42,7 @@ def tune(options: Options, fresh: bool, follow: Follow = lambda records, count: 
         tuning={name: known[name] for name in found if name in known},
     )
     visits = list(follow(run(plan), len(plan.points)))
-    tunings = tuple(visit.tuned for visit in visits if visit.tuned)
+    tunings = tuple(tuned for visit in visits for tuned in visit.tuned)
     unsaid = evidence.add(tunings, fresh) if evidence and tunings else ""
     errors = (f"{visit.point.name}: {visit.error}" for visit in visits if visit.error)
     file = str(evidence.path) if evidence and tunings and not unsaid else ""

@@ -20,7 +20,7 @@ from typing import Self
 from kvbench.errors import KvbenchError
 from kvbench.machine import describe
 from kvbench.machine.disturbances import Disturbances
-from kvbench.model import Job, Point, Probe, Record, Tuned
+from kvbench.model import Job, Point, Probe, Record
 from kvbench.native import Library
 from kvbench.plan import needs_here
 from kvbench.worker import probing, room
@@ -47,9 +47,7 @@ def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
                 except (KvbenchError, MemoryError) as error:  # of this one; the others get their chance
                     found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory")
                 wall = time.perf_counter() - start
-                yield replace(
-                    found, part=job.part, began=began, wall=wall, peak=_peak(), tuned=found.tuned or visitor.tuned
-                )
+                yield replace(found, part=job.part, began=began, wall=wall, peak=_peak(), tuned=visitor.tuner.taken())
                 if found.error and job.plan.is_foreign(point):
                     return  # nobody knows what it has left behind: another process goes on
             visitor.leave()
@@ -75,8 +73,7 @@ class _Visitor:
             most[point.pages] = max(most.get(point.pages, 0), size)
         self._ground = Ground(library, self._machine, rooms, far)
         self._room: room.Room | probing.Buffers | None = None
-        self._tuner = Tuner(self._machine, job.plan.tuning, job.plan.chosen)
-        self.tuned: Tuned | None = None  # in the newest visit
+        self.tuner = Tuner(self._machine, job.plan.tuning, job.plan.chosen)
         self._sides = Sides(job, self._random) if job.plan.against else None
 
     def __enter__(self) -> Self:
@@ -107,15 +104,14 @@ class _Visitor:
 
     def record(self, point: Point | Probe) -> Record:
         seed, watch = self._random.randrange(1 << 32), Disturbances(point.cpus).read
-        self.tuned = None
         if isinstance(point, Probe):
             self._room = self._room or self._group.enter_context(probing.Buffers(point, self._ground))
             return self._room.record(point, self._job, seed, watch)
         self._room = self._room or self._group.enter_context(room.Room(point, self._ground))
         if self._sides:
-            return self._sides.visit(point, self._room, self._answers, watch, self._tuner)
+            return self._sides.visit(point, self._room, self._answers, watch, self.tuner)
         with bench_of(point, self._room, self._answers, seed) as bench:
-            self.tuned = self._tuner.choose(bench)
+            self.tuner.choose(bench)
             plan, known = self._job.plan, self._job.passes.get(point.name)
             how = {"passes": known, "watch": watch, "keep": False}
             taken, error = bench.measured(bench.programs, plan.samples, plan.sample_time, **how)

@@ -26,18 +26,23 @@ class Tuner:
         self, machine: Machine, evidence: Mapping[str, Ratios] | None, chosen: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         self._machine, self._evidence, self._chosen = machine, evidence, dict(chosen)
+        self._taken: list[Tuned] = []
 
-    def choose(self, bench: Bench, presets: Sequence[str] = ()) -> Tuned | None:
-        """Sets the bench's schedule, to one of `presets` or of all. What was measured for that, where its class is new."""
+    def choose(self, bench: Bench, presets: Sequence[str] = (), of: str = "") -> None:
+        """Sets the bench's schedule, to one of `presets` or of all. `of`: whose choice, where it is not everybody's."""
         if self._evidence is None or not bench.schedule or not tunable(bench.point):
-            return None
-        name, found = class_of(bench.point, bench.room.needs, self._machine), None
+            return
+        name = "/".join(filter(None, [class_of(bench.point, bench.room.needs, self._machine), of]))
         if name not in self._chosen:
             seen = ratios(bench, presets or bench.room.library.words("schedule"))
             choice = choose(pooled(self._evidence.get(name, {}), seen), bench.schedule)
-            found = Tuned(name, choice, seen)
+            self._taken.append(Tuned(name, choice, seen))
             self._chosen[name] = choice.preset
         bench.schedule = self._chosen[name]
+
+    def taken(self) -> tuple[Tuned, ...]:
+        """What was measured since it was asked for last."""
+        found, self._taken = tuple(self._taken), []
         return found
 
 

@@ -32,7 +32,8 @@ def visit(
         Room(point, ground) as room,
         bench_of(point, room, Answers()) as bench,
     ):
-        tuned = Tuner(ground.machine, evidence).choose(bench)
+        tuner = Tuner(ground.machine, evidence)
+        tuner.choose(bench)
         programs = [*bench.programs, *more(bench)]
         taken, error = bench.measured(programs, samples, seconds)
         return Visit(
@@ -46,7 +47,7 @@ def visit(
             slice_bytes=room.slice_bytes,
             memory=room.memory,
             schedule=bench.schedule,
-            tuned=tuned,
+            tuned=tuner.taken(),
         )
 
 

@@ -100,7 +100,7 @@ def measured(launch: int, of: Point | Probe, rounds: int = 3) -> Record:
     moved = {name: replace(traffic, issued=traffic.compulsory) for name, traffic in found.traffic.items()}
     if of.op != "decode":
         return replace(found, traffic=moved)
-    return replace(found, traffic=moved, schedule="stream", tuned=None if launch else tuned(of))
+    return replace(found, traffic=moved, schedule="stream", tuned=() if launch else (tuned(of),))
 
 
 def tuned(of: Point) -> Tuned:

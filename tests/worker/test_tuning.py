@@ -78,12 +78,12 @@ def test_each_class_is_tuned_once_and_all_its_points_follow(plan, tmp_path, monk
     needs, machine = needs_here(plan.points, describe()), describe()
     names = [class_of(record.point, needs[record.point], machine) for record in auto]
     assert {record.schedule for record in auto} == {"stream"}
-    assert sorted(record.tuned.of for record in auto if record.tuned) == sorted(set(names))
+    assert sorted(tuned.of for record in auto for tuned in record.tuned) == sorted(set(names))
     assert len(set(names)) == 3
-    for record in (record for record in auto if record.tuned):
-        ratios = {word: np.median(values) for word, values in record.tuned.ratios.items()}
+    for tuned in (tuned for record in auto for tuned in record.tuned):
+        ratios = {word: np.median(values) for word, values in tuned.ratios.items()}
         assert ratios == pytest.approx({word: math.log(time) for word, time in TIMES.items()})
-        assert record.tuned.choice.gain == pytest.approx(2.0)
+        assert tuned.choice.gain == pytest.approx(2.0)
     others = [record for record in records if record not in auto]
     assert {record.schedule for record in others} == {"", "off"} and not any(record.tuned for record in others)
 
@@ -91,15 +91,15 @@ def test_each_class_is_tuned_once_and_all_its_points_follow(plan, tmp_path, monk
 def test_what_earlier_runs_have_seen_counts(plan, tmp_path, monkeypatch):
     first = launched(plan, tmp_path, monkeypatch)
     seen = {"off": (-2.0,) * 40, "cross": (0.0,) * 40, "weave": (0.0,) * 40, "stream": (0.0,) * 40}
-    known = {record.tuned.of: seen for record in first if record.tuned}
+    known = {tuned.of: seen for record in first for tuned in record.tuned}
     records = launched(replace(plan, tuning=known), tmp_path, monkeypatch)
     assert {record.schedule for record in records if record.point.op == "decode"} == {"off"}
-    assert {record.tuned.choice.rounds for record in records if record.tuned} == {40 + tuning.ROUNDS}
+    assert {tuned.choice.rounds for record in records for tuned in record.tuned} == {40 + tuning.ROUNDS}
 
 
 def test_what_was_chosen_stands(plan, tmp_path, monkeypatch):
     first = launched(plan, tmp_path, monkeypatch)
-    chosen = {record.tuned.of: "cross" for record in first if record.tuned}
+    chosen = {tuned.of: "cross" for record in first for tuned in record.tuned}
     records = launched(replace(plan, chosen=chosen), tmp_path, monkeypatch)
     assert not any(record.tuned for record in records)
     assert {record.schedule for record in records if record.point.op == "decode"} == {"cross", "off"}
@@ -116,7 +116,7 @@ def test_later_launches_and_a_run_that_goes_on_have_the_same(plan):
     """Really measured, in processes of their own."""
     records = list(run(plan))
     assert not any(record.error for record in records)
-    chosen = {record.tuned.of: record.tuned.choice.preset for record in records if record.tuned}
+    chosen = {tuned.of: tuned.choice.preset for record in records for tuned in record.tuned}
     assert len(chosen) == 3 and not any(record.tuned for record in records if record.launch)
     by_point = {}
     for record in records:

@@ -54,7 +54,7 @@ def command(
         evidence = Evidence.asked(tuning and str(tuning), describe().fingerprint, library.path)
         known, remark = evidence.read() if evidence else (None, "")
         seen = visit(point, samples, sample_time, evidence=known)
-        remark = (evidence.add([seen.tuned]) if seen.tuned else "") or remark
+        remark = (evidence.add(seen.tuned) if seen.tuned else "") or remark
         if remark:
             say(remark, err=True)
     facts = profile(seen)

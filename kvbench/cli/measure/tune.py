@@ -72,4 +72,4 @@ def _columns() -> Iterator[Any]:
 def _followed(records: Any, count: int) -> Any:
     from kvbench.cli._progress import follow
 
-    return follow(records, lambda: count, lambda record: 1.0, lambda record: record.tuned.of if record.tuned else "")
+    return follow(records, lambda: count, lambda record: 1.0, lambda record: record.point.kernel)
