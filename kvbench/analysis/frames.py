@@ -177,6 +177,10 @@ def _against(point: Point, held: Against) -> dict[str, Any]:
         row["fma_gflops"] = held.fma.median
     if point.op == "decode":
         row["l3"], row["l3_reason"] = claim(held)
+        ratios = {"l3_reads": held.found.near, "l3_decode": held.found.shares.get("memory")}
+        ratios["l3_gain"] = held.found.shares.get("rotated")
+        for name, ratio in ratios.items():
+            row |= enclosed(name, ratio) if ratio else {}
     row["above"], row["above_reason"] = above(held)
     return row
 

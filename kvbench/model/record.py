@@ -80,7 +80,8 @@ class Record:
     """One visit of a point in a launch: all samples, or what went wrong.
 
     The point's program is "point", beside its witnesses. A decode has "twin", "twin_ahead" (its prefetching form) and
-    "core"; a plug-in's has "ceiling" and "ceiling_ahead" too; a store has "copy" and "copy_nt"; probes have none.
+    "core"; a plug-in's has "ceiling" and "ceiling_ahead" too; a store has "copy" and "copy_nt"; probes have none. A slice
+    in L3 has plain reads of it and of memory, "slice" and "memory", and "rotated": the same kernel on slices in memory.
     In a duel the programs are "base" and "head". A witness of the installed library's is timed after each,
     "beside_base" and "beside_head", and the one value in a sample's `pass_seconds` is their lower quartile.
     """
