@@ -14,9 +14,7 @@ static void plan(kvb_cache *c, kvb_plane *plane)
 
 int32_t kvb_cache_plan(kvb_cache *c)
 {
-    int32_t code = kvb_check_shape(c);
-    if (code)
-        return code;
+    TRY(kvb_check_shape(c));
     c->table_stride = 0;
     plan(c, &c->k);
     plan(c, &c->v);
@@ -26,12 +24,10 @@ int32_t kvb_cache_plan(kvb_cache *c)
 
 int32_t kvb_cache_bind(kvb_cache *c, void *memory)
 {
-    if (!c)
-        return kvb_fail(KVB_BAD_ARGUMENT, "cache is null");
+    TRY(kvb_check_given("cache", c));
     if (c->bytes <= 0)
         return kvb_fail(KVB_BAD_ARGUMENT, "cache is not planned");
-    if (!memory || (uintptr_t)memory % LINE)
-        return kvb_fail(KVB_BAD_ARGUMENT, "memory must be aligned to %d bytes and not null", LINE);
+    TRY(kvb_check_aligned("memory", memory));
     c->k.rows = memory;
     c->v.rows = c->k.rows + c->k.bytes;
     c->k.scales = c->v.rows + c->v.bytes;

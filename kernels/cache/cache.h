@@ -56,17 +56,15 @@ void kvb_gather(int32_t dtype, const uint8_t *block, int64_t lane, int64_t dim, 
 /* Blocks that some tokens' slots lie in, each counted once. */
 int64_t kvb_blocks_of(const kvb_cache *cache, int64_t first, int64_t end);
 
-/* ---- tensor.c: scales of a whole tensor -------------------------------------------------------------------------- */
-
-bool kvb_has_tensor(int32_t dtype);
-float kvb_tensor(float scale); /* what one of a cache is: 0 stands for 1 */
-int32_t kvb_check_tensor(const kvb_cache *cache);
+/* What a plane's scale of the whole tensor is. Decode folds K's into the scale of the scores and V's into the output, so no
+ * tile knows of them. */
+static inline float kvb_tensor(float scale) { return scale == 0.0f ? 1.0f : scale; }
 
 /* ---- check.c ------------------------------------------------------------------------------------------------------ */
 
 int32_t kvb_check_shape(const kvb_cache *cache); /* before planning */
 int32_t kvb_check_cache(const kvb_cache *cache); /* planned, bound, with lengths and table */
-int32_t kvb_check_same(const kvb_cache *cache, const kvb_cache *before); /* the same rows, of any capacity */
+bool kvb_same_rows(const kvb_cache *a, const kvb_cache *b); /* but for the capacity */
 /* Entries of the tokens first .. end of a sequence, none below `low`: -1 where a negative entry means skip. */
 int32_t kvb_check_table(const kvb_cache *cache, int64_t seq, int64_t first, int64_t end, int32_t low);
 

@@ -123,50 +123,31 @@ static void fill_rows(kvb_task *base, int32_t thread, void *scratch)
     }
 }
 
-static int32_t make(const kvb_decode *args, int32_t threads, int64_t scratch_bytes, rows_task **out)
+static int32_t make(const kvb_decode *args, int32_t threads, rows_task model, kvb_task **out)
 {
+    TRY(kvb_check_decode(args, threads));
+    TRY(kvb_check_given("task", out));
     rows_task *task = kvb_task_new(sizeof *task, args->cache, threads);
     if (!task)
         return KVB_NO_MEMORY;
     task->args = *args;
+    task->seed = model.seed;
     task->task.ready = ready;
+    task->task.work = model.task.work;
     task->task.dispose = dispose;
-    task->task.scratch_bytes = scratch_bytes;
+    task->task.scratch_bytes = model.task.scratch_bytes;
     int32_t code = kvb_plan_make(&task->args, threads, &task->plan);
     code = code ? code : kvb_traffic_twin(&task->args, &task->task.traffic);
-    if (code) {
-        kvb_task_free(&task->task);
-        return code;
-    }
-    *out = task;
-    return KVB_OK;
+    return kvb_task_made(&task->task, code, out);
 }
 
 int32_t kvb_task_twin(const kvb_decode *args, int32_t threads, kvb_task **out)
 {
-    rows_task *task;
-    int32_t code = kvb_check_decode(args, threads);
-    if (code || !out)
-        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
-    code = make(args, threads, sizeof(twin_scratch), &task);
-    if (code)
-        return code;
-    task->task.work = read_rows;
-    *out = &task->task;
-    return KVB_OK;
+    return make(args, threads, (rows_task){.task = {.work = read_rows, .scratch_bytes = sizeof(twin_scratch)}}, out);
 }
 
 int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kvb_task **out)
 {
-    rows_task *task;
-    int32_t code = kvb_check_decode(args, threads);
-    if (code || !out)
-        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
-    code = make(args, threads, round_up(DIM_MAX * (int64_t)sizeof(float), LINE), &task);
-    if (code)
-        return code;
-    task->seed = seed;
-    task->task.work = fill_rows;
-    *out = &task->task;
-    return KVB_OK;
+    const int64_t row = DIM_MAX * (int64_t)sizeof(float);
+    return make(args, threads, (rows_task){.seed = seed, .task = {.work = fill_rows, .scratch_bytes = row}}, out);
 }

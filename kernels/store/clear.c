@@ -38,11 +38,10 @@ static void clear(kvb_task *base, int32_t thread, void *scratch)
 
 int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb_task **out)
 {
-    int32_t code = kvb_check_cache(cache);
-    code = code ? code : kvb_check_isa(isa);
-    code = code ? code : kvb_check_threads(threads);
-    if (code || !out)
-        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    TRY(kvb_check_cache(cache));
+    TRY(kvb_check_isa(isa));
+    TRY(kvb_check_threads(threads));
+    TRY(kvb_check_given("task", out));
     clear_task *task = kvb_task_new(sizeof *task, cache, threads);
     if (!task)
         return KVB_NO_MEMORY;
@@ -57,9 +56,7 @@ int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb
 
 int32_t kvb_reset(kvb_cache *cache)
 {
-    int32_t code = kvb_check_cache(cache);
-    if (code)
-        return code;
+    TRY(kvb_check_cache(cache));
     memset(cache->lengths, 0, (size_t)cache->batch * sizeof *cache->lengths);
     return KVB_OK;
 }

@@ -166,19 +166,42 @@ static void advance(kvb_task *base, int32_t thread, void *scratch)
         a->cache->lengths[seq] += a->cache->ring ? a->tokens : stored(a, seq);
 }
 
+static int32_t check(const kvb_store *a, int32_t threads)
+{
+    TRY(kvb_check_given("store arguments", a));
+    TRY(kvb_check_threads(threads));
+    TRY(kvb_check_cache(a->cache));
+    TRY(kvb_check_given("k", a->k));
+    TRY(kvb_check_given("v", a->v));
+    TRY(kvb_check_range("tokens", a->tokens, 1, tokens_max));
+    TRY(kvb_check_range("head_major", a->head_major, 0, 1));
+    TRY(kvb_check_range("nt", a->nt, 0, 1));
+    TRY(kvb_check_range("advance", a->advance, 0, 1));
+    TRY(kvb_check_isa(a->isa));
+    const kvb_cache *c = a->cache;
+    for (int64_t b = 0; b < c->batch; b++) {
+        int64_t end = c->lengths[b] + a->tokens;
+        if (end > (c->ring ? tokens_max : c->capacity))
+            return kvb_fail(KVB_BAD_ARGUMENT, "tokens: sequence %lld would hold %lld of capacity %lld", (long long)b,
+                            (long long)end, (long long)c->capacity);
+        if (kvb_layouts[c->layout].paged)
+            TRY(kvb_check_table(c, b, c->ring ? at_least(c->lengths[b], end - c->capacity) : c->lengths[b], end, -1));
+    }
+    return KVB_OK;
+}
+
 /* Lengths and tables may have changed since the task was planned, and its last pass is behind what the run adds. */
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
     kvb_store all = ((const store_task *)base)->args;
     all.tokens += grown;
-    return kvb_check_store(&all, base->threads);
+    return check(&all, base->threads);
 }
 
 int32_t kvb_task_bulk(const kvb_store *args, int32_t threads, kvb_task **out)
 {
-    int32_t code = kvb_check_store(args, threads);
-    if (code || !out)
-        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    TRY(check(args, threads));
+    TRY(kvb_check_given("task", out));
     store_task *task = kvb_task_new(sizeof *task, args->cache, threads);
     if (!task)
         return KVB_NO_MEMORY;
@@ -187,18 +210,12 @@ int32_t kvb_task_bulk(const kvb_store *args, int32_t threads, kvb_task **out)
     task->task.ready = ready;
     task->task.work = work;
     task->task.finish = args->advance ? advance : NULL;
-    code = kvb_traffic_store(args, &task->task.traffic);
-    if (code) {
-        kvb_task_free(&task->task);
-        return code;
-    }
-    *out = &task->task;
-    return KVB_OK;
+    return kvb_task_made(&task->task, kvb_traffic_store(args, &task->task.traffic), out);
 }
 
 int32_t kvb_task_append(const kvb_store *args, int32_t threads, kvb_task **out)
 {
-    if (args && args->tokens != 1)
-        return kvb_fail(KVB_BAD_ARGUMENT, "tokens is %lld; append takes 1", (long long)args->tokens);
+    if (args)
+        TRY(kvb_check_range("tokens", args->tokens, 1, 1));
     return kvb_task_bulk(args, threads, out);
 }
