@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/task.h"
+#include "decode/decode.h"
 #include "decode/traffic.h"
 #include "store/store.h"
 
@@ -24,7 +24,7 @@ static void dispose(kvb_task *base) { kvb_plan_free(&((rows_task *)base)->plan);
 typedef struct twin_scratch {
     kvb_tile tile;
     kvb_lists lists;
-    kvb_block block[2];
+    kvb_pair pair;
 } twin_scratch;
 
 static void read_rows(kvb_task *base, int32_t thread, void *scratch)
@@ -33,25 +33,16 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
     const kvb_decode *a = &task->args;
     twin_scratch *s = scratch;
     kvb_walk walk;
-    kvb_block *block = &s->block[0], *next = &s->block[1];
+    kvb_pair *pair = &s->pair;
     kvb_walk_start(&walk, a, task->plan.units + task->plan.thread_units[thread],
                    task->plan.units + task->plan.thread_units[thread + 1]);
     kvb_schedule_twin(a, &walk.steady);
-    kvb_walk_next(&walk, block);
-    while (block->unit) {
-        kvb_walk_next(&walk, next);
-        for (int64_t h = 0; h < block->unit->heads; h += s->tile.schedule->kv_heads) {
-            kvb_tile_rows(a, block, h, &s->tile);
-            s->tile.k_scale = NULL;
-            if (kvb_formats[a->cache->k.dtype].scaled)
-                kvb_tile_scales(a, block, h, &s->tile);
-            kvb_tile_requests(&walk, block, next, h, false, &s->tile, &s->lists);
+    for (kvb_pair_start(pair, &walk); pair->block->unit; kvb_pair_next(pair, &walk))
+        for (int64_t h = 0; h < pair->block->unit->heads; h += s->tile.schedule->kv_heads) {
+            s->tile.k_scale = NULL; /* of formats without any */
+            kvb_tile_make(&walk, pair, h, false, &s->tile, &s->lists);
             kvb_tier_of(a->isa)->twin(&s->tile, a->cache->k.row_bytes);
         }
-        kvb_block *done = block;
-        block = next;
-        next = done;
-    }
 }
 
 /* The splitmix64 step: bits that depend on all bits of x. */
