@@ -10,12 +10,15 @@
 /* ---- layouts.c: where a token's row lies ----------------------------------------------------------------------- */
 
 typedef struct kvb_layout {
-    void (*plan)(kvb_cache *cache, kvb_plane *plane); /* strides and sizes from a checked shape */
-    bool paged;
+    bool paged;      /* blocks of block_tokens, which a table knows, in the order that `inner` says */
+    bool by_token;   /* the rows of a token's heads lie side by side; else those of a head's tokens */
     bool whole;      /* a head's rows are one stretch, which a cache that grows moves as it is */
     bool transposed; /* K in blocks of LANES tokens, whose cells lie side by side: transposed.c */
 } kvb_layout;
 extern const kvb_layout kvb_layouts[LAYOUTS];
+
+/* Strides and sizes from a checked shape. */
+void kvb_layout_plan(const kvb_cache *cache, kvb_plane *plane);
 
 /* Whether the layout has caches of the dtype. */
 bool kvb_layout_has(int32_t layout, int32_t dtype);

@@ -10,26 +10,18 @@ static void attended(const kvb_touched *t, int64_t seq, int64_t *first, int64_t 
 /* Lines of a buffer that is walked as a whole. */
 static double lines_in(double bytes) { return (double)(((int64_t)bytes + LINE - 1) / LINE); }
 
-static int32_t count_rows(const kvb_decode *a, kvb_traffic *t)
+int32_t kvb_traffic_twin(const kvb_decode *a, kvb_traffic *t)
 {
     const kvb_cache *c = a->cache;
     const kvb_touched all = {.cache = c, .of = a, .tokens_of = attended};
     double rows = kvb_tokens(&all) * (double)c->kv_heads, of_rows, of_table;
-    int32_t code = kvb_lines_of(&all, rows, &of_rows);
     *t = (kvb_traffic){.kv = 2.0 * rows * kvb_row_size(c), .scales = 2.0 * rows * kvb_scale_size(c)};
+    TRY(kvb_lines_of(&all, rows, &of_rows));
     t->table = kvb_table_bytes(&all, &of_table);
     t->line = LINE * (of_rows + of_table);
-    return code;
-}
-
-int32_t kvb_traffic_twin(const kvb_decode *a, kvb_traffic *t)
-{
-    const kvb_touched all = {.cache = a->cache, .of = a, .tokens_of = attended};
-    double rows = kvb_tokens(&all) * (double)a->cache->kv_heads;
-    int32_t code = count_rows(a, t);
     t->compulsory = t->kv + t->scales + t->table;
-    t->issued = t->compulsory + (kvb_k_rows(&all, rows) - rows) * kvb_row_size(a->cache);
-    return code;
+    t->issued = t->compulsory + (kvb_k_rows(&all, rows) - rows) * kvb_row_size(c);
+    return KVB_OK;
 }
 
 /* ---- how often loads ask for a row or a scale: once for all heads that share one, as tiers say ------------------- */
@@ -92,15 +84,15 @@ int32_t kvb_traffic_decode(const kvb_decode *a, const kvb_plan *plan, kvb_traffi
     const kvb_cache *c = a->cache;
     const kvb_touched all = {.cache = c, .of = a, .tokens_of = attended};
     double vector = (double)(c->batch * a->q_heads * c->head_dim); /* elements of q, and of out */
-    int32_t code = count_rows(a, t);
-    t->flops = 4.0 * kvb_tokens(&all) * (double)(a->q_heads * c->head_dim);
-    t->compulsory = t->kv + t->scales + t->table + 2.0 * vector * sizeof *a->q;
     double rows = kvb_tokens(&all) * (double)c->kv_heads;
+    TRY(kvb_traffic_twin(a, t));
+    t->flops = 4.0 * kvb_tokens(&all) * (double)(a->q_heads * c->head_dim);
+    t->compulsory += 2.0 * vector * sizeof *a->q;
     t->issued = t->compulsory;
     if (!a->run) /* nobody knows what a plug-in loads */
         t->issued += (kvb_k_rows(&all, rows) * loads(a, true) + rows * loads(a, false)) * kvb_row_size(c) - t->kv +
                      scale_loads(a, plan, rows) * kvb_scale_size(c) - t->scales;
     t->line += 2.0 * LINE * lines_in(vector * sizeof *a->q);
     t->ai = t->compulsory > 0.0 ? t->flops / t->compulsory : 0.0;
-    return code;
+    return KVB_OK;
 }

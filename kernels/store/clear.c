@@ -13,14 +13,10 @@ typedef struct clear_task {
 static void clear_share(const clear_task *task, uint8_t *plane, int64_t bytes, int32_t thread)
 {
     static const float zeros[DIM_MAX];
-    const int64_t most = sizeof zeros, lines = bytes / LINE;
-    int64_t at = lines * thread / task->task.threads * LINE, end = lines * (thread + 1) / task->task.threads * LINE;
-    kvb_encode run = {.to_stride = most, .from = zeros, .rows = (end - at) / most, .dim = DIM_MAX, .row_bytes = most};
-    run.to = plane + at;
-    task->tier->rows[DTYPE_F32].encode(&run);
-    at += run.rows * most;
-    if (at < end) {
-        run = (kvb_encode){.to = plane + at, .from = zeros, .rows = 1, .dim = (end - at) / 4, .row_bytes = end - at};
+    const int64_t lines = bytes / LINE, end = lines * (thread + 1) / task->task.threads * LINE;
+    for (int64_t at = lines * thread / task->task.threads * LINE, row; at < end; at += row) {
+        row = at_most((int64_t)sizeof zeros, end - at);
+        kvb_encode run = {.to = plane + at, .from = zeros, .rows = 1, .dim = row / (int64_t)sizeof *zeros, .row_bytes = row};
         task->tier->rows[DTYPE_F32].encode(&run);
     }
 }

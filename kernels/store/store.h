@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* encode.c: rows to store, of a plane whose scale is `tensor`. */
+/* Rows into the bytes of a plane whose scale is `tensor`. */
 void kvb_encode_rows(int32_t isa, int32_t dtype, float tensor, const kvb_encode *rows);
 
 /* traffic.c: a code where memory to count with is lacking */
