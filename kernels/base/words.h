@@ -28,6 +28,13 @@ enum { LINE = 64, TILE = 1024, HEADS = 8, LANES = 16, DIM_MAX = 1024 };
 static inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 static inline int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
+/* The splitmix64 step: bits that depend on all bits of x. */
+static inline uint64_t kvb_mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
 
 /* Every turn of a loop is written out, `most` at most: else arrays would not be registers. Clang knows gcc's words, and does
  * not heed them. */

@@ -45,14 +45,6 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
         }
 }
 
-/* The splitmix64 step: bits that depend on all bits of x. */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 /* 24 random bits as a number, uniform with unit variance. */
 static float uniform(uint64_t bits)
 {
@@ -64,10 +56,10 @@ static float uniform(uint64_t bits)
 static void random_row(uint64_t seed, int64_t seq, int64_t head, int64_t token, int64_t dim, float *row)
 {
     const uint64_t step = 0x9e3779b97f4a7c15u;
-    uint64_t x = mix(mix(mix(seed + step) + step * (uint64_t)seq) + step * (uint64_t)head);
-    x = mix(x + step * (uint64_t)token);
+    uint64_t x = kvb_mix(kvb_mix(kvb_mix(seed + step) + step * (uint64_t)seq) + step * (uint64_t)head);
+    x = kvb_mix(x + step * (uint64_t)token);
     for (int64_t d = 0; d < dim; d += 2) {
-        uint64_t bits = mix(x += step);
+        uint64_t bits = kvb_mix(x += step);
         row[d] = uniform(bits);
         if (d + 1 < dim)
             row[d + 1] = uniform(bits >> 40);

@@ -153,15 +153,6 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
     return KVB_OK;
 }
 
-/* The splitmix64 generator. */
-static uint64_t random_next(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 static void **link_of(void *buffer, uint64_t line) { return (void **)(void *)((uint8_t *)buffer + line * LINE); }
 
 /* Sattolo's shuffle: swapping each link with an earlier one only ever joins cycles, so one cycle is left. */
@@ -174,7 +165,7 @@ int32_t kvb_chain(void *buffer, int64_t bytes, uint64_t seed)
     for (uint64_t i = 0; i < lines; i++)
         *link_of(buffer, i) = link_of(buffer, i);
     for (uint64_t i = lines - 1; i > 0; i--) {
-        void **here = link_of(buffer, i), **there = link_of(buffer, random_next(&seed) % i), *to = *here;
+        void **here = link_of(buffer, i), **there = link_of(buffer, kvb_mix(seed += 0x9e3779b97f4a7c15u) % i), *to = *here;
         *here = *there;
         *there = to;
     }
