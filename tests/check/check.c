@@ -3,6 +3,7 @@
  * named tier does not run. */
 #include "check.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,16 @@ void noise(float *to, int64_t count, uint64_t seed)
         x ^= x << 17;
         to[i] = ((float)(x >> 40) / 8388608.0f - 1.0f) * 1.7320508f;
     }
+}
+
+double apart(const float *a, const float *b, int64_t count)
+{
+    double worst = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double error = fabs((double)a[i] - (double)b[i]);
+        worst = error <= worst || isnan(worst) ? worst : error;
+    }
+    return worst;
 }
 
 static void add_tier(int32_t isa)

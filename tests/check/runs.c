@@ -42,6 +42,16 @@ static kvb_task *store_of(kvb_cache *cache, int64_t tokens, int32_t advance)
     return task;
 }
 
+/* The tasks that attend: decode, twin, fill. */
+enum { ATTEND = 3 };
+
+static void attend(const kvb_cache *cache, float *out, kvb_task *tasks[ATTEND])
+{
+    kvb_decode args = {.cache = cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
+    expect(!kvb_task_decode(&args, 1, &tasks[0]) && !kvb_task_twin(&args, 1, &tasks[1]) &&
+               !kvb_task_fill(&args, 1, 1, &tasks[2]), "tasks: %s", kvb_message());
+}
+
 /* Stores into one cache share its lengths, whichever of them is asked. */
 static void check_stores_of_a_run(const char *layout)
 {
@@ -84,12 +94,10 @@ static void check_decodes_of_a_run(void)
     if (!open_rig(&r, "head"))
         return;
     float out[DIM];
-    kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
-    kvb_task *store = store_of(&r.cache, 1, 1), *tasks[3];
+    kvb_task *store = store_of(&r.cache, 1, 1), *tasks[ATTEND];
     r.lengths[0] = 1;
-    expect(!kvb_task_decode(&args, 1, &tasks[0]) && !kvb_task_twin(&args, 1, &tasks[1]) &&
-               !kvb_task_fill(&args, 1, 1, &tasks[2]), "tasks: %s", kvb_message());
-    for (int i = 0; i < 3; i++) {
+    attend(&r.cache, out, tasks);
+    for (int i = 0; i < ATTEND; i++) {
         kvb_task *const behind[] = {store, tasks[i]}, *const before[] = {tasks[i], store};
         refused(run(behind, 2, 2, NULL), "lengths", "a decode behind a store");
         refused(run(before, 2, 3, NULL), "lengths", "a decode's second pass behind a store");
@@ -139,10 +147,9 @@ static void check_other_shape(kvb_cache more)
     float out[DIM];
     int64_t lengths[2] = {2, 2};
     r.cache.lengths = lengths;
-    kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
     kvb_task *tasks[TASKS] = {NULL, NULL, NULL, store_of(&r.cache, 1, 0)};
-    expect(!kvb_task_decode(&args, 1, &tasks[0]) && !kvb_task_twin(&args, 1, &tasks[1]) &&
-               !kvb_task_fill(&args, 1, 1, &tasks[2]) && !kvb_task_clear(&r.cache, tiers[0], 1, &tasks[5]) &&
+    attend(&r.cache, out, tasks);
+    expect(!kvb_task_clear(&r.cache, tiers[0], 1, &tasks[5]) &&
                !kvb_task_unpack(&r.cache, 0, 1, out, out, tiers[0], 1, &tasks[4]), "tasks: %s", kvb_message());
     kvb_cache *c = &r.cache;
     c->layout += more.layout, c->k.dtype += more.k.dtype, c->k.scale += more.k.scale, c->inner += more.inner;
