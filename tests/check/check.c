@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__SANITIZE_ADDRESS__) && defined(NDEBUG)
+#error "the build with sanitizers is the one whose assertions hold"
+#endif
+
 enum { SHOWN = 40, MOST_TIERS = 15 };
 
 int32_t tiers[MOST_TIERS + 1] = {-1};

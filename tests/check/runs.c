@@ -1,6 +1,5 @@
 /* Runs of several tasks, and of tasks whose memory has changed since they were planned: what a run could not do is
  * refused before its first pass. */
-#include <fenv.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -40,16 +39,6 @@ static kvb_task *store_of(kvb_cache *cache, int64_t tokens, int32_t advance)
     kvb_store args = {.cache = cache, .k = source, .v = source, .tokens = tokens, .isa = tiers[0], .advance = advance};
     expect(!kvb_task_bulk(&args, 1, &task), "bulk: %s", kvb_message());
     return task;
-}
-
-/* The tasks that attend: decode, twin, fill. */
-enum { ATTEND = 3 };
-
-static void attend(const kvb_cache *cache, float *out, kvb_task *tasks[ATTEND])
-{
-    kvb_decode args = {.cache = cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
-    expect(!kvb_task_decode(&args, 1, &tasks[0]) && !kvb_task_twin(&args, 1, &tasks[1]) &&
-               !kvb_task_fill(&args, 1, 1, &tasks[2]), "tasks: %s", kvb_message());
 }
 
 /* Stores into one cache share its lengths, whichever of them is asked. */
@@ -94,10 +83,12 @@ static void check_decodes_of_a_run(void)
     if (!open_rig(&r, "head"))
         return;
     float out[DIM];
-    kvb_task *store = store_of(&r.cache, 1, 1), *tasks[ATTEND];
+    kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
+    kvb_task *store = store_of(&r.cache, 1, 1), *tasks[3];
     r.lengths[0] = 1;
-    attend(&r.cache, out, tasks);
-    for (int i = 0; i < ATTEND; i++) {
+    expect(!kvb_task_decode(&args, 1, &tasks[0]) && !kvb_task_twin(&args, 1, &tasks[1]) &&
+               !kvb_task_fill(&args, 1, 1, &tasks[2]), "tasks: %s", kvb_message());
+    for (int i = 0; i < 3; i++) {
         kvb_task *const behind[] = {store, tasks[i]}, *const before[] = {tasks[i], store};
         refused(run(behind, 2, 2, NULL), "lengths", "a decode behind a store");
         refused(run(before, 2, 3, NULL), "lengths", "a decode's second pass behind a store");
@@ -147,9 +138,10 @@ static void check_other_shape(kvb_cache more)
     float out[DIM];
     int64_t lengths[2] = {2, 2};
     r.cache.lengths = lengths;
+    kvb_decode args = {.cache = &r.cache, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
     kvb_task *tasks[TASKS] = {NULL, NULL, NULL, store_of(&r.cache, 1, 0)};
-    attend(&r.cache, out, tasks);
-    expect(!kvb_task_clear(&r.cache, tiers[0], 1, &tasks[5]) &&
+    expect(!kvb_task_decode(&args, 1, &tasks[0]) && !kvb_task_twin(&args, 1, &tasks[1]) &&
+               !kvb_task_fill(&args, 1, 1, &tasks[2]) && !kvb_task_clear(&r.cache, tiers[0], 1, &tasks[5]) &&
                !kvb_task_unpack(&r.cache, 0, 1, out, out, tiers[0], 1, &tasks[4]), "tasks: %s", kvb_message());
     kvb_cache *c = &r.cache;
     c->layout += more.layout, c->k.dtype += more.k.dtype, c->k.scale += more.k.scale, c->inner += more.inner;
@@ -273,41 +265,6 @@ static void check_two_callers(void)
     rig_close(&r);
 }
 
-/* Rows are rounded alike whatever the caller's own rounding is when a team is opened. */
-static void check_rounding(void)
-{
-    rig r;
-    if (!open_rig(&r, "head"))
-        return;
-    kvb_team *plain = team;
-    kvb_cache *c = &r.cache;
-    c->k.dtype = c->v.dtype = word_of("dtype", "bf16"); /* rows of fewer bytes, in the same memory */
-    kvb_cache_plan(c);
-    kvb_cache_bind(c, r.arena.base);
-    kvb_task *decode = NULL, *store = store_of(c, CAPACITY, 0);
-    float first[DIM], out[DIM];
-    kvb_decode args = {.cache = c, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
-    r.lengths[0] = CAPACITY;
-    expect(!kvb_task_decode(&args, 1, &decode), "decode: %s", kvb_message());
-    for (int i = 0; i < 2; i++) {
-        fesetround(i ? FE_UPWARD : FE_TONEAREST);
-        expect(!kvb_team_open(NULL, 1, &team), "team: %s", kvb_message());
-        fesetround(FE_TONEAREST);
-        r.lengths[0] = 0;
-        expect(!run(&store, 1, 1, NULL), "store: %s", kvb_message());
-        r.lengths[0] = CAPACITY;
-        expect(!run(&decode, 1, 1, NULL), "decode: %s", kvb_message());
-        if (!i)
-            memcpy(first, out, sizeof out);
-        kvb_team_close(team);
-    }
-    expect(!memcmp(first, out, sizeof out), "a team's threads round as the one who opened it");
-    team = plain;
-    kvb_task_free(decode);
-    kvb_task_free(store);
-    rig_close(&r);
-}
-
 void check_runs(void)
 {
     noise(source, CAPACITY * DIM, 31);
@@ -320,6 +277,5 @@ void check_runs(void)
     check_planned_anew();
     check_latency();
     check_two_callers();
-    check_rounding();
     kvb_team_close(team);
 }

@@ -1,5 +1,6 @@
 /* Deterministic mode gives the same bits for any number of threads, and every tier the same numbers as plain C, which case files
  * and the documented plug-in hold against others. */
+#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,30 @@ static void check_tier(const rig *r, const float *q, int64_t window, int32_t isa
     }
 }
 
+/* Rows are rounded alike whatever the caller's own rounding is when a team is opened. */
+static void check_rounding(const float *source)
+{
+    enum { TOKENS = 20 };
+    rig r;
+    kvb_cache shape = {PLANES(word_of("dtype", "bf16"), 0), .batch = 1, .kv_heads = 1, .head_dim = DIM, .capacity = TOKENS};
+    if (!rig_open(&r, shape, 1))
+        return;
+    float out[2][DIM];
+    kvb_store put = {.cache = &r.cache, .k = source, .v = source, .tokens = TOKENS, .isa = tiers[0]};
+    for (int i = 0; i < 2; i++) {
+        kvb_decode args = {.cache = &r.cache, .q = source, .out = out[i], .q_heads = 1, .isa = tiers[0]};
+        teams_close();
+        fesetround(i ? FE_UPWARD : FE_TONEAREST);
+        r.lengths[0] = 0;
+        expect(!run_bulk(&put, 1), "bulk: %s", kvb_message());
+        fesetround(FE_TONEAREST);
+        r.lengths[0] = TOKENS;
+        expect(!run_decode(&args, 1), "decode: %s", kvb_message());
+    }
+    expect(!memcmp(out[0], out[1], sizeof out[0]), "a team's threads round as the one who opened it");
+    rig_close(&r);
+}
+
 void check_threads(void)
 {
     int64_t rows = (int64_t)BATCH * CAPACITY * KV_HEADS * DIM;
@@ -57,6 +82,7 @@ void check_threads(void)
         }
         rig_close(&r);
     }
+    check_rounding(k);
     free(k);
     free(v);
 }
