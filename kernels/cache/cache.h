@@ -59,8 +59,8 @@ void kvb_gather(int32_t dtype, const uint8_t *block, int64_t lane, int64_t dim, 
 /* Blocks that some tokens' slots lie in, each counted once. */
 int64_t kvb_blocks_of(const kvb_cache *cache, int64_t first, int64_t end);
 
-/* What a plane's scale of the whole tensor is. Decode folds K's into the scale of the scores and V's into the output, so no
- * tile knows of them. */
+/* What a plane's scale of the whole tensor is. Decode folds K's into the scale of the scores and V's into the output,
+ * so no tile knows of them. */
 static inline float kvb_tensor(float scale) { return scale == 0.0f ? 1.0f : scale; }
 
 /* ---- check.c ------------------------------------------------------------------------------------------------------ */

@@ -8,9 +8,9 @@ const kvb_layout kvb_layouts[LAYOUTS] = {
     [LAYOUT_BLOCKT] = {.whole = true, .transposed = true},
 };
 
-/* A sequence, or a block of a paged cache, is a matrix of rows [heads][tokens] or [tokens][heads]. Scales are another one
- * with `scale` bytes in place of a row. Where K is transposed V and scales have room for whole blocks too, so that all have
- * the same places. */
+/* A sequence, or a block of a paged cache, is a matrix of rows [heads][tokens] or [tokens][heads]. Scales are another
+ * one with `scale` bytes in place of a row. Where K is transposed V and scales have room for whole blocks too, so that
+ * all have the same places. */
 void kvb_layout_plan(const kvb_cache *c, kvb_plane *p)
 {
     const kvb_layout *l = &kvb_layouts[c->layout];

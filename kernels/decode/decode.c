@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "decode/decode.h"
-#include "decode/traffic.h"
 
 /* ---- scratch --------------------------------------------------------------------------------------------------- */
 

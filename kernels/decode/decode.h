@@ -46,8 +46,8 @@ static inline void kvb_pair_start(kvb_pair *pair, kvb_walk *walk)
 }
 
 /* The tile of one KV head: its rows and scales, and what it asks for. */
-static inline void kvb_tile_make(const kvb_walk *walk, const kvb_pair *pair, int64_t head, bool one_plane, kvb_tile *tile,
-                                 kvb_lists *lists)
+static inline void kvb_tile_make(const kvb_walk *walk, const kvb_pair *pair, int64_t head, bool one_plane,
+                                 kvb_tile *tile, kvb_lists *lists)
 {
     kvb_tile_rows(walk->args, pair->block, head, tile);
     if (walk->scaled)
@@ -92,6 +92,10 @@ void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *uni
 void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_twopass(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
+
+/* traffic.c: what one pass moves; a code where memory to count with is lacking. */
+int32_t kvb_traffic_decode(const kvb_decode *args, const kvb_plan *plan, kvb_traffic *traffic);
+int32_t kvb_traffic_twin(const kvb_decode *args, kvb_traffic *traffic);
 
 /* foreign.c: a plug-in's kernel, called for all units of a thread; and the bytes of scratch that it takes. */
 void kvb_foreign(kvb_task *base, int32_t thread, void *scratch);

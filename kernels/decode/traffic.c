@@ -1,6 +1,6 @@
 /* What a decode and its twin move and compute. */
 #include "cache/touched.h"
-#include "decode/traffic.h"
+#include "decode/decode.h"
 
 static void attended(const kvb_touched *t, int64_t seq, int64_t *first, int64_t *end)
 {

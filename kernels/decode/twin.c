@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "decode/decode.h"
-#include "decode/traffic.h"
 #include "store/store.h"
 
 typedef struct rows_task {

@@ -9,8 +9,8 @@ static float *scores_of(const kvb_decode_task *task, kvb_state *state, int64_t b
 
 enum pass { SCORES, SUMS };
 
-/* One walk over the unit: scores and their maximum, or the weighted sum of V. It streams one plane, and prefetches rows of
- * that one. */
+/* One walk over the unit: scores and their maximum, or the weighted sum of V. It reads one plane, and prefetches that
+ * one alone. */
 static void pass_over(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit, enum pass pass)
 {
     const kvb_tier *tier = kvb_tier_of(task->args.isa);

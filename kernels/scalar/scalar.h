@@ -27,7 +27,7 @@ float kvb_scalar_packed(int32_t dtype, const uint8_t *row, int64_t d); /* elemen
 /* What every stage may count on. */
 void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group);
 /* A head of q: in this tier heads lie one after another. */
-static inline const float *kvb_scalar_q(const kvb_group *group, int64_t head) { return group->q + head * group->dim_pad; }
+static inline const float *kvb_scalar_q(const kvb_group *g, int64_t head) { return g->q + head * g->dim_pad; }
 /* Row t of K: where it lies, or out of its block to `beside`. */
 static inline const uint8_t *kvb_scalar_k(int32_t dtype, const kvb_tile *tile, int64_t t, int64_t dim, uint8_t *beside)
 {

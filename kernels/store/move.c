@@ -15,8 +15,8 @@ static bool in_one_block(const kvb_cache *c)
 static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
 {
     if (!kvb_same_rows(from, to))
-        return kvb_fail(KVB_BAD_ARGUMENT, "to: layout, inner, dtype, scale, ring, batch, kv_heads and head_dim must be those "
-                                          "of from");
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "to: layout, inner, dtype, scale, ring, batch, kv_heads and head_dim must be those of from");
     if (!kvb_layouts[from->layout].whole)
         return kvb_fail(KVB_BAD_ARGUMENT, "layout: repack moves whole heads, which %s has not",
                         kvb_word("layout", from->layout));

@@ -45,8 +45,8 @@ static int64_t run_of(const int64_t *rows, int64_t count, int64_t token_stride)
     return n;
 }
 
-/* One run of rows, K and then V, whose first lies at `row` of a plane and at element `from` of the source. K goes `beside`
- * the cache where that is not null. */
+/* One run of rows, K and then V, whose first lies at `row` of a plane and at element `from` of the source. K goes
+ * `beside` the cache where that is not null. */
 static void store_run(const kvb_store *a, kvb_encode run, int64_t row, int64_t scale, int64_t from, uint8_t *beside)
 {
     const kvb_cache *c = a->cache;
@@ -66,9 +66,9 @@ static void store_run(const kvb_store *a, kvb_encode run, int64_t row, int64_t s
     kvb_encode_rows(a->isa, c->k.dtype, c->v.tensor, &run);
 }
 
-/* Source tokens first .. first + count of one sequence and `heads` KV heads, in the order of the source: runs of tokens of a
- * head, or of heads of a token. Reads then follow one stream. Transposed K is encoded beside the cache, LANES tokens of each
- * of as many heads as have room, and then laid into their blocks. */
+/* Source tokens first .. first + count of one sequence and `heads` KV heads, in the order of the source: runs of tokens
+ * of a head, or of heads of a token. Reads then follow one stream. Transposed K is encoded beside the cache, LANES
+ * tokens of each of as many heads as have room, and then laid into their blocks. */
 static void store_block(const kvb_store *a, int64_t seq, int64_t head, int64_t heads, int64_t first, int64_t count,
                         uint8_t *beside)
 {

@@ -78,7 +78,7 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
     }
 }
 
-/* What belongs to the caller and may have changed since the task was planned: of sequences that have grown by so many. */
+/* What belongs to the caller and may have changed since the task was planned. */
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
     const unpack_task *task = (const unpack_task *)base;
