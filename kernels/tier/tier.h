@@ -105,7 +105,7 @@ typedef struct kvb_group {
     float *acc;        /* [slots][dim_pad] */
     union { /* what a way's `prepare_query` makes of q, or null */
         kvb_prepared *prepared;
-        float *dealt; /* floats in the order in which the elements of rows are loaded: isa/folded.tmpl.c */
+        float *dealt; /* floats in the order in which the elements of rows are loaded: isa/row/deal.tmpl.c */
     };
 } kvb_group;
 
