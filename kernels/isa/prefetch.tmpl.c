@@ -97,21 +97,32 @@ INLINE const uint8_t *row_of(const kvb_tile *tile, kvb_places rows, int64_t t, c
 }
 
 /* A stage for groups of 1, 2, 4 and 8 heads: <stage>1_<kernel> to <stage>8_<kernel> are <stage>_tile_<kernel>, compiled for each
- * order in which a tile may be read. `whole`: most heads that take rows whole, or NEVER where rows are packed, which
- * no schedule has in order. `runs`: least heads that take runs. */
+ * order in which a tile may be read: each by itself, for compilers spill in one what they keep for another. `whole`: most
+ * heads that take rows whole, or NEVER where rows are packed, which no schedule has in order. `runs`: least heads that take
+ * runs. */
 enum { NEVER = -1 };
+#define IN_ORDER(stage, kernel, heads, floats, order)                                                                  \
+    static NOINLINE void CAT(CAT(stage##heads##_, kernel), order)(const kvb_tile *tile, const kvb_group *group,        \
+                                                                  floats *scores)                                      \
+    {                                                                                                                  \
+        CAT(stage##_tile_, kernel)(tile, group, scores, heads, order);                                                 \
+    }
 #define STAGE_OF(stage, kernel, heads, floats, whole, runs)                                                            \
-    static void CAT(CAT(CAT(stage, heads), _), kernel)(const kvb_tile *tile, const kvb_group *group, floats *scores)   \
-    {                                                                                                               \
-        const int32_t order = tile->schedule->order;                                                                \
-        if (order == ORDER_PLAIN)                                                                                   \
-            CAT(CAT(stage, _tile_), kernel)(tile, group, scores, heads, ORDER_PLAIN);                                  \
-        else if ((whole) == NEVER || order == ORDER_LISTED)                                                         \
-            CAT(CAT(stage, _tile_), kernel)(tile, group, scores, heads, ORDER_LISTED);                                 \
-        else if (heads <= (whole) && (heads < (runs) || order == ORDER_ROWS))                                       \
-            CAT(CAT(stage, _tile_), kernel)(tile, group, scores, heads, ORDER_ROWS);                                   \
-        else                                                                                                        \
-            CAT(CAT(stage, _tile_), kernel)(tile, group, scores, heads, ORDER_RUNS);                                   \
+    IN_ORDER(stage, kernel, heads, floats, ORDER_PLAIN)                                                                \
+    IN_ORDER(stage, kernel, heads, floats, ORDER_LISTED)                                                               \
+    IN_ORDER(stage, kernel, heads, floats, ORDER_ROWS)                                                                 \
+    IN_ORDER(stage, kernel, heads, floats, ORDER_RUNS)                                                                 \
+    static void CAT(stage##heads##_, kernel)(const kvb_tile *tile, const kvb_group *group, floats *scores)             \
+    {                                                                                                                  \
+        const int32_t order = tile->schedule->order;                                                                   \
+        if (order == ORDER_PLAIN)                                                                                      \
+            CAT(CAT(stage##heads##_, kernel), ORDER_PLAIN)(tile, group, scores);                                       \
+        else if ((whole) == NEVER || order == ORDER_LISTED)                                                            \
+            CAT(CAT(stage##heads##_, kernel), ORDER_LISTED)(tile, group, scores);                                      \
+        else if (heads <= (whole) && (heads < (runs) || order == ORDER_ROWS))                                          \
+            CAT(CAT(stage##heads##_, kernel), ORDER_ROWS)(tile, group, scores);                                        \
+        else                                                                                                           \
+            CAT(CAT(stage##heads##_, kernel), ORDER_RUNS)(tile, group, scores);                                        \
     }
 #define STAGE(stage, kernel, floats, whole, runs)                                                                      \
     STAGE_OF(stage, kernel, 1, floats, whole, runs)                                                                    \
