@@ -14,6 +14,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
                                   const int heads, const int vecs, const int order)
 {
     vf sum[PV_ACC];
+    HIDE(at);
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < vecs; i++)
             sum[INDEX(h, heads) * vecs + i] =
@@ -47,6 +48,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
                 fma_of(&sum[INDEX(h, heads) * vecs + i], w, x[i], heads == 1);
         }
     }
+    HIDE(at);
     UNROLL for (int h = 0; h < heads; h++)
         CAT(deal_, DTYPE)(sum + INDEX(h, heads) * vecs, vecs, true);
     UNROLL for (int h = 0; h < heads; h++)
