@@ -76,16 +76,15 @@ INLINE int CAT(pv_across_, DTYPE)(const kvb_tile *tile, int first, int end, pref
 INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int head, const int heads,
                                   const bool ragged, const int order)
 {
-    const kvb_schedule *schedule = tile->schedule;
     const int most = MOST_VECS(heads), dim = (group->dim + VL - 1) / VL * VL;
     const int64_t acc_stride = group->dim_pad;
     prefetch cursor = PREFETCH(tile, tile->next.v, group->dim);
     float *acc = group->acc + head * acc_stride;
     const float *rescale = group->rescale + head;
-    const bool sliced = order != ORDER_PLAIN && schedule->run_rows && dim > most * VL;
-    const int run = order == ORDER_RUNS || sliced ? (int)schedule->run_rows : TILE;
+    const bool by_runs = order == ORDER_RUNS || (order == ORDER_ROWS && dim > most * VL);
+    const int run = by_runs ? (int)tile->schedule->run_rows : TILE;
     p += head * QUERY_SCORES;
-    if (order == ORDER_PLAIN && !ragged) { /* one run */
+    if (order < ORDER_ROWS && !ragged) { /* one run */
         CAT(pv_across_, DTYPE)(tile, tile->lead, tile->count, &cursor, p, rescale, acc, acc_stride, 0, dim, heads, most,
                                order);
         return;
