@@ -37,7 +37,7 @@ static void widen(const kvb_decode_task *task, const kvb_tile *tile, kvb_places 
     const bool scaled = kvb_formats[c->k.dtype].scaled, asks = tile->schedule->order != ORDER_PLAIN;
     for (int32_t t = tile->lead; t < tile->count; t++) {
         for (int64_t b = 0; asks && b < c->k.row_bytes; b += LINE)
-            kvb_fetch(kvb_row_next(&tile->next, next, t, c->k.row_bytes) + b, tile->schedule->to_l2);
+            kvb_fetch(kvb_row_next(&tile->next, next, t, c->k.row_bytes) + b, tile->schedule->order != ORDER_LISTED);
         decode(kvb_row_at(rows, t), scaled ? scales[t] : 1.0f, c->head_dim, to + t * task->dim_pad);
     }
 }
