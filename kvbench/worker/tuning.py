@@ -1,12 +1,15 @@
 """Chooses the schedule of points that ask for none: presets in turn on the memory of the first point of a class.
 
-for round in rounds:
-    for preset in shuffled(presets): a sample of a few milliseconds    # as worker/loop.py takes them
+for heat in heats:
+    for round in rounds:
+        for preset in shuffled(presets): a sample of a few milliseconds    # as worker/loop.py takes them
+    only those that are nearly the fastest go on; a single one has won
 the ratios of each round join what earlier runs have seen; model/tuning.py says which preset follows
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import median
 from types import MappingProxyType
 
 from kvbench.model import Machine, Tuned, choose, pooled
@@ -15,8 +18,9 @@ from kvbench.plan.classes import class_of, tunable
 from kvbench.worker.bench import Bench
 from kvbench.worker.loop import passes_for, rounds
 
-ROUNDS = 9
-SECONDS = 0.005  # of a sample
+HEATS, ROUNDS = 3, 7
+SECONDS = 0.004  # of a sample
+NEAR = math.log(1.05)  # of the fastest: who is slower does not go on
 
 
 class Tuner:
@@ -48,13 +52,20 @@ class Tuner:
 
 def ratios(bench: Bench, presets: Sequence[str]) -> dict[str, tuple[float, ...]]:
     """By preset: log of its time over that of the bench's schedule, round by round."""
-    programs = [bench.under(preset) for preset in presets]
-    own = next(program for program in programs if program.name == bench.schedule)
-    passes = dict.fromkeys((program.name for program in programs), passes_for(bench.team, own, SECONDS))
-    taken = {program.name: [0.0] * ROUNDS for program in programs}
-    for sample in rounds(bench.team, programs, ROUNDS, SECONDS, passes=passes):
-        taken[sample.program][sample.round] = sample.seconds
-    return {
-        preset: tuple(math.log(each / usual) for each, usual in zip(seconds, taken[own.name], strict=True))
-        for preset, seconds in taken.items()
-    }
+    default = bench.schedule
+    programs = {preset: bench.under(preset) for preset in presets}
+    passes = dict.fromkeys(programs, passes_for(bench.team, programs[default], SECONDS))
+    found: dict[str, list[float]] = {preset: [] for preset in presets}
+    left = list(presets)
+    for heat in range(HEATS):
+        taken: dict[str, dict[int, float]] = {preset: {} for preset in left}
+        running = [programs[preset] for preset in left]
+        for sample in rounds(bench.team, running, ROUNDS, SECONDS, heat, passes=passes):
+            taken[sample.program][sample.round] = sample.seconds
+        for preset, seconds in taken.items():
+            found[preset] += (math.log(seconds[number] / taken[default][number]) for number in range(ROUNDS))
+        best = min(median(values) for values in found.values())
+        left = [preset for preset in left if preset == default or median(found[preset]) < best + NEAR]
+        if len(left) == 1:
+            break
+    return {preset: tuple(values) for preset, values in found.items()}
