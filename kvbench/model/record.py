@@ -49,10 +49,9 @@ class Plan:
     against: str = ""  # path of a second library: then every visit is a duel of the two
     against_plugin: str = ""  # and of the plug-in beside that
     controls: tuple[str, ...] = ()  # names of points that in a duel have `library` on both sides, loaded twice
-    tuning: dict[str, dict[str, tuple[Number, ...]]] | None = (
-        None  # what earlier runs have seen, by class of points, as
-    )
-    # Tuned has it; None: nothing is tuned, and who asks for no schedule has the default
+    # What earlier runs have seen, by class of points, as Tuned has it. None: nothing is tuned, and who asks for no schedule
+    # has the default.
+    tuning: dict[str, dict[str, tuple[Number, ...]]] | None = None
     chosen: dict[str, str] = field(default_factory=dict)  # schedules that stand already, by class
 
     def is_foreign(self, point: Point | Probe) -> bool:

@@ -3,7 +3,7 @@
 for heat in heats:
     for round in rounds:
         for preset in shuffled(presets): a sample of a few milliseconds    # as worker/loop.py takes them
-    only those that are nearly the fastest go on; a single one has won
+    the default and those that are nearly the fastest go on, unless it is clear already
 the ratios of each round join what earlier runs have seen; model/tuning.py says which preset follows
 """
 
@@ -66,6 +66,7 @@ def ratios(bench: Bench, presets: Sequence[str]) -> dict[str, tuple[float, ...]]
             found[preset] += (math.log(seconds[number] / taken[default][number]) for number in range(ROUNDS))
         best = min(median(values) for values in found.values())
         left = [preset for preset in left if preset == default or median(found[preset]) < best + NEAR]
-        if len(left) == 1:
+        ahead = [preset for preset in left if preset != default]
+        if not ahead or (len(ahead) == 1 and best < -NEAR and max(found[ahead[0]]) < 0):
             break
     return {preset: tuple(values) for preset, values in found.items()}
