@@ -32,7 +32,7 @@ NOT_TESTABLE, UNSTABLE = "not testable", "unstable"
 @dataclass(frozen=True, slots=True)
 class Against:
     """A point and what it is held against. `traffic`: of a pass, by program. `huge`: share of its memory on huge pages.
-    Where there is no ceiling of its footprint, or of reads from DRAM by the same threads, `note` and `lacking` say why.
+    Where there is no ceiling of its footprint, `note` says why.
     """
 
     found: PointRates
@@ -43,7 +43,6 @@ class Against:
     ceiling: Ceiling | None = None
     note: str = ""
     dram: Ceiling | None = None
-    lacking: str = ""
     fma: Ceiling | None = None
     peak: Fact | None = None
     huge: float | None = None

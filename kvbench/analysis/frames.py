@@ -142,7 +142,6 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
 def _held(point: Point, found: PointRates, records: Sequence[Record], footprint: float, roofs: Roofs) -> Against:
     regime = roofs.regime(point, footprint)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
-    dram, lacking = roofs.dram(point)
     return Against(
         found=found,
         traffic=records[0].traffic,
@@ -151,8 +150,7 @@ def _held(point: Point, found: PointRates, records: Sequence[Record], footprint:
         footprint=footprint,
         ceiling=ceiling,
         note=note,
-        dram=dram,
-        lacking=lacking,
+        dram=roofs.dram(point),
         fma=roofs.fma(point),
         peak=roofs.peak,
         huge=huge_share(records),
