@@ -24,10 +24,6 @@ LANES = 16  # tokens of such a block
 MOST = {"e4m3": 448.0, "e5m2": 57344.0}  # what lies beyond is stored as this; the others have an Inf for it
 
 
-def dtypes_of(layout: str) -> list[str]:
-    return [dtype for dtype in DTYPES if layout != "blockt" or dtype in CELL]
-
-
 def round_up(n: int, to: int) -> int:
     return -(-n // to) * to
 
@@ -149,9 +145,8 @@ def decode_rows(
     raw = np.ascontiguousarray(plane[where])
     if shape.dtype in PACKED:
         size = PACKED[shape.dtype]
-        return from_blocks(shape.dtype, raw.reshape(*raw.shape[:-1], shape.payload // size, size))[
-            ..., : shape.head_dim
-        ]
+        values = from_blocks(shape.dtype, raw.reshape(*raw.shape[:-1], shape.payload // size, size))
+        return values[..., : shape.head_dim]
     with np.errstate(invalid="ignore"):  # signalling NaN; a code times NaN
         values = raw.view(STORED[shape.dtype]).astype(np.float64)
         if shape.scaled:

@@ -9,7 +9,7 @@ import pytest
 
 from tests import cases, oracle, trial
 from tests.oracle import Planes, Shape
-from tests.raw import ROOT, Bound, decode_args
+from tests.raw import ROOT, Bound, Raw, decode_args
 
 
 def case_of(bench, shape, lengths, table=None, **more):
@@ -39,38 +39,43 @@ def table_of(shape):
     return order.astype(np.int32).reshape(shape.batch, -1)
 
 
+def of(variant, layout, **more):
+    """In a number format that the variant has."""
+    return shape_of(layout, ONLY_OF.get(variant, "f16"), **more)
+
+
 def passes(bench, case, isa):
+    """Where the tier lacks the variant, that it is refused."""
     assert trial.failures(bench, case, [isa]) == []
 
 
-@pytest.mark.parametrize(("layout", "variant"), [
-    *((layout, variant) for layout in ("head", "position", "paged") for variant in ("flash", "twopass", "perhead")),
-    ("blockt", "flash"), ("blockt", "twopass"),
-])  # fmt: skip
+EVERY = {(kernel["variant"], kernel["layout"]) for kernel in Raw().kernels() if kernel["op"] == "decode"}
+ONLY_OF = {"round16": "f32", "dot8": "i8", "dot16": "i8"}
+ROWS = [(dtype, "flash") for dtype in oracle.DTYPES] + [(dtype, variant) for variant, dtype in ONLY_OF.items()]
+
+
+@pytest.mark.parametrize(("variant", "layout"), sorted(EVERY))
 class TestEveryLayoutAndVariant:
     def test_ragged_batch(self, bench, isa, layout, variant):
-        shape = shape_of(layout, batch=5)
+        shape = of(variant, layout, batch=5)
         passes(bench, case_of(bench, shape, [1, 700, 0, 33, 512], table_of(shape), variant=variant), isa)
 
     @pytest.mark.parametrize("window", [1, 31, 32, 33, 256, 699, 700, 5000])
     def test_window(self, bench, isa, layout, variant, window):
-        shape = shape_of(layout, batch=2)
+        shape = of(variant, layout, batch=2)
         table = table_of(shape)
         passes(bench, case_of(bench, shape, [700, 40], table, variant=variant, window=window, evicted=True), isa)
 
     def test_ring(self, bench, isa, layout, variant):
-        shape = shape_of(layout, batch=3, capacity=130, ring=True)
+        shape = of(variant, layout, batch=3, capacity=130, ring=True)
         table = table_of(shape)
         passes(bench, case_of(bench, shape, [130, 1000, 77], table, variant=variant, window=130), isa)
         passes(bench, case_of(bench, shape, [131, 259, 260], table, variant=variant, window=99), isa)
 
-    def test_equal_scores(self, bench, isa, layout, variant):
-        shape = shape_of(layout)
-        passes(bench, case_of(bench, shape, [700], table_of(shape), variant=variant, kind="equal"), isa)
-
-    def test_one_huge_score(self, bench, isa, layout, variant):
-        shape = shape_of(layout)
-        passes(bench, case_of(bench, shape, [700], table_of(shape), variant=variant, kind="steep"), isa)
+    @pytest.mark.parametrize("kind", ["equal", "steep", "single", "skewed", "zero"])
+    def test_kinds_of_rows(self, bench, isa, layout, variant, kind):
+        shape = of(variant, layout)
+        passes(bench, case_of(bench, shape, [700], table_of(shape), variant=variant, kind=kind), isa)
 
 
 def test_ring_refuses_more_than_it_keeps(bench):
@@ -81,18 +86,19 @@ def test_ring_refuses_more_than_it_keeps(bench):
         trial.failures(bench, case, ["scalar"])
 
 
-@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize(("dtype", "variant"), ROWS)
 @pytest.mark.parametrize("group", [1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 64])
-def test_every_group_size(bench, isa, dtype, group):
+def test_every_group_size(bench, isa, dtype, variant, group):
     shape = shape_of(dtype=dtype, head_dim=128)
-    passes(bench, case_of(bench, shape, [333], q_heads=2 * group), isa)
+    passes(bench, case_of(bench, shape, [333], variant=variant, q_heads=2 * group), isa)
 
 
 @pytest.mark.parametrize("dim", [1, 3, 15, 16, 17, 48, 63, 64, 65, 127, 255, 256, 320, 1024])
-@pytest.mark.parametrize("dtype", oracle.DTYPES)
-def test_every_kind_of_dim(bench, isa, dtype, dim):
+@pytest.mark.parametrize(("dtype", "variant"), ROWS)
+def test_every_kind_of_dim(bench, isa, dtype, variant, dim):
     for group in (3, 8):
-        passes(bench, case_of(bench, shape_of(dtype=dtype, head_dim=dim), [100], q_heads=2 * group), isa)
+        shape = shape_of(dtype=dtype, head_dim=dim)
+        passes(bench, case_of(bench, shape, [100], variant=variant, q_heads=2 * group), isa)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +109,10 @@ def test_tile_edges(bench, isa, dtype, tokens):
     passes(bench, case_of(bench, shape_of(dtype=dtype, capacity=tokens), [tokens]), isa)
 
 
-@pytest.mark.parametrize("variant", ["flash", "twopass"])
-@pytest.mark.parametrize("dtype", oracle.CELL)
+@pytest.mark.parametrize(
+    ("dtype", "variant"),
+    [*((d, v) for d in oracle.CELL for v in ("flash", "twopass")), ("i8", "dot8"), ("i8", "dot16")],
+)
 def test_lanes_of_transposed_blocks(bench, isa, dtype, variant):
     """Every length and first lane around the blocks; tokens beside them, rows' padding and unused lanes are NaN."""
     for tokens in (*range(1, 50), 63, 64, 65):

@@ -36,30 +36,6 @@ def decoded(bench, isa, variant, codes, scales, q, layout="head"):
 
 
 @DOTS
-@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
-def test_every_layout(bench, isa, layout, variant):
-    ragged = shape_of(layout, "i8", batch=5)
-    passes(bench, isa, variant, ragged, [1, 700, 0, 33, 512])
-    passes(bench, isa, variant, shape_of(layout, "i8", batch=3, capacity=130, ring=True), [131, 1000, 77], window=99)
-    for kind in ("steep", "equal", "single", "skewed", "zero") if layout == "head" else ():
-        passes(bench, isa, variant, shape_of(layout, "i8"), [700], kind=kind)
-
-
-@DOTS
-@pytest.mark.parametrize("group", [1, 2, 3, 8, 33])
-def test_every_group_size(bench, isa, variant, group):
-    for layout in ("head", "blockt"):
-        passes(bench, isa, variant, shape_of(layout, "i8", head_dim=128), [333], q_heads=2 * group)
-
-
-@DOTS
-@pytest.mark.parametrize("dim", [1, 17, 63, 80, 320, 1024])
-def test_every_kind_of_dim(bench, isa, variant, dim):
-    for layout in ("head", "blockt"):
-        passes(bench, isa, variant, shape_of(layout, "i8", head_dim=dim), [67])
-
-
-@DOTS
 @pytest.mark.parametrize("layout", ["head", "blockt"])
 @pytest.mark.parametrize("dim", [64, 96, 128, 200, 256])
 def test_rows_one_after_another(bench, isa, variant, dim, layout):

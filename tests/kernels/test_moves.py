@@ -1,4 +1,4 @@
-"""reset, clear, repack, transpose, logits, fill, and the probes that write."""
+"""repack, transpose, logits, fill, and the probes that write."""
 
 import numpy as np
 import pytest
@@ -12,23 +12,6 @@ def shape_of(dtype="f16", **more):
     facts = {"layout": "head", "batch": 2, "kv_heads": 3, "head_dim": 40, "capacity": 20, "block_tokens": 4,
              "blocks": 10}  # fmt: skip
     return Shape(dtype=dtype, **(facts | more))
-
-
-def test_reset_keeps_bytes(raw):
-    shape = shape_of()
-    with Bound(raw, shape, [5, 20]) as bound:
-        bound.put(Planes.filled(shape, 0x3C))
-        raw.check(raw.lib.kvb_reset(bound.cache))
-        assert bound.lengths.tolist() == [0, 0] and (bound.planes.k == 0x3C).all()
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_clear_zeroes_every_byte(bench, isa, threads):
-    shape = shape_of("i8", pad=320)
-    with Bound(bench.raw, shape, [5, 20], guard=1) as bound:
-        bound.put(Planes.filled(shape, 0x3C))
-        bench.team(threads).do("clear", bound.cache, bench.raw.word("isa", isa))
-        assert not any(plane.any() for plane in bound.planes.all()) and bound.lengths.tolist() == [5, 20]
 
 
 @pytest.mark.parametrize("layout", ["head", "blockt"])

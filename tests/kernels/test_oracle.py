@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests import oracle
+from tests.cases import Words
 from tests.oracle import Planes, Shape
 from tests.raw import Bound
 
@@ -66,7 +67,7 @@ def test_cells_of_keys_by_hand(dtype):
 @pytest.mark.parametrize(("layout", "inner"), LAYOUTS)
 @pytest.mark.parametrize("scale", ["f32", "f16"])
 def test_library_plans_the_same_sizes(raw, layout, inner, scale):
-    for dtype, dim, pad in itertools.product(oracle.dtypes_of(layout), (1, 20, 129), (0, 320)):
+    for dtype, dim, pad in itertools.product(Words.of(raw).dtypes(layout), (1, 20, 129), (0, 320)):
         shape = shape_of(layout, inner, dtype, scale=scale, head_dim=dim, pad=pad)
         with Bound(raw, shape, [0, 0], table_of(shape)) as bound:
             assert bound.cache.k.bytes == shape.plane()

@@ -6,13 +6,9 @@ import pytest
 import kvbench
 from kvbench.errors import BadArgument
 from tests import cases
-from tests.kernels.test_decode import case_of, passes, shape_of, table_of
+from tests.kernels.test_decode import case_of, shape_of
 from tests.oracle import Planes, Shape
 from tests.raw import Bound, Refused, decode_args
-
-
-def rounding(bench, shape, lengths, **more):
-    return case_of(bench, shape, lengths, table_of(shape), variant="round16", **more)
 
 
 def decoded(bench, isa, shape, k, v, q, variant="round16"):
@@ -25,31 +21,6 @@ def decoded(bench, isa, shape, k, v, q, variant="round16"):
         bound.put(planes)
         bench.team(2).do("decode", decode_args(bench.raw, bound, q, out, isa, variant))
     return out
-
-
-@pytest.mark.parametrize("layout", ["head", "position", "paged"])
-def test_every_layout(bench, isa, layout):
-    ragged = shape_of(layout, "f32", batch=5)
-    passes(bench, rounding(bench, ragged, [1, 700, 0, 33, 512]), isa)
-    passes(bench, rounding(bench, ragged, [1, 700, 0, 33, 512], window=99, evicted=True), isa)
-    ring = shape_of(layout, "f32", batch=3, capacity=130, ring=True)
-    passes(bench, rounding(bench, ring, [131, 1000, 77], window=99), isa)
-
-
-@pytest.mark.parametrize("group", [1, 2, 3, 4, 5, 7, 8, 9, 16, 33])
-def test_every_group_size(bench, isa, group):
-    passes(bench, rounding(bench, shape_of(dtype="f32", head_dim=128), [333], q_heads=2 * group), isa)
-
-
-@pytest.mark.parametrize("dim", [1, 3, 15, 16, 17, 63, 64, 65, 127, 255, 256, 320, 1024])
-def test_every_kind_of_dim(bench, isa, dim):
-    for group in (3, 8):
-        passes(bench, rounding(bench, shape_of(dtype="f32", head_dim=dim), [100], q_heads=2 * group), isa)
-
-
-@pytest.mark.parametrize("kind", ["steep", "equal", "single", "skewed", "zero"])
-def test_every_kind_of_rows(bench, isa, kind):
-    passes(bench, rounding(bench, shape_of(dtype="f32"), [700], kind=kind), isa)
 
 
 def corners():
@@ -116,7 +87,7 @@ def test_of_f32_alone(raw):
 
 def test_another_dtype_is_refused(raw, bench):
     for dtype in raw.words("dtype"):
-        case = rounding(bench, shape_of(dtype=dtype), [7])
+        case = case_of(bench, shape_of(dtype=dtype), [7], variant="round16")
         with Bound(raw, case.shape, case.lengths) as bound:
             args = decode_args(raw, bound, case.q, np.empty_like(case.q), "scalar", case.variant)
             if dtype == "f32":

@@ -1,4 +1,4 @@
-"""Teams: the same bits for any number of threads, crowded CPUs, one CPU, and no CPU at all while idle."""
+"""Teams on crowded CPUs, on one CPU, and on none while idle. check/threads.c compares the answers of 1 to 16 threads."""
 
 import os
 import subprocess
@@ -9,41 +9,31 @@ import time
 import numpy as np
 import pytest
 
-from tests.kernels.test_decode import case_of, shape_of, table_of
+from tests.kernels.test_decode import case_of, shape_of
 from tests.raw import ROOT, Bound, Refused, Team, decode_args
 
 
-def answers(bench, case, isa, counts, deterministic):
-    """out of the case for every number of threads."""
-    with Bound(bench.raw, case.shape, case.lengths, case.table) as bound:
+def answers(bench, case, isa, counts):
+    """What is different among the answers of so many threads."""
+    found = set()
+    with Bound(bench.raw, case.shape, case.lengths) as bound:
         bound.put(case.planes)
         for threads in counts:
             out = np.full(case.q.shape, np.nan, np.float32)
-            args = decode_args(bench.raw, bound, case.q, out, isa, case.variant, deterministic=deterministic,
-                               window=case.window)  # fmt: skip
-            bench.team(threads).do("decode", args)
-            yield out
-
-
-@pytest.mark.parametrize("variant", ["flash", "twopass", "perhead"])
-@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
-def test_deterministic_for_1_to_16_threads(bench, isa, layout, variant):
-    if (layout, variant) == ("blockt", "perhead"):
-        return  # there is no such kernel
-    shape = shape_of(layout, batch=2, capacity=2500, blocks=400, head_dim=40)
-    case = case_of(bench, shape, [2500, 1300], table_of(shape), variant=variant)
-    assert len({out.tobytes() for out in answers(bench, case, isa, range(1, 17), 1)}) == 1
+            bench.team(threads).do("decode", decode_args(bench.raw, bound, case.q, out, isa))
+            found.add(out.tobytes())
+    return found
 
 
 def test_deterministic_from_run_to_run(bench, isa):
     shape = shape_of(capacity=2500, head_dim=40)
     case = case_of(bench, shape, [2500])
-    assert len({out.tobytes() for out in answers(bench, case, isa, [3] * 10, 0)}) == 1
+    assert len(answers(bench, case, isa, [3] * 10)) == 1
 
 
 def test_more_threads_than_work(bench, isa):
     case = case_of(bench, shape_of(capacity=3), [2])
-    assert len({out.tobytes() for out in answers(bench, case, isa, (1, 16), 0)}) == 1
+    assert len(answers(bench, case, isa, (1, 16))) == 1
 
 
 @pytest.mark.parametrize("threads", [2, 16])
@@ -100,16 +90,6 @@ def test_idle_team_uses_no_cpu(raw):
         begin = time.process_time()
         time.sleep(1.5)
         assert time.process_time() - begin < 0.05
-    team.close()
-
-
-@pytest.mark.full
-def test_idle_team_for_a_minute(raw):
-    team = Team(raw, 16)
-    time.sleep(0.2)
-    begin = time.process_time()
-    time.sleep(60)
-    assert time.process_time() - begin < 0.2
     team.close()
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from tests import trace
 from tests.cases import Words, between, chance, draw_lengths, draw_table, pick
-from tests.kernels.test_traffic import traffic
 from tests.oracle import Shape
 from tests.raw import Bound, decode_args, store_args
 from tests.trace import HEADS
@@ -47,6 +46,14 @@ def schedule(variant: str, dtype: str, group: int) -> tuple[int, int]:
         return 1, group
     converted = variant == "round16" or (variant == "flash" and dtype != "f32")  # a row once, for a group of many heads
     return group if converted and group > HEADS else HEADS, 3 if variant == "twopass" else 1
+
+
+def traffic(raw, maker, args):
+    task, found = raw.ffi.new("kvb_task **"), raw.ffi.new("kvb_traffic *")
+    raw.check(getattr(raw.lib, f"kvb_task_{maker}")(args, 1, task))
+    raw.check(raw.lib.kvb_task_traffic(task[0], found))
+    raw.lib.kvb_task_free(task[0])
+    return found
 
 
 def check(found, traced: trace.Trace, regions: tuple[str, ...], compulsory: int) -> None:

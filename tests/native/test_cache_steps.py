@@ -1,4 +1,4 @@
-"""What a cache and a pool of blocks do, one thing at a time: grow, go back, share blocks, refuse, and close."""
+"""What a cache and a pool of blocks do beside the lives of test_cache_life.py: one thing at a time."""
 
 import gc
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kvbench
-from kvbench.errors import BadArgument, OutOfMemory
+from kvbench.errors import BadArgument
 from kvbench.native import Arena, Team, default_library, store_task
 
 
@@ -25,50 +25,6 @@ def test_memory_of_its_own_begins_as_zeros(layout):
     with kvbench.Cache(2, 8, 16, layout=layout, dtype="i8") as cache:
         assert not cache.arena.view().any()
         assert cache.length == 0
-
-
-def test_a_ring_rolled_back_forgets_what_was_overwritten():
-    k, v = rows(2, 2, 1, 20, 1, 4)
-    with kvbench.Cache(1, 4, 8, window=5) as cache:
-        cache.bulk(k, v)
-        cache.rollback(3)
-        assert np.array_equal(cache.numpy()[0], k[:, 12:17])
-        with pytest.raises(BadArgument, match="overwritten") as caught:
-            cache.rollback(1)
-        assert "8" in caught.value.hint
-        cache.append(k[:, 0], v[:, 0])
-        assert np.array_equal(cache.numpy()[1], np.concatenate((v[:, 12:17], v[:, :1]), axis=1))
-        cache.rollback(to=0)
-        cache.bulk(k[:, :3], v[:, :3])
-        assert np.array_equal(cache.numpy()[0], k[:, :3])
-
-
-def test_a_pool_serves_whoever_grows():
-    k, v = rows(4, 2, 1, 40, 2, 8)
-    with kvbench.Pool(2, 8, 5, block_tokens=8) as pool:
-        one, two = pool.cache(40), pool.cache(40)
-        one.bulk(k[:, :17], v[:, :17])
-        assert pool.free == 2
-        two.bulk(k[:, :16], v[:, :16])
-        assert pool.free == 0
-        two_before = two.numpy()
-        assert two.would_overflow(1)
-        assert not one.would_overflow(7)
-        with pytest.raises(OutOfMemory, match="1 block .* 0 of 5 are free"):
-            two.append(k[:, 16], v[:, 16])
-        one.rollback(to=8)
-        assert pool.free == 2
-        two.append(k[:, 16], v[:, 16])
-        assert np.array_equal(two.numpy()[0][:, :16], two_before[0])
-        assert np.array_equal(one.numpy()[1], v[:, :8])
-        one.close()
-        one.close()
-        assert pool.free == 2
-        assert sorted(two.table[two.table >= 0].tolist()) == sorted(set(range(5)) - set(pool._free))
-    with pytest.raises(BadArgument, match="closed"):
-        two.append(k[:, 0], v[:, 0])
-    with pytest.raises(BadArgument, match="closed"):
-        pool.cache(4)
 
 
 def test_a_forgotten_cache_gives_its_blocks_back():
@@ -173,23 +129,6 @@ def test_more_tokens_than_can_be_listed(length):
         assert cache.length == length + huge
         with pool.cache(10, window=10) as larger:
             assert larger.would_overflow(huge) and not larger.would_overflow(6)
-
-
-@pytest.mark.parametrize(
-    ("facts", "named"),
-    [
-        ({"layout": "head"}, "layout"),
-        ({"blocks": 0}, "blocks"),
-        ({"blocks": 1 << 40}, "blocks"),
-        ({"block_tokens": 0}, "block_tokens"),
-        ({"kv_heads": 0}, "kv_heads"),
-    ],
-    ids=str,
-)
-def test_a_wrong_pool(facts, named):
-    with pytest.raises(BadArgument, match=named) as caught:
-        kvbench.Pool(**{"kv_heads": 1, "head_dim": 8, "blocks": 4} | facts)
-    assert caught.value.hint
 
 
 @pytest.mark.parametrize("pooled", [False, True])

@@ -72,6 +72,8 @@ def test_odd_values(call, name):
         (lambda: filled().place(0, 0, 1), "sequence is 1"),
         (lambda: drawn().place(0, 0), "token 0 of sequence 0 has no block"),
         (lambda: filled(dtype="e4m3", tensor_scale="x"), "tensor_scale is 'x'"),
+        (lambda: Pool(**HEADS, blocks=0), "blocks is 0"),
+        (lambda: Pool(**HEADS, blocks=4, layout="head"), "layout"),
         (lambda: filled().rows(0, 1 << 62), "count is 4611686018427387904"),
     ],
 )
