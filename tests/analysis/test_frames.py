@@ -191,22 +191,6 @@ def test_the_ceiling_is_that_of_the_footprint_and_the_level():
     assert (row["regime"], row["ceiling_gbps"], row["dram_gbps"]) == ("L3", pytest.approx(70), pytest.approx(21))
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"cpus": (0,)}, "threads 1, not 2"),
-        ({"cpus": (1, 2)}, "cpus 1,2, not 0,1"),
-        ({"pages": "base"}, "pages base, not thp"),
-        ({"isa": "other"}, "isa other, not scalar"),
-    ],
-)
-def test_no_ceiling_of_other_threads_pages_or_tier(changes, named):
-    row = row_of([visit(0, ALONE), *reads(**changes)])
-    assert named in row["ceiling_note"] and row["ceiling_op"] == ""
-    assert np.isnan([row["ceiling_gbps"], row["ceiling_fraction"], row["dram_gbps"]]).all()
-    assert row["gbps"] == pytest.approx(8) and row["efficiency"] == pytest.approx(0.8)
-
-
 def test_a_peak_needs_no_memory_so_that_its_pages_do_not_matter():
     peak = replace(READ, op="flops", pages="base", bytes=0)
     assert row_of([visit(0, ALONE), probe(0, 100.0, peak)])["fma_gflops"] == pytest.approx(100)

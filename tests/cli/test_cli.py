@@ -188,9 +188,3 @@ main()
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
-
-
-def test_an_unknown_forced_tier():
-    ended = program("kernels", env={"KVBENCH_ISA": "mmx", "PATH": "/usr/bin"})
-    assert ended.returncode == 2
-    assert "KVBENCH_ISA" in ended.stderr and ended.stderr.count("\n") == 1

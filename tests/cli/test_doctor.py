@@ -108,12 +108,6 @@ def test_a_quota_and_threads_asked_for(root, capsys):
     assert code == 5 and "threads: 3" in out and "or use --threads 1" in out
 
 
-def test_bad_places_take_one_line(root, capsys):
-    for arguments in (("--cpus", "7"), ("--cpus", "nowhere"), ("--threads", "0")):
-        code, out, err = doctor(capsys, *arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1), err
-
-
 WATCHED = """
 import os, sys
 

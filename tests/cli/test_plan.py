@@ -90,12 +90,6 @@ def test_nothing_to_measure_is_refused_as_a_sweep_of_it_is(capsys, made_up):
     assert code == 2 and not out and "[[skip]]" in err
 
 
-def test_what_fits_no_memory_is_refused(capsys):
-    code, out, err = call(capsys, "plan", "quick", "--axis", "context=400m")
-    assert code == 5 and not out
-    assert "fits memory" in err and "32 GiB are available" in err and err.count("\n") == 1
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -170,8 +170,3 @@ def test_bad_input_is_one_line(arguments, words, capsys):
     assert printed.err.count("\n") == 1
     for word in words:
         assert word in printed.err
-
-
-def test_too_much_memory_is_refused_before_it_is_taken(capsys):
-    assert call("decode", *SMALL, "--context", str(1 << 30)) == 5
-    assert "memory" in capsys.readouterr().err

@@ -26,21 +26,21 @@ SHAPES = [  # layout, dtype, KV heads, query heads of each, D, context: so many 
 ]
 
 LOADS = [  # layout, dtype, KV heads, query heads of each, D, context: whole steps and one that is none; variant; tier, scheme
-    ("head", "i8", 1, 3, 128, 560, "flash"),
-    ("head", "i8", 1, 12, 128, 560, "flash"),
-    ("blockt", "i8", 1, 12, 128, 560, "flash"),
-    ("head", "i8", 2, 5, 128, 560, "twopass"),
-    ("head", "i8", 1, 5, 128, 560, "dot8"),
-    ("head", "i8", 1, 12, 128, 560, "dot16"),
-    ("blockt", "i8", 1, 5, 128, 560, "dot16"),
-    ("position", "f32", 3, 1, 128, 560, "flash", "best", "stream"),
-    ("position", "f16", 3, 1, 128, 704, "flash", "best", "stream"),
-    ("position", "f32", 3, 8, 128, 560, "twin", "best", "stream"),
-    ("position", "f32", 3, 1, 128, 560, "twin", "scalar", "stream"),
-    ("head", "f16", 2, 4, 128, 560, "twin", "best", "stream"),
-    ("paged", "f16", 2, 4, 128, 560, "twin", "best", "weave"),
-    ("blockt", "i8", 2, 4, 128, 560, "twin", "best", "stream"),
-    ("head", "i8", 2, 4, 128, 560, "twin", "scalar", "weave"),
+    ("head", "i8", 1, 3, 128, 304, "flash"),
+    ("head", "i8", 1, 12, 128, 304, "flash"),
+    ("blockt", "i8", 1, 12, 128, 304, "flash"),
+    ("head", "i8", 2, 5, 128, 304, "twopass"),
+    ("head", "i8", 1, 5, 128, 304, "dot8"),
+    ("head", "i8", 1, 12, 128, 304, "dot16"),
+    ("blockt", "i8", 1, 5, 128, 304, "dot16"),
+    ("position", "f32", 3, 1, 128, 304, "flash", "best", "stream"),
+    ("position", "f16", 3, 1, 128, 448, "flash", "best", "stream"),
+    ("position", "f32", 3, 8, 128, 304, "twin", "best", "stream"),
+    ("position", "f32", 3, 1, 128, 304, "twin", "scalar", "stream"),
+    ("head", "f16", 2, 4, 128, 304, "twin", "best", "stream"),
+    ("paged", "f16", 2, 4, 128, 304, "twin", "best", "weave"),
+    ("blockt", "i8", 2, 4, 128, 304, "twin", "best", "stream"),
+    ("head", "i8", 2, 4, 128, 304, "twin", "scalar", "weave"),
 ]
 
 

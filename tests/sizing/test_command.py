@@ -69,21 +69,8 @@ def test_the_context_is_the_model_s_longest_by_default(capsys):
 
 
 def test_a_geometry_of_one_s_own(capsys):
-    own = [
-        "--layers",
-        "4",
-        "--q-heads",
-        "4",
-        "--kv-heads",
-        "4",
-        "--head-dim",
-        "16",
-        "--context",
-        "32",
-        "--dtype",
-        "f32",
-    ]
-    assert facts(capsys, *own)["bytes"] == 64 << 10
+    own = "--layers 4 --q-heads 4 --kv-heads 4 --head-dim 16 --context 32 --dtype f32"
+    assert facts(capsys, *own.split())["bytes"] == 64 << 10
 
 
 def test_the_map(capsys):
@@ -165,18 +152,8 @@ def test_nothing_that_stays(capsys):
 
 
 def test_the_capacity_ends_a_sequence(capsys):
-    arguments = [
-        "llama-3-8b",
-        "--context",
-        "4096",
-        "--capacity",
-        "5000",
-        "--budget",
-        "40GiB",
-        "--lengths",
-        "fixed:5000",
-    ]
-    text = " ".join(said(capsys, *arguments).split())
+    asked = "llama-3-8b --context 4096 --capacity 5000 --budget 40GiB --lengths fixed:5000"
+    text = " ".join(said(capsys, *asked.split()).split())
     assert "40 GiB hold 5,000 tokens, the capacity, by the formula; 65 whole sequences of 4,096 as allocated" in text
     assert "room for 5,000 tokens" in text
 
