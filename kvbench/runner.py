@@ -73,6 +73,7 @@ class _Progress:
         self._parts: dict[int, int] = {}
         self._passes: dict[str, dict[str, int]] = {}
         self._failed: dict[str, str] = {}
+        self._chosen = dict(plan.chosen)
         for found in done:
             self._note(found)
 
@@ -82,12 +83,15 @@ class _Progress:
         self._parts[found.launch] = max(self._parts.get(found.launch, 0), found.part + 1)
         if found.error:
             self._failed.setdefault(name, f"given up after launch {found.launch}: {found.error}")
+        for tuned in found.tuned:
+            self._chosen.setdefault(tuned.of, tuned.choice.preset)
         self._passes.setdefault(name, {sample.program: sample.passes for sample in found.samples})
 
     def launch(self, number: int, execute: Execute) -> Iterator[Record]:
         killed: set[Point | Probe | None] = set()
         while left := self._next(number):
             plan = self._plan if self._plan.is_foreign(left[0]) else replace(self._plan, plugin="", against_plugin="")
+            plan = replace(plan, chosen=dict(self._chosen))
             todo = tuple(point for point in left if point.name not in self._failed)
             job = Job(plan, number, self._parts.get(number, 0), todo, self._passes, self._references)
             self._parts[number] = job.part + 1

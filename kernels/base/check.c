@@ -19,6 +19,21 @@ int32_t kvb_fail(int32_t code, const char *format, ...)
 
 int32_t kvb_fail_null(const char *name) { return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", name); }
 
+int32_t kvb_check_aligned(const char *name, const void *buffer)
+{
+    TRY(kvb_check_given(name, buffer));
+    if ((uintptr_t)buffer % LINE)
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s must be aligned to %d bytes", name, LINE);
+    return KVB_OK;
+}
+
+int32_t kvb_check_lines(const char *name, int64_t bytes)
+{
+    if (bytes % LINE)
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s is %lld; it must be a multiple of %d", name, (long long)bytes, LINE);
+    return KVB_OK;
+}
+
 int32_t kvb_check_word(const char *list, int32_t word, int32_t count)
 {
     if (word < 0 || word >= count)

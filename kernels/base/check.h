@@ -10,7 +10,13 @@
 int32_t kvb_fail(int32_t code, const char *format, ...) __attribute__((format(printf, 2, 3), visibility("hidden")));
 
 int32_t kvb_fail_null(const char *name);
-/* A word of a list, and a number within limits. */
+static inline int32_t kvb_check_given(const char *name, const void *pointer)
+{
+    return pointer ? KVB_OK : kvb_fail_null(name);
+}
+/* A buffer that begins on a line; a multiple of a line; a word of a list; a number within limits. */
+int32_t kvb_check_aligned(const char *name, const void *buffer);
+int32_t kvb_check_lines(const char *name, int64_t bytes);
 int32_t kvb_check_word(const char *list, int32_t word, int32_t count);
 int32_t kvb_check_range(const char *name, int64_t value, int64_t low, int64_t high);
 int32_t kvb_check_threads(int32_t threads);

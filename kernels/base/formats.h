@@ -4,14 +4,15 @@
 
 #include "base/words.h"
 
-#pragma GCC visibility push(hidden)
-
 typedef struct kvb_format {
     int32_t elements; /* of a block; where more than one, rows are packed */
     int32_t bytes;    /* of a block */
     bool scaled;      /* one scale per token and head */
 } kvb_format;
-extern const kvb_format kvb_formats[DTYPES];
+#define KVB_FORMAT(word, name, ...) [DTYPE_##name] = {__VA_ARGS__},
+static const kvb_format kvb_formats[DTYPES] = {KVB_DTYPES(KVB_FORMAT)};
+#undef KVB_FORMAT
+static const int32_t kvb_scale_bytes[SCALES] = {[SCALE_F32] = 4, [SCALE_F16] = 2};
 
 /* Bytes that carry a row of `dim` elements. */
 static inline int64_t kvb_payload(int32_t dtype, int64_t dim)
@@ -24,9 +25,5 @@ static inline int64_t kvb_row(int32_t dtype, int64_t dim)
 {
     return kvb_formats[dtype].elements > 1 ? kvb_payload(dtype, dim) : round_up(kvb_payload(dtype, dim), LINE);
 }
-
-extern const int32_t kvb_scale_bytes[SCALES];
-
-#pragma GCC visibility pop
 
 #endif

@@ -41,7 +41,6 @@ typedef struct kvb_preset {
     int32_t block_light;
     bool doubled;   /* two LANES of tokens at least, where heads lie inside a token and LANES of them fill no block */
     bool asks;      /* for anything */
-    bool crossed;   /* while K is consumed for V of the same tile, and then for the next K; else for both planes' next */
     bool to_l2;     /* and no further */
     int32_t streams; /* runs of rows of at least a page that are asked for in turn, of both planes together */
     /* Rows that lie one behind another are read, or touched, in the order of addresses. So much further on is asked for,
@@ -51,10 +50,8 @@ typedef struct kvb_preset {
     /* the rows of all KV heads in turn, where a token's rows and the sums of all heads, or their q, take so much of L1; */
     int32_t room;
     /* not whole but by runs: so many bytes, and rows; twice as many for groups of more than four heads, which write down
-     * more sums behind each run. Rows of a run of V where whole ones are read by slices: of f32, of others. Of a block
-     * whose rows are listed: so many, or 0 for no runs. */
-    int32_t run, run_rows, slice_rows_f32, slice_rows, listed_rows;
-    int32_t lines; /* of a listed row that are asked for at a time, at most: the fewer times a cursor has to look further */
+     * more sums behind each run. Rows of a run of V where whole ones are read by slices: of f32, of others. */
+    int32_t run, run_rows, slice_rows_f32, slice_rows;
 } kvb_preset;
 
 static const kvb_preset kvb_presets[SCHEDULES] = {
@@ -65,7 +62,7 @@ static const kvb_preset kvb_presets[SCHEDULES] = {
     /* cross: while K is consumed V of the same tile, while V is the next tile's K; heads inside a token share the next
      * block. Rows in the order of addresses, into L1. The fastest from memory on a Zen 3 at position f16 G = 4 (.49 of a
      * plain read; weave and stream .47), on a Zen 4 at head q4_0 G = 4 (3.6 to 4.4 %). */
-    [SCHEDULE_CROSS] = {.block = 65536, .block_paged = 16384, .asks = true, .crossed = true, .streams = 1},
+    [SCHEDULE_CROSS] = {.block = 65536, .block_paged = 16384, .asks = true, .streams = 1},
 
     /* weave: a line of K, a line of V, and so from up to eight pages of the next block in turn, into L1. Prefetchers
      * in hardware follow a page at a time: a core that reads several side by side keeps more of memory busy. Runs of
@@ -76,8 +73,8 @@ static const kvb_preset kvb_presets[SCHEDULES] = {
 
     /* stream: of the same plane what comes next in the order of addresses, into L2, so that the hardware's own
      * prefetchers lead: on a Zen 4 they led at 27 GB/s of a thread where lists of addresses got 12 to 20. Against
-     * lists, rows that are read whole took .65 to .96 of the time there, KV heads in turn .70 to .90, runs .87 to .96,
-     * lists by runs of 8 rows .85 (but none or up to 21 % more on another Zen 4, hot). From memory there the fastest
+     * lists, rows that are read whole took .65 to .96 of the time there, KV heads in turn .70 to .90, runs .87 to .96.
+     * From memory there the fastest
      * in 54 of 176 cells, by up to 56 % (G = 1 and 2; heads inside a token). Blocks are cut so that all but the last
      * rows of a head are read so: lists for the rest of a block took a context of 1000 tokens up to 60 % more time.
      * Whole rows in blocks four times as long: 3 to 17 % less. distance: 6 KiB, four heads 12. doubled: 0 to 13 %
@@ -85,7 +82,7 @@ static const kvb_preset kvb_presets[SCHEDULES] = {
     [SCHEDULE_STREAM] = {.block = 65536, .block_paged = 16384, .block_whole = 262144, .block_light = 32768,
                          .doubled = true, .asks = true, .to_l2 = true, .streams = 1, .in_order = true, .distance = 6144,
                          .distance_heads = 12288, .room = 24576, .run = 8192, .run_rows = 32, .slice_rows_f32 = 4,
-                         .slice_rows = 8, .listed_rows = 8, .lines = 8},
+                         .slice_rows = 8,},
 };
 
 #endif

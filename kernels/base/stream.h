@@ -1,6 +1,6 @@
 /* Non-temporal stores: the one thing that plain C cannot say. Where none is known, ordinary ones. */
-#ifndef KVB_SCALAR_STREAM_H
-#define KVB_SCALAR_STREAM_H
+#ifndef KVB_STREAM_H
+#define KVB_STREAM_H
 
 #include <stdint.h>
 #include <string.h>

@@ -26,10 +26,19 @@ void kvb_task_free(kvb_task *task)
     free(task);
 }
 
+int32_t kvb_task_made(kvb_task *task, int32_t code, kvb_task **out)
+{
+    if (code)
+        kvb_task_free(task);
+    else
+        *out = task;
+    return code;
+}
+
 int32_t kvb_task_traffic(const kvb_task *task, kvb_traffic *traffic)
 {
-    if (!task || !traffic)
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", task ? "traffic" : "task");
+    TRY(kvb_check_given("task", task));
+    TRY(kvb_check_given("traffic", traffic));
     *traffic = task->traffic;
     return KVB_OK;
 }

@@ -25,6 +25,8 @@ struct kvb_task {
 };
 /* A zeroed task of `bytes` (a struct that begins with kvb_task), or null with the message set. `cache` may be null. */
 void *kvb_task_new(size_t bytes, const kvb_cache *cache, int32_t threads);
+/* Hand a task out; or, where a code says why it could not be made, free it. Returns the code. */
+int32_t kvb_task_made(kvb_task *task, int32_t code, kvb_task **out);
 
 #pragma GCC visibility pop
 

@@ -1,4 +1,4 @@
-/* The spelling of every word that crosses the interface, in the order of the enums in core.h. */
+/* The spelling of every word that crosses the interface, in the order of the enums in words.h. */
 #include <string.h>
 
 #include "base/words.h"

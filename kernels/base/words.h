@@ -24,11 +24,17 @@ enum { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_NEON, ISA_SVE256, ISA_SVE512, ISAS 
 enum { PAGES_BASE, PAGES_THP, PAGES_HUGE, PAGES };
 
 enum { LINE = 64, TILE = 1024, HEADS = 8, LANES = 16, DIM_MAX = 1024 };
-enum { TILE_BYTES = 131072 }; /* of a head's rows in a tile that are not read whole, at most: twice LANES of the longest */
 
 static inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 static inline int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
+/* The splitmix64 step: bits that depend on all bits of x. */
+static inline uint64_t kvb_mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
 
 /* Every turn of a loop is written out, `most` at most: else arrays would not be registers. Clang knows gcc's words, and does
  * not heed them. */

@@ -10,12 +10,15 @@
 /* ---- layouts.c: where a token's row lies ----------------------------------------------------------------------- */
 
 typedef struct kvb_layout {
-    void (*plan)(kvb_cache *cache, kvb_plane *plane); /* strides and sizes from a checked shape */
-    bool paged;
+    bool paged;      /* blocks of block_tokens, which a table knows, in the order that `inner` says */
+    bool by_token;   /* the rows of a token's heads lie side by side; else those of a head's tokens */
     bool whole;      /* a head's rows are one stretch, which a cache that grows moves as it is */
     bool transposed; /* K in blocks of LANES tokens, whose cells lie side by side: transposed.c */
 } kvb_layout;
 extern const kvb_layout kvb_layouts[LAYOUTS];
+
+/* Strides and sizes from a checked shape. */
+void kvb_layout_plan(const kvb_cache *cache, kvb_plane *plane);
 
 /* Whether the layout has caches of the dtype. */
 bool kvb_layout_has(int32_t layout, int32_t dtype);
@@ -56,17 +59,15 @@ void kvb_gather(int32_t dtype, const uint8_t *block, int64_t lane, int64_t dim, 
 /* Blocks that some tokens' slots lie in, each counted once. */
 int64_t kvb_blocks_of(const kvb_cache *cache, int64_t first, int64_t end);
 
-/* ---- tensor.c: scales of a whole tensor -------------------------------------------------------------------------- */
-
-bool kvb_has_tensor(int32_t dtype);
-float kvb_tensor(float scale); /* what one of a cache is: 0 stands for 1 */
-int32_t kvb_check_tensor(const kvb_cache *cache);
+/* What a plane's scale of the whole tensor is. Decode folds K's into the scale of the scores and V's into the output,
+ * so no tile knows of them. */
+static inline float kvb_tensor(float scale) { return scale == 0.0f ? 1.0f : scale; }
 
 /* ---- check.c ------------------------------------------------------------------------------------------------------ */
 
 int32_t kvb_check_shape(const kvb_cache *cache); /* before planning */
 int32_t kvb_check_cache(const kvb_cache *cache); /* planned, bound, with lengths and table */
-int32_t kvb_check_same(const kvb_cache *cache, const kvb_cache *before); /* the same rows, of any capacity */
+bool kvb_same_rows(const kvb_cache *a, const kvb_cache *b); /* but for the capacity */
 /* Entries of the tokens first .. end of a sequence, none below `low`: -1 where a negative entry means skip. */
 int32_t kvb_check_table(const kvb_cache *cache, int64_t seq, int64_t first, int64_t end, int32_t low);
 

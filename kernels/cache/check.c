@@ -1,4 +1,5 @@
 /* What a cache must be. A rule that fails leaves everything untouched. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,10 +54,21 @@ static int32_t check_planes(const kvb_cache *c)
     return KVB_OK;
 }
 
+static int32_t check_tensor(const kvb_cache *c, const char *name, float scale)
+{
+    if (scale == 0.0f)
+        return KVB_OK;
+    if (!(scale > 0.0f && isfinite(scale)))
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s is %g; it must be finite and positive, or 0 for none", name, (double)scale);
+    if (c->k.dtype != DTYPE_E4M3 && c->k.dtype != DTYPE_E5M2)
+        return kvb_fail(KVB_BAD_ARGUMENT, "%s: the dtype %s has no scale of the whole tensor", name,
+                        kvb_word("dtype", c->k.dtype));
+    return KVB_OK;
+}
+
 int32_t kvb_check_shape(const kvb_cache *c)
 {
-    if (!c)
-        return kvb_fail_null("cache");
+    TRY(kvb_check_given("cache", c));
     TRY(kvb_check_word("layout", c->layout, LAYOUTS));
     TRY(kvb_check_word("inner", c->inner, INNERS));
     TRY(check_planes(c));
@@ -68,9 +80,9 @@ int32_t kvb_check_shape(const kvb_cache *c)
     TRY(kvb_check_range("head_dim", c->head_dim, 1, DIM_MAX));
     TRY(kvb_check_range("capacity", c->capacity, 1, tokens_max));
     TRY(kvb_check_range("pad", c->pad, 0, 1 << 20));
-    TRY(kvb_check_tensor(c));
-    if (c->pad % LINE)
-        return kvb_fail(KVB_BAD_ARGUMENT, "pad is %lld; it must be a multiple of %d", (long long)c->pad, LINE);
+    TRY(kvb_check_lines("pad", c->pad));
+    TRY(check_tensor(c, "k.tensor", c->k.tensor));
+    TRY(check_tensor(c, "v.tensor", c->v.tensor));
     if (kvb_layouts[c->layout].paged) {
         TRY(kvb_check_range("block_tokens", c->block_tokens, 1, tokens_max));
         TRY(kvb_check_range("blocks", c->blocks, 1, INT32_MAX));
@@ -80,8 +92,7 @@ int32_t kvb_check_shape(const kvb_cache *c)
 
 static int32_t check_lengths(const kvb_cache *c)
 {
-    if (!c->lengths)
-        return kvb_fail_null("lengths");
+    TRY(kvb_check_given("lengths", c->lengths));
     for (int64_t b = 0; b < c->batch; b++) {
         int64_t high = c->ring ? tokens_max : c->capacity;
         if (c->lengths[b] < 0 || c->lengths[b] > high)
@@ -112,16 +123,13 @@ int32_t kvb_check_cache(const kvb_cache *c)
     TRY(kvb_cache_plan(&again));
     if (memcmp(&again, c, sizeof again)) /* there is no padding in it */
         return kvb_fail(KVB_BAD_ARGUMENT, "cache was planned for another shape");
-    if (kvb_layouts[c->layout].paged && !c->table)
-        return kvb_fail_null("table");
+    if (kvb_layouts[c->layout].paged)
+        TRY(kvb_check_given("table", c->table));
     return check_lengths(c);
 }
 
-int32_t kvb_check_same(const kvb_cache *c, const kvb_cache *before)
+bool kvb_same_rows(const kvb_cache *a, const kvb_cache *b)
 {
-    if (c->layout != before->layout || c->inner != before->inner || c->k.dtype != before->k.dtype ||
-        c->k.scale != before->k.scale || c->ring != before->ring || c->batch != before->batch ||
-        c->kv_heads != before->kv_heads || c->head_dim != before->head_dim)
-        return kvb_fail(KVB_BAD_ARGUMENT, "cache was planned anew since the task was, for another shape");
-    return KVB_OK;
+    return a->layout == b->layout && a->inner == b->inner && a->k.dtype == b->k.dtype && a->k.scale == b->k.scale &&
+           a->ring == b->ring && a->batch == b->batch && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim;
 }

@@ -1,71 +1,33 @@
 /* Where rows lie. A layout is a choice of strides; walks differ only in whether a table stands between. */
 #include "cache/cache.h"
 
-/* Strides of a [heads][tokens] or [tokens][heads] arrangement of rows of `row` bytes. */
-static void by_head(int64_t row, int64_t tokens, int64_t pad, int64_t *token, int64_t *head)
-{
-    *token = row;
-    *head = tokens * row + pad;
-}
-
-static void by_token(int64_t row, int64_t heads, int64_t *token, int64_t *head)
-{
-    *token = heads * row;
-    *head = row;
-}
-
-/* Scales follow their rows: the same arrangement with `scale` bytes in place of a row. */
-static int64_t scale_bytes(const kvb_plane *p) { return kvb_formats[p->dtype].scaled ? kvb_scale_bytes[p->scale] : 0; }
-
-/* Heads one after another, each with rows for so many tokens. */
-static void plan_heads(const kvb_cache *c, kvb_plane *p, int64_t tokens)
-{
-    by_head(p->row_bytes, tokens, c->pad, &p->token_stride, &p->head_stride);
-    by_head(scale_bytes(p), tokens, 0, &p->scale_token_stride, &p->scale_head_stride);
-    p->seq_stride = c->kv_heads * p->head_stride;
-    p->scale_seq_stride = c->kv_heads * p->scale_head_stride;
-    p->bytes = c->batch * p->seq_stride;
-    p->scale_bytes = c->batch * p->scale_seq_stride;
-}
-
-static void plan_head(kvb_cache *c, kvb_plane *p) { plan_heads(c, p, c->capacity); }
-
-/* K in whole blocks; V and scales have room for as many tokens, so that all have the same places. */
-static void plan_blockt(kvb_cache *c, kvb_plane *p) { plan_heads(c, p, round_up(c->capacity, LANES)); }
-
-static void plan_position(kvb_cache *c, kvb_plane *p)
-{
-    by_token(p->row_bytes, c->kv_heads, &p->token_stride, &p->head_stride);
-    by_token(scale_bytes(p), c->kv_heads, &p->scale_token_stride, &p->scale_head_stride);
-    p->seq_stride = c->capacity * p->token_stride;
-    p->scale_seq_stride = c->capacity * p->scale_token_stride;
-    p->bytes = c->batch * p->seq_stride;
-    p->scale_bytes = c->batch * p->scale_seq_stride;
-}
-
-/* The "sequence" stride of a paged cache is the stride of a block. */
-static void plan_paged(kvb_cache *c, kvb_plane *p)
-{
-    if (c->inner == INNER_HEAD) {
-        by_head(p->row_bytes, c->block_tokens, 0, &p->token_stride, &p->head_stride);
-        by_head(scale_bytes(p), c->block_tokens, 0, &p->scale_token_stride, &p->scale_head_stride);
-    } else {
-        by_token(p->row_bytes, c->kv_heads, &p->token_stride, &p->head_stride);
-        by_token(scale_bytes(p), c->kv_heads, &p->scale_token_stride, &p->scale_head_stride);
-    }
-    p->seq_stride = c->kv_heads * c->block_tokens * p->row_bytes;
-    p->scale_seq_stride = c->kv_heads * c->block_tokens * scale_bytes(p);
-    p->bytes = c->blocks * p->seq_stride;
-    p->scale_bytes = c->blocks * p->scale_seq_stride;
-    c->table_stride = (c->capacity + c->block_tokens - 1) / c->block_tokens;
-}
-
 const kvb_layout kvb_layouts[LAYOUTS] = {
-    [LAYOUT_HEAD] = {.plan = plan_head, .whole = true},
-    [LAYOUT_POSITION] = {.plan = plan_position},
-    [LAYOUT_PAGED] = {.plan = plan_paged, .paged = true},
-    [LAYOUT_BLOCKT] = {.plan = plan_blockt, .whole = true, .transposed = true},
+    [LAYOUT_HEAD] = {.whole = true},
+    [LAYOUT_POSITION] = {.by_token = true},
+    [LAYOUT_PAGED] = {.paged = true},
+    [LAYOUT_BLOCKT] = {.whole = true, .transposed = true},
 };
+
+/* A sequence, or a block of a paged cache, is a matrix of rows [heads][tokens] or [tokens][heads]. Scales are another
+ * one with `scale` bytes in place of a row. Where K is transposed V and scales have room for whole blocks too, so that
+ * all have the same places. */
+void kvb_layout_plan(const kvb_cache *c, kvb_plane *p)
+{
+    const kvb_layout *l = &kvb_layouts[c->layout];
+    const bool by_token = l->paged ? c->inner == INNER_TOKEN : l->by_token;
+    const int64_t tokens = l->paged ? c->block_tokens : round_up(c->capacity, l->transposed ? LANES : 1);
+    const int64_t count = l->paged ? c->blocks : c->batch, pad = l->whole ? c->pad : 0;
+    const int64_t row = p->row_bytes = kvb_row(p->dtype, c->head_dim);
+    const int64_t scale = kvb_formats[p->dtype].scaled ? kvb_scale_bytes[p->scale] : 0;
+    p->token_stride = by_token ? c->kv_heads * row : row;
+    p->head_stride = by_token ? row : tokens * row + pad;
+    p->seq_stride = c->kv_heads * (tokens * row + pad);
+    p->scale_token_stride = by_token ? c->kv_heads * scale : scale;
+    p->scale_head_stride = by_token ? scale : tokens * scale;
+    p->scale_seq_stride = c->kv_heads * tokens * scale;
+    p->bytes = round_up(count * p->seq_stride, LINE); /* so that what follows begins on a line */
+    p->scale_bytes = round_up(count * p->scale_seq_stride, LINE);
+}
 
 bool kvb_layout_has(int32_t layout, int32_t dtype) { return !kvb_layouts[layout].transposed || kvb_cell_bytes(dtype); }
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "decode/decode.h"
-#include "decode/traffic.h"
 
 /* ---- scratch --------------------------------------------------------------------------------------------------- */
 
@@ -181,9 +180,7 @@ static int32_t prepare(kvb_decode_task *task)
 {
     const kvb_decode *a = &task->args;
     kvb_walk walk;
-    int32_t code = kvb_plan_make(a, task->task.threads, &task->plan);
-    if (code)
-        return code;
+    TRY(kvb_plan_make(a, task->task.threads, &task->plan));
     task->group = a->variant == VARIANT_PERHEAD ? 1 : a->q_heads / a->cache->kv_heads;
     task->parts = (task->group + HEADS - 1) / HEADS;
     task->slots = (task->parts - 1) * HEADS + (1 << kvb_class(task->group - (task->parts - 1) * HEADS));
@@ -206,9 +203,8 @@ static int32_t prepare(kvb_decode_task *task)
 
 int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **out)
 {
-    int32_t code = kvb_check_decode(args, threads);
-    if (code || !out)
-        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    TRY(kvb_check_decode(args, threads));
+    TRY(kvb_check_given("task", out));
     kvb_decode_task *task = kvb_task_new(sizeof *task, args->cache, threads);
     if (!task)
         return KVB_NO_MEMORY;
@@ -218,12 +214,7 @@ int32_t kvb_task_decode(const kvb_decode *args, int32_t threads, kvb_task **out)
     task->task.work = args->run ? kvb_foreign : work;
     task->task.dispose = dispose;
     task->task.stages = args->stages && args->variant != VARIANT_PERHEAD && !args->run;
-    code = prepare(task);
+    int32_t code = prepare(task);
     code = code ? code : kvb_traffic_decode(&task->args, &task->plan, &task->task.traffic);
-    if (code) {
-        kvb_task_free(&task->task);
-        return code;
-    }
-    *out = &task->task;
-    return KVB_OK;
+    return kvb_task_made(&task->task, code, out);
 }

@@ -23,6 +23,46 @@ typedef struct kvb_decode_task {
     float *partials;  /* [plan.partials][LANES + dim_pad]: max, sum, then acc */
 } kvb_decode_task;
 
+/* Of a walk, the block that is consumed and the one that is asked for meanwhile. */
+typedef struct kvb_pair {
+    kvb_block *block, *next;
+    kvb_block blocks[2];
+} kvb_pair;
+
+static inline void kvb_pair_next(kvb_pair *pair, kvb_walk *walk)
+{
+    kvb_block *done = pair->block;
+    pair->block = pair->next;
+    pair->next = done;
+    kvb_walk_next(walk, done);
+}
+
+static inline void kvb_pair_start(kvb_pair *pair, kvb_walk *walk)
+{
+    pair->block = &pair->blocks[0];
+    pair->next = &pair->blocks[1];
+    kvb_walk_next(walk, pair->next);
+    kvb_pair_next(pair, walk);
+}
+
+/* The tile of one KV head: its rows and scales, and what it asks for. */
+static inline void kvb_tile_make(const kvb_walk *walk, const kvb_pair *pair, int64_t head, bool one_plane,
+                                 kvb_tile *tile, kvb_lists *lists)
+{
+    kvb_tile_rows(walk->args, pair->block, head, tile);
+    if (walk->scaled)
+        kvb_tile_scales(walk->args, pair->block, head, tile);
+    kvb_tile_requests(walk, pair->block, pair->next, head, one_plane, tile, lists);
+}
+
+/* Adds the ticks since *from to those of a stage, where they are asked for. */
+static inline void kvb_lap(double *stage, uint64_t *from)
+{
+    const uint64_t now = kvb_ticks();
+    *stage += (double)(now - *from);
+    *from = now;
+}
+
 /* A thread's scratch. */
 typedef struct kvb_state {
     kvb_group *groups; /* [heads][parts] */
@@ -31,7 +71,7 @@ typedef struct kvb_state {
     kvb_tile tile, wide_tile;
     int64_t wide_rows[TILE];
     kvb_lists lists;
-    kvb_block block[2];
+    kvb_pair pair;
 } kvb_state;
 
 void kvb_unit_begin(const kvb_decode_task *task, kvb_state *state, const kvb_unit *unit);
@@ -52,6 +92,10 @@ void kvb_slow(const kvb_decode_task *task, kvb_state *state, const kvb_unit *uni
 void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_twopass(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
 void kvb_perhead(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks);
+
+/* traffic.c: what one pass moves; a code where memory to count with is lacking. */
+int32_t kvb_traffic_decode(const kvb_decode *args, const kvb_plan *plan, kvb_traffic *traffic);
+int32_t kvb_traffic_twin(const kvb_decode *args, kvb_traffic *traffic);
 
 /* foreign.c: a plug-in's kernel, called for all units of a thread; and the bytes of scratch that it takes. */
 void kvb_foreign(kvb_task *base, int32_t thread, void *scratch);

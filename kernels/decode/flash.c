@@ -1,5 +1,4 @@
 /* flash: one pass. Per tile: scores of the whole group, softmax in place, weighted sum of V. */
-#include "base/ticks.h"
 #include "decode/decode.h"
 
 static void softmax(const kvb_tier *tier, const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
@@ -17,22 +16,16 @@ static void fold(const kvb_decode_task *task, const kvb_tile *tile, const kvb_gr
     const kvb_tier *tier = kvb_tier_of(task->args.isa);
     const kvb_rows *rows = &tier->rows[task->row_kernel];
     bool scaled = kvb_formats[task->args.cache->k.dtype].scaled;
-    int class = kvb_class(group->heads);
-    if (!ticks) {
-        kvb_score(rows, tile, group, scores);
-        softmax(tier, tile, group, scores, scaled);
-        rows->pv[class](tile, group, scores);
-        return;
-    }
-    uint64_t begin = kvb_ticks();
+    uint64_t from = ticks ? kvb_ticks() : 0;
     kvb_score(rows, tile, group, scores);
-    uint64_t scored = kvb_ticks();
+    if (ticks)
+        kvb_lap(&ticks[0], &from);
     softmax(tier, tile, group, scores, scaled);
-    uint64_t weighed = kvb_ticks();
-    rows->pv[class](tile, group, scores);
-    ticks[0] += (double)(scored - begin);
-    ticks[1] += (double)(weighed - scored);
-    ticks[2] += (double)(kvb_ticks() - weighed);
+    if (ticks)
+        kvb_lap(&ticks[1], &from);
+    rows->pv[kvb_class(group->heads)](tile, group, scores);
+    if (ticks)
+        kvb_lap(&ticks[2], &from);
 }
 
 /* Rows as float32 in scratch, while as many of the schedule's are asked for. Groups of more than HEADS share them. */
@@ -44,7 +37,7 @@ static void widen(const kvb_decode_task *task, const kvb_tile *tile, kvb_places 
     const bool scaled = kvb_formats[c->k.dtype].scaled, asks = tile->schedule->order != ORDER_PLAIN;
     for (int32_t t = tile->lead; t < tile->count; t++) {
         for (int64_t b = 0; asks && b < c->k.row_bytes; b += LINE)
-            kvb_fetch(kvb_row_next(&tile->next, next, t, c->k.row_bytes) + b, tile->schedule->to_l2);
+            kvb_fetch(kvb_row_next(&tile->next, next, t, c->k.row_bytes) + b, tile->schedule->order != ORDER_LISTED);
         decode(kvb_row_at(rows, t), scaled ? scales[t] : 1.0f, c->head_dim, to + t * task->dim_pad);
     }
 }
@@ -58,7 +51,6 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     kvb_tile *tile = &state->tile, *wide = &state->wide_tile;
     const kvb_schedule *schedule = tile->schedule;
     const bool as_it_is = tile->k_block > 0, scaled = as_it_is && kvb_formats[task->args.cache->k.dtype].scaled;
-    double none[3], *at = ticks ? ticks : none;
     wide->count = tile->count;
     wide->lead = tile->lead;
     wide->k_block = 0;
@@ -66,7 +58,7 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
     wide->k = wide->v = (kvb_places){(const uint8_t *)state->wide, state->wide_rows};
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++)
         state->wide_rows[t] = at_most(t, tile->count - 1) * task->dim_pad * (int64_t)sizeof *state->wide;
-    uint64_t begin = ticks ? kvb_ticks() : 0;
+    uint64_t from = ticks ? kvb_ticks() : 0;
     if (!as_it_is)
         widen(task, tile, tile->k, tile->next.k, tile->k_scale, state->wide);
     for (int64_t p = 0; p < task->parts; p++) {
@@ -75,32 +67,28 @@ static void fold_wide(const kvb_decode_task *task, kvb_state *state, const kvb_g
         tile->schedule = &kvb_plain; /* the first part has asked */
     }
     tile->schedule = schedule;
-    uint64_t scored = ticks ? kvb_ticks() : 0;
+    if (ticks)
+        kvb_lap(&ticks[0], &from);
     for (int64_t p = 0; p < task->parts; p++) {
         tier->max(tile, &groups[p], state->scores + p * HEAD_SCORES, scaled);
         tier->exp(wide, &groups[p], state->scores + p * HEAD_SCORES, false);
     }
-    uint64_t weighed = ticks ? kvb_ticks() : 0;
+    if (ticks)
+        kvb_lap(&ticks[1], &from);
     widen(task, tile, tile->v, tile->next.v, tile->v_scale, state->wide);
     for (int64_t p = 0; p < task->parts; p++)
         rows->pv[kvb_class(groups[p].heads)](wide, &groups[p], state->scores + p * HEAD_SCORES);
-    at[0] += (double)(scored - begin);
-    at[1] += (double)(weighed - scored);
-    at[2] += ticks ? (double)(kvb_ticks() - weighed) : 0.0;
+    if (ticks)
+        kvb_lap(&ticks[2], &from);
 }
 
-static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_walk *walk, const kvb_block *block,
-                       const kvb_block *next, double *ticks)
+static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_walk *walk, double *ticks)
 {
-    const kvb_decode *a = &task->args;
-    for (int64_t h = 0, heads; h < block->unit->heads; h += heads) {
+    for (int64_t h = 0, heads; h < state->pair.block->unit->heads; h += heads) {
         kvb_group *groups = state->groups + h * task->parts;
-        kvb_tile_rows(a, block, h, &state->tile);
-        if (kvb_formats[a->cache->k.dtype].scaled)
-            kvb_tile_scales(a, block, h, &state->tile);
-        kvb_tile_requests(walk, block, next, h, false, &state->tile, &state->lists);
+        kvb_tile_make(walk, &state->pair, h, false, &state->tile, &state->lists);
         heads = state->tile.schedule->kv_heads;
-        if (task->parts > 1 && kvb_widens(a->isa, task->row_kernel)) {
+        if (task->parts > 1 && kvb_widens(task->args.isa, task->row_kernel)) {
             fold_wide(task, state, groups, ticks);
             continue;
         }
@@ -113,17 +101,12 @@ static void fold_block(const kvb_decode_task *task, kvb_state *state, const kvb_
 
 void kvb_flash(const kvb_decode_task *task, kvb_state *state, kvb_walk *walk, double *ticks)
 {
-    kvb_block *block = &state->block[0], *next = &state->block[1];
-    kvb_walk_next(walk, block);
-    while (block->unit) {
-        kvb_walk_next(walk, next);
-        if (block->first == 0)
-            kvb_unit_begin(task, state, block->unit);
-        fold_block(task, state, walk, block, next, ticks);
-        if (next->unit != block->unit)
-            kvb_unit_end(task, state, block->unit);
-        kvb_block *done = block;
-        block = next;
-        next = done;
+    kvb_pair *pair = &state->pair;
+    for (kvb_pair_start(pair, walk); pair->block->unit; kvb_pair_next(pair, walk)) {
+        if (pair->block->first == 0)
+            kvb_unit_begin(task, state, pair->block->unit);
+        fold_block(task, state, walk, ticks);
+        if (pair->next->unit != pair->block->unit)
+            kvb_unit_end(task, state, pair->block->unit);
     }
 }

@@ -2,8 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/task.h"
-#include "decode/traffic.h"
+#include "decode/decode.h"
 #include "store/store.h"
 
 typedef struct rows_task {
@@ -24,7 +23,7 @@ static void dispose(kvb_task *base) { kvb_plan_free(&((rows_task *)base)->plan);
 typedef struct twin_scratch {
     kvb_tile tile;
     kvb_lists lists;
-    kvb_block block[2];
+    kvb_pair pair;
 } twin_scratch;
 
 static void read_rows(kvb_task *base, int32_t thread, void *scratch)
@@ -33,33 +32,16 @@ static void read_rows(kvb_task *base, int32_t thread, void *scratch)
     const kvb_decode *a = &task->args;
     twin_scratch *s = scratch;
     kvb_walk walk;
-    kvb_block *block = &s->block[0], *next = &s->block[1];
+    kvb_pair *pair = &s->pair;
     kvb_walk_start(&walk, a, task->plan.units + task->plan.thread_units[thread],
                    task->plan.units + task->plan.thread_units[thread + 1]);
     kvb_schedule_twin(a, &walk.steady);
-    kvb_walk_next(&walk, block);
-    while (block->unit) {
-        kvb_walk_next(&walk, next);
-        for (int64_t h = 0; h < block->unit->heads; h += s->tile.schedule->kv_heads) {
-            kvb_tile_rows(a, block, h, &s->tile);
-            s->tile.k_scale = NULL;
-            if (kvb_formats[a->cache->k.dtype].scaled)
-                kvb_tile_scales(a, block, h, &s->tile);
-            kvb_tile_requests(&walk, block, next, h, false, &s->tile, &s->lists);
+    for (kvb_pair_start(pair, &walk); pair->block->unit; kvb_pair_next(pair, &walk))
+        for (int64_t h = 0; h < pair->block->unit->heads; h += s->tile.schedule->kv_heads) {
+            s->tile.k_scale = NULL; /* of formats without any */
+            kvb_tile_make(&walk, pair, h, false, &s->tile, &s->lists);
             kvb_tier_of(a->isa)->twin(&s->tile, a->cache->k.row_bytes);
         }
-        kvb_block *done = block;
-        block = next;
-        next = done;
-    }
-}
-
-/* The splitmix64 step: bits that depend on all bits of x. */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
 }
 
 /* 24 random bits as a number, uniform with unit variance. */
@@ -73,10 +55,10 @@ static float uniform(uint64_t bits)
 static void random_row(uint64_t seed, int64_t seq, int64_t head, int64_t token, int64_t dim, float *row)
 {
     const uint64_t step = 0x9e3779b97f4a7c15u;
-    uint64_t x = mix(mix(mix(seed + step) + step * (uint64_t)seq) + step * (uint64_t)head);
-    x = mix(x + step * (uint64_t)token);
+    uint64_t x = kvb_mix(kvb_mix(kvb_mix(seed + step) + step * (uint64_t)seq) + step * (uint64_t)head);
+    x = kvb_mix(x + step * (uint64_t)token);
     for (int64_t d = 0; d < dim; d += 2) {
-        uint64_t bits = mix(x += step);
+        uint64_t bits = kvb_mix(x += step);
         row[d] = uniform(bits);
         if (d + 1 < dim)
             row[d + 1] = uniform(bits >> 40);
@@ -123,50 +105,31 @@ static void fill_rows(kvb_task *base, int32_t thread, void *scratch)
     }
 }
 
-static int32_t make(const kvb_decode *args, int32_t threads, int64_t scratch_bytes, rows_task **out)
+static int32_t make(const kvb_decode *args, int32_t threads, rows_task model, kvb_task **out)
 {
+    TRY(kvb_check_decode(args, threads));
+    TRY(kvb_check_given("task", out));
     rows_task *task = kvb_task_new(sizeof *task, args->cache, threads);
     if (!task)
         return KVB_NO_MEMORY;
     task->args = *args;
+    task->seed = model.seed;
     task->task.ready = ready;
+    task->task.work = model.task.work;
     task->task.dispose = dispose;
-    task->task.scratch_bytes = scratch_bytes;
+    task->task.scratch_bytes = model.task.scratch_bytes;
     int32_t code = kvb_plan_make(&task->args, threads, &task->plan);
     code = code ? code : kvb_traffic_twin(&task->args, &task->task.traffic);
-    if (code) {
-        kvb_task_free(&task->task);
-        return code;
-    }
-    *out = task;
-    return KVB_OK;
+    return kvb_task_made(&task->task, code, out);
 }
 
 int32_t kvb_task_twin(const kvb_decode *args, int32_t threads, kvb_task **out)
 {
-    rows_task *task;
-    int32_t code = kvb_check_decode(args, threads);
-    if (code || !out)
-        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
-    code = make(args, threads, sizeof(twin_scratch), &task);
-    if (code)
-        return code;
-    task->task.work = read_rows;
-    *out = &task->task;
-    return KVB_OK;
+    return make(args, threads, (rows_task){.task = {.work = read_rows, .scratch_bytes = sizeof(twin_scratch)}}, out);
 }
 
 int32_t kvb_task_fill(const kvb_decode *args, int32_t threads, uint64_t seed, kvb_task **out)
 {
-    rows_task *task;
-    int32_t code = kvb_check_decode(args, threads);
-    if (code || !out)
-        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
-    code = make(args, threads, round_up(DIM_MAX * (int64_t)sizeof(float), LINE), &task);
-    if (code)
-        return code;
-    task->seed = seed;
-    task->task.work = fill_rows;
-    *out = &task->task;
-    return KVB_OK;
+    const int64_t row = DIM_MAX * (int64_t)sizeof(float);
+    return make(args, threads, (rows_task){.seed = seed, .task = {.work = fill_rows, .scratch_bytes = row}}, out);
 }

@@ -71,8 +71,10 @@ static void CAT(perhead_, DTYPE)(const kvb_tile *tile, const kvb_group *group)
         CAT(perhead_tile_, DTYPE)(tile, group, ORDER_PLAIN);
     else if (PACK == 1 && tile->schedule->order == ORDER_ROWS)
         CAT(perhead_tile_, DTYPE)(tile, group, ORDER_ROWS);
-    else
+    else if (tile->schedule->order == ORDER_LISTED)
         CAT(perhead_tile_, DTYPE)(tile, group, ORDER_LISTED);
+    else
+        CAT(perhead_tile_, DTYPE)(tile, group, ORDER_LISTED_L2);
 }
 
 #undef NTH

@@ -8,29 +8,17 @@ typedef struct prefetch {
     const int64_t *next, *end; /* and of those side by side, the rows whose turn is still to come */
     int64_t streams, left;     /* lines left of each */
     int64_t lines, step;       /* of a row; from one to the next: less than a line where rows begin anywhere */
-    const int64_t *row, *last; /* row after row: `next` are lines side by side of this one, which `from` points into */
-    const uint8_t *base;       /* of these rows */
-    bool to_l2, gaps;          /* steps of more than a line */
     int64_t distance;          /* the schedule's */
 } prefetch;
-
-static const int64_t line_places[] = {0, LINE, 2 * LINE, 3 * LINE, 4 * LINE, 5 * LINE, 6 * LINE, 7 * LINE};
 
 /* `lines`: of one row. Of a plain tile the cursor is never used. */
 INLINE prefetch prefetch_by(const kvb_tile *tile, kvb_places rows, int64_t lines, int64_t step)
 {
-    const kvb_schedule *s = tile->schedule;
-    const int64_t streams = tile->next.streams, turn = tile->next.lines;
-    if (s->order == ORDER_PLAIN)
+    const int64_t streams = tile->next.streams;
+    if (tile->schedule->order == ORDER_PLAIN)
         return (prefetch){0};
     lines *= tile->next.rows_per_entry;
-    if (!turn)
-        return (prefetch){rows.from, rows.at, rows.at + streams, streams, lines, lines, step, NULL, NULL, NULL, s->to_l2,
-                       step > LINE, s->distance};
-    lines /= turn;
-    return (prefetch){kvb_row_at(rows, 0), line_places, line_places + turn, turn, lines, lines, turn * LINE,
-                   rows.at, rows.at + (tile->count - 1) / tile->next.rows_per_entry, rows.from, s->to_l2,
-                   step > LINE, s->distance};
+    return (prefetch){rows.from, rows.at, rows.at + streams, streams, lines, lines, step, tile->schedule->distance};
 }
 
 /* The first `bytes` of rows that begin a line. */
@@ -50,10 +38,10 @@ INLINE void prefetch_line(prefetch *a, const int order)
         return;
     }
     const uint8_t *line = a->from + *a->next;
-    kvb_fetch(line, a->to_l2);
+    kvb_fetch(line, order != ORDER_LISTED);
     if (++a->next != a->end)
         return;
-    if (a->gaps && a->to_l2 && a->left == 1) /* or a line is left out now and then, which only L1 makes good */
+    if (a->step > LINE && order != ORDER_LISTED && a->left == 1) /* or one is left out now and then, which only L1 makes good */
         kvb_fetch(line + LINE, true);
     a->from += a->step;
     if (--a->left) {
@@ -61,12 +49,6 @@ INLINE void prefetch_line(prefetch *a, const int order)
         return;
     }
     a->left = a->lines;
-    if (a->row) {
-        a->row += a->row < a->last;
-        a->from = a->base + *a->row;
-        a->next -= a->streams;
-        return;
-    }
     a->from -= a->lines * a->step;
     a->end += a->streams;
 }
@@ -97,21 +79,35 @@ INLINE const uint8_t *row_of(const kvb_tile *tile, kvb_places rows, int64_t t, c
 }
 
 /* A stage for groups of 1, 2, 4 and 8 heads: <stage>1_<kernel> to <stage>8_<kernel> are <stage>_tile_<kernel>, compiled for each
- * order in which a tile may be read. `whole`: most heads that take rows whole, or NEVER where rows are packed, which
- * no schedule has in order. `runs`: least heads that take runs. */
+ * order in which a tile may be read: each by itself, for compilers spill in one what they keep for another. `whole`: most
+ * heads that take rows whole, or NEVER where rows are packed, which no schedule has in order. `runs`: least heads that take
+ * runs. */
 enum { NEVER = -1 };
+#define IN_ORDER(stage, kernel, heads, floats, order)                                                                  \
+    static NOINLINE void CAT(CAT(stage##heads##_, kernel), order)(const kvb_tile *tile, const kvb_group *group,        \
+                                                                  floats *scores)                                      \
+    {                                                                                                                  \
+        CAT(stage##_tile_, kernel)(tile, group, scores, heads, order);                                                 \
+    }
 #define STAGE_OF(stage, kernel, heads, floats, whole, runs)                                                            \
-    static void CAT(CAT(CAT(stage, heads), _), kernel)(const kvb_tile *tile, const kvb_group *group, floats *scores)   \
-    {                                                                                                               \
-        const int32_t order = tile->schedule->order;                                                                \
-        if (order == ORDER_PLAIN)                                                                                   \
-            CAT(CAT(stage, _tile_), kernel)(tile, group, scores, heads, ORDER_PLAIN);                                  \
-        else if ((whole) == NEVER || order == ORDER_LISTED)                                                         \
-            CAT(CAT(stage, _tile_), kernel)(tile, group, scores, heads, ORDER_LISTED);                                 \
-        else if (heads <= (whole) && (heads < (runs) || order == ORDER_ROWS))                                       \
-            CAT(CAT(stage, _tile_), kernel)(tile, group, scores, heads, ORDER_ROWS);                                   \
-        else                                                                                                        \
-            CAT(CAT(stage, _tile_), kernel)(tile, group, scores, heads, ORDER_RUNS);                                   \
+    IN_ORDER(stage, kernel, heads, floats, ORDER_PLAIN)                                                                \
+    IN_ORDER(stage, kernel, heads, floats, ORDER_LISTED)                                                               \
+    IN_ORDER(stage, kernel, heads, floats, ORDER_LISTED_L2)                                                            \
+    IN_ORDER(stage, kernel, heads, floats, ORDER_ROWS)                                                                 \
+    IN_ORDER(stage, kernel, heads, floats, ORDER_RUNS)                                                                 \
+    static void CAT(stage##heads##_, kernel)(const kvb_tile *tile, const kvb_group *group, floats *scores)             \
+    {                                                                                                                  \
+        const int32_t order = tile->schedule->order;                                                                   \
+        if (order == ORDER_PLAIN)                                                                                      \
+            CAT(CAT(stage##heads##_, kernel), ORDER_PLAIN)(tile, group, scores);                                       \
+        else if (order == ORDER_LISTED)                                                                                \
+            CAT(CAT(stage##heads##_, kernel), ORDER_LISTED)(tile, group, scores);                                      \
+        else if ((whole) == NEVER || order == ORDER_LISTED_L2)                                                         \
+            CAT(CAT(stage##heads##_, kernel), ORDER_LISTED_L2)(tile, group, scores);                                   \
+        else if (heads <= (whole) && (heads < (runs) || order == ORDER_ROWS))                                          \
+            CAT(CAT(stage##heads##_, kernel), ORDER_ROWS)(tile, group, scores);                                        \
+        else                                                                                                           \
+            CAT(CAT(stage##heads##_, kernel), ORDER_RUNS)(tile, group, scores);                                        \
     }
 #define STAGE(stage, kernel, floats, whole, runs)                                                                      \
     STAGE_OF(stage, kernel, 1, floats, whole, runs)                                                                    \

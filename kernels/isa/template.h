@@ -23,6 +23,8 @@
 #define INDEX(i, count) ((count) > 1 ? (i) : 0)
 /* What was stored is read again from memory: compilers would rather take a vector apart, lane by lane. */
 #define KEEP_IN_MEMORY(array) __asm__("" : "+m"(array))
+/* What follows from it is computed anew: compilers would rather keep all of that in registers that an inner loop wants. */
+#define HIDE(variable) __asm__("" : "+r"(variable))
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 

@@ -65,6 +65,8 @@ static void twin(const kvb_tile *tile, int64_t bytes)
         twin_tile(tile, bytes, ORDER_PLAIN);
     else if (tile->schedule->order == ORDER_ROWS)
         twin_tile(tile, bytes, ORDER_ROWS);
-    else
+    else if (tile->schedule->order == ORDER_LISTED)
         twin_tile(tile, bytes, ORDER_LISTED);
+    else
+        twin_tile(tile, bytes, ORDER_LISTED_L2);
 }

@@ -99,19 +99,9 @@ static int32_t ready(const kvb_task *base, int64_t grown)
     return kvb_fail(KVB_BAD_ARGUMENT, "a is no chain any more: it was written over since the task was planned");
 }
 
-static int32_t check_buffer(const char *name, const void *buffer, bool needed)
-{
-    if (needed && !buffer)
-        return kvb_fail_null(name);
-    if (needed && (uintptr_t)buffer % LINE)
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s must be aligned to %d bytes", name, LINE);
-    return KVB_OK;
-}
-
 static int32_t check_probe(const kvb_probe *a, int32_t threads)
 {
-    if (!a)
-        return kvb_fail_null("probe arguments");
+    TRY(kvb_check_given("probe arguments", a));
     TRY(kvb_check_threads(threads));
     if (a->op < OP_READ || a->op > OP_CLOCK)
         return kvb_fail(KVB_BAD_ARGUMENT, "op %d is not a probe", a->op);
@@ -120,12 +110,12 @@ static int32_t check_probe(const kvb_probe *a, int32_t threads)
     if (a->op == OP_FLOPS || a->op == OP_CLOCK)
         return KVB_OK;
     TRY(kvb_check_range("bytes", a->bytes, LINE, bytes_max));
-    if (a->bytes % LINE)
-        return kvb_fail(KVB_BAD_ARGUMENT, "bytes is %lld; it must be a multiple of %d", (long long)a->bytes, LINE);
+    TRY(kvb_check_lines("bytes", a->bytes));
     TRY(kvb_check_range("distance", a->distance, 0, 1 << 20));
-    TRY(check_buffer("a", a->a, true));
-    TRY(check_buffer("b", a->b, a->op == OP_COPY || a->op == OP_COPY_NT || a->op == OP_TRIAD));
-    return check_buffer("c", a->c, a->op == OP_TRIAD);
+    TRY(kvb_check_aligned("a", a->a));
+    if (a->op == OP_COPY || a->op == OP_COPY_NT || a->op == OP_TRIAD)
+        TRY(kvb_check_aligned("b", a->b));
+    return a->op == OP_TRIAD ? kvb_check_aligned("c", a->c) : a->op == OP_LATENCY ? check_chain(a) : KVB_OK;
 }
 
 static void count_traffic(const kvb_probe *a, kvb_traffic *t)
@@ -146,13 +136,8 @@ static void count_traffic(const kvb_probe *a, kvb_traffic *t)
 
 int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
 {
-    int32_t code = check_probe(args, threads);
-    if (code)
-        return code;
-    if (!task)
-        return kvb_fail(KVB_BAD_ARGUMENT, "task is null");
-    if (args->op == OP_LATENCY && (code = check_chain(args)))
-        return code;
+    TRY(check_probe(args, threads));
+    TRY(kvb_check_given("task", task));
     probe_task *probe = kvb_task_new(sizeof *probe, NULL, threads);
     if (!probe)
         return KVB_NO_MEMORY;
@@ -168,32 +153,19 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
     return KVB_OK;
 }
 
-/* The splitmix64 generator. */
-static uint64_t random_next(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 static void **link_of(void *buffer, uint64_t line) { return (void **)(void *)((uint8_t *)buffer + line * LINE); }
 
 /* Sattolo's shuffle: swapping each link with an earlier one only ever joins cycles, so one cycle is left. */
 int32_t kvb_chain(void *buffer, int64_t bytes, uint64_t seed)
 {
-    if (!buffer)
-        return kvb_fail(KVB_BAD_ARGUMENT, "buffer is null");
-    if ((uintptr_t)buffer % LINE)
-        return kvb_fail(KVB_BAD_ARGUMENT, "buffer must be aligned to %d bytes", LINE);
-    if (bytes < LINE || bytes % LINE)
-        return kvb_fail(KVB_BAD_ARGUMENT, "bytes is %lld; it must be a positive multiple of %d", (long long)bytes,
-                        LINE);
+    TRY(kvb_check_aligned("buffer", buffer));
+    TRY(kvb_check_range("bytes", bytes, LINE, bytes_max));
+    TRY(kvb_check_lines("bytes", bytes));
     uint64_t lines = (uint64_t)bytes / LINE;
     for (uint64_t i = 0; i < lines; i++)
         *link_of(buffer, i) = link_of(buffer, i);
     for (uint64_t i = lines - 1; i > 0; i--) {
-        void **here = link_of(buffer, i), **there = link_of(buffer, random_next(&seed) % i), *to = *here;
+        void **here = link_of(buffer, i), **there = link_of(buffer, kvb_mix(seed += 0x9e3779b97f4a7c15u) % i), *to = *here;
         *here = *there;
         *there = to;
     }

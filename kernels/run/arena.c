@@ -142,20 +142,12 @@ int32_t kvb_arena_open(int64_t bytes, int32_t pages, int32_t guard, kvb_arena *a
     kvb_arena made = {.bytes = bytes, .pages = pages, .guard = guard};
     paging how = {0};
     uint8_t *data = NULL;
-    if (!arena)
-        return kvb_fail(KVB_BAD_ARGUMENT, "arena is null");
-    if (bytes < 1 || bytes > arena_max)
-        return kvb_fail(KVB_BAD_ARGUMENT, "bytes is %lld; allowed is 1 to %lld", (long long)bytes,
-                        (long long)arena_max);
-    if (pages < 0 || pages >= PAGES)
-        return kvb_fail(KVB_BAD_ARGUMENT, "pages %d is not a word of the list (0 to %d)", pages, PAGES - 1);
-    if (guard < 0 || guard > 2)
-        return kvb_fail(KVB_BAD_ARGUMENT, "guard is %d; allowed is 0 to 2", guard);
-    int32_t code = choose(bytes, pages, &how);
-    if (!code)
-        code = map(&made, &how, &data);
-    if (code)
-        return code;
+    TRY(kvb_check_given("arena", arena));
+    TRY(kvb_check_range("bytes", bytes, 1, arena_max));
+    TRY(kvb_check_word("pages", pages, PAGES));
+    TRY(kvb_check_range("guard", guard, 0, 2));
+    TRY(choose(bytes, pages, &how));
+    TRY(map(&made, &how, &data));
     made.mapped = how.mapped;
     made.page_bytes = how.page;
     made.base = guard == 1 ? data + how.mapped - round_up(bytes, LINE) : data;

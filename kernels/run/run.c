@@ -102,8 +102,7 @@ static void report(const kvb_team *team, const run *job, kvb_run_times *times)
 
 static int32_t check_task(const kvb_team *team, const kvb_task *task, const char *name)
 {
-    if (!task)
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", name);
+    TRY(kvb_check_given(name, task));
     if (task->threads != team->threads)
         return kvb_fail(KVB_BAD_ARGUMENT, "%s is planned for %d threads, but the team has %d", name, task->threads,
                         team->threads);
@@ -115,9 +114,7 @@ static int32_t check_tasks(const kvb_team *team, const run *job)
     for (int32_t i = 0; i < job->count; i++) {
         char name[24];
         snprintf(name, sizeof name, "tasks[%d]", i);
-        int32_t code = check_task(team, job->tasks[i], name);
-        if (code)
-            return code;
+        TRY(check_task(team, job->tasks[i], name));
     }
     return job->between ? check_task(team, job->between, "between") : KVB_OK;
 }
@@ -156,37 +153,34 @@ static bool any_adds(const run *job)
  * lengths: what each of them asks for lies behind what all have stored. */
 static int32_t check_ready(const run *job, const kvb_task *task, bool grows, int64_t passes, int64_t betweens)
 {
-    int32_t code = task->cache ? kvb_check_same(task->cache, &task->shape) : KVB_OK;
-    if (code || !task->ready)
-        return code;
+    if (task->cache && !kvb_same_rows(task->cache, &task->shape))
+        return kvb_fail(KVB_BAD_ARGUMENT, "cache was planned anew since the task was, for another shape");
+    if (!task->ready)
+        return KVB_OK;
     return task->ready(task, grows && task->cache ? added_by_all(job, passes, betweens, task->cache->lengths) : 0);
 }
 
 /* Lengths and tables are what another caller's run has left of them: so the caller has the turn. */
 static int32_t check_run(const kvb_team *team, const run *job)
 {
-    int32_t code = check_tasks(team, job);
-    const bool grows = !code && any_adds(job);
-    for (int32_t i = 0; !code && i < job->count && i < job->passes; i++) {
+    TRY(check_tasks(team, job));
+    const bool grows = any_adds(job);
+    for (int32_t i = 0; i < job->count && i < job->passes; i++) {
         int64_t last = i + (passes_of(job, i, job->passes) - 1) * job->count;
-        code = check_ready(job, job->tasks[i], grows, last, last + 1);
+        TRY(check_ready(job, job->tasks[i], grows, last, last + 1));
     }
-    return code || !job->between ? code : check_ready(job, job->between, grows, job->passes - 1, job->passes - 1);
+    return job->between ? check_ready(job, job->between, grows, job->passes - 1, job->passes - 1) : KVB_OK;
 }
 
 static int32_t check_call(const kvb_team *team, const run *job, const kvb_run_times *times)
 {
-    if (!team)
-        return kvb_fail(KVB_BAD_ARGUMENT, "team is null");
+    TRY(kvb_check_given("team", team));
     if (team->process != getpid())
         return kvb_fail(KVB_BAD_ARGUMENT, "team was opened before a fork: its threads are in the other process");
-    if (!job->tasks || !times)
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", job->tasks ? "times" : "tasks");
-    if (job->count < 1)
-        return kvb_fail(KVB_BAD_ARGUMENT, "count is %d; it must be at least 1", job->count);
-    if (job->passes < 1)
-        return kvb_fail(KVB_BAD_ARGUMENT, "passes is %lld; it must be at least 1", (long long)job->passes);
-    return KVB_OK;
+    TRY(kvb_check_given("tasks", job->tasks));
+    TRY(kvb_check_given("times", times));
+    TRY(kvb_check_range("count", job->count, 1, INT32_MAX));
+    return kvb_check_range("passes", job->passes, 1, INT64_MAX);
 }
 
 static int64_t scratch_needed(const run *job)
@@ -210,11 +204,9 @@ int32_t kvb_run(kvb_team *team, kvb_task *const *tasks, int32_t count, int64_t p
                 kvb_run_times *times)
 {
     run job = {tasks, count, passes, between, times ? times->pass_seconds : NULL, 0};
-    int32_t code = check_call(team, &job, times);
-    if (code)
-        return code;
+    TRY(check_call(team, &job, times));
     pthread_mutex_lock(&team->turn);
-    code = check_run(team, &job);
+    int32_t code = check_run(team, &job);
     code = code ? code : kvb_team_scratch(team, scratch_needed(&job));
     if (!code) {
         if (job.pass_seconds) /* so that no page of it is new inside the loop */

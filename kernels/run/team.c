@@ -199,14 +199,9 @@ static int32_t fail_start(int32_t thread, int32_t cpu, int error)
 int32_t kvb_team_open(const int32_t *cpus, int32_t threads, kvb_team **team)
 {
     bool crowded;
-    int32_t code = kvb_check_threads(threads);
-    if (code)
-        return code;
-    if (!team)
-        return kvb_fail(KVB_BAD_ARGUMENT, "team is null");
-    code = check_cpus(cpus, threads, &crowded);
-    if (code)
-        return code;
+    TRY(kvb_check_threads(threads));
+    TRY(kvb_check_given("team", team));
+    TRY(check_cpus(cpus, threads, &crowded));
     kvb_team *made = new_team(threads, crowded);
     if (!made)
         return kvb_fail(KVB_NO_MEMORY, "threads: no memory for a team of %d", threads);

@@ -6,7 +6,7 @@
 #include "scalar/scalar.h"
 
 /* 2^x for x <= 0: 1 at 0, within 0.6 ulp down to -126, 0 below; NaN stays NaN. */
-float kvb_scalar_exp2(float x)
+static float exp2_of(float x)
 {
     if (x != x)
         return x;
@@ -42,19 +42,20 @@ static float dot(const kvb_group *group, int64_t head, const float *k)
     return (float)sum;
 }
 
-void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores)
+void kvb_scalar_qk(int32_t read, const kvb_tile *tile, const kvb_group *group, float *scores)
 {
     kvb_scalar_assert(tile, group);
+    _Alignas(LINE) uint8_t beside[DIM_MAX * 4];
     float k[DIM_MAX];
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        kvb_scalar_decode(dtype, kvb_row_at(tile->k, t), 1.0f, group->dim, k);
+        kvb_scalar_decode(read, kvb_scalar_k(read, tile, t, group->dim, beside), 1.0f, group->dim, k);
         for (int64_t h = 0; h < group->heads; h++)
             scores[h * QUERY_SCORES + t] = dot(group, h, k);
     }
 }
 
 /* What the old sums and accumulators are worth under a new maximum. */
-static float rescale_of(float old, float new) { return old == new ? 1.0f : kvb_scalar_exp2(old - new); }
+static float rescale_of(float old, float new) { return old == new ? 1.0f : exp2_of(old - new); }
 
 void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled)
 {
@@ -82,7 +83,7 @@ void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores,
         for (int32_t i = 0; i < LANES; i++)
             sum[i] *= group->rescale[h];
         for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-            s[t] = kvb_scalar_exp2(s[t] - max);
+            s[t] = exp2_of(s[t] - max);
             sum[t % LANES] += s[t];
             if (scaled)
                 s[t] *= tile->v_scale[t];
@@ -90,7 +91,7 @@ void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores,
     }
 }
 
-void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p)
+void kvb_scalar_pv(int32_t read, const kvb_tile *tile, const kvb_group *group, const float *p)
 {
     kvb_scalar_assert(tile, group);
     double sum[HEADS][DIM_MAX];
@@ -99,7 +100,7 @@ void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, 
         for (int64_t d = 0; d < group->dim; d++)
             sum[h][d] = (double)group->acc[h * group->dim_pad + d] * (double)group->rescale[h];
     for (int32_t t = tile->lead; t < tile->count; t++) {
-        kvb_scalar_decode(dtype, kvb_row_at(tile->v, t), 1.0f, group->dim, v);
+        kvb_scalar_decode(read, kvb_row_at(tile->v, t), 1.0f, group->dim, v);
         for (int64_t h = 0; h < group->heads; h++)
             for (int64_t d = 0; d < group->dim; d++)
                 sum[h][d] += (double)p[h * QUERY_SCORES + t] * (double)v[d];
@@ -120,7 +121,7 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
         float score = dot(group, 0, row);
         float max = score > group->max[0] ? score : group->max[0];
         float rescale = rescale_of(group->max[0], max);
-        float p = kvb_scalar_exp2(score - (max == -INFINITY ? 0.0f : max));
+        float p = exp2_of(score - (max == -INFINITY ? 0.0f : max));
         group->max[0] = max;
         group->sum[0] = group->sum[0] * rescale + p;
         kvb_scalar_decode(dtype, kvb_row_at(tile->v, t), scaled ? tile->v_scale[t] : 1.0f, group->dim, row);

@@ -1,14 +1,10 @@
 /* Packed rows: blocks of 32 elements behind one another, each with an f16 of its own, the scale, and then its codes. With
  * whole blocks they are ggml's q8_0 and q4_0, to the bit, as its reference in plain C stores them. */
 #include <assert.h>
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "scalar/scalar.h"
-#include "base/stream.h"
-#define GATHER_LINE(to, from) stream(to, from, LINE)
-#include "tier/gather.h"
 
 enum { PACK = 32, HALF = PACK / 2, CODES = 2 /* bytes of the scale before them */ };
 
@@ -28,8 +24,6 @@ enum { PACK = 32, HALF = PACK / 2, CODES = 2 /* bytes of the scale before them *
  * beyond such a scale, saturates, as far as its neighbours allow. A NaN counts as 0. Each step is one float32 operation.
  * Zeros fill the last block of a row. */
 
-static float number(float x) { return x == x ? x : 0.0f; }
-
 static float at_most_by(float x, float most) { return x > most ? most : x < -most ? -most : x; }
 
 /* Stores the scale; returns `inverse`. */
@@ -39,75 +33,50 @@ static float put_scale(float scale, uint8_t *to)
         scale = copysignf(65504.0f, scale);
     uint16_t half = kvb_scalar_f16(scale);
     memcpy(to, &half, sizeof half);
-    float inverse = 1.0f / scale;
-    return fabsf(inverse) <= FLT_MAX ? inverse : 0.0f;
+    return kvb_scalar_inverse(scale);
 }
 
 static void put_q8_0(const float *x, uint8_t *to)
 {
     float most = 0.0f;
     for (int i = 0; i < PACK; i++)
-        most = fabsf(number(x[i])) > most ? fabsf(x[i]) : most;
+        most = fabsf(kvb_scalar_number(x[i])) > most ? fabsf(x[i]) : most;
     float inverse = put_scale(most / 127.0f, to);
     for (int i = 0; i < PACK; i++)
-        to[CODES + i] = (uint8_t)(int8_t)roundf(at_most_by(number(x[i]) * inverse, 127.0f));
+        to[CODES + i] = (uint8_t)(int8_t)roundf(at_most_by(kvb_scalar_number(x[i]) * inverse, 127.0f));
 }
 
 static void put_q4_0(const float *x, uint8_t *to)
 {
     float peak = 0.0f;
     for (int i = 0; i < PACK; i++)
-        peak = fabsf(number(x[i])) > fabsf(peak) ? x[i] : peak;
+        peak = fabsf(kvb_scalar_number(x[i])) > fabsf(peak) ? x[i] : peak;
     float inverse = put_scale(peak / -8.0f, to);
     memset(to + CODES, 0, HALF);
     for (int i = 0; i < PACK; i++) {
-        int code = (int)(at_most_by(number(x[i]) * inverse, 8.0f) + 8.5f);
+        int code = (int)(at_most_by(kvb_scalar_number(x[i]) * inverse, 8.0f) + 8.5f);
         to[CODES + i % HALF] |= (uint8_t)((code < 15 ? code : 15) << i / HALF * 4);
     }
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
-static void encode_row(int32_t dtype, const float *from, int64_t dim, uint8_t *to)
+void kvb_scalar_pack(int32_t dtype, const float *from, int64_t dim, uint8_t *row)
 {
-    for (int64_t d = 0; d < dim; d += PACK, to += kvb_formats[dtype].bytes) {
+    assert(kvb_formats[dtype].elements == PACK);
+    for (int64_t d = 0; d < dim; d += PACK, row += kvb_formats[dtype].bytes) {
         float x[PACK] = {0};
         memcpy(x, from + d, (size_t)at_most(PACK, dim - d) * sizeof *x);
-        switch (dtype) {
-        case DTYPE_Q8_0:
-            put_q8_0(x, to);
-            break;
-        case DTYPE_Q4_0:
-            put_q4_0(x, to);
-            break;
-        }
+        (dtype == DTYPE_Q8_0 ? put_q8_0 : put_q4_0)(x, row);
     }
 }
 
-void kvb_scalar_encode_packed(int32_t dtype, const kvb_encode *rows)
+float kvb_scalar_packed(int32_t dtype, const uint8_t *row, int64_t d)
 {
-    assert(rows->dim <= DIM_MAX && kvb_formats[dtype].elements == PACK);
-    gather lines;
-    gather_begin(&lines);
-    for (int64_t r = 0; r < rows->rows; r++) {
-        uint8_t *to = rows->to + r * rows->to_stride;
-        encode_row(dtype, rows->from + r * rows->from_stride, rows->dim, rows->nt ? gather_room(&lines, to) : to);
-        if (rows->nt)
-            gather_row(&lines, rows->row_bytes);
-    }
-    gather_end(&lines);
-    if (rows->nt)
-        stream_end();
-}
-
-void kvb_scalar_decode_packed(int32_t dtype, const uint8_t *row, int64_t dim, float *to)
-{
-    for (int64_t d = 0; d < dim; d++) {
-        const uint8_t *block = row + d / PACK * kvb_formats[dtype].bytes, *codes = block + CODES;
-        int64_t i = d % PACK;
-        uint16_t half;
-        memcpy(&half, block, sizeof half);
-        int code = dtype == DTYPE_Q8_0 ? (int8_t)codes[i] : (codes[i % HALF] >> i / HALF * 4 & 15) - 8;
-        to[d] = (float)code * kvb_scalar_from_f16(half); /* exact */
-    }
+    const uint8_t *block = row + d / PACK * kvb_formats[dtype].bytes, *codes = block + CODES;
+    int64_t i = d % PACK;
+    uint16_t scale;
+    memcpy(&scale, block, sizeof scale);
+    int code = dtype == DTYPE_Q8_0 ? (int8_t)codes[i] : (codes[i % HALF] >> i / HALF * 4 & 15) - 8;
+    return (float)code * kvb_scalar_from_f16(scale); /* exact */
 }

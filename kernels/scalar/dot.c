@@ -42,8 +42,9 @@ void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scor
     kvb_scalar_assert(tile, group);
     assert(group->dim <= 2 * DOT16_DIM);
     const int16_t *codes = (const int16_t *)(const void *)group->prepared->codes;
+    _Alignas(LINE) uint8_t beside[DIM_MAX];
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        const int8_t *k = (const int8_t *)kvb_row_at(tile->k, t);
+        const int8_t *k = (const int8_t *)kvb_scalar_k(DTYPE_I8, tile, t, group->dim, beside);
         for (int64_t h = 0; h < group->heads; h++) {
             int32_t sum = 0;
             for (int64_t d = 0; d < group->dim; d++)

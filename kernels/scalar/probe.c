@@ -56,11 +56,8 @@ void kvb_scalar_write_nt(void *to, int64_t bytes)
 void kvb_scalar_copy(void *to, const void *from, int64_t bytes, int64_t distance)
 {
     for (int64_t at = 0; at < bytes; at += LINE) {
-        word *line = (word *)(void *)((uint8_t *)to + at);
-        const word *source = (const word *)(const void *)((const uint8_t *)from + at);
-        fetch(source, distance);
-        for (size_t i = 0; i < WORDS; i++)
-            line[i] = source[i];
+        fetch((const uint8_t *)from + at, distance);
+        memcpy((uint8_t *)to + at, (const uint8_t *)from + at, LINE);
         USE_MEMORY();
     }
 }

@@ -1,10 +1,13 @@
 /* Rows of float32 to stored bytes and back. Conversions are integer arithmetic, so no rounding mode reaches them. */
 #include <assert.h>
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "scalar/scalar.h"
 #include "base/stream.h"
+#define GATHER_LINE(to, from) stream(to, from, LINE)
+#include "tier/gather.h"
 
 static uint32_t bits_of(float x)
 {
@@ -55,7 +58,7 @@ float kvb_scalar_from_f16(uint16_t bits)
 
 /* ---- bf16: the upper half of a float32 -------------------------------------------------------------------------- */
 
-uint16_t kvb_scalar_bf16(float x)
+static uint16_t bf16(float x)
 {
     uint32_t bits = bits_of(x);
     if ((bits & 0x7fffffff) > 0x7f800000)
@@ -63,7 +66,7 @@ uint16_t kvb_scalar_bf16(float x)
     return (uint16_t)round_even(bits, 16);
 }
 
-float kvb_scalar_from_bf16(uint16_t bits) { return float_of((uint32_t)bits << 16); }
+static float from_bf16(uint16_t bits) { return float_of((uint32_t)bits << 16); }
 
 /* ---- e4m3, e5m2: 8 bits, 4 or 5 of them exponent ----------------------------------------------------------------
  *
@@ -110,141 +113,100 @@ static float from_e5m2(uint8_t code) { return kvb_scalar_from_f16((uint16_t)(cod
  *
  * Each step is one float32 operation. So Inf, and what lies beyond an f16 scale, saturates and poisons no neighbour. */
 
-static float number(float x) { return x == x ? x : 0.0f; }
+float kvb_scalar_inverse(float scale)
+{
+    float inverse = 1.0f / scale;
+    return fabsf(inverse) <= FLT_MAX ? inverse : 0.0f;
+}
 
-static float i8_scale(const float *from, int64_t dim, int32_t scale_dtype)
+/* Stored at `to`; returns what was stored. */
+static float put_i8_scale(const float *from, int64_t dim, int32_t scale_dtype, uint8_t *to)
 {
     float amax = 0.0f;
     for (int64_t d = 0; d < dim; d++) {
-        float size = float_of(bits_of(number(from[d])) & 0x7fffffff);
+        float size = fabsf(kvb_scalar_number(from[d]));
         amax = size > amax ? size : amax;
     }
     float scale = amax * (1.0f / 127.0f), most = scale_dtype == SCALE_F16 ? 65504.0f : FLT_MAX * (1.0f / 127.0f);
     scale = scale < most ? scale : most;
-    return scale_dtype == SCALE_F16 ? kvb_scalar_from_f16(kvb_scalar_f16(scale)) : scale;
-}
-
-/* x within [-127, 127] */
-static int8_t nearest_even(float x)
-{
-    int whole = (int)x;
-    float rest = x - (float)whole;
-    if (rest > 0.5f || (rest == 0.5f && (whole & 1)))
-        return (int8_t)(whole + 1);
-    if (rest < -0.5f || (rest == -0.5f && (whole & 1)))
-        return (int8_t)(whole - 1);
-    return (int8_t)whole;
-}
-
-static int8_t i8_code(float x, float inverse)
-{
-    float code = number(x) * inverse;
-    return nearest_even(code > 127.0f ? 127.0f : code < -127.0f ? -127.0f : code);
-}
-
-static float i8_inverse(float scale)
-{
-    float inverse = 1.0f / scale;
-    return inverse <= FLT_MAX ? inverse : 0.0f;
-}
-
-static void store_scale(uint8_t *to, int32_t scale_dtype, float scale)
-{
-    uint16_t half = kvb_scalar_f16(scale);
-    if (scale_dtype == SCALE_F16)
+    if (scale_dtype == SCALE_F16) {
+        uint16_t half = kvb_scalar_f16(scale);
+        scale = kvb_scalar_from_f16(half);
         memcpy(to, &half, sizeof half);
-    else
+    } else {
         memcpy(to, &scale, sizeof scale);
+    }
+    return scale;
+}
+
+static uint8_t i8(float x, float inverse)
+{
+    float code = kvb_scalar_number(x) * inverse;
+    code = code > 127.0f ? 127.0f : code < -127.0f ? -127.0f : code;
+    int whole = (int)code;
+    float rest = fabsf(code - (float)whole);
+    if (rest > 0.5f || (rest == 0.5f && (whole & 1)))
+        whole += code < 0.0f ? -1 : 1;
+    return (uint8_t)(int8_t)whole;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
-static void encode_row(int32_t dtype, const float *from, int64_t dim, float inverse, uint8_t *to)
+static void put_element(int32_t dtype, float x, float inverse, uint8_t *row, int64_t d)
 {
-    uint16_t *halves = (uint16_t *)(void *)to;
     switch (dtype) {
-    case DTYPE_F32:
-        memcpy(to, from, (size_t)dim * sizeof *from);
-        break;
-    case DTYPE_F16:
-        for (int64_t d = 0; d < dim; d++)
-            halves[d] = kvb_scalar_f16(from[d]);
-        break;
-    case DTYPE_BF16:
-        for (int64_t d = 0; d < dim; d++)
-            halves[d] = kvb_scalar_bf16(from[d]);
-        break;
-    case DTYPE_I8:
-        for (int64_t d = 0; d < dim; d++)
-            to[d] = (uint8_t)i8_code(from[d], inverse);
-        break;
-    case DTYPE_E4M3:
-        for (int64_t d = 0; d < dim; d++)
-            to[d] = e4m3(from[d]);
-        break;
-    case DTYPE_E5M2:
-        for (int64_t d = 0; d < dim; d++)
-            to[d] = e5m2(from[d]);
-        break;
+    case DTYPE_F32: memcpy((float *)(void *)row + d, &x, sizeof x); break;
+    case DTYPE_F16: ((uint16_t *)(void *)row)[d] = kvb_scalar_f16(x); break;
+    case DTYPE_BF16: ((uint16_t *)(void *)row)[d] = bf16(x); break;
+    case DTYPE_I8: row[d] = i8(x, inverse); break;
+    case DTYPE_E4M3: row[d] = e4m3(x); break;
+    case DTYPE_E5M2: row[d] = e5m2(x); break;
+    }
+}
+
+static float element(int32_t read, const uint8_t *row, float scale, int64_t d)
+{
+    switch (read) {
+    case DTYPE_F32: return ((const float *)(const void *)row)[d];
+    case READ_ROUND16: return kvb_scalar_from_f16(kvb_scalar_f16(((const float *)(const void *)row)[d]));
+    case DTYPE_F16: return kvb_scalar_from_f16(((const uint16_t *)(const void *)row)[d]);
+    case DTYPE_BF16: return from_bf16(((const uint16_t *)(const void *)row)[d]);
+    case DTYPE_I8: return (float)(int8_t)row[d] * scale;
+    case DTYPE_E4M3: return from_e4m3(row[d]);
+    case DTYPE_E5M2: return from_e5m2(row[d]);
+    default: return kvb_scalar_packed(read, row, d);
     }
 }
 
 void kvb_scalar_encode(int32_t dtype, const kvb_encode *rows)
 {
-    if (kvb_formats[dtype].elements > 1) {
-        kvb_scalar_encode_packed(dtype, rows);
-        return;
-    }
-    assert(rows->dim <= DIM_MAX && rows->row_bytes <= DIM_MAX * 4 && rows->row_bytes % LINE == 0);
-    _Alignas(LINE) uint8_t row[DIM_MAX * 4];
+    const kvb_format *format = &kvb_formats[dtype];
+    assert(rows->dim <= DIM_MAX && rows->row_bytes <= DIM_MAX * 4);
+    assert(format->elements > 1 || rows->row_bytes % LINE == 0);
+    gather lines;
+    gather_begin(&lines);
     for (int64_t r = 0; r < rows->rows; r++) {
         const float *from = rows->from + r * rows->from_stride;
+        uint8_t *to = rows->to + r * rows->to_stride, *row = rows->nt ? gather_room(&lines, to) : to;
         float scale = 1.0f;
-        if (kvb_formats[dtype].scaled) {
-            scale = i8_scale(from, rows->dim, rows->scale_dtype);
-            store_scale(rows->scale + r * rows->scale_stride, rows->scale_dtype, scale);
-        }
+        if (format->scaled)
+            scale = put_i8_scale(from, rows->dim, rows->scale_dtype, rows->scale + r * rows->scale_stride);
+        float inverse = kvb_scalar_inverse(scale);
         memset(row, 0, (size_t)rows->row_bytes);
-        encode_row(dtype, from, rows->dim, i8_inverse(scale), row);
+        if (format->elements > 1)
+            kvb_scalar_pack(dtype, from, rows->dim, row);
+        for (int64_t d = 0; format->elements == 1 && d < rows->dim; d++)
+            put_element(dtype, from[d], inverse, row, d);
         if (rows->nt)
-            stream(rows->to + r * rows->to_stride, row, rows->row_bytes);
-        else
-            memcpy(rows->to + r * rows->to_stride, row, (size_t)rows->row_bytes);
+            gather_row(&lines, rows->row_bytes);
     }
+    gather_end(&lines);
     if (rows->nt)
         stream_end();
 }
 
-void kvb_scalar_decode(int32_t dtype, const uint8_t *row, float scale, int64_t dim, float *to)
+void kvb_scalar_decode(int32_t read, const uint8_t *row, float scale, int64_t dim, float *to)
 {
-    if (kvb_formats[dtype].elements > 1) {
-        kvb_scalar_decode_packed(dtype, row, dim, to);
-        return;
-    }
-    const uint16_t *halves = (const uint16_t *)(const void *)row;
-    switch (dtype) {
-    case DTYPE_F32:
-        memcpy(to, row, (size_t)dim * sizeof *to);
-        break;
-    case DTYPE_F16:
-        for (int64_t d = 0; d < dim; d++)
-            to[d] = kvb_scalar_from_f16(halves[d]);
-        break;
-    case DTYPE_BF16:
-        for (int64_t d = 0; d < dim; d++)
-            to[d] = kvb_scalar_from_bf16(halves[d]);
-        break;
-    case DTYPE_I8:
-        for (int64_t d = 0; d < dim; d++)
-            to[d] = (float)(int8_t)row[d] * scale;
-        break;
-    case DTYPE_E4M3:
-        for (int64_t d = 0; d < dim; d++)
-            to[d] = from_e4m3(row[d]);
-        break;
-    case DTYPE_E5M2:
-        for (int64_t d = 0; d < dim; d++)
-            to[d] = from_e5m2(row[d]);
-        break;
-    }
+    for (int64_t d = 0; d < dim; d++)
+        to[d] = element(read, row, scale, d);
 }

@@ -6,44 +6,42 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- rows.c ---------------------------------------------------------------------------------------------------- */
+/* ---- rows.c: `read` is a dtype, or a way to read its rows ------------------------------------------------------- */
 
-uint16_t kvb_scalar_f16(float x); /* rounded to nearest even; so is bf16 */
-uint16_t kvb_scalar_bf16(float x);
+uint16_t kvb_scalar_f16(float x); /* rounded to nearest even */
 float kvb_scalar_from_f16(uint16_t bits);
-float kvb_scalar_from_bf16(uint16_t bits);
+/* 1 / scale, or 0 where that is not finite: then all that is multiplied by it counts as zero. */
+float kvb_scalar_inverse(float scale);
+static inline float kvb_scalar_number(float x) { return x == x ? x : 0.0f; } /* a NaN counts as 0 */
 
 void kvb_scalar_encode(int32_t dtype, const kvb_encode *rows);
-void kvb_scalar_decode(int32_t dtype, const uint8_t *row, float scale, int64_t dim, float *to);
+void kvb_scalar_decode(int32_t read, const uint8_t *row, float scale, int64_t dim, float *to);
 
 /* ---- blocks.c: packed rows -------------------------------------------------------------------------------------- */
 
-void kvb_scalar_encode_packed(int32_t dtype, const kvb_encode *rows);
-void kvb_scalar_decode_packed(int32_t dtype, const uint8_t *row, int64_t dim, float *to);
+void kvb_scalar_pack(int32_t dtype, const float *from, int64_t dim, uint8_t *row);
+float kvb_scalar_packed(int32_t dtype, const uint8_t *row, int64_t d); /* element d */
 
 /* ---- attend.c -------------------------------------------------------------------------------------------------- */
 
-float kvb_scalar_exp2(float x);
 /* What every stage may count on. */
 void kvb_scalar_assert(const kvb_tile *tile, const kvb_group *group);
 /* A head of q: in this tier heads lie one after another. */
-static inline const float *kvb_scalar_q(const kvb_group *group, int64_t head) { return group->q + head * group->dim_pad; }
+static inline const float *kvb_scalar_q(const kvb_group *g, int64_t head) { return g->q + head * g->dim_pad; }
+/* Row t of K: where it lies, or out of its block to `beside`. */
+static inline const uint8_t *kvb_scalar_k(int32_t dtype, const kvb_tile *tile, int64_t t, int64_t dim, uint8_t *beside)
+{
+    if (!tile->k_block)
+        return kvb_row_at(tile->k, t);
+    kvb_gather(dtype, kvb_row_at(tile->k, t / LANES * LANES), t % LANES, dim, beside);
+    return beside;
+}
 
-void kvb_scalar_qk(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
+void kvb_scalar_qk(int32_t read, const kvb_tile *tile, const kvb_group *group, float *scores);
 void kvb_scalar_max(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
 void kvb_scalar_exp(const kvb_tile *tile, const kvb_group *group, float *scores, bool scaled);
-void kvb_scalar_pv(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p);
+void kvb_scalar_pv(int32_t read, const kvb_tile *tile, const kvb_group *group, const float *p);
 void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *group);
-
-/* ---- transposed.c ---------------------------------------------------------------------------------------------- */
-
-void kvb_scalar_qk_t(int32_t row_kernel, const kvb_tile *tile, const kvb_group *group, float *scores);
-
-/* ---- round16.c -------------------------------------------------------------------------------------------------- */
-
-void kvb_scalar_decode_round16(const uint8_t *row, float scale, int64_t dim, float *to);
-void kvb_scalar_qk_round16(const kvb_tile *tile, const kvb_group *group, float *scores);
-void kvb_scalar_pv_round16(const kvb_tile *tile, const kvb_group *group, const float *p);
 
 /* ---- dot.c ------------------------------------------------------------------------------------------------------ */
 

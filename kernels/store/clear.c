@@ -13,14 +13,10 @@ typedef struct clear_task {
 static void clear_share(const clear_task *task, uint8_t *plane, int64_t bytes, int32_t thread)
 {
     static const float zeros[DIM_MAX];
-    const int64_t most = sizeof zeros, lines = bytes / LINE;
-    int64_t at = lines * thread / task->task.threads * LINE, end = lines * (thread + 1) / task->task.threads * LINE;
-    kvb_encode run = {.to_stride = most, .from = zeros, .rows = (end - at) / most, .dim = DIM_MAX, .row_bytes = most};
-    run.to = plane + at;
-    task->tier->rows[DTYPE_F32].encode(&run);
-    at += run.rows * most;
-    if (at < end) {
-        run = (kvb_encode){.to = plane + at, .from = zeros, .rows = 1, .dim = (end - at) / 4, .row_bytes = end - at};
+    const int64_t lines = bytes / LINE, end = lines * (thread + 1) / task->task.threads * LINE;
+    for (int64_t at = lines * thread / task->task.threads * LINE, row; at < end; at += row) {
+        row = at_most((int64_t)sizeof zeros, end - at);
+        kvb_encode run = {.to = plane + at, .from = zeros, .rows = 1, .dim = row / 4, .row_bytes = row};
         task->tier->rows[DTYPE_F32].encode(&run);
     }
 }
@@ -38,11 +34,10 @@ static void clear(kvb_task *base, int32_t thread, void *scratch)
 
 int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb_task **out)
 {
-    int32_t code = kvb_check_cache(cache);
-    code = code ? code : kvb_check_isa(isa);
-    code = code ? code : kvb_check_threads(threads);
-    if (code || !out)
-        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    TRY(kvb_check_cache(cache));
+    TRY(kvb_check_isa(isa));
+    TRY(kvb_check_threads(threads));
+    TRY(kvb_check_given("task", out));
     clear_task *task = kvb_task_new(sizeof *task, cache, threads);
     if (!task)
         return KVB_NO_MEMORY;
@@ -57,9 +52,7 @@ int32_t kvb_task_clear(const kvb_cache *cache, int32_t isa, int32_t threads, kvb
 
 int32_t kvb_reset(kvb_cache *cache)
 {
-    int32_t code = kvb_check_cache(cache);
-    if (code)
-        return code;
+    TRY(kvb_check_cache(cache));
     memset(cache->lengths, 0, (size_t)cache->batch * sizeof *cache->lengths);
     return KVB_OK;
 }

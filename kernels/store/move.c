@@ -14,17 +14,14 @@ static bool in_one_block(const kvb_cache *c)
 
 static int32_t check_pair(const kvb_cache *from, const kvb_cache *to)
 {
-    if (from->layout != to->layout)
-        return kvb_fail(KVB_BAD_ARGUMENT, "to: layout must be that of from");
+    if (!kvb_same_rows(from, to))
+        return kvb_fail(KVB_BAD_ARGUMENT,
+                        "to: layout, inner, dtype, scale, ring, batch, kv_heads and head_dim must be those of from");
     if (!kvb_layouts[from->layout].whole)
         return kvb_fail(KVB_BAD_ARGUMENT, "layout: repack moves whole heads, which %s has not",
                         kvb_word("layout", from->layout));
-    if (from->batch != to->batch || from->kv_heads != to->kv_heads || from->head_dim != to->head_dim)
-        return kvb_fail(KVB_BAD_ARGUMENT, "to: batch, kv_heads and head_dim must be those of from");
     if (kvb_tensor(from->k.tensor) != kvb_tensor(to->k.tensor) || kvb_tensor(from->v.tensor) != kvb_tensor(to->v.tensor))
         return kvb_fail(KVB_BAD_ARGUMENT, "to: k_tensor and v_tensor must be those of from");
-    if (from->k.dtype != to->k.dtype || from->k.scale != to->k.scale || from->ring != to->ring)
-        return kvb_fail(KVB_BAD_ARGUMENT, "to: dtype, scale and ring must be those of from");
     if (to->capacity < from->capacity)
         return kvb_fail(KVB_BAD_ARGUMENT, "to: capacity %lld is below %lld, that of from", (long long)to->capacity,
                         (long long)from->capacity);
@@ -54,11 +51,9 @@ static void move_plane(uint8_t *to, int64_t to_stride, const uint8_t *from, int6
 /* No stretch moves down, and the last of all goes first: so none is written over before it has moved. */
 int32_t kvb_repack(const kvb_cache *from, const kvb_cache *to)
 {
-    int32_t code = kvb_check_cache(from);
-    code = code ? code : kvb_check_cache(to);
-    code = code ? code : check_pair(from, to);
-    if (code)
-        return code;
+    TRY(kvb_check_cache(from));
+    TRY(kvb_check_cache(to));
+    TRY(check_pair(from, to));
     int64_t row = from->k.token_stride, scale = from->k.scale_token_stride;
     int64_t block = kvb_layouts[from->layout].transposed ? LANES : 1;
     move_plane(to->v.scales, to->k.scale_head_stride, from->v.scales, from->k.scale_head_stride, scale, 1, from);
@@ -71,11 +66,6 @@ int32_t kvb_repack(const kvb_cache *from, const kvb_cache *to)
 
 /* ---- transpose and logits --------------------------------------------------------------------------------------- */
 
-static int32_t check_positive(const char *name, int64_t value)
-{
-    return value > 0 ? KVB_OK : kvb_fail(KVB_BAD_ARGUMENT, "%s is %lld; it must be positive", name, (long long)value);
-}
-
 /* a * b * c floats in bytes, or a message that names the first factor. */
 static int32_t check_bytes(const char *name, int64_t a, int64_t b, int64_t c, int64_t *bytes)
 {
@@ -85,21 +75,15 @@ static int32_t check_bytes(const char *name, int64_t a, int64_t b, int64_t c, in
     return KVB_OK;
 }
 
-static int32_t check_pointers(const void *a, const char *name_a, const void *b, const char *name_b)
-{
-    return a && b ? KVB_OK : kvb_fail(KVB_BAD_ARGUMENT, "%s is null", a ? name_b : name_a);
-}
-
 int32_t kvb_transpose(const float *from, float *to, int64_t rows, int64_t heads, int64_t dim, int32_t to_head_major)
 {
     int64_t bytes = 0;
-    int32_t code = check_pointers(from, "from", to, "to");
-    code = code ? code : check_positive("rows", rows);
-    code = code ? code : check_positive("heads", heads);
-    code = code ? code : check_positive("dim", dim);
-    code = code ? code : check_bytes("rows", rows, heads, dim, &bytes);
-    if (code)
-        return code;
+    TRY(kvb_check_given("from", from));
+    TRY(kvb_check_given("to", to));
+    TRY(kvb_check_range("rows", rows, 1, INT64_MAX));
+    TRY(kvb_check_range("heads", heads, 1, INT64_MAX));
+    TRY(kvb_check_range("dim", dim, 1, INT64_MAX));
+    TRY(check_bytes("rows", rows, heads, dim, &bytes));
     uintptr_t a = (uintptr_t)from, b = (uintptr_t)to;
     if ((a > b ? a - b : b - a) < (uintptr_t)bytes)
         return kvb_fail(KVB_BAD_ARGUMENT, "to overlaps from; transpose needs two buffers");
@@ -113,15 +97,12 @@ int32_t kvb_transpose(const float *from, float *to, int64_t rows, int64_t heads,
 int32_t kvb_logits(const float *row, float *matrix, int64_t position, int64_t rows, int64_t width)
 {
     int64_t bytes = 0;
-    int32_t code = check_pointers(row, "row", matrix, "matrix");
-    code = code ? code : check_positive("rows", rows);
-    code = code ? code : check_positive("width", width);
-    code = code ? code : check_bytes("rows", rows, width, 1, &bytes);
-    if (code)
-        return code;
-    if (position < 0 || position >= rows)
-        return kvb_fail(KVB_BAD_ARGUMENT, "position is %lld; allowed is 0 to %lld", (long long)position,
-                        (long long)rows - 1);
+    TRY(kvb_check_given("row", row));
+    TRY(kvb_check_given("matrix", matrix));
+    TRY(kvb_check_range("rows", rows, 1, INT64_MAX));
+    TRY(kvb_check_range("width", width, 1, INT64_MAX));
+    TRY(check_bytes("rows", rows, width, 1, &bytes));
+    TRY(kvb_check_range("position", position, 0, rows - 1));
     memmove(matrix + position * width, row, (size_t)width * sizeof *row);
     return KVB_OK;
 }

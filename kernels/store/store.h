@@ -7,10 +7,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* encode.c: rows to store, of a plane whose scale is `tensor`. */
+/* Rows into the bytes of a plane whose scale is `tensor`. */
 void kvb_encode_rows(int32_t isa, int32_t dtype, float tensor, const kvb_encode *rows);
 
-int32_t kvb_check_store(const kvb_store *args, int32_t threads);
 /* traffic.c: a code where memory to count with is lacking */
 int32_t kvb_traffic_store(const kvb_store *args, kvb_traffic *traffic);
 

@@ -78,45 +78,16 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
     }
 }
 
-/* The table of the tokens that will be read, of sequences that have grown by so many. */
-static int32_t check_table(const kvb_cache *c, int64_t grown)
-{
-    for (int64_t seq = 0; c->layout == LAYOUT_PAGED && seq < c->batch; seq++)
-        for (int64_t i = 0; i * c->block_tokens < at_most(c->lengths[seq] + grown, c->capacity); i++) {
-            int64_t at = seq * c->table_stride + i;
-            if (c->table[at] >= c->blocks)
-                return kvb_fail(KVB_BAD_ARGUMENT, "table[%lld] is %d; the pool has blocks 0 to %lld", (long long)at,
-                                c->table[at], (long long)c->blocks - 1);
-        }
-    return KVB_OK;
-}
-
 /* What belongs to the caller and may have changed since the task was planned. */
 static int32_t ready(const kvb_task *base, int64_t grown)
 {
     const unpack_task *task = (const unpack_task *)base;
-    int32_t code = kvb_check_cache(task->cache);
-    code = code ? code : check_table(task->cache, grown);
-    if (code)
-        return code;
-    int64_t capacity = task->cache->capacity;
-    if (task->first < 0 || task->first >= capacity)
-        return kvb_fail(KVB_BAD_ARGUMENT, "first is %lld; allowed is 0 to %lld", (long long)task->first,
-                        (long long)capacity - 1);
-    if (task->tokens < 1 || task->tokens > capacity - task->first)
-        return kvb_fail(KVB_BAD_ARGUMENT, "tokens is %lld; allowed is 1 to %lld", (long long)task->tokens,
-                        (long long)(capacity - task->first));
-    return KVB_OK;
-}
-
-static int32_t check(const unpack_task *task, int32_t isa, int32_t threads)
-{
-    int32_t code = kvb_check_threads(threads);
-    code = code ? code : ready(&task->task, 0);
-    code = code ? code : kvb_check_isa(isa);
-    if (!code && (!task->k || !task->v))
-        return kvb_fail(KVB_BAD_ARGUMENT, "%s is null", task->k ? "v" : "k");
-    return code;
+    const kvb_cache *c = task->cache;
+    TRY(kvb_check_cache(c));
+    for (int64_t seq = 0; kvb_layouts[c->layout].paged && seq < c->batch; seq++)
+        TRY(kvb_check_table(c, seq, 0, at_most(c->lengths[seq] + grown, c->capacity), -1));
+    TRY(kvb_check_range("first", task->first, 0, c->capacity - 1));
+    return kvb_check_range("tokens", task->tokens, 1, c->capacity - task->first);
 }
 
 /* `first` counts from the oldest token that is held. */
@@ -124,9 +95,12 @@ int32_t kvb_task_unpack(const kvb_cache *cache, int64_t first, int64_t tokens, f
                         int32_t threads, kvb_task **out)
 {
     unpack_task args = {.cache = cache, .first = first, .tokens = tokens, .k = k, .v = v};
-    int32_t code = check(&args, isa, threads);
-    if (code || !out)
-        return code ? code : kvb_fail(KVB_BAD_ARGUMENT, "task is null");
+    TRY(kvb_check_threads(threads));
+    TRY(ready(&args.task, 0));
+    TRY(kvb_check_isa(isa));
+    TRY(kvb_check_given("k", k));
+    TRY(kvb_check_given("v", v));
+    TRY(kvb_check_given("task", out));
     unpack_task *task = kvb_task_new(sizeof *task, cache, threads);
     if (!task)
         return KVB_NO_MEMORY;

@@ -101,11 +101,11 @@ static const struct {
 
 enum { RUNGS = sizeof ladder / sizeof *ladder };
 
-/* What dot products of whole numbers take beyond the tier; a tier that is not listed takes no more. */
+/* The one tier that dot products of whole numbers take more of than the tier itself does. */
 static const struct {
     int32_t isa;
-    needs dots;
-} extras[] = {DOTS};
+    needs extra;
+} dots = DOTS;
 
 /* Asked once, when the library is loaded: a virtual machine answers each cpuid itself, in tens of microseconds. */
 static needs cpu;
@@ -121,10 +121,7 @@ int32_t kvb_isa_runs(int32_t isa)
 
 bool kvb_row_kernel_runs(int32_t isa, int32_t row_kernel)
 {
-    for (size_t i = 0; (row_kernel == READ_DOT8 || row_kernel == READ_DOT16) && i < sizeof extras / sizeof *extras; i++)
-        if (extras[i].isa == isa)
-            return covers(cpu, extras[i].dots);
-    return true;
+    return (row_kernel != READ_DOT8 && row_kernel != READ_DOT16) || isa != dots.isa || covers(cpu, dots.extra);
 }
 
 int32_t kvb_isa_best(void)

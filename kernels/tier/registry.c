@@ -82,52 +82,41 @@ enum { MOST = (sizeof rows / sizeof *rows + VARIANTS) * LAYOUTS * DTYPES * ISAS 
 static kvb_kernel kernels[MOST];
 static int32_t count;
 
-static void add(const op_row *row, const char *variant, const char *about, int32_t layout, int32_t dtype, int32_t isa,
-                int32_t row_kernel)
+/* Of an op, in one variant: every layout, dtype and tier that has it. `index`: the variant's place in its list, or -1
+ * where it is no way to decode. */
+static void add(const op_row *row, int32_t index, const char *variant, const char *about)
 {
-    kernels[count++] = (kvb_kernel){
-        .op = kvb_word("op", row->op),
-        .variant = variant,
-        .layout = row->layouts ? kvb_word("layout", layout) : "-",
-        .dtype = row->dtypes ? kvb_word("dtype", dtype) : "-",
-        .isa = kvb_word("isa", isa),
-        .about = about,
-        .runnable = kvb_isa_runs(isa) && kvb_row_kernel_runs(isa, row_kernel),
-    };
-}
-
-/* Whether an op is one of the layout and dtype; `index` as below. */
-static bool has(const op_row *row, int32_t index, int32_t layout, int32_t dtype)
-{
-    if (row->op == OP_REPACK && !kvb_layouts[layout].whole)
-        return false;
-    if (row->layouts && row->dtypes && !kvb_layout_has(layout, dtype))
-        return false;
-    return index < 0 || kvb_reads(index, layout, dtype) >= 0;
-}
-
-/* `index`: the variant's place in its list, or -1 where it is no way to decode. */
-static void add_combinations(const op_row *row, int32_t index, const char *variant, const char *about)
-{
-    int32_t dtypes = row->op == OP_FLOPS ? 1 : row->dtypes ? DTYPES : 1;
-    for (int32_t layout = 0; layout < (row->layouts ? LAYOUTS : 1); layout++)
-        for (int32_t dtype = 0; dtype < dtypes; dtype++)
-            for (int32_t isa = 0; isa < (row->isas ? ISAS : 1); isa++)
-                if (kvb_tier_of(isa) && has(row, index, layout, dtype)) {
-                    int32_t row_kernel = index < 0 ? dtype : kvb_row_kernel_of(index, dtype);
-                    if (kvb_has_row_kernel(isa, row_kernel))
-                        add(row, variant, about, layout, dtype, isa, row_kernel);
-                }
+    const int32_t layouts = row->layouts ? LAYOUTS : 1, isas = row->isas ? ISAS : 1;
+    const int32_t dtypes = row->dtypes && row->op != OP_FLOPS ? DTYPES : 1;
+    for (int32_t i = 0; i < layouts * dtypes * isas; i++) {
+        const int32_t layout = i / isas / dtypes, dtype = i / isas % dtypes, isa = i % isas;
+        if ((row->op == OP_REPACK && !kvb_layouts[layout].whole) ||
+            (row->layouts && row->dtypes && !kvb_layout_has(layout, dtype)) ||
+            (index >= 0 && kvb_reads(index, layout, dtype) < 0))
+            continue;
+        const int32_t row_kernel = index < 0 ? dtype : kvb_row_kernel_of(index, dtype);
+        if (!kvb_has_row_kernel(isa, row_kernel))
+            continue;
+        kernels[count++] = (kvb_kernel){
+            .op = kvb_word("op", row->op),
+            .variant = variant,
+            .layout = row->layouts ? kvb_word("layout", layout) : "-",
+            .dtype = row->dtypes ? kvb_word("dtype", dtype) : "-",
+            .isa = kvb_word("isa", isa),
+            .about = about,
+            .runnable = kvb_isa_runs(isa) && kvb_row_kernel_runs(isa, row_kernel),
+        };
+    }
 }
 
 static void build(void)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i].variant)
-            add_combinations(&rows[i], -1, rows[i].variant, rows[i].about);
+            add(&rows[i], -1, rows[i].variant, rows[i].about);
         else
             for (int32_t v = 0; v < VARIANTS; v++)
-                add_combinations(&rows[i], v, kvb_word("variant", v), decode_about[v]);
+                add(&rows[i], v, kvb_word("variant", v), decode_about[v]);
     }
 }
 

@@ -9,8 +9,10 @@
 enum {
     /* rows of a list, in the order that suits a stage; nothing is asked for */
     ORDER_PLAIN,
-    /* the same, and with every line of a row a line of those that come next, as they are listed */
+    /* the same, and with every line of a row a line of those that come next, as they are listed: into L1, or no further than
+     * L2 */
     ORDER_LISTED,
+    ORDER_LISTED_L2,
     /* row after row, each whole, at computed addresses: hardware that learns the stride of an instruction's addresses does
      * not where they come out of a list. Lines ask for what lies `distance` further */
     ORDER_ROWS,
@@ -25,11 +27,10 @@ typedef struct kvb_schedule {
     int32_t tokens;   /* of a block, at most */
     int32_t grain;    /* blocks that are one stretch are some times so many tokens, and others at most so many */
     int32_t streams;  /* rows, or pages of them, that are asked for in turn, of both planes together */
-    bool to_l2;       /* prefetch into L2 and no further; else into L1 */
     int64_t distance; /* ORDER_ROWS, ORDER_RUNS: bytes from what is read or touched to what is asked for */
     int64_t kv_heads; /* 1, or those of a token, whose rows are read in turn: groups follow the first one's, scores every */
                       /* HEAD_SCORES */
-    int64_t run_rows; /* 0, or rows of a run: slices of V end with it */
+    int64_t run_rows; /* ORDER_ROWS, ORDER_RUNS: rows of a run. Slices of V end with it */
 } kvb_schedule;
 
 /* Of tiles that were asked for by somebody else, or are in a cache. */

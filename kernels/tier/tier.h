@@ -38,7 +38,6 @@ typedef struct kvb_requests {
     kvb_places k, v;        /* while K is consumed, and while V is: an entry for every `rows_per_entry` rows of the tile */
     int64_t streams;        /* entries whose lines are asked for in turn */
     int64_t rows_per_entry; /* rows from an entry's on, that lie one behind another */
-    int64_t lines;          /* 0, or entries are taken one after another: how many of their lines at a time */
 } kvb_requests;
 
 typedef struct kvb_tile {
@@ -105,7 +104,7 @@ typedef struct kvb_group {
     float *acc;        /* [slots][dim_pad] */
     union { /* what a way's `prepare_query` makes of q, or null */
         kvb_prepared *prepared;
-        float *dealt; /* floats in the order in which the elements of rows are loaded: isa/folded.tmpl.c */
+        float *dealt; /* floats in the order in which the elements of rows are loaded: isa/row/deal.tmpl.c */
     };
 } kvb_group;
 

@@ -86,15 +86,6 @@ static void fetch_scales(const kvb_decode *a, const kvb_block *block, int64_t he
     }
 }
 
-/* How many lines of a row at a time, so that a cursor seldom has to look further. 0 for rows that do not begin on a line. */
-static int64_t lines_of(const kvb_cache *c, int64_t longest, int64_t rows)
-{
-    int64_t lines = c->k.row_bytes % LINE ? 0 : longest;
-    while (lines && c->k.row_bytes / LINE * rows % lines)
-        lines /= 2;
-    return lines;
-}
-
 /* Of both planes what lies at the same places: a head's share of a later block. Of one head that is all of it. */
 static void ask_share(const kvb_walk *walk, const kvb_block *block, const kvb_block *later, int64_t head, kvb_tile *tile,
                       kvb_lists *lists)
@@ -114,7 +105,6 @@ static void ask_share(const kvb_walk *walk, const kvb_block *block, const kvb_bl
         at = lists->k;
         next->streams = share_of_plane(walk, later->rows, heads, head, count, lists->k);
     }
-    next->lines = lines_of(c, walk->preset->lines, next->rows_per_entry);
     next->k = (kvb_places){c->k.rows + from, at};
     next->v = (kvb_places){c->v.rows + from, at};
 }
@@ -163,7 +153,6 @@ void kvb_tile_requests(const kvb_walk *walk, const kvb_block *block, const kvb_b
     const kvb_block *later = next->unit ? next : block;
     tile->schedule = block->rows == walk->rows ? &walk->steady : &walk->rest;
     tile->next.streams = tile->next.rows_per_entry = 1;
-    tile->next.lines = 0;
     const int32_t order = tile->schedule->order;
     if (order == ORDER_PLAIN)
         return;

@@ -64,12 +64,11 @@ void kvb_schedule_make(const kvb_decode *a, kvb_schedule *steady, kvb_schedule *
     const int64_t group = a->q_heads / a->cache->kv_heads, heads = preset->in_order ? heads_behind(a) : 0;
     const bool in_order = heads && kvb_formats[a->cache->k.dtype].elements == 1 && (heads == 1 || in_turn(a, preset));
     const bool whole = in_order && rows->whole && rows->whole(group, a->cache->head_dim);
-    *rest = (kvb_schedule){.order = preset->asks ? ORDER_LISTED : ORDER_PLAIN, .streams = preset->streams,
-                           .to_l2 = preset->to_l2, .kv_heads = 1, .tokens = tokens_of(a, preset, whole)};
+    const int32_t listed = preset->asks ? preset->to_l2 ? ORDER_LISTED_L2 : ORDER_LISTED : ORDER_PLAIN;
+    *rest = (kvb_schedule){.order = listed, .streams = preset->streams, .kv_heads = 1, .tokens = tokens_of(a, preset, whole)};
     rest->grain = rest->tokens;
     rest->distance = whole && group > FEW_HEADS ? preset->distance_heads : preset->distance;
     *steady = *rest;
-    rest->run_rows = many_heads(a) ? 0 : preset->listed_rows;
     if (in_order)
         order_rows(a, preset, heads, whole, steady);
 }
@@ -81,6 +80,9 @@ void kvb_schedule_twin(const kvb_decode *a, kvb_schedule *steady)
     const bool whole = heads == 1 || (heads > 1 && kvb_tier_of(a->isa)->rows[a->cache->k.dtype].in_turn);
     if (steady->order == ORDER_PLAIN)
         return;
-    steady->order = whole ? ORDER_ROWS : ORDER_LISTED;
+    if (whole)
+        steady->order = ORDER_ROWS;
+    else if (steady->order >= ORDER_ROWS)
+        steady->order = ORDER_LISTED_L2;
     steady->kv_heads = whole ? heads : 1;
 }

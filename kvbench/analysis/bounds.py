@@ -5,14 +5,13 @@ A roof is a measurement too, of another walk and often of another footprint. Whe
 exceeds it is suspect.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 
 from kvbench.analysis.ceilings import REACH
-from kvbench.analysis.judge import COVERAGE, FASTER, LIMITS, SLOWER, apart
+from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, paired
 from kvbench.analysis.launches import SPREAD, Estimate, PointRates, enough
 from kvbench.model import Ceiling, Fact, Traffic
 from kvbench.regime import NO_LEVEL, Regime
@@ -33,7 +32,7 @@ NOT_TESTABLE, UNSTABLE = "not testable", "unstable"
 @dataclass(frozen=True, slots=True)
 class Against:
     """A point and what it is held against. `traffic`: of a pass, by program. `huge`: share of its memory on huge pages.
-    Where there is no ceiling of its footprint, or of reads from DRAM by the same threads, `note` and `lacking` say why.
+    Where there is no ceiling of its footprint, `note` says why.
     """
 
     found: PointRates
@@ -44,7 +43,6 @@ class Against:
     ceiling: Ceiling | None = None
     note: str = ""
     dram: Ceiling | None = None
-    lacking: str = ""
     fma: Ceiling | None = None
     peak: Fact | None = None
     huge: float | None = None
@@ -176,60 +174,48 @@ def _unexplained(point: Against, times: float, what: str) -> str:
     return f"{SUSPECT}{what}"
 
 
-# ---- the claim that a slice which fits L3 is read faster than DRAM is ------------------------------------------------
+# ---- the claim that a slice which fits L3 is read faster than memory -------------------------------------------------
 
 
 def claim(point: Against) -> tuple[str, str]:
-    """The word and the reason; both empty where the point does not bear upon the claim."""
-    found, regime, dram, reads = point.found, point.regime, point.dram, point.ceiling
+    """The word and the reason; both empty where the point does not bear upon the claim. All ratios are of times of the
+    same rounds: of the machine, plain reads of the slice over those of memory; of the kernel, its own."""
+    found, regime = point.found, point.regime
     if regime.word in ("L1", "L2"):
         return PRIVATE, regime.reason
     if regime.word == "unknown":
         return NOT_TESTABLE, regime.reason
     if regime.word != "L3":
         return "", ""
-    if dram is None:
-        return NOT_TESTABLE, point.lacking
-    if "core" not in found.rates:
-        return NOT_TESTABLE, "there is no core roof"
-    rates = found.rates["point"]
-    for what, launches in (("the point", rates.launches), ("the DRAM read ceiling", len(dram.samples))):
-        if not enough(launches):
-            return NOT_TESTABLE, f"{what} has {launches} launches, too few for a {COVERAGE:.0%} interval"
-    if reads and enough(len(reads.samples)) and not _way(dram, _medians(reads)):
-        return NOT_TESTABLE, _lying(reads, dram, regime)
-    return _judged(found, dram, _way(dram, rates.values))
+    if found.near is None or "memory" not in found.shares or "core" not in found.shares:
+        return NOT_TESTABLE, "no reads of its slice and of memory were timed beside it"
+    if 0.5 ** (launches := found.near.launches) > LIMITS.rate:  # so often all lie on one side by chance
+        return NOT_TESTABLE, f"the point has {launches} launches, too few to tell"
+    if not _way(found.near):
+        said = f"plain reads of its {size(point.footprint)} run at {_times(found.near)} those of memory"
+        return NOT_TESTABLE, f"{said}: the L3 serves less than it declares, or strangers share it ({regime.reason})"
+    return _judged(found)
 
 
-def _way(dram: Ceiling, rates: Sequence[float]) -> str:
-    """Which way launches of these rates differ from those of reads from DRAM; "" where nothing shows.
+def _judged(found: PointRates) -> tuple[str, str]:
+    reads, core = found.shares["memory"], found.shares["core"]
+    own = f"{_times(found.shares['rotated'])} as fast, " if "rotated" in found.shares else ""
+    said = f"plain reads run {_times(found.near)} as fast from L3 as from memory; the decode {own}at {_times(reads)} plain "
+    said += "reads of memory"
+    way, allowed = _way(reads), reads.median / core.median
+    if way == FASTER:
+        return CONFIRMED, said
+    if allowed <= 1 or core.median >= CLOSE:
+        return CORE, f"{said}; the core alone allows {allowed:.2f} times plain reads of memory"
+    return REFUTED if way == SLOWER else UNSTABLE, said
 
-    Also reads that are slower are reads of a cache: some memory is faster than the cache before it."""
-    found = apart(*(-np.log(each) for each in (_medians(dram), rates)))
+
+def _way(ratio: Estimate) -> str:
+    """Which way launches differ from 1: FASTER above it; "" where nothing shows. Also reads that are slower are reads of
+    a cache: some memory is faster than the cache before it."""
+    found = paired(-np.log(ratio.values))
     return next((way for way in (FASTER, SLOWER) if found.shows(way, LIMITS.rate, LIMITS.point)), "")
 
 
-def _medians(ceiling: Ceiling) -> list[float]:
-    return [median(launch) for launch in ceiling.samples]
-
-
-def _lying(reads: Ceiling, dram: Ceiling, regime: Regime) -> str:
-    return (
-        f"reads of {size(reads.probe.bytes)} ({_rate(reads)}) run no faster than from DRAM ({_rate(dram)}): "
-        f"the L3 serves less than it declares, or strangers share it ({regime.reason})"
-    )
-
-
-def _judged(found: PointRates, dram: Ceiling, way: str) -> tuple[str, str]:
-    rate, core = found.rates["point"], found.rates["core"].median
-    ceiling = f"{dram.median:.3g} GB/s ({dram.low:.3g}..{dram.high:.3g}) read from DRAM"
-    against = f"{rate.median:.3g} GB/s ({rate.low:.3g}..{rate.high:.3g}) against {ceiling} by the same threads"
-    if way == FASTER:
-        return CONFIRMED, against
-    if core <= dram.high or found.shares["core"].median >= CLOSE:
-        return CORE, f"{against}; the core alone allows {core:.3g} GB/s"
-    return REFUTED if way == SLOWER else UNSTABLE, against
-
-
-def _rate(ceiling: Ceiling) -> str:
-    return f"{ceiling.median:.3g} GB/s, {ceiling.low:.3g}..{ceiling.high:.3g}"
+def _times(ratio: Estimate) -> str:
+    return f"{ratio.median:.2f} times ({ratio.low:.2f}..{ratio.high:.2f})"

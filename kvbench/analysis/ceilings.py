@@ -97,9 +97,9 @@ class Roofs:
         """The best at this footprint, reads for a decode and copies for a store; or None, and why there is none."""
         return self._best(READ if point.op == "decode" else COPY, *_who(point), level, footprint)
 
-    def dram(self, point: Point) -> tuple[Ceiling | None, str]:
+    def dram(self, point: Point) -> Ceiling | None:
         """What the point's threads read from DRAM."""
-        return self._best(READ, *_who(point), "DRAM", None)
+        return self._best(READ, *_who(point), "DRAM", None)[0]
 
     def fma(self, point: Point) -> Ceiling | None:
         return self._best(("flops",), *_who(point), None, None)[0]

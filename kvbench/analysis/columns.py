@@ -68,6 +68,7 @@ SAMPLE = {
 
 # What was found out about a point. Rates are compulsory bytes over time; low and high enclose what they are named for.
 FOUND = {
+    "ran": text("schedule that ran; empty where none does"),
     "launches": count("with numbers"),
     "samples": count("of the point itself"),
     "failed": count("launches without a number"),
@@ -110,6 +111,12 @@ FOUND = {
         "whether a slice that fits L3 is read faster than memory: confirmed, refuted, ...; empty where it says nothing"
     ),
     "l3_reason": text("why"),
+    "l3_reads": number("ratio: plain reads of the slice over those of memory, by the same threads in the same rounds"),
+    **ends("l3_reads", "ratio"),
+    "l3_decode": number("ratio: GB/s of the point over those of plain reads of memory, in the same rounds"),
+    **ends("l3_decode", "ratio"),
+    "l3_gain": number("ratio: time of the same decode from memory over its own, in the same rounds"),
+    **ends("l3_gain", "ratio"),
     "layers": count("slices in rotation"),
     "slice_bytes": count("bytes: of one slice"),
     "compulsory_bytes": number("bytes: of a pass"),

@@ -15,6 +15,7 @@ from kvbench.analysis.diagnosis import Sentence, diagnosis
 from kvbench.analysis.frames import Noise, known, noise
 from kvbench.analysis.models import Geometry, fits, tokens
 from kvbench.analysis.scaling import saturation, scaling
+from kvbench.analysis.schedules import schedules
 from kvbench.model import Ceiling, Check, Machine, Record
 from kvbench.model.annotated import Printed, about
 from kvbench.units import cpu_text
@@ -39,6 +40,7 @@ class Findings:
     tokens: pd.DataFrame
     fits: pd.DataFrame
     breakeven: pd.DataFrame
+    schedules: pd.DataFrame
     diagnosis: tuple[Sentence, ...]
 
 
@@ -74,6 +76,7 @@ def findings(
         points=points,
         samples=frames.samples(records),
         contrasts=pairs,
+        schedules=schedules(tuned for record in records for tuned in record.tuned),
         **tables,
         diagnosis=diagnosis(points, machine, checks, **tables),
     )

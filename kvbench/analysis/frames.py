@@ -80,7 +80,12 @@ def _row(point: Point, records: Sequence[Record], roofs: Roofs) -> dict[str, Any
     found, traffic = measured(good), good[0].traffic["point"]
     footprint = good[0].layers * traffic.line
     row |= _rates(found, traffic) | _visits(good, len(point.cpus))
-    row |= {"layers": good[0].layers, "slice_bytes": good[0].slice_bytes, "footprint": footprint}
+    row |= {
+        "ran": good[0].schedule,
+        "layers": good[0].layers,
+        "slice_bytes": good[0].slice_bytes,
+        "footprint": footprint,
+    }
     row |= _witnesses(point, found)
     numbers = (row.get("efficiency"), row.get("core_fraction"), row["skew"])
     row |= {"bound": bound(*numbers), "bound_reason": evidence(found.witness, *numbers)}
@@ -137,7 +142,6 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
 def _held(point: Point, found: PointRates, records: Sequence[Record], footprint: float, roofs: Roofs) -> Against:
     regime = roofs.regime(point, footprint)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
-    dram, lacking = roofs.dram(point)
     return Against(
         found=found,
         traffic=records[0].traffic,
@@ -146,8 +150,7 @@ def _held(point: Point, found: PointRates, records: Sequence[Record], footprint:
         footprint=footprint,
         ceiling=ceiling,
         note=note,
-        dram=dram,
-        lacking=lacking,
+        dram=roofs.dram(point),
         fma=roofs.fma(point),
         peak=roofs.peak,
         huge=huge_share(records),
@@ -172,6 +175,10 @@ def _against(point: Point, held: Against) -> dict[str, Any]:
         row["fma_gflops"] = held.fma.median
     if point.op == "decode":
         row["l3"], row["l3_reason"] = claim(held)
+        ratios = {"l3_reads": held.found.near, "l3_decode": held.found.shares.get("memory")}
+        ratios["l3_gain"] = held.found.shares.get("rotated")
+        for name, ratio in ratios.items():
+            row |= enclosed(name, ratio) if ratio else {}
     row["above"], row["above_reason"] = above(held)
     return row
 

@@ -15,7 +15,7 @@ from kvbench.units import GB
 COVERAGE = 0.95  # of the intervals
 SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, most of them met another machine
 FAR_OUT = 3.0  # widths of the middle half, beyond it: what no ordinary scatter reaches
-_KERNELS = ("point", "core")  # programs that run the point's own kernel, and so are no witness of it
+_NO_WITNESS = ("point", "core", "rotated", "slice", "memory")  # the point's own kernel, or reads of other rows
 
 _Visit = dict[str, dict[int, float]]  # seconds of a pass, by program and round
 
@@ -72,17 +72,19 @@ def enclosed(name: str, found: Estimate) -> dict[str, float]:
 class PointRates:
     """By program: `seconds` of a pass, `rates` in GB/s, and as `shares` the point's rate over the program's.
 
-    A share is formed within a round, so that what slows a whole round down is no part of it.
+    A share is formed within a round, so that what slows a whole round down is no part of it. `near`: likewise, the rate
+    of plain reads of a slice in L3 over that of memory, where both were timed.
     """
 
     seconds: dict[str, Estimate]
     rates: dict[str, Estimate]
     shares: dict[str, Estimate]
+    near: Estimate | None = None
 
     @property
     def witnesses(self) -> list[str]:
-        """Programs beside the point that are not its own kernel."""
-        return [name for name in self.shares if name not in _KERNELS]
+        """Programs beside the point that read its rows, or copy as much, and do no more."""
+        return [name for name in self.shares if name not in _NO_WITNESS]
 
     def better(self, programs: Iterable[str]) -> str | None:
         """The fastest of these that were measured beside the point, over all launches."""
@@ -112,7 +114,9 @@ def measured(records: Sequence[Record]) -> PointRates:
         if found := _medians(visits, lambda visit, name=name: _times_slower(visit, name)):
             shares[name] = Estimate.of([bytes_of["point"] / count * slower for slower in found])
     rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}
-    return PointRates(seconds, rates, shares)
+    near = _medians(visits, lambda visit: _times_slower(visit, "memory", "slice"))
+    times = bytes_of["slice"] / bytes_of["memory"] if near else 1.0
+    return PointRates(seconds, rates, shares, Estimate.of([times * slower for slower in near]) if near else None)
 
 
 def results(records: Iterable[Record]) -> Iterator[Result]:
@@ -125,7 +129,9 @@ def results(records: Iterable[Record]) -> Iterator[Result]:
         found = measured(own)
         if witness := found.witness:
             share, seconds, rate = found.shares[witness], found.seconds["point"].median, found.rates["point"].median
-            yield Result(point, share.launches, share.median, share.low, share.high, seconds, rate, witness)
+            yield Result(
+                point, share.launches, share.median, share.low, share.high, seconds, rate, witness, own[0].schedule
+            )
 
 
 def _visit(samples: Iterable[Sample]) -> _Visit:
@@ -135,10 +141,10 @@ def _visit(samples: Iterable[Sample]) -> _Visit:
     return found
 
 
-def _times_slower(visit: _Visit, name: str) -> list[float]:
-    """How many passes of the point take as long as one of the program, round by round."""
-    point = visit["point"]
-    return [seconds / point[number] for number, seconds in visit.get(name, {}).items() if number in point]
+def _times_slower(visit: _Visit, name: str, other: str = "point") -> list[float]:
+    """How many passes of the other program take as long as one of the first, round by round."""
+    own = visit.get(other, {})
+    return [seconds / own[number] for number, seconds in visit.get(name, {}).items() if number in own]
 
 
 def _medians(launches: Iterable[list[_Visit]], values: Callable[[_Visit], list[float]]) -> list[float]:

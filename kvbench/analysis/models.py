@@ -177,9 +177,9 @@ def _verdict(inside: pd.DataFrame) -> dict[str, str]:
 
 
 def clearest(points: pd.DataFrame) -> pd.Series:
-    """Among points with one verdict the one furthest from what the same threads read from DRAM; where the core is the
+    """Among points with one verdict the one furthest from what the same threads read from memory; where the core is the
     limit, the one that comes to most of that."""
-    ratios = (points["gbps"] / points["dram_gbps"]).fillna(1.0)
+    ratios = points["l3_decode"].fillna(1.0)
     apart = ratios if (points["l3"] == CORE).all() else ratios.map(lambda ratio: abs(math.log(ratio)))
     return points.loc[apart.idxmax()]
 

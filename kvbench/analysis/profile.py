@@ -39,6 +39,7 @@ class Profile(Printed):
 
     kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
     point: Annotated[Point, about("what was measured")]
+    schedule: Annotated[str, about("order of rows and prefetches that ran; empty where none does")]
     gbps: Annotated[float, about("GB/s: compulsory bytes over time, median of the samples")]
     twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads and nothing else")] = UNSET
     twin_form: Annotated[str | UnsetType, about("the program whose rate twin_gbps is")] = UNSET
@@ -116,6 +117,7 @@ def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
     return {
         "kernel": visit.point.kernel,
         "point": visit.point,
+        "schedule": visit.schedule,
         "ai": traffic.ai,
         "flops": traffic.flops,
         "bytes_compulsory": traffic.compulsory,

@@ -27,6 +27,7 @@ from kvbench.analysis.judge import apart, discoveries
 from kvbench.errors import Unsupported
 from kvbench.model import Point
 from kvbench.model.annotated import about
+from kvbench.model.tuning import rescheduled
 
 OPEN, ACCEPTED = "open", "accepted"  # states of a step
 _SMOOTH = 7  # runs whose median says what is ordinary there
@@ -81,6 +82,7 @@ class Series:
     runs: tuple[int, ...]
     efficiency: tuple[float, ...]
     accepted: frozenset[int] = frozenset()
+    schedules: tuple[str, ...] = ()  # that ran, by run
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,8 @@ class Past:
         if not place:
             return ()
         before, after = self.runs[trend.series.runs[place - 1]], self.runs[step.run]
-        return tuple(what for what in ("build", "environment") if getattr(before, what) != getattr(after, what))
+        found = [what for what in ("build", "environment") if getattr(before, what) != getattr(after, what)]
+        return (*found, *filter(None, [rescheduled(*trend.series.schedules[place - 1 : place + 1])]))
 
 
 def trends(series: Sequence[Series]) -> list[Trend]:

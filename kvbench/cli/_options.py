@@ -29,6 +29,12 @@ threads_option = click.option("--threads", default="all", show_default=True, hel
 cpus_option = click.option("--cpus", help=f"{PLACED} [default: compact]")
 isa_option = click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
 override_option = click.option("--override", type=Named(), help="A TOML file that corrects what the system says.")
+tuning_option = click.option(
+    "--tuning",
+    type=Named(),
+    metavar="FILE|off",
+    help="What earlier runs have seen of schedules; off: the default one. [default: in the user's cache folder]",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
 
 
@@ -43,22 +49,28 @@ def with_options(*options: Callable[..., Any]) -> Callable[..., Any]:
     return of
 
 
-suite_options = with_options(  # what kvbench.session.Options has of them
-    click.option(
-        "--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values."
-    ),
-    only_option,
-    click.option("--launches", type=int, help="Fresh processes, each visiting all points. [default: the suite's]"),
-    click.option("--samples", type=int, help="Samples of a visit. [default: the suite's]"),
-    click.option("--sample-time", type=float, help="Seconds of a sample. [default: the suite's]"),
-    click.option("--seed", type=click.IntRange(0), help="Random seed for the order of the visits. [default: 1]"),
+_AXIS = click.option(
+    "--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values."
+)
+_PLACED = (
     click.option("--cpus", help=f"{PLACED} [default: the suite's]"),
     isa_option,
     click.option("--pages", help="One kind of pages, in place of the suite's."),
+    click.option("--schedule", help="One order of rows and prefetches, in place of the suite's; auto: tuned."),
     click.option(
         "--library",
         type=click.Path(exists=True, dir_okay=False, resolve_path=True),
         help="Another build of the kernels.",
     ),
+)
+which_options = with_options(_AXIS, only_option, *_PLACED)
+suite_options = with_options(  # what kvbench.session.Options has of them
+    _AXIS,
+    only_option,
+    click.option("--launches", type=int, help="Fresh processes, each visiting all points. [default: the suite's]"),
+    click.option("--samples", type=int, help="Samples of a visit. [default: the suite's]"),
+    click.option("--sample-time", type=float, help="Seconds of a sample. [default: the suite's]"),
+    click.option("--seed", type=click.IntRange(0), help="Random seed for the order of the visits. [default: 1]"),
+    *_PLACED,
     plugin_option,
 )

@@ -1,7 +1,6 @@
 """The libraries that a gate compares: a git revision, the working tree or a file, compiled once and kept by content."""
 
 import hashlib
-import os
 import platform
 import re
 import shutil
@@ -18,6 +17,7 @@ from kvbench.gate.sources import copied
 from kvbench.gate.tools import Tools, tools
 from kvbench.model import SIDES
 from kvbench.native import library_path
+from kvbench.store.evidence import cache_folder
 
 _LIBRARY, _INTERFACE = "libkvbench.so", "abi.h"
 Report = Callable[[str], object]
@@ -124,8 +124,7 @@ def _digest(path: Path) -> str:
 
 
 def _cache() -> Path:
-    asked = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    folder = (asked if asked.is_absolute() else Path.home() / ".cache") / "kvbench" / "builds"
+    folder = cache_folder() / "builds"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

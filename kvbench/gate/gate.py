@@ -43,6 +43,6 @@ def gate(
             f"{machine_name(found.machine)} (fingerprint {found.machine.fingerprint})",
             now(),
             found.missing,
-            [found.unmeasured] if found.unmeasured else stages.notes(),
+            [*found.notes, *([found.unmeasured] if found.unmeasured else stages.notes())],
         )
         return said, names(found.plan.points)

@@ -2,7 +2,7 @@
 
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 from kvbench.errors import KvbenchError, NotComparable
 from kvbench.gate.builds import Build, refuse_no_library
 from kvbench.machine import available_memory, describe
-from kvbench.model import AUTO, SIDES, Machine, Plan, Point
+from kvbench.model import AUTO, OWN, SIDES, Machine, Plan, Point
 from kvbench.native import Cache, Library, is_plugin, library_of, library_path
 from kvbench.plan import Site, expand, refuse_too_large
 from kvbench.runner import new_run
@@ -37,12 +37,13 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Contest:
     """`plan`: what is measured. `unmeasured`: why that is nothing; "" where it is not. `missing`: points that one side
-    lacks, each with the reason."""
+    lacks, each with the reason. `notes`: what else differs."""
 
     machine: Machine
     plan: Plan
     unmeasured: str
     missing: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
@@ -62,7 +63,7 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
         machine=machine,
         plan=replace(
             found.plan,
-            points=() if same else tuple(points),
+            points=() if same else (*points, *_own(points)),
             seed=secrets.randbits(31) if asked.seed is None else asked.seed,
             run=new_run(),
             patience=_PATIENCE,
@@ -71,9 +72,11 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
             against=str(paths["head"][0]),
             against_plugin=paths["head"][1],
             foreign=opened["base"].foreign_variants,
+            tuning={},
         ),
         unmeasured=same and f"{counted(len(points), 'point')} not measured: {same}",
         missing=tuple(missing),
+        notes=tuple(_presets(opened)),
     )
 
 
@@ -114,6 +117,22 @@ def _common(points: Sequence[Point], opened: Mapping[str, Library]) -> tuple[lis
     there = {kernel.id for kernel in opened["head"].kernels()}
     kept = [point for point in points if point.kernel in there]
     return kept, [f"{point.name}: only base has this kernel" for point in points if point.kernel not in there]
+
+
+def _own(points: Sequence[Point]) -> Iterator[Point]:
+    """Points at which each side has the schedule that was chosen for it: what a user of each gets. One for each layout,
+    for they cost more than others."""
+    auto = [point for point in points if point.op == "decode" and point.schedule == AUTO]
+    for layout in dict.fromkeys(point.layout for point in auto):
+        first = next(point for point in auto if point.layout == layout)
+        yield replace(first, schedule=OWN)
+
+
+def _presets(opened: Mapping[str, Library]) -> Iterator[str]:
+    """Schedules that only one side has: no point is measured by them."""
+    words = {side: opened[side].words("schedule") for side in SIDES}
+    for side, other in (SIDES, SIDES[::-1]):
+        yield from (f"schedule {word}: only {side} has it" for word in words[side] if word not in words[other])
 
 
 def _same(base: Build, head: Build) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kvbench.analysis.judge import LIMITS, Evidence, Question, any_error, family, paired, together
 from kvbench.gate.duels import Duel
-from kvbench.model import Machine
+from kvbench.model import OWN, Machine
 from kvbench.regime import classify
 from kvbench.units import gbps
 
@@ -81,6 +81,8 @@ def screened(found: Iterable[Duel], machine: Machine) -> Screened:
 
 def _family(duel: Duel, machine: Machine) -> str:
     point = duel.point
+    if point.schedule == OWN:
+        return "schedules as each side chooses its own"
     return family(point, classify(machine, point.cpus, duel.footprint, evicted=point.residency == "evicted").word)
 
 

@@ -99,6 +99,8 @@ class Stages:
             self._begun.append(len(plan.points))
         for record in run(plan, self._execute):
             own = CONTROL if record.point.name in names else stage
+            chosen = {tuned.of: tuned.choice.preset for tuned in record.tuned}
+            self._plan = replace(self._plan, chosen=chosen | self._plan.chosen)
             found = replace(record, launch=first + record.launch)
             self.records.setdefault(own, []).append(found)
             yield own, found

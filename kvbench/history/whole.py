@@ -78,12 +78,12 @@ def load(root: Path, tell: Tell) -> History:
 def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tuple[Past, list[Series]]:
     """One machine's runs in the order of time: what is to be judged, and where that will go."""
     points: dict[str, Point] = {}
-    values: dict[str, list[tuple[int, float]]] = {}
+    values: dict[str, list[tuple[int, float, str]]] = {}
     for place, (summary, _) in enumerate(runs):
         for result in summary.results:
             name = result.point.name
             points.setdefault(name, result.point)
-            values.setdefault(name, []).append((place, result.efficiency))
+            values.setdefault(name, []).append((place, result.efficiency, result.schedule))
     places = {summary.run: place for place, (summary, _) in enumerate(runs)}
     own = tuple(each for each in said if each.run in places)
     steps = {(name, places[each.run]) for each in own for name in each.points}
@@ -93,9 +93,9 @@ def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tupl
     return past, [_series(name, values[name], steps) for name in sorted(values)]
 
 
-def _series(name: str, values: list[tuple[int, float]], steps: set[tuple[str, int]]) -> Series:
-    runs, efficiency = zip(*values, strict=True)
-    return Series(name, runs, efficiency, frozenset(run for run in runs if (name, run) in steps))
+def _series(name: str, values: list[tuple[int, float, str]], steps: set[tuple[str, int]]) -> Series:
+    runs, efficiency, schedules = zip(*values, strict=True)
+    return Series(name, runs, efficiency, frozenset(run for run in runs if (name, run) in steps), schedules)
 
 
 def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:

@@ -10,7 +10,8 @@ from kvbench.model.fields import Field, declared, of
 from kvbench.model.kernel import kernel_id
 from kvbench.units import cpu_text
 
-AUTO = "auto"  # the schedule that the library chooses
+AUTO = "auto"  # the schedule that a measurement chooses, or the library
+OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
 
 

@@ -1,6 +1,6 @@
 """What was measured."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from msgspec import Meta
@@ -8,6 +8,7 @@ from msgspec import Meta
 from kvbench.model.annotated import Count, Number, Positive, Size, Timed
 from kvbench.model.kernel import Traffic
 from kvbench.model.point import Point, Probe, Visited
+from kvbench.model.tuning import Tuned
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,10 @@ class Plan:
     against: str = ""  # path of a second library: then every visit is a duel of the two
     against_plugin: str = ""  # and of the plug-in beside that
     controls: tuple[str, ...] = ()  # names of points that in a duel have `library` on both sides, loaded twice
+    # What earlier runs have seen, by class of points, as Tuned has it. None: nothing is tuned, and who asks for no schedule
+    # has the default.
+    tuning: dict[str, dict[str, tuple[Number, ...]]] | None = None
+    chosen: dict[str, str] = field(default_factory=dict)  # schedules that stand already, by class
 
     def is_foreign(self, point: Point | Probe) -> bool:
         """Whether its kernel is the plug-in's."""
@@ -74,7 +79,8 @@ class Record:
     """One visit of a point in a launch: all samples, or what went wrong.
 
     The point's program is "point", beside its witnesses. A decode has "twin", "twin_ahead" (its prefetching form) and
-    "core"; a plug-in's has "ceiling" and "ceiling_ahead" too; a store has "copy" and "copy_nt"; probes have none.
+    "core"; a plug-in's has "ceiling" and "ceiling_ahead" too; a store has "copy" and "copy_nt"; probes have none. A slice
+    in L3 has plain reads of it and of memory, "slice" and "memory", and "rotated": the same kernel on slices in memory.
     In a duel the programs are "base" and "head". A witness of the installed library's is timed after each,
     "beside_base" and "beside_head", and the one value in a sample's `pass_seconds` is their lower quartile.
     """
@@ -94,6 +100,7 @@ class Record:
     wall: Annotated[float, Meta(ge=0, le=1e9)] = 0.0  # seconds that the visit took, with memory and checks
     peak: Count = 0  # bytes that its process has held at most, so far
     schedule: str = ""  # the one that ran, by its name; empty where none does
+    tuned: tuple[Tuned, ...] = ()  # what was measured to choose schedules, for classes that were new
     run: str = ""
 
 

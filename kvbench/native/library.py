@@ -20,7 +20,7 @@ from kvbench.errors import (
     WrongAnswer,
     unknown_word,
 )
-from kvbench.model import AUTO, Kernel
+from kvbench.model import AUTO, OWN, Kernel
 from kvbench.native.plugin import Plugin
 from kvbench.native.shared import opened
 
@@ -168,7 +168,7 @@ class Library:
 
     def schedule(self, word: str) -> str:
         """The one that runs where this one is asked for."""
-        return self.words("schedule")[self.lib.kvb_schedule_default()] if word == AUTO else word
+        return self.words("schedule")[self.lib.kvb_schedule_default()] if word in (AUTO, OWN) else word
 
     def kernels(self) -> list[Kernel]:
         """The library's own, then those of the plug-in."""

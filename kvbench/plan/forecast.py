@@ -14,6 +14,7 @@ REPEAT = 4.0 * GB  # bytes/s of the other slices
 FILLERS = 8  # threads that fill faster than fewer do
 READ = 10.0 * GB  # bytes/s of a walk, all threads
 START = 0.6  # seconds until a fresh process measures
+TUNE = 0.3  # seconds to time all schedules for a class of points
 VISIT = 0.03  # seconds of a visit beside its samples and its memory
 SLICE = 1e-4  # seconds to prepare each slice
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
@@ -34,9 +35,11 @@ class Forecast:
     largest: Point | None
     memory: int
     patience: float
+    tuned: int = 0  # classes of points that a schedule is chosen for
 
 
-def forecast(sweep: Sweep) -> Forecast:
+def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
+    """tuned: classes of points that a schedule is chosen for."""
     plan, needs = sweep.plan, sweep.needs
     timed = {point: plan.samples * _samples(point, needs.get(point), plan.sample_time) for point in plan.points}
     each = visits(plan, needs)
@@ -47,10 +50,11 @@ def forecast(sweep: Sweep) -> Forecast:
     longest = max(each.values(), default=0.0)
     launches = plan.launches if plan.points else 0
     return Forecast(
-        seconds=launches * (START + sum(each.values()) + filling),
+        seconds=launches * (START + sum(each.values()) + filling) + tuned * TUNE,
         timed=launches * sum(timed.values()),
         largest=largest,
         memory=arena + beside + PROCESS if needs else 0,
+        tuned=tuned,
         patience=_PATIENCE + _SLOWER * longest + (arena + beside) / _FILLED,
     )
 

@@ -21,6 +21,8 @@ def heading(
         f"{points} points and {len(plan.points) - points} ceilings in {plan.launches} launches, about {span(seconds)} "
         f"and {size(forecast.get('memory', 0))} of memory, into {place}",
     ]
+    if classes := int(forecast.get("tuned", 0)):
+        lines.append(f"tuning {counted(classes, 'class')} of points in the first launch")
     if done:
         lines.append(f"{len(done)} of {len(plan.points) * plan.launches} visits are done already")
     launch = seconds / plan.launches
@@ -51,8 +53,9 @@ class Newest:
             return f"{text}: {record.error}"
         footprint = record.layers * record.traffic["point"].compulsory
         near = min(reads, key=lambda count: abs(math.log(count / footprint)), default=0)
+        tuned = "".join(f", tuned: {each.choice.preset}" for each in record.tuned)
         share = f", {rate / reads[near]:.0%} of reads of {size(near)}" if near else ""
-        return f"{text}: {rate:.3g} GB/s{share}"
+        return f"{text}: {rate:.3g} GB/s{share}{tuned}"
 
 
 def ending(manifest: Manifest, place: str, records: Sequence[Record]) -> list[str]:

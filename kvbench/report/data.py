@@ -16,6 +16,7 @@ from kvbench.analysis.findings import Findings
 from kvbench.analysis.machines import CeilingRow, ceiling_row
 from kvbench.analysis.models import FITS, TOKENS
 from kvbench.analysis.scaling import SATURATION, SCALING
+from kvbench.analysis.schedules import SCHEDULES
 from kvbench.model import Check, Machine, Skip
 from kvbench.model.annotated import Printed, about
 from kvbench.report.gaps import gaps
@@ -52,6 +53,7 @@ class Report(Printed):
     tokens: Annotated[list[row("Tokens", TOKENS)], about("upper bounds, from memory")]
     fits: Annotated[list[row("Fit", FITS)], about("which contexts of a layer fit L3")]
     breakeven: Annotated[list[row("Layouts", BREAKEVEN)], about("whether a dearer layout pays back")]
+    schedules: Annotated[list[row("ScheduleRow", SCHEDULES)], about("chosen by measurement, by class of points")]
     skips: Annotated[tuple[Skip, ...], about("combinations of the suite that are no point here")]
 
 
@@ -62,7 +64,7 @@ class Reports(Printed):
     runs: Annotated[tuple[Report, ...], about("in the order they were named"), Meta(min_length=2)]
 
 
-_TABLES = ("points", "scaling", "contrasts", "overall", "saturation", "tokens", "fits", "breakeven")
+_TABLES = ("points", "scaling", "contrasts", "overall", "saturation", "tokens", "fits", "breakeven", "schedules")
 
 
 def report(found: Findings, manifest: Manifest) -> Report:

@@ -20,7 +20,7 @@ class Change:
     q: Annotated[float | None, about("probability: of such a step by chance at any point; null if accepted")]
     run: Annotated[str, about("the first one after it")]
     created: Annotated[str, about("when that began, ISO 8601")]
-    changed: Annotated[tuple[str, ...], about("what else changed there: build, environment")]
+    changed: Annotated[tuple[str, ...], about("what else changed there: build, environment, schedule")]
 
 
 @dataclass(frozen=True, slots=True)

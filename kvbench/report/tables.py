@@ -14,6 +14,7 @@ from kvbench.analysis.findings import Findings
 from kvbench.analysis.launches import COVERAGE as CERTAIN
 from kvbench.analysis.machines import UNITS
 from kvbench.model import Ceiling, Check, Machine, Skip
+from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
@@ -206,6 +207,24 @@ def lines(found: Findings) -> Sheet:
     return _table("lines", "Fixed cost and rate", about, columns, _records(found.scaling))
 
 
+def schedules(found: Findings) -> Sheet:
+    parts = {part.replace("_", " "): (_of(part), str) for part in PARTS}
+    columns: _Columns = {
+        **parts,
+        "schedule": (_of("preset"), str),
+        "times as fast as the default": (_of("gain"), _times),
+        "interval": (_interval("gain"), str),
+        "default": (_of("default"), str),
+        "rounds": (_of("rounds"), str),
+    }
+    about = (
+        "Order of rows and prefetches of the points that asked for none: in the first launch all were timed in turn on the "
+        "memory of the first point of a class. The default stays unless another one is more than 1.02 times as fast, and "
+        "its interval lies above 1; of those nearly as fast as the fastest the simplest is taken."
+    )
+    return _table("schedules", "Schedules chosen", about, columns, _records(found.schedules))
+
+
 def skips(found: Sequence[Skip]) -> Sheet:
     columns: _Columns = {
         "reason": (_of("reason"), str),
@@ -287,7 +306,15 @@ def machines(studies: Sequence[Findings], names: Sequence[str]) -> Sheet:
 
 def every(found: Findings) -> list[Sheet]:
     """All tables of results, in the order of a report."""
-    return [tokens(found), fits(found), contrasts(found), lines(found), points(found), ceilings(found.ceilings)]
+    return [
+        tokens(found),
+        fits(found),
+        contrasts(found),
+        lines(found),
+        points(found),
+        ceilings(found.ceilings),
+        schedules(found),
+    ]
 
 
 # ---- cells -----------------------------------------------------------------------------------------------------------

@@ -7,11 +7,13 @@ from typing import Any, Self
 
 from kvbench.errors import BadArgument, BadRun, refuse_beyond
 from kvbench.native import Library, library_of
+from kvbench.store.evidence import OFF
 from kvbench.store.values import read
 from kvbench.suite import Suite, find
 from kvbench.suite.axes import from_options
 from kvbench.suite.values import LIMITS
 
+_AXES = ("cpus", "pages", "schedule")  # options that stand for the axis of their name
 _LATER = frozenset({"launches", "budget", "target_ci", "patience"})  # these say when to stop, not what to measure
 _LIMITS = LIMITS | {
     "seed": (0, 1 << 62),
@@ -27,7 +29,8 @@ class Options:
 
     axes: "context=1k,8k" in place of the suite's own. only: patterns for names of points. target_ci: launches are added
     until every point's interval is no further than that share from its median. budget: but for the first, no
-    launch begins that would not end in time.
+    launch begins that would not end in time. tuning: a file of what earlier runs have seen of schedules, in place of the
+    one in the user's cache folder; or off.
     """
 
     suite: str = "quick"
@@ -42,6 +45,8 @@ class Options:
     pages: str | None = None
     library: str | None = None
     plugin: str | None = None
+    schedule: str | None = None
+    tuning: str | None = None
     budget: float | None = None
     target_ci: float | None = None
     patience: float | None = None
@@ -53,12 +58,13 @@ class Options:
             path = getattr(self, name) or ""
             if path.endswith((".toml", ".so")):
                 object.__setattr__(self, name, str(Path(path).absolute()))
-        if self.plugin:
-            object.__setattr__(self, "plugin", str(Path(self.plugin).absolute()))
+        for name in ("plugin", "tuning"):
+            if path := str(getattr(self, name) or ""):
+                object.__setattr__(self, name, path if path == OFF else str(Path(path).absolute()))
         for name, limits in _LIMITS.items():
             if (value := getattr(self, name)) is not None:
                 refuse_beyond(name, value, limits)
-        for name in {axis.partition("=")[0].strip() for axis in self.axes} & {"cpus", "pages"}:
+        for name in {axis.partition("=")[0].strip() for axis in self.axes} & set(_AXES):
             if getattr(self, name) is not None:
                 raise BadArgument(f"{name} is given twice, as an axis too", "leave one of them out")
         if self.target_ci and not self.budget:
@@ -73,7 +79,7 @@ class Options:
     def asked_suite(self) -> Suite:
         """With all that replaces what its file says."""
         asked = {name: getattr(self, name) for name in LIMITS if getattr(self, name) is not None}
-        own = (f"{name}={value}" for name in ("cpus", "pages") if (value := getattr(self, name)) is not None)
+        own = (f"{name}={value}" for name in _AXES if (value := getattr(self, name)) is not None)
         axes = from_options((*self.axes, *own), self.kernels)
         return replace(find(self.suite, self.kernels), **asked).with_axes(axes)
 

@@ -34,11 +34,13 @@ from kvbench.plan import (
     refuse_without_plugin,
     visits,
 )
+from kvbench.plan.classes import classes
 from kvbench.results import Run
 from kvbench.runner import Execute, new_run, run
 from kvbench.session.identity import build, identity, refuse_changed, versions
 from kvbench.session.options import Options
 from kvbench.store import Manifest, RunDirectory, plain
+from kvbench.store.evidence import OFF, Evidence
 from kvbench.texts import printable
 from kvbench.units import now
 
@@ -53,11 +55,12 @@ class Session(Closing):
         machine: Machine,
         checks: tuple[Check, ...],
         execute: Execute | None,
+        remark: str = "",
     ) -> None:
-        """As begin() and resume() call it."""
+        """As begin() and resume() call it. remark: a line for whoever asked for it."""
         self.directory, self.options, self.machine, self.checks = directory, options, machine, checks
         self.done = tuple(directory.records)
-        self._execute = execute
+        self._execute, self.remark = execute, remark
         self._start = time.monotonic()
 
     @classmethod
@@ -73,6 +76,7 @@ class Session(Closing):
         sweep, seen, machine = planned(options, library)
         facts = {"patience": options.patience or seen.patience, "library": options.library or ""}
         facts |= {"plugin": options.plugin or "", "foreign": library.foreign_variants}
+        facts["tuning"], remark = _known(options, sweep, machine)
         plan = replace(sweep.plan, run=new_run(), **facts)
         manifest = Manifest(
             run=plan.run,
@@ -85,11 +89,11 @@ class Session(Closing):
             identity=identity(sweep.suite, library, machine),
             versions=versions(library, machine),
             command=printable(command),
-            forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory)},
+            forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory), "tuned": seen.tuned},
         )
         checks = _checks(plan, machine)  # it takes its time, so there is no directory yet
         directory = RunDirectory.create(Path(out) if out else Path("runs", f"{sweep.suite.name}-{plan.run}"), manifest)
-        return cls(directory, options, machine, checks, execute)
+        return cls(directory, options, machine, checks, execute, remark)
 
     @classmethod
     def resume(cls, out: Path | str, asked: dict[str, Any] | None = None, execute: Execute | None = None) -> Self:
@@ -125,8 +129,12 @@ class Session(Closing):
         return (self._execute or runner.launch)(job)
 
     def finish(self) -> bool:
-        """Rebuild what others read. False where no launch is complete yet."""
+        """Rebuild what others read, and keep for later runs what was seen of schedules. False where no launch is complete
+        yet."""
         self._write_machine()
+        tunings = [tuned for record in self.directory.records[len(self.done) :] for tuned in record.tuned]
+        if tunings and (evidence := _evidence(self.options, self.machine)):
+            self.remark = evidence.add(tunings)
         self.directory.summarize(results(self.directory.records))
         return self.directory.export()
 
@@ -211,12 +219,26 @@ def _checks(plan: Plan, machine: Machine) -> tuple[Check, ...]:
     return preflight(Files("/"), machine, cpus)
 
 
+def _evidence(options: Options, machine: Machine) -> Evidence | None:
+    """What earlier runs have seen of schedules; None where nothing shall be tuned."""
+    return Evidence.asked(options.tuning, machine.fingerprint, options.kernels.path)
+
+
+def _known(options: Options, sweep: Sweep, machine: Machine) -> tuple[dict[str, Any] | None, str]:
+    """Of it what the points of a sweep go by, and a line on why there is none."""
+    if not (evidence := _evidence(options, machine)):
+        return None, ""
+    known, remark = evidence.read()
+    return {name: known[name] for name in classes(sweep.points, sweep.needs, machine) if name in known}, remark
+
+
 def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machine]:
     """What a sweep would measure here; an error where that is nothing, or does not fit memory."""
     machine = describe()
     site = Site(machine, available_memory(), options.isa, library=library)
     found = expand(options.asked_suite, site, options.seed, options.only)
-    seen = forecast(found)
+    tuned = classes(found.points, found.needs, machine) if options.tuning != OFF else ()
+    seen = forecast(found, len(tuned))
     refuse_too_large(found)
     refuse_empty(found, site, options.only)
     refuse_without_plugin(found, site)

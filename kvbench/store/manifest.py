@@ -2,6 +2,7 @@
 
 Formats of a run directory. Names of points, by which records refer to them, are part of each.
 
+4  The plan holds what earlier runs have seen of schedules, and a record what was measured to choose one.
 3  A point has a schedule, the one that was asked for; a record says which one ran.
 2  It had `prefetch` and `distance`, which stood in its name as one. A line of the journal names its run. What a
    resumption asks anew (launches, when to stop) is written here. The plan says sample_time, as suites do.
@@ -20,7 +21,7 @@ from kvbench.model.annotated import Number
 from kvbench.model.point import Visited
 from kvbench.store.values import plain, read
 
-FORMAT = 3
+FORMAT = 4
 MOST_LAUNCHES = 100  # that --target-ci adds up to
 
 

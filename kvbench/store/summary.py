@@ -38,6 +38,7 @@ class Result:
     seconds: float
     gbps: float
     witness: str
+    schedule: str = ""  # that ran
 
     def __post_init__(self) -> None:
         numbers = (self.launches, self.efficiency, self.low, self.high, self.seconds, self.gbps)

@@ -11,16 +11,16 @@ import numpy as np
 
 from kvbench.errors import WrongAnswer
 from kvbench.model import AUTO, POINT, Point, Sample
-from kvbench.native import AHEAD, Cache, Part, Task, block_of, decode_task, probe_task, store_task
+from kvbench.native import AHEAD, Arena, Cache, Part, Task, block_of, decode_task, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
-from kvbench.regime import dram_bytes, far_bytes, levels
+from kvbench.regime import classify, dram_bytes, far_bytes, levels
 from kvbench.units import MIB
 from kvbench.worker.answers import Answer, Answers
 from kvbench.worker.loop import Program, rounds
 from kvbench.worker.owner import Owner
 from kvbench.worker.probing import ROUNDS
-from kvbench.worker.room import SEED, Room
+from kvbench.worker.room import SEED, Room, near_threads
 
 _STALE = 0xFF  # bytes of what is still to be written: no number in any format, nor is a scale
 
@@ -32,6 +32,8 @@ class Bench(Owner):
     def __init__(self, point: Point, room: Room, answers: Answers, seed: int = 0) -> None:
         self.point, self.room, self._answers, self._random = point, room, answers, random.Random(seed)
         self.team, self._seed = room.team(point.cpus), seed
+        silent = needs.stores(point) or self.foreign
+        self.schedule = "" if silent else room.library.schedule(point.schedule)  # that runs; tuning may choose another
         super().__init__()
 
     @property
@@ -67,12 +69,37 @@ class Bench(Owner):
         if self.stores:
             return [self.plainest, self._copy("copy_nt")]
         wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(wrap=self._wrap()))
-        return [self.plainest, self._twin("twin_ahead", AUTO), Program("core", (wrapped,))]
+        ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
+        return [self.plainest, self._twin("twin_ahead", ahead), Program("core", (wrapped,)), *self._nearer()]
 
     @cached_property
     def plainest(self) -> Program:
         """The witness that does no more than read, or copy."""
         return self._copy("copy") if self.stores else self._twin("twin", "off")
+
+    def _nearer(self) -> list[Program]:
+        """Where L3 feeds the point: plain reads of its slice and of memory, and the same kernel on slices in memory."""
+        point, size = self.point, self.room.needs.footprint
+        if point.residency != "hot" or classify(self.room.ground.machine, point.cpus, size).word != "L3":
+            return []
+        reads = [self.reads("slice", self.room.slices)[0], self.reads("memory", self.far)[0]]
+        if self.foreign:
+            return reads
+        tasks = (self._decode("decode", cache, out, **self._walk()) for cache, out in self._rotated)
+        return [*reads, Program("rotated", tuple(tasks), warm=False)]
+
+    @cached_property
+    def _rotated(self) -> list[tuple[Cache, np.ndarray]]:
+        """Copies of the slice, together more than caches hold, each with room for an answer."""
+        count, near = self.room.slice_bytes, self.point.cpus
+        copies = self.far.size // count
+        for copy, cache in enumerate(caches := [self.room.cache(copy, self._far_arena) for copy in range(copies)]):
+            self._owned.enter_context(cache).lengths[:] = self.room.caches[0].lengths
+        own, memory = self.room.arena.view()[:count], self._far_arena.view()
+        with near_threads(near) as pool:
+            list(pool.map(lambda copy: np.copyto(memory[copy * count : (copy + 1) * count], own), range(copies)))
+        out = np.full((copies, *self.q.shape), np.nan, dtype=np.float32)
+        return list(zip(caches, out, strict=True))
 
     def _twin(self, name: str, schedule: str) -> Program:
         return self._program(name, *self._over_layers("twin", **self._walk(schedule=schedule)))
@@ -90,10 +117,9 @@ class Bench(Owner):
     def _program(self, name: str, *tasks: Task) -> Program:
         return Program(name, tasks, self.between, self._warm)
 
-    @property
-    def schedule(self) -> str:
-        """The one that runs, of those of the library."""
-        return "" if self.stores or self.foreign else self.room.library.schedule(self.point.schedule)
+    def under(self, schedule: str) -> Program:
+        """The point as it would be with that one."""
+        return self._program(schedule, *self._over_layers("decode", **self._walk(schedule=schedule)))
 
     def staged(self) -> Program:
         """The point, with the clock read between its stages."""
@@ -125,15 +151,19 @@ class Bench(Owner):
     @cached_property
     def far(self) -> Part:
         """Memory that no cache of the point's CPUs helps with."""
-        point, size = self.point, self.far_bytes
-        return self.room.ground.far(self.team, point.cpus, point.pages, size).part(0, size // 64 * 64)
+        return self._far_arena.part(0, self.far_bytes // 64 * 64)
+
+    @property
+    def _far_arena(self) -> Arena:
+        return self.room.ground.far(self.team, self.point.cpus, self.point.pages, self.far_bytes)
 
     def _sweep(self) -> Task:
         """Throws the caches' contents out."""
         return self.probe("read", to=self.far, size=self.far.size)
 
     def _walk(self, **more: Any) -> dict[str, Any]:
-        return {field.name: getattr(self.point, field.name) for field in POINT if field.walked} | more
+        own = {field.name: getattr(self.point, field.name) for field in POINT if field.walked}
+        return own | {"schedule": self.schedule or AUTO} | more
 
     def _decode(self, op: str, cache: Cache, out: np.ndarray, **facts: Any) -> Task:
         facts = {"variant": self.point.variant, "isa": self.point.isa, **facts}
@@ -169,6 +199,8 @@ class Bench(Owner):
         error = self.verify()
         taken = tuple(self._sampled(programs, samples, seconds, keep, how))
         own = next(sample.passes for sample in taken if sample.program == self.own.name)
+        if any(program.name == "rotated" for program in programs):
+            error = max(error, self._error(np.stack([out for _, out in self._rotated]), 1))
         return taken, max(error, self.verify_left(own))
 
     def verified(self) -> float:
@@ -196,24 +228,24 @@ class Bench(Owner):
             return max(self._verify_store(layer) for layer in {0, last, self._random.randint(0, last)})
         self.out[:] = np.nan
         self.team.run(*self.own.tasks, passes=self.room.layers)
-        error = self._error(self.room.layers)
+        error = self._error(self.out, self.room.layers)
         self.out[:] = np.nan
         return error
 
     def verify_left(self, passes: int) -> float:
         """The largest error of what so many passes have left behind, or more. What was stored is stored again: copies
         were made over it."""
-        return self.verify() if self.stores else self._error(passes)
+        return self.verify() if self.stores else self._error(self.out, min(passes, self.room.layers))
 
-    def _error(self, passes: int) -> float:
-        """One answer serves all slices, so the smallest and the largest of what they have for a number tell. Those that
-        no pass came to have none."""
+    def _error(self, out: np.ndarray, slices: int) -> float:
+        """Of so many slices at least. One answer serves all, so the smallest and the largest of what they have for a
+        number tell. Those that no pass came to have none."""
         answer = self._right()
-        written = ~np.isnan(self.out).all(axis=(1, 2, 3), keepdims=True)
-        if np.count_nonzero(written) < min(passes, self.room.layers):
+        written = ~np.isnan(out).all(axis=(1, 2, 3), keepdims=True)
+        if np.count_nonzero(written) < slices:
             raise self._wrong("leaves its output as it was")
-        least = self.out.min(axis=0, where=written, initial=np.inf)
-        most = self.out.max(axis=0, where=written, initial=-np.inf)
+        least = out.min(axis=0, where=written, initial=np.inf)
+        most = out.max(axis=0, where=written, initial=-np.inf)
         errors = np.maximum(np.abs(least - answer.out), np.abs(most - answer.out))
         if not (errors <= answer.limit).all():
             raise self._wrong(f"is off by {errors.max():.3g}")

@@ -23,7 +23,7 @@ import numpy as np
 
 from kvbench.errors import NotComparable
 from kvbench.machine.disturbances import Disturbed
-from kvbench.model import SIDES, Job, Point, Record, Sample, Traffic
+from kvbench.model import OWN, SIDES, Job, Point, Record, Sample, Traffic
 from kvbench.native import Arena, Library, Team
 from kvbench.store.scratch import scratch
 from kvbench.worker.answers import Answers
@@ -31,6 +31,7 @@ from kvbench.worker.bench import Bench
 from kvbench.worker.foreign import ForeignBench, bench_of
 from kvbench.worker.loop import Program, Walk, passes_for
 from kvbench.worker.room import Room
+from kvbench.worker.tuning import Tuner
 
 _PLACES = ("row_bytes", "token_stride", "head_stride", "seq_stride", "bytes", "scale_bytes")
 QUIET = 0.25  # of a sample's passes are faster than the one that is told: what stalls a few of them is no part of it
@@ -74,12 +75,22 @@ class Sides:
         with scratch() as folder:  # what is open stays, though its name goes
             self._libraries = {name: _opened(folder / name, *files[name]) for name in coin.sample([*files], len(files))}
 
-    def visit(self, point: Point, host: Room, answers: Answers, watch: Callable[[], Disturbed]) -> Record:
+    def _choose(self, benches: Mapping[str, Bench], tuner: Tuner) -> None:
+        """Base is tuned, and head takes what has that name in its own table; where OWN is asked for, each is tuned."""
+        base, head = (self._libraries[side].words("schedule") for side in SIDES)
+        tuner.choose(benches["base"], [word for word in base if word in head])
+        if benches["head"].point.schedule == OWN:
+            tuner.choose(benches["head"], head, "head")
+        else:
+            benches["head"].schedule = benches["base"].schedule
+
+    def visit(self, point: Point, host: Room, answers: Answers, watch: Callable[[], Disturbed], tuner: Tuner) -> Record:
         with ExitStack() as owned:
             benches, seed = dict[str, Bench](), self._coin.randrange(1 << 32)
             for side in self._coin.sample(SIDES, 2):
                 room = owned.enter_context(Guest(host, self._of(point, side)))
                 benches[side] = owned.enter_context(bench_of(point, room, answers, seed))
+            self._choose(benches, tuner)
             third = owned.enter_context(Bench(_known(point, host.library), host, answers))
             error = max(bench.verified() for bench in benches.values())
             with ExitStack() as watching:
@@ -99,7 +110,7 @@ class Sides:
                 layers=host.layers,
                 slice_bytes=host.slice_bytes,
                 max_abs_err=error,
-                schedule=benches["head"].schedule,
+                schedule=" → ".join(dict.fromkeys(benches[side].schedule for side in SIDES)),
             )
 
     def _of(self, point: Point, side: str) -> Library:

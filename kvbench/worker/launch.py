@@ -4,6 +4,7 @@ for group in shuffled(groups):
     for point in shuffled(group):
         announce the point
         make the group's memory, unless it stands
+        choose a schedule, where the point asks for none and its class is new
         verify, measure beside the witnesses, verify
         a record
 """
@@ -27,6 +28,7 @@ from kvbench.worker.answers import Answers
 from kvbench.worker.duel import Sides
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
+from kvbench.worker.tuning import Tuner
 
 
 def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
@@ -45,7 +47,7 @@ def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
                 except (KvbenchError, MemoryError) as error:  # of this one; the others get their chance
                     found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory")
                 wall = time.perf_counter() - start
-                yield replace(found, part=job.part, began=began, wall=wall, peak=_peak())
+                yield replace(found, part=job.part, began=began, wall=wall, peak=_peak(), tuned=visitor.tuner.taken())
                 if found.error and job.plan.is_foreign(point):
                     return  # nobody knows what it has left behind: another process goes on
             visitor.leave()
@@ -71,6 +73,7 @@ class _Visitor:
             most[point.pages] = max(most.get(point.pages, 0), size)
         self._ground = Ground(library, self._machine, rooms, far)
         self._room: room.Room | probing.Buffers | None = None
+        self.tuner = Tuner(self._machine, job.plan.tuning, job.plan.chosen)
         self._sides = Sides(job, self._random) if job.plan.against else None
 
     def __enter__(self) -> Self:
@@ -106,8 +109,9 @@ class _Visitor:
             return self._room.record(point, self._job, seed, watch)
         self._room = self._room or self._group.enter_context(room.Room(point, self._ground))
         if self._sides:
-            return self._sides.visit(point, self._room, self._answers, watch)
+            return self._sides.visit(point, self._room, self._answers, watch, self.tuner)
         with bench_of(point, self._room, self._answers, seed) as bench:
+            self.tuner.choose(bench)
             plan, known = self._job.plan, self._job.passes.get(point.name)
             how = {"passes": known, "watch": watch, "keep": False}
             taken, error = bench.measured(bench.programs, plan.samples, plan.sample_time, **how)

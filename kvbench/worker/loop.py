@@ -1,4 +1,5 @@
-"""The timed loop. In a round every program is sampled once, in an order drawn anew, so that drift meets all alike.
+"""The timed loop: its rounds. The clock is read in `kernels/run/run.c`. In a round every program is sampled once, in an
+order drawn anew, so that drift meets all alike.
 
 for round in rounds:
     for program in shuffled(programs):

@@ -68,8 +68,8 @@ class Room(Owner):
             )
         return self.ground.arena(point.cpus, point.pages, self.needs.arena)
 
-    def cache(self, layer: int) -> Cache:
-        """A cache on the slice of that layer, of no tokens yet."""
+    def cache(self, layer: int, arena: Arena | None = None) -> Cache:
+        """A cache on the slice of that layer, of no tokens yet; or of as many slices in another arena."""
         point, shape = self.point, self.point.shape
         return Cache(
             shape.kv_heads,
@@ -85,7 +85,7 @@ class Room(Owner):
             scale=point.scale,
             shuffle=point.shuffle,
             pad=point.pad,
-            arena=self.arena,
+            arena=arena or self.arena,
             offset=layer * self.slice_bytes,
             library=self.library,
         )

@@ -1,11 +1,12 @@
 """One point in depth: verify, measure beside every witness there is, verify again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kvbench.apart import Ended, apart
 from kvbench.errors import WrongAnswer
 from kvbench.model import Point, Visit
+from kvbench.model.tuning import Ratios
 from kvbench.native import Library, default_library, library_of
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
@@ -13,17 +14,26 @@ from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program
 from kvbench.worker.room import Room
+from kvbench.worker.tuning import Tuner
 
 _PATIENCE = 300.0  # seconds, beside what the samples take
 
 
-def visit(point: Point, samples: int, seconds: float, library: Library | None = None) -> Visit:
-    """`samples` rounds of about `seconds` per sample."""
+def visit(
+    point: Point,
+    samples: int,
+    seconds: float,
+    library: Library | None = None,
+    evidence: Mapping[str, Ratios] | None = None,
+) -> Visit:
+    """`samples` rounds of about `seconds` per sample. evidence: as a Tuner has it."""
     with (
         Ground(library or default_library()) as ground,
         Room(point, ground) as room,
         bench_of(point, room, Answers()) as bench,
     ):
+        tuner = Tuner(ground.machine, evidence)
+        tuner.choose(bench)
         programs = [*bench.programs, *more(bench)]
         taken, error = bench.measured(programs, samples, seconds)
         return Visit(
@@ -36,6 +46,8 @@ def visit(point: Point, samples: int, seconds: float, library: Library | None = 
             layers=room.layers,
             slice_bytes=room.slice_bytes,
             memory=room.memory,
+            schedule=bench.schedule,
+            tuned=tuner.taken(),
         )
 
 

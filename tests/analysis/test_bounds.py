@@ -8,7 +8,7 @@ import pytest
 from kvbench.analysis.bounds import Against, claim
 from kvbench.analysis.frames import points
 from kvbench.analysis.launches import Estimate, PointRates
-from kvbench.model import Ceiling, Fact, Probe
+from kvbench.model import Fact
 from kvbench.regime import Regime
 from tests.made_run import DECODE, MACHINE, MIB, READ, STORE, probe, visit
 
@@ -214,67 +214,62 @@ def test_the_hardest_to_explain_is_named_first():
     assert roof == "core roof" and reason.startswith("suspect: ") and reason.endswith("; also above its read ceiling")
 
 
-# ---- L3 beside plain reads of the footprint: eight launches each ----------------------------------------------------
+# ---- L3, by ratios of the same rounds: eight launches each ----------------------------------------------------------
 
 INSIDE = Regime("L3", "16 MiB within 0.7 x 32 MiB of L3", "high")
+EVEN = tuple(1 + part / 100 for part in (-2, -1, -1, 0, 0, 1, 1, 2))
 
 
-def launched(median, low, high):
-    """The range of eight launches is their interval; those between lie evenly."""
-    return [low, *(median + part * (high - low) / 20 for part in (-2, -1, 0, 0, 1, 2)), high]
+def ratio(middle, wide=1.0, launches=8):
+    return Estimate.of([middle * (1 + wide * (part - 1)) for part in EVEN[:launches]])
 
 
-def reads(bytes_, median, low, high, launches=8):
-    probe = Probe("read", "scalar", (0,), "base", bytes_)
-    taken = tuple((rate,) for rate in launched(median, low, high)[:launches])
-    return Ceiling("mine", probe, "L3", median, low, high, taken, True, None)
+def measured(near, memory, core=0.5, launches=8, wide=1.0):
+    """Ratios: reads of the slice over those of memory; of the point over reads of memory, and over its core roof."""
+    shares = {"memory": ratio(memory, wide, launches), "core": ratio(core), "rotated": ratio(2.0)}
+    return PointRates({}, {}, shares, ratio(near, wide, launches))
 
 
-def measured(median, low, high, core=80.0):
-    rates = {"point": launched(median, low, high), "core": [core] * 8}
-    return PointRates(
-        {}, {name: Estimate.of(each) for name, each in rates.items()}, {"core": Estimate.of([median / core] * 8)}
-    )
-
-
-def said_of(found, regime, near):
-    return claim(Against(found, {}, False, regime, 16 * MIB, ceiling=near, dram=DRAM))
-
-
-DRAM = reads(256 * MIB, 20.0, 19.0, 21.0)
-SLOW, FAST = (15.0, 14.0, 16.0), (50.0, 45.0, 55.0)
+def said_of(found, regime=INSIDE):
+    return claim(Against(found, {}, False, regime, 16 * MIB))
 
 
 @pytest.mark.parametrize(
-    ("point", "near", "word"),
+    ("found", "word"),
     [
-        (FAST, (60.0, 55.0, 62.0), "confirmed"),
-        (SLOW, (60.0, 55.0, 62.0), "refuted"),
-        (SLOW, (20.5, 19.5, 21.5), "not testable"),  # reads as fast as from DRAM
-        (FAST, (20.5, 19.5, 21.5), "not testable"),  # and a point that is faster says nothing of L3
-        ((20.0, 15.0, 25.0), (20.5, 19.5, 21.5), "not testable"),
-        (SLOW, (20.0, 12.0, 40.0), "not testable"),
-        (FAST, (45.0, 20.5, 60.0), "confirmed"),  # neighbours in one launch: in the middle clearly faster
-        (SLOW, (30.0, 20.5, 60.0), "refuted"),
-        (SLOW, (20.8, 20.2, 25.0), "refuted"),  # no launch is as slow as DRAM in the middle
-        (SLOW, (17.0, 16.0, 18.0), "refuted"),  # memory that is faster than L3
-        (SLOW, (19.5, 18.5, 20.5), "not testable"),  # perhaps faster, perhaps not
+        (measured(3.0, 2.0), "confirmed"),
+        (measured(3.0, 0.5, core=0.3), "refuted"),
+        (measured(3.0, 1.0), "unstable"),
+        (measured(3.0, 1.02), "unstable"),  # sure, but less than counts as a change
+        (measured(3.0, 1.5, wide=40), "unstable"),  # more than counts, but not sure
+        (measured(3.0, 2.0, core=0.98), "confirmed"),  # the core is the limit, and that above memory
+        (measured(3.0, 0.9, core=0.95), "core-bound"),  # at its core roof
+        (measured(3.0, 0.5, core=0.6), "core-bound"),  # the core alone allows 0.83 of the reads of memory
+        (measured(0.8, 0.5, core=0.3), "refuted"),  # memory that is faster than L3
+        (measured(1.0, 2.0), "not testable"),  # L3 is no faster, and a point that is says nothing of it
+        (measured(1.5, 2.0, wide=40), "not testable"),
+        (measured(3.0, 2.0, launches=6), "not testable"),
+        (PointRates({}, {}, {"core": ratio(0.5)}), "not testable"),
     ],
 )
-def test_reads_of_the_footprint(point, near, word):
-    said, reason = said_of(measured(*point), INSIDE, reads(16 * MIB, *near))
-    assert said == word
-    assert ("16 MiB" in reason and "than from DRAM (20 GB/s, 19..21)" in reason) is (word == "not testable")
+def test_claim(found, word):
+    said, reason = said_of(found)
+    assert said == word and reason
 
 
-@pytest.mark.parametrize("near", [None, reads(16 * MIB, 20.0, 20.0, 20.0, launches=1)])
-def test_without_reads_of_the_footprint_the_point_speaks_for_itself(near):
-    assert said_of(measured(*FAST), INSIDE, near)[0] == "confirmed"
-    assert said_of(measured(*SLOW), INSIDE, near)[0] == "refuted"
+def test_a_claim_has_its_ratios():
+    assert said_of(measured(3.0, 2.0)) == (
+        "confirmed",
+        "plain reads run 3.00 times (2.94..3.06) as fast from L3 as from memory; the decode 2.00 times (1.96..2.04) as "
+        "fast, at 2.00 times (1.96..2.04) plain reads of memory",
+    )
+    assert said_of(measured(3.0, 0.5, core=0.6))[1].endswith("; the core alone allows 0.83 times plain reads of memory")
+    assert said_of(measured(1.0, 2.0))[1].startswith(
+        "plain reads of its 16 MiB run at 1.00 times (0.98..1.02) those of"
+    )
 
 
 def test_where_l3_feeds_nothing_its_reads_are_not_asked():
     """A slice in the private caches, or beyond L3."""
-    near = reads(16 * MIB, 20.0, 19.0, 21.0)
-    assert said_of(measured(*FAST), Regime("L2", "small", "high"), near)[0] == "private-cache"
-    assert said_of(measured(*FAST), Regime("mixed", "large", "high"), near)[0] == ""
+    assert said_of(measured(1.0, 2.0), Regime("L2", "small", "high"))[0] == "private-cache"
+    assert said_of(measured(1.0, 2.0), Regime("mixed", "large", "high"))[0] == ""

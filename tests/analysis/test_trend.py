@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -218,6 +219,10 @@ def test_what_changed_with_a_step():
     found = one(stepped())
     runs = tuple(Ran(f"r{n}", "", "s", "b1" if n < 40 else "b2", "e1" if n < 45 else "e2") for n in range(80))
     assert Past("m", "", runs, (found,), {}, {}).beside(found, found.steps[0]) == ("build",)
+    scheduled = replace(found.series, schedules=("weave",) * 40 + ("stream",) * 40)
+    (found,) = trends([scheduled])
+    changed = Past("m", "", runs, (found,), {}, {}).beside(found, found.steps[0])
+    assert changed == ("build", "schedule (weave → stream)")
 
 
 def test_without_ruptures_it_says_what_to_install(monkeypatch):

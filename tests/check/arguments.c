@@ -1,4 +1,5 @@
-/* Wrong arguments: a code, a message that names the argument, and not a byte written. */
+/* Wrong arguments: a code, a message that names the argument, and not a byte written. Lengths and entries of tables are
+ * tests/kernels/test_arguments.py's. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,42 +18,41 @@ static kvb_cache good_shape(void)
                        .block_tokens = 8, .blocks = 10};
 }
 
+/* `call` with `changed` as `good` but for a field, once with each of the values: all refused. */
+#define WRONG(good, field, call, code, name, ...)                           \
+    do {                                                                    \
+        const int64_t values[] = {__VA_ARGS__};                             \
+        for (size_t i = 0; i < sizeof values / sizeof *values; i++) {       \
+            changed = good;                                                 \
+            changed.field = (__typeof__(changed.field))values[i];           \
+            refused(call, code, name);                                      \
+        }                                                                   \
+    } while (0)
+
 static void check_shapes(void)
 {
-    kvb_cache c;
-#define BAD_SHAPE(field, value, name)                               \
-    do {                                                            \
-        c = good_shape();                                           \
-        c.field = value;                                            \
-        refused(kvb_cache_plan(&c), KVB_BAD_ARGUMENT, name);        \
-    } while (0)
-    BAD_SHAPE(layout, 99, "layout");
-    BAD_SHAPE(layout, -1, "layout");
-    BAD_SHAPE(inner, 9, "inner");
-    BAD_SHAPE(k.dtype, 99, "dtype");
-    BAD_SHAPE(v.dtype, -1, "dtype");
-    BAD_SHAPE(k.scale, 9, "scale");
-    BAD_SHAPE(v.scale, 9, "scale");
-    BAD_SHAPE(k.reserved, 1, "reserved");
-    BAD_SHAPE(v.reserved, -1, "reserved");
-    BAD_SHAPE(v_in_k, 2, "v_in_k");
-    BAD_SHAPE(ring, 2, "ring");
-    BAD_SHAPE(batch, 0, "batch");
-    BAD_SHAPE(batch, -1, "batch");
-    BAD_SHAPE(kv_heads, 0, "kv_heads");
-    BAD_SHAPE(kv_heads, -3, "kv_heads");
-    BAD_SHAPE(head_dim, 0, "head_dim");
-    BAD_SHAPE(head_dim, -8, "head_dim");
-    BAD_SHAPE(capacity, 0, "capacity");
-    BAD_SHAPE(capacity, -1, "capacity");
-    BAD_SHAPE(capacity, INT64_MAX, "capacity");
-    BAD_SHAPE(block_tokens, 0, "block_tokens");
-    BAD_SHAPE(block_tokens, -16, "block_tokens");
-    BAD_SHAPE(blocks, 0, "blocks");
-    BAD_SHAPE(pad, -64, "pad");
-    BAD_SHAPE(pad, 63, "pad");
-    BAD_SHAPE(k.tensor, 2.0f, "k.tensor"); /* of f32 */
-    BAD_SHAPE(v.tensor, 2.0f, "v.tensor");
+    kvb_cache changed, c;
+#define BAD_SHAPE(field, name, ...) \
+    WRONG(good_shape(), field, kvb_cache_plan(&changed), KVB_BAD_ARGUMENT, name, __VA_ARGS__)
+    BAD_SHAPE(layout, "layout", 99, -1);
+    BAD_SHAPE(inner, "inner", 9);
+    BAD_SHAPE(k.dtype, "dtype", 99);
+    BAD_SHAPE(v.dtype, "dtype", -1);
+    BAD_SHAPE(k.scale, "scale", 9);
+    BAD_SHAPE(v.scale, "scale", 9);
+    BAD_SHAPE(k.reserved, "reserved", 1);
+    BAD_SHAPE(v.reserved, "reserved", -1);
+    BAD_SHAPE(v_in_k, "v_in_k", 2);
+    BAD_SHAPE(ring, "ring", 2);
+    BAD_SHAPE(batch, "batch", 0, -1);
+    BAD_SHAPE(kv_heads, "kv_heads", 0, -3);
+    BAD_SHAPE(head_dim, "head_dim", 0, -8);
+    BAD_SHAPE(capacity, "capacity", 0, -1, INT64_MAX);
+    BAD_SHAPE(block_tokens, "block_tokens", 0, -16);
+    BAD_SHAPE(blocks, "blocks", 0);
+    BAD_SHAPE(pad, "pad", -64, 63);
+    BAD_SHAPE(k.tensor, "k.tensor", 2); /* of f32 */
+    BAD_SHAPE(v.tensor, "v.tensor", 2);
     c = good_shape();
     c.k.dtype = c.v.dtype = word_of("dtype", "e4m3"), c.k.tensor = c.v.tensor = 2.0f;
     expect(!kvb_cache_plan(&c), "e4m3 with scales of the tensor: %s", kvb_message());
@@ -76,23 +76,17 @@ static void check_shapes(void)
 static void check_what_is_to_come(rig *r, float *q, float *out)
 {
     kvb_task *task = NULL;
-    kvb_cache c;
-#define TO_COME(field, value, name)                                 \
-    do {                                                            \
-        c = good_shape();                                           \
-        c.field = value;                                            \
-        refused(kvb_cache_plan(&c), KVB_UNSUPPORTED, name);         \
-        expect(!c.bytes, "a refused cache was planned");            \
-    } while (0)
-    TO_COME(k.dtype, word_of("dtype", "q4_0"), "k.dtype is q4_0");
-    TO_COME(v.dtype, word_of("dtype", "f16"), "v.dtype is f16");
-    TO_COME(k.scale, 1, "k.scale is f16");
-    TO_COME(v.scale, 1, "v.scale is f16");
-    TO_COME(v_in_k, 1, "v_in_k");
-    TO_COME(v_offset, 64, "v_offset");
-    TO_COME(v_offset, -64, "v_offset");
-    TO_COME(v_dim, 16, "v_dim is 16");
-    TO_COME(v_dim, -24, "v_dim");
+    kvb_cache changed, c;
+#define TO_COME(field, name, ...) \
+    WRONG(good_shape(), field, kvb_cache_plan(&changed), KVB_UNSUPPORTED, name, __VA_ARGS__)
+    TO_COME(k.dtype, "k.dtype is q4_0", word_of("dtype", "q4_0"));
+    TO_COME(v.dtype, "v.dtype is f16", word_of("dtype", "f16"));
+    TO_COME(k.scale, "k.scale is f16", 1);
+    TO_COME(v.scale, "v.scale is f16", 1);
+    TO_COME(v_in_k, "v_in_k", 1);
+    TO_COME(v_offset, "v_offset", 64, -64);
+    TO_COME(v_dim, "v_dim", 16, -24);
+    expect(!changed.bytes, "a refused cache was planned");
     c = good_shape();
     c.v_dim = c.head_dim;
     expect(!kvb_cache_plan(&c), "v_dim that is head_dim: %s", kvb_message());
@@ -116,109 +110,61 @@ static void check_what_is_to_come(rig *r, float *q, float *out)
 static void check_decodes(rig *r, float *q, float *out)
 {
     kvb_task *task = NULL;
-    kvb_decode a;
+    kvb_decode changed;
     const kvb_decode good = {.cache = &r->cache, .q = q, .out = out, .q_heads = 4};
-#define BAD_DECODE(field, value, code, name)                        \
-    do {                                                            \
-        a = good;                                                   \
-        a.field = value;                                            \
-        refused(kvb_task_decode(&a, 1, &task), code, name);         \
-        refused(kvb_task_twin(&a, 1, &task), code, name);           \
-    } while (0)
-    BAD_DECODE(cache, NULL, KVB_BAD_ARGUMENT, "cache");
-    BAD_DECODE(q, NULL, KVB_BAD_ARGUMENT, "q");
-    BAD_DECODE(out, NULL, KVB_BAD_ARGUMENT, "out");
-    BAD_DECODE(q_heads, 0, KVB_BAD_ARGUMENT, "q_heads");
-    BAD_DECODE(q_heads, -2, KVB_BAD_ARGUMENT, "q_heads");
-    BAD_DECODE(q_heads, 3, KVB_BAD_ARGUMENT, "q_heads");
-    BAD_DECODE(window, -1, KVB_BAD_ARGUMENT, "window");
-    BAD_DECODE(variant, 99, KVB_BAD_ARGUMENT, "variant");
-    BAD_DECODE(schedule, 99, KVB_BAD_ARGUMENT, "schedule");
-    BAD_DECODE(wrap, -1, KVB_BAD_ARGUMENT, "wrap");
-    BAD_DECODE(wrap, 1 << 20, KVB_BAD_ARGUMENT, "wrap");
-    BAD_DECODE(isa, 99, KVB_BAD_ARGUMENT, "isa");
-    BAD_DECODE(isa, -1, KVB_BAD_ARGUMENT, "isa");
-    BAD_DECODE(scale, -1.0f, KVB_BAD_ARGUMENT, "scale");
-    BAD_DECODE(scale, INFINITY, KVB_BAD_ARGUMENT, "scale");
-    BAD_DECODE(scale, NAN, KVB_BAD_ARGUMENT, "scale");
-    a = good;
-    refused(kvb_task_decode(&a, 0, &task), KVB_BAD_ARGUMENT, "threads");
-    refused(kvb_task_decode(&a, -1, &task), KVB_BAD_ARGUMENT, "threads");
+#define BAD_DECODE(field, name, ...)                                                                    \
+    WRONG(good, field, kvb_task_decode(&changed, 1, &task), KVB_BAD_ARGUMENT, name, __VA_ARGS__);       \
+    WRONG(good, field, kvb_task_twin(&changed, 1, &task), KVB_BAD_ARGUMENT, name, __VA_ARGS__)
+    BAD_DECODE(cache, "cache", 0);
+    BAD_DECODE(q, "q", 0);
+    BAD_DECODE(out, "out", 0);
+    BAD_DECODE(q_heads, "q_heads", 0, -2, 3);
+    BAD_DECODE(window, "window", -1);
+    BAD_DECODE(variant, "variant", 99);
+    BAD_DECODE(schedule, "schedule", 99);
+    BAD_DECODE(wrap, "wrap", -1, 1 << 20);
+    BAD_DECODE(isa, "isa", 99, -1);
+    BAD_DECODE(scale, "scale", -1);
+    refused(kvb_task_decode(&good, 0, &task), KVB_BAD_ARGUMENT, "threads");
+    refused(kvb_task_decode(&good, -1, &task), KVB_BAD_ARGUMENT, "threads");
     refused(kvb_task_decode(NULL, 1, &task), KVB_BAD_ARGUMENT, "decode");
-    refused(kvb_task_decode(&a, 1, NULL), KVB_BAD_ARGUMENT, "task");
-}
-
-/* What the cache's owner keeps beside it: lengths and table. */
-static void check_lengths_and_table(rig *r, float *q, float *out)
-{
-    kvb_task *task = NULL;
-    kvb_decode a = {.cache = &r->cache, .q = q, .out = out, .q_heads = 4};
-    r->lengths[1] = r->cache.capacity + 1;
-    refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "lengths");
-    r->lengths[1] = -1;
-    refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "lengths");
-    r->lengths[1] = 12;
-    static const int32_t wrong[] = {10, INT32_MAX, -1, INT32_MIN};
-    for (int i = 0; i < 4; i++) {
-        int32_t kept = r->table[r->cache.table_stride + 1];
-        r->table[r->cache.table_stride + 1] = wrong[i];
-        refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "table");
-        r->table[r->cache.table_stride + 1] = kept;
-    }
-    int32_t kept = r->table[0]; /* not attended, but inside the wrap */
-    r->lengths[0] = 12, a.window = 1, a.wrap = 12, r->table[0] = -1;
-    refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "table");
-    r->lengths[0] = 3, a.window = 0, a.wrap = 0, r->table[0] = kept;
+    refused(kvb_task_decode(&good, 1, NULL), KVB_BAD_ARGUMENT, "task");
+    const int32_t kept = r->table[0];
+    changed = good;
+    r->lengths[0] = 12, changed.window = 1, changed.wrap = 12, r->table[0] = -1; /* not attended, but inside the wrap */
+    refused(kvb_task_decode(&changed, 1, &task), KVB_BAD_ARGUMENT, "table");
+    r->lengths[0] = 3, r->table[0] = kept;
 }
 
 static void check_half_made_caches(rig *r, float *q, float *out)
 {
     kvb_task *task = NULL;
-    kvb_decode a = {.cache = &r->cache, .q = q, .out = out, .q_heads = 4};
-    kvb_cache none = r->cache;
-    a.cache = &none;
-    none.table = NULL;
-    refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "table");
-    none = r->cache;
-    none.lengths = NULL;
-    refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "lengths");
-    none = r->cache;
-    none.k.rows = NULL;
-    refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "cache");
-    none = r->cache;
-    none.head_dim = 64;
-    refused(kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, "cache");
+    kvb_cache changed;
+    const kvb_decode a = {.cache = &changed, .q = q, .out = out, .q_heads = 4};
+#define HALF_MADE(field, name, value) \
+    WRONG(r->cache, field, kvb_task_decode(&a, 1, &task), KVB_BAD_ARGUMENT, name, value)
+    HALF_MADE(table, "table", 0);
+    HALF_MADE(lengths, "lengths", 0);
+    HALF_MADE(k.rows, "cache", 0);
+    HALF_MADE(head_dim, "cache", 64);
 }
 
 static void check_stores(rig *r, float *k)
 {
     kvb_task *task = NULL;
-    kvb_store a;
+    kvb_store changed;
     const kvb_store good = {.cache = &r->cache, .k = k, .v = k, .tokens = 1};
-#define BAD_STORE(field, value, name)                                       \
-    do {                                                                    \
-        a = good;                                                           \
-        a.field = value;                                                    \
-        refused(kvb_task_append(&a, 1, &task), KVB_BAD_ARGUMENT, name);     \
-        refused(kvb_task_bulk(&a, 1, &task), KVB_BAD_ARGUMENT, name);       \
-    } while (0)
-    BAD_STORE(cache, NULL, "cache");
-    BAD_STORE(k, NULL, "k");
-    BAD_STORE(v, NULL, "v");
-    BAD_STORE(tokens, 0, "tokens");
-    BAD_STORE(tokens, -1, "tokens");
-    BAD_STORE(tokens, 41, "tokens");
-    BAD_STORE(tokens, INT64_MAX, "tokens");
-    BAD_STORE(head_major, 2, "head_major");
-    BAD_STORE(nt, -1, "nt");
-    BAD_STORE(advance, 7, "advance");
-    BAD_STORE(isa, 99, "isa");
-    a = good;
-    r->lengths[0] = r->cache.capacity;
-    refused(kvb_task_append(&a, 1, &task), KVB_BAD_ARGUMENT, "tokens");
-    r->lengths[0] = 3;
-    a.tokens = 2;
-    refused(kvb_task_append(&a, 1, &task), KVB_BAD_ARGUMENT, "tokens");
+#define BAD_STORE(field, name, ...)                                                                     \
+    WRONG(good, field, kvb_task_append(&changed, 1, &task), KVB_BAD_ARGUMENT, name, __VA_ARGS__);       \
+    WRONG(good, field, kvb_task_bulk(&changed, 1, &task), KVB_BAD_ARGUMENT, name, __VA_ARGS__)
+    BAD_STORE(cache, "cache", 0);
+    BAD_STORE(k, "k", 0);
+    BAD_STORE(v, "v", 0);
+    BAD_STORE(tokens, "tokens", 0, -1, 38, INT64_MAX); /* to one that has 3 of 40 */
+    BAD_STORE(head_major, "head_major", 2);
+    BAD_STORE(nt, "nt", -1);
+    BAD_STORE(advance, "advance", 7);
+    BAD_STORE(isa, "isa", 99);
     refused(kvb_task_bulk(NULL, 1, &task), KVB_BAD_ARGUMENT, "store");
     refused(kvb_task_unpack(NULL, 0, 1, k, k, 0, 1, &task), KVB_BAD_ARGUMENT, "cache");
     refused(kvb_task_unpack(&r->cache, 0, 1, NULL, k, 0, 1, &task), KVB_BAD_ARGUMENT, "k");
@@ -290,7 +236,6 @@ void check_arguments(void)
     r.lengths[0] = 3, r.lengths[1] = 12;
     check_what_is_to_come(&r, q, out);
     check_decodes(&r, q, out);
-    check_lengths_and_table(&r, q, out);
     check_half_made_caches(&r, q, out);
     check_stores(&r, q);
     check_rest(q);

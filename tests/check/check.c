@@ -3,10 +3,15 @@
  * named tier does not run. */
 #include "check.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__) && defined(NDEBUG)
+#error "the build with sanitizers is the one whose assertions hold"
+#endif
 
 enum { SHOWN = 40, MOST_TIERS = 15 };
 
@@ -57,6 +62,16 @@ void noise(float *to, int64_t count, uint64_t seed)
         x ^= x << 17;
         to[i] = ((float)(x >> 40) / 8388608.0f - 1.0f) * 1.7320508f;
     }
+}
+
+double apart(const float *a, const float *b, int64_t count)
+{
+    double worst = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double error = fabs((double)a[i] - (double)b[i]);
+        worst = error <= worst || isnan(worst) ? worst : error;
+    }
+    return worst;
 }
 
 static void add_tier(int32_t isa)

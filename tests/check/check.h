@@ -21,6 +21,9 @@ void *need(size_t bytes);
 /* Pseudo-random floats of about unit variance. */
 void noise(float *to, int64_t count, uint64_t seed);
 
+/* The largest difference of two numbers; NaN where one is. */
+double apart(const float *a, const float *b, int64_t count);
+
 /* The tier lists the variant for the layout and dtype, and this CPU runs it. */
 bool has_kernel(int32_t variant, int32_t layout, int32_t dtype, int32_t isa);
 

@@ -25,9 +25,10 @@ static int32_t run_on(int32_t planned, kvb_task *task, int32_t threads)
 
 void teams_close(void)
 {
-    for (int i = 0; i <= THREADS; i++)
-        if (teams[i])
-            kvb_team_close(teams[i]);
+    for (int i = 0; i <= THREADS; i++) {
+        kvb_team_close(teams[i]); /* or null */
+        teams[i] = NULL;
+    }
 }
 
 int32_t run_decode(const kvb_decode *args, int32_t threads)

@@ -1,6 +1,5 @@
 /* Runs of several tasks, and of tasks whose memory has changed since they were planned: what a run could not do is
  * refused before its first pass. */
-#include <fenv.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -266,41 +265,6 @@ static void check_two_callers(void)
     rig_close(&r);
 }
 
-/* Rows are rounded alike whatever the caller's own rounding is when a team is opened. */
-static void check_rounding(void)
-{
-    rig r;
-    if (!open_rig(&r, "head"))
-        return;
-    kvb_team *plain = team;
-    kvb_cache *c = &r.cache;
-    c->k.dtype = c->v.dtype = word_of("dtype", "bf16"); /* rows of fewer bytes, in the same memory */
-    kvb_cache_plan(c);
-    kvb_cache_bind(c, r.arena.base);
-    kvb_task *decode = NULL, *store = store_of(c, CAPACITY, 0);
-    float first[DIM], out[DIM];
-    kvb_decode args = {.cache = c, .q = source, .out = out, .q_heads = 1, .isa = tiers[0]};
-    r.lengths[0] = CAPACITY;
-    expect(!kvb_task_decode(&args, 1, &decode), "decode: %s", kvb_message());
-    for (int i = 0; i < 2; i++) {
-        fesetround(i ? FE_UPWARD : FE_TONEAREST);
-        expect(!kvb_team_open(NULL, 1, &team), "team: %s", kvb_message());
-        fesetround(FE_TONEAREST);
-        r.lengths[0] = 0;
-        expect(!run(&store, 1, 1, NULL), "store: %s", kvb_message());
-        r.lengths[0] = CAPACITY;
-        expect(!run(&decode, 1, 1, NULL), "decode: %s", kvb_message());
-        if (!i)
-            memcpy(first, out, sizeof out);
-        kvb_team_close(team);
-    }
-    expect(!memcmp(first, out, sizeof out), "a team's threads round as the one who opened it");
-    team = plain;
-    kvb_task_free(decode);
-    kvb_task_free(store);
-    rig_close(&r);
-}
-
 void check_runs(void)
 {
     noise(source, CAPACITY * DIM, 31);
@@ -313,6 +277,5 @@ void check_runs(void)
     check_planned_anew();
     check_latency();
     check_two_callers();
-    check_rounding();
     kvb_team_close(team);
 }

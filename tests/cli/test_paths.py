@@ -24,7 +24,7 @@ PLENTY = 1 << 30  # bytes
 CODES = {0, 2, 5, 6}
 LIBRARY = str(library_path())
 TEXTS = {"suite", "base", "head", "lengths", "exports"}  # these may be paths, and look like texts
-OUTPUTS = {"out", "plot", "exports", "folder"}
+OUTPUTS = {"out", "plot", "exports", "folder", "tuning"}
 BEFORE, BEHIND = {"exports": "junit="}, {"suite": ".toml", "plot": ".png"}
 TOLD = {  # what else a command is told, so that it does not measure: arguments, and options
     "compare": (["old", "new"], []),
@@ -41,6 +41,7 @@ TOLD = {  # what else a command is told, so that it does not measure: arguments,
     "report": (["new"], []),
     "size": (["qwen3-0.6b"], []),
     "sweep": (["smoke"], []),
+    "tune": (["smoke"], []),
     "verify": ([], ["--isa", "none"]),
 }
 VARIED = {"report": ("html", "md", "json", "csv")}

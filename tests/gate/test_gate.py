@@ -212,3 +212,12 @@ def test_exports_are_those_of_compare(monkeypatch, sides, tmp_path):
     assert call("gate", *sides, "--export", f"junit={tmp_path}/gate.xml") == Exit.FAILED
     cases = {case.get("name"): case for case in ElementTree.parse(tmp_path / "gate.xml").iter("testcase")}
     assert {name.startswith(SLOW) for name, case in cases.items() if case.find("failure") is not None} >= {True}
+
+
+def test_another_interface_is_no_comparison(tmp_path):
+    """A library that knows nothing of one of the fields that are set."""
+    header = INSTALLED.with_name("abi.h").read_text()
+    (tmp_path / "abi.h").write_text(header.replace("int32_t head_major;", "int32_t by_head;"))
+    odd = replace(SIDES[1], interface=tmp_path / "abi.h")
+    with pytest.raises(NotComparable, match="built from another abi.h"):
+        played(sides=[SIDES[0], odd])

@@ -37,7 +37,7 @@ def slowed(tmp_path_factory):
 class Slowed:
     def __init__(self, path: Path, definitions: tuple[str, ...]) -> None:
         kernels = ROOT / "kernels"
-        names = ("decode/slow", "walk/walk", "walk/schedule", "walk/requests", "cache/layouts", "base/formats", "cache/transposed",
+        names = ("decode/slow", "walk/walk", "walk/schedule", "walk/requests", "cache/layouts", "cache/transposed",
                  "tier/variants")  # fmt: skip
         sources = [Path(__file__).with_name("slow.c"), *(kernels / f"{name}.c" for name in names)]
         flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}", *(f"-D{name}" for name in definitions)]

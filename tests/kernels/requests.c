@@ -40,7 +40,7 @@ static int64_t fetch(const kvb_tile *tile, kvb_places rows, int64_t lines, int64
     const uintptr_t *before = noted;
     prefetch cursor = prefetch_by(tile, rows, lines, step);
     for (int64_t line = 0; line < tile->count * lines; line++)
-        prefetch_line(&cursor, ORDER_LISTED);
+        prefetch_line(&cursor, tile->schedule->order);
     return noted - before;
 }
 

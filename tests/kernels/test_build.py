@@ -84,7 +84,6 @@ def test_every_kernel_is_listed_however_many_there_are(kernels, tmp_path):
         "tier/variants",
         "base/words",
         "base/check",
-        "base/formats",
         "cache/layouts",
         "cache/transposed",
     )

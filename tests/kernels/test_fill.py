@@ -12,7 +12,7 @@ from tests.raw import ROOT, Bound, decode_args
 
 HEADS, GROUP, CAPACITY, DIM = 3, 4, 2200, 16
 WALK = ("walk/plan", "walk/walk", "walk/schedule", "walk/requests")
-SOURCES = (*WALK, "cache/layouts", "cache/transposed", "tier/variants", "base/formats", "base/task", "base/check")
+SOURCES = (*WALK, "cache/layouts", "cache/transposed", "tier/variants", "base/task", "base/check")
 
 
 @pytest.fixture(scope="module")

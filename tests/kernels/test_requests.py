@@ -17,7 +17,6 @@ SOURCES = (
     "walk/schedule",
     "walk/requests",
     "cache/layouts",
-    "base/formats",
     "cache/transposed",
     "tier/variants",
 )

@@ -17,7 +17,7 @@ RANKS = {
     0: {"", "closing", "errors", "named", "texts", "units"},
     1: {"apart", "model", "oracle"},
     2: {"native", "store", "regime"},
-    3: {"machine", "peers"},
+    3: {"machine"},
     4: {"suite", "plan", "worker", "runner", "analysis"},
     5: {"report", "gate", "verify", "results", "sizing"},
     6: {"session", "history", "lab", "exports"},

@@ -56,6 +56,9 @@ SHORTENED = {
     "kvbench sweep --report": (played, ()),
     "kvbench sweep smoke --plugin my.so --axis op=decode --axis dtype=f32 --report": (played, ()),
     "kvbench machine --quick": (played, ()),
+    "kvbench tune": (played, ()),
+    "kvbench sweep --schedule weave": (played, ()),
+    "kvbench sweep --axis schedule=off,cross,weave,stream": (played, ()),
     "kvbench verify --plugin my.so": (None, ("--quick",)),
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from zlib import crc32
 
 from kvbench.analysis.machines import printed, profile
-from kvbench.model import Check, Fact, Machine, Point, Probe, Record
+from kvbench.model import Check, Fact, Machine, Point, Probe, Record, Tuned, choose
 from kvbench.store import RunDirectory, plain
 from tests.made_run import DECODE, KIB, MACHINE, MIB, RUN, failed, probe, visit
 from tests.store.made import manifest
@@ -98,7 +98,16 @@ def measured(launch: int, of: Point | Probe, rounds: int = 3) -> Record:
     wobbling = {name: [rate * (1 + 0.01 * number) for number in range(rounds)] for name, rate in rates.items()}
     found = visit(launch, wobbling, of, walked=layers * each, layers=layers, flops=flops)
     moved = {name: replace(traffic, issued=traffic.compulsory) for name, traffic in found.traffic.items()}
-    return replace(found, traffic=moved)
+    if of.op != "decode":
+        return replace(found, traffic=moved)
+    return replace(found, traffic=moved, schedule="stream", tuned=() if launch else (tuned(of),))
+
+
+def tuned(of: Point) -> Tuned:
+    """All classes are read a quarter faster so."""
+    place = f"{of.isa}/{of.variant}.{of.dtype}/{of.layout}/d<=64/g<=4/{len(of.cpus)} threads/{of.residency}"
+    rounds = {"weave": (0.0,) * 9, "stream": (-0.22,) * 9}
+    return Tuned(place, choose(rounds, "weave"), rounds)
 
 
 def whole(points: Sequence[Point | Probe], launches: int = 7) -> list[Record]:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import Shape
+from kvbench.model import Cpu, DataCache, Shape
 from kvbench.native import Cache, decode_task, default_library
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
@@ -103,6 +103,47 @@ def test_what_copies_were_made_over_is_stored_again(point):
         for program in (found.own, *found.witnesses):
             found.team.run(*program.tasks, passes=7)
         assert found.verify_left(7) < 1e-2
+
+
+NEAR = replace(DECODE, residency="hot", shape=replace(SHAPE, batch=1, context=1024, capacity=1024, layers=0))
+
+
+@contextmanager
+def in_l3():
+    """A slice of 256 KiB on a machine with an L2 of 64 KiB and an L3 of 1 MiB: so it says of itself."""
+    cpu = NEAR.cpus
+    caches = tuple(DataCache(level, size << 10, cpu) for level, size in ((1, 32), (2, 64), (3, 1024)))
+    machine = replace(made_run.MACHINE, cpus=(Cpu(cpu[0], 0, 0, 0, 0),), allowed=cpu, caches=caches)
+    with (
+        Ground(default_library(), machine) as ground,
+        Room(NEAR, ground) as room,
+        Bench(NEAR, room, Answers()) as found,
+    ):
+        yield found
+
+
+def test_in_l3_reads_and_the_same_kernel_from_memory_are_beside_it():
+    with in_l3() as found:
+        programs = {program.name: program for program in found.programs}
+        assert {"slice", "memory", "rotated"} <= programs.keys()
+        assert programs["slice"].traffic().compulsory == found.room.slices.size
+        assert programs["memory"].traffic().compulsory == found.far_bytes
+        assert programs["rotated"].traffic() == programs["point"].traffic()
+        assert len(programs["rotated"].tasks) * found.room.slice_bytes > found.far_bytes - found.room.slice_bytes
+        _, error = found.measured(found.programs, 1, 1e-4)
+        assert error < 1e-5
+    with bench(replace(NEAR, residency="rotate", shape=SHAPE)) as found:
+        assert not {"slice", "memory", "rotated"} & {program.name for program in found.programs}
+
+
+def test_a_wrong_answer_from_memory_is_seen():
+    with in_l3() as found:
+        rotated = found.programs[-1]
+        assert rotated.name == "rotated"
+        size = found.room.slice_bytes
+        found._far_arena.view()[3 * size : 4 * size] = 0
+        with pytest.raises(WrongAnswer, match="off by"):
+            found.measured(found.programs, 1, 1e-4)
 
 
 def test_what_is_cut_in_another_way_has_memory_of_its_own_across_nodes(monkeypatch):

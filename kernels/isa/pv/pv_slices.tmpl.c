@@ -14,6 +14,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
                                   const int heads, const int vecs, const int order)
 {
     vf sum[PV_ACC];
+    HIDE(at);
     UNROLL for (int h = 0; h < heads; h++)
         UNROLL for (int i = 0; i < vecs; i++)
             sum[INDEX(h, heads) * vecs + i] =
@@ -47,6 +48,7 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
                 fma_of(&sum[INDEX(h, heads) * vecs + i], w, x[i], heads == 1);
         }
     }
+    HIDE(at);
     UNROLL for (int h = 0; h < heads; h++)
         CAT(deal_, DTYPE)(sum + INDEX(h, heads) * vecs, vecs, true);
     UNROLL for (int h = 0; h < heads; h++)
@@ -56,96 +58,88 @@ INLINE void CAT(pv_slice_, DTYPE)(const kvb_tile *tile, int first, int end, pref
 
 #define MOST_VECS(heads) (PV_ACC / (heads) < 8 ? PV_ACC / (heads) : 8) /* which hides the latency of one head's sums */
 
-/* The widest slices. Returns the element behind them. */
-INLINE int CAT(pv_wide_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor, const float *p,
-                                const float *rescale, const kvb_group *group, float *acc, const int heads,
-                                const int order)
+/* Slices of so many vectors from element `at` on, as long as they fit. Returns the element behind them. */
+INLINE int CAT(pv_across_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor, const float *p,
+                                  const float *rescale, float *acc, int64_t acc_stride, int at, const int dim, const int heads,
+                                  const int vecs, const int order)
 {
-    const int dim = (group->dim + VL - 1) / VL * VL, width = MOST_VECS(heads) * VL;
-    int at = 0;
-    for (; at + width <= dim; at += width)
-        UNROLL for (int in = 0; in < PACK; in += width) /* a constant, as loads want it */
+    for (; at + vecs * VL <= dim; at += vecs * VL)
+        UNROLL for (int in = 0; in < PACK; in += vecs * VL) /* a constant, as loads want it */
             if (at % PACK == in)
-                CAT(pv_slice_, DTYPE)(tile, first, end, cursor, p, rescale, acc, group->dim_pad, at - in, in, heads,
-                                      MOST_VECS(heads), order);
+                CAT(pv_slice_, DTYPE)(tile, first, end, cursor, p, rescale, acc, acc_stride, at - in, in, heads,
+                                      vecs, order);
     return at;
 }
 
-/* Slices of so many vectors of what of D the widest ones leave. Returns the element behind them. */
-INLINE int CAT(pv_narrow_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor, const float *p,
-                                  const float *rescale, const kvb_group *group, float *acc, int at, const int heads,
-                                  const int vecs, int order)
-{
-    for (; at + vecs * VL <= round_up(group->dim, VL); at += vecs * VL)
-        CAT(pv_slice_, DTYPE)(tile, first, end, cursor, p, rescale, acc, group->dim_pad, at - at % PACK, at % PACK, heads,
-                              vecs, order);
-    return at;
-}
-
-INLINE void CAT(pv_rest_of_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor, const float *p,
-                                    const float *rescale, const kvb_group *group, float *acc, int at, const int heads,
-                                    int order)
-{
-    if (MOST_VECS(heads) > 4)
-        at = CAT(pv_narrow_, DTYPE)(tile, first, end, cursor, p, rescale, group, acc, at, heads, 4, order);
-    if (MOST_VECS(heads) > 2)
-        at = CAT(pv_narrow_, DTYPE)(tile, first, end, cursor, p, rescale, group, acc, at, heads, 2, order);
-    CAT(pv_narrow_, DTYPE)(tile, first, end, cursor, p, rescale, group, acc, at, heads, 1, order);
-}
-
-/* Most often there are none: so one function does for all classes and orders. */
-static NOINLINE void CAT(pv_rest_, DTYPE)(const kvb_tile *tile, int first, int end, prefetch *cursor, const float *p,
-                                          const float *rescale, const kvb_group *group, float *acc, int at, int heads,
-                                          int order)
-{
-    prefetch own = *cursor; /* in registers */
-    if (heads == 1)
-        CAT(pv_rest_of_, DTYPE)(tile, first, end, &own, p, rescale, group, acc, at, 1, order);
-    else if (heads == 2)
-        CAT(pv_rest_of_, DTYPE)(tile, first, end, &own, p, rescale, group, acc, at, 2, order);
-    else if (heads == 4)
-        CAT(pv_rest_of_, DTYPE)(tile, first, end, &own, p, rescale, group, acc, at, 4, order);
-    else
-        CAT(pv_rest_of_, DTYPE)(tile, first, end, &own, p, rescale, group, acc, at, PV_HEADS, order);
-    *cursor = own;
-}
-
-/* All of D for `heads` heads from `head` on. Rows are taken a run at a time where the next is touched meanwhile, and where
- * several slices of them are to be read one after another. */
+/* All of D for `heads` heads from `head` on; it is `ragged`, or a multiple of the widest slices. Rows are taken a run at a
+ * time where the next is touched meanwhile, and where several slices of them are to be read one after another. */
 INLINE void CAT(pv_heads_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int head, const int heads,
-                                  const int order)
+                                  const bool ragged, const int order)
 {
-    const kvb_schedule *schedule = tile->schedule;
+    const int most = MOST_VECS(heads), dim = (group->dim + VL - 1) / VL * VL;
+    const int64_t acc_stride = group->dim_pad;
     prefetch cursor = PREFETCH(tile, tile->next.v, group->dim);
-    float *acc = group->acc + head * group->dim_pad;
+    float *acc = group->acc + head * acc_stride;
     const float *rescale = group->rescale + head;
-    const bool sliced = order != ORDER_PLAIN && schedule->run_rows && group->dim > MOST_VECS(heads) * VL;
-    const int run = order == ORDER_RUNS || sliced ? (int)schedule->run_rows : TILE;
+    const bool by_runs = order == ORDER_RUNS || (order == ORDER_ROWS && dim > most * VL);
+    const int run = by_runs ? (int)tile->schedule->run_rows : TILE;
     p += head * QUERY_SCORES;
+    if (order < ORDER_ROWS && !ragged) { /* one run */
+        CAT(pv_across_, DTYPE)(tile, tile->lead, tile->count, &cursor, p, rescale, acc, acc_stride, 0, dim, heads, most,
+                               order);
+        return;
+    }
     for (int first = tile->lead, end; first < tile->count; first = end) {
         prefetch_of(&cursor, tile, tile->v, tile->next.v, first, order);
         end = (int)at_most(first + run, tile->count);
-        const int at = CAT(pv_wide_, DTYPE)(tile, first, end, &cursor, p, rescale, group, acc, heads, order);
-        if (at < group->dim)
-            CAT(pv_rest_, DTYPE)(tile, first, end, &cursor, p, rescale, group, acc, at, heads, order);
+        int at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, 0, dim, heads, most, order);
+        if (ragged && most > 4)
+            at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, at, dim, heads, 4, order);
+        if (ragged && most > 2)
+            at = CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, at, dim, heads, 2, order);
+        if (ragged)
+            CAT(pv_across_, DTYPE)(tile, first, end, &cursor, p, rescale, acc, acc_stride, at, dim, heads, 1, order);
         rescale = ones;
     }
 }
 
-/* As many heads as share a row, of more; or those that ask for nothing. */
-static NOINLINE void CAT(pv_plain_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int head)
+/* One function for all orders, for such D are rare; and none of its registers are missing to the others. */
+static NOINLINE void CAT(pv_ragged_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int head, int heads,
+                                            int order)
 {
-    CAT(pv_heads_, DTYPE)(tile, group, p, head, PV_HEADS, ORDER_PLAIN);
+    if (heads == 1)
+        CAT(pv_heads_, DTYPE)(tile, group, p, head, 1, true, order);
+    else if (heads == 2)
+        CAT(pv_heads_, DTYPE)(tile, group, p, head, 2, true, order);
+    else if (heads == 4)
+        CAT(pv_heads_, DTYPE)(tile, group, p, head, 4, true, order);
+    else
+        CAT(pv_heads_, DTYPE)(tile, group, p, head, PV_HEADS, true, order);
 }
 
-/* Only the first heads prefetch. */
+/* Those that ask for nothing, as many as share a row. */
+static NOINLINE void CAT(pv_plain_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, int head)
+{
+    CAT(pv_heads_, DTYPE)(tile, group, p, head, PV_HEADS, false, ORDER_PLAIN);
+}
+
+/* In passes of at most PV_HEADS: only the first one prefetches. */
 INLINE void CAT(pv_slices_, DTYPE)(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,
                                    const int order)
 {
-    if (heads < PV_HEADS || order != ORDER_PLAIN)
-        CAT(pv_heads_, DTYPE)(tile, group, p, 0, heads < PV_HEADS ? heads : PV_HEADS, order);
+    const int pass = heads < PV_HEADS ? heads : PV_HEADS;
+    const bool ragged = (group->dim + VL - 1) / VL % MOST_VECS(pass);
+    if (ragged) {
+        for (int head = 0; head < heads; head += pass)
+            CAT(pv_ragged_, DTYPE)(tile, group, p, head, pass, head ? ORDER_PLAIN : order);
+        return;
+    }
+    if (pass < PV_HEADS || order != ORDER_PLAIN)
+        CAT(pv_heads_, DTYPE)(tile, group, p, 0, pass, false, order);
     else
         CAT(pv_plain_, DTYPE)(tile, group, p, 0);
     for (int head = PV_HEADS; head < heads; head += PV_HEADS)
         CAT(pv_plain_, DTYPE)(tile, group, p, head);
 }
+
+#undef MOST_VECS

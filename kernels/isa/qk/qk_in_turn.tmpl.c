@@ -5,7 +5,8 @@
  *   scores[h] | t0 | t1 | ...                         each goes to its own head's */
 
 /* LANES rows from `row` on, each of the next KV head after the one before it. */
-INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, int64_t row, float *scores, const int heads)
+INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, int64_t row, int dim, float *scores,
+                                  const int heads)
 {
     const uint8_t *k = row_of(tile, tile->k, row, ORDER_ROWS);
     const int64_t kv_heads = tile->schedule->kv_heads;
@@ -13,7 +14,7 @@ INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
     float sum[ROW_HEADS * LANES * VL], found[ROW_HEADS * LANES];
     for (int64_t r = 0, h = head; r < LANES; r++, h = h + 1 < kv_heads ? h + 1 : 0)
         CAT(qk_sums_, DTYPE)(k + r * tile->stride, 0, tile->schedule->distance, CAT(query_, DTYPE)(group + h), NULL,
-                             group->dim, sum + r * VL, heads, 1, PLAIN && heads <= FEW_HEADS ? LINES_PER_REQUEST : 1);
+                             dim, sum + r * VL, heads, 1, PLAIN && heads <= FEW_HEADS ? LINES_PER_REQUEST : 1);
     KEEP_IN_MEMORY(sum);
     CAT(qk_merge_, DTYPE)(sum, found, LANES, heads);
     KEEP_IN_MEMORY(found);
@@ -30,7 +31,10 @@ INLINE void CAT(qk_turns_, DTYPE)(const kvb_tile *tile, const kvb_group *group, 
 INLINE void CAT(qk_turns_of_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads)
 {
     for (int64_t row = 0; row < tile->count * tile->schedule->kv_heads; row += LANES)
-        CAT(qk_turns_, DTYPE)(tile, group, row, scores, heads);
+        if (group->dim == USUAL && heads <= FEW_HEADS)
+            CAT(qk_turns_, DTYPE)(tile, group, row, USUAL, scores, heads);
+        else
+            CAT(qk_turns_, DTYPE)(tile, group, row, group->dim, scores, heads);
 }
 OUT_OF_LINE(qk_turns, 1, float)
 OUT_OF_LINE(qk_turns, 2, float)

@@ -54,7 +54,7 @@ INLINE void CAT(qk_sums_, DTYPE)(const uint8_t *row, int64_t stride, int64_t dis
     vf acc[QK_ACC], w[ROW_HEADS * (STEPS + QK_ACC)];
     UNROLL for (int i = 0; i < sums * chains; i++)
         acc[i] = v_zero();
-    if (kept) {
+    if (kept) { /* a row is one chunk */
         CAT(qk_chunk_, DTYPE)(acc, row, stride, distance, kept, heads, rows, chains, vecs, asked);
         left = 0;
     }
@@ -115,11 +115,11 @@ INLINE void CAT(qk_lanes_, DTYPE)(const kvb_tile *tile, const uint8_t *k, const 
 INLINE void CAT(qk_rows_, DTYPE)(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads)
 {
     const float *q = CAT(query_, DTYPE)(group);
-    const bool fits = heads <= FEW_HEADS && CAT(qk_vecs_, DTYPE)(heads, ELEMENT < 4 ? heads : 1) * VL == USUAL;
+    const bool keep = CAT(qk_vecs_, DTYPE)(heads, ELEMENT < 4 ? heads : 1) * VL == USUAL;
     for (int t = 0; t < tile->count; t += LANES) {
         const uint8_t *k = row_of(tile, tile->k, t, ORDER_ROWS);
-        if (fits && group->dim == USUAL)
-            CAT(qk_lanes_, DTYPE)(tile, k, q, USUAL, scores + t, heads, true);
+        if (heads <= FEW_HEADS && group->dim == USUAL)
+            CAT(qk_lanes_, DTYPE)(tile, k, q, USUAL, scores + t, heads, keep);
         else
             CAT(qk_lanes_, DTYPE)(tile, k, q, group->dim, scores + t, heads, false);
     }

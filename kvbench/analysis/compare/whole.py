@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
@@ -16,6 +16,7 @@ from kvbench.analysis.judge import as_share, family, incomparable, whole, worst_
 from kvbench.analysis.launches import complete
 from kvbench.errors import NotComparable
 from kvbench.model import Comparison, Judged, Machine, Point, Record
+from kvbench.model.tuning import rescheduled
 from kvbench.regime import classify
 from kvbench.units import gbps
 
@@ -29,6 +30,7 @@ class _Seen:
     views: Views
     seconds: Both  # logarithms
     compulsory: float  # bytes of a pass
+    rescheduled: str
 
     @property
     def family(self) -> str:
@@ -51,6 +53,7 @@ def compare(
         what = f"of {len(lost)} points that both runs have, none can be compared; the first: {first.name}: {first.note}"
         raise NotComparable(what, "measure them again")
     points, families = map(judged, _viewed(seen, enough))
+    points = [_with(row, each.rescheduled) for row, each in zip(points, seen, strict=True)]
     said = notes(base, head, [each.views for each in seen], points, families, enough)
     points += lost
     return Comparison(
@@ -65,6 +68,10 @@ def compare(
         missing=(*missing(base, head), *(f"{each.name}: {each.note}" for each in lost)),
         notes=said,
     )
+
+
+def _with(row: Judged, note: str) -> Judged:
+    return replace(row, note="; ".join(filter(None, [note, row.note]))) if note else row
 
 
 def learn(runs: Sequence[Side]) -> Floor:
@@ -106,7 +113,16 @@ def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
             lost.append(incomparable(point.name, family(point, regime), why))
             continue
         seconds = looked[SECONDS] if alike else looked.pop(SECONDS)
-        found.append(_Seen(point, regime, looked, seconds, own[0][0].traffic["point"].compulsory))
+        found.append(
+            _Seen(
+                point,
+                regime,
+                looked,
+                seconds,
+                own[0][0].traffic["point"].compulsory,
+                rescheduled(own[0][0].schedule, own[1][0].schedule),
+            )
+        )
     return found, lost
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from kvbench.analysis.bounds import CONFIRMED, CORE, NOT_TESTABLE, PRIVATE, REFUTED, UNSTABLE
-from kvbench.analysis.diagnosis.phrases import number, times
+from kvbench.analysis.diagnosis.phrases import number
 from kvbench.analysis.models import clearest
 from kvbench.model import Machine
 from kvbench.regime import suggestion
@@ -80,13 +80,8 @@ def _elsewhere(decodes: pd.DataFrame) -> str:
 
 
 def _example(row: pd.Series, word: str) -> str:
-    if word == NOT_TESTABLE or pd.isna(row["dram_gbps"]):
-        return f"such as {row['short']}: {row['l3_reason']}"
-    low, high = row["gbps_low"] / row["dram_high"], row["gbps_high"] / row["dram_low"]
-    ratio = times(row["gbps"] / row["dram_gbps"], low, high)
-    core = f"; the core alone allows {number(row['core_gbps'])}" if word == CORE else ""
-    rates = f"{number(row['gbps'])} GB/s against {number(row['dram_gbps'])} of plain reads from memory"
-    return f"clearest {row['short']}: {rates}, {ratio}{core}"
+    kind = "such as" if word == NOT_TESTABLE else "clearest"
+    return f"{kind} {row['short']}: {row['l3_reason']}"
 
 
 def decodes_of(points: pd.DataFrame) -> pd.DataFrame:

@@ -1,11 +1,12 @@
 """kvbench profile"""
 
+from pathlib import Path
 from typing import Any
 
 import click
 from msgspec import UNSET
 
-from kvbench.cli._options import json_option, plugin_option
+from kvbench.cli._options import json_option, plugin_option, tuning_option
 from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
 from kvbench.errors import refuse_beyond
@@ -16,10 +17,19 @@ from kvbench.units import duration, size
 @click.argument("op", metavar="OP")
 @point_options
 @plugin_option
+@tuning_option
 @click.option("--samples", type=int, default=12, show_default=True, help="Rounds of samples.")
 @click.option("--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample.")
 @json_option
-def command(op: str, plugin: str | None, samples: int, sample_time: float, as_json: bool, **asked: Any) -> None:
+def command(
+    op: str,
+    plugin: str | None,
+    tuning: Path | None,
+    samples: int,
+    sample_time: float,
+    as_json: bool,
+    **asked: Any,
+) -> None:
     """Measure one point in depth: OP is decode, append or bulk.
 
     The point is timed in turn with its witnesses: its twin (the same reads and nothing else), the core roof (the same
@@ -27,7 +37,9 @@ def command(op: str, plugin: str | None, samples: int, sample_time: float, as_js
     """
     from kvbench.analysis.profile import profile
     from kvbench.cli._point import point_of
+    from kvbench.machine import describe
     from kvbench.native import library_of
+    from kvbench.store.evidence import Evidence
     from kvbench.suite.values import LIMITS
     from kvbench.worker import visit, visit_plugin
 
@@ -36,7 +48,15 @@ def command(op: str, plugin: str | None, samples: int, sample_time: float, as_js
     library = library_of(None, plugin)
     point = point_of(op, library, **asked)
     foreign = point.variant in library.foreign_variants
-    seen = visit_plugin(point, samples, sample_time, plugin) if foreign else visit(point, samples, sample_time)
+    if foreign:
+        seen = visit_plugin(point, samples, sample_time, plugin)
+    else:
+        evidence = Evidence.asked(tuning and str(tuning), describe().fingerprint, library.path)
+        known, remark = evidence.read() if evidence else (None, "")
+        seen = visit(point, samples, sample_time, evidence=known)
+        remark = (evidence.add(seen.tuned) if seen.tuned else "") or remark
+        if remark:
+            say(remark, err=True)
     facts = profile(seen)
     if as_json:
         say_json(facts)
@@ -57,7 +77,7 @@ def _heading(facts: Any, name: str) -> list[str]:
         f"  {batch}{shape.q_heads} query heads on {shape.kv_heads} KV heads, head_dim {shape.head_dim}, "
         f"context {shape.context}{window}",
         f"  {len(point.cpus)} threads on CPUs {cpus}; {slices}, {size(facts.slice_bytes)} each{swept}; "
-        f"{point.pages} pages, {huge}",
+        f"{point.pages} pages, {huge}{f'; schedule {facts.schedule}' if facts.schedule else ''}",
         f"  verified: largest error {facts.max_abs_err:.2g}",
     ]
 

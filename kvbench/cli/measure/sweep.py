@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._options import json_option, suite_options
+from kvbench.cli._options import json_option, suite_options, tuning_option
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Named, Percent, Seconds
 from kvbench.errors import BadArgument, Exit
@@ -18,6 +18,7 @@ from kvbench.errors import BadArgument, Exit
 @click.command("sweep")
 @click.argument("suite", metavar="[SUITE]", required=False)
 @suite_options
+@tuning_option
 @click.option("--target-ci", type=Percent(), help="Add launches until every interval is that narrow. With --budget.")
 @click.option("--budget", type=Seconds(), help="Start no further launch that would not finish in time: 90s, 10m, 2h.")
 @click.option("--patience", type=Seconds(), help="Kill a visit after this long without progress. [default: forecast]")
@@ -58,7 +59,7 @@ def _measured(session: Any) -> bool:
     directory = session.directory
     try:
         lines = heading(directory.manifest, str(directory.path), session.checks, session.done, session.options.budget)
-        say("\n".join(lines), err=True)
+        say("\n".join([*lines, *filter(None, [session.remark])]), err=True)
         left, weights = session.left(), session.weights()
         for _ in follow(session.records(), lambda: left, lambda record: weights[record.point.name], Newest()):
             pass
@@ -66,6 +67,8 @@ def _measured(session: Any) -> bool:
         return False
     finally:
         session.finish()
+        if session.remark:
+            say(session.remark, err=True)
     return True
 
 

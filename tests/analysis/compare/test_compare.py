@@ -57,6 +57,14 @@ def test_a_slower_head():
     assert found.missing == ()
 
 
+def test_another_schedule_is_judged_and_said():
+    base = [replace(record, schedule="weave") for record in measured()]
+    head = [replace(record, schedule="stream") for record in measured(rate=8 / 1.1)]
+    assert only(compared(base, head)).verdict == REGRESSION
+    assert only(compared(base, head)).note == "schedule (weave → stream)"
+    assert only(compared(base, base)).note == only(compared(measured(), head)).note == ""
+
+
 def test_a_faster_head():
     row = only(compared(measured(), measured(rate=8 * 1.1)))
     assert (row.verdict, row.effect) == (IMPROVEMENT, pytest.approx(1 / 1.1 - 1))

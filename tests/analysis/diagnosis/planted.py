@@ -164,7 +164,14 @@ def _decoded(host: Host, of: Point, placed: float) -> dict[str, tuple[float, Tra
     rows = replace(moved, flops=0.0, ai=0.0, compulsory=moved.kv + moved.scales)
     unlucky = replace(host, walk=host.walk * placed)
     twin = unlucky.walk * host.read(walked(of))
-    return {
+    far = max(256 * MIB, 4 * host.l3)
+    read = Traffic(0.0, far, far, far, 0.0, 0.0, 0.0, 0.0)
+    near = {} if of.residency != "hot" else {
+        "slice": (host.read(walked(of)), replace(read, compulsory=walked(of))),
+        "memory": (host.read(far), read),
+        "rotated": (unlucky.decode(of.dtype, far), moved),
+    }  # fmt: skip
+    return near | {
         "point": (unlucky.decode(of.dtype, walked(of)), moved),
         "twin": (twin, rows),
         "twin_ahead": (twin * 0.98, rows),
@@ -217,7 +224,9 @@ PLANTS = {
     "lying L3": Plant(
         replace(_QUIET, serves=6 * MIB), (14 * MIB, 18 * MIB, 21 * MIB), "not testable", never=("confirmed", "refuted")
     ),
-    "unstable": Plant(replace(_QUIET, luck=(0.5, 4.0)), _INSIDE, "unstable", never=("refuted",)),
+    "unstable": Plant(
+        replace(_QUIET, luck=(0.5, 4.0)), _INSIDE, "unstable", allowed=("confirmed",), never=("refuted",)
+    ),
     "private caches hold more than L3": Plant(
         Host(threads=8, l2=2 * MIB, l3=16 * MIB), (20 * MIB, 24 * MIB), "", never=("confirmed", "refuted")
     ),

@@ -10,7 +10,7 @@ from kvbench.analysis.models import Geometry
 from kvbench.model import Check
 from tests.made_run import DECODE, MACHINE, MIB, RUN, STORE, failed, probe, visit
 
-CALM = (0.99, 1.0, 1.0, 1.0, 1.0, 1.01)  # by launch
+CALM = (0.99, 1.0, 1.0, 1.0, 1.0, 1.0, 1.01)  # by launch
 MODEL = Geometry("small", 24, 8, 2, 64, 65536)
 INSIDE = {"walked": 9 * MIB, "layers": 1}  # of 32 MiB, and more than both threads' L2
 HOT = replace(DECODE, residency="hot")
@@ -34,6 +34,8 @@ def at(context, **changes):
 def rated(rate, point=DECODE, noise=CALM, *, twin=None, core=80.0, **facts):
     """All launches of a decode; its twin reads at `twin` GB/s, a fourth faster unless told."""
     each = {"twin": twin or rate * 1.25, "core": core}
+    if point.residency == "hot":
+        each |= {"slice": 60.0, "memory": 20.0, "rotated": 12.0}
     return [
         visit(n, {"point": [rate * times], **{name: [other * times] for name, other in each.items()}}, point, **facts)
         for n, times in enumerate(noise)

@@ -1,6 +1,11 @@
 /* isa/vec/vec_avx512.h with every 512-bit instruction spelled out lane by lane, for a CPU that has only AVX2: the logic of
  * the tier can be tested where the tier cannot run. Written from the operation sections of Intel's manual. */
-#include <immintrin.h>
+#define _IMMINTRIN_H_INCLUDED /* its parts up to AVX2 alone, so that the names of the rest are free */
+#include <smmintrin.h>
+#include <avxintrin.h>
+#include <avx2intrin.h>
+#include <f16cintrin.h>
+#include <fmaintrin.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -18,6 +23,8 @@ typedef union zmm {
     int16_t w[32];
     uint8_t b[64];
 } zmm;
+typedef zmm __m512, __m512i, __m512d;
+typedef uint16_t __mmask16;
 
 #define LANES_OF(count, set)            \
     {                                   \
@@ -31,25 +38,24 @@ typedef union zmm {
 #define WORDS(set) LANES_OF(32, set)
 #define ON(mask) ((mask) >> i & 1)
 
-static inline zmm lanes_set1_ps(float x) EACH(r.f[i] = x)
-static inline zmm lanes_setzero_ps(void) { return lanes_set1_ps(0.0f); }
-static inline zmm lanes_add_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] + b.f[i])
-static inline zmm lanes_sub_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] - b.f[i])
-static inline zmm lanes_mul_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] * b.f[i])
-static inline zmm lanes_max_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] > b.f[i] ? a.f[i] : b.f[i])
-static inline zmm lanes_min_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] < b.f[i] ? a.f[i] : b.f[i])
-static inline zmm lanes_fmadd_ps(zmm a, zmm b, zmm c) EACH(r.f[i] = fmaf(a.f[i], b.f[i], c.f[i]))
-static inline zmm lanes_andnot_ps(zmm a, zmm b) EACH(r.u[i] = ~a.u[i] & b.u[i])
+static inline zmm _mm512_set1_ps(float x) EACH(r.f[i] = x)
+static inline zmm _mm512_setzero_ps(void) { return _mm512_set1_ps(0.0f); }
+static inline zmm _mm512_add_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] + b.f[i])
+static inline zmm _mm512_sub_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] - b.f[i])
+static inline zmm _mm512_mul_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] * b.f[i])
+static inline zmm _mm512_max_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] > b.f[i] ? a.f[i] : b.f[i])
+static inline zmm _mm512_min_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] < b.f[i] ? a.f[i] : b.f[i])
+static inline zmm _mm512_fmadd_ps(zmm a, zmm b, zmm c) EACH(r.f[i] = fmaf(a.f[i], b.f[i], c.f[i]))
+static inline zmm _mm512_andnot_ps(zmm a, zmm b) EACH(r.u[i] = ~a.u[i] & b.u[i])
 
-static inline zmm lanes_set1_epi32(int32_t x) EACH(r.i[i] = x)
-static inline zmm lanes_add_epi32(zmm a, zmm b) EACH(r.u[i] = a.u[i] + b.u[i])
-static inline zmm lanes_and_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] & b.u[i])
-static inline zmm lanes_or_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] | b.u[i])
-static inline zmm lanes_slli_epi32(zmm a, unsigned n) EACH(r.u[i] = a.u[i] << n)
-static inline zmm lanes_srli_epi32(zmm a, unsigned n) EACH(r.u[i] = a.u[i] >> n)
+static inline zmm _mm512_set1_epi32(int32_t x) EACH(r.i[i] = x)
+static inline zmm _mm512_add_epi32(zmm a, zmm b) EACH(r.u[i] = a.u[i] + b.u[i])
+static inline zmm _mm512_and_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] & b.u[i])
+static inline zmm _mm512_or_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] | b.u[i])
+static inline zmm _mm512_slli_epi32(zmm a, unsigned n) EACH(r.u[i] = a.u[i] << n)
+static inline zmm _mm512_srli_epi32(zmm a, unsigned n) EACH(r.u[i] = a.u[i] >> n)
 
-static inline zmm lanes_same(zmm a) { return a; }
-static inline __m256 lanes_half(zmm a, int half) { return _mm256_loadu_ps(a.f + 8 * half); }
+static inline __m256 _mm512_extractf32x8_ps(zmm a, int half) { return _mm256_loadu_ps(a.f + 8 * half); }
 static inline zmm lanes_join(__m256 low, __m256 high)
 {
     zmm r;
@@ -60,40 +66,29 @@ static inline zmm lanes_join(__m256 low, __m256 high)
 
 /* ---- masks ----------------------------------------------------------------------------------------------------- */
 
-static inline zmm lanes_mask_mov_ps(zmm from, uint16_t k, zmm a) EACH(r.u[i] = ON(k) ? a.u[i] : from.u[i])
-static inline zmm lanes_maskz_mov_ps(uint16_t k, zmm a) EACH(r.u[i] = ON(k) ? a.u[i] : 0)
-static inline uint16_t lanes_cmp_ps_mask(zmm a, zmm b, int how)
-{
-    unsigned k = 0;
-    for (int i = 0; i < 16; i++) {
-        bool ordered = a.f[i] == a.f[i] && b.f[i] == b.f[i];
-        switch (how) {
-        case _CMP_ORD_Q: k |= (unsigned)ordered << i; break;
-        case _CMP_UNORD_Q: k |= (unsigned)!ordered << i; break;
-        case _CMP_NLT_UQ: k |= (unsigned)!(a.f[i] < b.f[i]) << i; break;
-        default: __builtin_trap();
-        }
-    }
-    return (uint16_t)k;
-}
+static inline zmm _mm512_mask_mov_ps(zmm from, uint16_t k, zmm a) EACH(r.u[i] = ON(k) ? a.u[i] : from.u[i])
+static inline zmm _mm512_maskz_mov_ps(uint16_t k, zmm a) EACH(r.u[i] = ON(k) ? a.u[i] : 0)
+#define MASK_OF_HALF(a, b, half, how) \
+    _mm256_movemask_ps(_mm256_cmp_ps(_mm512_extractf32x8_ps(a, half), _mm512_extractf32x8_ps(b, half), how))
+#define _mm512_cmp_ps_mask(a, b, how) ((uint16_t)(MASK_OF_HALF(a, b, 0, how) | MASK_OF_HALF(a, b, 1, how) << 8))
 
 /* ---- memory: what a mask excludes is not touched, what bypasses the caches must be aligned --------------------- */
 
-static inline zmm lanes_loadu(const void *p)
+static inline zmm _mm512_loadu_ps(const void *p)
 {
     zmm r;
     memcpy(&r, p, sizeof r);
     return r;
 }
-static inline void lanes_storeu_ps(void *p, zmm a) { memcpy(p, &a, sizeof a); }
-static inline zmm lanes_maskz_loadu_ps(uint16_t k, const float *p) EACH(r.f[i] = ON(k) ? p[i] : 0.0f)
-static inline void lanes_mask_storeu_ps(float *p, uint16_t k, zmm a)
+static inline void _mm512_storeu_ps(void *p, zmm a) { memcpy(p, &a, sizeof a); }
+static inline zmm _mm512_maskz_loadu_ps(uint16_t k, const float *p) EACH(r.f[i] = ON(k) ? p[i] : 0.0f)
+static inline void _mm512_mask_storeu_ps(float *p, uint16_t k, zmm a)
 {
     for (int i = 0; i < 16; i++)
         if (ON(k))
             p[i] = a.f[i];
 }
-static inline void lanes_stream(void *p, zmm a)
+static inline void _mm512_stream_ps(void *p, zmm a)
 {
     if ((uintptr_t)p % sizeof a)
         __builtin_trap();
@@ -102,13 +97,13 @@ static inline void lanes_stream(void *p, zmm a)
 
 /* ---- shuffles -------------------------------------------------------------------------------------------------- */
 
-static inline zmm lanes_unpacklo_ps(zmm a, zmm b) EACH(r.f[i] = (i & 1 ? b : a).f[(i & 12) + (i >> 1 & 1)])
-static inline zmm lanes_unpackhi_ps(zmm a, zmm b) EACH(r.f[i] = (i & 1 ? b : a).f[(i & 12) + 2 + (i >> 1 & 1)])
-static inline zmm lanes_unpacklo_pd(zmm a, zmm b) PAIRS(r.d[i] = (i & 1 ? b : a).d[i & 6])
-static inline zmm lanes_unpackhi_pd(zmm a, zmm b) PAIRS(r.d[i] = (i & 1 ? b : a).d[(i & 6) + 1])
-static inline zmm lanes_shuffle_f32x4(zmm a, zmm b, int from)
+static inline zmm _mm512_unpacklo_ps(zmm a, zmm b) EACH(r.f[i] = (i & 1 ? b : a).f[(i & 12) + (i >> 1 & 1)])
+static inline zmm _mm512_unpackhi_ps(zmm a, zmm b) EACH(r.f[i] = (i & 1 ? b : a).f[(i & 12) + 2 + (i >> 1 & 1)])
+static inline zmm _mm512_unpacklo_pd(zmm a, zmm b) PAIRS(r.d[i] = (i & 1 ? b : a).d[i & 6])
+static inline zmm _mm512_unpackhi_pd(zmm a, zmm b) PAIRS(r.d[i] = (i & 1 ? b : a).d[(i & 6) + 1])
+static inline zmm _mm512_shuffle_f32x4(zmm a, zmm b, int from)
     EACH(r.f[i] = (i < 8 ? a : b).f[(from >> i / 4 * 2 & 3) * 4 + i % 4])
-static inline zmm lanes_shuffle_ps(zmm a, zmm b, int from)
+static inline zmm _mm512_shuffle_ps(zmm a, zmm b, int from)
     EACH(r.f[i] = (i & 2 ? b : a).f[(i & 12) + (from >> i % 4 * 2 & 3)])
 static inline zmm lanes_repeated(const void *p, size_t bytes)
 {
@@ -117,10 +112,10 @@ static inline zmm lanes_repeated(const void *p, size_t bytes)
         memcpy(r.b + at, p, bytes);
     return r;
 }
-static inline zmm lanes_broadcast_f32x4(__m128 a) { return lanes_repeated(&a, sizeof a); }
-static inline zmm lanes_broadcast_i32x4(__m128i a) { return lanes_repeated(&a, sizeof a); }
-static inline zmm lanes_broadcast_i64x4(__m256i a) { return lanes_repeated(&a, sizeof a); }
-static inline zmm lanes_broadcastq_epi64(__m128i a) { return lanes_repeated(&a, sizeof a / 2); }
+static inline zmm _mm512_broadcast_f32x4(__m128 a) { return lanes_repeated(&a, sizeof a); }
+static inline zmm _mm512_broadcast_i32x4(__m128i a) { return lanes_repeated(&a, sizeof a); }
+static inline zmm _mm512_broadcast_i64x4(__m256i a) { return lanes_repeated(&a, sizeof a); }
+static inline zmm _mm512_broadcastq_epi64(__m128i a) { return lanes_repeated(&a, sizeof a / 2); }
 
 /* ---- conversions ----------------------------------------------------------------------------------------------- */
 
@@ -131,51 +126,41 @@ static inline float scaled(float a, float n)
         return n;
     return ldexpf(a, (int)fmaxf(fminf(floorf(n), 1000.0f), -1000.0f));
 }
-static inline zmm lanes_scalef_ps(zmm a, zmm n) EACH(r.f[i] = scaled(a.f[i], n.f[i]))
-static inline zmm lanes_roundscale_ps(zmm a, int how)
+static inline zmm _mm512_scalef_ps(zmm a, zmm n) EACH(r.f[i] = scaled(a.f[i], n.f[i]))
+/* Without bits of a fraction to keep, which `how` may ask for */
+#define _mm512_roundscale_ps(a, how) \
+    lanes_join(_mm256_round_ps(_mm512_extractf32x8_ps(a, 0), how), _mm256_round_ps(_mm512_extractf32x8_ps(a, 1), how))
+static inline zmm _mm512_cvtepi32_ps(zmm a) EACH(r.f[i] = (float)a.i[i])
+static inline zmm _mm512_cvtps_epi32(zmm a)
 {
-    if (how == (_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
-        EACH(r.f[i] = truncf(a.f[i]))
-    if (how != (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
-        __builtin_trap();
-    EACH(r.f[i] = rintf(a.f[i]))
-}
-static inline zmm lanes_cvtepi32_ps(zmm a) EACH(r.f[i] = (float)a.i[i])
-static inline zmm lanes_cvtps_epi32(zmm a)
-{
-    __m256i low = _mm256_cvtps_epi32(lanes_half(a, 0)), high = _mm256_cvtps_epi32(lanes_half(a, 1));
+    __m256i low = _mm256_cvtps_epi32(_mm512_extractf32x8_ps(a, 0)), high = _mm256_cvtps_epi32(_mm512_extractf32x8_ps(a, 1));
     return lanes_join(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
 }
-static inline zmm lanes_cvtph_ps(__m256i a)
+static inline zmm _mm512_cvtph_ps(__m256i a)
 {
     return lanes_join(_mm256_cvtph_ps(_mm256_castsi256_si128(a)), _mm256_cvtph_ps(_mm256_extracti128_si256(a, 1)));
 }
-static inline __m256i lanes_cvtps_ph(zmm a, int how)
-{
-    if (how != (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
-        __builtin_trap();
-    return _mm256_set_m128i(_mm256_cvtps_ph(lanes_half(a, 1), _MM_FROUND_TO_NEAREST_INT),
-                            _mm256_cvtps_ph(lanes_half(a, 0), _MM_FROUND_TO_NEAREST_INT));
-}
+#define _mm512_cvtps_ph(a, how) \
+    _mm256_set_m128i(_mm256_cvtps_ph(_mm512_extractf32x8_ps(a, 1), how), _mm256_cvtps_ph(_mm512_extractf32x8_ps(a, 0), how))
 #define WIDEN(name, from, type)                \
-    static inline zmm lanes_##name(from a)     \
+    static inline zmm name(from a)             \
     {                                          \
         type narrow[sizeof a / sizeof(type)];  \
         memcpy(narrow, &a, sizeof narrow);     \
         EACH(r.i[i] = narrow[i])               \
     }
-WIDEN(cvtepu16_epi32, __m256i, uint16_t)
-WIDEN(cvtepu8_epi32, __m128i, uint8_t)
-WIDEN(cvtepi8_epi32, __m128i, int8_t)
-static inline zmm lanes_permutexvar_ps(zmm index, zmm a) EACH(r.f[i] = a.f[index.u[i] & 15])
-static inline __m256i lanes_cvtepi32_epi16(zmm a)
+WIDEN(_mm512_cvtepu16_epi32, __m256i, uint16_t)
+WIDEN(_mm512_cvtepu8_epi32, __m128i, uint8_t)
+WIDEN(_mm512_cvtepi8_epi32, __m128i, int8_t)
+static inline zmm _mm512_permutexvar_ps(zmm index, zmm a) EACH(r.f[i] = a.f[index.u[i] & 15])
+static inline __m256i _mm512_cvtepi32_epi16(zmm a)
 {
     uint16_t words[16];
     for (int i = 0; i < 16; i++)
         words[i] = (uint16_t)a.u[i];
     return _mm256_loadu_si256((const __m256i *)(const void *)words);
 }
-static inline __m128i lanes_cvtepi32_epi8(zmm a)
+static inline __m128i _mm512_cvtepi32_epi8(zmm a)
 {
     uint8_t bytes[16];
     for (int i = 0; i < 16; i++)
@@ -188,12 +173,12 @@ static inline __m128i lanes_cvtepi32_epi8(zmm a)
 /* Not inline, where the templates unroll: a compiler takes minutes over so many copies. */
 #define CALLED static __attribute__((noinline))
 
-static inline zmm lanes_set1_epi16(int x) WORDS(r.w[i] = (int16_t)x)
-static inline zmm lanes_add_epi16(zmm a, zmm b) WORDS(r.w[i] = (int16_t)(a.w[i] + b.w[i]))
-static inline zmm lanes_slli_epi16(zmm a, unsigned n) WORDS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n))
-static inline zmm lanes_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
+static inline zmm _mm512_set1_epi16(int x) WORDS(r.w[i] = (int16_t)x)
+static inline zmm _mm512_add_epi16(zmm a, zmm b) WORDS(r.w[i] = (int16_t)(a.w[i] + b.w[i]))
+static inline zmm _mm512_slli_epi16(zmm a, unsigned n) WORDS(r.w[i] = (int16_t)((uint16_t)a.w[i] << n))
+static inline zmm _mm512_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
 {
-    zmm r = lanes_setzero_ps();
+    zmm r = _mm512_setzero_ps();
     for (int i = 0; i < 16; i++)
         for (int bit = 0; bit < 32; bit++) {
             unsigned row = (a.u[i] >> bit & 1) << 2 | (b.u[i] >> bit & 1) << 1 | (c.u[i] >> bit & 1);
@@ -201,10 +186,9 @@ static inline zmm lanes_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
         }
     return r;
 }
-static inline __m256i lanes_whole_half(zmm a, int half) { return _mm256_castps_si256(lanes_half(a, half)); }
-static inline void lanes_storeu_si512(void *p, zmm a) { memcpy(p, &a, sizeof a); }
-static inline zmm lanes_xor_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] ^ b.u[i])
-CALLED zmm lanes_cvtepi8_epi16(__m256i a)
+static inline __m256i _mm512_extracti64x4_epi64(zmm a, int half) { return _mm256_castps_si256(_mm512_extractf32x8_ps(a, half)); }
+static inline zmm _mm512_xor_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] ^ b.u[i])
+CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
 {
     int8_t bytes[32];
     memcpy(bytes, &a, sizeof bytes);
@@ -231,104 +215,35 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
         acc->u[i / 4] += (uint32_t)(a.b[i] * (int8_t)b.b[i]);
 }
 
-/* ---- the names that the vector header uses ---------------------------------------------------------------------- */
+/* ---- the same by other names ------------------------------------------------------------------------------------ */
 
-#define __m512 zmm
-#define __m512i zmm
-#define __m512d zmm
-#undef _mm512_cmp_ps_mask
-#undef _mm512_cvtps_ph
-#undef _mm512_extractf32x8_ps
-#undef _mm512_extracti64x4_epi64
-#undef _mm512_roundscale_ps
-#undef _mm512_setr_epi32
-#undef _mm512_setr_ps
-#undef _mm512_shuffle_f32x4
-#undef _mm512_shuffle_ps
-#undef _mm512_slli_epi16
-#undef _mm512_slli_epi32
-#undef _mm512_srli_epi32
-#undef _mm512_ternarylogic_epi32
-#define _mm512_add_epi16 lanes_add_epi16
-#define _mm512_add_epi32 lanes_add_epi32
-#define _mm512_add_ps lanes_add_ps
-#define _mm512_and_si512 lanes_and_si512
-#define _mm512_andnot_ps lanes_andnot_ps
-#define _mm512_broadcast_f32x4 lanes_broadcast_f32x4
-#define _mm512_broadcast_i32x4 lanes_broadcast_i32x4
-#define _mm512_broadcast_i64x4 lanes_broadcast_i64x4
-#define _mm512_broadcastq_epi64 lanes_broadcastq_epi64
-#define _mm512_castpd_ps lanes_same
-#define _mm512_castps512_ps256(a) lanes_half(a, 0)
-#define _mm512_castps_pd lanes_same
-#define _mm512_castps_si512 lanes_same
-#define _mm512_castsi512_ps lanes_same
-#define _mm512_castsi512_si256(a) lanes_whole_half(a, 0)
-#define _mm512_cmp_ps_mask lanes_cmp_ps_mask
-#define _mm512_cvtepi32_epi16 lanes_cvtepi32_epi16
-#define _mm512_cvtepi32_epi8 lanes_cvtepi32_epi8
-#define _mm512_cvtepi32_ps lanes_cvtepi32_ps
-#define _mm512_cvtepi8_epi32 lanes_cvtepi8_epi32
-#define _mm512_cvtepu16_epi32 lanes_cvtepu16_epi32
-#define _mm512_cvtepu8_epi32 lanes_cvtepu8_epi32
-#define _mm512_cvtph_ps lanes_cvtph_ps
-#define _mm512_cvtps_epi32 lanes_cvtps_epi32
-#define _mm512_cvtps_ph lanes_cvtps_ph
-#define _mm512_extractf32x8_ps lanes_half
-#define _mm512_extracti64x4_epi64 lanes_whole_half
-#define _mm512_fmadd_ps lanes_fmadd_ps
-#define _mm512_loadu_ps lanes_loadu
-#define _mm512_loadu_si512 lanes_loadu
-#define _mm512_mask_mov_epi32 lanes_mask_mov_ps
-#define _mm512_mask_mov_ps lanes_mask_mov_ps
-#define _mm512_mask_storeu_ps lanes_mask_storeu_ps
-#define _mm512_maskz_loadu_ps lanes_maskz_loadu_ps
-#define _mm512_maskz_mov_ps lanes_maskz_mov_ps
-#define _mm512_max_ps lanes_max_ps
-#define _mm512_min_ps lanes_min_ps
-#define _mm512_mul_ps lanes_mul_ps
-#define _mm512_or_si512 lanes_or_si512
-#define _mm512_roundscale_ps lanes_roundscale_ps
-#define _mm512_scalef_ps lanes_scalef_ps
-#define _mm512_set1_epi16 lanes_set1_epi16
-#define _mm512_set1_epi32 lanes_set1_epi32
-#define _mm512_permutexvar_ps lanes_permutexvar_ps
-#define _mm512_set1_ps lanes_set1_ps
+#define _mm512_castps_si512(a) (a)
+#define _mm512_castsi512_ps(a) (a)
+#define _mm512_castps_pd(a) (a)
+#define _mm512_castpd_ps(a) (a)
+#define _mm512_castps512_ps256(a) _mm512_extractf32x8_ps(a, 0)
+#define _mm512_castsi512_si256(a) _mm512_extracti64x4_epi64(a, 0)
+#define _mm512_loadu_si512 _mm512_loadu_ps
+#define _mm512_mask_mov_epi32 _mm512_mask_mov_ps
 #define _mm512_setr_epi32(...) ((zmm){.i = {__VA_ARGS__}})
 #define _mm512_setr_ps(...) ((zmm){.f = {__VA_ARGS__}})
-#define _mm512_setzero_ps lanes_setzero_ps
-#define _mm512_shuffle_f32x4 lanes_shuffle_f32x4
-#define _mm512_shuffle_ps lanes_shuffle_ps
-#define _mm512_slli_epi16 lanes_slli_epi16
-#define _mm512_slli_epi32 lanes_slli_epi32
-#define _mm512_srli_epi32 lanes_srli_epi32
-#define _mm512_storeu_ps lanes_storeu_ps
-#define _mm512_stream_ps lanes_stream
-#define _mm512_stream_si512 lanes_stream
-#define _mm512_sub_ps lanes_sub_ps
-#define _mm512_ternarylogic_epi32 lanes_ternarylogic_epi32
-#define _mm512_cvtepi8_epi16 lanes_cvtepi8_epi16
-#define _mm512_storeu_si512 lanes_storeu_si512
+#define _mm512_storeu_si512 _mm512_storeu_ps
+#define _mm512_stream_si512 _mm512_stream_ps
 #define _mm512_unpackhi_epi16(a, b) lanes_unpack(a, b, 1, 2)
 #define _mm512_unpackhi_epi8(a, b) lanes_unpack(a, b, 1, 1)
-#define _mm512_unpackhi_pd lanes_unpackhi_pd
-#define _mm512_unpackhi_ps lanes_unpackhi_ps
 #define _mm512_unpacklo_epi16(a, b) lanes_unpack(a, b, 0, 2)
 #define _mm512_unpacklo_epi8(a, b) lanes_unpack(a, b, 0, 1)
-#define _mm512_unpacklo_pd lanes_unpacklo_pd
-#define _mm512_unpacklo_ps lanes_unpacklo_ps
-#define _mm512_xor_si512 lanes_xor_si512
 
 #define v_pin v_pin_zmm /* these name registers that are not there, and are never called */
 #define v_fma_into v_fma_into_zmm
-#define v_dot_words_into v_dot_words_into_zmm
+#define v_dot_i16_into v_dot_i16_into_zmm
 #define v_dot_bytes_into v_dot_bytes_into_zmm
 #include "isa/vec/vec_avx512.h"
 #undef v_pin
 #undef v_fma_into
-#undef v_dot_words_into
+#undef v_dot_i16_into
 #undef v_dot_bytes_into
-static inline void v_dot_words_into(vi *acc, vi a, vi b) { lanes_dpwssd(acc, a, b); }
+static inline void v_dot_i16_into(vi *acc, vi a, vi b) { lanes_dpwssd(acc, a, b); }
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b) { lanes_dpbusd(acc, plain, b); }
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
 static inline void v_pin(vf a) { __asm__ volatile("" : : "m"(a)); }

@@ -1,0 +1,75 @@
+"""kvbench tune"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import click
+
+from kvbench.cli._options import json_option, tuning_option, which_options
+from kvbench.cli._streams import say, say_json
+from kvbench.model.annotated import Printed, about
+from kvbench.model.tuning import Choice
+
+
+@dataclass(frozen=True, slots=True)
+class TunedClass:
+    """A class of points, and the schedule that they are read by."""
+
+    name: Annotated[str, about("tier, kernel, layout, head_dim, group, threads and level, parted by slashes")]
+    choice: Annotated[Choice, about("and its gain")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tunings(Printed):
+    """What was chosen."""
+
+    suite: Annotated[str, about("whose points were tuned for")]
+    file: Annotated[str, about("that holds what was measured; empty where it could not be written")]
+    classes: Annotated[tuple[TunedClass, ...], about("of points that ask for no schedule")]
+
+
+@click.command("tune")
+@click.argument("suite", metavar="[SUITE]", required=False)
+@which_options
+@tuning_option
+@click.option("--fresh", is_flag=True, help="Forget what earlier runs have seen.")
+@json_option
+def command(fresh: bool, as_json: bool, **asked: Any) -> None:
+    """Choose the schedules of the points of SUITE (default: quick): time all of them, for each class of points.
+
+    A sweep does the same in its first launch. What is seen joins what earlier runs have seen on this machine with this
+    library.
+    """
+    from kvbench.analysis.schedules import schedules
+    from kvbench.report.ruled import ruled
+    from kvbench.session import Options
+    from kvbench.session.tuning import tune
+
+    given = {name: value for name, value in asked.items() if value not in (None, ())}
+    found = tune(Options(**given), fresh, _followed)
+    for remark in found.remarks:
+        say(remark, err=True)
+    classes = tuple(TunedClass(tuned.of, tuned.choice) for tuned in found.tunings)
+    if as_json:
+        say_json(Tunings(suite=found.suite, file=found.file, classes=classes))
+    else:
+        say("\n".join(ruled(schedules(found.tunings), list(_columns()))))
+
+
+def _columns() -> Iterator[Any]:
+    from kvbench.model.tuning import PARTS
+    from kvbench.report.ruled import Column
+
+    yield from (Column(part, part) for part in PARTS)
+    yield Column("preset", "schedule")
+    yield Column("gain", "times as fast as the default", "{:.2f}".format)
+    yield Column("gain_low", "from", "{:.2f}".format)
+    yield Column("gain_high", "to", "{:.2f}".format)
+    yield Column("rounds", "rounds")
+
+
+def _followed(records: Any, count: int) -> Any:
+    from kvbench.cli._progress import follow
+
+    return follow(records, lambda: count, lambda record: 1.0, lambda record: record.point.kernel)

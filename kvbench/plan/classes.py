@@ -1,0 +1,64 @@
+"""Classes of points that one schedule serves: what a tuning measures once for all of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from math import inf
+
+from kvbench.model import AUTO, OWN, Machine, Point
+from kvbench.native import Cache
+from kvbench.plan.needs import Needs, stores
+from kvbench.regime import holds, levels
+
+_DIMS = ((64, "d<=64"), (128, "d<=128"), (inf, "d>128"))  # by the largest of each
+_GROUPS = ((1, "g1"), (2, "g2"), (4, "g<=4"), (inf, "g>4"))
+_BLOCKS = ((32, "block<=32"), (inf, "block>32"))
+
+
+def class_of(point: Point, needs: Needs, machine: Machine) -> str:
+    """Its name, of the parts in model/tuning.py. What hardly changes how rows are best read is no part of it: lengths, batch, the system's pages."""
+    last = list(levels(machine, point.cpus).values())[-1:]
+    shared = bool(last) and len(last[0]) == 1
+    parts = (
+        point.isa,
+        f"{point.variant}.{point.dtype}",
+        _layout(point),
+        _within(point.shape.head_dim, _DIMS),
+        _within(point.shape.group, _GROUPS),
+        "1 thread" if len(point.cpus) == 1 else "threads of one L3" if shared else "more threads",
+        "memory" if point.residency == "evicted" else _level(point, needs.footprint, machine),
+    )
+    return "/".join(parts)
+
+
+def _level(point: Point, footprint: float, machine: Machine) -> str:
+    """The nearest that holds all of it, L1 apart: what lies there is as fast to read as what lies in L2."""
+    held = (level for level, most in holds(machine, point.cpus).items() if footprint <= most)
+    return next((f"L{max(2, level)}" for level in held), "memory")
+
+
+def _layout(point: Point) -> str:
+    if not _paged(point.layout):
+        return point.layout
+    order = "in order" if point.shuffle is None else "shuffled"
+    return f"{point.layout}.{point.inner} {order} {_within(point.block_tokens, _BLOCKS)}"
+
+
+_paged = cache(Cache.is_paged)  # thousands of points ask
+
+
+def _within(value: int, classes: Sequence[tuple[float, str]]) -> str:
+    return next(name for most, name in classes if value <= most)
+
+
+def tunable(point: Point) -> bool:
+    """Whether a measurement may choose its schedule."""
+    return point.schedule in (AUTO, OWN) and not stores(point)
+
+
+def classes(points: Iterable[Point], needs: Mapping[Point, Needs], machine: Machine) -> dict[str, list[Point]]:
+    """The points that a measurement is to choose a schedule for, by class."""
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        if tunable(point):
+            found.setdefault(class_of(point, needs[point], machine), []).append(point)
+    return found

@@ -1,0 +1,72 @@
+"""Chooses the schedule of points that ask for none: presets in turn on the memory of the first point of a class.
+
+for heat in heats:
+    for round in rounds:
+        for preset in shuffled(presets): a sample of a few milliseconds    # as worker/loop.py takes them
+    the default and those that are nearly the fastest go on, unless it is clear already
+the ratios of each round join what earlier runs have seen; model/tuning.py says which preset follows
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+from types import MappingProxyType
+
+from kvbench.model import Machine, Tuned, choose, pooled
+from kvbench.model.tuning import Ratios
+from kvbench.plan.classes import class_of, tunable
+from kvbench.worker.bench import Bench
+from kvbench.worker.loop import passes_for, rounds
+
+HEATS, ROUNDS = 3, 7
+SECONDS = 0.004  # of a sample
+NEAR = math.log(1.05)  # of the fastest: who is slower does not go on
+
+
+class Tuner:
+    """`evidence`: of earlier runs, by class; None where nothing is tuned. `chosen`: presets of the run, by class."""
+
+    def __init__(
+        self, machine: Machine, evidence: Mapping[str, Ratios] | None, chosen: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._machine, self._evidence, self._chosen = machine, evidence, dict(chosen)
+        self._taken: list[Tuned] = []
+
+    def choose(self, bench: Bench, presets: Sequence[str] = (), of: str = "") -> None:
+        """Sets the bench's schedule, to one of `presets` or of all. `of`: whose choice, where it is not everybody's."""
+        if self._evidence is None or not bench.schedule or not tunable(bench.point):
+            return
+        name = "/".join(filter(None, [class_of(bench.point, bench.room.needs, self._machine), of]))
+        if name not in self._chosen:
+            seen = ratios(bench, presets or bench.room.library.words("schedule"))
+            choice = choose(pooled(self._evidence.get(name, {}), seen), bench.schedule)
+            self._taken.append(Tuned(name, choice, seen))
+            self._chosen[name] = choice.preset
+        bench.schedule = self._chosen[name]
+
+    def taken(self) -> tuple[Tuned, ...]:
+        """What was measured since it was asked for last."""
+        found, self._taken = tuple(self._taken), []
+        return found
+
+
+def ratios(bench: Bench, presets: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    """By preset: log of its time over that of the bench's schedule, round by round."""
+    default = bench.schedule
+    programs = {preset: bench.under(preset) for preset in presets}
+    passes = dict.fromkeys(programs, passes_for(bench.team, programs[default], SECONDS))
+    found: dict[str, list[float]] = {preset: [] for preset in presets}
+    left = list(presets)
+    for heat in range(HEATS):
+        taken: dict[str, dict[int, float]] = {preset: {} for preset in left}
+        running = [programs[preset] for preset in left]
+        for sample in rounds(bench.team, running, ROUNDS, SECONDS, heat, passes=passes):
+            taken[sample.program][sample.round] = sample.seconds
+        for preset, seconds in taken.items():
+            found[preset] += (math.log(seconds[number] / taken[default][number]) for number in range(ROUNDS))
+        best = min(median(values) for values in found.values())
+        left = [preset for preset in left if preset == default or median(found[preset]) < best + NEAR]
+        ahead = [preset for preset in left if preset != default]
+        if not ahead or (len(ahead) == 1 and best < -NEAR and max(found[ahead[0]]) < 0):
+            break
+    return {preset: tuple(values) for preset, values in found.items()}

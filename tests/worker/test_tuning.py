@@ -1,0 +1,129 @@
+"""Tuning in a launch: each class once, on the memory of its first point, and what was asked for by name is left alone."""
+
+import math
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kvbench.machine import describe
+from kvbench.model import Job, Record, Sample
+from kvbench.native import default_library
+from kvbench.plan import Site, expand, needs_here
+from kvbench.plan.classes import class_of
+from kvbench.runner import run
+from kvbench.suite import load
+from kvbench.worker import tuning
+from kvbench.worker.launch import launch
+
+CPU = min(os.sched_getaffinity(0))
+SUITE = f"""
+question = "Which schedule?"
+launches = 2
+samples = 1
+sample_time = 0.0002
+[axes]
+q_heads = 4
+kv_heads = 2
+head_dim = 32
+threads = 1
+cpus = "{CPU}"
+pages = "base"
+residency = "hot"
+
+[[grid]]
+context = [64, 96]
+layout = ["head", "position"]
+schedule = ["auto", "off"]
+
+[[grid]]
+context = 96
+variant = "twopass"
+
+[[grid]]
+op = "append"
+context = 96
+"""
+TIMES = {"off": 2.0, "cross": 0.9, "weave": 1.0, "stream": 0.5}  # of the default's
+
+
+def replayed(team, programs, samples, seconds, seed, passes):
+    """A round in which the clock stands still: presets take what is written above."""
+    assert len(set(passes.values())) == 1
+    assert seed == 0 or {program.name for program in programs} == {"weave", "stream"}
+    for number in range(samples):
+        for program in programs:
+            taken = TIMES[program.name] * (1 + 0.3 * (number == 3))
+            yield Sample(program.name, number, passes[program.name], taken, (), 0.0, 0, 0)
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    file = tmp_path_factory.mktemp("tuning") / "x.toml"
+    file.write_text(SUITE)
+    sweep = expand(load(file), Site(describe(), 1 << 40))
+    return replace(sweep.plan, points=sweep.points, tuning={})
+
+
+def launched(plan, folder, patch):
+    patch.setattr(tuning, "rounds", replayed)
+    found = launch(default_library(), Job(plan, 0, 0, plan.points, {}, str(folder)))
+    return [each for each in found if isinstance(each, Record)]
+
+
+def test_each_class_is_tuned_once_and_all_its_points_follow(plan, tmp_path, monkeypatch):
+    records = launched(plan, tmp_path, monkeypatch)
+    assert not any(record.error for record in records)
+    auto = [record for record in records if record.point.op == "decode" and record.point.schedule == "auto"]
+    needs, machine = needs_here(plan.points, describe()), describe()
+    names = [class_of(record.point, needs[record.point], machine) for record in auto]
+    assert {record.schedule for record in auto} == {"stream"}
+    assert sorted(tuned.of for record in auto for tuned in record.tuned) == sorted(set(names))
+    assert len(set(names)) == 3
+    for tuned in (tuned for record in auto for tuned in record.tuned):
+        ratios = {word: np.median(values) for word, values in tuned.ratios.items()}
+        assert ratios == pytest.approx({word: math.log(time) for word, time in TIMES.items()})
+        assert tuned.choice.gain == pytest.approx(2.0)
+    others = [record for record in records if record not in auto]
+    assert {record.schedule for record in others} == {"", "off"} and not any(record.tuned for record in others)
+
+
+def test_what_earlier_runs_have_seen_counts(plan, tmp_path, monkeypatch):
+    first = launched(plan, tmp_path, monkeypatch)
+    seen = {"off": (-2.0,) * 40, "cross": (0.0,) * 40, "weave": (0.0,) * 40, "stream": (0.0,) * 40}
+    known = {tuned.of: seen for record in first for tuned in record.tuned}
+    records = launched(replace(plan, tuning=known), tmp_path, monkeypatch)
+    assert {record.schedule for record in records if record.point.op == "decode"} == {"off"}
+    assert {tuned.choice.rounds for record in records for tuned in record.tuned} == {40 + tuning.ROUNDS}
+
+
+def test_what_was_chosen_stands(plan, tmp_path, monkeypatch):
+    first = launched(plan, tmp_path, monkeypatch)
+    chosen = {tuned.of: "cross" for record in first for tuned in record.tuned}
+    records = launched(replace(plan, chosen=chosen), tmp_path, monkeypatch)
+    assert not any(record.tuned for record in records)
+    assert {record.schedule for record in records if record.point.op == "decode"} == {"cross", "off"}
+
+
+def test_without_tuning_all_have_the_default(plan, tmp_path, monkeypatch):
+    records = launched(replace(plan, tuning=None), tmp_path, monkeypatch)
+    assert not any(record.tuned for record in records)
+    default = default_library().schedule("auto")
+    assert {record.schedule for record in records if record.point.op == "decode"} == {default, "off"}
+
+
+def test_later_launches_and_a_run_that_goes_on_have_the_same(plan):
+    """Really measured, in processes of their own."""
+    records = list(run(plan))
+    assert not any(record.error for record in records)
+    chosen = {tuned.of: tuned.choice.preset for record in records for tuned in record.tuned}
+    assert len(chosen) == 3 and not any(record.tuned for record in records if record.launch)
+    by_point = {}
+    for record in records:
+        by_point.setdefault(record.point, set()).add(record.schedule)
+    assert all(len(schedules) == 1 for schedules in by_point.values())
+    first = [record for record in records if record.launch == 0]
+    rest = list(run(plan, done=first))
+    assert {(record.point, record.schedule) for record in rest} == {(each.point, each.schedule) for each in first}
+    assert not any(record.tuned for record in rest)
