@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kvbench.errors import Exit, Unwritable
+from kvbench.errors import Exit, NotComparable, Unwritable
 from kvbench.gate import Build, Request, gate
 from kvbench.gate.stages import Stages, pairs
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
