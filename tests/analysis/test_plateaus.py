@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kvbench.analysis.plateaus import capacities, corrections, plateaus
-from kvbench.model import Cpu, DataCache, Machine
+from tests import test_regime
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = [2**power for power in np.arange(13, 29.01, 0.5)]  # 8 KiB to 512 MiB, two in an octave
@@ -22,13 +22,7 @@ def staircase(steps, sizes=SIZES, noise=0.0, seed=0, width=0.25):
 
 
 def machine(l1, l2, l3, cores=1, per_l3=None):
-    cpus = tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(cores))
-    caches = [
-        DataCache(level, bytes_, (cpu,)) for level, bytes_ in ((1, l1), (2, l2)) for cpu in range(cores) if bytes_
-    ]
-    per_l3 = per_l3 or cores
-    caches += [DataCache(3, l3, tuple(range(at, at + per_l3))) for at in range(0, cores, per_l3) if l3]
-    return Machine(cpus, tuple(range(cores)), tuple(caches), (), {}, (), "", "")
+    return test_regime.machine(cores, l1=l1, l2=l2, l3=l3, per_l3=per_l3)
 
 
 PART = machine(32 * KIB, MIB, 32 * MIB)

@@ -23,6 +23,19 @@ def call(*arguments):
     return caught.value.code
 
 
+def told(capture, *arguments):
+    """Exit code, and what it printed."""
+    return call(*map(str, arguments)), *capture.readouterr()
+
+
+def refused(capsys, *arguments, words=(), code=2):
+    """It prints nothing, and complains in one line, which has these words."""
+    capsys.readouterr()
+    ended, out, err = told(capsys, *arguments)
+    assert ended == code and not out and err.startswith("kvbench: ") and err.count("\n") == 1, err
+    assert all(word in err for word in words), err
+
+
 def program(*arguments, **options):
     command = [sys.executable, "-c", "from kvbench.cli import main; main()", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
@@ -35,9 +48,7 @@ def test_version(capsys):
 
 @pytest.mark.parametrize("more", ["x", "suites", "--json"])
 def test_version_stands_alone(more, capsys):
-    assert call("--version", more) == 2
-    out, err = capsys.readouterr()
-    assert not out and err.startswith("kvbench: ") and err.count("\n") == 1
+    refused(capsys, "--version", more)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], []])
@@ -82,10 +93,7 @@ def test_closed_streams(closed):
 
 @pytest.mark.parametrize("arguments", [["kernel"], ["--colour"], ["kernels", "--jsn"], ["kernels", "all"]])
 def test_usage_errors_take_one_line(capsys, arguments):
-    assert call(*arguments) == 2
-    out, err = capsys.readouterr()
-    assert not out
-    assert err.startswith("kvbench: ") and err.count("\n") == 1 and "--help" in err
+    refused(capsys, *arguments, words=["--help"])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 
 from kvbench.analysis.bounds import bound
 from kvbench.analysis.profile import profile
-from kvbench.cli import main
 from kvbench.machine import describe
 from kvbench.model import Sample, Shape, Traffic, Visit
 from kvbench.native import default_library
@@ -18,6 +17,7 @@ from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room
 from kvbench.worker.visit import more
 from tests import made_run
+from tests.cli.test_cli import call, refused
 
 SHAPE = Shape(layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128, window=0)
 POINT = replace(made_run.DECODE, shape=SHAPE, pages="base")
@@ -80,12 +80,6 @@ def test_bound(efficiency, core, skew, word):
     assert bound(efficiency, core, skew) == word
 
 
-def call(*arguments):
-    with pytest.raises(SystemExit) as caught:
-        main(["profile", *arguments])
-    return caught.value.code
-
-
 SMALL = ["--q-heads", "4", "--kv-heads", "2", "--head-dim", "32", "--context", "96", "--threads", "1"]
 SHORT = ["--samples", "2", "--sample-time", "0.001", "--layers", "3"]
 
@@ -93,7 +87,7 @@ SHORT = ["--samples", "2", "--sample-time", "0.001", "--layers", "3"]
 @pytest.mark.parametrize("op", ["decode", "append", "bulk"])
 @pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
 def test_a_small_point(op, layout, capsys):
-    assert call(op, *SMALL, *SHORT, "--layout", layout, "--json") == 0
+    assert call("profile", op, *SMALL, *SHORT, "--layout", layout, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["version"] == 1
     assert facts["kernel"].startswith(f"{op}.") and f".{layout}." in facts["kernel"]
@@ -117,7 +111,7 @@ def test_a_small_point(op, layout, capsys):
 @pytest.mark.parametrize("residency", ["hot", "evicted"])
 def test_residencies(residency, op, capsys):
     short = ["--samples", "1", "--sample-time", "0.001"]
-    assert call(op, *SMALL, *short, "--residency", residency, "--json") == 0
+    assert call("profile", op, *SMALL, *short, "--residency", residency, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["layers"] == 1
     if op == "decode":
@@ -139,7 +133,7 @@ def test_eviction_reads_more_than_the_caches_hold():
 
 
 def test_the_table_names_every_denominator(capsys):
-    assert call("decode", *SMALL, *SHORT) == 0
+    assert call("profile", "decode", *SMALL, *SHORT) == 0
     printed = capsys.readouterr().out
     for name in ("point", "twin", "core roof", "read ceiling", "FMA peak", "bound:", "verified", "issued"):
         assert name in printed
@@ -164,9 +158,4 @@ def test_the_table_names_every_denominator(capsys):
     ],
 )
 def test_bad_input_is_one_line(arguments, words, capsys):
-    assert call("decode", *arguments) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.count("\n") == 1
-    for word in words:
-        assert word in printed.err
+    refused(capsys, "profile", "decode", *arguments, words=words)

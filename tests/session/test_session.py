@@ -290,12 +290,6 @@ def test_options_that_cannot_be(facts):
 # ---- what is measured, and where -------------------------------------------------------------------------------------
 
 
-def test_only_some_points(tmp_path):
-    with begun(tmp_path, Played(), only=("*ctx128*",)) as session:
-        points = [p for p in session.directory.manifest.plan.points if isinstance(p, Point)]
-    assert [p.shape.context for p in points] == [128]
-
-
 def test_options_reach_the_plan(tmp_path):
     with begun(tmp_path, Played(), samples=7, sample_time=0.5, seed=11, pages="base", isa="scalar") as session:
         plan = session.directory.manifest.plan
