@@ -3,10 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from statistics import median
 from typing import Annotated
 
+from kvbench.intervals import interval
 from kvbench.model.annotated import Count, Number, Positive, about
 
 PARTS = {  # of the name of a class of points, in its order
@@ -56,26 +56,18 @@ def rescheduled(before: str = "", after: str = "") -> str:
 
 def choose(found: Ratios, default: str) -> Choice:
     """`found` has the presets in the order of the library's table, the simpler ones first, and may lack the default."""
-    spans = {preset: _span(values) for preset, values in found.items() if preset != default and values}
-    ahead = {preset: span for preset, span in spans.items() if span[1] < -EFFECT and span[2] < 0}
+    others = {preset: values for preset, values in found.items() if preset != default and values}
+    spans = {preset: (median(values), *interval(values, _SURE)) for preset, values in others.items()}
+    ahead = {preset: span for preset, span in spans.items() if span[0] < -EFFECT and span[2] < 0}
     if not ahead:
         return Choice(default, default, 1.0, 1.0, 1.0, max(map(len, found.values()), default=0))
-    best = min(middle for _, middle, _ in ahead.values())
-    preset = next(preset for preset, (_, middle, _) in ahead.items() if middle <= best + EFFECT)
-    low, middle, high = (math.exp(-value) for value in spans[preset])
-    return Choice(preset, default, middle, high, low, len(found[preset]))
+    best = min(middle for middle, _, _ in ahead.values())
+    preset = next(preset for preset, (middle, _, _) in ahead.items() if middle <= best + EFFECT)
+    middle, high, low = (math.exp(-value) for value in spans[preset])
+    return Choice(preset, default, middle, low, high, len(found[preset]))
 
 
 def pooled(*found: Ratios) -> dict[str, tuple[float, ...]]:
     """Older evidence first."""
     presets = dict.fromkeys(preset for ratios in found for preset in ratios)
     return {preset: tuple(value for ratios in found for value in ratios.get(preset, ()))[-MOST:] for preset in presets}
-
-
-def _span(values: Sequence[float]) -> tuple[float, float, float]:
-    """The median, between values that hold it surely enough: as many are left out at each end as that allows, so that
-    what a few stalled rounds say moves neither."""
-    order, count = sorted(values), len(values)
-    beyond = list(accumulate(2 * math.comb(count, out) / 2**count for out in range((count + 1) // 2)))
-    out = max(0, sum(chance <= 1 - _SURE for chance in beyond) - 1)
-    return order[out], median(order), order[-1 - out]

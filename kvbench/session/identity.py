@@ -13,7 +13,16 @@ from kvbench.model import Machine
 from kvbench.native import Library
 from kvbench.suite import Suite
 
-_MEASURING = ("machine", "model", "native", "oracle.py", "plan", "regime.py", "worker")  # these say what a number means
+_MEASURING = (
+    "intervals.py",
+    "machine",
+    "model",
+    "native",
+    "oracle.py",
+    "plan",
+    "regime.py",
+    "worker",
+)  # these say what a number means
 _NAMES = {
     "suite": "the suite",
     "build": "kvbench, its library or its plug-in",
