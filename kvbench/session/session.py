@@ -132,6 +132,7 @@ class Session(Closing):
         """Rebuild what others read, and keep for later runs what was seen of schedules. False where no launch is complete
         yet."""
         self._write_machine()
+        self.remark = ""
         tunings = [tuned for record in self.directory.records[len(self.done) :] for tuned in record.tuned]
         if tunings and (evidence := _evidence(self.options, self.machine)):
             self.remark = evidence.add(tunings)

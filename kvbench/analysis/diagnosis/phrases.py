@@ -12,10 +12,6 @@ def between(low: float, high: float) -> str:
     return f"{number(low)}..{number(high)}"
 
 
-def times(ratio: float, low: float, high: float) -> str:
-    return f"{ratio:.2f} times ({low:.2f}..{high:.2f})"
-
-
 def listed(items: Iterable[str], most: int | None = None) -> str:
     """ "a, b and c"; beyond `most` of them, how many more there are."""
     found = list(items)
