@@ -33,13 +33,6 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"kvbench {kvbench.__version__}\n"
 
 
-@pytest.mark.parametrize("more", ["x", "suites", "--json"])
-def test_version_stands_alone(more, capsys):
-    assert call("--version", more) == 2
-    out, err = capsys.readouterr()
-    assert not out and err.startswith("kvbench: ") and err.count("\n") == 1
-
-
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], []])
 def test_help(capsys, arguments):
     assert call(*arguments) == 0
@@ -78,14 +71,6 @@ def test_closed_streams(closed):
         f'{shlex.quote(sys.executable)} -c "{code}" {closed}', shell=True, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0 and "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("arguments", [["kernel"], ["--colour"], ["kernels", "--jsn"], ["kernels", "all"]])
-def test_usage_errors_take_one_line(capsys, arguments):
-    assert call(*arguments) == 2
-    out, err = capsys.readouterr()
-    assert not out
-    assert err.startswith("kvbench: ") and err.count("\n") == 1 and "--help" in err
 
 
 @pytest.mark.parametrize(

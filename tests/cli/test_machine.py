@@ -184,21 +184,3 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(m
         assert call("--quick", "--out", str(place)) == 2
         printed = capsys.readouterr()
         assert not printed.out and str(place) in printed.err and printed.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--pages", "giant"], ["pages", "thp"]),
-        (["--plot", "stairs.txt"], ["--plot", ".png", ".svg"]),
-        (["--isa", "mmx"], ["isa", "scalar"]),
-        (["--cpus", "near"], ["--cpus", "compact"]),
-        (["--identify", "--threads", "0"], ["--threads", "all"]),
-        (["--identify", "--seed", "-1"], ["--seed"]),
-    ],
-)
-def test_bad_input_is_one_line(made_up, arguments, words, capsys):
-    assert call("--quick", *arguments) == 2
-    printed = capsys.readouterr()
-    assert printed.out == "" and printed.err.count("\n") == 1
-    assert all(word in printed.err for word in words)

@@ -90,25 +90,6 @@ def test_nothing_to_measure_is_refused_as_a_sweep_of_it_is(capsys, made_up):
     assert code == 2 and not out and "[[skip]]" in err
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["nope"],
-        ["nope.toml"],
-        [""],
-        ["quick", "--axis", "context"],
-        ["quick", "--launches", "0"],
-        ["quick", "--axis", "context=" + "9" * 5000],
-        ["quick", "--axis", "batch=1..1000 x1.001", "--axis", "context=1..1000000 x1.001"],
-        [],
-    ],
-)
-def test_one_line_for_what_is_wrong(capsys, arguments):
-    code, out, err = call(capsys, "plan", *arguments)
-    assert code == 2 and not out
-    assert err.startswith("kvbench: ") and err.count("\n") == 1
-
-
 def test_a_forced_tier_is_the_best(capsys, monkeypatch):
     monkeypatch.setenv("KVBENCH_ISA", "scalar")
     _, out, _ = call(capsys, "plan", "smoke", "--json")
