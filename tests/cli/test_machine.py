@@ -1,20 +1,22 @@
 """kvbench machine, its probes answered from a made-up machine: what it prints, keeps and draws."""
 
 import json
+from functools import partial
 
 import pytest
 
 import kvbench.machine
 import kvbench.runner
-from kvbench.cli import main
 from kvbench.machine.tree import Files
 from kvbench.model import Record, Sample, Traffic
+from tests.cli import test_cli as cli
 from tests.machine.healthy import Still
 from tests.machine.trees import bare_guest, grow
 
 KIB, MIB = 1 << 10, 1 << 20
 LEVELS = ((32 * KIB, 200.0), (512 * KIB, 100.0), (16 * MIB, 60.0))  # bytes a thread (the last: of all), GB/s a thread
 DRAM = 20.0  # GB/s of all threads
+call = partial(cli.call, "machine")
 
 
 def rate(probe):
@@ -49,12 +51,6 @@ def made_up(monkeypatch, tmp_path):
     monkeypatch.setattr(kvbench.runner, "launch", answers)
     monkeypatch.setattr("kvbench.machine.preflight.Live", lambda: Still(tree))
     return tmp_path
-
-
-def call(*arguments):
-    with pytest.raises(SystemExit) as caught:
-        main(["machine", *arguments])
-    return caught.value.code
 
 
 def test_json(made_up, capsys):

@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from kvbench.cli import main
 from kvbench.native import Cache, default_library
 from kvbench.plan.needs import slice_bytes, tokens_in
 from kvbench.suite import AXES, shipped
+from tests.cli.test_cli import answered as call
 from tests.machine.trees import grow
 
 CACHES = [(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)]
@@ -22,13 +22,6 @@ def made_up(monkeypatch, tmp_path):
     monkeypatch.setenv("KVBENCH_ROOT", str(tree))
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def call(capsys, *arguments):
-    with pytest.raises(SystemExit) as caught:
-        main(list(arguments))
-    printed = capsys.readouterr()
-    return caught.value.code, printed.out, printed.err
 
 
 def test_text(capsys):

@@ -3,12 +3,12 @@
 import json
 import os
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from kvbench.analysis.bounds import bound
 from kvbench.analysis.profile import profile
-from kvbench.cli import main
 from kvbench.machine import describe
 from kvbench.model import Sample, Shape, Traffic, Visit
 from kvbench.native import default_library
@@ -18,10 +18,12 @@ from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room
 from kvbench.worker.visit import more
 from tests import made_run
+from tests.cli import test_cli as cli
 
 SHAPE = Shape(layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128, window=0)
 POINT = replace(made_run.DECODE, shape=SHAPE, pages="base")
 GIGA = 1_000_000_000
+call = partial(cli.call, "profile")
 
 
 def visit_of(seconds, flops=4e9):
@@ -78,12 +80,6 @@ def test_rates_and_ratios_are_of_the_same_round():
 )
 def test_bound(efficiency, core, skew, word):
     assert bound(efficiency, core, skew) == word
-
-
-def call(*arguments):
-    with pytest.raises(SystemExit) as caught:
-        main(["profile", *arguments])
-    return caught.value.code
 
 
 SMALL = ["--q-heads", "4", "--kv-heads", "2", "--head-dim", "32", "--context", "96", "--threads", "1"]

@@ -7,29 +7,25 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import psutil
 import pytest
 
 import kvbench
-from kvbench.cli import main
 from kvbench.store.run import FILES
+from tests.cli import test_cli as cli
 
 CPU = str(min(os.sched_getaffinity(0)))
 TINY = ["smoke", "--axis", "context=64", "--axis", "threads=1", "--axis", "model=gpt-2", "--axis", "residency=hot"]
 SHORT = ["--cpus", CPU, "--launches", "2", "--samples", "2", "--sample-time", "0.002"]
+call = partial(cli.call, "sweep")
 ASKED = [*TINY, *SHORT, "--axis", "op=decode,append,bulk"]
 
 
 def sweep(*arguments, **facts):
     command = [sys.executable, "-m", "kvbench.cli", "sweep", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **facts)
-
-
-def call(*arguments):
-    with pytest.raises(SystemExit) as caught:
-        main(["sweep", *map(str, arguments)])
-    return caught.value.code
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from importlib import import_module
 import psutil
 import pytest
 
-from kvbench.cli import main
+from tests.cli.test_cli import answered as call
 from tests.faulty import FAULTS, HONEST, build_plugin
 
 SHAPE = ["--q-heads", "4", "--kv-heads", "2", "--head-dim", "256", "--context", "300", "--dtype", "f32"]
@@ -21,13 +21,6 @@ SOME = ["right", "glances", "quits", "talks"]
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory):
     return build_plugin(tmp_path_factory.mktemp("faults") / "mixed.so")
-
-
-def call(capfd, *arguments):
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    printed = capfd.readouterr()
-    return caught.value.code, printed.out, printed.err
 
 
 def profiled(capfd, plugin, variant):

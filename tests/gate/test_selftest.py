@@ -2,7 +2,6 @@
 
 import csv
 import json
-import random
 import sys
 from pathlib import Path
 
@@ -43,15 +42,6 @@ def test_every_run_is_made_once(played, capsys):
     assert len(made) == len(set(made)) == sum(exercise.wanted for exercise in selftest.EXERCISES)
     assert played() == rows
     assert "same -: 0 REGRESSION in 60 of 60 runs" in capsys.readouterr().out
-
-
-def test_it_goes_on_where_it_stopped(played, tmp_path):
-    assert played("--minutes", "0") == []
-    first = [row(selftest.EXERCISES[0], number) for number in range(5)]
-    for each in first:
-        selftest._append(tmp_path / "runs.csv", selftest.COLUMNS, each)
-    rows = played("--exercise", "same")
-    assert [each["number"] for each in rows] == [str(number) for number in range(60)]
 
 
 def test_all_exercises_come_on_evenly():
@@ -119,13 +109,6 @@ def test_what_is_found_is_told_by_how_slow_it_really_is():
         "points slower by 8% to 100%: 2 of 3 found, 1 by themselves; something in 2 of 3 runs; detectable, as it said: 2.0%",
         "points slower by 4% to 8%: 0 of 1 found, 0 by themselves; something in 0 of 1 runs; detectable, as it said: 3.0%",
     ]
-
-
-def test_seeds_are_the_runs_own():
-    seeds = {
-        random.Random(f"{each}{number}").randbytes(3) for each in selftest.EXERCISES for number in range(each.wanted)
-    }
-    assert len(seeds) == sum(each.wanted for each in selftest.EXERCISES)
 
 
 def test_the_table_that_is_shown_holds_what_it_must():

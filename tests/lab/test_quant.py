@@ -6,33 +6,15 @@ import pytest
 
 from kvbench.lab.experiments import quant
 from kvbench.lab.experiments.quant import experiment
-from tests.oracle import PACKED, STORED, from_blocks, quantise, to_blocks
+from tests.native.test_cache import attention
+from tests.native.test_cache_life import kept
+from tests.oracle import PACKED
 
 SMALL = {"model": "qwen3-0.6b", "context": 96}
 HEADS, GROUP, DIM = 8, 2, 128
 # bytes, with the scale
 ROW = {"f32": 4 * DIM, "f16": 2 * DIM, "bf16": 2 * DIM, "i8": DIM + 4, "e4m3": DIM, "e5m2": DIM}
 ROW |= {dtype: DIM // 32 * size for dtype, size in PACKED.items()}
-
-
-def rounded(values, dtype):
-    """As a cache would keep them."""
-    if dtype == "i8":
-        codes, scales = quantise(values, "f32")
-        return codes.astype(np.float64) * scales.astype(np.float64)[..., None]
-    if dtype in PACKED:
-        return from_blocks(dtype, to_blocks(dtype, values))
-    return values.astype(STORED[dtype]).astype(np.float64)
-
-
-def attention(q, k, v):
-    """q [Hq,D], k and v [T,Hkv,D] -> [Hq,D]"""
-    out = []
-    for head, query in enumerate(q.astype(np.float64)):
-        scores = k[:, head // GROUP].astype(np.float64) @ query / np.sqrt(DIM)
-        weights = np.exp(scores - scores.max())
-        out.append(weights @ v[:, head // GROUP].astype(np.float64) / weights.sum())
-    return np.array(out)
 
 
 def off(values, right, of):
@@ -46,13 +28,13 @@ def test_bytes_and_errors(setup):
     drawn = np.random.default_rng(setup.seed)
     k, v = drawn.standard_normal((2, 96, HEADS, DIM), dtype=np.float32)
     q = drawn.standard_normal((HEADS * GROUP, DIM), dtype=np.float32)
-    exact = attention(q, k, v)
+    exact = attention(q[None], k[None], v[None])
     for dtype, row in found.iterrows():
         assert row["token_bytes"] == 2 * HEADS * ROW[dtype]
         assert row["token_share"] == ROW[dtype] / ROW["f32"]
-        kept = attention(q, rounded(k, dtype), rounded(v, dtype))
-        assert row["format_error"] == pytest.approx(off(kept, exact, exact), rel=1e-6)
-        assert row["format_error_max"] == pytest.approx(np.abs(kept - exact).max(), rel=1e-6)
+        near = attention(q[None], kept(k, dtype)[None], kept(v, dtype)[None])
+        assert row["format_error"] == pytest.approx(off(near, exact, exact), rel=1e-6)
+        assert row["format_error_max"] == pytest.approx(np.abs(near - exact).max(), rel=1e-6)
         assert 0 < row["kernel_error"] < 1e-5 and row["kernel_error_max"] < 1e-5
     assert found.loc["f32", "format_error"] == 0
     said = outcome.sentence

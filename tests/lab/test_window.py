@@ -5,16 +5,10 @@ import pytest
 
 from kvbench.errors import BadArgument
 from kvbench.lab.experiments.window import experiment
+from tests.native.test_cache import attention
 
 SMALL = {"model": "qwen3-0.6b", "context": 500, "window": 64}
 HEADS, GROUP, DIM = 8, 2, 128
-
-
-def attended(q, k, v):
-    """q [D], k and v [T,D]"""
-    scores = k @ q / np.sqrt(DIM)
-    weights = np.exp(scores - scores.max())
-    return weights @ v / weights.sum()
 
 
 def test_deviations(setup):
@@ -30,8 +24,8 @@ def test_deviations(setup):
         near_k[:, 0] = [-(context - 1 - token) / 8 for token in range(context)]  # an eighth of the window
         near_q[:, 0] = np.sqrt(DIM)
         for name, keys, queries in (("random", own_k, q), ("local", near_k, near_q)):
-            full = np.array([attended(each, keys, own_v) for each in queries])
-            last = np.array([attended(each, keys[-64:], own_v[-64:]) for each in queries])
+            rows = (queries[None], keys[None, :, None], own_v[None, :, None])
+            full, last = attention(*rows), attention(*rows, window=64)
             assert row[f"{name}_deviation"] == pytest.approx(
                 np.sqrt(((last - full) ** 2).sum() / (full**2).sum()), abs=1e-12
             )
