@@ -9,22 +9,12 @@ import time
 
 import pytest
 
-from kvbench.apart import Ended, apart, ending
-from kvbench.errors import BadArgument, Refused
+from kvbench.apart import Ended, apart
+from kvbench.errors import BadArgument
 
 
 def test_what_it_finds():
     assert apart(divmod, 7, 2) == (3, 1)
-
-
-@pytest.mark.parametrize(
-    ("call", "args", "how"),
-    [(signal.raise_signal, (signal.SIGKILL,), "was killed by SIGKILL"), (os._exit, (0,), "ended with exit code 0")],
-)
-def test_one_that_ends_without_an_answer(call, args, how):
-    with pytest.raises(Refused, match=f"process {how}, before") as caught:
-        apart(call, *args)
-    assert "memory" in caught.value.hint and caught.value.exit_code == 5 and caught.value.how == how
 
 
 def test_one_that_leaves_a_child_behind():
@@ -37,15 +27,6 @@ def deserting():
     if os.fork():
         os._exit(3)
     time.sleep(3600)
-
-
-def test_one_that_hangs_is_ended():
-    with pytest.raises(Ended, match="silent for 0.3 s: it hangs"):
-        apart(time.sleep, 3600, patience=0.3)
-
-
-def test_how_one_ended():
-    assert ending(3) == "ended with exit code 3" and ending(-15) == "was killed by SIGTERM"
 
 
 def test_what_goes_wrong_keeps_its_words():

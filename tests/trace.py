@@ -8,19 +8,11 @@ from collections import defaultdict
 
 import numpy as np
 
-from tests.oracle import Shape
+from tests.oracle import CELL, LANES, PACKED, Shape
 
 LINE, FLOAT, ENTRY = 64, 4, 4
 ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "e4m3": 1, "e5m2": 1}
-PACKED = {"q8_0": 34, "q4_0": 18}  # bytes of 32 elements, a row without a gap behind another
 SCALE = {"f32": 4, "f16": 2}
-CELL = {
-    "f32": 4,
-    "f16": 2,
-    "bf16": 4,
-    "i8": 4,
-}  # bytes of a row that K transposed in blocks of LANES tokens keeps together
-LANES = 16
 HEADS = 8  # query heads that the scalar tier serves with one load
 
 

@@ -23,10 +23,17 @@ def call(*arguments):
     return caught.value.code
 
 
-def answered(caught, *arguments):
-    """Exit code and both outputs; `caught` is a fixture that captures them."""
-    code = call(*arguments)
-    return code, *caught.readouterr()
+def told(capture, *arguments):
+    """Exit code, and what it printed."""
+    return call(*arguments), *capture.readouterr()
+
+
+def refused(capsys, *arguments, words=(), code=2):
+    """It prints nothing, and complains in one line, which has these words."""
+    capsys.readouterr()
+    ended, out, err = told(capsys, *arguments)
+    assert ended == code and not out and err.startswith("kvbench: ") and err.count("\n") == 1, err
+    assert all(word in err for word in words), err
 
 
 def test_version(capsys):

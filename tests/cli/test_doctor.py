@@ -9,7 +9,7 @@ import click
 import pytest
 
 from kvbench.machine.preflight import CHECKS
-from tests.cli.test_cli import call
+from tests.cli.test_cli import call, told
 from tests.machine.healthy import CLOCKSOURCE, HEALTHY, THP, Still
 from tests.machine.trees import grow, put
 
@@ -26,14 +26,8 @@ def root(tmp_path, monkeypatch):
     return tmp_path
 
 
-def doctor(capsys, *arguments):
-    code = call("doctor", *arguments)
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
 def test_a_healthy_machine(root, capsys):
-    code, out, err = doctor(capsys, "--strict")
+    code, out, err = told(capsys, "doctor", "--strict")
     lines = out.splitlines()
     assert code == 0
     assert len(lines) == len(CHECKS) and all(line.startswith("ok ") for line in lines)
@@ -45,7 +39,7 @@ def test_a_healthy_machine(root, capsys):
 def test_what_is_not_well_is_explained(root, capsys):
     put(root, MADVISE_NEVER)
     (root / CLOCKSOURCE.lstrip("/")).unlink()
-    code, out, err = doctor(capsys)
+    code, out, err = told(capsys, "doctor")
     lines = out.splitlines()
     assert code == 0
     (at,) = (i for i, line in enumerate(lines) if line.startswith("warn "))
@@ -62,15 +56,15 @@ def test_what_is_not_well_is_explained(root, capsys):
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_strict(root, capsys, form):
     (root / CLOCKSOURCE.lstrip("/")).unlink()
-    assert doctor(capsys, "--strict", *form)[0] == 0, "what is unknown is no warning"
+    assert told(capsys, "doctor", "--strict", *form)[0] == 0, "what is unknown is no warning"
     put(root, MADVISE_NEVER)
-    assert doctor(capsys, "--strict", *form)[0] == 5
-    assert doctor(capsys, *form)[0] == 0
+    assert told(capsys, "doctor", "--strict", *form)[0] == 5
+    assert told(capsys, "doctor", *form)[0] == 0
 
 
 def test_json(root, capsys):
     put(root, MADVISE_NEVER)
-    code, out, err = doctor(capsys, "--json")
+    code, out, err = told(capsys, "doctor", "--json")
     answer = json.loads(out)
     assert (code, err, answer["version"]) == (0, "", 1)
     assert answer["fingerprint"] and answer["environment"]
@@ -102,9 +96,9 @@ def test_colour_only_on_a_terminal(root, monkeypatch, terminal, no_color, colour
 def test_a_quota_and_threads_asked_for(root, capsys):
     """1.5 CPUs: one thread by default. Three of them would be throttled, and wrap round."""
     put(root, {"/sys/fs/cgroup/cpu.max": "150000 100000", "/sys/fs/cgroup/cpu.stat": "nr_periods 0\nnr_throttled 0"})
-    code, out, _ = doctor(capsys, "--strict")
+    code, out, _ = told(capsys, "doctor", "--strict")
     assert code == 0 and "1.5 CPUs' worth of time; threads: 1, allowed CPUs: 2" in out
-    code, out, _ = doctor(capsys, "--strict", "--threads", "3")
+    code, out, _ = told(capsys, "doctor", "--strict", "--threads", "3")
     assert code == 5 and "threads: 3" in out and "or use --threads 1" in out
 
 

@@ -1,7 +1,6 @@
 """kvbench machine, its probes answered from a made-up machine: what it prints, keeps and draws."""
 
 import json
-from functools import partial
 
 import pytest
 
@@ -9,14 +8,13 @@ import kvbench.machine
 import kvbench.runner
 from kvbench.machine.tree import Files
 from kvbench.model import Record, Sample, Traffic
-from tests.cli import test_cli as cli
+from tests.cli.test_cli import call, refused
 from tests.machine.healthy import Still
 from tests.machine.trees import bare_guest, grow
 
 KIB, MIB = 1 << 10, 1 << 20
 LEVELS = ((32 * KIB, 200.0), (512 * KIB, 100.0), (16 * MIB, 60.0))  # bytes a thread (the last: of all), GB/s a thread
 DRAM = 20.0  # GB/s of all threads
-call = partial(cli.call, "machine")
 
 
 def rate(probe):
@@ -54,7 +52,7 @@ def made_up(monkeypatch, tmp_path):
 
 
 def test_json(made_up, capsys):
-    assert call("--quick", "--json") == 0
+    assert call("machine", "--quick", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert {"version", "run", "fingerprint", "environment", "topology", "preflight", "ceilings"} <= facts.keys()
     reads = [c for c in facts["ceilings"] if c["op"] == "read" and c["threads"] == 2 and not c["distance"]]
@@ -72,7 +70,7 @@ def test_json(made_up, capsys):
 
 def test_an_l3_that_is_half_there_is_noticed(made_up, capsys):
     """Levels go by what was seen: 24 MiB would be L3 of the declared 32, not of the 16 that answer."""
-    assert call("--quick", "--json") == 0
+    assert call("machine", "--quick", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     held = {c["level"]: c for c in facts["capacities"]}
     assert held[3]["declared"] == 32 * MIB and 10 * MIB < held[3]["effective"] < 0.6 * 32 * MIB
@@ -85,7 +83,7 @@ def test_an_l3_that_is_half_there_is_noticed(made_up, capsys):
 
 
 def test_text_names_every_level_and_says_where_the_profile_went(made_up, capsys):
-    assert call("--quick") == 0
+    assert call("machine", "--quick") == 0
     printed = capsys.readouterr()
     for word in ("fingerprint", "Test CPU", "L1", "L2", "L3", "DRAM", "write_nt", "latency ns", "GFLOP/s", "GHz"):
         assert word in printed.out, word
@@ -100,7 +98,7 @@ def test_text_names_every_level_and_says_where_the_profile_went(made_up, capsys)
 def test_the_same_machine_has_the_same_fingerprint(made_up, capsys):
     seen = []
     for _ in range(2):
-        assert call("--identify", "--json") == 0
+        assert call("machine", "--identify", "--json") == 0
         facts = json.loads(capsys.readouterr().out)
         seen.append((facts["fingerprint"], facts["environment"], facts["ceilings"]))
     assert seen[0] == seen[1]
@@ -109,7 +107,7 @@ def test_the_same_machine_has_the_same_fingerprint(made_up, capsys):
 
 def test_plot(made_up):
     for name in ("stairs.png", "stairs.svg"):
-        assert call("--quick", "--plot", str(made_up / name)) == 0
+        assert call("machine", "--quick", "--plot", str(made_up / name)) == 0
     assert (made_up / "stairs.png").read_bytes().startswith(b"\x89PNG")
     drawn = (made_up / "stairs.svg").read_text()
     for word in ("GB/s", "footprint", "L3 declared", "1 thread: CPU 0", "2 threads: CPUs 0-1", "Test CPU"):
@@ -119,7 +117,7 @@ def test_plot(made_up):
 def test_no_cache_declared(made_up, monkeypatch, capsys):
     bare_guest(made_up / "bare", allowed="0-1")
     monkeypatch.setenv("KVBENCH_ROOT", str(made_up / "bare"))
-    assert call("--quick") == 0
+    assert call("machine", "--quick") == 0
     printed = capsys.readouterr().out
     assert "No cache is declared" in printed
     assert "256 MiB" in printed
@@ -131,7 +129,7 @@ def test_nothing_measured_is_no_profile(made_up, monkeypatch, capsys):
         return (Record(job.launch, point, (), {}, {}, error="no memory") for point in job.points)
 
     monkeypatch.setattr(kvbench.runner, "launch", broken)
-    assert call("--quick", "--plot", str(made_up / "stairs.png")) == 4
+    assert call("machine", "--quick", "--plot", str(made_up / "stairs.png")) == 4
     assert not list(made_up.glob("state/**/*.json")) and not (made_up / "stairs.png").exists()
     assert "visits failed" in capsys.readouterr().err
 
@@ -143,7 +141,7 @@ def test_fewer_launches_are_marked(made_up, monkeypatch, capsys):
             yield Record(job.launch, record.point, (), {}, {}, error="no memory") if failed else record
 
     monkeypatch.setattr(kvbench.runner, "launch", late)
-    assert call("--quick") == 4
+    assert call("machine", "--quick") == 4
     rows = capsys.readouterr().out.splitlines()
     assert any(row.startswith("! fewer launches") for row in rows)
     assert all("!" in row for row in rows if row.startswith("  triad"))
@@ -153,23 +151,23 @@ def test_fewer_launches_are_marked(made_up, monkeypatch, capsys):
 def test_a_made_up_machine_leaves_no_profile_unasked(made_up, monkeypatch, capsys):
     """Its numbers are this machine's."""
     monkeypatch.setattr(Files, "live", False)
-    assert call("--quick") == 0
+    assert call("machine", "--quick") == 0
     assert "this one is measured" in capsys.readouterr().err
     assert not list(made_up.glob("state/**/*.json"))
-    assert call("--quick", "--out", str(made_up / "asked.json")) == 0
+    assert call("machine", "--quick", "--out", str(made_up / "asked.json")) == 0
     assert (made_up / "asked.json").exists()
 
 
 def test_memory_too_small_for_dram_is_said(made_up, monkeypatch, capsys):
     monkeypatch.setattr(kvbench.machine, "available_memory", lambda files=None: 100 << 20)
-    assert call("--quick") == 0
+    assert call("machine", "--quick") == 0
     assert "DRAM: not testable, needs 128 MiB" in capsys.readouterr().out
 
 
 def test_a_profile_that_cannot_be_kept_is_still_shown(made_up, monkeypatch, capsys):
     (made_up / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(made_up / "file"))
-    assert call("--quick") == 0
+    assert call("machine", "--quick") == 0
     printed = capsys.readouterr()
     assert "DRAM" in printed.out and "--out" in printed.err
 
@@ -177,6 +175,4 @@ def test_a_profile_that_cannot_be_kept_is_still_shown(made_up, monkeypatch, caps
 def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(made_up, capsys):
     (made_up / "file").write_text("")
     for place in (made_up, made_up / "file" / "machine.json", "/proc/kvbench/machine.json"):
-        assert call("--quick", "--out", str(place)) == 2
-        printed = capsys.readouterr()
-        assert not printed.out and str(place) in printed.err and printed.err.count("\n") == 1
+        refused(capsys, "machine", "--quick", "--out", place, words=[str(place)])

@@ -8,7 +8,7 @@ import pytest
 from kvbench.native import Cache, default_library
 from kvbench.plan.needs import slice_bytes, tokens_in
 from kvbench.suite import AXES, shipped
-from tests.cli.test_cli import answered as call
+from tests.cli.test_cli import told
 from tests.machine.trees import grow
 
 CACHES = [(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)]
@@ -25,7 +25,7 @@ def made_up(monkeypatch, tmp_path):
 
 
 def test_text(capsys):
-    code, out, err = call(capsys, "plan", "l3fit", "--axis", "isa=scalar")
+    code, out, err = told(capsys, "plan", "l3fit", "--axis", "isa=scalar")
     assert code == 0 and not err
     first, points, when, memory, *rest = out.splitlines()
     assert first.startswith("l3fit: Does a slice")
@@ -36,13 +36,13 @@ def test_text(capsys):
 
 
 def test_what_is_left_out(capsys):
-    code, out, _ = call(capsys, "plan", "threads")
+    code, out, _ = told(capsys, "plan", "threads")
     assert code == 0
     assert "left out: " in out and "not so many CPUs: 4 threads on 2 CPUs" in out and "threads=4" in out
 
 
 def test_json(capsys):
-    code, out, _ = call(capsys, "plan", "threads", "--json", "--axis", "context=1k,8k", "--axis", "pages=base")
+    code, out, _ = told(capsys, "plan", "threads", "--json", "--axis", "context=1k,8k", "--axis", "pages=base")
     facts = json.loads(out)
     assert code == 0 and facts["version"] == 1 and facts["suite"] == "threads"
     assert facts["count"] == len(facts["points"]) > 0
@@ -56,7 +56,7 @@ def test_json(capsys):
 
 def test_it_is_asked_as_a_sweep_is(capsys):
     asked = "--only *.i8.* --only *.bf16.* --launches 3 --samples 2 --sample-time 0.5 --cpus 1 --pages base"
-    code, out, _ = call(capsys, "plan", "dtypes", "--json", *asked.split())
+    code, out, _ = told(capsys, "plan", "dtypes", "--json", *asked.split())
     facts = json.loads(out)
     assert code == 0 and (facts["launches"], facts["samples"], facts["sample_time"]) == (3, 2, 0.5)
     seen = {(point["dtype"], point["pages"], *point["cpus"]) for point in facts["points"]}
@@ -65,35 +65,35 @@ def test_it_is_asked_as_a_sweep_is(capsys):
 
 def test_a_suite_of_ones_own(capsys, made_up):
     (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\npages = "base"\nsamples = 3')
-    code, out, err = call(capsys, "plan", "mine.toml")
+    code, out, err = told(capsys, "plan", "mine.toml")
     assert code == 2 and not out
     assert f"{made_up}/mine.toml:5: axes.samples is not an axis (" in err and err.count("\n") == 1
     (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\npages = "base"')
-    code, out, err = call(capsys, "plan", "mine.toml")
+    code, out, err = told(capsys, "plan", "mine.toml")
     assert code == 0 and out.startswith("mine: Mine?\n  1 point")
 
 
 def test_nothing_to_measure_is_refused_as_a_sweep_of_it_is(capsys, made_up):
     (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\nthreads = 64')
-    code, out, err = call(capsys, "plan", str(made_up / "mine.toml"))
-    assert code == 2 and not out and call(capsys, "sweep", str(made_up / "mine.toml")) == (code, out, err)
+    code, out, err = told(capsys, "plan", str(made_up / "mine.toml"))
+    assert code == 2 and not out and told(capsys, "sweep", str(made_up / "mine.toml")) == (code, out, err)
     assert "64 threads on 2 CPUs" in err and "model=gpt-2 threads=64" in err and err.count("\n") == 1
     (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\n[[skip]]\nop = "decode"')
-    code, out, err = call(capsys, "plan", "mine.toml")
+    code, out, err = told(capsys, "plan", "mine.toml")
     assert code == 2 and not out and "[[skip]]" in err
 
 
 def test_a_forced_tier_is_the_best(capsys, monkeypatch):
     monkeypatch.setenv("KVBENCH_ISA", "scalar")
-    _, out, _ = call(capsys, "plan", "smoke", "--json")
+    _, out, _ = told(capsys, "plan", "smoke", "--json")
     assert {point["isa"] for point in json.loads(out)["points"]} == {"scalar"}
     monkeypatch.setenv("KVBENCH_ISA", next(isa for isa in default_library().words("isa") if isa != "scalar") + "x")
-    code, _, err = call(capsys, "plan", "smoke")
+    code, _, err = told(capsys, "plan", "smoke")
     assert code == 2 and "KVBENCH_ISA" in err
 
 
 def test_suites(capsys):
-    code, out, _ = call(capsys, "suites")
+    code, out, _ = told(capsys, "suites")
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()} == set(shipped())
     assert all(" points " in line and line.endswith("?") for line in out.splitlines())
@@ -102,9 +102,9 @@ def test_suites(capsys):
 def test_without_caches_there_is_nothing_to_take_time(capsys, made_up, monkeypatch):
     grow(made_up / "bare", cores=2, caches=[])
     monkeypatch.setenv("KVBENCH_ROOT", str(made_up / "bare"))
-    code, out, err = call(capsys, "plan", "l3fit")
+    code, out, err = told(capsys, "plan", "l3fit")
     assert (code, out) == (2, "") and "left out: cache size unknown" in err
-    code, out, _ = call(capsys, "suites")
+    code, out, _ = told(capsys, "suites")
     (line,) = (line for line in out.splitlines() if line.startswith("l3fit"))
     assert line.split()[1:5] == ["0", "points", "0", "s"] and line.endswith("? (cache size unknown)")
 
@@ -121,6 +121,6 @@ def test_the_largest_plan_is_quick(capsys, monkeypatch):
     monkeypatch.setattr(Cache, "_describe", counted)
     slice_bytes.cache_clear()
     tokens_in.cache_clear()
-    _, out, _ = call(capsys, "plan", "full", "--json")
+    _, out, _ = told(capsys, "plan", "full", "--json")
     assert 0 < asked.total() < 2 * json.loads(out)["count"]
     assert asked.most_common(1)[0][1] == 1

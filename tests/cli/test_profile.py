@@ -3,7 +3,6 @@
 import json
 import os
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -18,12 +17,11 @@ from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room
 from kvbench.worker.visit import more
 from tests import made_run
-from tests.cli import test_cli as cli
+from tests.cli.test_cli import call
 
 SHAPE = Shape(layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128, window=0)
 POINT = replace(made_run.DECODE, shape=SHAPE, pages="base")
 GIGA = 1_000_000_000
-call = partial(cli.call, "profile")
 
 
 def visit_of(seconds, flops=4e9):
@@ -89,7 +87,7 @@ SHORT = ["--samples", "2", "--sample-time", "0.001", "--layers", "3"]
 @pytest.mark.parametrize("op", ["decode", "append", "bulk"])
 @pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
 def test_a_small_point(op, layout, capsys):
-    assert call(op, *SMALL, *SHORT, "--layout", layout, "--json") == 0
+    assert call("profile", op, *SMALL, *SHORT, "--layout", layout, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["version"] == 1
     assert facts["kernel"].startswith(f"{op}.") and f".{layout}." in facts["kernel"]
@@ -113,7 +111,7 @@ def test_a_small_point(op, layout, capsys):
 @pytest.mark.parametrize("residency", ["hot", "evicted"])
 def test_residencies(residency, op, capsys):
     short = ["--samples", "1", "--sample-time", "0.001"]
-    assert call(op, *SMALL, *short, "--residency", residency, "--json") == 0
+    assert call("profile", op, *SMALL, *short, "--residency", residency, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["layers"] == 1
     if op == "decode":
@@ -135,7 +133,7 @@ def test_eviction_reads_more_than_the_caches_hold():
 
 
 def test_the_table_names_every_denominator(capsys):
-    assert call("decode", *SMALL, *SHORT) == 0
+    assert call("profile", "decode", *SMALL, *SHORT) == 0
     printed = capsys.readouterr().out
     for name in ("point", "twin", "core roof", "read ceiling", "FMA peak", "bound:", "verified", "issued"):
         assert name in printed

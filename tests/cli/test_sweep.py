@@ -7,19 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 
 import psutil
 import pytest
 
 import kvbench
 from kvbench.store.run import FILES
-from tests.cli import test_cli as cli
+from tests.cli.test_cli import call
 
 CPU = str(min(os.sched_getaffinity(0)))
 TINY = ["smoke", "--axis", "context=64", "--axis", "threads=1", "--axis", "model=gpt-2", "--axis", "residency=hot"]
 SHORT = ["--cpus", CPU, "--launches", "2", "--samples", "2", "--sample-time", "0.002"]
-call = partial(cli.call, "sweep")
 ASKED = [*TINY, *SHORT, "--axis", "op=decode,append,bulk"]
 
 
@@ -88,7 +86,7 @@ def test_every_visit_was_verified(measured):
 def test_a_budget_too_small_for_one_launch(tmp_path, capsys):
     """One is made, and both is said: before and after."""
     asked = [*ASKED[:-1], "op=decode", "--only", "*.head.f16.*", "--out", tmp_path / "run", "--budget", "0.01"]
-    assert call(*asked) == 0
+    assert call("sweep", *map(str, asked)) == 0
     printed = capsys.readouterr()
     assert "more than the budget" in printed.err and "stopped after 1 of 2 launches" in printed.out
     assert {record.launch for record in kvbench.load(tmp_path / "run").records} == {0}
@@ -111,7 +109,7 @@ def test_interrupted(tmp_path):
     assert not psutil.wait_procs(children, timeout=10)[1]
     partial = kvbench.load(tmp_path / "run")
     assert partial.records
-    assert call("--out", tmp_path / "run", "--resume") == 0
+    assert call("sweep", "--out", f"{tmp_path}/run", "--resume") == 0
     whole = kvbench.load(tmp_path / "run")
     assert whole.records[: len(partial.records)] == partial.records
     assert len(whole.records) == 2 * len(whole.manifest.plan.points)
@@ -124,15 +122,15 @@ def test_interrupted_where_nothing_is_measured(tmp_path, capsys, monkeypatch, in
     with monkeypatch.context() as patch:
         patch.setattr(f"kvbench.session.{instant}", stop)
         patch.setattr("kvbench.session.session.preflight", lambda *_: ())
-        assert call(*asked) == 130
+        assert call("sweep", *map(str, asked)) == 130
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == f"kvbench: interrupted; to go on: kvbench sweep --out '{tmp_path}/a run' --resume"
-    assert call("--out", tmp_path / "a run", "--resume") == 0
+    assert call("sweep", "--out", f"{tmp_path}/a run", "--resume") == 0
 
 
 def test_interrupted_before_there_is_a_run(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("kvbench.session.session.preflight", stop)
-    assert call(*ASKED, "--out", tmp_path / "run") == 130
+    assert call("sweep", *ASKED, "--out", f"{tmp_path}/run") == 130
     assert "run the command again" in capsys.readouterr().err and not (tmp_path / "run").exists()
 
 
@@ -153,5 +151,5 @@ def test_no_space_left(tmp_path):
     assert "journal.jsonl" in err.splitlines()[-1]
     kept = (tmp_path / "run" / "journal.jsonl").read_bytes()
     assert kept and kept.endswith(b"\n") and all(json.loads(line) for line in kept.splitlines())
-    assert call("--out", tmp_path / "run", "--resume") == 0
+    assert call("sweep", "--out", f"{tmp_path}/run", "--resume") == 0
     assert (tmp_path / "run" / "journal.jsonl").read_bytes().startswith(kept)

@@ -10,7 +10,7 @@ from importlib import import_module
 import psutil
 import pytest
 
-from tests.cli.test_cli import answered as call
+from tests.cli.test_cli import told
 from tests.faulty import FAULTS, HONEST, build_plugin
 
 SHAPE = ["--q-heads", "4", "--kv-heads", "2", "--head-dim", "256", "--context", "300", "--dtype", "f32"]
@@ -24,7 +24,7 @@ def plugin(tmp_path_factory):
 
 
 def profiled(capfd, plugin, variant):
-    return call(capfd, "profile", "decode", "--plugin", plugin, "--variant", variant, *SHAPE, *SHORT, "--json")
+    return told(capfd, "profile", "decode", "--plugin", plugin, "--variant", variant, *SHAPE, *SHORT, "--json")
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_profile(capfd, monkeypatch, plugin, variant):
 def test_what_its_speed_alone_betrays(capfd, tmp_path):
     """On a machine that is quiet enough; tests/worker/test_foreign.py has it with times that are made up."""
     made = build_plugin(tmp_path / "skims.so", "-DLISTED=ONE(skims)")
-    assert call(capfd, "verify", "--quick", "--plugin", made)[0] == 0
+    assert told(capfd, "verify", "--quick", "--plugin", made)[0] == 0
     code, out, err = profiled(capfd, made, "skims")
     assert (code, out) == (4, "") and "suspect: " in err and len(err.splitlines()) == 1
 
@@ -53,7 +53,7 @@ def test_what_its_speed_alone_betrays(capfd, tmp_path):
 def test_verify_checks_the_plug_in_alone(capfd, tmp_path):
     listed = ", ".join(f"ONE({name})" for name in ("right", "places", "leaves", "behind"))
     made = build_plugin(tmp_path / "four.so", f"-DLISTED={listed}")
-    code, out, _ = call(capfd, "verify", "--quick", "--plugin", made)
+    code, out, _ = told(capfd, "verify", "--quick", "--plugin", made)
     assert code == 1 and "4 kernels, 8 faults: 3 failed" in out
     for name, said in {"places": "times the allowed error", "leaves": "exit code 0", "behind": "beside max"}.items():
         assert any(name in line and said in line for line in out.splitlines() if "WRONG" in line)
@@ -62,7 +62,7 @@ def test_verify_checks_the_plug_in_alone(capfd, tmp_path):
 @pytest.mark.full
 def test_verify(capfd, monkeypatch, plugin):
     monkeypatch.setattr("kvbench.verify.plugin._PATIENCE", 10.0)
-    code, out, _ = call(capfd, "verify", "--quick", "--plugin", plugin, "--json")
+    code, out, _ = told(capfd, "verify", "--quick", "--plugin", plugin, "--json")
     found = {kernel["variant"]: kernel for kernel in json.loads(out)["kernels"]}
     assert code == 1 and found.keys() == HONEST | FAULTS.keys()
     for name, kernel in found.items():

@@ -121,6 +121,13 @@ def test_what_fresh_launches_do_not_show_is_no_change():
     assert "slower at first; not confirmed" in row.note and "12 fresh launches" in row.note
 
 
+def test_a_change_that_its_witness_shares_is_the_machines():
+    values = shifted({3: 0.08})
+    found = gated(*values, beside=values[0])
+    (row,) = [row for row in found.points if row.name == POINTS[3].name]
+    assert (row.verdict, found.verdict) == (CONTAMINATED, CONTAMINATED)
+
+
 def test_controls_that_alarm_say_so():
     """Whatever makes base slower than itself makes candidates slower: nothing is confirmed."""
     values = shifted({3: 0.1, 21: 0.1, 22: 0.1, 23: 0.1})[0]

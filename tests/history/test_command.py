@@ -9,7 +9,7 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from tests.cli.test_cli import call
+from tests.cli.test_cli import call, refused
 from tests.history import made
 from tests.report import made as report
 
@@ -57,16 +57,6 @@ def steps(facts):
     }
 
 
-def refused(capsys, *arguments, words=()):
-    capsys.readouterr()
-    assert call("history", *arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") == 1 and err.startswith("kvbench: ")
-    for word in words:
-        assert word in err
-    return err
-
-
 # ---- show ------------------------------------------------------------------------------------------------------------
 
 
@@ -107,7 +97,9 @@ def test_a_choice_of_points_changes_nothing_that_is_said(capsys, steady):
     every = {point["point"]: point for point in shown(capsys, steady)["machines"][0]["points"]}
     some = shown(capsys, steady, "--point", "*.f16.*")["machines"][0]["points"]
     assert 0 < len(some) < POINTS and all(point == every[point["point"]] for point in some)
-    refused(capsys, "show", "--root", str(steady), "--point", "none*", words=["--point", "none*", "patterns"])
+    refused(
+        capsys, "history", "show", "--root", str(steady), "--point", "none*", words=["--point", "none*", "patterns"]
+    )
 
 
 def test_two_machines_are_two_histories(capsys, root):
@@ -117,7 +109,7 @@ def test_two_machines_are_two_histories(capsys, root):
     assert all(point["few"] and not point["steps"] for point in facts["machines"][1]["points"])
     assert steps(facts).keys() == {FELL, ROSE}
     assert [each["fingerprint"] for each in shown(capsys, root, "--machine", "be")["machines"]] == ["beef"]
-    refused(capsys, "show", "--root", str(root), "--machine", "x", words=["--machine", "beef", "f00dcafe"])
+    refused(capsys, "history", "show", "--root", str(root), "--machine", "x", words=["--machine", "beef", "f00dcafe"])
 
 
 def test_a_point_in_some_runs_only(capsys, tmp_path):
@@ -154,11 +146,11 @@ def test_a_folder_whose_name_is_no_text_is_told(capsys, root):
 
 
 def test_bad_roots(capsys, tmp_path):
-    refused(capsys, "show", "--root", str(tmp_path / "none"), words=["--root", "none"])
+    refused(capsys, "history", "show", "--root", str(tmp_path / "none"), words=["--root", "none"])
     (tmp_path / "accepted.json").write_text("[]")
-    refused(capsys, "show", "--root", str(tmp_path), words=["accepted.json", "correct it"])
+    refused(capsys, "history", "show", "--root", str(tmp_path), words=["accepted.json", "correct it"])
     (tmp_path / "accepted.json").write_text('{"format": 1, "accepted": [{"run": 7}]}')
-    refused(capsys, "show", "--root", str(tmp_path), words=["accepted.json"])
+    refused(capsys, "history", "show", "--root", str(tmp_path), words=["accepted.json"])
 
 
 # ---- accept ----------------------------------------------------------------------------------------------------------
@@ -187,11 +179,15 @@ def test_what_was_accepted_is_kept_beside_the_runs(capsys, root):
 def test_accept_refuses_what_is_not_there(capsys, root):
     fell = made.points(POINTS)[FELL].name
     common = ("--reason", "so", "--root", str(root))
-    refused(capsys, "accept", fell, "--run", "run-9999", *common, words=["--run", "run-9999", "run-0029"])
-    refused(capsys, "accept", "none", "--run", STEPPED, *common, words=["'none'", "patterns"])
-    refused(capsys, "accept", fell, "--run", "run-0010", *common, words=["no point", STEPPED])
-    refused(capsys, "accept", made.points(1)[0].name, "--run", STEPPED, *common, words=["they have no open step"])
-    refused(capsys, "accept", fell, "--run", STEPPED, "--reason", " ", "--root", str(root), words=["--reason"])
+    refused(capsys, "history", "accept", fell, "--run", "run-9999", *common, words=["--run", "run-9999", "run-0029"])
+    refused(capsys, "history", "accept", "none", "--run", STEPPED, *common, words=["'none'", "patterns"])
+    refused(capsys, "history", "accept", fell, "--run", "run-0010", *common, words=["no point", STEPPED])
+    refused(
+        capsys, "history", "accept", made.points(1)[0].name, "--run", STEPPED, *common, words=["they have no open step"]
+    )
+    refused(
+        capsys, "history", "accept", fell, "--run", STEPPED, "--reason", " ", "--root", str(root), words=["--reason"]
+    )
     assert not (root / "accepted.json").exists()
 
 
@@ -222,10 +218,10 @@ def test_add_replaces_a_copy_of_the_same_run(capsys, tmp_path):
 
 
 def test_add_refuses(capsys, tmp_path, root):
-    refused(capsys, "add", str(tmp_path), "--root", str(root), words=["no run directory"])
+    refused(capsys, "history", "add", str(tmp_path), "--root", str(root), words=["no run directory"])
     (other,) = made.write(tmp_path / "from", made.flat(1, 1), first=500)
     other = other.rename(other.with_name("run-0000"))
-    refused(capsys, "add", str(other), "--root", str(root), words=["run-0000", "rename"])
+    refused(capsys, "history", "add", str(other), "--root", str(root), words=["run-0000", "rename"])
 
 
 # ---- export ----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """Wrong arguments: a status code, a message that names the argument, and outputs that nobody touched.
 
 Every field has its rule in the C check program (tests/check/arguments.c), which test_check_program.py runs; here stand
-what goes to the ends of 64 bits, tables that turn, plans that were changed, and tiers.
+lengths and tables, what goes to the ends of 64 bits or is no number, plans that were changed, and tiers.
 """
+
+import math
 
 import numpy as np
 import pytest
@@ -81,6 +83,35 @@ def test_calls(raw, bound, field):
         refused(raw, "threads", lambda maker=maker: task_of(raw, maker, args, threads=1 << 30))
         setattr(args, field, INT64_MAX)
         refused(raw, field, lambda maker=maker: task_of(raw, maker, args))
+
+
+@pytest.mark.parametrize("scale", [math.nan, math.inf])
+def test_scales_that_are_no_number(raw, bound, scale):
+    q = np.ones((2, 4, 24), np.float32)
+    for maker in ("decode", "twin"):
+        refused(
+            raw, "scale", lambda maker=maker: task_of(raw, maker, decode_args(raw, bound, q, q, "scalar", scale=scale))
+        )
+
+
+@pytest.mark.parametrize(
+    ("owner", "value", "makers"),
+    [
+        *(("lengths", value, ("decode", "append")) for value in (41, -1, INT64_MAX)),
+        *(("table", value, ("decode", "append")) for value in (10, INT32_MAX)),
+        *(("table", value, ("decode",)) for value in (-1, -INT32_MAX - 1)),  # a store skips these
+        ("tokens", 40, ("append",)),
+    ],
+)
+def test_lengths_and_tables(raw, bound, owner, value, makers):
+    """Which are their owner's, who may write what he likes: beyond the capacity, of no block, of a full cache."""
+    q = np.ones((2, 4, 24), np.float32)
+    out = np.full_like(q, SENTINEL)
+    (bound.table if owner == "table" else bound.lengths).flat[6 if owner == "table" else 1] = value
+    calls = {"decode": decode_args(raw, bound, q, out, "scalar"), "append": store_args(raw, bound, q, q, 1, "scalar")}
+    for maker in makers:
+        refused(raw, owner, lambda maker=maker: task_of(raw, maker, calls[maker]))
+    assert (out == SENTINEL).all() and all((plane == 0x3C).all() for plane in bound.planes.all())
 
 
 def test_table_entry_out_of_range_in_a_turned_ring(raw):

@@ -110,36 +110,22 @@ def test_gone_from_some_weights_on():
     assert "; the 4 MiB of a layer of qwen3-0.6b leave 7 in turn" in text and "at 1.00 times memory's rate" in text
 
 
-def test_gone_with_the_first_weights():
-    text = said([60, 60, 50, 20], [40, 20, 20, 20])
-    assert "where there are none and with nothing beyond noise from 1 MiB on" in text
-
-
-def test_gone_without_weights():
-    assert "MiB) with nothing beyond noise, even where there are none;" in said([60, 60, 50, 20], [20, 20, 20, 20])
-
-
-def test_slower_than_memory_is_nothing_left():
-    assert "MiB) with nothing beyond noise, even where there are none;" in said([60, 60, 50, 20], [15, 15, 15, 15])
-
-
-def test_never_gone():
-    text = said([60, 60, 50, 40], [40, 40, 40, 30])
-    assert "even at 16 MiB of them, the most that was tried" in text and "nothing" not in text
-
-
-def test_nothing_that_could_go():
-    assert "no more than noise apart, so that L3 brings nothing" in said([20] * 4, [20] * 4)
-
-
-def test_slower_from_l3_is_no_noise():
-    text = said([15] * 4, [15] * 4, spread=0.001)
-    assert ": slower, beyond noise: 0.75 times memory's rate (0.7" in text and "), so that L3 brings nothing" in text
-    assert "no more than noise" not in text
-
-
-def test_noise_is_not_an_advantage():
-    assert "no more than noise apart" in said([20.5] * 4, [20] * 4, spread=0.5)
+@pytest.mark.parametrize(
+    ("rates", "facts", "words"),
+    [
+        (([60, 60, 50, 20], [40, 20, 20, 20]), {}, "where there are none and with nothing beyond noise from 1 MiB on"),
+        (([60, 60, 50, 20], [20] * 4), {}, "MiB) with nothing beyond noise, even where there are none;"),
+        (([60, 60, 50, 20], [15] * 4), {}, "MiB) with nothing beyond noise, even where there are none;"),
+        (([60, 60, 50, 40], [40, 40, 40, 30]), {}, "even at 16 MiB of them, the most that was tried"),
+        (([20] * 4, [20] * 4), {}, "no more than noise apart, so that L3 brings nothing"),
+        (([15] * 4, [15] * 4), {"spread": 0.001}, ": slower, beyond noise: 0.75 times memory's rate (0.7"),
+        (([20.5] * 4, [20] * 4), {"spread": 0.5}, "no more than noise apart"),
+    ],
+)
+def test_where_the_advantage_ends(rates, facts, words):
+    text = said(*rates, **facts)
+    assert words in text
+    assert ("nothing" in text) is ("most that was tried" not in words) and ("noise apart" in text) is ("apart" in words)
 
 
 # ---- a real one ------------------------------------------------------------------------------------------------------

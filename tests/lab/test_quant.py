@@ -6,9 +6,8 @@ import pytest
 
 from kvbench.lab.experiments import quant
 from kvbench.lab.experiments.quant import experiment
-from tests.native.test_cache import attention
 from tests.native.test_cache_life import kept
-from tests.oracle import PACKED
+from tests.oracle import PACKED, attend
 
 SMALL = {"model": "qwen3-0.6b", "context": 96}
 HEADS, GROUP, DIM = 8, 2, 128
@@ -28,13 +27,14 @@ def test_bytes_and_errors(setup):
     drawn = np.random.default_rng(setup.seed)
     k, v = drawn.standard_normal((2, 96, HEADS, DIM), dtype=np.float32)
     q = drawn.standard_normal((HEADS * GROUP, DIM), dtype=np.float32)
-    exact = attention(q[None], k[None], v[None])
+    grouped, sides = q.reshape(HEADS, GROUP, DIM), (k.swapaxes(0, 1), v.swapaxes(0, 1))
+    exact = attend(grouped, *sides, 1 / np.sqrt(DIM))[0]
     for dtype, row in found.iterrows():
         assert row["token_bytes"] == 2 * HEADS * ROW[dtype]
         assert row["token_share"] == ROW[dtype] / ROW["f32"]
-        near = attention(q[None], kept(k, dtype)[None], kept(v, dtype)[None])
-        assert row["format_error"] == pytest.approx(off(near, exact, exact), rel=1e-6)
-        assert row["format_error_max"] == pytest.approx(np.abs(near - exact).max(), rel=1e-6)
+        found_of = attend(grouped, *(kept(side, dtype) for side in sides), 1 / np.sqrt(DIM))[0]
+        assert row["format_error"] == pytest.approx(off(found_of, exact, exact), rel=1e-6)
+        assert row["format_error_max"] == pytest.approx(np.abs(found_of - exact).max(), rel=1e-6)
         assert 0 < row["kernel_error"] < 1e-5 and row["kernel_error_max"] < 1e-5
     assert found.loc["f32", "format_error"] == 0
     said = outcome.sentence

@@ -5,7 +5,7 @@ import pytest
 
 from kvbench.errors import BadArgument
 from kvbench.lab.experiments.window import experiment
-from tests.native.test_cache import attention
+from tests.oracle import attend
 
 SMALL = {"model": "qwen3-0.6b", "context": 500, "window": 64}
 HEADS, GROUP, DIM = 8, 2, 128
@@ -24,8 +24,9 @@ def test_deviations(setup):
         near_k[:, 0] = [-(context - 1 - token) / 8 for token in range(context)]  # an eighth of the window
         near_q[:, 0] = np.sqrt(DIM)
         for name, keys, queries in (("random", own_k, q), ("local", near_k, near_q)):
-            rows = (queries[None], keys[None, :, None], own_v[None, :, None])
-            full, last = attention(*rows), attention(*rows, window=64)
+            full, last = (
+                attend(queries[None], keys[None, of:], own_v[None, of:], 1 / np.sqrt(DIM))[0] for of in (0, -64)
+            )
             assert row[f"{name}_deviation"] == pytest.approx(
                 np.sqrt(((last - full) ** 2).sum() / (full**2).sum()), abs=1e-12
             )

@@ -4,9 +4,8 @@ import pytest
 
 from kvbench.machine import dram
 from kvbench.machine.dram import dram_peak, modules_peak
-from kvbench.machine.tree import Files
 from kvbench.model import Node
-from tests.machine.trees import NODE, put
+from tests.machine.trees import NODE, Live, put
 
 HEAD = "# dmidecode 3.4\nGetting SMBIOS data from sysfs.\nSMBIOS 3.3.0 present.\n\n"
 EMPTY = "Handle 0x0001, DMI type 17, 92 bytes\nMemory Device\n\tSize: No Module Installed\n\tLocator: {}\n\n"
@@ -105,9 +104,6 @@ def test_unknown_says_why(virtual, tmp_path):
 
 def test_root_reads_the_modules(tmp_path, monkeypatch):
     """And others do not try: dmidecode would only complain."""
-
-    class Live(Files):
-        live = True
 
     monkeypatch.setattr(dram.shutil, "which", lambda program: f"/usr/sbin/{program}")
     monkeypatch.setattr(dram, "_dmidecode", lambda: listing(*GENOA))

@@ -4,34 +4,15 @@ import math
 import re
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 
 import pandas as pd
 
 from kvbench.analysis.findings import Findings, findings
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES, Look, styled, svg
-from tests.made_run import DECODE, MACHINE, RUN, STORE, failed, probe, visit
+from tests.made_run import MACHINE, RUN, STORE
 
-RATES = {"point": [8.0, 8.0], "twin": [10.0, 10.0], "twin_ahead": [9.0, 9.0], "core": [16.0, 16.0]}
 STORES = {"point": [8.0, 8.0], "copy": [10.0, 10.0], "copy_nt": [16.0, 16.0]}
 APPEND = replace(STORE, op="append")
-
-# Runs that have little to show.
-BARE = {
-    "no record": [],
-    "probes alone": [probe(0, 20.0)],
-    "all failed": [failed(0), failed(1), failed(0, STORE)],
-    "one point, one launch": [visit(0, {"point": [8.0]})],
-    "one store, one launch": [visit(0, {"point": [8.0]}, STORE)],
-    "one append, one launch": [visit(0, {"point": [8.0]}, APPEND)],
-    "one of two failed": [visit(0, RATES), failed(0, replace(DECODE, layout="paged")), probe(0, 20.0)],
-    "two launches": [visit(n, RATES) for n in range(2)] + [probe(n, 20.0) for n in range(2)],
-}
-
-
-@cache
-def bare(name: str) -> Findings:
-    return found_in(BARE[name])
 
 
 def unknown(found: Findings) -> Findings:

@@ -18,12 +18,9 @@ from tests.report.texts import blocks, markdown_tables, tables, unnamed, unnamed
     [
         "It reaches 87%.",
         "87% faster than before",
-        "87% (of the twin)",
         "87% efficiency of the twin",
         "of all, 87%; the rest is idle",
         "86% of the reads and 54% as well",
-        "87 %",
-        "% efficiency",
         "87 percent faster",
         "It gets 5% of. The twin",
     ],
@@ -36,13 +33,10 @@ def test_bad_texts_are_found(text):
     "text",
     [
         "86% of the 26.9 GB/s that plain reads get",
-        "69% of the reads and 88% of the core",
         "nine in ten by 78.5% of it",
         "holds it with a probability of 95% where there are enough",
         "too few for a 95% interval",
         "less than 2% over the roof",
-        "84% of twin",
-        "no share at all",
     ],
 )
 def test_good_texts_are_not(text):

@@ -3,13 +3,14 @@
 import pytest
 
 from kvbench.report.figures import every
-from tests.report.drawn import BARE, bare, drawn, strange_colours, unknown
+from tests.report.drawn import drawn, found_in, strange_colours, unknown
+from tests.report.made import BARE
 
 
 @pytest.mark.parametrize("name", BARE)
 @pytest.mark.parametrize("change", [lambda found: found, unknown], ids=["known", "unknown"])
 def test_little_to_show(name, change):
-    found = change(bare(name))
+    found = change(found_in(BARE[name][0]))
     figures = every(found)
     assert {figure.name for figure in figures} >= {"staircase", "saturation", "roofline", "stores", "noise"}
     for figure in figures:

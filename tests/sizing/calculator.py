@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from tests.oracle import CELL, PACKED
+
 LINE = 64
 ELEMENT = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "e4m3": 1, "e5m2": 1}
 SCALED = {"i8"}
-PACKED = {"q8_0": 34, "q4_0": 18}  # bytes of 32 elements
-TRANSPOSED = {"f32", "f16", "bf16", "i8"}  # in blockt
+TRANSPOSED = set(CELL)  # in blockt
 PAD = 5 * LINE  # the library's
 
 

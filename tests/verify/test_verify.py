@@ -5,22 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from kvbench.cli import main
 from kvbench.native import default_library
 from kvbench.verify import faults, kernels, situation
-
-
-def call(capsys, *arguments):
-    with pytest.raises(SystemExit) as caught:
-        main(["verify", *arguments])
-    return caught.value.code, capsys.readouterr()
+from tests.cli.test_cli import refused, told
 
 
 def test_one_tier(capsys):
     isa = default_library().isa()
-    code, said = call(capsys, "--quick", "--isa", isa)
-    assert code == 0, said.out
-    lines = said.out.splitlines()
+    code, said, _ = told(capsys, "verify", "--quick", "--isa", isa)
+    assert code == 0, said
+    lines = said.splitlines()
     count = sum(kernel.isa == isa and kernel.runnable for kernel in default_library().kernels())
     assert lines[-1].startswith(f"{count} kernels, ") and lines[-1].endswith("all well")
     for fault in faults.FAULTS:
@@ -28,8 +22,8 @@ def test_one_tier(capsys):
 
 
 def test_json_covers_every_runnable_kernel(capsys):
-    code, said = call(capsys, "--quick", "--json")
-    facts = json.loads(said.out)
+    code, said, _ = told(capsys, "verify", "--quick", "--json")
+    facts = json.loads(said)
     assert code == 0 and facts["passed"] and facts["version"] == 1
     words = ("op", "variant", "layout", "dtype", "isa")
     checked = {tuple(kernel[word] for word in words) for kernel in facts["kernels"]}
@@ -42,8 +36,7 @@ def test_json_covers_every_runnable_kernel(capsys):
 def test_a_tier_that_does_not_run(capsys, isa):
     if isa in default_library().isas():
         pytest.skip(f"{isa} runs here")
-    code, said = call(capsys, "--isa", isa)
-    assert code == 2 and "scalar" in said.err and len(said.err.splitlines()) == 1
+    refused(capsys, "verify", "--isa", isa, words=["scalar"])
 
 
 def test_a_wrong_kernel_fails(capsys, monkeypatch):
@@ -56,8 +49,8 @@ def test_a_wrong_kernel_fails(capsys, monkeypatch):
         return out
 
     monkeypatch.setattr(situation, "attention", off)
-    code, said = call(capsys, "--quick", "--isa", "scalar")
-    assert code == 1 and "WRONG decode." in said.out and "failed" in said.out
+    code, said, _ = told(capsys, "verify", "--quick", "--isa", "scalar")
+    assert code == 1 and "WRONG decode." in said and "failed" in said
 
 
 def test_a_missed_fault_fails(capsys, monkeypatch):
@@ -65,8 +58,8 @@ def test_a_missed_fault_fails(capsys, monkeypatch):
         return victim.decode()
 
     monkeypatch.setattr(faults, "FAULTS", (harmless,))
-    code, said = call(capsys, "--quick", "--isa", default_library().isa())
-    assert code == 1 and "MISSED" in said.out
+    code, said, _ = told(capsys, "verify", "--quick", "--isa", default_library().isa())
+    assert code == 1 and "MISSED" in said
 
 
 def scalar():
