@@ -49,7 +49,7 @@ class JudgeLimits:
 LIMITS = JudgeLimits()
 
 
-class Evidence(NamedTuple):
+class Difference(NamedTuple):
     """Logarithms of time: positive where head takes longer. `slower`, `faster`: one-sided chances of this or more if
     both sides were alike. NaN for the interval where launches are too few for COVERAGE. `counts`: launches of base and
     of head; or of both, where each has both."""
@@ -104,14 +104,14 @@ class Evidence(NamedTuple):
         return float(np.quantile(np.maximum(noise * missing, least - noise * estimates), power))
 
 
-def paired(values: np.ndarray) -> Evidence:
+def paired(values: np.ndarray) -> Difference:
     """From launches that hold both sides: logarithms of head's time over base's, on the last axis."""
-    return _evidence(_estimates(values), (values.shape[-1],))
+    return _difference(_estimates(values), (values.shape[-1],))
 
 
-def apart(base: np.ndarray, head: np.ndarray) -> Evidence:
+def apart(base: np.ndarray, head: np.ndarray) -> Difference:
     """From launches that hold one side: logarithms, on the last axis."""
-    return _evidence(_estimates(base, head), (base.shape[-1], head.shape[-1]))
+    return _difference(_estimates(base, head), (base.shape[-1], head.shape[-1]))
 
 
 def as_share(log: float) -> float | None:
@@ -129,7 +129,7 @@ class Question:
 
     name: str
     family: str
-    found: Evidence
+    found: Difference
     smallest: float
     gbps: tuple[float, float] | None = None
     seconds: tuple[float, float] | None = None
@@ -226,10 +226,10 @@ def _estimates(*sides: np.ndarray) -> np.ndarray:
     return np.sort(differences.reshape(*differences.shape[:-2], -1), axis=-1)
 
 
-def _evidence(estimates: np.ndarray, counts: tuple[int, ...]) -> Evidence:
+def _difference(estimates: np.ndarray, counts: tuple[int, ...]) -> Difference:
     chances = _chances(*counts)
     slower, faster = chances[(estimates > 0).sum(-1)], chances[(estimates < 0).sum(-1)]  # a tie speaks for neither
-    return Evidence(np.median(estimates, axis=-1), *_ends(estimates, chances), slower, faster, counts)
+    return Difference(np.median(estimates, axis=-1), *_ends(estimates, chances), slower, faster, counts)
 
 
 def _ends(estimates: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

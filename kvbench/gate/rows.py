@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from kvbench.analysis.judge import LIMITS, Evidence, Question, any_error, family, paired, together
+from kvbench.analysis.judge import LIMITS, Difference, Question, any_error, family, paired, together
 from kvbench.gate.duels import Duel
 from kvbench.model import OWN, Machine
 from kvbench.regime import classify
@@ -22,7 +22,7 @@ class StageRow(Question):
     """A point or a family in one stage. `beside`: the same of the witnesses that no build has touched."""
 
     members: tuple[Duel, ...]
-    beside: Evidence
+    beside: Difference
 
     @property
     def key(self) -> tuple[str, int]:

@@ -15,7 +15,8 @@ _BLOCKS = ((32, "block<=32"), (inf, "block>32"))
 
 
 def class_of(point: Point, needs: Needs, machine: Machine) -> str:
-    """Its name, of the parts in model/tuning.py. What hardly changes how rows are best read is no part of it: lengths, batch, the system's pages."""
+    """Its name, of the parts in model/tuning.py. What hardly changes how rows are best read is no part of it: lengths,
+    batch, the system's pages."""
     last = list(levels(machine, point.cpus).values())[-1:]
     shared = bool(last) and len(last[0]) == 1
     parts = (

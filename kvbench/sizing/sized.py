@@ -82,7 +82,7 @@ def _notes(decoder: Decoder, max_context: int) -> Iterator[str]:
 
 
 def _fit(decoder: Decoder, known: Known) -> Fit:
-    """Where a layer that attends to most fits. Padding of rows lies in the same lines, so that it takes room in a cache too."""
+    """Where a layer that attends to most fits. Padding of rows lies in the same lines, so it takes room in a cache too."""
     each = row(decoder)
     token = SIDES * decoder.batch * decoder.kv_heads * (each.padded + each.scale)
     found = parts(decoder)

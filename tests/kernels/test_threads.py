@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.test_decode import case_of, shape_of
-from tests.raw import ROOT, Bound, Refused, Team, decode_args
+from tests.raw import ROOT, Bound, Team, decode_args
 
 
 def answers(bench, case, isa, counts):

@@ -9,17 +9,6 @@ from kvbench.verify import faults, kernels, situation
 from tests.cli.test_cli import told
 
 
-def test_one_tier(capsys):
-    isa = default_library().isa()
-    code, said, _ = told(capsys, "verify", "--quick", "--isa", isa)
-    assert code == 0, said
-    lines = said.splitlines()
-    count = sum(kernel.isa == isa and kernel.runnable for kernel in default_library().kernels())
-    assert lines[-1].startswith(f"{count} kernels, ") and lines[-1].endswith("all well")
-    for fault in faults.FAULTS:
-        assert any(line.startswith(fault.__name__.replace("_", " ")) for line in lines)
-
-
 def test_json_covers_every_runnable_kernel(capsys):
     code, said, _ = told(capsys, "verify", "--quick", "--json")
     facts = json.loads(said)

@@ -22,7 +22,7 @@ import numpy as np
 from kvbench.analysis.compare.effects import LIMITS
 from kvbench.analysis.compare.views import CEILING, OF_MACHINE, PRIMARY, SECONDS, Views
 from kvbench.analysis.judge import LIMITS as JUDGED
-from kvbench.analysis.judge import SLOWER, Evidence, Question, apart, as_share, together
+from kvbench.analysis.judge import SLOWER, Difference, Question, apart, as_share, together
 from kvbench.model import Judged
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, REGRESSION
 
@@ -31,7 +31,7 @@ from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCL
 class Viewed(Question):
     """`views`: the evidence in each, that which is tested among them. `told`: see LIMITS."""
 
-    views: Mapping[str, Evidence]
+    views: Mapping[str, Difference]
     told: float
 
     @property
@@ -39,7 +39,7 @@ class Viewed(Question):
         return _tested(self.views)
 
     @property
-    def others(self) -> dict[str, Evidence]:
+    def others(self) -> dict[str, Difference]:
         """What must agree."""
         return {view: each for view, each in self.views.items() if view not in (self.primary, *OF_MACHINE, CEILING)}
 
@@ -59,7 +59,7 @@ def viewed(name: str, family: str, views: Views, smallest: float, told: float = 
     return Viewed(name, family, looked[_tested(looked)], smallest, views=looked, told=told, **facts)
 
 
-def between(base: Mapping[int, float], head: Mapping[int, float]) -> Evidence:
+def between(base: Mapping[int, float], head: Mapping[int, float]) -> Difference:
     return apart(*(np.array(list(side.values())) for side in (base, head)))
 
 
@@ -99,11 +99,11 @@ def _same(row: Viewed) -> tuple[str, str]:
     return INCONCLUSIVE, f"{took}, and the run's own ceilings do not say that the machine changed"
 
 
-def _beyond(found: Evidence) -> bool:
+def _beyond(found: Difference) -> bool:
     return bool(math.expm1(found.low) > JUDGED.same or math.expm1(found.high) < -JUDGED.same)
 
 
-def _signed(found: Evidence) -> str:
+def _signed(found: Difference) -> str:
     return f"{math.expm1(found.estimate):+.1%}"
 
 

@@ -21,7 +21,7 @@ class TunedClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tunings(Printed):
+class TunedClasses(Printed):
     """What was chosen."""
 
     suite: Annotated[str, about("whose points were tuned for")]
@@ -44,7 +44,7 @@ def command(fresh: bool, as_json: bool, **asked: Any) -> None:
     from kvbench.analysis.schedules import schedules
     from kvbench.report.ruled import ruled
     from kvbench.session import Options
-    from kvbench.session.tuning import tune
+    from kvbench.session.tuned import tune
 
     given = {name: value for name, value in asked.items() if value not in (None, ())}
     found = tune(Options(**given), fresh, _followed)
@@ -52,7 +52,7 @@ def command(fresh: bool, as_json: bool, **asked: Any) -> None:
         say(remark, err=True)
     classes = tuple(TunedClass(tuned.of, tuned.choice) for tuned in found.tunings)
     if as_json:
-        say_json(Tunings(suite=found.suite, file=found.file, classes=classes))
+        say_json(TunedClasses(suite=found.suite, file=found.file, classes=classes))
     else:
         say("\n".join(ruled(schedules(found.tunings), list(_columns()))))
 

@@ -23,7 +23,7 @@ _TYPES = {  # of what is printed: one, or one of several
     "size": "report.sizes:Sized",
     "suites": "cli.understand.suites:Suites",
     "sweep": "analysis.findings:Swept",
-    "tune": "cli.measure.tune:Tunings",
+    "tune": "cli.measure.tune:TunedClasses",
     "verify": "verify.printed:Verified",
 }
 _CALL = {"history": "history show --json", "report": "report --format json"}

@@ -179,8 +179,8 @@ def _sentence(found: pd.DataFrame) -> str:
     return (
         f"A batch of uneven lengths is read at {shares} of the GB/s of an even batch of as many bytes: {_judged(found)}; "
         f"padded to its longest sequence, the batch that suffers most ({waste['batch']}) moves "
-        f"{waste['padded_bytes']:.2f} times the bytes and takes {waste['padded_times']:.2f} times as long ({waste['padded_times_low']:.2f}.."
-        f"{waste['padded_times_high']:.2f})."
+        f"{waste['padded_bytes']:.2f} times the bytes and takes {waste['padded_times']:.2f} times as long "
+        f"({waste['padded_times_low']:.2f}..{waste['padded_times_high']:.2f})."
     )
 
 

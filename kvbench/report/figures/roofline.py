@@ -45,9 +45,10 @@ def rooflines(found: Findings, look: Look) -> list[Figure]:
 
 def _figure(name: str, whose: str, rows: Sequence[dict[str, Any]], look: Look, missing: str = "") -> Figure:
     about = (
-        "Horizontal: FLOP per compulsory byte. Vertical: FLOP/s. Slanted: the read ceilings of the run's own probes on the same threads, by level; "
-        "level: FMA peak, measured too; short bars: the core roof, the same kernel on data that never leave a private "
-        "cache, the highest of its dtype and G. Filled marks: one slice again and again (hot); hollow: all layers in turn. "
+        "Horizontal: FLOP per compulsory byte. Vertical: FLOP/s. Slanted: the read ceilings of the run's own probes on "
+        "the same threads, by level; level: FMA peak, measured too; short bars: the core roof, the same kernel on data "
+        "that never leave a private cache, the highest of its dtype and G. Filled marks: one slice again and again (hot); "
+        "hollow: all layers in turn. "
         "A cross marks a point above a roof, explained in the table."
     )
     title = f"Roofline: {whose}" if whose else "Roofline"
