@@ -2,23 +2,27 @@
 
 from dataclasses import replace
 
-from kvbench.model import Cpu, DataCache, Machine, Point, Probe, Record, Sample, Shape, Traffic
+from kvbench.model import Cpu, DataCache, Machine, Node, Point, Probe, Record, Sample, Shape, Traffic
 
 KIB, MIB, GIGA = 1 << 10, 1 << 20, 10**9
-MACHINE = Machine(
-    tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in range(4)),
-    tuple(range(4)),
-    (
-        *(DataCache(1, 32 * KIB, (cpu,)) for cpu in range(4)),
-        *(DataCache(2, MIB, (cpu,)) for cpu in range(4)),
-        DataCache(3, 32 * MIB, tuple(range(4))),
-    ),
-    (),
-    {},
-    (),
-    "",
-    "",
-)
+
+
+def machine(cores, *, l1=32 * KIB, l2=MIB, l3=32 * MIB, per_l2=1, per_l3=None, smt=1, nodes=1, **facts):
+    """`cores` alike. Second threads are numbered after all cores, as Linux does. l1, l2 and l3: bytes of one cache."""
+    share = cores // nodes
+    cpus = tuple(Cpu(core + cores * n, core, 0, core // share, n) for n in range(smt) for core in range(cores))
+
+    def alike(each):
+        groups = [range(first, min(first + each, cores)) for first in range(0, cores, each)]
+        return [tuple(cpu.cpu for cpu in cpus if cpu.core in group) for group in groups]
+
+    levels = ((1, l1, 1), (2, l2, per_l2), (3, l3, per_l3 or cores))
+    caches = tuple(DataCache(level, size, own) for level, size, each in levels if size for own in alike(each))
+    homes = tuple(Node(n, own, 64 << 30) for n, own in enumerate(alike(share))) if nodes > 1 else ()
+    return Machine(cpus, tuple(cpu.cpu for cpu in cpus), caches, homes, facts, (), "", "")
+
+
+MACHINE = machine(4)
 DECODE = Point(
     op="decode",
     variant="flash",

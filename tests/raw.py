@@ -1,6 +1,7 @@
 """The library through cffi alone, for tests: any build by its path, guarded arenas, plain calls."""
 
 import os
+import subprocess
 import weakref
 from pathlib import Path
 
@@ -13,6 +14,24 @@ ROOT = Path(__file__).resolve().parent.parent
 _parsed = cffi.FFI()
 _parsed.cdef((ROOT / "kernels" / "abi.h").read_text())
 _alive: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # arrays that a struct points to
+
+
+def compiled(path: Path, source: Path, names: tuple[str, ...], declared: str, *definitions: str):
+    """A C file of a test and some of the library's, as one library that cffi has opened; and that cffi."""
+    sources = [source, *(ROOT / "kernels" / f"{name}.c" for name in names)]
+    flags = [
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-Wall",
+        "-Werror",
+        f"-I{ROOT / 'kernels'}",
+        *(f"-D{name}" for name in definitions),
+    ]
+    subprocess.run(["cc", *flags, "-o", path, *sources], check=True)
+    ffi = cffi.FFI()
+    ffi.cdef(declared)
+    return ffi, ffi.dlopen(str(path))
 
 
 class Refused(Exception):

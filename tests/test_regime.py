@@ -9,21 +9,7 @@ from hypothesis import strategies as st
 from kvbench.errors import BadArgument
 from kvbench.model import Cpu, DataCache, Fact, Machine
 from kvbench.regime import classify, dram_bytes, far_bytes, holds, levels, suggestion, windows
-
-KIB, MIB = 1 << 10, 1 << 20
-
-
-def machine(cores, *, l1=48 * KIB, l2=None, l3=None, per_l2=1, per_l3=None, smt=1, facts=None):
-    """`cores` alike. Second threads are numbered after all cores, as Linux does. l2 and l3: bytes of one cache."""
-    cpus = tuple(Cpu(core + cores * thread, core, 0, 0, thread) for thread in range(smt) for core in range(cores))
-
-    def shared(level, size, each):
-        groups = [range(first, min(first + each, cores)) for first in range(0, cores, each)] if size else []
-        return tuple(DataCache(level, size, tuple(c.cpu for c in cpus if c.core in group)) for group in groups)
-
-    caches = shared(1, l1, 1) + shared(2, l2, per_l2) + shared(3, l3, per_l3 or cores)
-    allowed = tuple(cpu.cpu for cpu in cpus)
-    return Machine(cpus, allowed, caches, (), facts or {}, (), "", "")
+from tests.made_run import KIB, MIB, machine
 
 
 def hybrid():
@@ -40,79 +26,55 @@ def first(part, threads):
     return part.allowed[:threads]
 
 
-ZEN4 = machine(8, l1=32 * KIB, l2=MIB, l3=32 * MIB, smt=2)
-ZEN4_X3D = machine(8, l1=32 * KIB, l2=MIB, l3=96 * MIB, smt=2)
-ZEN4_DIES = machine(16, l1=32 * KIB, l2=MIB, l3=32 * MIB, per_l3=8)
-SKYLAKE = machine(20, l1=32 * KIB, l2=MIB, l3=27.5 * MIB, smt=2)
-SAPPHIRE = machine(60, l2=2 * MIB, l3=112.5 * MIB, smt=2)
-SNC4 = machine(60, l2=2 * MIB, l3=28.125 * MIB, per_l3=15)
-GRAVITON2 = machine(64, l1=64 * KIB, l2=MIB, l3=32 * MIB)
+ZEN4 = machine(8, smt=2)
+ZEN4_X3D = machine(8, l3=96 * MIB, smt=2)
+ZEN4_DIES = machine(16, per_l3=8)
+SKYLAKE = machine(20, l3=27.5 * MIB, smt=2)
+SAPPHIRE = machine(60, l1=48 * KIB, l2=2 * MIB, l3=112.5 * MIB, smt=2)
+SNC4 = machine(60, l1=48 * KIB, l2=2 * MIB, l3=28.125 * MIB, per_l3=15)
+GRAVITON2 = machine(64, l1=64 * KIB)
 GRAVITON4 = machine(64, l1=64 * KIB, l2=2 * MIB, l3=36 * MIB)
 HYBRID = hybrid()
-APPLE = machine(8, l1=128 * KIB, l2=16 * MIB, per_l2=4)
-MERGED = machine(
-    16, l1=32 * KIB, l2=512 * KIB, l3=260 * MIB, facts={"l3": Fact(260 * MIB, "sysfs", "low", "spans two sockets")}
-)
-ONE = machine(1, l1=32 * KIB, l2=MIB, l3=16 * MIB)
-NOTHING = machine(4, l1=None)
-PARTS = {
-    "zen4": ZEN4,
-    "x3d": ZEN4_X3D,
-    "dies": ZEN4_DIES,
-    "skylake": SKYLAKE,
-    "sapphire": SAPPHIRE,
-    "snc4": SNC4,
-    "graviton2": GRAVITON2,
-    "graviton4": GRAVITON4,
-    "hybrid": HYBRID,
-    "apple": APPLE,
-    "merged": MERGED,
-    "one": ONE,
-}
+APPLE = machine(8, l1=128 * KIB, l2=16 * MIB, l3=None, per_l2=4)
+MERGED = machine(16, l2=512 * KIB, l3=260 * MIB)
+MERGED = replace(MERGED, facts={"l3": Fact(260 * MIB, "sysfs", "low", "spans two sockets")})
+ONE = machine(1, l3=16 * MIB)
+NOTHING = machine(4, l1=None, l2=None, l3=None)
+PARTS = dict(zen4=ZEN4, x3d=ZEN4_X3D, dies=ZEN4_DIES, skylake=SKYLAKE, sapphire=SAPPHIRE, snc4=SNC4, merged=MERGED)
+PARTS |= dict(graviton2=GRAVITON2, graviton4=GRAVITON4, hybrid=HYBRID, apple=APPLE, one=ONE)
 
 
 @pytest.mark.parametrize(
-    ("part", "threads", "low", "high", "is_open", "largest"),
+    ("part", "threads", "low", "high", "largest"),
     [
-        (ZEN4, 8, 12.0, 22.4, True, 16),  # with all cores open, second threads add no private cache
-        (ZEN4_X3D, 8, 12.0, 67.2, True, 16),
-        (SKYLAKE, 20, 30.0, 19.25, False, 12),
-        (SAPPHIRE, 60, 180.0, 78.75, False, 26),
-        (SNC4, 15, 45.0, 19.6875, False, 6),
-        (GRAVITON2, 64, 96.0, 22.4, False, 14),
-        (GRAVITON4, 64, 192.0, 25.2, False, 8),
-        (HYBRID, 24, 72.0, 25.2, False, 8),  # eight cores of 2 MiB: 24 MiB
-        (MERGED, 16, 12.0, 182.0, True, 16),
-        (ONE, 1, 1.5, 11.2, True, 1),
+        (ZEN4, 8, 12.0, 22.4, 16),  # with all cores open, second threads add no private cache
+        (ZEN4_X3D, 8, 12.0, 67.2, 16),
+        (SKYLAKE, 12, 18.0, 19.25, 12),
+        (SKYLAKE, 20, 30.0, 19.25, 12),
+        (SAPPHIRE, 60, 180.0, 78.75, 26),
+        (SNC4, 15, 45.0, 19.6875, 6),
+        (GRAVITON2, 64, 96.0, 22.4, 14),
+        (GRAVITON4, 64, 192.0, 25.2, 8),
+        (HYBRID, 24, 72.0, 25.2, 8),  # eight cores of 2 MiB: 24 MiB
+        (MERGED, 16, 12.0, 182.0, 16),
+        (ONE, 1, 1.5, 11.2, 1),
     ],
 )
-def test_windows(part, threads, low, high, is_open, largest):
-    (window,) = windows(part, first(part, threads))
+def test_windows(part, threads, low, high, largest):
+    cpus = first(part, threads)
+    (window,) = windows(part, cpus)
     assert window.threads == threads
     assert window.low == pytest.approx(low * MIB)
     assert window.high == pytest.approx(high * MIB)
-    assert (window.open, window.largest_threads) == (is_open, largest)
+    assert (window.open, window.largest_threads) == (low <= high, largest)
+    closed = f"not testable at {threads} threads; try --threads {largest}"
+    assert suggestion(part, cpus) == ("" if low <= high else closed)
 
 
-@pytest.mark.parametrize(
-    ("part", "threads", "text"),
-    [
-        (ZEN4, 8, ""),
-        (SKYLAKE, 20, "not testable at 20 threads; try --threads 12"),
-        (SKYLAKE, 12, ""),
-        (SAPPHIRE, 60, "not testable at 60 threads; try --threads 26"),
-        (SNC4, 60, "not testable at 60 threads; try --threads 6"),
-        (GRAVITON2, 64, "not testable at 64 threads; try --threads 14"),
-        (GRAVITON4, 64, "not testable at 64 threads; try --threads 8"),
-        (HYBRID, 24, "not testable at 24 threads; try --threads 8"),
-        (APPLE, 4, "not testable: no L3 is known for these CPUs"),
-        (NOTHING, 4, "not testable: no L3 is known for these CPUs"),
-        (MERGED, 16, ""),
-        (ONE, 1, ""),
-    ],
-)
-def test_suggestions(part, threads, text):
-    assert suggestion(part, first(part, threads)) == text
+def test_other_suggestions():
+    assert suggestion(SNC4, first(SNC4, 60)) == "not testable at 60 threads; try --threads 6"
+    for part in (APPLE, NOTHING):
+        assert suggestion(part, first(part, 4)) == "not testable: no L3 is known for these CPUs"
 
 
 def test_the_cpus_without_an_l3_are_named():
@@ -123,7 +85,7 @@ def test_the_cpus_without_an_l3_are_named():
 
 
 def test_a_private_cache_as_large_as_l3_leaves_nothing_to_try():
-    part = machine(2, l2=4 * MIB, l3=8 * MIB)
+    part = machine(2, l1=48 * KIB, l2=4 * MIB, l3=8 * MIB)
     assert windows(part, (0,))[0].largest_threads == 0
     assert suggestion(part, (0,)).startswith("not testable at 1 thread, nor at fewer")
 
@@ -263,7 +225,7 @@ def test_confidence():
     assert classify(ZEN4, (0,), 4 * MIB).confidence == "high"
     assert classify(NOTHING, (0,), 4 * MIB).confidence == "none"
     assert classify(MERGED, (0,), 16 * KIB).confidence == "high"  # L3 has no part in it
-    hidden = machine(4, l2=MIB)  # a private last level: virtual machines leave out the L3 behind it
+    hidden = machine(4, l3=None)  # a private last level: virtual machines leave out the L3 behind it
     assert classify(hidden, (0, 1), 64 * MIB).confidence == "low"
     assert classify(APPLE, first(APPLE, 4), 64 * MIB).confidence == "high"
     sure = [classify(SAPPHIRE, first(SAPPHIRE, 60), total * MIB).confidence for total in (450, 480)]
@@ -277,7 +239,7 @@ def test_a_cache_behind_l3_is_no_level_but_a_doubt():
 
 
 def test_a_level_behind_l1_must_be_known():
-    part = machine(2)
+    part = machine(2, l1=48 * KIB, l2=None, l3=None)
     assert classify(part, (0,), 24 * KIB).word == "L1"
     assert classify(part, (0,), 25 * KIB).word == "unknown"
     assert dram_bytes(part, (0,)) is None

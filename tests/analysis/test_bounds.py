@@ -230,10 +230,6 @@ def measured(near, memory, core=0.5, launches=8, wide=1.0):
     return PointRates({}, {}, shares, ratio(near, wide, launches))
 
 
-def said_of(found, regime=INSIDE):
-    return claim(Against(found, {}, False, regime, 16 * MIB))
-
-
 @pytest.mark.parametrize(
     ("found", "word"),
     [
@@ -253,23 +249,5 @@ def said_of(found, regime=INSIDE):
     ],
 )
 def test_claim(found, word):
-    said, reason = said_of(found)
+    said, reason = claim(Against(found, {}, False, INSIDE, 16 * MIB))
     assert said == word and reason
-
-
-def test_a_claim_has_its_ratios():
-    assert said_of(measured(3.0, 2.0)) == (
-        "confirmed",
-        "plain reads run 3.00 times (2.94..3.06) as fast from L3 as from memory; the decode 2.00 times (1.96..2.04) as "
-        "fast, at 2.00 times (1.96..2.04) plain reads of memory",
-    )
-    assert said_of(measured(3.0, 0.5, core=0.6))[1].endswith("; the core alone allows 0.83 times plain reads of memory")
-    assert said_of(measured(1.0, 2.0))[1].startswith(
-        "plain reads of its 16 MiB run at 1.00 times (0.98..1.02) those of"
-    )
-
-
-def test_where_l3_feeds_nothing_its_reads_are_not_asked():
-    """A slice in the private caches, or beyond L3."""
-    assert said_of(measured(1.0, 2.0), Regime("L2", "small", "high"))[0] == "private-cache"
-    assert said_of(measured(1.0, 2.0), Regime("mixed", "large", "high"))[0] == ""

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from kvbench.analysis.plateaus import capacities, corrections, plateaus
-from tests import test_regime
+from tests.made_run import KIB, MIB, machine
 
-KIB, MIB = 1 << 10, 1 << 20
 SIZES = [2**power for power in np.arange(13, 29.01, 0.5)]  # 8 KiB to 512 MiB, two in an octave
 
 
@@ -21,11 +20,7 @@ def staircase(steps, sizes=SIZES, noise=0.0, seed=0, width=0.25):
     return np.exp(logs + noise * np.random.default_rng(seed).standard_normal(len(x)))
 
 
-def machine(l1, l2, l3, cores=1, per_l3=None):
-    return test_regime.machine(cores, l1=l1, l2=l2, l3=l3, per_l3=per_l3)
-
-
-PART = machine(32 * KIB, MIB, 32 * MIB)
+PART = machine(1)
 PLAIN = ((400, 32 * KIB), (200, MIB), (80, 32 * MIB), (20, None))
 
 
@@ -87,7 +82,7 @@ def test_the_crossing_is_interpolated():
     """A fall along a line in the logarithms of both, from 4 to 16 MiB: its middle is 8 MiB."""
     sizes = [MIB, 2 * MIB, 4 * MIB, 6 * MIB, 12 * MIB, 16 * MIB, 32 * MIB, 64 * MIB]
     rates = [100 * 2 ** -np.clip(np.log2(bytes_ / (4 * MIB)), 0, 2) for bytes_ in sizes]
-    (capacity,) = capacities(sizes, rates, machine(None, None, 8 * MIB), (0,))
+    (capacity,) = capacities(sizes, rates, machine(1, l1=None, l2=None, l3=8 * MIB), (0,))
     assert capacity.effective == pytest.approx(8 * MIB)
     assert (capacity.low, capacity.high) == pytest.approx((6 * MIB, 12 * MIB))
 
@@ -128,7 +123,7 @@ def test_one_level_that_is_not_as_declared(steps, part, sizes, effective, notes)
     """No such step corrects a declared size: nothing measured lies beyond what was measured, or it is not L3's."""
     l3, l2 = part
     found = by_level(
-        staircase([*zip(steps[::2], (*steps[1::2], None), strict=True)], sizes), machine(32 * KIB, l2, l3 * MIB), sizes
+        staircase([*zip(steps[::2], (*steps[1::2], None), strict=True)], sizes), machine(1, l2=l2, l3=l3 * MIB), sizes
     )
     for level, size in effective.items():
         assert found[level].effective == (size and pytest.approx(size, rel=0.2))
@@ -138,7 +133,9 @@ def test_one_level_that_is_not_as_declared(steps, part, sizes, effective, notes)
 
 
 def test_a_machine_without_l3():
-    found = by_level(staircase(((400, 128 * KIB), (200, 16 * MIB), (60, None))), machine(128 * KIB, 16 * MIB, None))
+    found = by_level(
+        staircase(((400, 128 * KIB), (200, 16 * MIB), (60, None))), machine(1, l1=128 * KIB, l2=16 * MIB, l3=None)
+    )
     assert sorted(found) == [1, 2] and found[2].note == ""
     assert found[2].effective == pytest.approx(16 * MIB, rel=0.2)
 
@@ -147,7 +144,7 @@ def test_a_gentle_slope_is_no_plateau():
     """Measured on two cores that share a declared 32 MiB with strangers: two cells half way down lie close together."""
     sizes = [2.8, 4, 5.7, 8, 11.3, 16, 20.8, 32, 45.3, 64, 90.5, 128, 192]
     rates = [136, 138, 133, 118, 133, 116, 83.7, 43.9, 37.2, 31.5, 27.1, 25.9, 30.3]
-    (capacity,) = capacities([size * MIB for size in sizes], rates, machine(None, None, 32 * MIB), (0, 1))
+    (capacity,) = capacities([size * MIB for size in sizes], rates, machine(1, l1=None, l2=None), (0, 1))
     assert capacity.low == pytest.approx(20.8 * MIB) and capacity.high == pytest.approx(32 * MIB)
 
 
@@ -183,7 +180,7 @@ def test_a_wide_bracket_contradicts_nothing():
 
 def test_private_caches_are_per_core_and_l3_per_domain():
     """Four threads on two domains: steps lie at four L1s, four L2s and two L3s."""
-    part = machine(32 * KIB, MIB, 32 * MIB, cores=4, per_l3=2)
+    part = machine(4, per_l3=2)
     found = by_level(staircase(((400, 128 * KIB), (200, 4 * MIB), (80, 64 * MIB), (20, None))), part)
     effective = {level: capacity.effective for level, capacity in found.items()}
     assert effective == pytest.approx({1: 32 * KIB, 2: MIB, 3: 32 * MIB}, rel=0.2)
@@ -193,4 +190,4 @@ def test_private_caches_are_per_core_and_l3_per_domain():
 
 
 def test_a_machine_without_cache_information_has_no_capacities():
-    assert capacities(SIZES, staircase(PLAIN), machine(None, None, None), (0,)) == ()
+    assert capacities(SIZES, staircase(PLAIN), machine(1, l1=None, l2=None, l3=None), (0,)) == ()

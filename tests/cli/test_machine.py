@@ -176,18 +176,3 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(m
     (made_up / "file").write_text("")
     for place in (made_up, made_up / "file" / "machine.json", "/proc/kvbench/machine.json"):
         refused(capsys, "machine", "--quick", "--out", place, words=[str(place)])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--pages", "giant"], ["pages", "thp"]),
-        (["--plot", "stairs.txt"], ["--plot", ".png", ".svg"]),
-        (["--isa", "mmx"], ["isa", "scalar"]),
-        (["--cpus", "near"], ["--cpus", "compact"]),
-        (["--identify", "--threads", "0"], ["--threads", "all"]),
-        (["--identify", "--seed", "-1"], ["--seed"]),
-    ],
-)
-def test_bad_input_is_one_line(made_up, arguments, words, capsys):
-    refused(capsys, "machine", "--quick", *arguments, words=words)

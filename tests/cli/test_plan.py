@@ -8,7 +8,7 @@ import pytest
 from kvbench.native import Cache, default_library
 from kvbench.plan.needs import slice_bytes, tokens_in
 from kvbench.suite import AXES, shipped
-from tests.cli.test_cli import refused, told
+from tests.cli.test_cli import told
 from tests.machine.trees import grow
 
 CACHES = [(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)]
@@ -81,23 +81,6 @@ def test_nothing_to_measure_is_refused_as_a_sweep_of_it_is(capsys, made_up):
     (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\n[[skip]]\nop = "decode"')
     code, out, err = told(capsys, "plan", "mine.toml")
     assert code == 2 and not out and "[[skip]]" in err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["nope"],
-        ["nope.toml"],
-        [""],
-        ["quick", "--axis", "context"],
-        ["quick", "--launches", "0"],
-        ["quick", "--axis", "context=" + "9" * 5000],
-        ["quick", "--axis", "batch=1..1000 x1.001", "--axis", "context=1..1000000 x1.001"],
-        [],
-    ],
-)
-def test_one_line_for_what_is_wrong(capsys, arguments):
-    refused(capsys, "plan", *arguments)
 
 
 def test_a_forced_tier_is_the_best(capsys, monkeypatch):

@@ -17,7 +17,7 @@ from kvbench.worker.ground import Ground
 from kvbench.worker.room import Room
 from kvbench.worker.visit import more
 from tests import made_run
-from tests.cli.test_cli import call, refused
+from tests.cli.test_cli import call
 
 SHAPE = Shape(layers=0, batch=1, q_heads=4, kv_heads=2, head_dim=16, context=100, capacity=128, window=0)
 POINT = replace(made_run.DECODE, shape=SHAPE, pages="base")
@@ -137,25 +137,3 @@ def test_the_table_names_every_denominator(capsys):
     printed = capsys.readouterr().out
     for name in ("point", "twin", "core roof", "read ceiling", "FMA peak", "bound:", "verified", "issued"):
         assert name in printed
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], ["--q-heads", "--model"]),
-        ([*SMALL, "--dtype", "f17"], ["dtype", "bf16"]),
-        ([*SMALL, "--residency", "warm"], ["--residency", "rotate"]),
-        ([*SMALL, "--schedule", "far"], ["--schedule", "cross"]),
-        ([*SMALL, "--schedule", "best"], ["--schedule", "called auto now"]),
-        ([*SMALL, "--prefetch", "weave"], ["--prefetch", "called --schedule now"]),
-        ([*SMALL, "--layout", "all"], ["--layout", "several"]),
-        (["--model", "gpt-2", "--residency", "hot", "--layers", "2"], ["hot", "2 layers"]),
-        ([*SMALL, "--variant", "fast"], ["--variant", "flash"]),
-        ([*SMALL, "--cpus", "one"], ["--cpus", "0-3"]),
-        ([*SMALL, "--kv-heads", "3"], ["query heads", "KV heads"]),
-        ([*SMALL, "--samples", "0"], ["--samples", "1 to 1000"]),
-        *(([*SMALL, "--sample-time", text], ["--sample-time", "0.0001 to 10"]) for text in ("nan", "inf", "-1", "1e9")),
-    ],
-)
-def test_bad_input_is_one_line(arguments, words, capsys):
-    refused(capsys, "profile", "decode", *arguments, words=words)

@@ -74,28 +74,6 @@ def test_the_name_of_a_run_is_no_path(run, tmp_path):
     assert (tmp_path / "both" / "2-..-an-other" / "index.html").is_file() and 'href="2-..-an-other/index.html"' in page
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], ["RUN"]),
-        (["{run}/report"], ["no run directory"]),
-        (["{run}/manifest.json"], ["manifest.json"]),
-        (["{run}", "{run}"], ["--out", "-o"]),
-        (["{run}", "--format", "pdf"], ["pdf", "html"]),
-        (["{run}", "-o", "/proc/kvbench"], ["/proc/kvbench"]),
-        (["{run}", "/nowhere", "-o", "/tmp"], ["/nowhere"]),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_one_line(run, capsys, arguments, words):
-    (run / "report").mkdir(exist_ok=True)
-    assert call("report", *(word.format(run=run) for word in arguments)) == 2
-    out, err = capsys.readouterr()
-    assert err.startswith("kvbench: ") and err.count("\n") == 1 and "Traceback" not in err
-    assert "report:" not in out
-    for word in words:
-        assert word.format(run=run) in err
-
-
 def test_while_it_is_being_measured(tmp_path, capsys):
     """The writer holds the journal, has begun a line, and goes on afterwards."""
     records = made.whole(POINTS)

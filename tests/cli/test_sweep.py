@@ -13,7 +13,7 @@ import pytest
 
 import kvbench
 from kvbench.store.run import FILES
-from tests.cli.test_cli import call, refused
+from tests.cli.test_cli import call
 
 CPU = str(min(os.sched_getaffinity(0)))
 TINY = ["smoke", "--axis", "context=64", "--axis", "threads=1", "--axis", "model=gpt-2", "--axis", "residency=hot"]
@@ -153,26 +153,3 @@ def test_no_space_left(tmp_path):
     assert kept and kept.endswith(b"\n") and all(json.loads(line) for line in kept.splitlines())
     assert call("sweep", "--out", f"{tmp_path}/run", "--resume") == 0
     assert (tmp_path / "run" / "journal.jsonl").read_bytes().startswith(kept)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (["smoke", "--axis", "dtype=f17"], 2, ["dtype", "f16"]),
-        (["smoke", "--only", "nothing"], 2, ["no points", "kvbench plan", "--only", "nothing", "decode.flash."]),
-        (["smoke", "--launches", "0"], 2, ["launches", "1000"]),
-        (["smoke", "--sample-time", "99"], 2, ["sample_time"]),
-        (["smoke", "--budget", "soon"], 2, ["10m"]),
-        (["smoke", "--target-ci", "1%"], 2, ["budget"]),
-        (["smoke", "--target-ci", "much"], 2, ["1%"]),
-        (["smoke", "--isa", "neon" if "avx2" in "".join(os.uname()) else "nonsense"], 2, ["isa"]),
-        (["smoke", "--pages", "giant"], 2, ["thp"]),
-        (["smoke", "--cpus", "9999"], 2, ["not so many CPUs", "--cpus: CPU 9999 is not online", "cpus=9999"]),
-        (["smoke", "--cpus", "9999", "--only", "nothing"], 2, ["CPU 9999 is not online"]),
-        (["smoke", "--library", "/nowhere.so"], 2, ["/nowhere.so"]),
-        (["--resume"], 2, ["--out"]),
-        (["smoke", "--axis", "context=2000000000", "--axis", "op=decode"], 5, ["fits memory"]),
-    ],
-)
-def test_what_cannot_be_is_one_line(capsys, arguments, code, words):
-    refused(capsys, "sweep", *arguments, words=words, code=code)

@@ -72,8 +72,3 @@ def test_a_sweep_says_what_it_chose(capsys, tmp_path):
     assert report["schedules"] and {row["ran"] for row in report["points"]} <= {
         row["preset"] for row in report["schedules"]
     }
-
-
-def test_two_words_for_one_thing_are_refused(capsys):
-    assert call("sweep", *TINY, "--axis", "schedule=off", "--schedule", "off") == 2
-    assert "given twice" in capsys.readouterr().err

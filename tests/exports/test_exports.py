@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kvbench.errors import BadArgument, Unwritable
 from kvbench.exports import kinds, write
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import EQUIVALENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION, WORDS
@@ -90,22 +89,6 @@ def test_a_whole_without_news_is_one_notice():
     assert [level for level, *_ in read("annotations", write(unclear, "annotations"))] == ["warning"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "unit", "value"), [("github-bigger", "GB/s", 36.1), ("github-smaller", "ns", 930740.0)]
-)
-def test_github_entries(kind, unit, value):
-    found = {entry["name"]: entry for entry in read(kind, write(made(600), kind))}
-    assert len(found) == 599  # one was never measured on head
-    assert found[SLOWER.name]["unit"] == unit
-    assert found[SLOWER.name]["value"] == pytest.approx(value)
-
-
-def test_bencher_measures():
-    found = read("bencher", write(made(600), "bencher"))
-    assert found[SLOWER.name] == {"latency": pytest.approx(930740.0), "bandwidth": pytest.approx(36.1e9)}
-    assert "hogged-bencher-ignore" in found
-
-
 def test_markdown_shows_names_as_they_are():
     rows = read("markdown", write(made(600), "markdown"))
     names = {row[1] for row in rows}
@@ -142,13 +125,6 @@ def test_a_file_is_replaced(tmp_path):
     for points in (3, 2):
         assert write(made(points), "csv", path) == path.read_text()
     assert [one.name for one in path.parent.iterdir()] == ["kvbench.csv"]
-
-
-def test_mistakes_are_named(tmp_path):
-    with pytest.raises(BadArgument, match="junit"):
-        write(made(1), "unit", tmp_path / "a")
-    with pytest.raises(Unwritable, match="cannot write"):
-        write(made(1), "junit", tmp_path)
 
 
 NUMBERS = st.none() | st.floats()

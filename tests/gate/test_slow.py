@@ -1,9 +1,7 @@
 """The slowdown that a library can be built with reads the rows that it says, and no others."""
 
-import subprocess
 from pathlib import Path
 
-import cffi
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from kvbench.gate import build
 from kvbench.native import Library
 from tests import cases, trial
 from tests.oracle import Shape
-from tests.raw import ROOT, Bound, Raw, decode_args
+from tests.raw import ROOT, Bound, Raw, compiled, decode_args
 
 HEADS, DIM, CAPACITY = 4, 32, 400
 
@@ -36,15 +34,10 @@ def slowed(tmp_path_factory):
 
 class Slowed:
     def __init__(self, path: Path, definitions: tuple[str, ...]) -> None:
-        kernels = ROOT / "kernels"
         names = ("decode/slow", "walk/walk", "walk/schedule", "walk/requests", "cache/layouts", "cache/transposed",
                  "tier/variants")  # fmt: skip
-        sources = [Path(__file__).with_name("slow.c"), *(kernels / f"{name}.c" for name in names)]
-        flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}", *(f"-D{name}" for name in definitions)]
-        subprocess.run(["cc", *flags, "-o", path, *sources], check=True)
-        self.ffi = cffi.FFI()
-        self.ffi.cdef("int64_t reread(const void *args, const int64_t *units, int64_t count, uintptr_t *rows);")
-        self.lib = self.ffi.dlopen(str(path))
+        declared = "int64_t reread(const void *args, const int64_t *units, int64_t count, uintptr_t *rows);"
+        self.ffi, self.lib = compiled(path, Path(__file__).with_name("slow.c"), names, declared, *definitions)
 
     def rows(self, raw: Raw, bound: Bound, units: list[list[int]], variant: str = "flash") -> list[int]:
         """Addresses, each K row followed by its V row."""

@@ -194,12 +194,6 @@ def test_what_head_lacks_is_not_fine(share, rest, whole_of_it):
     assert said(nothing, ("gone",)).verdict == INCONCLUSIVE
 
 
-def test_nothing_to_measure_is_the_same():
-    course = Course(screened([], MACHINE), None, {}, None, LAUNCHES)
-    found = said(course, notes=["2 points not measured"])
-    assert found.verdict == EQUIVALENT and found.notes == ("2 points not measured",)
-
-
 def test_a_launch_that_half_of_a_family_has_is_not_the_familys():
     assert of_family([{0: 1.0, 1: 2.0}, {0: 3.0}]) == {0: 2.0}
     assert of_family([{0: 1.0, 1: 2.0}, {0: 3.0}, {0: 8.0, 1: 4.0}]) == {0: 3.0, 1: 3.0}

@@ -1,14 +1,12 @@
 """Who touches a row first: a thread that will read it, so that the page lies on its node."""
 
-import subprocess
 from pathlib import Path
 
-import cffi
 import numpy as np
 import pytest
 
 from tests.oracle import Shape
-from tests.raw import ROOT, Bound, decode_args
+from tests.raw import Bound, compiled, decode_args
 
 HEADS, GROUP, CAPACITY, DIM = 3, 4, 2200, 16
 WALK = ("walk/plan", "walk/walk", "walk/schedule", "walk/requests")
@@ -17,13 +15,9 @@ SOURCES = (*WALK, "cache/layouts", "cache/transposed", "tier/variants", "base/ta
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    path, kernels = tmp_path_factory.mktemp("fill") / "fill.so", ROOT / "kernels"
-    sources = [Path(__file__).with_name("fill.c"), *(kernels / f"{name}.c" for name in SOURCES)]
-    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}"]
-    subprocess.run(["cc", *flags, "-o", path, *sources], check=True)
-    ffi = cffi.FFI()
-    ffi.cdef("int32_t filled(const void *, int32_t, int64_t *, int64_t *);")
-    return ffi, ffi.dlopen(str(path))
+    declared = "int32_t filled(const void *, int32_t, int64_t *, int64_t *);"
+    path = tmp_path_factory.mktemp("fill") / "fill.so"
+    return compiled(path, Path(__file__).with_name("fill.c"), SOURCES, declared)
 
 
 @pytest.mark.parametrize("deterministic", [0, 1])

@@ -1,15 +1,13 @@
 """What a walk asks for ahead: each row of the block that comes next once, and no row that is not the walk's."""
 
-import subprocess
 from collections import Counter
 from pathlib import Path
 
-import cffi
 import numpy as np
 import pytest
 
 from tests.oracle import Shape
-from tests.raw import ROOT, Bound, decode_args
+from tests.raw import Bound, compiled, decode_args
 
 HEADS, CAPACITY, LINE = 4, 704, 64
 SOURCES = (
@@ -43,17 +41,12 @@ SHAPES = {
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    path, kernels = tmp_path_factory.mktemp("requests") / "requests.so", ROOT / "kernels"
-    sources = [Path(__file__).with_name("requests.c"), *(kernels / f"{name}.c" for name in SOURCES)]
-    subprocess.run(
-        ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", f"-I{kernels}", "-o", path, *sources], check=True
-    )
-    ffi = cffi.FFI()
-    ffi.cdef(
+    declared = (
         "int64_t walked(const void *, const int64_t *, int64_t, int64_t *, uintptr_t *, uintptr_t *,"
         "int64_t, int64_t, uintptr_t *, int64_t *);"
     )
-    return ffi, ffi.dlopen(str(path))
+    path = tmp_path_factory.mktemp("requests") / "requests.so"
+    return compiled(path, Path(__file__).with_name("requests.c"), SOURCES, declared)
 
 
 def addresses(bound: Bound, head: int, token: int) -> tuple[int, int]:

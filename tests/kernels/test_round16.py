@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-import kvbench
-from kvbench.errors import BadArgument
 from tests import cases
 from tests.kernels.test_decode import case_of, shape_of
 from tests.oracle import Planes, Shape
@@ -96,11 +94,3 @@ def test_another_dtype_is_refused(raw, bench):
             for op in ("decode", "twin"):
                 with pytest.raises(Refused, match=f"variant round16 has no kernel for the dtype {dtype}"):
                     bench.team(1).do(op, args)
-
-
-def test_python_names_the_argument():
-    q = np.ones((1, 2, 16), np.float32)
-    with kvbench.Cache(2, 16, 8, dtype="f16") as cache:
-        cache.append(*np.ones((2, 1, 2, 16), np.float32))
-        with pytest.raises(BadArgument, match="variant round16 has no kernel for the dtype f16"):
-            cache.decode(q, "round16")

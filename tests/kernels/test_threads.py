@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.test_decode import case_of, shape_of
-from tests.raw import ROOT, Bound, Refused, Team, decode_args
+from tests.raw import ROOT, Bound, Team, decode_args
 
 
 def answers(bench, case, isa, counts):
@@ -66,17 +66,6 @@ def test_times(raw, bench):
         raw.lib.kvb_task_free(task[0])
     assert sum(per_pass) == pytest.approx(times.seconds, rel=1e-6)
     assert min(per_pass) > 0 and 0 < max(per_thread) <= times.seconds
-
-
-def test_a_task_belongs_to_its_number_of_threads(raw, bench):
-    case = case_of(bench, shape_of(), [7])
-    with Bound(raw, case.shape, case.lengths) as bound:
-        task = raw.ffi.new("kvb_task **")
-        args = decode_args(raw, bound, case.q, np.empty_like(case.q), "scalar")
-        raw.check(raw.lib.kvb_task_decode(args, 2, task))
-        with pytest.raises(Refused, match="thread"):
-            bench.team(1).run(task[0])
-        raw.lib.kvb_task_free(task[0])
 
 
 def test_idle_team_uses_no_cpu(raw):

@@ -79,30 +79,6 @@ def test_json(made_up, tmp_path, capsys):
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["nonsense"], ("NAME: 'nonsense'", "quant", "window")),
-        (["gqa"], ("now: kvbench sweep gqa --report",)),
-        (["paging", "--context", "128"], ("now: kvbench sweep paged --report",)),
-        (["quant", "--layout", "head"], ("lab quant takes no --layout", "--model, --context, --cold")),
-        (["quant", "--dtype", "f16"], ("lab quant takes no --dtype",)),
-        (["users", "--layout", "diagonal"], ("layout: 'diagonal'", "head")),
-        (["users", "--dtype", "f17"], ("dtype: 'f17'", "f16")),
-        (["users", "--model", "gpt-9"], ("model: 'gpt-9'", "gpt-2")),
-        (["quant", "--context", "0"], ("--context",)),
-        (["quant", "--cold", "much"], ("--cold", "much")),
-        (["quant", "--threads", "0"], ("--threads",)),
-        (["quant", "--isa", "mmx"], ("isa: 'mmx'",)),
-        (["users", "--context", "1"], ("1 token: it takes ", "more --context")),
-        (["window", "--context", "100"], ("--context 100 never leaves a window of 1024",)),
-    ],
-)
-def test_bad_input_is_one_line(made_up, arguments, said, tmp_path, capsys):
-    refused(capsys, "lab", *arguments, "--out", tmp_path / "lab", words=said)
-    assert not (tmp_path / "lab").exists()
-
-
 def test_nobody_waits_for_what_cannot_be_written(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("kvbench.lab.experiments.quant.experiment", lambda asked, **_: pytest.fail("it was run"))
     (tmp_path / "file").write_text("")

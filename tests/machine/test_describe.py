@@ -311,11 +311,15 @@ def test_a_tree_can_take_the_place_of_the_system(tmp_path, monkeypatch):
     assert describe().facts["nodes"].value == 8
 
 
-@pytest.mark.parametrize("text", [None, "", "4-garbage", "4-6"])
+@pytest.mark.parametrize("text", [None, "", "4-garbage", "4-6", "no nodes"])
 def test_a_cpu_on_no_node(text, tmp_path):
     files = grow(tmp_path, sockets=2, cores=4)
     (tmp_path / NODE / "node1/cpulist").unlink()
-    machine = describe(files if text is None else put(tmp_path, {f"{NODE}/node1/cpulist": text}))
+    if text == "no nodes":
+        shutil.rmtree(tmp_path / NODE)
+    elif text is not None:
+        put(tmp_path, {f"{NODE}/node1/cpulist": text})
+    machine = describe(files)
     assert values(machine, "nodes", "snc") == (None, None)
     assert "each CPU on a NUMA node" in machine.facts["nodes"].note
     assert [node.cpus for node in machine.nodes] == [tuple(range(8))]
@@ -329,11 +333,3 @@ def test_a_tree_does_not_say_what_the_running_system_is(tmp_path):
         assert machine.facts["architecture"].confidence == "low"
         assert machine.facts["kernel"].note == machine.facts["page_bytes"].note == "the tree does not say"
     assert describe(put(tmp_path / "none", {})).facts["architecture"].value is None
-
-
-def test_nodes_missing(tmp_path):
-    files = grow(tmp_path)
-    shutil.rmtree(tmp_path / NODE)
-    machine = describe(files)
-    assert values(machine, "nodes", "snc") == (None, None)
-    assert [node.cpus for node in machine.nodes] == [tuple(range(8))]

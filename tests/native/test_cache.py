@@ -126,13 +126,6 @@ def test_a_wrong_shape(changes, named):
     assert caught.value.exit_code == 2
 
 
-@pytest.fixture
-def cache():
-    with kvbench.Cache(2, 16, 8, batch=2) as made:
-        made.bulk(rows(20, 2, 5, 2, 16), rows(21, 2, 5, 2, 16))
-        yield made
-
-
 def test_lengths_and_tables_gone_wrong():
     with kvbench.Cache(1, 8, 8, layout="paged", block_tokens=4) as cache:
         k = np.ones((1, 5, 1, 8))
@@ -146,15 +139,6 @@ def test_lengths_and_tables_gone_wrong():
             cache.lengths[0] = wrong
             with pytest.raises(BadArgument, match="lengths|empty"):
                 cache.decode(np.ones((1, 1, 8)))
-
-
-def test_the_forced_tier_is_used(monkeypatch, cache):
-    monkeypatch.setenv("KVBENCH_ISA", "mmx")
-    with pytest.raises(BadArgument, match="KVBENCH_ISA"):
-        cache.decode(np.ones((2, 2, 16)))
-    for isa in default_library().isas():
-        monkeypatch.setenv("KVBENCH_ISA", isa)
-        assert np.array_equal(cache.decode(np.ones((2, 2, 16))), cache.decode(np.ones((2, 2, 16)), isa=isa))
 
 
 @pytest.mark.parametrize("layout", [word for word in WORDS("layout") if "e4m3" in default_library().dtypes(word)])

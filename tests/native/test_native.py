@@ -137,8 +137,12 @@ def test_a_tier_that_does_not_run_is_an_error(library, monkeypatch):
     with pytest.raises(Unsupported, match="KVBENCH_ISA"):
         library.isa()
     monkeypatch.setenv("KVBENCH_ISA", "mmx")
-    with pytest.raises(BadArgument, match="KVBENCH_ISA"):
-        library.isa()
+    row = np.ones((1, 1, 8), np.float32)
+    with kvbench.Cache(1, 8, 4) as cache:
+        cache.append(row, row, isa=library.isas()[0])
+        for asks in (library.isa, lambda: cache.decode(row)):
+            with pytest.raises(BadArgument, match="KVBENCH_ISA"):
+                asks()
 
 
 def test_the_registry(library):

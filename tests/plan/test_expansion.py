@@ -16,7 +16,7 @@ from kvbench.suite import Relative, load
 from tests.plan.made_sweep import expanded, site
 from tests.plan.test_plan import BARE, DIES, GIB, MIB, TWO, made
 
-SMALL_L3 = made(16, per_domain=16, l2=2 * MIB, l3=24 * MIB)  # as servers are: L3 smaller than all L2 together
+SMALL_L3 = made(16, l2=2 * MIB, l3=24 * MIB)  # as servers are: L3 smaller than all L2 together
 HEADS = (8, 128)
 
 

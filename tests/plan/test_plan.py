@@ -1,36 +1,23 @@
 """Plans of ceilings for made-up machines: which footprints, CPUs and tiers they hold."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from kvbench.model import Cpu, DataCache, Fact, Machine, Node
+from kvbench.model import Fact
 from kvbench.plan import Scope, cpu_sets, probes
 from kvbench.plan.needs import tokens_in
 from kvbench.regime import classify
+from tests.made_run import KIB, MIB, machine
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-
-
-def made(cores, *, per_domain, l1=32 * KIB, l2=MIB, l3=32 * MIB, nodes=1):
-    every = range(cores)
-    domains = [tuple(range(first, first + per_domain)) for first in range(0, cores, per_domain)]
-    caches = [DataCache(1, l1, (cpu,)) for cpu in every] + [DataCache(2, l2, (cpu,)) for cpu in every]
-    share = cores // nodes
-    return Machine(
-        cpus=tuple(Cpu(cpu, cpu, 0, cpu // share, 0) for cpu in every),
-        allowed=tuple(every),
-        caches=(*caches, *(DataCache(3, l3, cpus) for cpus in domains)),
-        nodes=tuple(Node(node, tuple(range(node * share, (node + 1) * share)), 64 * GIB) for node in range(nodes)),
-        facts={"quota": Fact("unlimited", "", "high"), "core_kinds": Fact({}, "", "high")},
-        warnings=(),
-        fingerprint="",
-        environment="",
-    )
+GIB = 1 << 30
+FACTS = {"quota": Fact("unlimited", "", "high"), "core_kinds": Fact({}, "", "high")}
 
 
-TWO = made(2, per_domain=2, l2=512 * KIB)
-DIES = made(16, per_domain=8, nodes=2)
+made = partial(machine, **FACTS)
+TWO = made(2, l2=512 * KIB)
+DIES = made(16, per_l3=8, nodes=2)
 BARE = replace(TWO, caches=())
 
 
@@ -45,7 +32,7 @@ def footprints(plan, op, threads):
     return sorted({p.bytes for p in plan.points if p.op == op and len(p.cpus) == threads})
 
 
-@pytest.mark.parametrize("machine", [TWO, DIES, made(8, per_domain=8, l1=48 * KIB, l2=2 * MIB, l3=96 * MIB)])
+@pytest.mark.parametrize("machine", [TWO, DIES, made(8, l1=48 * KIB, l2=2 * MIB, l3=96 * MIB)])
 @pytest.mark.parametrize("quick", [True, False])
 def test_two_footprints_in_every_regime(machine, quick):
     plan = probes(machine, scope(machine, quick=quick))
@@ -87,19 +74,19 @@ def test_unknown_caches_get_a_plain_staircase():
 
 
 def test_many_threads_walk_past_their_private_caches():
-    many = replace(made(128, per_domain=8), caches=())
+    many = replace(made(128, per_l3=8), caches=())
     assert max(footprints(probes(many, scope(many)), "read", 128)) >= 128 * 4 * MIB
 
 
 def test_quick_latency_has_every_regime_even_with_a_tiny_l1():
-    tiny = made(2, per_domain=2, l1=16 * KIB)
+    tiny = made(2, l1=16 * KIB)
     words = {classify(tiny, (0,), p.bytes).word for p in probes(tiny, scope(tiny)).points if p.op == "latency"}
     assert words >= {"L1", "L2", "L3", "DRAM"}
 
 
 def test_a_server_is_measured_in_reasonable_time():
     """Two sockets, 16 domains: every one of them is read, and only the main ones stored to."""
-    server = made(128, per_domain=8, nodes=8)
+    server = made(128, per_l3=8, nodes=8)
     plan = probes(server, scope(server, quick=False, pages=("base", "thp")))
     assert len({p.cpus for p in plan.points}) >= 16 + 8
     assert len(plan.points) < 2000

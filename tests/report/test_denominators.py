@@ -89,9 +89,7 @@ def split(lines):
     return lines[:last], lines[last:]
 
 
-def test_what_report_prints(report, rich, capsys):
-    assert call("report", str(rich), "--format", "json", "-o", "/dev/null/no") == 2
-    capsys.readouterr()
+def test_the_reasons_of_points(rich):
     texts = pd.DataFrame(kvbench.load(rich).frame("points"))
     for column in ("bound_reason", "l3_reason", "regime_reason", "above_reason", "ceiling_note"):
         assert [found for text in texts[column].unique() for found in unnamed(text)] == [], column

@@ -38,19 +38,3 @@ def test_what_is_missing_is_said(name, tmp_path, capsys):
 def test_a_whole_run_lacks_nothing(rich):
     run = kvbench.load(rich)
     assert gaps(findings("mine", run.records, run.machine, run.checks), run.manifest) == []
-
-
-def test_a_journal_that_was_cut_short(tmp_path, capsys):
-    """Within a line: what the process that was killed has left."""
-    points = [*made.decodes()[:3], *made.READS]
-    run = made.directory(tmp_path / "run", made.whole(points, 6), points, 6)
-    journal = run / "journal.jsonl"
-    journal.write_bytes(journal.read_bytes()[:-700])
-    assert call("report", str(run), "--format", "json") == 0
-    assert json.loads(capsys.readouterr().out)["points"]
-    journal.write_bytes(b"\n".join(journal.read_bytes().splitlines()[:3]) + b"\n")
-    assert call("report", str(run), "--format", "json") == 0
-    assert any(
-        "is not finished" in line or "none was visited" in line
-        for line in json.loads(capsys.readouterr().out)["missing"]
-    )

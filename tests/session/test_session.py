@@ -291,8 +291,10 @@ def test_options_that_cannot_be(facts):
 
 
 def test_options_reach_the_plan(tmp_path):
-    with begun(tmp_path, Played(), samples=7, sample_time=0.5, seed=11, pages="base", isa="scalar") as session:
+    asked = {"samples": 7, "sample_time": 0.5, "seed": 11, "pages": "base", "isa": "scalar", "only": ("*ctx128*",)}
+    with begun(tmp_path, Played(), **asked) as session:
         plan = session.directory.manifest.plan
+    assert [p.shape.context for p in plan.points if isinstance(p, Point)] == [128]
     assert (plan.samples, plan.sample_time, plan.seed) == (7, 0.5, 11)
     assert {p.pages for p in plan.points} == {"base"} and {p.isa for p in plan.points} == {"scalar"}
     assert {p.cpus for p in plan.points} == {(int(CPU),)}

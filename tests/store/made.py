@@ -3,15 +3,13 @@
 import random
 from dataclasses import replace
 
-from kvbench.model import Plan, Point, Probe, Record, Sample, Shape, Skip, Traffic
+from kvbench.model import Plan, Probe, Record, Sample, Skip, Traffic
 from kvbench.store import Manifest
+from tests import made_run
 
-SHAPE = Shape(layers=0, batch=1, q_heads=8, kv_heads=2, head_dim=64, context=100, capacity=128, window=0)
-DECODE = Point(
-    op="decode", variant="flash", layout="paged", dtype="q8_0", isa="best", shape=SHAPE, cpus=(1, 0), pages="thp",
-    residency="rotate", schedule="cross", scale="f32", inner="head", block_tokens=16, shuffle=7, pad=None,
-    deterministic=True,
-)  # fmt: skip
+SHAPE = replace(made_run.DECODE.shape, context=100, capacity=128)
+DECODE = replace(made_run.DECODE, layout="paged", dtype="q8_0", isa="best", shape=SHAPE, cpus=(1, 0), schedule="cross",
+                 shuffle=7, deterministic=True)  # fmt: skip
 APPEND = replace(DECODE, op="append", variant="nt", layout="head", shape=replace(SHAPE, layers=1), shuffle=None, pad=64)
 READ = Probe("read", "best", (0, 1), "thp", 1 << 20, 2048)
 POINTS = (DECODE, APPEND, READ)

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import random
-import resource
 import shutil
 import sys
 
@@ -165,23 +164,6 @@ def test_a_writer_notices_what_others_do(filled, act):
 def test_a_path_in_a_text_need_not_be_one(tmp_path):
     write_text(tmp_path / "page", "runs/\udcff")
     assert (tmp_path / "page").read_bytes() == rb"runs/\udcff"
-
-
-def test_a_disk_that_fills_up(filled):
-    """A limit on the size of files stands for it: the write begins, and fails half-way."""
-    before = (filled / JOURNAL).read_bytes()
-    with RunDirectory.open(filled, write=True) as run:
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, hard))
-            with pytest.raises(Unwritable) as raised:
-                run.append(failed(8, READ))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        refused(raised.value, str(filled), "make room", "--resume")
-        assert (filled / JOURNAL).read_bytes() == before and len(run.records) == 9
-        run.append(failed(9, READ))
-    assert [record.launch for record in RunDirectory.open(filled).records][9:] == [9]
 
 
 def test_a_write_that_cannot_be_taken_back_is_taken_back_later(filled, monkeypatch):

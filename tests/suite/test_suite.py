@@ -1,6 +1,7 @@
 """Suites as files: what they may say, and one line for everything that they may not."""
 
 import random
+from datetime import date
 
 import pytest
 
@@ -201,27 +202,33 @@ def test_line_key_and_hint(write, good, bad, begin, hint):
     assert hint in error.hint
 
 
+ODD = (
+    1.5,
+    [[]],
+    {},
+    [1.5],
+    [[1], 2],
+    float("nan"),
+    float("inf"),
+    "",
+    "\0",
+    -1,
+    -(10**30),
+    10**5000,
+    b"",
+    date(1979, 5, 27),
+)
+ODD += ("9" * 22, "1..2..3", "1..9 x0", "9..1 x2", "0.0xL3", "é", "a" * 5000)
+FREE = ("\0", *ODD[-7:])  # any text may stand for CPUs: which there are is the machine's to say
+
+
 def test_every_axis_refuses_what_it_is_not():
     for axis in AXES:
-        for value in (None, 1.5, [[]], {}, float("nan"), "", "\0", -1, -(10**30), 10**5000, b"", [1.5]):
-            if value is None or axis == "cpus" and value == "\0":
+        for value in ODD:
+            if axis == "cpus" and value in FREE:
                 continue
             with pytest.raises(BadArgument):
                 read_axis("here", axis, value)
-
-
-JUNK = ['""', "-1", "0.5", "nan", "inf", "[]", "[[]]", "{}", "1979-05-27", "9" * 60, '"\\u0000"', "[[1], 2]", "'x' * 2"]
-JUNK += ['"9999999999999999999999"', '"1..2..3"', '"1..9 x0"', '"9..1 x2"', '"0.0xL3"', '"é"', f'"{"a" * 5000}"', "'''"]
-
-
-@pytest.mark.parametrize("key", ["model", "context", "threads", "layout", "dtype", "op", "launches", "sample_time"])
-@pytest.mark.parametrize("junk", JUNK)
-def test_junk_for_a_value(write, key, junk):
-    lines = [f"{key} = {junk}" if line.startswith(f"{key} =") else line for line in GOOD.splitlines()]
-    if key == "sample_time" and junk == "0.5":
-        junk = lines[4] = "sample_time = 100"
-    error = refused(write("\n".join(lines)))
-    assert error.args[0].startswith("x.toml:")
 
 
 OTHERS = {

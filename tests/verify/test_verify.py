@@ -3,11 +3,10 @@
 import json
 
 import numpy as np
-import pytest
 
 from kvbench.native import default_library
 from kvbench.verify import faults, kernels, situation
-from tests.cli.test_cli import refused, told
+from tests.cli.test_cli import told
 
 
 def test_json_covers_every_runnable_kernel(capsys):
@@ -19,13 +18,6 @@ def test_json_covers_every_runnable_kernel(capsys):
     assert checked == {tuple(getattr(k, word) for word in words) for k in default_library().kernels() if k.runnable}
     assert all(kernel["passed"] for kernel in facts["kernels"])
     assert all(fault["planted"] == fault["caught"] > 0 for fault in facts["faults"])
-
-
-@pytest.mark.parametrize("isa", ["nonesuch", "neon", "avx512"])
-def test_a_tier_that_does_not_run(capsys, isa):
-    if isa in default_library().isas():
-        pytest.skip(f"{isa} runs here")
-    refused(capsys, "verify", "--isa", isa, words=["scalar"])
 
 
 def test_a_wrong_kernel_fails(capsys, monkeypatch):

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kvbench.model import Cpu, DataCache, Machine, Point, Probe, Record, Sample, Shape, Traffic
+from kvbench.model import Machine, Point, Probe, Record, Sample, Shape, Traffic
+from tests import made_run
 from tests.made_run import DECODE
 
 KIB, MIB, GIGA = 1 << 10, 1 << 20, 10**9
@@ -68,11 +69,8 @@ def _saturated(rate: float, most: float) -> float:
 
 
 def machine(host: Host) -> Machine:
-    cpus = tuple(range(host.threads))
-    caches = [DataCache(1, host.l1, (cpu,)) for cpu in cpus] + [DataCache(2, host.l2, (cpu,)) for cpu in cpus]
-    caches.append(DataCache(3, host.l3, cpus))
-    told = tuple(cache for cache in caches if cache.level in host.declared)
-    return Machine(tuple(Cpu(cpu, cpu, 0, 0, 0) for cpu in cpus), cpus, told, (), {}, (), "planted", "planted")
+    found = made_run.machine(host.threads, l1=host.l1, l2=host.l2, l3=host.l3)
+    return replace(found, caches=tuple(cache for cache in found.caches if cache.level in host.declared))
 
 
 # ---- what is measured ------------------------------------------------------------------------------------------------

@@ -1,0 +1,115 @@
+"""Bad input, command by command: exit code 2, nothing written, and one line that names what is wrong and what is right."""
+
+import os
+import shlex
+
+import pytest
+
+from kvbench.cli.read.schema import names
+from tests.cli.test_cli import refused
+from tests.report import made
+
+POINT = "profile decode --q-heads 4 --kv-heads 2 --head-dim 32 --context 96 --threads 1"
+ABSENT = "neon" if "avx2" in "".join(os.uname()) else "nonsense"
+CASES = [  # what is called, and words of the line; {run} is a run directory
+    ("kernel", "--help"),
+    ("--colour", "--help"),
+    ("kernels --jsn", "--help"),
+    ("kernels all", "--help"),
+    ("kernels --plugin none.so", "none.so"),
+    *((f"--version {more}",) for more in ("x", "suites", "--json")),
+    ("schema nonsense", "nonsense", *names()),
+    ("doctor --threads 99999999999", "--threads"),
+    ("doctor --cpus nowhere", "--cpus"),
+    ("machine --threads 0", "--threads"),
+    ("machine --plot /nowhere/stairs.png", "/nowhere"),
+    ("machine --quick --pages giant", "pages", "thp"),
+    ("machine --quick --plot stairs.txt", "--plot", ".png", ".svg"),
+    ("machine --quick --isa mmx", "isa", "scalar"),
+    ("machine --quick --cpus near", "--cpus", "compact"),
+    ("machine --quick --identify --threads 0", "--threads", "all"),
+    ("machine --quick --identify --seed -1", "--seed"),
+    ("verify --isa nonsense", "isa", "scalar"),
+    # plan and sweep
+    ("plan",),
+    ("plan nope", "nope"),
+    ("plan nope.toml", "nope.toml"),
+    ("plan ''",),
+    ("plan quick --axis context", "--axis"),
+    ("plan quick --launches 0", "launches"),
+    (f"plan quick --axis context={'9' * 5000}", "context"),
+    ("plan quick --axis 'batch=1..1000 x1.001' --axis 'context=1..1000000 x1.001'", "points"),
+    ("sweep nonsense", "nonsense"),
+    ("sweep smoke --axis dtype=f17", "dtype", "f16"),
+    ("sweep smoke --only nothing", "no points", "kvbench plan", "--only", "nothing", "decode.flash."),
+    ("sweep smoke --launches 0", "launches", "1000"),
+    ("sweep smoke --sample-time 99", "sample_time"),
+    ("sweep smoke --budget soon", "10m"),
+    ("sweep smoke --target-ci 1%", "budget"),
+    ("sweep smoke --target-ci much", "1%"),
+    (f"sweep smoke --isa {ABSENT}", "isa"),
+    ("sweep smoke --pages giant", "thp"),
+    ("sweep smoke --cpus 9999", "not so many CPUs", "--cpus: CPU 9999 is not online", "cpus=9999"),
+    ("sweep smoke --cpus 9999 --only nothing", "CPU 9999 is not online"),
+    ("sweep smoke --library /nowhere.so", "/nowhere.so"),
+    ("sweep smoke --axis schedule=off --schedule off", "given twice"),
+    ("sweep --resume", "--out"),
+    ("sweep --resume --out none", "none"),
+    # profile
+    ("profile encode --model gpt-2", "encode"),
+    ("profile decode", "--q-heads", "--model"),
+    ("profile decode --model gpt-2 --residency hot --layers 2", "hot", "2 layers"),
+    (f"{POINT} --dtype f17", "dtype", "bf16"),
+    (f"{POINT} --residency warm", "--residency", "rotate"),
+    (f"{POINT} --schedule far", "--schedule", "cross"),
+    (f"{POINT} --schedule best", "--schedule", "called auto now"),
+    (f"{POINT} --prefetch weave", "--prefetch", "called --schedule now"),
+    (f"{POINT} --layout all", "--layout", "several"),
+    (f"{POINT} --variant fast", "--variant", "flash"),
+    (f"{POINT} --cpus one", "--cpus", "0-3"),
+    (f"{POINT} --kv-heads 3", "query heads", "KV heads"),
+    (f"{POINT} --samples 0", "--samples", "1 to 1000"),
+    *((f"{POINT} --sample-time {text}", "--sample-time", "0.0001 to 10") for text in ("nan", "inf", "-1", "1e9")),
+    # lab
+    ("lab nonsense", "NAME: 'nonsense'", "quant", "window"),
+    ("lab gqa", "now: kvbench sweep gqa --report"),
+    ("lab paging --context 128", "now: kvbench sweep paged --report"),
+    ("lab quant --dtype f16", "lab quant takes no --dtype", "--model, --context"),
+    ("lab window --layout head", "--layout"),
+    ("lab users --layout diagonal", "layout: 'diagonal'", "head"),
+    ("lab users --dtype f17", "dtype: 'f17'", "f16"),
+    ("lab users --model gpt-9", "model: 'gpt-9'", "gpt-2"),
+    ("lab quant --context 0", "--context"),
+    ("lab offload --cold much", "--cold", "much"),
+    ("lab quant --threads 0", "--threads"),
+    ("lab quant --isa mmx", "isa: 'mmx'"),
+    ("lab users --context 1", "1 token: it takes ", "more --context"),
+    ("lab window --context 100", "--context 100 never leaves a window of 1024"),
+    # report, compare and gate
+    ("report", "RUN"),
+    ("report none", "none"),
+    ("report {run}/folder", "no run directory"),
+    ("report {run}/manifest.json", "manifest.json"),
+    ("report {run} {run}", "--out", "-o"),
+    ("report {run} --format pdf", "pdf", "html"),
+    ("report {run} --out /proc/kvbench/x.md --format md", "/proc/kvbench"),
+    ("report {run} /nowhere -o /tmp", "/nowhere"),
+    ("compare {run}", "HEAD"),
+    ("gate --export pdf=x", "--export", "pdf", "junit"),
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = made.directory(tmp_path_factory.mktemp("bad") / "run", made.whole(made.READS[:1], 1), made.READS[:1], 1)
+    (path / "folder").mkdir()
+    return path
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case[0][:80] for case in CASES])
+def test_one_line(case, run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kvbench.runner.launch", lambda job: pytest.fail("it was measured"))
+    line, *words = case
+    refused(capsys, *shlex.split(line.format(run=run)), words=words)
+    assert not list(tmp_path.iterdir())
