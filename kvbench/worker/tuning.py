@@ -9,11 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from kvbench.model import Machine, Tuned, choose, pooled
+from kvbench.model import Machine, Sample, Tuned, choose, pooled, quotients
 from kvbench.model.tuning import Ratios
 from kvbench.plan.classes import class_of, tunable
 from kvbench.worker.bench import Bench
-from kvbench.worker.loop import passes_for, rounds
+from kvbench.worker.loop import rounds
 
 ROUNDS = 9
 SECONDS = 0.005  # of a sample
@@ -49,12 +49,7 @@ class Tuner:
 def ratios(bench: Bench, presets: Sequence[str]) -> dict[str, tuple[float, ...]]:
     """By preset: log of its time over that of the bench's schedule, round by round."""
     programs = [bench.under(preset) for preset in presets]
-    own = next(program for program in programs if program.name == bench.schedule)
-    passes = dict.fromkeys((program.name for program in programs), passes_for(bench.team, own, SECONDS))
-    taken = {program.name: [0.0] * ROUNDS for program in programs}
-    for sample in rounds(bench.team, programs, ROUNDS, SECONDS, passes=passes):
-        taken[sample.program][sample.round] = sample.seconds
-    return {
-        preset: tuple(math.log(each / usual) for each, usual in zip(seconds, taken[own.name], strict=True))
-        for preset, seconds in taken.items()
-    }
+    taken = {program.name: list[Sample]() for program in programs}
+    for sample in rounds(bench.team, programs, ROUNDS, SECONDS):
+        taken[sample.program].append(sample)
+    return {preset: tuple(map(math.log, quotients(own, taken[bench.schedule]))) for preset, own in taken.items()}
