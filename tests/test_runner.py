@@ -21,7 +21,7 @@ PLAN = Plan((READ, replace(READ, op="copy"), replace(READ, op="triad")), 2, 2, 0
 
 
 def job(plan=PLAN, number=0, part=0):
-    return Job(plan, number, part, plan.points, {}, "")
+    return Job(plan, number, part, plan.points, "")
 
 
 def test_a_launch_answers_for_every_point():
@@ -42,12 +42,6 @@ def test_memory_is_that_of_the_worker():
     assert all(0 < record.peak < len(held) for record in launch(job()))
 
 
-def test_passes_that_are_known_are_kept():
-    asked = replace(job(), passes={READ.name: {"point": 17}})
-    found = next(record for record in launch(asked) if record.point == READ)
-    assert [sample.passes for sample in found.samples] == [17, 17]
-
-
 # ---- the order of a run, with a made-up executor ---------------------------------------------------------------------
 
 
@@ -64,13 +58,6 @@ def everything(job):
 def test_launches_follow_one_another():
     seen = list(run(PLAN, everything))
     assert [(r.launch, r.point) for r in seen] == [(n, point) for n in (0, 1) for point in PLAN.points]
-
-
-def test_later_launches_take_the_passes_of_the_first():
-    jobs = []
-    list(run(PLAN, lambda job: (jobs.append(replace(job, passes=dict(job.passes))), everything(job))[1]))
-    assert jobs[0].passes == {}
-    assert jobs[1].passes == {point.name: {"point": 5} for point in PLAN.points}
 
 
 def test_more_decides_how_many_launches_there_are():
@@ -219,7 +206,7 @@ def test_a_worker_that_only_stutters_is_stopped():
 
 def test_a_worker_that_does_not_listen_is_stopped():
     """Its job is more than a pipe holds."""
-    asked = replace(job(replace(PLAN, patience=0.5)), passes={"x" * (1 << 20): {"point": 1}})
+    asked = replace(job(replace(PLAN, patience=0.5)), references="x" * (1 << 20))
     records = list(launch(asked, ("-c", "import time; time.sleep(600)")))
     assert len(records) == 3 and all("no sign of life for 0.5 s" in record.error for record in records)
 

@@ -61,7 +61,7 @@ def visited(tmp_path_factory):
     rooms, real = [], room.Room
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "Room", lambda point, ground: rooms.append(point) or real(point, ground))
-        job = Job(sweep.plan, 0, 0, sweep.points, {}, str(folder))
+        job = Job(sweep.plan, 0, 0, sweep.points, str(folder))
         seen = list(launch(default_library(), job))
     return sweep.points, seen, rooms, folder
 
@@ -127,5 +127,5 @@ def test_seconds_of_passes_are_dropped_as_they_come(visited, monkeypatch):
     most, point = [], next(point for point in visited[0] if point.op == "decode")
     monkeypatch.setattr("kvbench.worker.bench.rounds", told)
     plan = Plan((point,), 1, 3, 0.0002, 1)
-    _, record = launch(default_library(), Job(plan, 0, 0, (point,), {}, ""))
+    _, record = launch(default_library(), Job(plan, 0, 0, (point,), ""))
     assert not record.error and len(most) == 3 * 4 and max(most) <= 1
