@@ -92,6 +92,22 @@ def test_a_point_that_failed_is_not_tried_again():
     assert len(seen) == 6
 
 
+def test_a_point_that_lacked_memory_is_tried_in_the_next_launch():
+    """Once there is more, it has numbers."""
+
+    def short(job):
+        for point in job.points:
+            if point.op == "copy" and not job.launch:
+                yield replace(answered(job, point), samples=(), error="needs 1 GiB, 1 MiB are free", short=True)
+            else:
+                yield answered(job, point)
+
+    seen = list(run(PLAN, short))
+    assert [r.error for r in seen if r.point.op == "copy"] == ["needs 1 GiB, 1 MiB are free", ""]
+    later = list(run(PLAN, everything, [r for r in seen if not r.launch]))
+    assert not any(r.error for r in later) and len(later) == 3
+
+
 def test_a_dead_process_is_replaced_for_the_rest():
     """It dies at every point in turn: each becomes an error, and all others are measured."""
 

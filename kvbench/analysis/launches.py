@@ -121,7 +121,9 @@ def measured(records: Sequence[Record]) -> PointRates:
             shares[name] = Estimate.of([bytes_of["point"] / count * times for times in found])
         uneven |= few
     rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}
-    near = [own for visits in launches.values() if (own := [each for v in visits for each in _slower(v, "memory", "slice")])]
+    near = [
+        own for visits in launches.values() if (own := [each for v in visits for each in _slower(v, "memory", "slice")])
+    ]
     times = bytes_of["slice"] / bytes_of["memory"] if near else 1.0
     found = Estimate.of([times * median(own) for own in near]) if near else None
     return PointRates(seconds, rates, shares, found, len(uneven))

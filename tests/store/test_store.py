@@ -16,9 +16,7 @@ RECORD = Record(
     4, POINT, (SAMPLE, SAMPLE), {"point": Traffic(*map(float, range(8)))}, {"resident_bytes": 9, "huge_bytes": 5},
     steps=6, layers=7, slice_bytes=8, max_abs_err=0.5, error="e", part=1, began=1.75e9, wall=2.5, run="r",
 )  # fmt: skip
-JOB = Job(
-    Plan((POINT, PROBE), 3, 2, 0.03, 7, "r", 9.5, "lib.so"), 1, 2, (PROBE,), "folder"
-)
+JOB = Job(Plan((POINT, PROBE), 3, 2, 0.03, 7, "r", 9.5, "lib.so"), 1, 2, (PROBE,), "folder")
 
 
 def through_json(value):
