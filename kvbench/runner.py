@@ -47,7 +47,8 @@ def run(
     """Every point once in every launch, without what is `done` already.
 
     `more` is asked before each launch whether there shall be one; else there are as many as planned. `execute` does a
-    job; tests give one that replays recorded times. A point that failed once is not tried again.
+    job; tests give one that replays recorded times. A point that failed once is not tried again,
+    unless memory was short.
     """
     with scratch() as references:
         progress = _Progress(plan, str(references), done)
@@ -71,7 +72,6 @@ class _Progress:
         self._points = {point.name: point for point in plan.points}
         self._visited: set[tuple[int, str]] = set()
         self._parts: dict[int, int] = {}
-        self._passes: dict[str, dict[str, int]] = {}
         self._failed: dict[str, str] = {}
         self._chosen = dict(plan.chosen)
         for found in done:
@@ -81,11 +81,10 @@ class _Progress:
         name = found.point.name
         self._visited.add((found.launch, name))
         self._parts[found.launch] = max(self._parts.get(found.launch, 0), found.part + 1)
-        if found.error:
+        if found.error and not found.short:
             self._failed.setdefault(name, f"given up after launch {found.launch}: {found.error}")
         for tuned in found.tuned:
             self._chosen.setdefault(tuned.of, tuned.choice.preset)
-        self._passes.setdefault(name, {sample.program: sample.passes for sample in found.samples})
 
     def launch(self, number: int, execute: Execute) -> Iterator[Record]:
         killed: set[Point | Probe | None] = set()
@@ -93,7 +92,7 @@ class _Progress:
             plan = self._plan if self._plan.is_foreign(left[0]) else replace(self._plan, plugin="", against_plugin="")
             plan = replace(plan, chosen=dict(self._chosen))
             todo = tuple(point for point in left if point.name not in self._failed)
-            job = Job(plan, number, self._parts.get(number, 0), todo, self._passes, self._references)
+            job = Job(plan, number, self._parts.get(number, 0), todo, self._references)
             self._parts[number] = job.part + 1
             try:
                 for found in self._all(job, left, execute):

@@ -61,7 +61,7 @@ class Cell:
         return float(found[1]) / 1e3
 
     def ours(self) -> float:
-        job = Job(Plan((self.probe,), 1, 1, SECONDS, 1), 0, 0, (self.probe,), {}, "")
+        job = Job(Plan((self.probe,), 1, 1, SECONDS, 1), 0, 0, (self.probe,), "")
         *_, record = launch(default_library(), job)
         (sample,) = record.samples
         return value(record, sample)

@@ -52,12 +52,14 @@ def traffic(compulsory, flops=0.0):
 
 
 def visit(launch, rates, point=DECODE, *, walked=256 * MIB, layers=16, passes=4, flops=0.0, memory=None, **facts):
-    """`rates`: GB/s of each round, by program. `walked` bytes of `layers` slices; witnesses move a tenth less."""
+    """`rates`: GB/s of each round, by program. `walked` bytes of `layers` slices; witnesses move a tenth less. All samples
+    are as long as they were meant to be."""
     counts = {name: walked / layers * (1.0 if name == "point" else 0.9) for name in rates}
     samples = [
-        Sample(name, number, passes, counts[name] * passes / (rate * GIGA), (), 0.01, 0, 0)
+        Sample(name, number, passes, seconds, (), 0.01, 0, 0, asked=seconds)
         for name, each in rates.items()
         for number, rate in enumerate(each)
+        for seconds in [counts[name] * passes / (rate * GIGA)]
     ]
     moved = {name: traffic(count, flops if name == "point" else 0.0) for name, count in counts.items()}
     facts |= {"layers": layers, "slice_bytes": 4096, "run": RUN}

@@ -27,7 +27,7 @@ from kvbench.worker import room
 from kvbench.worker.answers import Answers
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
-from kvbench.worker.loop import Program, passes_for, rounds
+from kvbench.worker.loop import Program, rounds
 from kvbench.worker.tuning import Tuner
 
 AXES = """
@@ -98,9 +98,8 @@ def timed(bench) -> dict[str, float]:
         bench.room.arena.part(layer * bench.room.slice_bytes // 64 * 64, size) for layer in range(bench.room.layers)
     ]
     read = Program(READ, tuple(bench.probe("read", to=part, size=size) for part in parts), None, programs[0].warm)
-    passes = {each.name: passes_for(bench.team, each, SECONDS) for each in (*programs, read)}
-    taken: dict[str, list[float]] = {name: [] for name in passes}
-    for sample in rounds(bench.team, [*programs, read], ROUNDS, SECONDS, passes=passes):
+    taken: dict[str, list[float]] = {each.name: [] for each in (*programs, read)}
+    for sample in rounds(bench.team, [*programs, read], ROUNDS, SECONDS):
         taken[sample.program].append(sample.seconds / sample.passes)
     found = {name: median(values) for name, values in taken.items()}
     found[READ] *= moved / size

@@ -21,7 +21,7 @@ PLAN = Plan((READ, replace(READ, op="copy"), replace(READ, op="triad")), 2, 2, 0
 
 
 def job(plan=PLAN, number=0, part=0):
-    return Job(plan, number, part, plan.points, {}, "")
+    return Job(plan, number, part, plan.points, "")
 
 
 def test_a_launch_answers_for_every_point():
@@ -42,12 +42,6 @@ def test_memory_is_that_of_the_worker():
     assert all(0 < record.peak < len(held) for record in launch(job()))
 
 
-def test_passes_that_are_known_are_kept():
-    asked = replace(job(), passes={READ.name: {"point": 17}})
-    found = next(record for record in launch(asked) if record.point == READ)
-    assert [sample.passes for sample in found.samples] == [17, 17]
-
-
 # ---- the order of a run, with a made-up executor ---------------------------------------------------------------------
 
 
@@ -64,13 +58,6 @@ def everything(job):
 def test_launches_follow_one_another():
     seen = list(run(PLAN, everything))
     assert [(r.launch, r.point) for r in seen] == [(n, point) for n in (0, 1) for point in PLAN.points]
-
-
-def test_later_launches_take_the_passes_of_the_first():
-    jobs = []
-    list(run(PLAN, lambda job: (jobs.append(replace(job, passes=dict(job.passes))), everything(job))[1]))
-    assert jobs[0].passes == {}
-    assert jobs[1].passes == {point.name: {"point": 5} for point in PLAN.points}
 
 
 def test_more_decides_how_many_launches_there_are():
@@ -103,6 +90,22 @@ def test_a_point_that_failed_is_not_tried_again():
     again = next(r for r in seen if r.launch == 1 and r.point.op == "copy")
     assert again.error == "given up after launch 0: off by 3"
     assert len(seen) == 6
+
+
+def test_a_point_that_lacked_memory_is_tried_in_the_next_launch():
+    """Once there is more, it has numbers."""
+
+    def short(job):
+        for point in job.points:
+            if point.op == "copy" and not job.launch:
+                yield replace(answered(job, point), samples=(), error="needs 1 GiB, 1 MiB are free", short=True)
+            else:
+                yield answered(job, point)
+
+    seen = list(run(PLAN, short))
+    assert [r.error for r in seen if r.point.op == "copy"] == ["needs 1 GiB, 1 MiB are free", ""]
+    later = list(run(PLAN, everything, [r for r in seen if not r.launch]))
+    assert not any(r.error for r in later) and len(later) == 3
 
 
 def test_a_dead_process_is_replaced_for_the_rest():
@@ -220,7 +223,7 @@ def test_a_worker_that_only_stutters_is_stopped():
 
 def test_a_worker_that_does_not_listen_is_stopped():
     """Its job is more than a pipe holds."""
-    asked = replace(job(replace(PLAN, patience=0.5)), passes={"x" * (1 << 20): {"point": 1}})
+    asked = replace(job(replace(PLAN, patience=0.5)), references="x" * (1 << 20))
     records = list(launch(asked, ("-c", "import time; time.sleep(600)")))
     assert len(records) == 3 and all("no sign of life for 0.5 s" in record.error for record in records)
 

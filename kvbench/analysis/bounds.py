@@ -23,6 +23,7 @@ SKEW = 0.10  # the slowest thread's lead over the mean: waiting, not working
 SUSPECT = "suspect: "  # how a reason begins that explains nothing
 _PARITY = 0.02  # of an excess over what the point may well be level with: of many such points chance lifts some so far
 _OTHER_PAGES = 0.5  # of the memory, that lies on huge pages here and not there
+_MOST = 2.0  # times a roof: beyond it nothing explains an excess
 _HALF = 0.45  # of the bytes are stores: a copy's share is a half
 
 CONFIRMED, REFUTED, CORE, PRIVATE = "confirmed", "refuted", "core-bound", "private-cache"
@@ -59,9 +60,12 @@ class Against:
 # ---- what limits it --------------------------------------------------------------------------------------------------
 
 
-def bound(efficiency: float | None, core_fraction: float | None, thread_skew: float) -> str:
-    """memory: at the twin. core: at the core roof. scheduling: far from both while threads wait for each other."""
-    if efficiency is None or core_fraction is None:
+def bound(efficiency: float | None, core_fraction: float | None, thread_skew: float, beaten: bool = False) -> str:
+    """memory: at the twin. core: at the core roof. scheduling: far from both while threads wait for each other.
+
+    A roof that is `beaten` by the point itself says nothing.
+    """
+    if efficiency is None or core_fraction is None or beaten:
         return "unknown"
     if max(efficiency, core_fraction) >= CLOSE:
         return "memory" if efficiency >= core_fraction else "core"
@@ -78,13 +82,29 @@ def evidence(witness: str | None, efficiency: float | None, core_fraction: float
     return ", ".join(said)
 
 
+def beaten(found: PointRates, traffic: Mapping[str, Traffic]) -> str:
+    """What is slower than the point itself, though it does less, by more than chance can do it; else empty."""
+    own, witness = traffic["point"].compulsory, found.witness
+    read = traffic[witness].compulsory / own if witness and own else 1.0  # queries and outputs are no part of a twin
+    for name, what, part in (("core", "core roof", 1.0), (witness, (witness or "").partition("_")[0], read)):
+        share = found.shares.get(name)
+        if share and _beats(share, part):
+            return what
+    return ""
+
+
+def _beats(share: Estimate, part: float = 1.0) -> bool:
+    return not _chance(share.low * part, share.launches)
+
+
 # ---- above a roof ----------------------------------------------------------------------------------------------------
 
 
 def above(point: Against) -> tuple[str, str]:
     """The roof exceeded that is hardest to explain, and the reason, which begins with SUSPECT where nothing explains it
     and names the others; both empty where the point exceeds none."""
-    found = sorted(_exceeded(point), key=lambda above: not above[1].startswith(SUSPECT))
+    found = [(roof, _limited(reason, times)) for roof, reason, times in _exceeded(point)]
+    found.sort(key=lambda above: not above[1].startswith(SUSPECT))
     if not found:
         return "", ""
     (roof, reason), *others = found
@@ -92,20 +112,28 @@ def above(point: Against) -> tuple[str, str]:
     return roof, reason + (f"; also above {also}" if also else "")
 
 
-def _exceeded(point: Against) -> Iterator[tuple[str, str]]:
-    """A roof is exceeded where the low end of the point's interval lies above the high end of the roof's."""
+def _limited(reason: str, times: float) -> str:
+    if times <= _MOST or reason.startswith(SUSPECT):
+        return reason
+    return f"{SUSPECT}more than this, which explains no {times:.1f} times: {reason}"
+
+
+def _exceeded(point: Against) -> Iterator[tuple[str, str, float]]:
+    """Those that lie, with the high end of their interval, below the low end of the point's: so many times."""
     shares, rate, peak = point.found.shares, point.rate, point.peak.value if point.peak else None
     if peak and point.regime.word == "DRAM" and rate.low > peak:
-        yield "theoretical DRAM peak", _over_peak(point, point.peak)
+        reads = point.ceiling.high if point.ceiling else 0.0
+        yield "theoretical DRAM peak", _over_peak(point, point.peak), rate.low / max(peak, reads)
     gflops = point.traffic["point"].flops / GB / point.found.seconds["point"].high
-    if point.fma and gflops > point.fma.high:
-        yield "FMA peak", _unexplained(point, gflops / point.fma.high, "multiply-adds alone are slower")
-    if "core" in shares and shares["core"].low > 1:
-        yield "core roof", _over_core(point, shares["core"].low)
-    if point.found.witness and shares[point.found.witness].low > 1:
-        yield "copy" if point.stores else "twin", _over_witness(point, point.found.witness)
+    if point.fma and (times := gflops / point.fma.high) > 1:
+        yield "FMA peak", _unexplained(point, times, "multiply-adds alone are slower"), times
+    if "core" in shares and (times := shares["core"].low) > 1:
+        yield "core roof", _over_core(point, times), times
+    if point.found.witness and (times := shares[point.found.witness].low) > 1:
+        yield "copy" if point.stores else "twin", _over_witness(point, point.found.witness), times
     if point.ceiling and point.above_ceiling:
-        yield f"{point.ceiling.probe.op} ceiling", _over_ceiling(point, point.ceiling)
+        times = rate.low / point.ceiling.high
+        yield f"{point.ceiling.probe.op} ceiling", _over_ceiling(point, point.ceiling), times
 
 
 def _over_peak(point: Against, peak: Fact) -> str:
@@ -129,7 +157,7 @@ def _over_witness(point: Against, witness: str) -> str:
     ends = 1 - other.compulsory / own.compulsory if own.compulsory else 0.0
     if not point.stores and 1 + _PARITY < share <= 1 / (1 - ends):
         return f"{ends:.0%} of its bytes are queries and outputs, which its twin leaves out"
-    if point.stores and (few := _few_stores(point)):
+    if few := _few_stores(point, share):
         return few
     if point.ceiling and not point.above_ceiling and share > 1 + _PARITY:
         what = "copy of the same rounds" if point.stores else "twin"
@@ -144,7 +172,7 @@ def _over_ceiling(point: Against, ceiling: Ceiling) -> str:
     if point.regime.word in NO_LEVEL and walked > point.footprint:
         own = size(point.footprint)
         return f"between levels, where less is faster: it walks {own}, the ceiling's probe {size(walked)}"
-    if point.stores and (few := _few_stores(point)):
+    if few := _few_stores(point, point.rate.low / ceiling.high):
         return few
     if point.regime.word == "DRAM" and walked > REACH * point.footprint:
         return (
@@ -158,20 +186,27 @@ def _over_ceiling(point: Against, ceiling: Ceiling) -> str:
     return _unexplained(point, point.rate.low / ceiling.high, f"its {size(point.footprint)} may be nearer than thought")
 
 
-def _few_stores(point: Against) -> str:
-    """A narrow dtype stores less than it reads, where a copy does both alike."""
+def _few_stores(point: Against, times: float) -> str:
+    """A narrow dtype stores less than it reads, where a copy does both alike. If loads cost nothing, it would be faster by
+    as much as it stores less; no more than that."""
     own = point.traffic["point"]
     stored = (own.kv + own.scales) / own.compulsory if own.compulsory else 1.0
-    return f"{stored:.0%} of its bytes are stores, but 50% of a copy's: stores are dearer" if stored < _HALF else ""
+    if not point.stores or stored >= _HALF or times * stored > 0.5:
+        return ""
+    return f"{stored:.0%} of its bytes are stores, but 50% of a copy's: stores are dearer"
 
 
 def _unexplained(point: Against, times: float, what: str) -> str:
     """Suspect, unless chance can do it: `times` is the low end of the point's interval over the roof."""
+    return _chance(times, point.rate.launches) or f"{SUSPECT}{what}"
+
+
+def _chance(times: float, launches: int) -> str:
     if times <= 1 + _PARITY:
         return f"less than {_PARITY:.0%} over the roof: level with it, as chance has it among many points"
-    if not enough(point.rate.launches) and times <= 1 + SPREAD:
-        return f"too few launches ({point.rate.launches}) to tell it from chance"
-    return f"{SUSPECT}{what}"
+    if not enough(launches) and times <= 1 + SPREAD:
+        return f"too few launches ({launches}) to tell it from chance"
+    return ""
 
 
 # ---- the claim that a slice which fits L3 is read faster than memory -------------------------------------------------
@@ -205,6 +240,8 @@ def _judged(found: PointRates) -> tuple[str, str]:
     way, allowed = _way(reads), reads.median / core.median
     if way == FASTER:
         return CONFIRMED, said
+    if _beats(core):
+        return NOT_TESTABLE, f"{said}; the point itself beats its core roof: whether the core limits it is unknown"
     if allowed <= 1 or core.median >= CLOSE:
         return CORE, f"{said}; the core alone allows {allowed:.2f} times plain reads of memory"
     return REFUTED if way == SLOWER else UNSTABLE, said

@@ -72,6 +72,7 @@ FOUND = {
     "launches": count("with numbers"),
     "samples": count("of the point itself"),
     "failed": count("launches without a number"),
+    "uneven": count("launches whose samples, of the point and a witness, are too unlike in length to be divided"),
     "seconds": number("seconds: of a pass, median of the launches"),
     **ends("seconds", "seconds"),
     "spread": number("share of the median: width of the interval of seconds"),

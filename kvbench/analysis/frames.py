@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pandas as pd
 
-from kvbench.analysis.bounds import Against, above, bound, claim, evidence
+from kvbench.analysis.bounds import Against, above, beaten, bound, claim, evidence
 from kvbench.analysis.ceilings import Roofs, huge_share
 from kvbench.analysis.ceilings import ceilings as ceilings_of
 from kvbench.analysis.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
@@ -16,7 +16,7 @@ from kvbench.errors import BadArgument
 from kvbench.model import Ceiling, Machine, Point, Probe, Record, Sample, Traffic
 from kvbench.model.annotated import about
 from kvbench.regime import Capacities
-from kvbench.units import GB
+from kvbench.units import GB, counted
 
 
 def samples(records: Sequence[Record]) -> pd.DataFrame:
@@ -87,8 +87,11 @@ def _row(point: Point, records: Sequence[Record], roofs: Roofs) -> dict[str, Any
         "footprint": footprint,
     }
     row |= _witnesses(point, found)
-    numbers = (row.get("efficiency"), row.get("core_fraction"), row["skew"])
-    row |= {"bound": bound(*numbers), "bound_reason": evidence(found.witness, *numbers)}
+    numbers, roof = (row.get("efficiency"), row.get("core_fraction"), row["skew"]), beaten(found, good[0].traffic)
+    why = [evidence(found.witness, *numbers)]
+    why += [f"the point itself beats its {roof}, which so limits nothing"] if roof else []
+    why += [f"samples of unlike length in {counted(found.uneven, 'launch')}"] if found.uneven else []
+    row |= {"bound": bound(*numbers, beaten=bool(roof)), "bound_reason": ", ".join(why), "uneven": found.uneven}
     return row | _against(point, _held(point, found, good, footprint, roofs))
 
 
@@ -200,9 +203,10 @@ UNDISTURBED = Undisturbed()
 
 
 def disturbed(sample: Sample, threads: int) -> bool:
-    """Whether something else took part in it."""
+    """Whether something else took part in it, which may show in its length alone."""
     return (
-        sample.steal > UNDISTURBED.steal * sample.seconds * threads
+        sample.off
+        or sample.steal > UNDISTURBED.steal * sample.seconds * threads
         or sample.throttled > UNDISTURBED.throttled
         or sample.switches > UNDISTURBED.switches * threads
         or sample.faults > UNDISTURBED.faults * threads

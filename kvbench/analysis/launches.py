@@ -1,13 +1,13 @@
 """What the launches of a run say of one point: a median of each launch, an interval over them, and how far they lie
 apart."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Self
 
 from kvbench.intervals import held, interval
-from kvbench.model import Point, Record, Sample
+from kvbench.model import Point, Record, Sample, quotients
 from kvbench.store.summary import Result
 from kvbench.units import GB
 
@@ -16,7 +16,9 @@ SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, 
 FAR_OUT = 3.0  # widths of the middle half, beyond it: what no ordinary scatter reaches
 _NO_WITNESS = ("point", "core", "rotated", "slice", "memory")  # the point's own kernel, or reads of other rows
 
-_Visit = dict[str, dict[int, float]]  # seconds of a pass, by program and round
+_LEAST = 0.5  # of a launch's rounds must have samples of about the same length, for the launch to have a share
+
+_Visit = dict[str, list[Sample]]  # by program
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +73,16 @@ def enclosed(name: str, found: Estimate) -> dict[str, float]:
 class PointRates:
     """By program: `seconds` of a pass, `rates` in GB/s, and as `shares` the point's rate over the program's.
 
-    A share is formed within a round, so that what slows a whole round down is no part of it. `near`: likewise, the rate
-    of plain reads of a slice in L3 over that of memory, where both were timed.
+    A share is formed within a round, so that what slows a whole round down is no part of it; and of samples that are
+    about as long. `near`: likewise, the rate of plain reads of a slice in L3 over that of memory, where both were timed.
+    `uneven`: launches in which a program has no share, for too few are.
     """
 
     seconds: dict[str, Estimate]
     rates: dict[str, Estimate]
     shares: dict[str, Estimate]
     near: Estimate | None = None
+    uneven: int = 0
 
     @property
     def witnesses(self) -> list[str]:
@@ -104,18 +108,24 @@ def measured(records: Sequence[Record]) -> PointRates:
     launches: dict[int, list[_Visit]] = {}
     for record in records:
         launches.setdefault(record.launch, []).append(_visit(record.samples))
-    visits = list(launches.values())
     bytes_of = {name: traffic.compulsory for name, traffic in records[0].traffic.items()}
-    seconds, shares = {}, {}
+    seconds, shares, uneven = {}, {}, set()
     for name, count in bytes_of.items():
-        if found := _medians(visits, lambda visit, name=name: list(visit.get(name, {}).values())):
+        own = {n: [s for visit in visits for s in visit.get(name, ())] for n, visits in launches.items()}
+        slower = {n: [each for visit in visits for each in _slower(visit, name)] for n, visits in launches.items()}
+        few = {n for n, each in slower.items() if len(each) < _LEAST * len(own[n])}
+        if found := [median(s.seconds / s.passes for s in each) for each in own.values() if each]:
             seconds[name] = Estimate.of(found)
-        if found := _medians(visits, lambda visit, name=name: _times_slower(visit, name)):
-            shares[name] = Estimate.of([bytes_of["point"] / count * slower for slower in found])
+        if found := [median(each) for n, each in slower.items() if each and n not in few]:
+            shares[name] = Estimate.of([bytes_of["point"] / count * times for times in found])
+        uneven |= few
     rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}
-    near = _medians(visits, lambda visit: _times_slower(visit, "memory", "slice"))
+    near = [
+        own for visits in launches.values() if (own := [each for v in visits for each in _slower(v, "memory", "slice")])
+    ]
     times = bytes_of["slice"] / bytes_of["memory"] if near else 1.0
-    return PointRates(seconds, rates, shares, Estimate.of([times * slower for slower in near]) if near else None)
+    found = Estimate.of([times * median(own) for own in near]) if near else None
+    return PointRates(seconds, rates, shares, found, len(uneven))
 
 
 def results(records: Iterable[Record]) -> Iterator[Result]:
@@ -136,20 +146,13 @@ def results(records: Iterable[Record]) -> Iterator[Result]:
 def _visit(samples: Iterable[Sample]) -> _Visit:
     found: _Visit = {}
     for sample in samples:
-        found.setdefault(sample.program, {})[sample.round] = sample.seconds / sample.passes
+        found.setdefault(sample.program, []).append(sample)
     return found
 
 
-def _times_slower(visit: _Visit, name: str, other: str = "point") -> list[float]:
+def _slower(visit: _Visit, name: str, other: str = "point") -> list[float]:
     """How many passes of the other program take as long as one of the first, round by round."""
-    own = visit.get(other, {})
-    return [seconds / own[number] for number, seconds in visit.get(name, {}).items() if number in own]
-
-
-def _medians(launches: Iterable[list[_Visit]], values: Callable[[_Visit], list[float]]) -> list[float]:
-    """One of each launch that has any."""
-    found = ([value for visit in visits for value in values(visit)] for visits in launches)
-    return [median(each) for each in found if each]
+    return quotients(visit.get(name, ()), visit.get(other, ()))
 
 
 def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:

@@ -9,9 +9,10 @@ import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.bounds import bound
-from kvbench.model import Point, Sample, Visit
+from kvbench.analysis.launches import SPREAD
+from kvbench.model import Point, Sample, Visit, quotients
 from kvbench.model.annotated import Printed, about
-from kvbench.units import gbps
+from kvbench.units import GB, gbps
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,10 @@ class SliceMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(Printed):
-    """A decode beside its twin, its core roof and the FMA peak; a store beside copies."""
+    """A decode beside its twin, its core roof and the FMA peak; a store beside copies.
+
+    A share is null where in no round both samples were about as long as they were meant to be.
+    """
 
     kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
     point: Annotated[Point, about("what was measured")]
@@ -43,27 +47,27 @@ class Profile(Printed):
     gbps: Annotated[float, about("GB/s: compulsory bytes over time, median of the samples")]
     twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads and nothing else")] = UNSET
     twin_form: Annotated[str | UnsetType, about("the program whose rate twin_gbps is")] = UNSET
-    efficiency: Annotated[float | UnsetType, about("share of twin_gbps, median of the rounds")] = UNSET
+    efficiency: Annotated[float | None | UnsetType, about("share of twin_gbps, median of the rounds")] = UNSET
     core_gbps: Annotated[float | UnsetType, about("GB/s: the same kernel in a private cache")] = UNSET
     core_form: Annotated[str | UnsetType, about("the program whose rate core_gbps is")] = UNSET
-    core_fraction: Annotated[float | UnsetType, about("share of core_gbps, median of the rounds")] = UNSET
+    core_fraction: Annotated[float | None | UnsetType, about("share of core_gbps, median of the rounds")] = UNSET
     ceiling_gbps: Annotated[float, about("GB/s: plain reads of this footprint by the same threads")]
     ceiling_form: Annotated[str, about("the program whose rate ceiling_gbps is")]
-    ceiling_fraction: Annotated[float, about("share of ceiling_gbps, median of the rounds")]
+    ceiling_fraction: Annotated[float | None, about("share of ceiling_gbps, median of the rounds")]
     dram_gbps: Annotated[float, about("GB/s: plain reads from memory by the same threads")]
     dram_form: Annotated[str | UnsetType, about("whose rate dram_gbps is; without it, ceiling_form")] = UNSET
-    dram_fraction: Annotated[float, about("share of dram_gbps, median of the rounds")]
+    dram_fraction: Annotated[float | None, about("share of dram_gbps, median of the rounds")]
     other_gbps: Annotated[float | UnsetType, about("GB/s: the other kind of stores")] = UNSET
     other_form: Annotated[str | UnsetType, about("the program whose rate other_gbps is")] = UNSET
-    other_fraction: Annotated[float | UnsetType, about("share of other_gbps, median of the rounds")] = UNSET
+    other_fraction: Annotated[float | None | UnsetType, about("share of other_gbps, median of the rounds")] = UNSET
     copy_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by ordinary stores")] = UNSET
     copy_form: Annotated[str | UnsetType, about("the program whose rate copy_gbps is")] = UNSET
-    copy_fraction: Annotated[float | UnsetType, about("share of copy_gbps, median of the rounds")] = UNSET
+    copy_fraction: Annotated[float | None | UnsetType, about("share of copy_gbps, median of the rounds")] = UNSET
     copy_nt_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by non-temporal stores")] = UNSET
     copy_nt_form: Annotated[str | UnsetType, about("the program whose rate copy_nt_gbps is")] = UNSET
-    copy_nt_fraction: Annotated[float | UnsetType, about("share of copy_nt_gbps, median of the rounds")] = UNSET
+    copy_nt_fraction: Annotated[float | None | UnsetType, about("share of copy_nt_gbps, median of the rounds")] = UNSET
     fma_gflops: Annotated[float | UnsetType, about("GFLOP/s: what the same threads compute at most")] = UNSET
-    fma_fraction: Annotated[float | UnsetType, about("share of fma_gflops that the point computes")] = UNSET
+    fma_fraction: Annotated[float | None | UnsetType, about("share of fma_gflops that the point computes")] = UNSET
     bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
     ai: Annotated[float, about("FLOP per byte: arithmetic intensity, over compulsory bytes")]
     flops: Annotated[float, about("FLOP: of a pass")]
@@ -147,19 +151,27 @@ def _against(
     visit: Visit, samples: dict[str, list[Sample]], rates: dict[str, Rate], thread_skew: float
 ) -> dict[str, Any]:
     """The point beside its witnesses of the same rounds. A probe counts with the better of its two forms."""
-    own = _gbps(visit, "point", samples["point"])
+    own, traffic = samples["point"], visit.traffic
     found: dict[str, Any] = {}
     for key, forms in _witnesses(rates).items():
         best = max(forms, key=lambda name: rates[name].median)
         found[f"{key}_gbps"], found[f"{key}_form"] = rates[best].median, best
-        found[_FRACTION.get(key, f"{key}_fraction")] = median(np.divide(own, _gbps(visit, best, samples[best])))
+        moved = traffic["point"].compulsory / traffic[best].compulsory
+        found[_FRACTION.get(key, f"{key}_fraction")] = _times(moved, samples[best], own)
     found.setdefault("dram_gbps", found.get("ceiling_gbps"))
     found.setdefault("dram_fraction", found.get("ceiling_fraction"))
     if "fma" in samples:
-        found["fma_gflops"] = median(peaks := _gflops(visit, "fma", samples["fma"]))
-        found["fma_fraction"] = median(np.divide(_gflops(visit, "point", samples["point"]), peaks))
-    found["bound"] = bound(found.get("efficiency"), found.get("core_fraction"), thread_skew)
+        found["fma_gflops"] = median(traffic["fma"].flops * s.passes / s.seconds / GB for s in samples["fma"])
+        found["fma_fraction"] = _times(traffic["point"].flops / traffic["fma"].flops, samples["fma"], own)
+    shares = found.get("efficiency"), found.get("core_fraction")
+    found["bound"] = bound(*shares, thread_skew, beaten=max(filter(None, shares), default=0.0) > 1 + SPREAD)
     return found
+
+
+def _times(work: float, samples: list[Sample], own: list[Sample]) -> float | None:
+    """The point's rate over the other's, where it does so many times its work; None where no round can tell."""
+    found = quotients(samples, own)
+    return work * median(found) if found else None
 
 
 _FRACTION = {"twin": "efficiency"}
@@ -172,10 +184,6 @@ def _witnesses(rates: Iterable[str]) -> dict[str, list[str]]:
         if name not in ("point", "fma"):
             groups.setdefault(name.removesuffix("_ahead"), []).append(name)
     return groups
-
-
-def _gflops(visit: Visit, name: str, samples: list[Sample]) -> list[float]:
-    return [visit.traffic[name].flops * s.passes / s.seconds / 1e9 for s in samples]
 
 
 def _gbps(visit: Visit, name: str, samples: list[Sample]) -> list[float]:

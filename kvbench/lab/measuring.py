@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from kvbench.analysis.launches import Estimate
-from kvbench.errors import BadArgument, WrongAnswer
+from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.experiment import Setup, refuse_too_large
-from kvbench.model import DEFAULTS, HEADS, POINT, SHAPE, Point, Sample, Shape
+from kvbench.model import DEFAULTS, HEADS, POINT, SHAPE, Point, Sample, Shape, quotients
 from kvbench.native import Cache, Team
 from kvbench.oracle import attention, tolerance, whole
 from kvbench.plan import needs_here
@@ -57,7 +57,7 @@ class Beside:
 
     def seconds(self, name: str) -> Estimate:
         """Time of a pass."""
-        return Estimate.of(self._passes(name))
+        return Estimate.of([sample.seconds / sample.passes for sample in self.samples[name]])
 
     def rate(self, name: str) -> Estimate:
         """GB/s."""
@@ -65,7 +65,10 @@ class Beside:
 
     def times(self, name: str, other: str) -> Estimate:
         """How many times as long as the other it takes."""
-        return Estimate.of([a / b for a, b in zip(self._passes(name), self._passes(other), strict=True)])
+        if found := quotients(self.samples[name], self.samples[other]):
+            return Estimate.of(found)
+        what = f"in no round the samples of {name} and of {other} are about as long as they were meant to be"
+        raise Refused(what, "stop what else runs on this machine")
 
     def share(self, name: str, other: str) -> Estimate:
         """Its GB/s over the other's."""
@@ -74,9 +77,6 @@ class Beside:
 
     def skew(self, name: str) -> float:
         return median(sample.skew for sample in self.samples[name])
-
-    def _passes(self, name: str) -> list[float]:
-        return [sample.seconds / sample.passes for sample in self.samples[name]]
 
 
 def beside(team: Team, programs: Sequence[Program], seed: int, count: int = 24, seconds: float = 0.005) -> Beside:

@@ -1,5 +1,6 @@
 """What was measured."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -10,10 +11,13 @@ from kvbench.model.kernel import Traffic
 from kvbench.model.point import Point, Probe, Visited
 from kvbench.model.tuning import Tuned
 
+LENGTHS = 2.0  # times as long as another: judgement. A stall, or waking the threads, weighs little in one of the two
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One timed measurement of a program: `passes` passes in `seconds`. A round measures every program once.
+    """One timed measurement of a program: `passes` passes in `seconds`, which were meant to be about `asked` (0: nothing
+    was). A round measures every program once.
 
     What disturbed it: `skew`, how much longer the slowest thread worked than all on average; involuntary context
     `switches` and page `faults` of the team; `steal`, seconds that a hypervisor took from the team's CPUs; `throttled`,
@@ -30,6 +34,29 @@ class Sample:
     faults: Count
     steal: Number = 0.0
     throttled: Count = 0
+    asked: Number = 0.0
+
+    @property
+    def off(self) -> bool:
+        """Whether it is not as long as it was meant to be."""
+        return self.asked > 0 and not alike(self.seconds, self.asked)
+
+
+def alike(one: float, other: float) -> bool:
+    """Whether two lengths are near enough for what happens in them to be compared."""
+    return max(one, other) <= LENGTHS * min(one, other)
+
+
+def quotients(samples: Iterable[Sample], others: Iterable[Sample]) -> list[float]:
+    """The time of a pass over that of the others', of each round in which both samples are about as long as each other,
+    against what they were meant to be."""
+    beside = {other.round: other for other in others}
+    pairs = ((sample, beside[sample.round]) for sample in samples if sample.round in beside)
+    return [
+        one.seconds / one.passes / (other.seconds / other.passes)
+        for one, other in pairs
+        if alike(one.seconds * (other.asked or 1.0), other.seconds * (one.asked or 1.0))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +94,6 @@ class Job:
     launch: Count
     part: Count
     points: tuple[Visited, ...]
-    passes: dict[str, dict[str, Count]]  # by a point's name and program, as an earlier launch found them
     references: str  # a folder where the run's processes leave each other what answers are checked against
 
 
@@ -95,6 +121,7 @@ class Record:
     slice_bytes: Count = 0
     max_abs_err: Number = 0.0
     error: str = ""
+    short: bool = False  # whether the error is a want of memory, which may pass
     part: Count = 0
     began: Annotated[float, Meta(ge=0, le=1e11)] = 0.0  # seconds since 1970
     wall: Annotated[float, Meta(ge=0, le=1e9)] = 0.0  # seconds that the visit took, with memory and checks

@@ -29,7 +29,7 @@ from kvbench.store.scratch import scratch
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.foreign import ForeignBench, bench_of
-from kvbench.worker.loop import Program, Walk, passes_for
+from kvbench.worker.loop import Passes, Program, Walk
 from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
 
@@ -97,7 +97,7 @@ class Sides:
                 for bench in benches.values():
                     watching.enter_context(bench.watching())
                 taken = tuple(self._pairs(benches, third, watch))
-            own = next(sample.passes for sample in taken if sample.program in benches)
+            own = min(sample.passes for sample in taken if sample.program in benches)
             error = max(error, *(bench.verify_left(own) for bench in benches.values()))
             if foreign := [bench for bench in benches.values() if isinstance(bench, ForeignBench)]:
                 error = max(error, _changed(foreign, host))
@@ -119,20 +119,26 @@ class Sides:
 
     def _pairs(self, benches: Mapping[str, Bench], third: Bench, watch: Callable[[], Disturbed]) -> Iterator[Sample]:
         """Both sides do as many passes as base needs for the time of a sample."""
-        plan, seen, walk = self._job.plan, watch(), Walk()
-        known = self._job.passes.get(third.point.name, {})
-        own = known.get("base") or passes_for(benches["base"].team, benches["base"].own, plan.sample_time)
-        watched = known.get("beside_base") or passes_for(third.team, third.plainest, plan.sample_time / 2)
+        plan, walk, base = self._job.plan, Walk(), benches["base"]
+        own = Passes(base.team, [base.own], plan.sample_time, walk)
+        watched = Passes(third.team, [third.plainest], plan.sample_time / 2, walk)
+        seen = watch()
         for number in range(plan.samples):
-            taken = []
+            taken, counts = [], (own.each[base.own.name], watched.each[third.plainest.name])
             for side in self._coin.sample(SIDES, 2):
                 bench = benches[side]
-                taken.append(_sample(bench.team, replace(bench.own, name=side), walk, number, own))
+                taken.append(_sample(bench.team, replace(bench.own, name=side), walk, number, *counts[0]))
                 beside = replace(third.plainest, name=f"beside_{side}")
-                taken.append(_sample(third.team, beside, walk, number, watched))
+                taken.append(_sample(third.team, beside, walk, number, *counts[1]))
             then, seen = seen, watch()
             disturbed = seen.since(then)
             yield from (replace(each, steal=disturbed.steal, throttled=disturbed.throttled) for each in taken)
+            off = {each.program for each in taken if each.off}
+            if "base" in off:
+                own.again(base.own.name)
+            if "beside_base" in off:
+                watched.again(third.plainest.name)
+            seen = watch()
 
 
 def _places(cache: Any) -> dict[str, int]:
@@ -163,7 +169,7 @@ def _opened(folder: Path, library: str, plugin: str) -> Library:
     return found
 
 
-def _sample(team: Team, program: Program, walk: Walk, number: int, passes: int) -> Sample:
+def _sample(team: Team, program: Program, walk: Walk, number: int, passes: int, asked: float) -> Sample:
     """What wakes the threads is a pass over the slice before, which does not count."""
     before, tasks = walk.on(program, passes)
     order = tasks if len(program.tasks) == 1 else (before, *tasks)[: len(program.tasks)]
@@ -178,6 +184,7 @@ def _sample(team: Team, program: Program, walk: Walk, number: int, passes: int) 
         skew=max(times.thread_seconds) * len(times.thread_seconds) / sum(times.thread_seconds) - 1.0,
         switches=times.switches,
         faults=times.faults,
+        asked=asked,
     )
 
 

@@ -45,7 +45,8 @@ def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
                 try:
                     found = visitor.record(point)
                 except (KvbenchError, MemoryError) as error:  # of this one; the others get their chance
-                    found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory")
+                    short = isinstance(error, MemoryError)
+                    found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
                 wall = time.perf_counter() - start
                 yield replace(found, part=job.part, began=began, wall=wall, peak=_peak(), tuned=visitor.tuner.taken())
                 if found.error and job.plan.is_foreign(point):
@@ -112,9 +113,8 @@ class _Visitor:
             return self._sides.visit(point, self._room, self._answers, watch, self.tuner)
         with bench_of(point, self._room, self._answers, seed) as bench:
             self.tuner.choose(bench)
-            plan, known = self._job.plan, self._job.passes.get(point.name)
-            how = {"passes": known, "watch": watch, "keep": False}
-            taken, error = bench.measured(bench.programs, plan.samples, plan.sample_time, **how)
+            plan = self._job.plan
+            taken, error = bench.measured(bench.programs, plan.samples, plan.sample_time, keep=False, watch=watch)
             return Record(
                 launch=self._job.launch,
                 point=point,

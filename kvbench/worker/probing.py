@@ -52,8 +52,7 @@ class Buffers(Owner):
     def record(self, probe: Probe, job: Job, seed: int, watch: Callable[[], Disturbed]) -> Record:
         with _task(self._library, probe, self._parts) as task:
             program = Program("point", (task,), warm=probe.bytes < self._least)
-            passes = job.passes.get(probe.name)
-            taken = rounds(self._team, [program], job.plan.samples, job.plan.sample_time, seed, passes, watch)
+            taken = rounds(self._team, [program], job.plan.samples, job.plan.sample_time, seed, watch=watch)
             return Record(
                 launch=job.launch,
                 point=probe,

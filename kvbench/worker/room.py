@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kvbench.errors import Refused
+from kvbench.errors import OutOfMemory
 from kvbench.machine import available_memory
 from kvbench.model import Point
 from kvbench.native import Arena, Cache, Library, Part, Team, decode_task
@@ -63,7 +63,7 @@ class Room(Owner):
         point, wanted = self.point, self.needs.memory
         free = available_memory()
         if wanted > free and wanted > (free := free + self.ground.held()):
-            raise Refused(
+            raise OutOfMemory(
                 f"the point needs {size(wanted)} of memory, {size(free)} are free", "less context, layers or batch"
             )
         return self.ground.arena(point.cpus, point.pages, self.needs.arena)

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from types import MappingProxyType
 
-from kvbench.model import Machine, Tuned, choose, pooled
+from kvbench.model import Machine, Sample, Tuned, choose, pooled, quotients
 from kvbench.model.tuning import Ratios
 from kvbench.plan.classes import class_of, tunable
 from kvbench.worker.bench import Bench
-from kvbench.worker.loop import passes_for, rounds
+from kvbench.worker.loop import rounds
 
 HEATS, ROUNDS = 3, 7
 SECONDS = 0.004  # of a sample
@@ -54,19 +54,18 @@ def ratios(bench: Bench, presets: Sequence[str]) -> dict[str, tuple[float, ...]]
     """By preset: log of its time over that of the bench's schedule, round by round."""
     default = bench.schedule
     programs = {preset: bench.under(preset) for preset in presets}
-    passes = dict.fromkeys(programs, passes_for(bench.team, programs[default], SECONDS))
     found: dict[str, list[float]] = {preset: [] for preset in presets}
     left = list(presets)
     for heat in range(HEATS):
-        taken: dict[str, dict[int, float]] = {preset: {} for preset in left}
-        running = [programs[preset] for preset in left]
-        for sample in rounds(bench.team, running, ROUNDS, SECONDS, heat, passes=passes):
-            taken[sample.program][sample.round] = sample.seconds
-        for preset, seconds in taken.items():
-            found[preset] += (math.log(seconds[number] / taken[default][number]) for number in range(ROUNDS))
-        best = min(median(values) for values in found.values())
-        left = [preset for preset in left if preset == default or median(found[preset]) < best + NEAR]
+        taken: dict[str, list[Sample]] = {preset: [] for preset in left}
+        for sample in rounds(bench.team, [programs[preset] for preset in left], ROUNDS, SECONDS, heat):
+            taken[sample.program].append(sample)
+        for preset, own in taken.items():
+            found[preset] += map(math.log, quotients(own, taken[default]))
+        middle = {preset: median(values) if values else 0.0 for preset, values in found.items()}
+        best = min(middle.values())
+        left = [preset for preset in left if preset == default or middle[preset] < best + NEAR]
         ahead = [preset for preset in left if preset != default]
-        if not ahead or (len(ahead) == 1 and best < -NEAR and max(found[ahead[0]]) < 0):
+        if not ahead or (len(ahead) == 1 and best < -NEAR and max(found[ahead[0]], default=0.0) < 0):
             break
     return {preset: tuple(values) for preset, values in found.items()}

@@ -177,6 +177,44 @@ def test_a_store_of_a_narrow_dtype_reads_more_than_it_stores():
     assert both == ("copy", f"{said}; also above its copy_nt ceiling")
 
 
+def test_fewer_stores_explain_no_more_than_they_can():
+    """A third of the bytes are stores, half of a copy's: 1.5 times as fast, if loads cost nothing."""
+
+    def stored(share):
+        def change(record):
+            own = record.traffic["point"]
+            return replace(record, traffic=record.traffic | {"point": replace(own, kv=own.compulsory * share)})
+
+        return change
+
+    def reason(rate, share, **facts):
+        return row_of({"point": rate, "copy": 10.0}, [], point=STORE, change=stored(share), **facts)[1]
+
+    assert reason(14.9, 1 / 3).startswith("33% of its bytes are stores")
+    assert reason(15.1, 1 / 3) == "suspect: copies alone are slower"
+    assert reason(19.0, 0.1).startswith("10% of its bytes are stores")
+    assert reason(48.4, 0.1).startswith("suspect: more than this, which explains no 4.8 times: 10% of its bytes")
+    of = replace(READ, op="copy")
+    above = row_of({"point": 48.4, "copy": 50.0}, [10.0] * 6, of, point=STORE, change=stored(0.1))
+    assert above[0] == "copy ceiling" and above[1].startswith("suspect: more than this")
+
+
+@pytest.mark.parametrize(
+    ("rates", "roof", "facts"),
+    [
+        (beside(100.0, 110.0, 40.0), "core roof", L2),
+        (beside(15.0, 7.0), "twin", {}),
+        (beside(45.0, 46.0), "read ceiling", {}),
+    ],
+)
+def test_no_explanation_reaches_further_than_twice(rates, roof, facts):
+    """Each of them explains less."""
+    assert row_of(rates, **facts)[1].startswith("suspect: more than this, which explains no 2.") or facts is L2
+    assert row_of(rates, **facts)[0] == roof
+    less = rates | {"point": rates["point"] * 0.7}
+    assert not row_of(less, **facts)[1].startswith("suspect")
+
+
 # ---- peaks -----------------------------------------------------------------------------------------------------------
 
 

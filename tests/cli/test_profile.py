@@ -27,7 +27,7 @@ GIGA = 1_000_000_000
 def visit_of(seconds, flops=4e9):
     """One pass of 1 GB per sample; `seconds` by program, one for each round."""
     samples = [
-        Sample(program, number, 1, taken, (taken,), 0.05, 0, 0)
+        Sample(program, number, 1, taken, (taken,), 0.05, 0, 0, asked=taken)
         for program, times in seconds.items()
         for number, taken in enumerate(times)
     ]

@@ -13,7 +13,7 @@ from kvbench.native import Cache
 
 
 def taken(seconds, skew=0.0):
-    return [Sample("x", number, 2, 2 * each, (), skew, 0, 0) for number, each in enumerate(seconds)]
+    return [Sample("x", number, 2, 2 * each, (), skew, 0, 0, asked=2 * each) for number, each in enumerate(seconds)]
 
 
 FOUND = Beside(

@@ -22,7 +22,7 @@ def plant(monkeypatch):
                 for program in programs:
                     took = seconds(program.name, cache_of(program), program.traffic().compulsory, number)
                     took *= WOBBLE[number % len(WOBBLE)]
-                    yield Sample(program.name, number, 4, 4 * took, (), 0.02, 0, 0)
+                    yield Sample(program.name, number, 4, 4 * took, (), 0.02, 0, 0, asked=4 * took)
 
         monkeypatch.setattr("kvbench.lab.measuring.rounds", rounds)
 

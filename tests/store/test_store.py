@@ -11,14 +11,12 @@ from kvbench.store import plain, read, record, write_json
 from tests.store.made import DECODE as POINT
 
 PROBE = Probe("read", "i", (0, 1), "thp", 4096, 2048)
-SAMPLE = Sample("point", 3, 10, 0.25, (0.1, 0.15), 0.5, 1, 2, 0.01, 3)
+SAMPLE = Sample("point", 3, 10, 0.25, (0.1, 0.15), 0.5, 1, 2, 0.01, 3, 0.2)
 RECORD = Record(
     4, POINT, (SAMPLE, SAMPLE), {"point": Traffic(*map(float, range(8)))}, {"resident_bytes": 9, "huge_bytes": 5},
     steps=6, layers=7, slice_bytes=8, max_abs_err=0.5, error="e", part=1, began=1.75e9, wall=2.5, run="r",
 )  # fmt: skip
-JOB = Job(
-    Plan((POINT, PROBE), 3, 2, 0.03, 7, "r", 9.5, "lib.so"), 1, 2, (PROBE,), {PROBE.name: {"point": 64}}, "folder"
-)
+JOB = Job(Plan((POINT, PROBE), 3, 2, 0.03, 7, "r", 9.5, "lib.so"), 1, 2, (PROBE,), "folder")
 
 
 def through_json(value):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from kvbench.errors import WrongAnswer
 from kvbench.machine import describe
 from kvbench.model import Job, Plan, Point, Record
 from kvbench.native import default_library
@@ -61,7 +62,7 @@ def visited(tmp_path_factory):
     rooms, real = [], room.Room
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "Room", lambda point, ground: rooms.append(point) or real(point, ground))
-        job = Job(sweep.plan, 0, 0, sweep.points, {}, str(folder))
+        job = Job(sweep.plan, 0, 0, sweep.points, str(folder))
         seen = list(launch(default_library(), job))
     return sweep.points, seen, rooms, folder
 
@@ -127,5 +128,23 @@ def test_seconds_of_passes_are_dropped_as_they_come(visited, monkeypatch):
     most, point = [], next(point for point in visited[0] if point.op == "decode")
     monkeypatch.setattr("kvbench.worker.bench.rounds", told)
     plan = Plan((point,), 1, 3, 0.0002, 1)
-    _, record = launch(default_library(), Job(plan, 0, 0, (point,), {}, ""))
+    _, record = launch(default_library(), Job(plan, 0, 0, (point,), ""))
     assert not record.error and len(most) == 3 * 4 and max(most) <= 1
+
+
+def refused(*_):
+    raise WrongAnswer("off by 3", "see verify")
+
+
+@pytest.mark.parametrize(
+    ("name", "does", "short", "said"),
+    [
+        ("room.available_memory", lambda: 0, True, "of memory, 0 B are free"),
+        ("bench.Bench.verify", refused, False, "off by 3 (see verify)"),
+    ],
+)
+def test_memory_that_is_short_is_told_from_other_failures(visited, monkeypatch, name, does, short, said):
+    point = next(point for point in visited[0] if point.op == "decode")
+    monkeypatch.setattr(f"kvbench.worker.{name}", does)
+    _, record = launch(default_library(), Job(Plan((point,), 1, 1, 0.0002, 1), 0, 0, (point,), ""))
+    assert record.short is short and said in record.error

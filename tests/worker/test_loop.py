@@ -4,6 +4,7 @@ import pytest
 
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import Times
+from kvbench.worker import loop
 from kvbench.worker.loop import Program, rounds
 
 
@@ -68,3 +69,72 @@ def test_a_sample_has_what_the_team_and_the_watch_saw():
     assert [sample.skew for sample in found] == pytest.approx([3 / (7 / 3) - 1] * 2)
     assert [(sample.switches, sample.faults) for sample in found] == [(5, 7)] * 2
     assert [(sample.steal, sample.throttled) for sample in found] == [(0.25, 0), (0.0, 5)]
+
+
+# ---- how many passes make a sample -----------------------------------------------------------------------------------
+
+
+class Clock:
+    """A team by whose clock a pass of a program takes what is told, `slow(now)` times as long when it begins. What lies
+    between takes `between`."""
+
+    def __init__(self, slow=lambda now: 1.0, between=0.0, **seconds):
+        self.now, self.slow, self.between, self.seconds = 0.0, slow, between, seconds
+
+    def run(self, *tasks, passes=1, between=None):
+        one = self.seconds[tasks[0]] * self.slow(self.now)
+        self.now += passes * (one + (self.between if between else 0.0))
+        return Times(passes * one, (one,) * passes, (1.0,), (), 0, 0)
+
+
+def timed(clock, *names, samples=20, between=None):
+    programs = [Program(name, (name,) * 3, between) for name in names]
+    return list(rounds(clock, programs, samples, 0.005))
+
+
+@pytest.mark.parametrize("seconds", [1e-6, 3e-6, 0.0008, 0.0033, 0.0049])
+def test_samples_of_a_round_are_equally_long(seconds):
+    """And about as long as was asked for; the least pass is a 37th of the longest."""
+    found = timed(Clock(point=seconds, twin=seconds / 1.4, core=seconds / 37), "point", "twin", "core")
+    assert len({sample.asked for sample in found}) == 1 and 2 / 3 <= found[0].asked / 0.005 <= 4 / 3
+    assert all(2 / 3 <= sample.seconds / sample.asked <= 4 / 3 and not sample.off for sample in found)
+
+
+def test_where_a_pass_is_long_all_samples_are():
+    found = timed(Clock(point=0.03, twin=0.02, core=0.0011), "point", "twin", "core")
+    assert {sample.program: sample.passes for sample in found} == {"point": 1, "twin": 2, "core": 27}
+    assert [sample.asked for sample in found] == pytest.approx([0.03] * len(found))
+
+
+def test_a_busy_moment_spoils_no_count():
+    """While passes are counted, one timing in three takes fifty times as long."""
+    stalls = iter([50.0, 1.0, 1.0] * 3)
+    found = timed(Clock(lambda now: next(stalls, 1.0), point=1e-5), "point")
+    assert all(not sample.off for sample in found) and {sample.passes for sample in found} == {500}
+
+
+@pytest.mark.parametrize("until", [0.002, 0.01, 0.03])
+def test_counts_of_a_busy_machine_are_set_again(until):
+    """Cores at a tenth while passes are counted, and for some samples."""
+    clock = Clock(lambda now: 10.0 if now < until else 1.0, point=1e-5, twin=7e-6, core=3e-7)
+    found = timed(clock, "point", "twin", "core")
+    for sample in found:
+        assert sample.off or 0.5 <= sample.seconds / sample.asked <= 2
+    assert all(not sample.off and 2 / 3 <= sample.asked / 0.005 <= 4 / 3 for sample in found if sample.round >= 3)
+    assert found[-1].passes * clock.seconds[found[-1].program] == pytest.approx(0.005, rel=0.01)
+
+
+def test_cores_that_get_slower_have_fewer_passes():
+    found = timed(Clock(lambda now: 1.0 if now < 0.04 else 10.0, point=1e-5, twin=7e-6), "point", "twin")
+    assert any(sample.off for sample in found) and not any(sample.off for sample in found[-10:])
+
+
+def test_what_lies_between_counts_by_the_wall(monkeypatch):
+    """A pass of 1 ms after 19 ms: half of 20 ms is twice what was asked for, and the sample is that pass."""
+    clock = Clock(between=0.019, point=0.001, twin=0.0008, core=0.0001)
+    monkeypatch.setattr(loop, "perf_counter", lambda: clock.now)
+    programs = [Program(name, (name,), "sweep") for name in ("point", "twin")] + [Program("core", ("core",))]
+    found = list(rounds(clock, programs, 3, 0.005))
+    told = {sample.program: (sample.passes, pytest.approx(sample.asked)) for sample in found}
+    assert told == {"point": (1, 0.001), "twin": (1, 0.0008), "core": (50, 0.005)}
+    assert not any(sample.off for sample in found)

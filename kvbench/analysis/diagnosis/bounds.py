@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from kvbench.analysis.bounds import CONFIRMED, CORE, REFUTED, UNSTABLE
+from kvbench.analysis.bounds import CLOSE, CONFIRMED, CORE, REFUTED, UNSTABLE
 from kvbench.analysis.diagnosis.phrases import between, listed, number
 from kvbench.analysis.launches import enough
 from kvbench.analysis.models import NOT_TESTED
@@ -59,11 +59,21 @@ def bound(points: pd.DataFrame) -> str:
     far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & (points["bound"] != "")]
     far = far[far["threads"] == far["threads"].max()]
     far = far[far["efficiency"].notna() & far["core_fraction"].notna()]
-    told = [f"{dtype} {', '.join(_bound(rows))}" for dtype, rows in far.groupby("dtype")]
+    told = [f"{dtype} {', '.join(_stretches(rows))}" for dtype, rows in far.groupby("dtype")]
     if not told:
         return ""
     what = f"What limits decoding from memory by {counted(int(far['threads'].iloc[0]), 'thread')}"
     return f"{what}, beside bare reads of the same bytes and what the core alone allows: {'; '.join(told)}."
+
+
+def _stretches(rows: pd.DataFrame) -> Iterator[str]:
+    """Without points that are faster than what they are held against, by which nothing is decided."""
+    beaten = (rows["bound"] == "unknown") & (rows[["efficiency", "core_fraction"]].max(axis=1) >= CLOSE)
+    if not beaten.all():
+        yield from _bound(rows[~beaten])
+    if beaten.any():
+        count = f" at {beaten.sum()} of {counted(len(rows), 'point')}" if not beaten.all() else ""
+        yield f"unknown{count}, faster than what should limit it"
 
 
 def _bound(rows: pd.DataFrame) -> Iterator[str]:

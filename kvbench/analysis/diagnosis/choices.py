@@ -102,11 +102,11 @@ def _saturates(rows: pd.DataFrame, knee: int, series: int) -> str:
         fewer = rows[rows["threads"] < most]
         before = fewer[fewer["threads"] == fewer["threads"].max()].iloc[0]
         gain = best["gbps"] / before["gbps"]
-        unsure = ", though their intervals overlap" if best["gbps_low"] <= before["gbps_high"] else ""
-        return (
-            f"Threads: more still help up to the {most} that were measured: {rate} are {gain:.2f} times what "
-            f"{_readers(int(before['threads']))} from memory{unsure} ({which})."
-        )
+        said = f"{rate} are {gain:.2f} times what {_readers(int(before['threads']))} from memory"
+        if best["gbps_low"] <= before["gbps_high"]:
+            said += ", but their intervals overlap"
+            return f"Threads: whether more help up to the {most} that were measured is open: {said} ({which})."
+        return f"Threads: more still help up to the {most} that were measured: {said} ({which})."
     reached = rows[rows["knee"]].iloc[0]["fraction_of_best"]
     text = f"Threads: beyond {knee} of {most} more hardly help: {knee} reach {reached:.0%} of the best rate, {rate}"
     last = rows[rows["threads"] == most]["fraction_of_best"].max()

@@ -47,6 +47,10 @@ def measured(points: pd.DataFrame) -> str:
         told.append(f"{unstable} of {counted(len(points), 'point')} jump between launches")
     if found.disturbed:
         told.append(f"{found.disturbed:.1%} of the samples met other work")
+    if uneven := int((points["uneven"].fillna(0) > 0).sum()):
+        told.append(
+            f"launches of {counted(uneven, 'point')} are left out of ratios, for their samples differ in length"
+        )
     failed, fewer = points["failed"] > 0, points["launches"] < points["launches"].max()
     for lack, why in ((failed, "launches failed at"), (fewer & ~failed, "launches are missing at")):
         if lack.any():

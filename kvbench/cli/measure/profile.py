@@ -102,15 +102,19 @@ def _rates(facts: Any) -> list[str]:
         if form:
             share = facts.efficiency if key == "twin" else getattr(facts, f"{key}_fraction")
             best = ", prefetching" if form.endswith("_ahead") else ""
-            lines.append(_rate(label + best, rates[form], f"{share:.0%} of it"))
+            lines.append(_rate(label + best, rates[form], _share(share)))
     if facts.fma_gflops is not UNSET:
-        lines.append(f"  {'FMA peak':<46}{facts.fma_gflops:>8.0f}   {'GFLOP/s':<16}{facts.fma_fraction:.0%} of it")
+        lines.append(f"  {'FMA peak':<46}{facts.fma_gflops:>8.0f}   {'GFLOP/s':<16}{_share(facts.fma_fraction)}")
     return lines
 
 
 def _rate(label: str, rate: Any, share: str) -> str:
     middle = f"{rate.low:.1f} .. {rate.high:.1f}"
     return f"  {label:<46}{rate.median:>8.1f}   {middle:<16}{share}".rstrip()
+
+
+def _share(share: float | None) -> str:
+    return "not known: no two samples of one length" if share is None else f"{share:.0%} of it"
 
 
 def _details(facts: Any) -> list[str]:

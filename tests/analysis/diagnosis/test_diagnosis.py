@@ -182,7 +182,10 @@ def test_threads_that_no_longer_help():
 def test_a_gain_within_noise_is_doubted():
     wide = (0.7, 1.0, 1.0, 1.0, 1.0, 1.3)
     records = rated(8.0, at(1024, cpus=(0,)), wide) + rated(10.0, at(1024, cpus=(0, 1)), wide)
-    assert "1.25 times what one thread reads from memory, though their intervals overlap" in said(records)["threads"]
+    assert said(records)["threads"] == (
+        "Threads: whether more help up to the 2 that were measured is open: 10 GB/s with 2 threads are 1.25 times what "
+        "one thread reads from memory, but their intervals overlap (head f16)."
+    )
 
 
 # ---- what binds, what follows ----------------------------------------------------------------------------------------
@@ -207,6 +210,37 @@ def test_from_which_group_on_the_core_binds():
         "allows: f16 memory, 95% of the reads and 24% of the core, "
         "from 4 query heads on a KV head the core, 80% of the reads and 95% of the core."
     )
+
+
+def test_a_roof_that_its_point_beats_limits_nothing():
+    """i8 at 2.74 times its core roof; of f16, one point of two."""
+    beaten = rated(9.5, at(1024, dtype="i8"), twin=30.0, core=9.5 / 2.74)
+    text = said(rated(19.0, twin=20.0) + beaten)["bound"]
+    assert text.endswith(
+        "allows: f16 memory, 95% of the reads and 24% of the core; i8 unknown, faster than what should limit it."
+    )
+    one = said(rated(19.0, twin=20.0) + rated(9.5, at(2048), twin=30.0, core=4.0))["bound"]
+    assert one.endswith(
+        "f16 memory, 95% of the reads and 24% of the core, unknown at 1 of 2 points, faster than what should limit it."
+    )
+
+
+def test_launches_without_ratios_are_told():
+    """In two launches of six the twin's samples are a tenth as long as the point's."""
+    records = [
+        replace(
+            r,
+            samples=tuple(
+                replace(s, seconds=s.seconds / 10, passes=1) if s.program == "twin" else s for s in r.samples
+            ),
+        )
+        if r.launch < 2
+        else r
+        for r in rated(15.0, passes=10)
+    ]
+    told = said(records)["doubt"]
+    assert "launches of 1 point are left out of ratios, for their samples differ in length" in told
+    assert "left out" not in said(rated(15.0, passes=10))["doubt"]
 
 
 def test_blocks_and_pages_are_choices():
