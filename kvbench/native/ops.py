@@ -95,15 +95,18 @@ def probe_task(
     second: Arena | Part | None = None,
     size: int = 0,
     distance: int = 0,
+    schedule: str = "",
     steps: int = 0,
 ) -> Task:
     """A probe over the first `size` bytes of its arenas. `to` is what read reads and every other op writes;
-    `second` is triad's other source."""
+    `second` is triad's other source. schedule: one by which read prefetches, instead of `distance`."""
     args = library.ffi.new("kvb_probe *")
     args.op, args.isa = library.number("op", op), library.number("isa", isa)
     for field, arena in {"a": to, "b": source, "c": second}.items():
         setattr(args, field, arena.base if arena else library.ffi.NULL)
     args.bytes, args.distance, args.steps = size, distance, steps
+    if schedule:  # which a library of before had not
+        args.schedule = library.number("schedule", schedule)
     return Task(library, library.lib.kvb_task_probe, args, threads, keep=(to, source, second))
 
 
