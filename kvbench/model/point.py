@@ -10,6 +10,7 @@ from kvbench.model.fields import Field, declared, of
 from kvbench.model.kernel import kernel_id
 from kvbench.units import cpu_text
 
+COMPUTE = ("flops", "dot8", "dot16")  # probes of instructions that stay in registers
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
@@ -113,6 +114,11 @@ class Point(Visited):
     @property
     def kernel(self) -> str:
         return kernel_id(self.op, self.variant, self.layout, self.dtype, self.isa)
+
+    @property
+    def computes(self) -> str:
+        """The probe of the instructions that its kernel is made of."""
+        return self.variant if self.variant in COMPUTE else "flops"
 
     @property
     def name(self) -> str:

@@ -98,15 +98,16 @@ class Job:
 
 
 SIDES = ("base", "head")  # of a duel
+PACE = "fma"  # the program that tells how fast the cores are
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """One visit of a point in a launch: all samples, or what went wrong.
 
-    The point's program is "point", beside its witnesses. A decode has "twin", "twin_ahead" (its prefetching form) and
-    "core"; a plug-in's has "ceiling" and "ceiling_ahead" too; a store has "copy" and "copy_nt"; probes have none. A slice
-    in L3 has plain reads of it and of memory, "slice" and "memory", and "rotated": the same kernel on slices in memory.
+    The point's program is "point", beside its witnesses and PACE. A decode has "twin", "twin_ahead" (in its own schedule)
+    and "core"; a plug-in's has "ceiling" in all forms, too; a store has "copy" and "copy_nt". The plain form of a probe is
+    "point", others have the form's name. A slice in L3 has plain reads of it and of memory, "slice" and "memory", and "rotated": the same kernel on slices in memory.
     In a duel the programs are "base" and "head". A witness of the installed library's is timed after each,
     "beside_base" and "beside_head", and the one value in a sample's `pass_seconds` is their lower quartile.
     """
@@ -118,6 +119,7 @@ class Record:
     memory: dict[str, Count]  # as Arena.inspect()
     steps: Count = 0  # of one pass of a probe
     layers: Count = 0  # slices in rotation
+    core_level: str = ""  # the cache that the core roof's data stays in
     slice_bytes: Count = 0
     max_abs_err: Number = 0.0
     error: str = ""
@@ -140,7 +142,7 @@ class Visit(Record):
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What a probe reached in run `run`: GB/s (fma: GFLOP/s, latency: ns, clock: GHz).
+    """What a probe reached in run `run` in one `form`: GB/s (flops and dots: GFLOP/s, latency: ns, clock: GHz).
 
     `median` is of the launches' medians, of which `low` and `high` are two; `samples` are all, by launch.
     """
@@ -154,3 +156,4 @@ class Ceiling:
     samples: tuple[tuple[Number, ...], ...]
     stable: bool
     huge: Number | None  # share of the memory that is really on huge pages; None where there is no memory
+    form: str = "plain"

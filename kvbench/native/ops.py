@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from kvbench.native.cache import Cache
 
 AHEAD = 2048  # bytes: how far ahead the prefetching form of a probe asks for lines
+PLAIN = "plain"  # the form of a probe that leaves all to the hardware
+
+
+def forms(op: str, library: Library) -> dict[str, dict[str, Any]]:
+    """Ways to do it, as arguments of probe_task: reads by each schedule, too, for a ceiling is the best that there is."""
+    ahead = {"ahead": {"distance": AHEAD}} if op in ("read", "copy", "copy_nt") else {}
+    by = {word: {"schedule": word} for word in library.words("schedule")[1:]} if op == "read" else {}
+    return {PLAIN: {}} | ahead | by
 
 
 def decode_task(

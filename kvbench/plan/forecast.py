@@ -17,6 +17,8 @@ START = 0.6  # seconds until a fresh process measures
 TUNE = 0.3  # seconds to time all schedules for a class of points
 VISIT = 0.03  # seconds of a visit beside its samples and its memory
 SLICE = 1e-4  # seconds to prepare each slice
+_FORMS = {"read": 7 / 3, "copy": 4 / 3, "copy_nt": 4 / 3}  # of a probe, of which each has a third of the samples
+_PACE = 0.001  # seconds of a sample of it
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
 _PATIENCE, _FILLED = 60.0, 0.02 * GB  # seconds that any visit is given, and bytes/s at which one may still prepare
 _SLOWER = 20  # times its forecast, and a visit still has not hung
@@ -76,14 +78,15 @@ def refuse_too_large(sweep: Sweep) -> None:
 
 
 def _samples(point: Point | Probe, needs: Needs | None, seconds: float) -> float:
-    """One of each program: the point, its twin in two forms and its core roof; or a store and two copies; or a probe.
+    """One of each program: the point, its twin in two forms and its core roof; or a store and two copies; and how fast the
+    cores are. Or a probe, each form but the plain one now and then.
 
     A sample is one pass at least.
     """
     if needs is None:
-        return seconds
+        return seconds * _FORMS.get(point.op, 1)
     walk = max(seconds, needs.walked / READ)
-    return 3 * walk if stores(point) else 3 * walk + seconds
+    return 3 * walk + _PACE + (0 if stores(point) else seconds)
 
 
 def _beside(needs: Needs | None, timed: float, point: Point | Probe) -> float:

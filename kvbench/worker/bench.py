@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import AUTO, POINT, Point, Sample
-from kvbench.native import AHEAD, Arena, Cache, Part, Task, block_of, decode_task, probe_task, store_task
+from kvbench.model import AUTO, PACE, POINT, Point, Sample
+from kvbench.native import PLAIN, Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
 from kvbench.regime import classify, dram_bytes, far_bytes, levels
@@ -19,9 +19,12 @@ from kvbench.units import MIB
 from kvbench.worker.answers import Answer, Answers
 from kvbench.worker.loop import Program, rounds
 from kvbench.worker.owner import Owner
-from kvbench.worker.probing import ROUNDS
+from kvbench.worker.probing import FORM_EVERY, ROUNDS
 from kvbench.worker.room import SEED, Room, near_threads
 
+_PACE = 0.001  # seconds of a sample
+_STEP = 16  # tokens that a kernel takes together, at least
+_UNKNOWN = 256 << 10  # bytes of a private cache, where none is declared
 _STALE = 0xFF  # bytes of what is still to be written: no number in any format, nor is a scale
 
 
@@ -56,7 +59,7 @@ class Bench(Owner):
 
     @property
     def programs(self) -> list[Program]:
-        return [self.own, *self.witnesses]
+        return [self.own, *self.witnesses, self.pace]
 
     @cached_property
     def own(self) -> Program:
@@ -68,7 +71,7 @@ class Bench(Owner):
     def witnesses(self) -> list[Program]:
         if self.stores:
             return [self.plainest, self._copy("copy_nt")]
-        wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(wrap=self._wrap()))
+        wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(wrap=self.window[0]))
         ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
         return [self.plainest, self._twin("twin_ahead", ahead), Program("core", (wrapped,)), *self._nearer()]
 
@@ -85,7 +88,7 @@ class Bench(Owner):
         piece = self.room.slices.size // 64 * 64  # a pass over memory is as long as one over the slice
         far = (self._far_arena.part(place * piece, piece) for place in range(self.far.size // piece))
         memory = tuple(self.probe("read", to=part, size=piece) for part in far)
-        reads = [self.reads("slice", self.room.slices)[0], Program("memory", memory, warm=False)]
+        reads = [Program("slice", (self.probe("read", to=self.room.slices, size=piece),)), Program("memory", memory, warm=False)]
         if self.foreign:
             return reads
         tasks = (self._decode("decode", cache, out, **self._walk()) for cache, out in self._rotated)
@@ -141,15 +144,22 @@ class Bench(Owner):
         return self._owned.enter_context(task)
 
     def reads(self, name: str, walked: Part, between: Task | None = None) -> list[Program]:
-        """Reads of so much memory, in both forms."""
-        size = walked.size // 64 * 64
-        return [
-            Program(name, (self.probe("read", to=walked, size=size),), between),
-            Program(f"{name}_ahead", (self.probe("read", to=walked, size=size, distance=AHEAD),), between),
-        ]
+        """Reads of so much memory, in all forms, of which each launch has seen a plug-in beaten by none."""
+        size, found = walked.size // 64 * 64, []
+        for form, how in forms("read", self.room.library).items():
+            every = 1 if form == PLAIN or self.foreign else FORM_EVERY
+            task = self.probe("read", to=walked, size=size, **how)
+            found.append(Program(name if form == PLAIN else f"{name}_{form}", (task,), between, every=every))
+        return found
 
-    def fma(self) -> Program:
-        return Program("fma", (self.probe("flops", steps=ROUNDS),))
+    @cached_property
+    def pace(self) -> Program:
+        """How fast the cores are now: in every round, beside the point."""
+        return Program(PACE, (self.probe("flops", steps=ROUNDS // 8),), seconds=_PACE)
+
+    def computed(self, op: str) -> Program:
+        """What such instructions give at most."""
+        return Program(op, (self.probe(op, steps=ROUNDS),))
 
     @cached_property
     def far(self) -> Part:
@@ -176,17 +186,22 @@ class Bench(Owner):
         slices = zip(self.room.caches, self.out, strict=True)
         return tuple(self._decode(op, cache, out, **facts) for cache, out in slices)
 
-    def _wrap(self) -> int:
-        """Tokens of the core roof's window: as many as a tile has, or half of a private cache holds."""
-        shape, cache = self.point.shape, self.room.caches[0].struct
-        side_by_side = shape.kv_heads if cache.k.head_stride < cache.k.token_stride else 1
-        fits = self._private() // 2 // (2 * cache.k.row_bytes * side_by_side) // 16 * 16
-        return max(1, min(shape.context, max(16, min(TILE, fits))))
+    @property
+    def core_level(self) -> str:
+        return "" if self.stores else self.window[1]
 
-    def _private(self) -> int:
-        """Bytes of the largest cache below the last level that one CPU has; 256 KiB where nothing is declared."""
-        below = list(levels(self.room.ground.machine, self.point.cpus).values())[:-1]
-        return max((cache.size for caches in below for cache in caches), default=256 << 10)
+    @cached_property
+    def window(self) -> tuple[int, str]:
+        """Tokens of the core roof's window, and the cache that they stay in: the first below the last level of which half
+        holds K and V of a step of tokens. The other half is for scores, sums and queries, which take 4 to 16 KiB. What
+        L2 delivers is no limit of the core: float32 in half of L2 was slower than 16 bits, which take as many steps."""
+        shape, cache = self.point.shape, self.room.caches[0].struct
+        token = 2 * cache.k.row_bytes * (shape.kv_heads if cache.k.head_stride < cache.k.token_stride else 1)
+        below = [*levels(self.room.ground.machine, self.point.cpus).items()][:-1]
+        sizes = {f"L{level}": min(cache.size for cache in caches) for level, caches in below} or {"": _UNKNOWN}
+        name = next((name for name, size in sizes.items() if size // 2 >= _STEP * token), [*sizes][-1])
+        fits = sizes[name] // 2 // token // _STEP * _STEP
+        return max(1, min(shape.context, max(_STEP, min(TILE, fits)))), name
 
     # ---- answers -------------------------------------------------------------------------------------------------
 

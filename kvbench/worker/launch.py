@@ -122,6 +122,7 @@ class _Visitor:
                 traffic={program.name: program.traffic() for program in bench.programs},
                 memory=self._room.memory,
                 layers=self._room.layers,
+                core_level=bench.core_level,
                 slice_bytes=self._room.slice_bytes,
                 max_abs_err=error,
                 schedule=bench.schedule,

@@ -29,15 +29,23 @@ class Program:
     """Tasks that samples walk round robin. `between` runs untimed before each pass.
 
     warm: an untimed pass comes before each sample, and brings its data into the caches. Not where none would keep them.
+    every: how many rounds have one sample of it. seconds: of a sample, where it is shorter than those of the others.
     """
 
     name: str
     tasks: tuple[Task, ...]
     between: Task | None = None
     warm: bool = True
+    every: int = 1
+    seconds: float = 0.0
 
     def traffic(self) -> Traffic:
         return self.tasks[0].traffic()
+
+
+def due(programs: Sequence[Program], number: int) -> list[Program]:
+    """Those that are sampled in that round."""
+    return [program for program in programs if number % program.every == 0]
 
 
 class Walk:
@@ -73,13 +81,15 @@ class Passes:
         self._set()
 
     def _set(self) -> None:
-        whole = [own for name, (own, _) in self._times.items() if not self._programs[name].between]
+        alike = [name for name, each in self._programs.items() if not each.between and not each.seconds]
+        whole = [self._times[name][0] for name in alike]
         slowest = max(whole, default=self._seconds)
         length, self.each = slowest * max(1, round(self._seconds / slowest)), dict[str, tuple[int, float]]()
         for name, (own, cost) in self._times.items():
-            between = self._programs[name].between
-            count = max(1, round(self._seconds / cost if between else length / own))
-            self.each[name] = count, count * own if between else length
+            program = self._programs[name]
+            asked = self._seconds if program.between else program.seconds or length
+            count = max(1, round(asked / (cost if program.between else own)))
+            self.each[name] = count, length if name in alike else count * own
 
     def _timed(self, program: Program) -> tuple[float, float]:
         """Seconds of a pass, and those that it costs."""
@@ -114,7 +124,7 @@ def rounds(
     found = None if passes else Passes(team, programs, seconds, walk)
     now = watch()
     for number in range(samples):
-        for program in shuffled.sample(programs, len(programs)):
+        for program in shuffled.sample(here := due(programs, number), len(here)):
             count, asked = found.each[program.name] if found else (passes[program.name], 0.0)
             before, tasks = walk.on(program, count)
             if program.warm:

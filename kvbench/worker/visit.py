@@ -44,6 +44,7 @@ def visit(
             stage_share=_stages(bench),
             max_abs_err=error,
             layers=room.layers,
+            core_level=bench.core_level,
             slice_bytes=room.slice_bytes,
             memory=room.memory,
             schedule=bench.schedule,
@@ -66,7 +67,8 @@ def _visit_plugin(point: Point, samples: int, seconds: float, plugin: str) -> Vi
 
 
 def more(bench: Bench) -> Iterator[Program]:
-    """Read ceilings: of the point's footprint, and of memory where a cache may help that. The other kind of stores."""
+    """Read ceilings: of the point's footprint, and of memory where a cache may help that. The roof of products of whole
+    numbers. The other kind of stores."""
     if bench.stores and bench.point.op == "bulk":
         yield Program("other", bench.stored(bench.point.variant != "nt"), bench.between)
     if not bench.foreign:  # which has them already
@@ -74,7 +76,8 @@ def more(bench: Bench) -> Iterator[Program]:
     if not bench.stores:
         if bench.room.slices.size < bench.far_bytes:
             yield from bench.reads("dram", bench.far)
-        yield bench.fma()
+        if bench.point.computes != "flops":
+            yield bench.computed(bench.point.computes)
 
 
 def _stages(bench: Bench) -> tuple[float, ...]:
