@@ -12,7 +12,7 @@ from kvbench.analysis.launches import Estimate
 from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.experiment import Setup, refuse_too_large
 from kvbench.model import DEFAULTS, HEADS, POINT, SHAPE, Point, Sample, Shape, quotients
-from kvbench.native import Cache, Team
+from kvbench.native import Cache
 from kvbench.oracle import attention, tolerance, whole
 from kvbench.plan import needs_here
 from kvbench.plan.needs import PROCESS
@@ -79,10 +79,10 @@ class Beside:
         return median(sample.skew for sample in self.samples[name])
 
 
-def beside(team: Team, programs: Sequence[Program], seed: int, count: int = 24, seconds: float = 0.005) -> Beside:
+def beside(programs: Sequence[Program], seed: int, count: int = 24, seconds: float = 0.005) -> Beside:
     """`count` rounds, about `seconds` for each sample."""
     taken: dict[str, list[Sample]] = {program.name: [] for program in programs}
-    for sample in rounds(team, programs, count, seconds, seed):
+    for sample in rounds(programs, count, seconds, seed):
         taken[sample.program].append(sample)
     return Beside(taken, {program.name: program.traffic().compulsory for program in programs})
 

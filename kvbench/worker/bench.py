@@ -70,7 +70,7 @@ class Bench(Owner):
             return [self.plainest, self._copy("copy_nt")]
         wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(wrap=self._wrap()))
         ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
-        return [self.plainest, self._twin("twin_ahead", ahead), Program("core", (wrapped,)), *self._nearer()]
+        return [self.plainest, self._twin("twin_ahead", ahead), Program("core", self.team, (wrapped,)), *self._nearer()]
 
     @cached_property
     def plainest(self) -> Program:
@@ -85,11 +85,11 @@ class Bench(Owner):
         piece = self.room.slices.size // 64 * 64  # a pass over memory is as long as one over the slice
         far = (self._far_arena.part(place * piece, piece) for place in range(self.far.size // piece))
         memory = tuple(self.probe("read", to=part, size=piece) for part in far)
-        reads = [self.reads("slice", self.room.slices)[0], Program("memory", memory, warm=False)]
+        reads = [self.reads("slice", self.room.slices)[0], Program("memory", self.team, memory, warm=False)]
         if self.foreign:
             return reads
         tasks = (self._decode("decode", cache, out, **self._walk()) for cache, out in self._rotated)
-        return [*reads, Program("rotated", tuple(tasks), warm=False)]
+        return [*reads, Program("rotated", self.team, tuple(tasks), warm=False)]
 
     @cached_property
     def _rotated(self) -> list[tuple[Cache, np.ndarray]]:
@@ -118,7 +118,7 @@ class Bench(Owner):
         return self._program(op, *(self.probe(op, to=to, source=source, size=size) for to, source in pairs))
 
     def _program(self, name: str, *tasks: Task) -> Program:
-        return Program(name, tasks, self.between, self._warm)
+        return Program(name, self.team, tasks, self.between, self._warm)
 
     def under(self, schedule: str) -> Program:
         """The point as it would be with that one."""
@@ -126,7 +126,7 @@ class Bench(Owner):
 
     def staged(self) -> Program:
         """The point, with the clock read between its stages."""
-        return Program("stages", self._over_layers("decode", **self._walk(stages=True)), self.between)
+        return Program("stages", self.team, self._over_layers("decode", **self._walk(stages=True)), self.between)
 
     def stored(self, nt: bool) -> tuple[Task, ...]:
         op, threads, bulk = self.point.op, self.team.threads, self.point.op == "bulk"
@@ -144,12 +144,12 @@ class Bench(Owner):
         """Reads of so much memory, in both forms."""
         size = walked.size // 64 * 64
         return [
-            Program(name, (self.probe("read", to=walked, size=size),), between),
-            Program(f"{name}_ahead", (self.probe("read", to=walked, size=size, distance=AHEAD),), between),
+            Program(name, self.team, (self.probe("read", to=walked, size=size),), between),
+            Program(f"{name}_ahead", self.team, (self.probe("read", to=walked, size=size, distance=AHEAD),), between),
         ]
 
     def fma(self) -> Program:
-        return Program("fma", (self.probe("flops", steps=ROUNDS),))
+        return Program("fma", self.team, (self.probe("flops", steps=ROUNDS),))
 
     @cached_property
     def far(self) -> Part:
@@ -217,7 +217,7 @@ class Bench(Owner):
     def _sampled(
         self, programs: Sequence[Program], samples: int, seconds: float, keep: bool, how: dict[str, Any]
     ) -> Iterator[Sample]:
-        for sample in rounds(self.team, programs, samples, seconds, self._seed, **how):
+        for sample in rounds(programs, samples, seconds, self._seed, **how):
             yield sample if keep else replace(sample, pass_seconds=())
 
     def _wrong(self, what: str) -> WrongAnswer:

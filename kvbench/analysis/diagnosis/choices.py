@@ -54,6 +54,8 @@ def choice(overall: pd.DataFrame, factor: str) -> str:
         return f"{what}, {where}: {_NONE.get(word, _NONE[DEPENDS])}; {winner} is {listed(told[word])}."
     head = f"{winner} {does}" if told[FASTER] else f"none is clearly best; {winner} comes nearest"
     said = (f"{_RELATIONS[word]} {listed(texts)}".strip() for word, texts in told.items() if texts)
+    apart = [pair["base"] for pair in pairs[winner] if not pair["beside"]]
+    said = [*said, f"not timed side by side with {listed(apart)}"] if apart else said
     return f"{what}, {where}: {head}: {'; '.join(said)}."
 
 

@@ -75,7 +75,7 @@ def _measured(setup: Setup, room: Room, batches: Mapping[str, np.ndarray]) -> It
     team = room.team(setup.cpus)
     for batch, lengths in batches.items():
         with _programs(setup, room, lengths) as programs:
-            taken = beside(team, programs, setup.seed)
+            taken = beside(programs, setup.seed)
         own, even, padded = _WAYS
         yield {
             "batch": batch,
@@ -116,7 +116,7 @@ def _programs(setup: Setup, room: Room, lengths: np.ndarray) -> Iterator[list[Pr
             tasks = [owned.enter_context(decode_task("decode", each, q, out, team.threads, **facts)) for each in caches]
             team.run(tasks[0])
             refuse_wrong(caches[0], q, out)
-            programs.append(Program(way, tuple(tasks), warm=False))
+            programs.append(Program(way, team, tuple(tasks), warm=False))
         yield programs
 
 
