@@ -21,7 +21,8 @@ from dataclasses import replace
 from typing import IO
 
 from kvbench.apart import Ear, ending, kill_group
-from kvbench.model import Job, Plan, Point, Probe, Record
+from kvbench.model import Job, Plan, Record
+from kvbench.model.point import Visited
 from kvbench.store import plain, record
 from kvbench.store.scratch import scratch
 
@@ -33,7 +34,7 @@ _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")
 class Killed(Exception):
     """A process was killed from outside, at this point or before any."""
 
-    def __init__(self, point: Point | Probe | None) -> None:
+    def __init__(self, point: Visited | None) -> None:
         super().__init__()
         self.point = point
 
@@ -87,7 +88,7 @@ class _Progress:
             self._chosen.setdefault(tuned.of, tuned.choice.preset)
 
     def launch(self, number: int, execute: Execute) -> Iterator[Record]:
-        killed: set[Point | Probe | None] = set()
+        killed: set[Visited | None] = set()
         while left := self._next(number):
             plan = self._plan if self._plan.is_foreign(left[0]) else replace(self._plan, plugin="", against_plugin="")
             plan = replace(plan, chosen=dict(self._chosen))
@@ -107,14 +108,14 @@ class _Progress:
                         yield found
                 killed.add(death.point)
 
-    def _next(self, number: int) -> list[Point | Probe]:
+    def _next(self, number: int) -> list[Visited]:
         """What one process visits. A plug-in's points have processes of their own, in every other launch the first."""
         left = [point for name, point in self._points.items() if (number, name) not in self._visited]
         ours = [point for point in left if not self._plan.is_foreign(point)]
         theirs = [point for point in left if self._plan.is_foreign(point)]
         return (theirs or ours) if number % 2 else (ours or theirs)
 
-    def _all(self, job: Job, left: list[Point | Probe], execute: Execute) -> Iterator[Record]:
+    def _all(self, job: Job, left: list[Visited], execute: Execute) -> Iterator[Record]:
         for point in left:
             if error := self._failed.get(point.name):
                 yield _failure(job, point, error)
@@ -126,7 +127,7 @@ class _Progress:
             yield from (_failure(job, point, "the launch ended without it") for point in missing)
 
 
-def _failure(job: Job, point: Point | Probe, error: str) -> Record:
+def _failure(job: Job, point: Visited, error: str) -> Record:
     return Record(job.launch, point, (), {}, {}, error=error, part=job.part, began=time.time())
 
 
@@ -150,7 +151,7 @@ class _Worker:
     def __init__(self, job: Job, program: tuple[str, ...], complaints: IO[str]) -> None:
         self._job, self._complaints = job, complaints
         self._owed = {point.name: point for point in job.points}
-        self._at: Point | Probe | None = None
+        self._at: Visited | None = None
         self._fault, self._useful = "", False
         self._process = subprocess.Popen(
             [sys.executable, "-P", *program],  # -P: no module of the current folder
@@ -194,7 +195,7 @@ class _Worker:
                     return
                 left = left[os.write(pipe, left[: select.PIPE_BUF]) :]
 
-    def _understood(self, line: str) -> Record | Point | Probe | None:
+    def _understood(self, line: str) -> Record | Visited | None:
         """The record in a line, or the point whose visit begins; None where it is neither, or not of those owed."""
         try:
             said = json.loads(line)

@@ -97,9 +97,11 @@ def timed(bench) -> dict[str, float]:
     parts = [
         bench.room.arena.part(layer * bench.room.slice_bytes // 64 * 64, size) for layer in range(bench.room.layers)
     ]
-    read = Program(READ, tuple(bench.probe("read", to=part, size=size) for part in parts), None, programs[0].warm)
+    read = Program(
+        READ, bench.team, tuple(bench.probe("read", to=part, size=size) for part in parts), None, programs[0].warm
+    )
     taken: dict[str, list[float]] = {each.name: [] for each in (*programs, read)}
-    for sample in rounds(bench.team, [*programs, read], ROUNDS, SECONDS):
+    for sample in rounds([*programs, read], ROUNDS, SECONDS):
         taken[sample.program].append(sample.seconds / sample.passes)
     found = {name: median(values) for name, values in taken.items()}
     found[READ] *= moved / size

@@ -10,7 +10,7 @@ from kvbench.analysis import frames
 from kvbench.analysis.breakeven import breakeven
 from kvbench.analysis.ceilings import ceilings
 from kvbench.analysis.columns import short_names, table
-from kvbench.analysis.contrasts import FACTORS, contrasts, overall
+from kvbench.analysis.contrasts import contrasts, overall
 from kvbench.analysis.diagnosis import Sentence, diagnosis
 from kvbench.analysis.frames import Noise, known, noise
 from kvbench.analysis.models import Geometry, fits, tokens
@@ -56,7 +56,7 @@ def findings(
     cpu_sets = {cpu_text(cpus): cpus for cpus in {record.point.cpus for record in records}}
     points = frames.points(records, machine, own)
     points = points.assign(short=short_names(points))
-    pairs = pd.concat([contrasts(records, points, factor) for factor in FACTORS], ignore_index=True)
+    pairs = contrasts(records, points)
     lines = scaling(records, points)
     tables = {
         "scaling": lines,

@@ -81,7 +81,7 @@ class Plan:
     tuning: dict[str, dict[str, tuple[Number, ...]]] | None = None
     chosen: dict[str, str] = field(default_factory=dict)  # schedules that stand already, by class
 
-    def is_foreign(self, point: Point | Probe) -> bool:
+    def is_foreign(self, point: Visited) -> bool:
         """Whether its kernel is the plug-in's."""
         return isinstance(point, Point) and point.variant in self.foreign
 

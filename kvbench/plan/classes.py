@@ -26,14 +26,16 @@ def class_of(point: Point, needs: Needs, machine: Machine) -> str:
         _within(point.shape.head_dim, _DIMS),
         _within(point.shape.group, _GROUPS),
         "1 thread" if len(point.cpus) == 1 else "threads of one L3" if shared else "more threads",
-        "memory" if point.residency == "evicted" else _level(point, needs.footprint, machine),
+        level(point, needs, machine),
     )
     return "/".join(parts)
 
 
-def _level(point: Point, footprint: float, machine: Machine) -> str:
+def level(point: Point, needs: Needs, machine: Machine) -> str:
     """The nearest that holds all of it, L1 apart: what lies there is as fast to read as what lies in L2."""
-    held = (level for level, most in holds(machine, point.cpus).items() if footprint <= most)
+    if point.residency == "evicted":
+        return "memory"
+    held = (level for level, most in holds(machine, point.cpus).items() if needs.footprint <= most)
     return next((f"L{max(2, level)}" for level in held), "memory")
 
 

@@ -73,7 +73,7 @@ class Bench(Owner):
             return [self.plainest, self._copy("copy_nt")]
         wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(wrap=self.window[0]))
         ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
-        return [self.plainest, self._twin("twin_ahead", ahead), Program("core", (wrapped,)), *self._nearer()]
+        return [self.plainest, self._twin("twin_ahead", ahead), Program("core", self.team, (wrapped,)), *self._nearer()]
 
     @cached_property
     def plainest(self) -> Program:
@@ -88,11 +88,12 @@ class Bench(Owner):
         piece = self.room.slices.size // 64 * 64  # a pass over memory is as long as one over the slice
         far = (self._far_arena.part(place * piece, piece) for place in range(self.far.size // piece))
         memory = tuple(self.probe("read", to=part, size=piece) for part in far)
-        reads = [Program("slice", (self.probe("read", to=self.room.slices, size=piece),)), Program("memory", memory, warm=False)]
+        plain = self.probe("read", to=self.room.slices, size=piece)
+        reads = [Program("slice", self.team, (plain,)), Program("memory", self.team, memory, warm=False)]
         if self.foreign:
             return reads
         tasks = (self._decode("decode", cache, out, **self._walk()) for cache, out in self._rotated)
-        return [*reads, Program("rotated", tuple(tasks), warm=False)]
+        return [*reads, Program("rotated", self.team, tuple(tasks), warm=False)]
 
     @cached_property
     def _rotated(self) -> list[tuple[Cache, np.ndarray]]:
@@ -121,7 +122,7 @@ class Bench(Owner):
         return self._program(op, *(self.probe(op, to=to, source=source, size=size) for to, source in pairs))
 
     def _program(self, name: str, *tasks: Task) -> Program:
-        return Program(name, tasks, self.between, self._warm)
+        return Program(name, self.team, tasks, self.between, self._warm)
 
     def under(self, schedule: str) -> Program:
         """The point as it would be with that one."""
@@ -129,7 +130,7 @@ class Bench(Owner):
 
     def staged(self) -> Program:
         """The point, with the clock read between its stages."""
-        return Program("stages", self._over_layers("decode", **self._walk(stages=True)), self.between)
+        return Program("stages", self.team, self._over_layers("decode", **self._walk(stages=True)), self.between)
 
     def stored(self, nt: bool) -> tuple[Task, ...]:
         op, threads, bulk = self.point.op, self.team.threads, self.point.op == "bulk"
@@ -147,19 +148,19 @@ class Bench(Owner):
         """Reads of so much memory, in all forms, of which each launch has seen a plug-in beaten by none."""
         size, found = walked.size // 64 * 64, []
         for form, how in forms("read", self.room.library).items():
-            every = 1 if form == PLAIN or self.foreign else FORM_EVERY
+            own, every = (name, 1) if form == PLAIN else (f"{name}_{form}", 1 if self.foreign else FORM_EVERY)
             task = self.probe("read", to=walked, size=size, **how)
-            found.append(Program(name if form == PLAIN else f"{name}_{form}", (task,), between, every=every))
+            found.append(Program(own, self.team, (task,), between, every=every))
         return found
 
     @cached_property
     def pace(self) -> Program:
         """How fast the cores are now: in every round, beside the point."""
-        return Program(PACE, (self.probe("flops", steps=ROUNDS // 8),), seconds=_PACE)
+        return Program(PACE, self.team, (self.probe("flops", steps=ROUNDS // 8),), seconds=_PACE)
 
     def computed(self, op: str) -> Program:
         """What such instructions give at most."""
-        return Program(op, (self.probe(op, steps=ROUNDS),))
+        return Program(op, self.team, (self.probe(op, steps=ROUNDS),))
 
     @cached_property
     def far(self) -> Part:
@@ -232,7 +233,7 @@ class Bench(Owner):
     def _sampled(
         self, programs: Sequence[Program], samples: int, seconds: float, keep: bool, how: dict[str, Any]
     ) -> Iterator[Sample]:
-        for sample in rounds(self.team, programs, samples, seconds, self._seed, **how):
+        for sample in rounds(programs, samples, seconds, self._seed, **how):
             yield sample if keep else replace(sample, pass_seconds=())
 
     def _wrong(self, what: str) -> WrongAnswer:

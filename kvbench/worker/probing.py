@@ -57,9 +57,9 @@ class Buffers(Owner):
             programs, warm = [], probe.bytes < self._least
             for form, how in forms(probe.op, self._library).items():
                 task = owned.enter_context(_task(self._library, probe, self._parts, how))
-                plain = form == PLAIN
-                programs.append(Program("point" if plain else form, (task,), None, warm, 1 if plain else FORM_EVERY))
-            taken = rounds(self._team, programs, job.plan.samples, job.plan.sample_time, seed, watch=watch)
+                name, every = ("point", 1) if form == PLAIN else (form, FORM_EVERY)
+                programs.append(Program(name, self._team, (task,), warm=warm, every=every))
+            taken = rounds(programs, job.plan.samples, job.plan.sample_time, seed, watch=watch)
             return Record(
                 launch=job.launch,
                 point=probe,

@@ -58,7 +58,7 @@ def ratios(bench: Bench, presets: Sequence[str]) -> dict[str, tuple[float, ...]]
     left = list(presets)
     for heat in range(HEATS):
         taken: dict[str, list[Sample]] = {preset: [] for preset in left}
-        for sample in rounds(bench.team, [programs[preset] for preset in left], ROUNDS, SECONDS, heat):
+        for sample in rounds([programs[preset] for preset in left], ROUNDS, SECONDS, heat):
             taken[sample.program].append(sample)
         for preset, own in taken.items():
             found[preset] += map(math.log, quotients(own, taken[default]))

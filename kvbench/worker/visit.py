@@ -70,7 +70,7 @@ def more(bench: Bench) -> Iterator[Program]:
     """Read ceilings: of the point's footprint, and of memory where a cache may help that. The roof of products of whole
     numbers. The other kind of stores."""
     if bench.stores and bench.point.op == "bulk":
-        yield Program("other", bench.stored(bench.point.variant != "nt"), bench.between)
+        yield Program("other", bench.team, bench.stored(bench.point.variant != "nt"), bench.between)
     if not bench.foreign:  # which has them already
         yield from bench.reads("ceiling", bench.room.slices, bench.between)
     if not bench.stores:

@@ -117,13 +117,13 @@ def _samples(setup: Setup, scene: _Scene, weights: Sequence[int]) -> pd.DataFram
         keys = {f"{rotation} {count}": (rotation, count) for count in weights for rotation in scene.rotations()}
         reads = {count: _reads(bench, scene, count) for count in weights}
         programs = [
-            Program(name, _pairs(bench, reads[count], scene.slices(rotation)), warm=False)
+            Program(name, bench.team, _pairs(bench, reads[count], scene.slices(rotation)), warm=False)
             for name, (rotation, count) in keys.items()
         ]
         passes = {name: 2 * (_untimed(scene, count) + _TIMED) for name, (_, count) in keys.items()}
         moved = bench.own.traffic().compulsory
         rows = []
-        taken = rounds(bench.team, programs, _ROUNDS, 0.0, setup.seed, passes)
+        taken = rounds(programs, _ROUNDS, 0.0, setup.seed, passes)
         for sample in _in_time(taken):
             rotation, count = keys[sample.program]
             read, decoded = _parted(sample.pass_seconds)
