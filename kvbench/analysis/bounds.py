@@ -43,8 +43,8 @@ class Against:
     footprint: float
     ceiling: Ceiling | None = None
     note: str = ""
-    dram: Ceiling | None = None
-    fma: Ceiling | None = None
+    plain: Ceiling | None = None
+    computed: Ceiling | None = None
     peak: Fact | None = None
     huge: float | None = None
 
@@ -72,29 +72,39 @@ def bound(efficiency: float | None, core_fraction: float | None, thread_skew: fl
     return "scheduling" if thread_skew > SKEW else "unknown"
 
 
-def evidence(witness: str | None, efficiency: float | None, core_fraction: float | None, thread_skew: float) -> str:
-    """The numbers behind it, for a point beside its `witness`: a form of the twin of a decode, or of a store's copy."""
-    named = (witness or "").partition("_")[0]
-    said = ["nothing was measured beside it" if efficiency is None else f"{efficiency:.0%} of its {named}"]
-    said.append("no core roof" if core_fraction is None else f"{core_fraction:.0%} of its core roof")
+_WITNESSES = {"twin": "plain twin", "twin_ahead": "twin in its own schedule", "copy": "copy", "copy_nt": "copy"}
+
+
+def reached(efficiency: float, witness: str) -> str:
+    """Of what stands beside a point. One that beats its twin in all forms is at the reads: more there cannot be."""
+    reads = witness.startswith("twin")
+    return "at the reads" if reads and efficiency > 1 else f"{efficiency:.0%} of its {_WITNESSES.get(witness, witness)}"
+
+
+def evidence(
+    witness: str | None, efficiency: float | None, core_fraction: float | None, thread_skew: float, level: str = ""
+) -> str:
+    """The numbers behind it, for a point beside its `witness`: a form of the twin of a decode, or of a store's copy.
+    level: the cache that the core roof's data stays in."""
+    said = ["nothing was measured beside it" if efficiency is None else reached(efficiency, witness or "")]
+    where = f" in {level}" if level else ""
+    said.append("no core roof" if core_fraction is None else f"{core_fraction:.0%} of its core roof{where}")
     if thread_skew:  # none of a single thread
         said.append(f"slowest thread {thread_skew:.0%} over the mean")
     return ", ".join(said)
 
 
-def beaten(found: PointRates, traffic: Mapping[str, Traffic]) -> str:
+def beaten(found: PointRates) -> str:
     """What is slower than the point itself, though it does less, by more than chance can do it; else empty."""
-    own, witness = traffic["point"].compulsory, found.witness
-    read = traffic[witness].compulsory / own if witness and own else 1.0  # queries and outputs are no part of a twin
-    for name, what, part in (("core", "core roof", 1.0), (witness, (witness or "").partition("_")[0], read)):
+    for name, what in (("core", "core roof"), (found.witness, (found.witness or "").partition("_")[0])):
         share = found.shares.get(name)
-        if share and _beats(share, part):
+        if share and _beats(share):
             return what
     return ""
 
 
-def _beats(share: Estimate, part: float = 1.0) -> bool:
-    return not _chance(share.low * part, share.launches)
+def _beats(share: Estimate) -> bool:
+    return not _chance(share.low, share.launches)
 
 
 # ---- above a roof ----------------------------------------------------------------------------------------------------
@@ -125,8 +135,10 @@ def _exceeded(point: Against) -> Iterator[tuple[str, str, float]]:
         reads = point.ceiling.high if point.ceiling else 0.0
         yield "theoretical DRAM peak", _over_peak(point, point.peak), rate.low / max(peak, reads)
     gflops = point.traffic["point"].flops / GB / point.found.seconds["point"].high
-    if point.fma and (times := gflops / point.fma.high) > 1:
-        yield "FMA peak", _unexplained(point, times, "multiply-adds alone are slower"), times
+    if point.computed and (times := gflops / point.computed.high) > 1:
+        op = point.computed.probe.op
+        what = "FMA peak" if op == "flops" else f"{op} peak"
+        yield what, _unexplained(point, times, "its instructions alone are slower"), times
     if "core" in shares and (times := shares["core"].low) > 1:
         yield "core roof", _over_core(point, times), times
     if point.found.witness and (times := shares[point.found.witness].low) > 1:
@@ -153,10 +165,7 @@ def _over_core(point: Against, share: float) -> str:
 
 
 def _over_witness(point: Against, witness: str) -> str:
-    share, own, other = point.found.shares[witness].low, point.traffic["point"], point.traffic[witness]
-    ends = 1 - other.compulsory / own.compulsory if own.compulsory else 0.0
-    if not point.stores and 1 + _PARITY < share <= 1 / (1 - ends):
-        return f"{ends:.0%} of its bytes are queries and outputs, which its twin leaves out"
+    share = point.found.shares[witness].low
     if few := _few_stores(point, share):
         return few
     if point.ceiling and not point.above_ceiling and share > 1 + _PARITY:

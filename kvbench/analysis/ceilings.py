@@ -1,13 +1,14 @@
-"""Ceilings, from a run's own probes, in every form that these took; and which of them a point may be held against: those of its own run alone."""
+"""Ceilings, from a run's own probes, in every form that these took; and which of them a point may be held against:
+those of its own run alone."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from statistics import median
 from typing import Any
 
 from kvbench.analysis.launches import complete, interval, steady
-from kvbench.model import COMPUTE, Ceiling, Fact, Machine, Point, Probe, Record, Sample
+from kvbench.model import COMPUTE, PLAIN, Ceiling, Fact, Machine, Point, Probe, Record, Sample
 from kvbench.regime import NO_LEVEL, Capacities, Regime, classify
 from kvbench.units import gbps, size
 
@@ -17,7 +18,6 @@ REACH = 2.0  # a footprint so many times larger or smaller may still lie on the 
 READ, COPY = ("read",), ("copy", "copy_nt")  # ops that a decode and a store are held against
 _CORE = "core"  # the level of what needs no memory
 WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
-PLAIN = "plain"  # the form of a probe that leaves all to the hardware
 
 
 def ceilings(records: Iterable[Record], machine: Machine, measured: Capacities | None = None) -> tuple[Ceiling, ...]:
@@ -99,9 +99,8 @@ class Roofs:
     def __init__(self, machine: Machine, ceilings: Sequence[Ceiling], run: str, measured: Capacities | None) -> None:
         self._machine, self._measured = machine, measured
         self._own = [ceiling for ceiling in ceilings if ceiling.run == run]
-        self._regime = cache(self._regime_of)
-        self._best = cache(partial(self._best_of, self._own))
-        self._plain = cache(partial(self._best_of, [ceiling for ceiling in self._own if ceiling.form == PLAIN]))
+        self._plain = [ceiling for ceiling in self._own if ceiling.form == PLAIN]
+        self._regime, self._best = cache(self._regime_of), cache(self._best_of)
 
     def regime(self, point: Point, footprint: float) -> Regime:
         return self._regime(point.cpus, footprint, point.residency == "evicted")
@@ -113,7 +112,8 @@ class Roofs:
 
     def plain(self, point: Point) -> Ceiling | None:
         """Plain reads of memory by the point's threads."""
-        return self._plain(READ, *_who(point), "DRAM", None)[0]
+        found, _ = ceiling_for(self._plain, *READ, *_who(point), "DRAM")
+        return found if found and found.median > 0 else None
 
     def computed(self, point: Point) -> Ceiling | None:
         """What the instructions give that its kernel is made of."""
@@ -127,11 +127,11 @@ class Roofs:
     def _regime_of(self, cpus: tuple[int, ...], footprint: float, evicted: bool) -> Regime:
         return classify(self._machine, cpus, footprint, evicted=evicted, measured=self._measured)
 
-    def _best_of(self, own: list[Ceiling], ops: tuple[str, ...], isa: str, cpus: tuple[int, ...], pages: str, *where: Any):
+    def _best_of(self, ops: tuple[str, ...], isa: str, cpus: tuple[int, ...], pages: str, *where: Any):
         """By fewer threads, too, where that is faster: of memory they may need less than all."""
-        some = {ceiling.probe.cpus for ceiling in own if set(ceiling.probe.cpus) < set(cpus)}
+        some = {ceiling.probe.cpus for ceiling in self._own if set(ceiling.probe.cpus) < set(cpus)}
         asked = ((op, team) for team in (cpus, *some) for op in ops)
-        found, notes = zip(*(ceiling_for(own, op, isa, team, pages, *where) for op, team in asked), strict=True)
+        found, notes = zip(*(ceiling_for(self._own, op, isa, team, pages, *where) for op, team in asked), strict=True)
         best = max(filter(None, found), key=lambda ceiling: ceiling.median, default=None)
         if best and best.median <= 0:
             return None, f"its {best.probe.op} ceiling is {best.median:g}"

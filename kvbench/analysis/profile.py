@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.bounds import bound
 from kvbench.analysis.launches import SPREAD
-from kvbench.model import Point, Sample, Visit, quotients
+from kvbench.model import COMPUTE, PACE, Point, Sample, Visit, quotients
 from kvbench.model.annotated import Printed, about
 from kvbench.units import GB, gbps
 
@@ -47,14 +47,15 @@ class Profile(Printed):
     gbps: Annotated[float, about("GB/s: compulsory bytes over time, median of the samples")]
     twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads and nothing else")] = UNSET
     twin_form: Annotated[str | UnsetType, about("the program whose rate twin_gbps is")] = UNSET
-    efficiency: Annotated[float | None | UnsetType, about("share of twin_gbps, median of the rounds")] = UNSET
+    efficiency: Annotated[float | None | UnsetType, about("share: the twin's time over the point's, median of the rounds")] = UNSET
     core_gbps: Annotated[float | UnsetType, about("GB/s: the same kernel in a private cache")] = UNSET
+    core_level: Annotated[str | UnsetType, about("that cache")] = UNSET
     core_form: Annotated[str | UnsetType, about("the program whose rate core_gbps is")] = UNSET
     core_fraction: Annotated[float | None | UnsetType, about("share of core_gbps, median of the rounds")] = UNSET
-    ceiling_gbps: Annotated[float, about("GB/s: plain reads of this footprint by the same threads")]
+    ceiling_gbps: Annotated[float, about("GB/s: the best of all forms of reads of this footprint, by the same threads")]
     ceiling_form: Annotated[str, about("the program whose rate ceiling_gbps is")]
     ceiling_fraction: Annotated[float | None, about("share of ceiling_gbps, median of the rounds")]
-    dram_gbps: Annotated[float, about("GB/s: plain reads from memory by the same threads")]
+    dram_gbps: Annotated[float, about("GB/s: the best of all forms of reads from memory, by the same threads")]
     dram_form: Annotated[str | UnsetType, about("whose rate dram_gbps is; without it, ceiling_form")] = UNSET
     dram_fraction: Annotated[float | None, about("share of dram_gbps, median of the rounds")]
     other_gbps: Annotated[float | UnsetType, about("GB/s: the other kind of stores")] = UNSET
@@ -66,7 +67,7 @@ class Profile(Printed):
     copy_nt_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by non-temporal stores")] = UNSET
     copy_nt_form: Annotated[str | UnsetType, about("the program whose rate copy_nt_gbps is")] = UNSET
     copy_nt_fraction: Annotated[float | None | UnsetType, about("share of copy_nt_gbps, median of the rounds")] = UNSET
-    fma_gflops: Annotated[float | UnsetType, about("GFLOP/s: what the same threads compute at most")] = UNSET
+    fma_gflops: Annotated[float | UnsetType, about("GFLOP/s: what the same threads compute at most by the kernel's instructions")] = UNSET
     fma_fraction: Annotated[float | None | UnsetType, about("share of fma_gflops that the point computes")] = UNSET
     bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
     ai: Annotated[float, about("FLOP per byte: arithmetic intensity, over compulsory bytes")]
@@ -109,7 +110,7 @@ def profile(visit: Visit) -> Profile:
     samples = {name: [s for s in visit.samples if s.program == name] for name in visit.traffic}
     rates = {name: _rate(_gbps(visit, name, taken)) for name, taken in samples.items()}
     facts = _facts(visit, samples["point"])
-    facts["rates"] = {name: rate for name, rate in rates.items() if name != "fma"}
+    facts["rates"] = {name: rate for name, rate in rates.items() if name not in (PACE, *COMPUTE)}
     facts["gbps"] = rates["point"].median
     facts |= _against(visit, samples, rates, facts["thread_skew"])
     return Profile(**facts)
@@ -150,19 +151,22 @@ def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
 def _against(
     visit: Visit, samples: dict[str, list[Sample]], rates: dict[str, Rate], thread_skew: float
 ) -> dict[str, Any]:
-    """The point beside its witnesses of the same rounds. A probe counts with the better of its two forms."""
+    """The point beside its witnesses of the same rounds. A probe counts with the best of its forms."""
     own, traffic = samples["point"], visit.traffic
     found: dict[str, Any] = {}
     for key, forms in _witnesses(rates).items():
         best = max(forms, key=lambda name: rates[name].median)
         found[f"{key}_gbps"], found[f"{key}_form"] = rates[best].median, best
-        moved = traffic["point"].compulsory / traffic[best].compulsory
+        moved = traffic["point"].compulsory / traffic[best].compulsory if key != "twin" else 1.0
         found[_FRACTION.get(key, f"{key}_fraction")] = _times(moved, samples[best], own)
     found.setdefault("dram_gbps", found.get("ceiling_gbps"))
     found.setdefault("dram_fraction", found.get("ceiling_fraction"))
-    if "fma" in samples:
-        found["fma_gflops"] = median(traffic["fma"].flops * s.passes / s.seconds / GB for s in samples["fma"])
-        found["fma_fraction"] = _times(traffic["point"].flops / traffic["fma"].flops, samples["fma"], own)
+    peak = next((name for name in (visit.point.computes, PACE) if name in samples), None)
+    if peak and visit.point.op == "decode":
+        found["fma_gflops"] = median(traffic[peak].flops * s.passes / s.seconds / GB for s in samples[peak])
+        done = gbps(traffic["point"].flops, median(s.seconds / s.passes for s in own))
+        found["fma_fraction"] = done / found["fma_gflops"]
+        found["core_level"] = visit.core_level
     shares = found.get("efficiency"), found.get("core_fraction")
     found["bound"] = bound(*shares, thread_skew, beaten=max(filter(None, shares), default=0.0) > 1 + SPREAD)
     return found
@@ -178,11 +182,12 @@ _FRACTION = {"twin": "efficiency"}
 
 
 def _witnesses(rates: Iterable[str]) -> dict[str, list[str]]:
-    """Programs by what they stand for: "twin" and "twin_ahead" are two forms of one probe."""
+    """Programs by what they stand for: what follows a name are forms of one probe, such as those of "twin_ahead"."""
     groups: dict[str, list[str]] = {}
     for name in rates:
-        if name not in ("point", "fma"):
-            groups.setdefault(name.removesuffix("_ahead"), []).append(name)
+        if name not in ("point", PACE, *COMPUTE):
+            key = name if name == "copy_nt" else name.partition("_")[0]
+            groups.setdefault(key, []).append(name)
     return groups
 
 

@@ -99,15 +99,17 @@ class Job:
 
 SIDES = ("base", "head")  # of a duel
 PACE = "fma"  # the program that tells how fast the cores are
+PLAIN = "plain"  # the form of a probe that leaves all to the hardware
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """One visit of a point in a launch: all samples, or what went wrong.
 
-    The point's program is "point", beside its witnesses and PACE. A decode has "twin", "twin_ahead" (in its own schedule)
-    and "core"; a plug-in's has "ceiling" in all forms, too; a store has "copy" and "copy_nt". The plain form of a probe is
-    "point", others have the form's name. A slice in L3 has plain reads of it and of memory, "slice" and "memory", and "rotated": the same kernel on slices in memory.
+    The point's program is "point", beside its witnesses and PACE. A decode has "twin" (plain reads), "twin_ahead" (in its
+    own schedule) and "core"; a plug-in's has "ceiling" in all forms, too; a store has "copy" and "copy_nt". The PLAIN form
+    of a probe is "point", others have the form's name. A slice in L3 has plain reads of it and of memory, "slice" and
+    "memory", and "rotated": the same kernel on slices in memory.
     In a duel the programs are "base" and "head". A witness of the installed library's is timed after each,
     "beside_base" and "beside_head", and the one value in a sample's `pass_seconds` is their lower quartile.
     """
@@ -156,4 +158,4 @@ class Ceiling:
     samples: tuple[tuple[Number, ...], ...]
     stable: bool
     huge: Number | None  # share of the memory that is really on huge pages; None where there is no memory
-    form: str = "plain"
+    form: str = PLAIN

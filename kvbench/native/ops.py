@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from kvbench.native.cache import Cache
 
 AHEAD = 2048  # bytes: how far ahead the prefetching form of a probe asks for lines
-PLAIN = "plain"  # the form of a probe that leaves all to the hardware
 
 
 def forms(op: str, library: Library) -> dict[str, dict[str, Any]]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import AUTO, PACE, POINT, Point, Sample
-from kvbench.native import PLAIN, Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
+from kvbench.model import AUTO, PACE, PLAIN, POINT, Point, Sample
+from kvbench.native import Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
 from kvbench.regime import classify, dram_bytes, far_bytes, levels

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from kvbench.machine.disturbances import Disturbed
-from kvbench.model import COMPUTE, Job, Probe, Record
-from kvbench.native import PLAIN, Library, Part, Task, Team, forms, probe_task
+from kvbench.model import COMPUTE, PLAIN, Job, Probe, Record
+from kvbench.native import Library, Part, Task, Team, forms, probe_task
 from kvbench.regime import dram_bytes
 from kvbench.units import MIB
 from kvbench.worker.ground import Ground

@@ -36,9 +36,13 @@ def memory(points: pd.DataFrame) -> str:
     if pd.isna(row["dram_gbps"]):
         best, row = f"{best} ({row['short']})", _fastest(held)
         best = f"{best}, and {number(row['gbps'])} where plain reads were measured, too"
-    suspect = ", more than there should be: suspect" if row["gbps_low"] > row["dram_high"] else ""
+    suspect = ", more than there should be: suspect" if row["gbps_low"] > row["ceiling_high"] else ""
     share, team = row["gbps"] / row["dram_gbps"], _same(row["threads"])
-    text = f"{best}, {share:.0%} of the {number(row['dram_gbps'])} GB/s that plain reads by {team} get{suspect}"
+    text = f"{best}, {share:.0%} of the {number(row['dram_gbps'])} GB/s that plain reads by {team} get"
+    if pd.notna(row["ceiling_gbps"]):
+        by = f"{row['ceiling_form']}, {counted(int(row['ceiling_threads']), 'thread')}"
+        text += f" and {row['ceiling_fraction']:.0%} of the {number(row['ceiling_gbps'])} of the best reads ({by})"
+    text += suspect
     if len(held) == 1:
         return f"{text} ({row['short']})."
     half = (held["gbps"] / held["dram_gbps"]).median()

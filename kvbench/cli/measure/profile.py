@@ -101,8 +101,10 @@ def _rates(facts: Any) -> list[str]:
         form = getattr(facts, f"{key}_form")
         if form:
             share = facts.efficiency if key == "twin" else getattr(facts, f"{key}_fraction")
-            best = ", prefetching" if form.endswith("_ahead") else ""
-            lines.append(_rate(label + best, rates[form], _share(share)))
+            best = f", {said}" if (said := form.removeprefix(key).strip("_")) else ""
+            level = f", {facts.core_level}" if key == "core" and facts.core_level else ""
+            beats = key == "twin" and share is not None and share > 1
+            lines.append(_rate(label + best + level, rates[form], "at the reads" if beats else _share(share)))
     if facts.fma_gflops is not UNSET:
         lines.append(f"  {'FMA peak':<46}{facts.fma_gflops:>8.0f}   {'GFLOP/s':<16}{_share(facts.fma_fraction)}")
     return lines
