@@ -112,12 +112,17 @@ class Roofs:
 
     def plain(self, point: Point) -> Ceiling | None:
         """Plain reads of memory by the point's threads."""
-        found, _ = ceiling_for(self._plain, *READ, *_who(point), "DRAM")
-        return found if found and found.median > 0 else None
+        return self._own_of(self._plain, *READ, point, "DRAM")
 
     def computed(self, point: Point) -> Ceiling | None:
         """What the instructions give that its kernel is made of."""
-        return self._best((point.computes,), *_who(point), None, None)[0]
+        return self._own_of(self._own, point.computes, point)
+
+    @staticmethod
+    def _own_of(ceilings: list[Ceiling], op: str, point: Point, level: str | None = None) -> Ceiling | None:
+        """By the point's own threads."""
+        found, _ = ceiling_for(ceilings, op, *_who(point), level)
+        return found if found and found.median > 0 else None
 
     @property
     def peak(self) -> Fact | None:

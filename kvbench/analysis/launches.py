@@ -176,19 +176,16 @@ def speeds(records: Sequence[Record]) -> list[float | None]:
     """How fast the cores were in each visit, as a share of the best that the same ones were in any; None where nothing
     tells."""
     rates = [_pace(record) for record in records]
-    best: dict[tuple[object, ...], float] = {}
-    for record, rate in zip(records, rates, strict=True):
-        best[_cores(record)] = max(best.get(_cores(record), 0.0), rate or 0.0)
-    return [rate and rate / best[_cores(record)] for record, rate in zip(records, rates, strict=True)]
+    cores = [(record.run, record.point.cpus, record.point.isa) if rate else None for record, rate in zip(records, rates)]
+    best: dict[object, float] = {}
+    for key, rate in zip(cores, rates, strict=True):
+        best[key] = max(best.get(key, 0.0), rate)
+    return [rate / best[key] if rate else None for key, rate in zip(cores, rates, strict=True)]
 
 
-def _pace(record: Record) -> float | None:
+def _pace(record: Record) -> float:
     taken = [sample.passes / sample.seconds for sample in record.samples if sample.program == PACE]
-    return median(taken) * record.traffic[PACE].flops if taken and not record.error else None
-
-
-def _cores(record: Record) -> tuple[object, ...]:
-    return record.run, record.point.cpus, record.point.isa
+    return median(taken) * record.traffic[PACE].flops if taken and not record.error else 0.0
 
 
 def at_speed(records: Iterable[Record]) -> list[Record]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kvbench.model import PLAIN
 from kvbench.native.arena import Arena, Part
 from kvbench.native.library import Library
 from kvbench.native.task import Stores, Task

@@ -171,12 +171,12 @@ def test_no_other_ceiling_can_be_used(changes, named, others):
 
 def test_only_ceilings_of_the_own_run_count():
     theirs = [made(20.0, run="theirs")]
-    assert Roofs(MACHINE, theirs, "mine", None).dram(AT) is None
-    assert Roofs(MACHINE, [*theirs, made(10.0)], "mine", None).dram(AT).median == 10.0
+    assert Roofs(MACHINE, theirs, "mine", None).plain(AT) is None
+    assert Roofs(MACHINE, [*theirs, made(10.0)], "mine", None).plain(AT).median == 10.0
 
 
 def test_a_ceiling_of_nothing_is_none():
-    assert Roofs(MACHINE, [made(0.0)], "mine", None).dram(AT) is None
+    assert Roofs(MACHINE, [made(0.0)], "mine", None).plain(AT) is None
 
 
 def test_a_level_that_is_none_needs_a_footprint():

@@ -139,8 +139,7 @@ def test_in_l3_reads_and_the_same_kernel_from_memory_are_beside_it():
 
 def test_a_wrong_answer_from_memory_is_seen():
     with in_l3() as found:
-        rotated = found.programs[-1]
-        assert rotated.name == "rotated"
+        assert "rotated" in {program.name for program in found.programs}
         found._far_arena.view()[:] = 0
         with pytest.raises(WrongAnswer, match="off by"):
             found.measured(found.programs, 1, 1e-4)

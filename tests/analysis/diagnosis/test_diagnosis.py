@@ -53,12 +53,12 @@ def test_bandwidth_is_told_beside_reads_of_the_same_threads():
     found = said(rated(15.0) + rated(10.0, at(2048)) + rated(8.0, at(4096)) + reads())
     assert found["bandwidth"] == (
         "Decode attention reads up to 15 GB/s from memory, 75% of the 20 GB/s that plain reads by the same 2 threads get "
-        "(head f16 t=1024); half of the 3 points get 50% of such plain reads or more."
+        "and 75% of the 20 of the best reads (plain, 2 threads) (head f16 t=1024); half of the 3 points get 50% of such plain reads or more."
     )
 
 
 def test_one_point_has_no_usual_one():
-    assert said(rated(15.0) + reads())["bandwidth"].endswith("by the same 2 threads get (head f16).")
+    assert said(rated(15.0) + reads())["bandwidth"].endswith("the best reads (plain, 2 threads) (head f16).")
 
 
 def test_without_a_ceiling_the_share_is_unknown():
@@ -72,13 +72,14 @@ def test_the_fastest_may_have_no_ceiling():
     found = said(rated(15.0) + rated(25.0, replace(DECODE, pages="base")) + reads())["bandwidth"]
     assert found == (
         "Decode attention reads up to 25 GB/s from memory (head f16 base), and 15 where plain reads were measured, too, "
-        "75% of the 20 GB/s that plain reads by the same 2 threads get (head f16 thp)."
+        "75% of the 20 GB/s that plain reads by the same 2 threads get and 75% of the 20 of the best reads (plain, "
+        "2 threads) (head f16 thp)."
     )
 
 
 def test_a_rate_above_the_ceiling_is_suspect():
     assert (
-        "125% of the 20 GB/s that plain reads by the same 2 threads get, more than"
+        "125% of the 20 of the best reads (plain, 2 threads), more than there should be"
         in (said(rated(25.0) + reads())["bandwidth"])
     )
 
