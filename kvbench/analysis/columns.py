@@ -83,7 +83,7 @@ FOUND = {
     "gbps": number("GB/s: compulsory bytes over time, median of the launches"),
     **ends("gbps", "GB/s"),
     "witness": text("the program that efficiency is a share of"),
-    "efficiency": number("share of the witness: its time over the point's, round by round; of a copy, for as many bytes"),
+    "efficiency": number("share of the point's time that its witness takes, round by round; a copy for as many bytes"),
     **ends("efficiency", "share of the witness"),
     "efficiency_spread": number("share of the median: width of the interval of efficiency"),
     "twin_gbps": number("GB/s: the same reads and nothing else"),
@@ -92,7 +92,9 @@ FOUND = {
     "core_gbps": number("GB/s: the same kernel in a private cache"),
     "core_fraction": number("share of core_gbps"),
     "core_level": text("the cache that its data stays in; empty where it is not known"),
-    "core_speed": number("share of the run's best on these cores: their speed beside the point, median of the launches"),
+    "core_speed": number(
+        "share of the run's best on these cores: their speed beside the point, median of the launches"
+    ),
     "slow": count("visits in which the cores were at less than 80 % of their speed"),
     "slow_speed": number("share of the run's best on these cores: their speed in those visits, median"),
     "set_aside": count("visits of those that are left out of all numbers, for enough others are left"),
@@ -107,7 +109,9 @@ FOUND = {
     "above_reason": text("why that can be"),
     "dram_gbps": number("GB/s: of plain reads from memory by the same threads"),
     **ends("dram", "GB/s"),
-    "fma_gflops": number("GFLOP/s: peak of the kernel's instructions, multiply-adds or dot products, by the same threads"),
+    "fma_gflops": number(
+        "GFLOP/s: peak of the kernel's instructions, multiply-adds or dot products, by the same threads"
+    ),
     "gflops": number("GFLOP/s: of the point"),
     "ai": number("FLOP per byte: over compulsory bytes"),
     "ai_issued": number("FLOP per byte: over issued bytes"),

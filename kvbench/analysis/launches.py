@@ -176,11 +176,15 @@ def speeds(records: Sequence[Record]) -> list[float | None]:
     """How fast the cores were in each visit, as a share of the best that the same ones were in any; None where nothing
     tells."""
     rates = [_pace(record) for record in records]
-    cores = [(record.run, record.point.cpus, record.point.isa) if rate else None for record, rate in zip(records, rates)]
     best: dict[object, float] = {}
-    for key, rate in zip(cores, rates, strict=True):
-        best[key] = max(best.get(key, 0.0), rate)
-    return [rate / best[key] if rate else None for key, rate in zip(cores, rates, strict=True)]
+    for record, rate in zip(records, rates, strict=True):
+        if rate:
+            best[_cores(record)] = max(best.get(_cores(record), 0.0), rate)
+    return [rate / best[_cores(record)] if rate else None for record, rate in zip(records, rates, strict=True)]
+
+
+def _cores(record: Record) -> tuple[object, ...]:
+    return record.run, record.point.cpus, record.point.isa
 
 
 def _pace(record: Record) -> float:

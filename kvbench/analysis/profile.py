@@ -47,7 +47,9 @@ class Profile(Printed):
     gbps: Annotated[float, about("GB/s: compulsory bytes over time, median of the samples")]
     twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads and nothing else")] = UNSET
     twin_form: Annotated[str | UnsetType, about("the program whose rate twin_gbps is")] = UNSET
-    efficiency: Annotated[float | None | UnsetType, about("share: the twin's time over the point's, median of the rounds")] = UNSET
+    efficiency: Annotated[
+        float | None | UnsetType, about("share of the point's time that the twin takes, median of the rounds")
+    ] = UNSET
     core_gbps: Annotated[float | UnsetType, about("GB/s: the same kernel in a private cache")] = UNSET
     core_level: Annotated[str | UnsetType, about("that cache")] = UNSET
     core_form: Annotated[str | UnsetType, about("the program whose rate core_gbps is")] = UNSET
@@ -67,7 +69,9 @@ class Profile(Printed):
     copy_nt_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by non-temporal stores")] = UNSET
     copy_nt_form: Annotated[str | UnsetType, about("the program whose rate copy_nt_gbps is")] = UNSET
     copy_nt_fraction: Annotated[float | None | UnsetType, about("share of copy_nt_gbps, median of the rounds")] = UNSET
-    fma_gflops: Annotated[float | UnsetType, about("GFLOP/s: what the same threads compute at most by the kernel's instructions")] = UNSET
+    fma_gflops: Annotated[
+        float | UnsetType, about("GFLOP/s: what the same threads compute at most by the kernel's instructions")
+    ] = UNSET
     fma_fraction: Annotated[float | None | UnsetType, about("share of fma_gflops that the point computes")] = UNSET
     bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
     ai: Annotated[float, about("FLOP per byte: arithmetic intensity, over compulsory bytes")]
@@ -96,7 +100,7 @@ class Profile(Printed):
 
 
 _DECODE = ["twin_gbps", "twin_form", "efficiency", "core_gbps", "core_form", "core_fraction"]
-_DECODE += ["fma_gflops", "fma_fraction"]
+_DECODE += ["core_level", "fma_gflops", "fma_fraction"]
 _STORE = ["copy_gbps", "copy_form", "copy_fraction", "copy_nt_gbps", "copy_nt_form", "copy_nt_fraction"]
 _CASES = {
     "if": {"properties": {"point": {"properties": {"op": {"const": "decode"}}}}},
@@ -164,8 +168,7 @@ def _against(
     peak = next((name for name in (visit.point.computes, PACE) if name in samples), None)
     if peak and visit.point.op == "decode":
         found["fma_gflops"] = median(traffic[peak].flops * s.passes / s.seconds / GB for s in samples[peak])
-        done = gbps(traffic["point"].flops, median(s.seconds / s.passes for s in own))
-        found["fma_fraction"] = done / found["fma_gflops"]
+        found["fma_fraction"] = _times(traffic["point"].flops / traffic[peak].flops, samples[peak], own)
         found["core_level"] = visit.core_level
     shares = found.get("efficiency"), found.get("core_fraction")
     found["bound"] = bound(*shares, thread_skew, beaten=max(filter(None, shares), default=0.0) > 1 + SPREAD)

@@ -10,7 +10,7 @@ from kvbench.model.fields import Field, declared, of
 from kvbench.model.kernel import kernel_id
 from kvbench.units import cpu_text
 
-COMPUTE = ("flops", "dot8", "dot16")  # probes of instructions that stay in registers
+COMPUTE = ("flops", *(f"dot{bits}" for bits in (8, 16)))  # probes of instructions that stay in registers
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart

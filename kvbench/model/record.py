@@ -121,7 +121,6 @@ class Record:
     memory: dict[str, Count]  # as Arena.inspect()
     steps: Count = 0  # of one pass of a probe
     layers: Count = 0  # slices in rotation
-    core_level: str = ""  # the cache that the core roof's data stays in
     slice_bytes: Count = 0
     max_abs_err: Number = 0.0
     error: str = ""
@@ -133,6 +132,7 @@ class Record:
     schedule: str = ""  # the one that ran, by its name; empty where none does
     tuned: tuple[Tuned, ...] = ()  # what was measured to choose schedules, for classes that were new
     run: str = ""
+    core_level: str = ""  # the cache that the core roof's data stays in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

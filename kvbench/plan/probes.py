@@ -61,9 +61,7 @@ def cpu_sets(machine: Machine, everything: tuple[int, ...], quick: bool) -> list
     return sorted(several | {everything[:1]}, key=lambda cpus: (len(cpus), cpus))
 
 
-def _streams(
-    machine: Machine, scope: Scope, cpus: tuple[int, ...], pages: str, ops: Iterable[str]
-) -> Iterator[Probe]:
+def _streams(machine: Machine, scope: Scope, cpus: tuple[int, ...], pages: str, ops: Iterable[str]) -> Iterator[Probe]:
     """Reads climb a staircase; every op has two footprints in each regime, or one of DRAM when it must be quick."""
     main, far = _main_footprints(machine, cpus), dram_bytes(machine, cpus)
     stairs = _stairs(main, 1 if scope.quick else 2)

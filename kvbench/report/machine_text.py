@@ -104,7 +104,8 @@ def _table_of(own: Sequence[Ceiling], title: str, count: int) -> Iterator[str]:
     names = {"flops": "fma {}"}
     if alone:
         yield "  " + ", ".join(
-            f"{names.get(c.probe.op, c.probe.op).format(c.probe.isa)} {_cell(c, count)} {UNITS[c.probe.op]}" for c in alone
+            f"{names.get(c.probe.op, c.probe.op).format(c.probe.isa)} {_cell(c, count)} {UNITS[c.probe.op]}"
+            for c in alone
         )
 
 

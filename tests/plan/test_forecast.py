@@ -40,7 +40,9 @@ def test_a_visit_has_not_hung_before_twenty_times_its_forecast(sweep):
     """12 samples of 30 ms, 3 of 1 ms, 30 ms and a slice of 0.1 ms; a minute more, and a second for each 20 MB of memory."""
     found = sweep('context = 1024\nresidency = "hot"')
     (needed,) = found.needs.values()
-    assert forecast(found).patience == pytest.approx(60 + 20 * (12 * 0.03 + 3 * 0.001 + 0.03 + 0.0001) + needed.memory / 20e6)
+    assert forecast(found).patience == pytest.approx(
+        60 + 20 * (12 * 0.03 + 3 * 0.001 + 0.03 + 0.0001) + needed.memory / 20e6
+    )
 
 
 def test_variants_share_their_memory(sweep):
