@@ -47,6 +47,7 @@ class Against:
     computed: Ceiling | None = None
     peak: Fact | None = None
     huge: float | None = None
+    core_level: str = ""
 
     @property
     def rate(self) -> Estimate:
@@ -159,7 +160,7 @@ def _over_peak(point: Against, peak: Fact) -> str:
 
 
 def _over_core(point: Against, share: float) -> str:
-    if point.regime.word in ("L1", "L2"):
+    if point.regime.word in ("L1", "L2") and point.regime.word <= (point.core_level or "L2"):
         return f"its data lies in {point.regime.word}, as near as the window that the core roof walks"
     return _unexplained(point, share, "the same kernel walks a window in a private cache more slowly")
 

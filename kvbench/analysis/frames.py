@@ -182,6 +182,7 @@ def _held(point: Point, found: PointRates, records: Sequence[Record], footprint:
         plain=roofs.plain(point),
         computed=roofs.computed(point),
         peak=roofs.peak,
+        core_level=records[0].core_level,
         huge=huge_share(records),
     )
 

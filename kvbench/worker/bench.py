@@ -24,6 +24,7 @@ from kvbench.worker.room import SEED, Room, near_threads
 
 _PACE = 0.001  # seconds of a sample
 _STEP = 16  # tokens that a kernel takes together, at least
+_WINDOW = 64  # of a core roof, at least: walked by 16, f32 in L1 took a fifth longer than by 64 in L2
 _UNKNOWN = 256 << 10  # bytes of a private cache, where none is declared
 _STALE = 0xFF  # bytes of what is still to be written: no number in any format, nor is a scale
 
@@ -194,13 +195,13 @@ class Bench(Owner):
     @cached_property
     def window(self) -> tuple[int, str]:
         """Tokens of the core roof's window, and the cache that they stay in: the first below the last level of which half
-        holds K and V of a step of tokens. The other half is for scores, sums and queries, which take 4 to 16 KiB. What
-        L2 delivers is no limit of the core: float32 in half of L2 was slower than 16 bits, which take as many steps."""
+        holds K and V of so many. The other half is for scores, sums and queries, which take 4 to 16 KiB."""
         shape, cache = self.point.shape, self.room.caches[0].struct
         token = 2 * cache.k.row_bytes * (shape.kv_heads if cache.k.head_stride < cache.k.token_stride else 1)
         below = [*levels(self.room.ground.machine, self.point.cpus).items()][:-1]
         sizes = {f"L{level}": min(cache.size for cache in caches) for level, caches in below} or {"": _UNKNOWN}
-        name = next((name for name, size in sizes.items() if size // 2 >= _STEP * token), [*sizes][-1])
+        least = min(_WINDOW, shape.context) * token
+        name = next((name for name, size in sizes.items() if size // 2 >= least), [*sizes][-1])
         fits = sizes[name] // 2 // token // _STEP * _STEP
         return max(1, min(shape.context, max(_STEP, min(TILE, fits)))), name
 

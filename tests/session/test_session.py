@@ -5,6 +5,7 @@ import os
 import shutil
 from contextlib import nullcontext
 from dataclasses import replace
+from fractions import Fraction
 from statistics import median
 
 import pytest
@@ -38,7 +39,7 @@ class Played:
                     raise KeyboardInterrupt
                 self.left -= 1
             if self.clock:
-                self.clock.now += self.seconds / len(job.points)
+                self.clock.now += Fraction(self.seconds) / len(job.points)
             programs = ("point", "twin", "twin_ahead", "core") if isinstance(point, Point) else ("point",)
             taken = 1e-3 * (1 + self.swing * (-1) ** job.launch)
             samples = tuple(
@@ -50,10 +51,10 @@ class Played:
 
 
 class Clock:
-    now = 0.0
+    now = Fraction(0)
 
     def monotonic(self):
-        return self.now
+        return float(self.now)
 
 
 @pytest.fixture(autouse=True)
