@@ -91,7 +91,7 @@ def measured(every: Sequence[tuple[str, Point]], known: dict[str, str], times: i
 
 def timed(bench) -> dict[str, float]:
     """Seconds of a pass, by preset, and of a plain read of as many bytes."""
-    programs = [bench.under(preset) for preset in bench.room.library.words("schedule")]
+    programs = [bench.under(preset, preset) for preset in bench.room.library.words("schedule")]
     moved = programs[0].traffic().compulsory
     size = bench.room.slice_bytes // 64 * 64
     parts = [

@@ -14,7 +14,8 @@ from kvbench.model import AUTO, PACE, PLAIN, POINT, Point, Sample
 from kvbench.native import Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
-from kvbench.regime import classify, dram_bytes, far_bytes, levels
+from kvbench.plan.classes import near_memory
+from kvbench.regime import dram_bytes, far_bytes, levels
 from kvbench.units import MIB
 from kvbench.worker.answers import Answer, Answers
 from kvbench.worker.loop import Program, rounds
@@ -38,6 +39,7 @@ class Bench(Owner):
         self.team, self._seed = room.team(point.cpus), seed
         silent = needs.stores(point) or self.foreign
         self.schedule = "" if silent else room.library.schedule(point.schedule)  # that runs; tuning may choose another
+        self.far_schedule = ""  # of copies in memory, where there are any; else the same
         super().__init__()
 
     @property
@@ -82,9 +84,9 @@ class Bench(Owner):
         return self._copy("copy") if self.stores else self._twin("twin", "off")
 
     def _nearer(self) -> list[Program]:
-        """Where L3 feeds the point: plain reads of its slice and of memory, and the same kernel on slices in memory."""
-        point, size = self.point, self.room.needs.footprint
-        if point.residency != "hot" or classify(self.room.ground.machine, point.cpus, size).word != "L3":
+        """Where L3 feeds the point, and a little beyond: plain reads of its slice and of memory, and the same kernel on
+        slices in memory."""
+        if not near_memory(self.point, self.room.needs, self.room.ground.machine):
             return []
         piece = self.room.slices.size // 64 * 64  # a pass over memory is as long as one over the slice
         far = (self._far_arena.part(place * piece, piece) for place in range(self.far.size // piece))
@@ -93,8 +95,12 @@ class Bench(Owner):
         reads = [Program("slice", self.team, (plain,)), Program("memory", self.team, memory, warm=False)]
         if self.foreign:
             return reads
-        tasks = (self._decode("decode", cache, out, **self._walk()) for cache, out in self._rotated)
-        return [*reads, Program("rotated", self.team, tuple(tasks), warm=False)]
+        return [*reads, self.rotated("rotated", self.far_schedule or self.schedule)]
+
+    def rotated(self, name: str, schedule: str) -> Program:
+        """The kernel on copies of the slice that no cache holds, with the schedule that is best there."""
+        tasks = (self._decode("decode", each, out, **self._walk(schedule=schedule)) for each, out in self._rotated)
+        return Program(name, self.team, tuple(tasks), warm=False)
 
     @cached_property
     def _rotated(self) -> list[tuple[Cache, np.ndarray]]:
@@ -125,9 +131,9 @@ class Bench(Owner):
     def _program(self, name: str, *tasks: Task) -> Program:
         return Program(name, self.team, tasks, self.between, self._warm)
 
-    def under(self, schedule: str) -> Program:
+    def under(self, name: str, schedule: str) -> Program:
         """The point as it would be with that one."""
-        return self._program(schedule, *self._over_layers("decode", **self._walk(schedule=schedule)))
+        return self._program(name, *self._over_layers("decode", **self._walk(schedule=schedule)))
 
     def staged(self) -> Program:
         """The point, with the clock read between its stages."""

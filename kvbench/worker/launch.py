@@ -119,6 +119,7 @@ class _Visitor:
         if self._sides:
             return self._sides.visit(point, self._room, self._answers, watch, self.tuner)
         with bench_of(point, self._room, self._answers, seed) as bench:
+            self.tuner.choose_far(bench)
             self.tuner.choose(bench)
             plan = self._job.plan
             taken, error = bench.measured(bench.programs, plan.samples, plan.sample_time, keep=False, watch=watch)

@@ -33,6 +33,7 @@ def visit(
         bench_of(point, room, Answers()) as bench,
     ):
         tuner = Tuner(ground.machine, evidence)
+        tuner.choose_far(bench)
         tuner.choose(bench)
         programs = [*bench.programs, *more(bench)]
         taken, error = bench.measured(programs, samples, seconds)
