@@ -306,3 +306,27 @@ def measured(near, memory, core=0.5, launches=8, wide=1.0):
 def test_claim(found, word):
     said, reason = claim(Against(found, {}, False, INSIDE, 16 * MIB))
     assert said == word and reason
+
+
+# ---- what is said of the witnesses -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ({"point": 19.0, "twin": 20.0, "twin_ahead": 18.0}, "95% of its plain twin, "),
+        ({"point": 19.0, "twin": 18.0, "twin_ahead": 20.0}, "95% of its twin in its own schedule, "),
+        ({"point": 19.0, "twin": 18.0, "twin_ahead": 18.5}, "at the reads, "),  # both are beaten
+    ],
+)
+def test_the_better_twin_is_named_and_none_is_beaten(rates, said):
+    records = [visit(n, {name: [rate] for name, rate in (rates | {"core": 38.0}).items()}, core_level="L1") for n in range(6)]
+    (row,) = points(records, MACHINE).to_dict("records")
+    assert row["bound_reason"].startswith(f"{said}50% of its core roof in L1")
+    assert row["core_level"] == "L1"
+
+
+def test_a_core_roof_that_is_nearer_than_the_data_explains_nothing():
+    near = row_of(beside(50.0, 60.0, 40.0), **L2, core_level="L2")
+    far = row_of(beside(50.0, 60.0, 40.0), **L2, core_level="L1")
+    assert near[1].startswith("its data lies in L2") and far[1].startswith("suspect: ")

@@ -150,3 +150,19 @@ def test_what_lies_between_counts_by_the_wall(monkeypatch):
     told = {sample.program: (sample.passes, pytest.approx(sample.asked)) for sample in found}
     assert told == {"point": (1, 0.001), "twin": (1, 0.0008), "core": (50, 0.005)}
     assert not any(sample.off for sample in found)
+
+
+def test_what_is_not_due_in_a_round_is_left_out():
+    _, found = ran(("point", "a", {}), ("ahead", "a", {"every": 3}), samples=7, point=1, ahead=1)
+    rounds_of = {name: [s.round for s in found if s.program == name] for name in ("point", "ahead")}
+    assert rounds_of == {"point": [0, 1, 2, 3, 4, 5, 6], "ahead": [0, 3, 6]}
+
+
+def test_a_program_may_have_shorter_samples():
+    """Passes take 100, 10 and 1 ms: nobody else's samples change by that."""
+    clock = Clock({"point": 0.1, "twin": 0.01, "fma": 0.001})
+    programs = [Program("point", clock, ("point",)), Program("twin", clock, ("twin",))]
+    programs.append(Program("fma", clock, ("fma",), seconds=0.02))
+    found = {sample.program: sample for sample in rounds(programs, 1, 0.4)}
+    assert {name: sample.passes for name, sample in found.items()} == {"point": 4, "twin": 40, "fma": 20}
+    assert {name: round(sample.asked, 9) for name, sample in found.items()} == {"point": 0.4, "twin": 0.4, "fma": 0.02}
