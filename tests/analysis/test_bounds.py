@@ -320,7 +320,9 @@ def test_claim(found, word):
     ],
 )
 def test_the_better_twin_is_named_and_none_is_beaten(rates, said):
-    records = [visit(n, {name: [rate] for name, rate in (rates | {"core": 38.0}).items()}, core_level="L1") for n in range(6)]
+    records = [
+        visit(n, {name: [rate] for name, rate in (rates | {"core": 38.0}).items()}, core_level="L1") for n in range(6)
+    ]
     (row,) = points(records, MACHINE).to_dict("records")
     assert row["bound_reason"].startswith(f"{said}50% of its core roof in L1")
     assert row["core_level"] == "L1"

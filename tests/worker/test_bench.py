@@ -169,7 +169,12 @@ def test_what_is_cut_in_another_way_has_memory_of_its_own_across_nodes(monkeypat
 @pytest.mark.parametrize(
     ("l1", "l2", "head_dim", "window"),
     [
-        (32 << 10, 1 << 20, 32, (256, "L1")),  # half of 32 KiB holds 256 times 64 bytes of K or V in 16 bits... two rows
+        (
+            32 << 10,
+            1 << 20,
+            32,
+            (256, "L1"),
+        ),  # half of 32 KiB holds 256 times 64 bytes of K or V in 16 bits... two rows
         (32 << 10, 1 << 20, 256, (512, "L2")),
         (16 << 10, 1 << 20, 64, (1024, "L2")),
         (16 << 10, 128 << 10, 256, (64, "L2")),
@@ -182,6 +187,8 @@ def test_the_window_of_the_core_roof_lies_in_the_first_cache_that_holds_it(l1, l
     machine = made_run.machine(1, l1=l1, l2=l2, l3=32 << 20)
     shape = replace(SHAPE, head_dim=head_dim, context=2000, capacity=2000)
     row = SimpleNamespace(row_bytes=2 * head_dim, head_stride=1 << 20, token_stride=2 * head_dim)
-    room = SimpleNamespace(ground=SimpleNamespace(machine=machine), caches=[SimpleNamespace(struct=SimpleNamespace(k=row))])
+    room = SimpleNamespace(
+        ground=SimpleNamespace(machine=machine), caches=[SimpleNamespace(struct=SimpleNamespace(k=row))]
+    )
     found = SimpleNamespace(point=replace(DECODE, shape=shape, cpus=(0,)), room=room)
     assert Bench.window.func(found) == window
