@@ -1,12 +1,18 @@
 """Values of launches: intervals of order statistics against every way in which coins can fall, and how far they lie apart
 against numpy's quartiles."""
 
+from dataclasses import replace
 from itertools import product
+from statistics import median
 
 import numpy as np
 import pytest
 
-from kvbench.analysis.launches import held, interval, outliers, steady
+from kvbench.analysis.diagnosis.doubt import measured
+from kvbench.analysis.frames import points
+from kvbench.analysis.launches import at_speed, by_launch, held, interval, outliers, speeds, steady
+from kvbench.model import PACE, Sample
+from tests.made_run import DECODE, MACHINE, traffic, visit
 
 
 def chance(count, outside):
@@ -114,5 +120,5 @@ def test_a_host_that_changes_state_is_said(slow, said):
     both = DECODE, replace(DECODE, dtype="f32")
     sizes = {DECODE: slow, both[1]: slow if slow == 7 else 0}
     records = [paced(n, 0.6 if n < sizes[point] else 1.0, point=point) for point in both for n in range(10)]
-    assert said in measured_text(points(records, MACHINE))
-    assert "of their speed" not in measured_text(points([paced(n, 1.0) for n in range(10)], MACHINE))
+    assert said in measured(points(records, MACHINE))
+    assert "of their speed" not in measured(points([paced(n, 1.0) for n in range(10)], MACHINE))

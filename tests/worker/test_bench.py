@@ -173,13 +173,13 @@ def test_what_is_cut_in_another_way_has_memory_of_its_own_across_nodes(monkeypat
             32 << 10,
             1 << 20,
             32,
-            (256, "L1"),
+            (128, "L1"),
         ),  # half of 32 KiB holds 256 times 64 bytes of K or V in 16 bits... two rows
         (32 << 10, 1 << 20, 256, (512, "L2")),
         (16 << 10, 1 << 20, 64, (1024, "L2")),
         (16 << 10, 128 << 10, 256, (64, "L2")),
         (16 << 10, 32 << 10, 256, (16, "L2")),  # nothing holds 64: as many as fit
-        (None, None, 32, (1000, "")),
+        (None, None, 32, (1024, "")),
     ],
 )
 def test_the_window_of_the_core_roof_lies_in_the_first_cache_that_holds_it(l1, l2, head_dim, window):

@@ -160,7 +160,7 @@ def test_what_is_not_due_in_a_round_is_left_out():
 
 def test_a_program_may_have_shorter_samples():
     """Passes take 100, 10 and 1 ms: nobody else's samples change by that."""
-    clock = Clock({"point": 0.1, "twin": 0.01, "fma": 0.001})
+    clock = Clock(point=0.1, twin=0.01, fma=0.001)
     programs = [Program("point", clock, ("point",)), Program("twin", clock, ("twin",))]
     programs.append(Program("fma", clock, ("fma",), seconds=0.02))
     found = {sample.program: sample for sample in rounds(programs, 1, 0.4)}
