@@ -169,12 +169,7 @@ def test_what_is_cut_in_another_way_has_memory_of_its_own_across_nodes(monkeypat
 @pytest.mark.parametrize(
     ("l1", "l2", "head_dim", "window"),
     [
-        (
-            32 << 10,
-            1 << 20,
-            32,
-            (128, "L1"),
-        ),  # half of 32 KiB holds 256 times 64 bytes of K or V in 16 bits... two rows
+        (32 << 10, 1 << 20, 32, (128, "L1")),
         (32 << 10, 1 << 20, 256, (512, "L2")),
         (16 << 10, 1 << 20, 64, (1024, "L2")),
         (16 << 10, 128 << 10, 256, (64, "L2")),
