@@ -97,7 +97,9 @@ def timed(bench) -> dict[str, float]:
     parts = [
         bench.room.arena.part(layer * bench.room.slice_bytes // 64 * 64, size) for layer in range(bench.room.layers)
     ]
-    read = Program(READ, bench.team, tuple(bench.probe("read", to=part, size=size) for part in parts), None, programs[0].warm)
+    read = Program(
+        READ, bench.team, tuple(bench.probe("read", to=part, size=size) for part in parts), None, programs[0].warm
+    )
     taken: dict[str, list[float]] = {each.name: [] for each in (*programs, read)}
     for sample in rounds([*programs, read], ROUNDS, SECONDS):
         taken[sample.program].append(sample.seconds / sample.passes)

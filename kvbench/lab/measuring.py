@@ -18,7 +18,11 @@ from kvbench.plan import needs_here
 from kvbench.plan.needs import PROCESS
 from kvbench.suite import model as geometry
 from kvbench.units import counted
+from kvbench.worker.answers import Answers
+from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program, rounds
+from kvbench.worker.room import Room
+from kvbench.worker.tuning import Tuner
 
 _SLICES = 4096  # of a point in rotation, at most
 
@@ -43,6 +47,13 @@ def refuse_impossible(setup: Setup, held: Point) -> None:
             "more --context, or a larger --model",
         )
     refuse_too_large(needed.memory + PROCESS)
+
+
+def tuned(room: Room) -> str:
+    """The schedule that is fastest for the room's point, chosen as a launch chooses it."""
+    with Bench(room.point, room, Answers()) as bench:
+        Tuner(room.ground.machine, {}).choose(bench)
+        return bench.schedule
 
 
 @dataclass(frozen=True, slots=True)

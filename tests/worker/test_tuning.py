@@ -48,7 +48,7 @@ context = 96
 TIMES = {"off": 2.0, "cross": 0.9, "weave": 1.0, "stream": 0.5}  # of the default's
 
 
-def replayed(team, programs, samples, seconds, seed):
+def replayed(programs, samples, seconds, seed):
     """A round in which the clock stands still: presets take what is written above."""
     assert seed == 0 or {program.name for program in programs} == {"weave", "stream"}
     for number in range(samples):

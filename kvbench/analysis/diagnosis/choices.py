@@ -55,7 +55,9 @@ def choice(overall: pd.DataFrame, factor: str) -> str:
     head = f"{winner} {does}" if told[FASTER] else f"none is clearly best; {winner} comes nearest"
     said = (f"{_RELATIONS[word]} {listed(texts)}".strip() for word, texts in told.items() if texts)
     apart = [pair["base"] for pair in pairs[winner] if not pair["beside"]]
-    said = [*said, f"not timed side by side with {listed(apart)}"] if apart else said
+    if apart:
+        several = f" with {listed(apart)}" if len(apart) < len(pairs[winner]) else ""
+        said = [*said, f"not timed side by side{several}"]
     return f"{what}, {where}: {head}: {'; '.join(said)}."
 
 
