@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from statistics import median
 from typing import Annotated, Any
 
@@ -66,6 +67,11 @@ class Profile(Printed):
     copy_nt_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by non-temporal stores")] = UNSET
     copy_nt_form: Annotated[str | UnsetType, about("the program whose rate copy_nt_gbps is")] = UNSET
     copy_nt_fraction: Annotated[float | None | UnsetType, about("share of copy_nt_gbps, median of the rounds")] = UNSET
+    l3_reads: Annotated[float | None, about("ratio: plain reads of the slice over those of memory, of one in L3")] = (
+        None
+    )
+    l3_gain: Annotated[float | None, about("ratio: time of the same decode from memory over its own")] = None
+    l3_decode: Annotated[float | None, about("ratio: GB/s of the point over those of plain reads of memory")] = None
     fma_gflops: Annotated[float | UnsetType, about("GFLOP/s: what the same threads compute at most")] = UNSET
     fma_fraction: Annotated[float | None | UnsetType, about("share of fma_gflops that the point computes")] = UNSET
     bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
@@ -119,6 +125,10 @@ def profile(visit: Visit) -> Profile:
     facts["rates"] = {name: rate for name, rate in rates.items() if name != "fma"}
     facts["gbps"] = rates["point"].median
     facts |= _against(visit, samples, rates, facts["thread_skew"])
+    for name, (over, under) in _L3.items():
+        if over in samples and under in samples:
+            moved = visit.traffic[over].compulsory / visit.traffic[under].compulsory
+            facts[name] = _times(moved, samples[under], samples[over])
     if NEIGHBOUR in samples:
         facts |= _beside(visit, samples)
     return Profile(**facts)
@@ -196,13 +206,14 @@ def _times(work: float, samples: list[Sample], own: list[Sample]) -> float | Non
 
 
 _FRACTION = {"twin": "efficiency"}
+_L3 = {"l3_reads": ("slice", "memory"), "l3_gain": ("point", "rotated"), "l3_decode": ("point", "memory")}
 
 
 def _witnesses(rates: Iterable[str]) -> dict[str, list[str]]:
     """Programs by what they stand for: "twin" and "twin_ahead" are two forms of one probe."""
     groups: dict[str, list[str]] = {}
     for name in rates:
-        if name not in ("point", NEIGHBOUR, "fma"):
+        if name not in ("point", NEIGHBOUR, "fma", *chain.from_iterable(_L3.values())):
             groups.setdefault(name.removesuffix("_ahead"), []).append(name)
     return groups
 

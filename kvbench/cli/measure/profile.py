@@ -139,6 +139,10 @@ def _details(facts: Any) -> list[str]:
         lines.insert(
             2, f"  beside a neighbour that reads {facts.neighbour_gbps:.1f} GB/s: {times}{_tail(facts, 'neighbour')}"
         )
+    if facts.l3_reads and facts.l3_gain:
+        lines.append(
+            f"  L3: plain reads of the slice {facts.l3_reads:.2f} times memory's; the decode {facts.l3_gain:.2f}"
+        )
     if facts.flops:
         lines.append(f"  arithmetic intensity: {facts.ai:.2f} FLOP per compulsory byte")
     if facts.stage_share:
