@@ -11,9 +11,9 @@ from kvbench.analysis.bounds import Against, above, beaten, bound, claim, eviden
 from kvbench.analysis.ceilings import Roofs, huge_share
 from kvbench.analysis.ceilings import ceilings as ceilings_of
 from kvbench.analysis.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
-from kvbench.analysis.launches import SLOW, PointRates, at_speed, complete, enclosed, measured, speeds
+from kvbench.analysis.launches import SLOW, PointRates, at_speed, complete, enclosed, measured, speeds, tailed, untold
 from kvbench.errors import BadArgument
-from kvbench.model import Ceiling, Contrast, Machine, Point, Record, Sample, Traffic
+from kvbench.model import NEIGHBOUR, Ceiling, Contrast, Machine, Point, Record, Sample, Traffic
 from kvbench.model.annotated import about
 from kvbench.model.contrast import value
 from kvbench.model.point import Visited
@@ -99,7 +99,7 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs) -> dict[str, Any]
         "slice_bytes": good[0].slice_bytes,
         "footprint": footprint,
     }
-    row |= _witnesses(point, found)
+    row |= _witnesses(point, found) | _tails(found, good)
     numbers, roof = (row.get("efficiency"), row.get("core_fraction"), row["skew"]), beaten(found)
     row["core_level"] = good[0].core_level
     why = [evidence(found.witness, *numbers, row["core_level"])]
@@ -165,6 +165,20 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
             row |= {"copy_gbps": found.rates[witness].median, "copy_fraction": share.median}
     if "core" in found.shares:
         row |= {"core_gbps": found.rates["core"].median, "core_fraction": found.shares["core"].median}
+    return row
+
+
+def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
+    """Passes one by one, alone and beside a neighbour."""
+    alone, beside = (
+        [record.tails[name] for record in records if name in record.tails] for name in ("point", NEIGHBOUR)
+    )
+    row = (
+        {"pass_note": untold(alone, found.seconds["point"].median)} | tailed(alone, "pass") | tailed(beside, NEIGHBOUR)
+    )
+    if slower := found.shares.get(NEIGHBOUR):
+        row |= enclosed(f"{NEIGHBOUR}_times", slower)
+        row[f"{NEIGHBOUR}_gbps"] = median(record.neighbour for record in records if record.neighbour)
     return row
 
 

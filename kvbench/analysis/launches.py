@@ -7,15 +7,15 @@ from statistics import median, quantiles
 from typing import Self
 
 from kvbench.intervals import held, interval
-from kvbench.model import PACE, Point, Record, Sample, quotients
+from kvbench.model import MANY, NEIGHBOUR, PACE, STEP, Point, Record, Sample, Tail, most, quotients
 from kvbench.model.point import Visited
 from kvbench.store.summary import Result
-from kvbench.units import GB
+from kvbench.units import GB, duration
 
 COVERAGE = 0.95  # of the intervals
 SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, most of them met another machine
 FAR_OUT = 3.0  # widths of the middle half, beyond it: what no ordinary scatter reaches
-_NO_WITNESS = ("point", "core", "rotated", "slice", "memory")  # the point's own kernel, or reads of other rows
+_OWN, _OTHER = ("point", NEIGHBOUR, "core", "rotated"), ("slice", "memory")  # its own kernel; reads of other rows
 
 SLOW = 0.8  # of the best speed that a run's cores had: another state of the host, not scatter
 _LEFT = 0.5  # of a point's launches, at least, so that slow visits are set aside
@@ -77,8 +77,9 @@ class PointRates:
     """By program: `seconds` of a pass, `rates` in GB/s, and as `shares` the point's rate over the program's.
 
     A share is formed within a round, so that what slows a whole round down is no part of it; and of samples that are
-    about as long. Of a twin it is one of times: a query and an output are no part of its bytes. `near`: likewise, the rate of plain reads of a slice in L3 over that of memory, where both were timed.
-    `uneven`: launches in which a program has no share, for too few are.
+    about as long. Of a twin it is one of times: a query and an output are no part of its bytes. `near`: likewise, the rate
+    of plain reads of a slice in L3 over that of memory, where both were timed. `uneven`: launches in which a program has
+    no share, for too few are.
     """
 
     seconds: dict[str, Estimate]
@@ -90,7 +91,7 @@ class PointRates:
     @property
     def witnesses(self) -> list[str]:
         """Programs beside the point that read its rows, or copy as much, and do no more."""
-        return [name for name in self.shares if name not in _NO_WITNESS]
+        return [name for name in self.shares if name not in (*_OWN, *_OTHER)]
 
     def better(self, programs: Iterable[str]) -> str | None:
         """The fastest of these that were measured beside the point, over all launches."""
@@ -130,6 +131,30 @@ def measured(records: Sequence[Record]) -> PointRates:
     times = bytes_of["slice"] / bytes_of["memory"] if near else 1.0
     found = Estimate.of([times * median(own) for own in near]) if near else None
     return PointRates(seconds, rates, shares, found, len(uneven))
+
+
+def tailed(tails: Sequence[Tail], name: str) -> dict[str, float]:
+    """As columns: p50 and p99 of passes that were timed one by one, medians of the launches with their intervals. Where a
+    launch has too few for a p99, it is that of all launches together, without one."""
+    if not tails:
+        return {}
+    row = enclosed(f"{name}_p50", Estimate.of([tail.p50 for tail in tails]))
+    whole = [tail.p99 for tail in tails if tail.p99 is not None]
+    if 2 * len(whole) > len(tails):
+        return row | enclosed(f"{name}_p99", Estimate.of(whole))
+    together = most([second for tail in tails for second in tail.seconds])
+    return row | ({f"{name}_p99": together} if together else {})
+
+
+def untold(tails: Sequence[Tail], seconds: float) -> str:
+    """Why there is no p50 or no p99 of passes that take so long, or what it is of; else empty."""
+    if not tails:
+        short = f"a pass takes less than {duration(STEP)}: none was timed by itself"
+        return short if seconds < STEP else "no pass was timed by itself"
+    if any(tail.p99 is not None for tail in tails):
+        return ""
+    passes = sum(tail.passes for tail in tails)
+    return "p99: of all launches together" if passes >= MANY else f"{passes} passes are too few for a p99"
 
 
 def results(records: Iterable[Record]) -> Iterator[Result]:

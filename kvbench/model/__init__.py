@@ -6,6 +6,24 @@ from kvbench.model.fields import Field
 from kvbench.model.hardware import PLACES, Check, Cpu, DataCache, Fact, Machine, Node
 from kvbench.model.kernel import Kernel, Times, Traffic
 from kvbench.model.point import AUTO, COMPUTE, DEFAULTS, FIELDS, HEADS, OWN, POINT, SHAPE, Point, Probe, Shape, Skip
-from kvbench.model.record import PACE, PLAIN, SIDES, Ceiling, Job, Plan, Record, Sample, Visit, alike, quotients
+from kvbench.model.record import (
+    MANY,
+    NEIGHBOUR,
+    PACE,
+    PLAIN,
+    SIDES,
+    STEP,
+    Ceiling,
+    Job,
+    Plan,
+    Record,
+    Sample,
+    Tail,
+    Visit,
+    alike,
+    most,
+    quotients,
+    tails,
+)
 from kvbench.model.tuning import TUNER, Choice, Tuned, choose, pooled
 from kvbench.model.verdict import Comparison, Judged

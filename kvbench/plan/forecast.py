@@ -54,7 +54,7 @@ def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
     launches = plan.launches if plan.points else 0
     return Forecast(
         seconds=launches * (START + sum(each.values()) + filling) + tuned * TUNE,
-        timed=launches * sum(plan.samples * _samples(point, needs, plan.sample_time) for point in plan.points),
+        timed=launches * sum(plan.samples * _samples(point, plan, needs) for point in plan.points),
         largest=largest,
         memory=arena + beside + PROCESS if needs else 0,
         tuned=tuned,
@@ -78,22 +78,23 @@ def refuse_too_large(sweep: Sweep) -> None:
 
 
 def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
-    timed, points = plan.samples * _samples(visited, needs, plan.sample_time), members(visited)
+    timed, points = plan.samples * _samples(visited, plan, needs), members(visited)
     evicted = (EVICTED - 1) * timed if any(point.residency == "evicted" for point in points) else 0.0
     made = sum(_filling({point: needs[point] for point in points}).values()) if isinstance(visited, Contrast) else 0.0
     return timed + evicted + made + VISIT * max(1, len(points)) + SLICE * sum(needs[point].layers for point in points)
 
 
-def _samples(visited: Visited, needs: Mapping[Point, Needs], seconds: float) -> float:
+def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
     """One of each program: the point, its twin in two forms and its core roof; or a store and two copies; and how fast the
     cores are. Or all points of a contrast. Or a probe, each form but the plain one now and then. A sample is one pass at
     least."""
+    seconds = plan.sample_time
     if isinstance(visited, Probe):
         return seconds * _FORMS.get(visited.op, 1)
     walks = [max(seconds, needs[point].walked / READ) for point in members(visited)]
     if isinstance(visited, Contrast):
         return sum(walks)
-    return 3 * walks[0] + _PACE + (0.0 if stores(visited) else seconds)
+    return (3 + plan.neighbour) * walks[0] + _PACE + (0.0 if stores(visited) else seconds)
 
 
 def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:

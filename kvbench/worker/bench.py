@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import AUTO, PACE, PLAIN, POINT, Point, Sample
+from kvbench.machine.placement import neighbours
+from kvbench.model import AUTO, NEIGHBOUR, PACE, PLAIN, POINT, Point, Sample
 from kvbench.native import Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
@@ -19,6 +20,7 @@ from kvbench.regime import dram_bytes, far_bytes, levels
 from kvbench.units import MIB
 from kvbench.worker.answers import Answer, Answers
 from kvbench.worker.loop import Program, rounds
+from kvbench.worker.neighbour import PIECES, Neighbour
 from kvbench.worker.owner import Owner
 from kvbench.worker.probing import FORM_EVERY, ROUNDS
 from kvbench.worker.room import SEED, Room, near_threads
@@ -82,6 +84,19 @@ class Bench(Owner):
     def plainest(self) -> Program:
         """The witness that does no more than read, or copy."""
         return self._copy("copy") if self.stores else self._twin("twin", "off")
+
+    def crowded(self, neighbour: Neighbour) -> Program:
+        """The point while that one streams memory."""
+        return replace(self.own, name=NEIGHBOUR, beside=neighbour.streaming)
+
+    def neighbour(self) -> Neighbour | None:
+        """On all cores of its nodes that the point leaves free; None where there is none."""
+        if not (cpus := neighbours(self.room.ground.machine, self.point.cpus)):
+            return None
+        piece = self.far.size // PIECES // 64 * 64
+        parts = (self._far_arena.part(place * piece, piece) for place in range(PIECES))
+        reads = [self.probe("read", len(cpus), to=part, size=piece) for part in parts]
+        return Neighbour(self.room.team(cpus), cpus, reads)
 
     def _nearer(self) -> list[Program]:
         """Where L3 feeds the point, and a little beyond: plain reads of its slice and of memory, and the same kernel on
@@ -147,8 +162,9 @@ class Bench(Owner):
         )
         return tuple(self._owned.enter_context(task) for task in tasks)
 
-    def probe(self, op: str, **facts: Any) -> Task:
-        task = probe_task(self.room.library, op, self.team.threads, isa=self.point.isa, **facts)
+    def probe(self, op: str, threads: int = 0, **facts: Any) -> Task:
+        """By the point's threads, or so many others."""
+        task = probe_task(self.room.library, op, threads or self.team.threads, isa=self.point.isa, **facts)
         return self._owned.enter_context(task)
 
     def reads(self, name: str, walked: Part, between: Task | None = None) -> list[Program]:
@@ -216,14 +232,11 @@ class Bench(Owner):
     foreign = False  # whether the kernel is a plug-in's
 
     def measured(
-        self, programs: Sequence[Program], samples: int, seconds: float, keep: bool = True, **how: Any
+        self, programs: Sequence[Program], samples: int, seconds: float, **how: Any
     ) -> tuple[tuple[Sample, ...], float]:
-        """Samples, and the largest error of what the kernel answered before and after them.
-
-        keep: the seconds of their passes too, which may be millions. how: more for rounds().
-        """
+        """Samples, and the largest error of what the kernel answered before and after them. how: more for rounds()."""
         error = self.verify()
-        taken = tuple(self._sampled(programs, samples, seconds, keep, how))
+        taken = tuple(self._sampled(programs, samples, seconds, how))
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
         if any(program.name == "rotated" for program in programs):
             error = max(error, self._error(np.stack([out for _, out in self._rotated]), 1))
@@ -238,10 +251,11 @@ class Bench(Owner):
         return nullcontext()
 
     def _sampled(
-        self, programs: Sequence[Program], samples: int, seconds: float, keep: bool, how: dict[str, Any]
+        self, programs: Sequence[Program], samples: int, seconds: float, how: dict[str, Any]
     ) -> Iterator[Sample]:
+        """Seconds of passes are dropped as they come, which may be millions, unless they tell of tails."""
         for sample in rounds(programs, samples, seconds, self._seed, **how):
-            yield sample if keep else replace(sample, pass_seconds=())
+            yield sample if sample.one_by_one else replace(sample, pass_seconds=())
 
     def _wrong(self, what: str) -> WrongAnswer:
         return WrongAnswer(f"{self.point.kernel} {what}", "run kvbench verify, and report what it says")

@@ -20,7 +20,7 @@ from typing import Self
 from kvbench.errors import KvbenchError
 from kvbench.machine import describe
 from kvbench.machine.disturbances import Disturbances
-from kvbench.model import Contrast, Job, Probe, Record
+from kvbench.model import Contrast, Job, Probe, Record, tails
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.plan import needs_here
@@ -122,12 +122,16 @@ class _Visitor:
             self.tuner.choose_far(bench)
             self.tuner.choose(bench)
             plan = self._job.plan
-            taken, error = bench.measured(bench.programs, plan.samples, plan.sample_time, keep=False, watch=watch)
+            neighbour = bench.neighbour() if plan.neighbour else None
+            programs = [*bench.programs, *([bench.crowded(neighbour)] if neighbour else [])]
+            taken, error = bench.measured(programs, plan.samples, plan.sample_time, watch=watch)
             return Record(
                 launch=self._job.launch,
                 point=point,
-                samples=taken,
-                traffic={program.name: program.traffic() for program in bench.programs},
+                samples=tuple(replace(sample, pass_seconds=()) for sample in taken),
+                tails=tails(taken),
+                neighbour=neighbour.gbps if neighbour else 0.0,
+                traffic={program.name: program.traffic() for program in programs},
                 memory=self._room.memory,
                 layers=self._room.layers,
                 core_level=bench.core_level,

@@ -13,6 +13,7 @@ Many short samples tell more than a few long ones: what disturbs them hits some,
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -29,7 +30,7 @@ class Program:
     """Tasks that samples walk round robin, by that team. `between` runs untimed before each pass.
 
     warm: an untimed pass comes before each sample, and brings its data into the caches. Not where none would keep them.
-    memory: what its slices lie in, by a number of its own.
+    memory: what its slices lie in, by a number of its own. beside: what goes on meanwhile.
     every: how many rounds have one sample of it. seconds: of a sample, where it is shorter than those of the others.
     """
 
@@ -39,6 +40,7 @@ class Program:
     between: Task | None = None
     warm: bool = True
     memory: int = 0
+    beside: Callable[[], AbstractContextManager[object]] = nullcontext
     every: int = 1
     seconds: float = 0.0
 
@@ -105,9 +107,10 @@ class Passes:
 
     def _timing(self, program: Program, passes: int) -> tuple[float, float]:
         _, tasks = self._walk.on(program, passes)
-        start = perf_counter()
-        taken = max(program.team.run(*tasks, passes=passes, between=program.between).seconds, 1e-9)
-        return taken, (perf_counter() - start) / 2 if program.between else taken
+        with program.beside():
+            start = perf_counter()
+            taken = max(program.team.run(*tasks, passes=passes, between=program.between).seconds, 1e-9)
+            return taken, (perf_counter() - start) / 2 if program.between else taken
 
 
 def rounds(
@@ -129,9 +132,10 @@ def rounds(
         for program in shuffled.sample(here := due(programs, number), len(here)):
             count, asked = found.each[program.name] if found else (passes[program.name], 0.0)
             before, tasks = walk.on(program, count)
-            if program.warm:
-                program.team.run(before)
-            times = program.team.run(*tasks, passes=count, between=program.between)
+            with program.beside():
+                if program.warm:
+                    program.team.run(before)
+                times = program.team.run(*tasks, passes=count, between=program.between)
             then, now = now, watch()
             disturbed = now.since(then)
             sample = Sample(

@@ -10,9 +10,10 @@ from kvbench.report.figures.roofline import rooflines
 from kvbench.report.figures.saturation import saturation
 from kvbench.report.figures.staircase import staircase
 from kvbench.report.figures.stores import stores
+from kvbench.report.figures.tails import tails
 
 
 def every(found: Findings) -> list[Figure]:
     look = Look(found.points)
     first = [draw(found, look) for draw in (staircase, l3, saturation)]
-    return [*first, *rooflines(found, look), *(draw(found, look) for draw in (stores, noise))]
+    return [*first, *rooflines(found, look), *(draw(found, look) for draw in (stores, tails, noise))]

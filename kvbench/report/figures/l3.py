@@ -29,7 +29,7 @@ def l3(found: Findings, look: Look) -> Figure:
         "The share is of the size that the machine declares."
     )
     panels = [
-        Panel("share", "ratio", "slice / L3", "times as fast as from memory", title=question, by="series",
+        Panel("share", "ratio", "slice / L3", "times as fast as from memory", title=question.capitalize(), by="series",
               low="ratio_low", high="ratio_high", where=("question", question), log="x", text="{:.2g}".format,
               levels=((1.0, "as fast as memory"),))
         for question in ("the machine", "the kernel")
