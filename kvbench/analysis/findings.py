@@ -78,7 +78,7 @@ def findings(
         contrasts=pairs,
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         **tables,
-        diagnosis=diagnosis(points, machine, checks, **tables),
+        diagnosis=diagnosis(points, machine, checks, contrasts=pairs, **tables),
     )
 
 
