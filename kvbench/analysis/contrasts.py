@@ -12,6 +12,7 @@ import pandas as pd
 from kvbench.analysis.columns import POINT, count, ends, number, table, text, within
 from kvbench.analysis.judge import FASTER, SLOWER, paired
 from kvbench.analysis.launches import by_launch
+from kvbench.analysis.looks import outside
 from kvbench.model import Record
 from kvbench.units import counted
 
@@ -67,23 +68,25 @@ _NEAR = 1.004  # contexts that differ by less are one: sized by a cache, each la
 _MANY = 0.1  # of the pairs: fewer say faster, or slower, by chance
 
 
-def contrasts(records: Sequence[Record], points: pd.DataFrame, factor: str) -> pd.DataFrame:
+def contrasts(records: Sequence[Record], points: pd.DataFrame, factor: str, most: int = 0) -> pd.DataFrame:
     """A row for each two `points` that are equal but for the factor, one of FACTORS, and what depends on it.
 
     Ratios are formed within launches, and judged as pairs. The base moves more compulsory bytes than the other, in all
-    pairs together; where they are alike it is the first by its name.
+    pairs together; where they are alike it is the first by its name. `most`: launches that the run can have where some are
+    added until questions are decided, else 0.
     """
     seconds = by_launch(records)
     pairs = list(_pairs(points, factor))
     bases = _bases(pairs, factor)
-    rows = (_row(factor, *_ordered(pair, factor, bases), seconds) for pair in pairs)
+    rows = (_row(factor, *_ordered(pair, factor, bases), seconds, most) for pair in pairs)
     return table((row for row in rows if row), CONTRAST)
 
 
-def overall(contrasts: pd.DataFrame) -> pd.DataFrame:
+def overall(contrasts: pd.DataFrame, most: int = 0) -> pd.DataFrame:
     """A row for each factor, base, other, op and regime: what all their pairs say together."""
     keys = list(OVERALL)[:5]
-    return table((dict(zip(keys, key, strict=True)) | _together(own) for key, own in contrasts.groupby(keys)), OVERALL)
+    rows = (dict(zip(keys, key, strict=True)) | _together(own, most) for key, own in contrasts.groupby(keys))
+    return table(rows, OVERALL)
 
 
 # ---- pairs -----------------------------------------------------------------------------------------------------------
@@ -147,13 +150,13 @@ def _ordered(pair: _Pair, factor: str, bases: dict[frozenset[str], str]) -> _Pai
     return (a, b) if bases[frozenset((a[factor], b[factor]))] == a[factor] else (b, a)
 
 
-def _row(factor: str, base: _Row, other: _Row, seconds: dict[str, dict[int, float]]) -> _Row | None:
+def _row(factor: str, base: _Row, other: _Row, seconds: dict[str, dict[int, float]], most: int) -> _Row | None:
     """None where no launch measured both."""
     of_base, of_other = seconds.get(base["name"], {}), seconds.get(other["name"], {})
     both = np.array([of_other[launch] / of_base[launch] for launch in of_base if launch in of_other])
     if not len(both):
         return None
-    found = paired(np.log(both))
+    found = paired(np.log(both), outside(len(both), most))
     ends = (found.low, found.high) if found.enclosed else np.log((both.min(), both.max()))
     return {name: base[name] for name in CONTRAST if name in POINT} | {
         "factor": factor,
@@ -177,11 +180,11 @@ def _ratio(estimate: float, low: float, high: float) -> dict[str, float]:
 # ---- all pairs together ----------------------------------------------------------------------------------------------
 
 
-def _together(pairs: pd.DataFrame) -> _Row:
+def _together(pairs: pd.DataFrame, most: int) -> _Row:
     """Many pairs are judged by how they differ, few by how their launches do."""
     counts = pairs["word"].value_counts()
     words = {name: int(counts.get(word, 0)) for name, word in _COUNTED.items()}
-    found = paired(-np.log(pairs["ratio"].to_numpy()))
+    found = paired(-np.log(pairs["ratio"].to_numpy()), outside(int(pairs["launches"].max()), most))
     if found.enclosed:
         row = _ratio(*found[:3])
         method = f"signed ranks of {len(pairs)} pairs: Hodges-Lehmann's estimate, {found.confidence:.1%} interval"
