@@ -82,6 +82,11 @@ def contrasts(records: Sequence[Record], points: pd.DataFrame, factor: str, most
     return table((row for row in rows if row), CONTRAST)
 
 
+def every(records: Sequence[Record], points: pd.DataFrame, most: int = 0) -> pd.DataFrame:
+    """The contrasts of all factors."""
+    return pd.concat([contrasts(records, points, factor, most) for factor in FACTORS], ignore_index=True)
+
+
 def overall(contrasts: pd.DataFrame, most: int = 0) -> pd.DataFrame:
     """A row for each factor, base, other, op and regime: what all their pairs say together."""
     keys = list(OVERALL)[:5]
