@@ -107,6 +107,7 @@ def _pairs(points: pd.DataFrame, factor: str) -> Iterator[_Pair]:
     named = list(dict.fromkeys(("name", factor, "regime", "compulsory_bytes", *(n for n in CONTRAST if n in POINT))))
     measured = _valued(points[points["seconds"].notna()], factor)
     measured = measured.assign(room=_rooms(measured))
+    measured = measured[measured.duplicated([*alike, "room"], keep=False)]
     for _, rows in measured.groupby([*alike, "room"], dropna=False, sort=False) if len(measured) else ():
         group = rows[named].to_dict("records")
         there = {(row[factor], row["context"]) for row in group}

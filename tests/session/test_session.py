@@ -10,6 +10,7 @@ from statistics import median
 import pytest
 
 import kvbench.session.session
+from kvbench.analysis.questions import open_questions
 from kvbench.errors import BadArgument, BadRun, NotComparable
 from kvbench.history.reading import summarized
 from kvbench.model import Point, Record, Sample, Traffic
@@ -276,7 +277,96 @@ def test_one_launch_is_never_sure(tmp_path, clock):
     assert len(played.launches) == 8
 
 
+def torn(seconds=0.0, clock=None, stop_after=None):
+    """Decodes of the paged layout are slower by 6 % than the other's in one launch, faster in the next; all else
+    takes equally long."""
+    played = Played(0.0, seconds, clock, stop_after)
+
+    def found(job):
+        for record in played(job):
+            differs = record.point.kernel.startswith("decode.flash.paged")
+            times = 1 + 0.06 * differs * (-1) ** job.launch
+            yield replace(record, samples=tuple(replace(s, seconds=s.seconds * times) for s in record.samples))
+
+    return found
+
+
+def until(path, executor, **facts):
+    axes = (*(axis for axis in AXES if axis.split("=")[0] not in ("layout", "op", "context")), "layout=head,paged")
+    asked = {"launches": 7, "until_decided": True} | facts
+    return Session.begin(
+        Options("smoke", (*axes, "op=decode,append", "context=64"), cpus=CPU, **asked), path, execute=executor
+    )
+
+
+def visits_by_launch(session):
+    found = {}
+    for record in session.directory.records:
+        found.setdefault(record.launch, set()).add(record.point.kernel)
+    return found
+
+
+def test_launches_are_added_for_what_is_open_alone(tmp_path):
+    """Between decodes of two layouts; and the words then ask for more than those of a run of so many launches."""
+    with until(tmp_path / "run", torn()) as session:
+        list(session.records())
+        seen = visits_by_launch(session)
+        (left,) = open_questions(session.directory.records, session.machine, 14)
+    assert sorted(seen) == list(range(14))
+    assert all(len(seen[n]) > 4 for n in range(7))
+    assert {frozenset(seen[n]) for n in range(7, 14)} == {frozenset(p.split("/")[0] for p in left.points)}
+    assert {kernel.split(".")[2] for kernel in seen[13]} == {"head", "paged"} and len(seen[13]) == 2
+    assert left.launches == 14 < left.needs and left.low < 1 < left.high
+
+
+def test_no_launch_is_added_where_nothing_is_open(tmp_path):
+    for name, executor, facts in (("alike", Played(), {}), ("not asked", torn(), {"until_decided": False})):
+        with until(tmp_path / name, executor, **facts) as session:
+            list(session.records())
+            assert sorted(visits_by_launch(session)) == list(range(7)), name
+            assert (session.directory.manifest.most_launches == 14) == (name == "alike")
+
+
+def test_added_launches_keep_within_the_budget(tmp_path, clock):
+    """A launch takes 10 s whatever it visits: 7 and 5 of them 120 s, and as few visits are thought to take less."""
+    with until(tmp_path / "run", torn(10.0, clock), budget=120.0) as session:
+        list(session.records())
+        assert 8 <= len(visits_by_launch(session)) <= 12 and clock.now <= 130
+
+
+def test_added_launches_are_resumed(tmp_path):
+    """After any number of their visits, with the points that the launch has begun with."""
+    with until(tmp_path / "whole", torn()) as session:
+        records = list(session.records())
+        whole, planned = visits_by_launch(session), sum(record.launch < 7 for record in records)
+    for cut in (planned, planned + 1, planned + 4, planned + 5):
+        path = tmp_path / str(cut)
+        with until(path, torn(stop_after=cut)) as session, pytest.raises(KeyboardInterrupt):
+            list(session.records())
+        with Session.resume(path, execute=torn()) as session:
+            assert len(list(session.records())) == len(records) - cut
+            assert visits_by_launch(session) == whole
+    with pytest.raises(BadArgument, match="has begun 14"):  # by hand there are as many as somebody says
+        Session.resume(path, {"launches": 7})
+
+
+@pytest.mark.parametrize(
+    ("facts", "on"),
+    [
+        ({}, True),
+        ({"launches": 3}, False),
+        ({"launches": 3, "until_decided": True}, True),
+        ({"until_decided": False}, False),
+    ]
+    + [({"target_ci": 0.1, "budget": 9.0}, False), ({"budget": 9.0}, True), ({"suite": "standard"}, False)],
+)
+def test_who_asks_for_it(facts, on):
+    asked = Options(**facts)
+    assert asked.settled(asked.asked_suite).until_decided is on
+
+
 IMPOSSIBLE = [dict(target_ci=0.01), dict(launches=0), dict(samples=0), dict(sample_time=0.0), dict(budget=-1.0)]
+IMPOSSIBLE += [dict(until_decided=True, target_ci=0.1, budget=9.0)]
 IMPOSSIBLE += [dict(patience=0.0), dict(target_ci=2.0, budget=1.0), dict(sample_time=float("nan")), dict(seed=-1)]
 IMPOSSIBLE += [dict(axes=("pages=thp",), pages="base"), dict(samples=10**400)]
 
