@@ -22,7 +22,8 @@ from itertools import count, takewhile
 from typing import IO
 
 from kvbench.apart import Ear, ending, kill_group
-from kvbench.model import Job, Plan, Point, Probe, Record
+from kvbench.model import Job, Plan, Record
+from kvbench.model.point import Visited
 from kvbench.store import plain, record
 from kvbench.store.scratch import scratch
 
@@ -34,7 +35,7 @@ _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")
 class Killed(Exception):
     """A process was killed from outside, at this point or before any."""
 
-    def __init__(self, point: Point | Probe | None) -> None:
+    def __init__(self, point: Visited | None) -> None:
         super().__init__()
         self.point = point
 
@@ -43,7 +44,7 @@ def run(
     plan: Plan,
     execute: Execute | None = None,
     done: Iterable[Record] = (),
-    more: Callable[[int], Collection[Point | Probe]] | None = None,
+    more: Callable[[int], Collection[Visited]] | None = None,
 ) -> Iterator[Record]:
     """Every point once in every launch, without what is `done` already.
 
@@ -85,8 +86,8 @@ class _Progress:
         for tuned in found.tuned:
             self._chosen.setdefault(tuned.of, tuned.choice.preset)
 
-    def launch(self, number: int, points: Collection[Point | Probe], execute: Execute) -> Iterator[Record]:
-        killed: set[Point | Probe | None] = set()
+    def launch(self, number: int, points: Collection[Visited], execute: Execute) -> Iterator[Record]:
+        killed: set[Visited | None] = set()
         while left := self._next(number, points):
             plan = self._plan if self._plan.is_foreign(left[0]) else replace(self._plan, plugin="", against_plugin="")
             plan = replace(plan, chosen=dict(self._chosen))
@@ -106,14 +107,14 @@ class _Progress:
                         yield found
                 killed.add(death.point)
 
-    def _next(self, number: int, points: Collection[Point | Probe]) -> list[Point | Probe]:
+    def _next(self, number: int, points: Collection[Visited]) -> list[Visited]:
         """What one process visits. A plug-in's points have processes of their own, in every other launch the first."""
         left = [point for point in points if (number, point.name) not in self._visited]
         ours = [point for point in left if not self._plan.is_foreign(point)]
         theirs = [point for point in left if self._plan.is_foreign(point)]
         return (theirs or ours) if number % 2 else (ours or theirs)
 
-    def _all(self, job: Job, left: list[Point | Probe], execute: Execute) -> Iterator[Record]:
+    def _all(self, job: Job, left: list[Visited], execute: Execute) -> Iterator[Record]:
         for point in left:
             if error := self._failed.get(point.name):
                 yield _failure(job, point, error)
@@ -125,7 +126,7 @@ class _Progress:
             yield from (_failure(job, point, "the launch ended without it") for point in missing)
 
 
-def _failure(job: Job, point: Point | Probe, error: str) -> Record:
+def _failure(job: Job, point: Visited, error: str) -> Record:
     return Record(job.launch, point, (), {}, {}, error=error, part=job.part, began=time.time())
 
 
@@ -149,7 +150,7 @@ class _Worker:
     def __init__(self, job: Job, program: tuple[str, ...], complaints: IO[str]) -> None:
         self._job, self._complaints = job, complaints
         self._owed = {point.name: point for point in job.points}
-        self._at: Point | Probe | None = None
+        self._at: Visited | None = None
         self._fault, self._useful = "", False
         self._process = subprocess.Popen(
             [sys.executable, "-P", *program],  # -P: no module of the current folder
@@ -193,7 +194,7 @@ class _Worker:
                     return
                 left = left[os.write(pipe, left[: select.PIPE_BUF]) :]
 
-    def _understood(self, line: str) -> Record | Point | Probe | None:
+    def _understood(self, line: str) -> Record | Visited | None:
         """The record in a line, or the point whose visit begins; None where it is neither, or not of those owed."""
         try:
             said = json.loads(line)

@@ -10,7 +10,7 @@ from kvbench.analysis import frames
 from kvbench.analysis.breakeven import breakeven
 from kvbench.analysis.ceilings import ceilings
 from kvbench.analysis.columns import short_names, table
-from kvbench.analysis.contrasts import every, overall
+from kvbench.analysis.contrasts import contrasts, overall
 from kvbench.analysis.diagnosis import Sentence, diagnosis
 from kvbench.analysis.frames import Noise, known, noise
 from kvbench.analysis.models import Geometry, fits, tokens
@@ -54,13 +54,13 @@ def findings(
     models: Sequence[Geometry] = (),
     most: int = 0,
 ) -> Findings:
-    """`records`: those of one run. `models`: those whose shapes points may have. `most`: launches that the run can have where
-    some are added until questions are decided, else 0."""
+    """`records`: those of one run. `models`: those whose shapes points may have. `most`: launches that the run can have
+    where some are added until questions are decided, else 0."""
     own = ceilings(records, machine)
     cpu_sets = {cpu_text(cpus): cpus for cpus in {record.point.cpus for record in records}}
     points = frames.points(records, machine, own, most=most)
     points = points.assign(short=short_names(points))
-    pairs = every(records, points, most)
+    pairs = contrasts(records, points, most)
     together = overall(pairs, most)
     lines = scaling(records, points)
     tables = {
@@ -83,7 +83,7 @@ def findings(
         contrasts=pairs,
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         **tables,
-        open=questions(points, pairs, together),
+        open=questions(records, points, pairs, together),
         diagnosis=diagnosis(points, machine, checks, **tables),
     )
 

@@ -11,27 +11,34 @@ from kvbench.analysis.bounds import Against, above, beaten, bound, claim, decide
 from kvbench.analysis.ceilings import Roofs, huge_share
 from kvbench.analysis.ceilings import ceilings as ceilings_of
 from kvbench.analysis.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
-from kvbench.analysis.launches import PointRates, complete, enclosed, measured
+from kvbench.analysis.launches import PointRates, complete, enclosed, measured, tailed, untold
 from kvbench.errors import BadArgument
-from kvbench.model import Ceiling, Machine, Point, Probe, Record, Sample, Traffic
+from kvbench.model import NEIGHBOUR, Ceiling, Contrast, Machine, Point, Record, Sample, Traffic
 from kvbench.model.annotated import about
+from kvbench.model.contrast import value
+from kvbench.model.point import Visited
 from kvbench.regime import Capacities
 from kvbench.units import GB, counted
 
 
 def samples(records: Sequence[Record]) -> pd.DataFrame:
-    """One row for each sample of every program, of points and probes alike. Visits that failed have none."""
-    places: dict[Point | Probe, int] = {}
+    """One row for each sample of every program, of points and probes alike; of contrasts the factor stands for the program.
+    Visits that failed have none."""
+    places: dict[Visited, int] = {}
     of_point, rows, moved = [], [], []
     for record in records:
         if record.error:
             continue
-        place, threads = places.setdefault(record.point, len(places)), len(record.point.cpus)
+        beside = isinstance(record.point, Contrast)
+        own = {value(p, record.point.factor): p for p in record.point.points} if beside else {}
         for s in record.samples:
-            of_point.append(place)
+            point = own.get(s.program, record.point)
+            of_point.append(places.setdefault(point, len(places)))
+            threads = len(point.cpus)
             moved.append((record.traffic[s.program].compulsory, record.traffic[s.program].flops))
-            own = (s.program, record.launch, record.part, s.round, s.passes, s.seconds, 0.0, 0.0, 0.0)
-            rows.append((*own, s.skew, s.switches, s.faults, s.steal, s.throttled, disturbed(s, threads)))
+            name = record.point.factor if beside else s.program
+            counts = (name, record.launch, record.part, s.round, s.passes, s.seconds, 0.0, 0.0, 0.0)
+            rows.append((*counts, s.skew, s.switches, s.faults, s.steal, s.throttled, disturbed(s, threads)))
     found = table(rows, SAMPLE)
     seconds = found["seconds"] / found["passes"].astype(float)
     counts = pd.DataFrame(moved, columns=["gbps", "gflops"], dtype=float)
@@ -87,7 +94,7 @@ def _row(point: Point, records: Sequence[Record], roofs: Roofs, most: int) -> di
         "slice_bytes": good[0].slice_bytes,
         "footprint": footprint,
     }
-    row |= _witnesses(point, found)
+    row |= _witnesses(point, found) | _tails(found, good)
     numbers, roof = (row.get("efficiency"), row.get("core_fraction"), row["skew"]), beaten(found, good[0].traffic)
     why = [evidence(found.witness, *numbers)]
     why += [f"the point itself beats its {roof}, which so limits nothing"] if roof else []
@@ -140,6 +147,20 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
             row |= {"copy_gbps": found.rates[witness].median, "copy_fraction": share.median}
     if "core" in found.shares:
         row |= {"core_gbps": found.rates["core"].median, "core_fraction": found.shares["core"].median}
+    return row
+
+
+def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
+    """Passes one by one, alone and beside a neighbour."""
+    alone, beside = (
+        [record.tails[name] for record in records if name in record.tails] for name in ("point", NEIGHBOUR)
+    )
+    row = (
+        {"pass_note": untold(alone, found.seconds["point"].median)} | tailed(alone, "pass") | tailed(beside, NEIGHBOUR)
+    )
+    if slower := found.shares.get(NEIGHBOUR):
+        row |= enclosed(f"{NEIGHBOUR}_times", slower)
+        row[f"{NEIGHBOUR}_gbps"] = median(record.neighbour for record in records if record.neighbour)
     return row
 
 

@@ -7,14 +7,21 @@ from statistics import median, quantiles
 from typing import Self
 
 from kvbench.intervals import held, interval
-from kvbench.model import Point, Record, Sample, quotients
+from kvbench.model import MANY, NEIGHBOUR, STEP, Point, Record, Sample, Tail, most, quotients
 from kvbench.store.summary import Result
-from kvbench.units import GB
+from kvbench.units import GB, duration
 
 COVERAGE = 0.95  # of the intervals
 SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, most of them met another machine
 FAR_OUT = 3.0  # widths of the middle half, beyond it: what no ordinary scatter reaches
-_NO_WITNESS = ("point", "core", "rotated", "slice", "memory")  # the point's own kernel, or reads of other rows
+_NO_WITNESS = (
+    "point",
+    "core",
+    "rotated",
+    "slice",
+    "memory",
+    NEIGHBOUR,
+)  # the point's own kernel, or reads of other rows
 
 _LEAST = 0.5  # of a launch's rounds must have samples of about the same length, for the launch to have a share
 
@@ -126,6 +133,30 @@ def measured(records: Sequence[Record]) -> PointRates:
     times = bytes_of["slice"] / bytes_of["memory"] if near else 1.0
     found = Estimate.of([times * median(own) for own in near]) if near else None
     return PointRates(seconds, rates, shares, found, len(uneven))
+
+
+def tailed(tails: Sequence[Tail], name: str) -> dict[str, float]:
+    """As columns: p50 and p99 of passes that were timed one by one, medians of the launches with their intervals. Where a
+    launch has too few for a p99, it is that of all launches together, without one."""
+    if not tails:
+        return {}
+    row = enclosed(f"{name}_p50", Estimate.of([tail.p50 for tail in tails]))
+    whole = [tail.p99 for tail in tails if tail.p99 is not None]
+    if 2 * len(whole) > len(tails):
+        return row | enclosed(f"{name}_p99", Estimate.of(whole))
+    together = most([second for tail in tails for second in tail.seconds])
+    return row | ({f"{name}_p99": together} if together else {})
+
+
+def untold(tails: Sequence[Tail], seconds: float) -> str:
+    """Why there is no p50 or no p99 of passes that take so long, or what it is of; else empty."""
+    if not tails:
+        short = f"a pass takes less than {duration(STEP)}: none was timed by itself"
+        return short if seconds < STEP else "no pass was timed by itself"
+    if any(tail.p99 is not None for tail in tails):
+        return ""
+    passes = sum(tail.passes for tail in tails)
+    return "p99: of all launches together" if passes >= MANY else f"{passes} passes are too few for a p99"
 
 
 def results(records: Iterable[Record]) -> Iterator[Result]:

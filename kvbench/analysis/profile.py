@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from statistics import median
 from typing import Annotated, Any
 
@@ -9,8 +10,8 @@ import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.bounds import bound
-from kvbench.analysis.launches import SPREAD
-from kvbench.model import Point, Sample, Visit, quotients
+from kvbench.analysis.launches import SPREAD, untold
+from kvbench.model import NEIGHBOUR, Point, Sample, Visit, quotients
 from kvbench.model.annotated import Printed, about
 from kvbench.units import GB, gbps
 
@@ -66,6 +67,11 @@ class Profile(Printed):
     copy_nt_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by non-temporal stores")] = UNSET
     copy_nt_form: Annotated[str | UnsetType, about("the program whose rate copy_nt_gbps is")] = UNSET
     copy_nt_fraction: Annotated[float | None | UnsetType, about("share of copy_nt_gbps, median of the rounds")] = UNSET
+    l3_reads: Annotated[float | None, about("ratio: plain reads of the slice over those of memory, of one in L3")] = (
+        None
+    )
+    l3_gain: Annotated[float | None, about("ratio: time of the same decode from memory over its own")] = None
+    l3_decode: Annotated[float | None, about("ratio: GB/s of the point over those of plain reads of memory")] = None
     fma_gflops: Annotated[float | UnsetType, about("GFLOP/s: what the same threads compute at most")] = UNSET
     fma_fraction: Annotated[float | None | UnsetType, about("share of fma_gflops that the point computes")] = UNSET
     bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
@@ -78,10 +84,17 @@ class Profile(Printed):
     bytes_scales: Annotated[float, about("bytes: of scales, of the compulsory ones")]
     bytes_table: Annotated[float, about("bytes: of the page table, of the compulsory ones")]
     seconds_per_pass: Annotated[float, about("seconds: median of the samples")]
-    pass_p50: Annotated[float, about("seconds: median of all passes")]
-    pass_p99: Annotated[float, about("seconds: 99 % of the passes took no longer")]
-    pass_max: Annotated[float, about("seconds: of the longest pass")]
+    pass_p50: Annotated[
+        float | None, about("seconds: median of all passes; null where they are too short to tell apart")
+    ]
+    pass_p99: Annotated[float | None, about("seconds: 99 % of the passes took no longer; null where they are too few")]
+    pass_max: Annotated[float | None, about("seconds: of the longest pass")]
+    pass_note: Annotated[str, about("why one of these is null; else empty")]
     passes: Annotated[int, about("that were timed")]
+    neighbour_p50: Annotated[float | None, about("seconds: as pass_p50, beside a neighbour that was asked for")] = None
+    neighbour_p99: Annotated[float | None, about("seconds: as pass_p99, beside a neighbour")] = None
+    neighbour_times: Annotated[float | None, about("ratio: time of a pass beside a neighbour over that alone")] = None
+    neighbour_gbps: Annotated[float | None, about("GB/s: what the neighbour read meanwhile")] = None
     thread_skew: Annotated[float, about("share of the mean, by which the slowest thread worked longer")]
     stage_share: Annotated[dict[str, float], about("share of the pass: of the stages of a decode, by name")]
     max_abs_err: Annotated[float, about("absolute: largest difference of an output element to float64")]
@@ -112,12 +125,18 @@ def profile(visit: Visit) -> Profile:
     facts["rates"] = {name: rate for name, rate in rates.items() if name != "fma"}
     facts["gbps"] = rates["point"].median
     facts |= _against(visit, samples, rates, facts["thread_skew"])
+    for name, (over, under) in _L3.items():
+        if over in samples and under in samples:
+            moved = visit.traffic[over].compulsory / visit.traffic[under].compulsory
+            facts[name] = _times(moved, samples[under], samples[over])
+    if NEIGHBOUR in samples:
+        facts |= _beside(visit, samples)
     return Profile(**facts)
 
 
 def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
     traffic = visit.traffic["point"]
-    passes = np.concatenate([s.pass_seconds for s in samples])
+    alone, seconds = visit.tails.get("point"), median(s.seconds / s.passes for s in samples)
     return {
         "kernel": visit.point.kernel,
         "point": visit.point,
@@ -130,11 +149,12 @@ def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
         "bytes_kv": traffic.kv,
         "bytes_scales": traffic.scales,
         "bytes_table": traffic.table,
-        "seconds_per_pass": median(s.seconds / s.passes for s in samples),
-        "pass_p50": float(np.quantile(passes, 0.5)),
-        "pass_p99": float(np.quantile(passes, 0.99)),
-        "pass_max": float(passes.max()),
-        "passes": len(passes),
+        "seconds_per_pass": seconds,
+        "pass_p50": alone and alone.p50,
+        "pass_p99": alone and alone.p99,
+        "pass_max": alone and max(max(s.pass_seconds) for s in samples),
+        "pass_note": untold([alone] if alone else [], seconds),
+        "passes": sum(s.passes for s in samples),
         "thread_skew": median(s.skew for s in samples),
         "stage_share": dict(zip(("qk", "softmax", "pv"), visit.stage_share, strict=False)),
         "max_abs_err": visit.max_abs_err,
@@ -144,6 +164,17 @@ def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
         "switches": sum(s.switches for s in samples),
         "faults": sum(s.faults for s in samples),
         "samples": tuple(s.seconds / s.passes for s in samples),
+    }
+
+
+def _beside(visit: Visit, samples: dict[str, list[Sample]]) -> dict[str, Any]:
+    """The point while a neighbour streamed memory."""
+    found = visit.tails.get(NEIGHBOUR)
+    return {
+        "neighbour_p50": found and found.p50,
+        "neighbour_p99": found and found.p99,
+        "neighbour_times": _times(1.0, samples[NEIGHBOUR], samples["point"]),
+        "neighbour_gbps": visit.neighbour,
     }
 
 
@@ -175,13 +206,14 @@ def _times(work: float, samples: list[Sample], own: list[Sample]) -> float | Non
 
 
 _FRACTION = {"twin": "efficiency"}
+_L3 = {"l3_reads": ("slice", "memory"), "l3_gain": ("point", "rotated"), "l3_decode": ("point", "memory")}
 
 
 def _witnesses(rates: Iterable[str]) -> dict[str, list[str]]:
     """Programs by what they stand for: "twin" and "twin_ahead" are two forms of one probe."""
     groups: dict[str, list[str]] = {}
     for name in rates:
-        if name not in ("point", "fma"):
+        if name not in ("point", NEIGHBOUR, "fma", *chain.from_iterable(_L3.values())):
             groups.setdefault(name.removesuffix("_ahead"), []).append(name)
     return groups
 

@@ -46,7 +46,7 @@ class Shape:
 
 
 class Visited:
-    """A Point or a Probe: what a launch visits. As JSON it says by its fields which of them it is."""
+    """A Point, a Probe or a Contrast: what a launch visits. As JSON it says by its fields which of them it is."""
 
     __slots__ = ()
 

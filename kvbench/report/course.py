@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from kvbench.analysis.ceilings import value
 from kvbench.analysis.machines import describe_record
 from kvbench.analysis.questions import Open
-from kvbench.model import Check, Point, Probe, Record
+from kvbench.model import Check, Contrast, Point, Probe, Record
 from kvbench.store import Manifest
 from kvbench.texts import WIDTH
 from kvbench.units import counted, cut, size, span
@@ -19,10 +19,12 @@ def heading(
 ) -> list[str]:
     """`done`: what was measured before."""
     plan, forecast = manifest.plan, manifest.forecast
-    points, seconds = sum(isinstance(point, Point) for point in plan.points), forecast.get("seconds", 0)
+    points, probes = (sum(isinstance(each, kind) for each in plan.points) for kind in (Point, Probe))
+    sets = counted(len(plan.points) - points - probes, "contrast")
+    seconds = forecast.get("seconds", 0)
     lines = [
         f"{manifest.suite}: {manifest.question}",
-        f"{points} points and {len(plan.points) - points} ceilings in {plan.launches} launches, about {span(seconds)} "
+        f"{points} points, {probes} ceilings and {sets} in {plan.launches} launches, about {span(seconds)} "
         f"and {size(forecast.get('memory', 0))} of memory, into {place}",
     ]
     if manifest.looks:
@@ -48,6 +50,9 @@ class Newest:
 
     def __call__(self, record: Record) -> str:
         point = record.point
+        if isinstance(point, Contrast):
+            said = f"{counted(len(point.points), 'point')} side by side: {point.factor}"
+            return f"{said}: {record.error}" if record.error else said
         rate = max((value(record, sample) for sample in record.samples if sample.program == "point"), default=0.0)
         reads = self._reads.setdefault(point.cpus, {})
         if isinstance(point, Probe):

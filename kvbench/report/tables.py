@@ -138,6 +138,7 @@ def contrasts(found: Findings) -> Sheet:
         "op": (_of("op"), str),
         "regime": (_of("regime"), str),
         "pairs": (_of("pairs"), str),
+        "side by side": (_of("beside"), lambda beside: "yes" if beside else "no"),
         "times as fast as base": (_of("ratio"), _times),
         "interval": (_interval("ratio"), str),
         "faster": (_of("faster"), str),

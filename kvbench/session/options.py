@@ -31,9 +31,10 @@ class Options:
 
     axes: "context=1k,8k" in place of the suite's own. only: patterns for names of points. target_ci: launches are added
     until every point's interval is no further than that share from its median. until_decided: launches are added while
-    questions are open, for a time that the suite or the budget says; by default where the suite says so, and launches and
-    target_ci do not. budget: but for the first, no launch begins that would not end in time. tuning: a file of what earlier runs have seen of schedules, in place of the
-    one in the user's cache folder; or off.
+    questions are open, for a time that the suite or the budget says; by default where the suite says so, and launches
+    and target_ci do not. budget: but for the first, no launch begins that would not end in time. tuning: a file of what
+    earlier runs have seen of schedules, in place of the one in the user's cache folder; or off. neighbour: points are
+    timed too while other cores stream memory.
     """
 
     suite: str = "quick"
@@ -54,6 +55,7 @@ class Options:
     target_ci: float | None = None
     until_decided: bool | None = None
     patience: float | None = None
+    neighbour: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("axes", "only"):

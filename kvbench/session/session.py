@@ -18,8 +18,9 @@ from kvbench.analysis.launches import COVERAGE, Estimate, by_launch, held, resul
 from kvbench.analysis.machines import printed, profile
 from kvbench.analysis.questions import open_questions
 from kvbench.closing import Closing
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, Refused
 from kvbench.machine import available_memory, describe
+from kvbench.machine.placement import neighbours
 from kvbench.machine.preflight import preflight
 from kvbench.machine.tree import Files
 from kvbench.model import Check, Job, Machine, Plan, Record
@@ -273,9 +274,12 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
     machine = describe()
     site = Site(machine, available_memory(), options.isa, library=library)
     found = expand(options.asked_suite, site, options.seed, options.only)
+    found = replace(found, plan=replace(found.plan, neighbour=bool(options.neighbour)))
     tuned = classes(found.points, found.needs, machine) if options.tuning != OFF else ()
     seen = forecast(found, len(tuned))
     refuse_too_large(found)
     refuse_empty(found, site, options.only)
     refuse_without_plugin(found, site)
+    if options.neighbour and not any(neighbours(machine, point.cpus) for point in found.points):
+        raise Refused("no point leaves a core of its nodes free for a neighbour", "fewer threads: --axis threads=1")
     return found, seen, machine

@@ -2,7 +2,8 @@
 
 Formats of a run directory. Names of points, by which records refer to them, are part of each.
 
-4  The plan holds what earlier runs have seen of schedules, and a record what was measured to choose one.
+5  A plan may hold contrasts: points that are timed in the same rounds.
+4  The plan held what earlier runs have seen of schedules, and a record what was measured to choose one.
 3  A point has a schedule, the one that was asked for; a record says which one ran.
 2  It had `prefetch` and `distance`, which stood in its name as one. A line of the journal names its run. What a
    resumption asks anew (launches, when to stop) is written here. The plan says sample_time, as suites do.
@@ -21,7 +22,7 @@ from kvbench.model.annotated import Number
 from kvbench.model.point import Visited
 from kvbench.store.values import plain, read
 
-FORMAT = 4
+FORMAT = 5
 MOST_LAUNCHES = 100  # that --target-ci adds up to
 _TWICE = (14, 20)  # launches: --until-decided adds up to twice as many as planned, but to these at least and at most
 

@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import AUTO, POINT, Point, Sample
+from kvbench.machine.placement import neighbours
+from kvbench.model import AUTO, NEIGHBOUR, POINT, Point, Sample
 from kvbench.native import AHEAD, Arena, Cache, Part, Task, block_of, decode_task, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
-from kvbench.regime import classify, dram_bytes, far_bytes, levels
+from kvbench.plan.classes import near_memory
+from kvbench.regime import dram_bytes, far_bytes, levels
 from kvbench.units import MIB
 from kvbench.worker.answers import Answer, Answers
 from kvbench.worker.loop import Program, rounds
+from kvbench.worker.neighbour import PIECES, Neighbour
 from kvbench.worker.owner import Owner
 from kvbench.worker.probing import ROUNDS
 from kvbench.worker.room import SEED, Room, near_threads
@@ -34,6 +37,7 @@ class Bench(Owner):
         self.team, self._seed = room.team(point.cpus), seed
         silent = needs.stores(point) or self.foreign
         self.schedule = "" if silent else room.library.schedule(point.schedule)  # that runs; tuning may choose another
+        self.far_schedule = ""  # of copies in memory, where there are any; else the same
         super().__init__()
 
     @property
@@ -70,26 +74,43 @@ class Bench(Owner):
             return [self.plainest, self._copy("copy_nt")]
         wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(wrap=self._wrap()))
         ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
-        return [self.plainest, self._twin("twin_ahead", ahead), Program("core", (wrapped,)), *self._nearer()]
+        return [self.plainest, self._twin("twin_ahead", ahead), Program("core", self.team, (wrapped,)), *self._nearer()]
 
     @cached_property
     def plainest(self) -> Program:
         """The witness that does no more than read, or copy."""
         return self._copy("copy") if self.stores else self._twin("twin", "off")
 
+    def crowded(self, neighbour: Neighbour) -> Program:
+        """The point while that one streams memory."""
+        return replace(self.own, name=NEIGHBOUR, beside=neighbour.streaming)
+
+    def neighbour(self) -> Neighbour | None:
+        """On all cores of its nodes that the point leaves free; None where there is none."""
+        if not (cpus := neighbours(self.room.ground.machine, self.point.cpus)):
+            return None
+        piece = self.far.size // PIECES // 64 * 64
+        parts = (self._far_arena.part(place * piece, piece) for place in range(PIECES))
+        reads = [self.probe("read", len(cpus), to=part, size=piece) for part in parts]
+        return Neighbour(self.room.team(cpus), cpus, reads)
+
     def _nearer(self) -> list[Program]:
-        """Where L3 feeds the point: plain reads of its slice and of memory, and the same kernel on slices in memory."""
-        point, size = self.point, self.room.needs.footprint
-        if point.residency != "hot" or classify(self.room.ground.machine, point.cpus, size).word != "L3":
+        """Where L3 feeds the point, and a little beyond: plain reads of its slice and of memory, and the same kernel on
+        slices in memory."""
+        if not near_memory(self.point, self.room.needs, self.room.ground.machine):
             return []
         piece = self.room.slices.size // 64 * 64  # a pass over memory is as long as one over the slice
         far = (self._far_arena.part(place * piece, piece) for place in range(self.far.size // piece))
         memory = tuple(self.probe("read", to=part, size=piece) for part in far)
-        reads = [self.reads("slice", self.room.slices)[0], Program("memory", memory, warm=False)]
+        reads = [self.reads("slice", self.room.slices)[0], Program("memory", self.team, memory, warm=False)]
         if self.foreign:
             return reads
-        tasks = (self._decode("decode", cache, out, **self._walk()) for cache, out in self._rotated)
-        return [*reads, Program("rotated", tuple(tasks), warm=False)]
+        return [*reads, self.rotated("rotated", self.far_schedule or self.schedule)]
+
+    def rotated(self, name: str, schedule: str) -> Program:
+        """The kernel on copies of the slice that no cache holds, with the schedule that is best there."""
+        tasks = (self._decode("decode", each, out, **self._walk(schedule=schedule)) for each, out in self._rotated)
+        return Program(name, self.team, tuple(tasks), warm=False)
 
     @cached_property
     def _rotated(self) -> list[tuple[Cache, np.ndarray]]:
@@ -118,15 +139,15 @@ class Bench(Owner):
         return self._program(op, *(self.probe(op, to=to, source=source, size=size) for to, source in pairs))
 
     def _program(self, name: str, *tasks: Task) -> Program:
-        return Program(name, tasks, self.between, self._warm)
+        return Program(name, self.team, tasks, self.between, self._warm)
 
-    def under(self, schedule: str) -> Program:
+    def under(self, name: str, schedule: str) -> Program:
         """The point as it would be with that one."""
-        return self._program(schedule, *self._over_layers("decode", **self._walk(schedule=schedule)))
+        return self._program(name, *self._over_layers("decode", **self._walk(schedule=schedule)))
 
     def staged(self) -> Program:
         """The point, with the clock read between its stages."""
-        return Program("stages", self._over_layers("decode", **self._walk(stages=True)), self.between)
+        return Program("stages", self.team, self._over_layers("decode", **self._walk(stages=True)), self.between)
 
     def stored(self, nt: bool) -> tuple[Task, ...]:
         op, threads, bulk = self.point.op, self.team.threads, self.point.op == "bulk"
@@ -136,20 +157,21 @@ class Bench(Owner):
         )
         return tuple(self._owned.enter_context(task) for task in tasks)
 
-    def probe(self, op: str, **facts: Any) -> Task:
-        task = probe_task(self.room.library, op, self.team.threads, isa=self.point.isa, **facts)
+    def probe(self, op: str, threads: int = 0, **facts: Any) -> Task:
+        """By the point's threads, or so many others."""
+        task = probe_task(self.room.library, op, threads or self.team.threads, isa=self.point.isa, **facts)
         return self._owned.enter_context(task)
 
     def reads(self, name: str, walked: Part, between: Task | None = None) -> list[Program]:
         """Reads of so much memory, in both forms."""
         size = walked.size // 64 * 64
         return [
-            Program(name, (self.probe("read", to=walked, size=size),), between),
-            Program(f"{name}_ahead", (self.probe("read", to=walked, size=size, distance=AHEAD),), between),
+            Program(name, self.team, (self.probe("read", to=walked, size=size),), between),
+            Program(f"{name}_ahead", self.team, (self.probe("read", to=walked, size=size, distance=AHEAD),), between),
         ]
 
     def fma(self) -> Program:
-        return Program("fma", (self.probe("flops", steps=ROUNDS),))
+        return Program("fma", self.team, (self.probe("flops", steps=ROUNDS),))
 
     @cached_property
     def far(self) -> Part:
@@ -193,14 +215,11 @@ class Bench(Owner):
     foreign = False  # whether the kernel is a plug-in's
 
     def measured(
-        self, programs: Sequence[Program], samples: int, seconds: float, keep: bool = True, **how: Any
+        self, programs: Sequence[Program], samples: int, seconds: float, **how: Any
     ) -> tuple[tuple[Sample, ...], float]:
-        """Samples, and the largest error of what the kernel answered before and after them.
-
-        keep: the seconds of their passes too, which may be millions. how: more for rounds().
-        """
+        """Samples, and the largest error of what the kernel answered before and after them. how: more for rounds()."""
         error = self.verify()
-        taken = tuple(self._sampled(programs, samples, seconds, keep, how))
+        taken = tuple(self._sampled(programs, samples, seconds, how))
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
         if any(program.name == "rotated" for program in programs):
             error = max(error, self._error(np.stack([out for _, out in self._rotated]), 1))
@@ -215,10 +234,11 @@ class Bench(Owner):
         return nullcontext()
 
     def _sampled(
-        self, programs: Sequence[Program], samples: int, seconds: float, keep: bool, how: dict[str, Any]
+        self, programs: Sequence[Program], samples: int, seconds: float, how: dict[str, Any]
     ) -> Iterator[Sample]:
-        for sample in rounds(self.team, programs, samples, seconds, self._seed, **how):
-            yield sample if keep else replace(sample, pass_seconds=())
+        """Seconds of passes are dropped as they come, which may be millions, unless they tell of tails."""
+        for sample in rounds(programs, samples, seconds, self._seed, **how):
+            yield sample if sample.one_by_one else replace(sample, pass_seconds=())
 
     def _wrong(self, what: str) -> WrongAnswer:
         return WrongAnswer(f"{self.point.kernel} {what}", "run kvbench verify, and report what it says")

@@ -46,11 +46,11 @@ class ForeignBench(Bench):
         return [*super().witnesses, *self.reads("ceiling", self.room.slices, self.between)]
 
     def measured(
-        self, programs: Sequence[Program], samples: int, seconds: float, keep: bool = True, **how: Any
+        self, programs: Sequence[Program], samples: int, seconds: float, **how: Any
     ) -> tuple[tuple[Sample, ...], float]:
         """What changes of the room is as it was at the end."""
         first = self._dice.randrange(1, samples) if samples > 1 else samples  # rounds before all changes
-        every, taken = self._sampled(programs, samples, seconds, keep, how), list[Sample]()
+        every, taken = self._sampled(programs, samples, seconds, how), list[Sample]()
         error = self.verified()
         try:
             for count in filter(None, (first, samples - first)):

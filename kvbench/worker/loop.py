@@ -13,6 +13,7 @@ Many short samples tell more than a few long ones: what disturbs them hits some,
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -26,15 +27,19 @@ _SHORT = 1 / 8  # of a sample, at least, is a timing
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Tasks that samples walk round robin. `between` runs untimed before each pass.
+    """Tasks that samples walk round robin, by that team. `between` runs untimed before each pass.
 
     warm: an untimed pass comes before each sample, and brings its data into the caches. Not where none would keep them.
+    memory: what its slices lie in, by a number of its own. beside: what goes on meanwhile.
     """
 
     name: str
+    team: Team
     tasks: tuple[Task, ...]
     between: Task | None = None
     warm: bool = True
+    memory: int = 0
+    beside: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def traffic(self) -> Traffic:
         return self.tasks[0].traffic()
@@ -45,13 +50,13 @@ class Walk:
     next slice is always the one that was walked longest ago."""
 
     def __init__(self) -> None:
-        self._at: dict[int, int] = {}  # by how many slices there are
+        self._at: dict[tuple[int, int], int] = {}  # by their memory, and how many there are
 
     def on(self, program: Program, passes: int) -> tuple[Task, tuple[Task, ...]]:
         """The task before, and those of so many passes, to be done round robin."""
         tasks, count = program.tasks, len(program.tasks)
-        at = self._at.get(count, 0)
-        self._at[count] = (at + passes) % count
+        at = self._at.get((program.memory, count), 0)
+        self._at[program.memory, count] = (at + passes) % count
         return tasks[at - 1], tuple(tasks[(at + turn) % count] for turn in range(min(passes, count)))
 
 
@@ -62,8 +67,8 @@ class Passes:
     What has something between its passes takes twice `seconds` by the wall, however short its own part is of that.
     """
 
-    def __init__(self, team: Team, programs: Sequence[Program], seconds: float, walk: Walk) -> None:
-        self._team, self._seconds, self._walk = team, seconds, walk
+    def __init__(self, programs: Sequence[Program], seconds: float, walk: Walk) -> None:
+        self._seconds, self._walk = seconds, walk
         self._programs = {program.name: program for program in programs}
         self._times = {program.name: self._timed(program) for program in programs}
         self._set()
@@ -92,13 +97,13 @@ class Passes:
 
     def _timing(self, program: Program, passes: int) -> tuple[float, float]:
         _, tasks = self._walk.on(program, passes)
-        start = perf_counter()
-        taken = max(self._team.run(*tasks, passes=passes, between=program.between).seconds, 1e-9)
-        return taken, (perf_counter() - start) / 2 if program.between else taken
+        with program.beside():
+            start = perf_counter()
+            taken = max(program.team.run(*tasks, passes=passes, between=program.between).seconds, 1e-9)
+            return taken, (perf_counter() - start) / 2 if program.between else taken
 
 
 def rounds(
-    team: Team,
     programs: Sequence[Program],
     samples: int,
     seconds: float,
@@ -108,18 +113,19 @@ def rounds(
 ) -> Iterator[Sample]:
     """`samples` rounds over all programs, about `seconds` for each sample; or so many `passes`, however long they take.
 
-    `watch` tells what has disturbed the team so far.
+    `watch` tells what has disturbed the teams so far.
     """
     shuffled, walk = random.Random(seed), Walk()
-    found = None if passes else Passes(team, programs, seconds, walk)
+    found = None if passes else Passes(programs, seconds, walk)
     now = watch()
     for number in range(samples):
         for program in shuffled.sample(programs, len(programs)):
             count, asked = found.each[program.name] if found else (passes[program.name], 0.0)
             before, tasks = walk.on(program, count)
-            if program.warm:
-                team.run(before)
-            times = team.run(*tasks, passes=count, between=program.between)
+            with program.beside():
+                if program.warm:
+                    program.team.run(before)
+                times = program.team.run(*tasks, passes=count, between=program.between)
             then, now = now, watch()
             disturbed = now.since(then)
             sample = Sample(

@@ -51,8 +51,8 @@ class Buffers(Owner):
 
     def record(self, probe: Probe, job: Job, seed: int, watch: Callable[[], Disturbed]) -> Record:
         with _task(self._library, probe, self._parts) as task:
-            program = Program("point", (task,), warm=probe.bytes < self._least)
-            taken = rounds(self._team, [program], job.plan.samples, job.plan.sample_time, seed, watch=watch)
+            program = Program("point", self._team, (task,), warm=probe.bytes < self._least)
+            taken = rounds([program], job.plan.samples, job.plan.sample_time, seed, watch=watch)
             return Record(
                 launch=job.launch,
                 point=probe,

@@ -15,11 +15,11 @@ from tests.worker.test_bench import DECODE
 def measured(monkeypatch, faster):
     """`faster`: by program, how many times the rate of the others it has, round by round."""
 
-    def rounds(team, programs, samples, seconds, seed):
+    def rounds(programs, samples, seconds, seed):
         for number in range(samples):
             for program in programs:
                 passes = len(program.tasks)
-                team.run(*program.tasks, passes=passes)
+                program.team.run(*program.tasks, passes=passes)
                 took = program.traffic().compulsory / 10e9 / faster.get(program.name, [1.0] * samples)[number]
                 yield Sample(program.name, number, passes, passes * took, (), 0.0, 0, 0)
 

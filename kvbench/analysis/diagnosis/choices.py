@@ -54,6 +54,10 @@ def choice(overall: pd.DataFrame, factor: str) -> str:
         return f"{what}, {where}: {_NONE.get(word, _NONE[DEPENDS])}; {winner} is {listed(told[word])}."
     head = f"{winner} {does}" if told[FASTER] else f"none is clearly best; {winner} comes nearest"
     said = (f"{_RELATIONS[word]} {listed(texts)}".strip() for word, texts in told.items() if texts)
+    apart = [pair["base"] for pair in pairs[winner] if not pair["beside"]]
+    if apart:
+        several = f" with {listed(apart)}" if len(apart) < len(pairs[winner]) else ""
+        said = [*said, f"not timed side by side{several}"]
     return f"{what}, {where}: {head}: {'; '.join(said)}."
 
 
