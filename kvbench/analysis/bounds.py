@@ -34,8 +34,8 @@ NOT_TESTABLE, UNSTABLE = "not testable", "unstable"
 @dataclass(frozen=True, slots=True)
 class Against:
     """A point and what it is held against. `traffic`: of a pass, by program. `huge`: share of its memory on huge pages.
-    Where there is no ceiling of its footprint, `note` says why. `most`: launches that the run can have where some are added
-    until questions are decided, else 0.
+    Where there is no ceiling of its footprint, `note` says why. `most`: launches that the run can have where some are
+    added until questions are decided, else 0.
     """
 
     found: PointRates

@@ -58,7 +58,8 @@ def points(
     """One row for each point, sorted by what it is. Points that failed have an error, and no numbers.
 
     `ceilings`: those of these records where none are given. `capacities`: of the caches, as they were seen to be where
-    that is not as declared. `most`: launches that the run can have where some are added until questions are decided, else 0.
+    that is not as declared. `most`: launches that the run can have where some are added until questions are
+    decided, else 0.
     """
     runs = sorted({record.run for record in records})
     if len(runs) > 1:

@@ -54,7 +54,8 @@ class Manifest:
 
     @property
     def most_launches(self) -> int:
-        """That it can have, with those that --target-ci or --until-decided adds. Of format 1 nobody knows whether that was asked for."""
+        """That it can have, with those that --target-ci or --until-decided adds. Of format 1 nobody knows whether that
+        was asked for."""
         added = self.format == 1 or self.options.get("target_ci")
         return max(self.plan.launches, MOST_LAUNCHES if added else self.looks)
 
