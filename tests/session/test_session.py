@@ -16,6 +16,8 @@ from kvbench.history.reading import summarized
 from kvbench.model import Contrast, Point, Record, Sample, Traffic
 from kvbench.model.contrast import value
 from kvbench.native import library_path
+from kvbench.report.course import left_open
+from kvbench.report.gaps import gaps
 from kvbench.session import Options, Session
 from kvbench.store import RunDirectory
 from kvbench.store.summary import read_summary
@@ -41,7 +43,9 @@ class Played:
                 self.left -= 1
             if self.clock:
                 self.clock.now += self.seconds / len(job.points)
-            programs = ("point", "twin", "twin_ahead", "core") if isinstance(point, Point) else ("point",)
+            programs = ("point",)
+            if isinstance(point, Point):
+                programs = ("point", *(("twin", "twin_ahead", "core") if point.op == "decode" else ("copy", "copy_nt")))
             if isinstance(point, Contrast):
                 programs = tuple(value(each, point.factor) for each in point.points)
             taken = 1e-3 * (1 + self.swing * (-1) ** job.launch)
@@ -280,8 +284,8 @@ def test_one_launch_is_never_sure(tmp_path, clock):
     assert len(played.launches) == 8
 
 
-def torn(seconds=0.0, clock=None, stop_after=None):
-    """Decodes of the paged layout are slower by 6 % than the other's in one launch, faster in the next; all else
+def torn(seconds=0.0, clock=None, stop_after=None, by=lambda launch: 0.06 * (-1) ** launch):
+    """Decodes of the paged layout are slower `by` a share than the other's, by default now slower, now faster; all else
     takes equally long."""
     played = Played(0.0, seconds, clock, stop_after)
 
@@ -293,8 +297,7 @@ def torn(seconds=0.0, clock=None, stop_after=None):
                 s.program: own.get(s.program, point).kernel.startswith("decode.flash.paged") for s in record.samples
             }
             samples = (
-                replace(s, seconds=s.seconds * (1 + 0.06 * differs[s.program] * (-1) ** job.launch))
-                for s in record.samples
+                replace(s, seconds=s.seconds * (1 + differs[s.program] * by(job.launch))) for s in record.samples
             )
             yield replace(record, samples=tuple(samples))
 
@@ -317,17 +320,30 @@ def visits_by_launch(session):
 
 
 def test_launches_are_added_for_what_is_open_alone(tmp_path):
-    """Between decodes of two layouts; and the words then ask for more than those of a run of so many launches."""
+    """Between decodes of two layouts; and what is left open is said, with what it would take."""
     with until(tmp_path / "run", torn()) as session:
         list(session.records())
         seen = visits_by_launch(session)
         (left,) = open_questions(session.directory.records, session.machine, 14)
+        run = session.run()
+    found = run.findings()
+    assert found.open == (left,)
+    texts = " ".join(left_open(found.open, run.manifest)), " ".join(gaps(found, run.manifest))
+    assert all(left.question in text and f"about {left.needs} launches" in text for text in texts)
     assert sorted(seen) == list(range(14))
     assert all(len(seen[n]) > 4 for n in range(7))
     (visit,) = left.points
     assert {frozenset(seen[n]) for n in range(7, 14)} == {frozenset([visit.split("/")[0]])}
     assert visit.startswith("contrast.layout.") and "/2/decode.flash." in visit
     assert left.launches == 14 < left.needs and left.low < 1 < left.high
+
+
+def test_no_launch_is_added_once_it_is_decided(tmp_path):
+    """Six of seven launches the one way leave open which layout is faster; the tenth is the first that may decide it."""
+    with until(tmp_path / "run", torn(by=lambda launch: -0.01 if launch == 2 else 0.06)) as session:
+        list(session.records())
+        assert sorted(visits_by_launch(session)) == list(range(10))
+        assert not open_questions(session.directory.records, session.machine, 14)
 
 
 def test_no_launch_is_added_where_nothing_is_open(tmp_path):
