@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count, takewhile
 from typing import IO
 
 from kvbench.apart import Ear, ending, kill_group
@@ -43,21 +44,20 @@ def run(
     plan: Plan,
     execute: Execute | None = None,
     done: Iterable[Record] = (),
-    more: Callable[[int], bool] | None = None,
+    more: Callable[[int], Collection[Visited]] | None = None,
 ) -> Iterator[Record]:
     """Every point once in every launch, without what is `done` already.
 
-    `more` is asked before each launch whether there shall be one; else there are as many as planned. `execute` does a
-    job; tests give one that replays recorded times. A point that failed once is not tried again,
-    unless memory was short.
+    `more` is asked before each launch what it visits; where that is nothing there is no other. Else there are as many as
+    planned, of all points. `execute` does a job; tests give one that replays recorded times. A point that failed once is
+    not tried again, unless memory was short.
     """
     with scratch() as references:
         progress = _Progress(plan, str(references), done)
-        number = 0
-        while more(number) if more else number < plan.launches:
-            for found in progress.launch(number, execute or launch):
+        ask = more or (lambda number: plan.points if number < plan.launches else ())
+        for number, points in enumerate(takewhile(bool, map(ask, count()))):
+            for found in progress.launch(number, points, execute or launch):
                 yield replace(found, run=plan.run)
-            number += 1
 
 
 def new_run() -> str:
@@ -70,7 +70,6 @@ class _Progress:
 
     def __init__(self, plan: Plan, references: str, done: Iterable[Record]) -> None:
         self._plan, self._references = plan, references
-        self._points = {point.name: point for point in plan.points}
         self._visited: set[tuple[int, str]] = set()
         self._parts: dict[int, int] = {}
         self._failed: dict[str, str] = {}
@@ -87,9 +86,9 @@ class _Progress:
         for tuned in found.tuned:
             self._chosen.setdefault(tuned.of, tuned.choice.preset)
 
-    def launch(self, number: int, execute: Execute) -> Iterator[Record]:
+    def launch(self, number: int, points: Collection[Visited], execute: Execute) -> Iterator[Record]:
         killed: set[Visited | None] = set()
-        while left := self._next(number):
+        while left := self._next(number, points):
             plan = self._plan if self._plan.is_foreign(left[0]) else replace(self._plan, plugin="", against_plugin="")
             plan = replace(plan, chosen=dict(self._chosen))
             todo = tuple(point for point in left if point.name not in self._failed)
@@ -108,9 +107,9 @@ class _Progress:
                         yield found
                 killed.add(death.point)
 
-    def _next(self, number: int) -> list[Visited]:
+    def _next(self, number: int, points: Collection[Visited]) -> list[Visited]:
         """What one process visits. A plug-in's points have processes of their own, in every other launch the first."""
-        left = [point for name, point in self._points.items() if (number, name) not in self._visited]
+        left = [point for point in points if (number, point.name) not in self._visited]
         ours = [point for point in left if not self._plan.is_foreign(point)]
         theirs = [point for point in left if self._plan.is_foreign(point)]
         return (theirs or ours) if number % 2 else (ours or theirs)

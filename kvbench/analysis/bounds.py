@@ -13,6 +13,7 @@ import numpy as np
 from kvbench.analysis.ceilings import REACH
 from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, paired
 from kvbench.analysis.launches import SPREAD, Estimate, PointRates, enough
+from kvbench.analysis.looks import chance, needs
 from kvbench.model import Ceiling, Fact, Traffic
 from kvbench.regime import NO_LEVEL, Regime
 from kvbench.units import GB, size
@@ -33,7 +34,8 @@ NOT_TESTABLE, UNSTABLE = "not testable", "unstable"
 @dataclass(frozen=True, slots=True)
 class Against:
     """A point and what it is held against. `traffic`: of a pass, by program. `huge`: share of its memory on huge pages.
-    Where there is no ceiling of its footprint, `note` says why.
+    Where there is no ceiling of its footprint, `note` says why. `most`: launches that the run can have where some are
+    added until questions are decided, else 0.
     """
 
     found: PointRates
@@ -48,6 +50,7 @@ class Against:
     peak: Fact | None = None
     huge: float | None = None
     core_level: str = ""
+    most: int = 0
 
     @property
     def rate(self) -> Estimate:
@@ -234,20 +237,31 @@ def claim(point: Against) -> tuple[str, str]:
         return "", ""
     if found.near is None or "memory" not in found.shares or "core" not in found.shares:
         return NOT_TESTABLE, "no reads of its slice and of memory were timed beside it"
-    if 0.5 ** (launches := found.near.launches) > LIMITS.rate:  # so often all lie on one side by chance
+    launches = found.near.launches
+    if 0.5**launches > chance(launches, point.most):  # so often all lie on one side by chance
         return NOT_TESTABLE, f"the point has {launches} launches, too few to tell"
-    if not _way(found.near):
+    if not _way(found.near, point.most):
         said = f"plain reads of its {size(point.footprint)} run at {_times(found.near)} those of memory"
         return NOT_TESTABLE, f"{said}: the L3 serves less than it declares, or strangers share it ({regime.reason})"
-    return _judged(found)
+    return _judged(found, point.most)
 
 
-def _judged(found: PointRates) -> tuple[str, str]:
+def decided_by(point: Against) -> int | None:
+    """About how many launches the claim takes, where more of them may decide it."""
+    found, (word, _) = point.found, claim(point)
+    if point.regime.word != "L3" or found.near is None or "memory" not in found.shares:
+        return None
+    ratio = found.shares["memory"] if word == UNSTABLE else found.near
+    settled = word not in (UNSTABLE, NOT_TESTABLE) or word == NOT_TESTABLE and _way(ratio, point.most)
+    return None if settled else needs(ratio.median, ratio.low, ratio.high, ratio.launches)
+
+
+def _judged(found: PointRates, most: int) -> tuple[str, str]:
     reads, core = found.shares["memory"], found.shares["core"]
     own = f"{_times(found.shares['rotated'])} as fast, " if "rotated" in found.shares else ""
     said = f"plain reads run {_times(found.near)} as fast from L3 as from memory; the decode {own}at {_times(reads)} plain "
     said += "reads of memory"
-    way, allowed = _way(reads), reads.median / core.median
+    way, allowed = _way(reads, most), reads.median / core.median
     if way == FASTER:
         return CONFIRMED, said
     if _beats(core):
@@ -257,11 +271,12 @@ def _judged(found: PointRates) -> tuple[str, str]:
     return REFUTED if way == SLOWER else UNSTABLE, said
 
 
-def _way(ratio: Estimate) -> str:
+def _way(ratio: Estimate, most: int) -> str:
     """Which way launches differ from 1: FASTER above it; "" where nothing shows. Also reads that are slower are reads of
     a cache: some memory is faster than the cache before it."""
     found = paired(-np.log(ratio.values))
-    return next((way for way in (FASTER, SLOWER) if found.shows(way, LIMITS.rate, LIMITS.point)), "")
+    rate = chance(ratio.launches, most)
+    return next((way for way in (FASTER, SLOWER) if found.shows(way, rate, LIMITS.point)), "")
 
 
 def _times(ratio: Estimate) -> str:

@@ -136,6 +136,7 @@ FOUND = {
         "whether a slice that fits L3 is read faster than memory: confirmed, refuted, ...; empty where it says nothing"
     ),
     "l3_reason": text("why"),
+    "l3_needs": count("launches: about as many as decide it; none where it is decided, or more decide nothing"),
     "l3_reads": number("ratio: plain reads of the slice over those of memory, by the same threads in the same rounds"),
     **ends("l3_reads", "ratio"),
     "l3_decode": number("ratio: GB/s of the point over those of plain reads of memory, in the same rounds"),

@@ -12,6 +12,7 @@ import pandas as pd
 from kvbench.analysis.columns import POINT, count, ends, flag, number, table, text
 from kvbench.analysis.judge import FASTER, SLOWER, paired
 from kvbench.analysis.launches import by_launch
+from kvbench.analysis.looks import outside
 from kvbench.model import Contrast, Point, Record, Sample, quotients
 from kvbench.model.contrast import FACTORS, lines, pairs, value
 from kvbench.units import counted
@@ -59,12 +60,12 @@ _ALIKE = 1.01  # bytes that differ by less, such as those of a page table, are a
 _MANY = 0.1  # of the pairs: fewer say faster, or slower, by chance
 
 
-def contrasts(records: Sequence[Record], points: pd.DataFrame) -> pd.DataFrame:
+def contrasts(records: Sequence[Record], points: pd.DataFrame, most: int = 0) -> pd.DataFrame:
     """A row for each two of `points` that are equal but for a factor, and what depends on it.
 
     Ratios are formed within launches, of the rounds that sampled both where there were such, and judged as pairs. The
     base moves more compulsory bytes than the other, in all pairs together; where they are alike it is the first by its
-    name.
+    name. `most`: launches that the run can have where some are added until questions are decided, else 0.
     """
     rows = {row["name"]: row for row in points[points["seconds"].notna()].to_dict("records")}
     known = {record.point.name: record.point for record in records if record.point.name in rows}
@@ -77,14 +78,15 @@ def contrasts(records: Sequence[Record], points: pd.DataFrame) -> pd.DataFrame:
             beside = _side_by_side(rounds.get((factor, base.name), {}), rounds.get((factor, other.name), {}))
             logs = beside or _by_launch(seconds[base.name], seconds[other.name])
             if logs:
-                found.append(_row(factor, (base, other), rows, np.array(logs), bool(beside)))
+                found.append(_row(factor, (base, other), rows, np.array(logs), bool(beside), most))
     return table(found, CONTRAST)
 
 
-def overall(contrasts: pd.DataFrame) -> pd.DataFrame:
+def overall(contrasts: pd.DataFrame, most: int = 0) -> pd.DataFrame:
     """A row for each factor, base, other, op and regime: what all their pairs say together."""
     keys = list(OVERALL)[:5]
-    return table((dict(zip(keys, key, strict=True)) | _together(own) for key, own in contrasts.groupby(keys)), OVERALL)
+    rows = (dict(zip(keys, key, strict=True)) | _together(own, most) for key, own in contrasts.groupby(keys))
+    return table(rows, OVERALL)
 
 
 # ---- pairs -----------------------------------------------------------------------------------------------------------
@@ -131,10 +133,10 @@ def _bases(pairs: Iterable[_Pair], factor: str, rows: dict[str, _Row]) -> dict[f
     return found
 
 
-def _row(factor: str, pair: _Pair, rows: dict[str, _Row], logs: np.ndarray, beside: bool) -> _Row:
+def _row(factor: str, pair: _Pair, rows: dict[str, _Row], logs: np.ndarray, beside: bool, most: int) -> _Row:
     """Of logarithms, by launch."""
     base, other = (rows[point.name] for point in pair)
-    found = paired(logs)
+    found = paired(logs, outside(len(logs), most))
     ends = (found.low, found.high) if found.enclosed else (logs.min(), logs.max())
     return {name: base[name] for name in CONTRAST if name in POINT} | {
         "factor": factor,
@@ -159,13 +161,13 @@ def _ratio(estimate: float, low: float, high: float) -> dict[str, float]:
 # ---- all pairs together ----------------------------------------------------------------------------------------------
 
 
-def _together(pairs: pd.DataFrame) -> _Row:
+def _together(pairs: pd.DataFrame, most: int) -> _Row:
     """Many pairs are judged by how they differ, few by how their launches do."""
     if pairs["beside"].any():
         pairs = pairs[pairs["beside"]]
     counts = pairs["word"].value_counts()
     words = {name: int(counts.get(word, 0)) for name, word in _COUNTED.items()}
-    found = paired(-np.log(pairs["ratio"].to_numpy()))
+    found = paired(-np.log(pairs["ratio"].to_numpy()), outside(int(pairs["launches"].max()), most))
     if found.enclosed:
         row = _ratio(*found[:3])
         method = f"signed ranks of {len(pairs)} pairs: Hodges-Lehmann's estimate, {found.confidence:.1%} interval"

@@ -1,13 +1,13 @@
 """A run as tidy tables: a row for each sample, and one for each point with all that is known of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Annotated, Any
 
 import pandas as pd
 
-from kvbench.analysis.bounds import Against, above, beaten, bound, claim, evidence
+from kvbench.analysis.bounds import Against, above, beaten, bound, claim, decided_by, evidence
 from kvbench.analysis.ceilings import Roofs, huge_share
 from kvbench.analysis.ceilings import ceilings as ceilings_of
 from kvbench.analysis.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
@@ -53,11 +53,13 @@ def points(
     machine: Machine,
     ceilings: Sequence[Ceiling] | None = None,
     capacities: Capacities | None = None,
+    most: int = 0,
 ) -> pd.DataFrame:
     """One row for each point, sorted by what it is. Points that failed have an error, and no numbers.
 
     `ceilings`: those of these records where none are given. `capacities`: of the caches, as they were seen to be where
-    that is not as declared.
+    that is not as declared. `most`: launches that the run can have where some are added until questions are
+    decided, else 0.
     """
     runs = sorted({record.run for record in records})
     if len(runs) > 1:
@@ -70,7 +72,7 @@ def points(
     for record, speed in zip(records, speeds(records), strict=True):
         if isinstance(record.point, Point):
             visits.setdefault(record.point, []).append((record, speed, id(record) in used))
-    found = table((_row(point, own, roofs) for point, own in visits.items()), POINT | FOUND)
+    found = table((_row(point, own, roofs, most) for point, own in visits.items()), POINT | FOUND)
     order = [name for name in POINT if name not in ("name", "kernel")]
     return found.sort_values(order, ignore_index=True)
 
@@ -81,7 +83,7 @@ def points(
 _Visit = tuple[Record, float | None, bool]  # the cores' speed, and whether its numbers count
 
 
-def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs) -> dict[str, Any]:
+def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dict[str, Any]:
     whole = [visit for visit in visits if complete(visit[0])]
     lost = {record.launch for record, *_ in visits} - {record.launch for record, *_ in whole}
     errors = [record.error or "no sample was taken" for record, *_ in visits if record.launch in lost]
@@ -106,7 +108,7 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs) -> dict[str, Any]
     why += [f"the point itself beats its {roof}, which so limits nothing"] if roof else []
     why += [f"samples of unlike length in {counted(found.uneven, 'launch')}"] if found.uneven else []
     row |= {"bound": bound(*numbers, beaten=bool(roof)), "bound_reason": ", ".join(why), "uneven": found.uneven}
-    return row | _against(point, _held(point, found, good, footprint, roofs))
+    return row | _against(point, replace(_held(point, found, good, footprint, roofs), most=most))
 
 
 def _cores(visits: Sequence[tuple[float, bool]]) -> dict[str, Any]:
@@ -220,6 +222,7 @@ def _against(point: Point, held: Against) -> dict[str, Any]:
         row["fma_gflops"] = held.computed.median
     if point.op == "decode":
         row["l3"], row["l3_reason"] = claim(held)
+        row["l3_needs"] = decided_by(held)
         ratios = {"l3_reads": held.found.near, "l3_decode": held.found.shares.get("memory")}
         ratios["l3_gain"] = held.found.shares.get("rotated")
         for name, ratio in ratios.items():

@@ -24,6 +24,7 @@ from kvbench.store.values import plain, read
 
 FORMAT = 5
 MOST_LAUNCHES = 100  # that --target-ci adds up to
+_TWICE = (14, 20)  # launches: --until-decided adds up to twice as many as planned, but to these at least and at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,18 @@ class Manifest:
 
     @property
     def most_launches(self) -> int:
-        """That it can have, with those that --target-ci adds. Of format 1 nobody knows whether that was asked for."""
+        """That it can have, with those that --target-ci or --until-decided adds. Of format 1 nobody knows whether that
+        was asked for."""
         added = self.format == 1 or self.options.get("target_ci")
-        return max(self.plan.launches, MOST_LAUNCHES) if added else self.plan.launches
+        return max(self.plan.launches, MOST_LAUNCHES if added else self.looks)
+
+    @property
+    def looks(self) -> int:
+        """The most launches, where it is looked after each whether questions are open; else 0. Bounds are exact for no more
+        than 20."""
+        least, most = _TWICE
+        wanted = min(max(2 * self.plan.launches, least), most)
+        return wanted if self.options.get("until_decided") and wanted > self.plan.launches else 0
 
     def named(self) -> dict[str, Visited]:
         """The points, by the names that records have for them."""
