@@ -1,18 +1,21 @@
 """What the launches of a run say of one point: a median of each launch, an interval over them, and how far they lie
 apart."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median, quantiles
 from typing import Self
 
+import numpy as np
+
+from kvbench.analysis.judge import COVERAGE, paired
 from kvbench.intervals import held, interval
 from kvbench.model import MANY, NEIGHBOUR, PACE, STEP, Point, Record, Sample, Tail, most, quotients
 from kvbench.model.point import Visited
 from kvbench.store.summary import Result
 from kvbench.units import GB, duration
 
-COVERAGE = 0.95  # of the intervals
 SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, most of them met another machine
 FAR_OUT = 3.0  # widths of the middle half, beyond it: what no ordinary scatter reaches
 _OWN, _OTHER = ("point", NEIGHBOUR, "core", "rotated"), ("slice", "memory")  # its own kernel; reads of other rows
@@ -26,7 +29,7 @@ _Visit = dict[str, list[Sample]]  # by program
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The median of the launches' values, and two of these that enclose the true one, with COVERAGE where they can."""
+    """The median of the launches' values, and what encloses the true one, with COVERAGE where it can: two of the values."""
 
     median: float
     low: float
@@ -36,6 +39,14 @@ class Estimate:
     @classmethod
     def of(cls, values: Sequence[float]) -> Self:
         return cls(median(values), *interval(values, COVERAGE), tuple(values))
+
+    @classmethod
+    def of_ratios(cls, values: Sequence[float]) -> Self:
+        """The interval is the judge's, of signed ranks, where launches are enough for it: as sure, and narrower."""
+        found, whole = paired(np.log(values)), cls.of(values)
+        if not found.enclosed:
+            return whole
+        return replace(whole, low=math.exp(found.low), high=math.exp(found.high))
 
     @property
     def launches(self) -> int:
@@ -122,14 +133,14 @@ def measured(records: Sequence[Record]) -> PointRates:
             seconds[name] = Estimate.of(found)
         if found := [median(each) for n, each in slower.items() if each and n not in few]:
             work = 1.0 if name.startswith("twin") else bytes_of["point"] / count
-            shares[name] = Estimate.of([work * times for times in found])
+            shares[name] = Estimate.of_ratios([work * times for times in found])
         uneven |= few
     rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}
     near = [
         own for visits in launches.values() if (own := [each for v in visits for each in _slower(v, "memory", "slice")])
     ]
     times = bytes_of["slice"] / bytes_of["memory"] if near else 1.0
-    found = Estimate.of([times * median(own) for own in near]) if near else None
+    found = Estimate.of_ratios([times * median(own) for own in near]) if near else None
     return PointRates(seconds, rates, shares, found, len(uneven))
 
 

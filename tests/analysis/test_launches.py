@@ -1,6 +1,7 @@
 """Values of launches: intervals of order statistics against every way in which coins can fall, and how far they lie apart
 against numpy's quartiles."""
 
+import math
 from dataclasses import replace
 from itertools import product
 from statistics import median
@@ -10,7 +11,7 @@ import pytest
 
 from kvbench.analysis.diagnosis.doubt import measured
 from kvbench.analysis.frames import points
-from kvbench.analysis.launches import at_speed, by_launch, held, interval, outliers, speeds, steady
+from kvbench.analysis.launches import Estimate, at_speed, by_launch, held, interval, outliers, speeds, steady
 from kvbench.model import PACE, Sample
 from tests.made_run import DECODE, MACHINE, traffic, visit
 
@@ -42,6 +43,16 @@ def test_many_values():
     """About 1.96 deviations of 2000 tosses around their mean."""
     low, high = interval(range(2000), 0.95)
     assert abs(low - (1000 - 1.96 * 2000**0.5 / 2)) < 2 and high == 1999 - low
+
+
+def test_ratios_of_seven_launches_leave_three_means_out_at_each_end():
+    """By tables of Wilcoxon's, 2 is the sum of ranks that seven pairs reach with a chance of 2.5 % on one side."""
+    values = [1.0, 1.1, 1.15, 1.2, 1.3, 1.5, 3.0]
+    means = sorted(math.sqrt(one * other) for place, one in enumerate(values) for other in values[place:])
+    found = Estimate.of_ratios(values)
+    assert (found.median, found.low, found.high) == pytest.approx((1.2, means[3 - 1], means[-3]))
+    few = Estimate.of_ratios(values[:5])
+    assert (few.low, few.high) == (1.0, 1.3)  # 31 of 32 would not be 95 %
 
 
 @pytest.mark.parametrize(
