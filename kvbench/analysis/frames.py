@@ -78,7 +78,7 @@ def _row(point: Point, records: Sequence[Record], roofs: Roofs) -> dict[str, Any
     if not good:
         return row
     found, traffic = measured(good), good[0].traffic["point"]
-    footprint = good[0].layers * traffic.line
+    footprint = good[0].footprint("point")
     row |= _rates(found, traffic) | _visits(good, len(point.cpus))
     row |= {
         "ran": good[0].schedule,

@@ -130,6 +130,10 @@ class Record:
     tuned: tuple[Tuned, ...] = ()  # what was measured to choose schedules, for classes that were new
     run: str = ""
 
+    def footprint(self, program: str) -> float:
+        """Bytes that a point's program walks: lines of all slices, or slices whole, along which an append goes on."""
+        return self.layers * (self.slice_bytes if self.point.op == "append" else self.traffic[program].line)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit(Record):

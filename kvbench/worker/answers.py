@@ -33,14 +33,14 @@ class Answers:
         self._folder = Path(folder) if folder else None
 
     def of(self, point: Point, cache: Cache, q: np.ndarray) -> Answer:
-        path = self._path(point, cache)
+        path = self._path(point, cache, q)
         return _kept(path, q.shape) or _computed(path, point, cache, q)
 
-    def _path(self, point: Point, cache: Cache) -> Path | None:
+    def _path(self, point: Point, cache: Cache, q: np.ndarray) -> Path | None:
         """Named by all that the data and the question rest on."""
         s = point.shape
         shape = (s.batch, s.q_heads, s.kv_heads, s.head_dim, s.context, s.window)
-        digest = hashlib.sha256(repr((*taken(point, cache), point.scale, shape)).encode()).hexdigest()
+        digest = hashlib.sha256(repr((*taken(point, cache), point.scale, shape)).encode() + q.tobytes()).hexdigest()
         return self._folder / f"{digest[:32]}.npy" if self._folder else None
 
 

@@ -101,6 +101,8 @@ class Sides:
             error = max(error, *(bench.verify_left(own) for bench in benches.values()))
             if foreign := [bench for bench in benches.values() if isinstance(bench, ForeignBench)]:
                 error = max(error, _changed(foreign, host))
+            else:
+                error = max(error, *(bench.verify_changed() for bench in benches.values()))
             return Record(
                 launch=self._job.launch,
                 point=point,
@@ -172,7 +174,7 @@ def _opened(folder: Path, library: str, plugin: str) -> Library:
 def _sample(team: Team, program: Program, walk: Walk, number: int, passes: int, asked: float) -> Sample:
     """What wakes the threads is a pass over the slice before, which does not count."""
     before, tasks = walk.on(program, passes)
-    order = tasks if len(program.tasks) == 1 else (before, *tasks)[: len(program.tasks)]
+    order = tasks if len(program.tasks) == 1 else (*before, *tasks)[: len(program.tasks)]
     times = team.run(*order, passes=passes + 1, between=program.between)
     counted = sorted(times.pass_seconds[1:])
     return Sample(

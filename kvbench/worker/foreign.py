@@ -90,16 +90,16 @@ class ForeignBench(Bench):
         return watched(self._read)
 
     def change_token(self) -> None:
-        """Other rows of K and V at one place, the same in every layer."""
+        """Other rows of K and V at one place of every layer."""
         shape = self.point.shape
         token = self._dice.randrange(max(0, shape.context - (shape.window or shape.context)), shape.context)
         rows = self._numbers(2, shape.batch, shape.kv_heads, shape.head_dim)
-        for cache in self.room.caches:
-            rewrite(self.team, cache, token, *rows)
+        rewrite(self.team, self.room.caches[0], token, *rows)
+        self.room.follow()
         self.answer()
 
     def change_queries(self) -> None:
-        self.q[:] = self._numbers(*self.q.shape)
+        self.ask(self._numbers(*self.asked.shape))
         self.answer()
 
     def _numbers(self, *shape: int) -> np.ndarray:
@@ -107,7 +107,7 @@ class ForeignBench(Bench):
 
     def answer(self) -> None:
         """Once what is stored or asked is another."""
-        self._now = Answers().of(self.point, self.room.caches[0], self.q)
+        self._now = Answers().of(self.point, self.room.caches[0], self.asked)
 
     def _right(self) -> Answer:
         self._now = self._now or super()._right()

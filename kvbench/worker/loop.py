@@ -28,13 +28,13 @@ _SHORT = 1 / 8  # of a sample, at least, is a timing
 class Program:
     """Tasks that samples walk round robin. `between` runs untimed before each pass.
 
-    warm: an untimed pass comes before each sample, and brings its data into the caches. Not where none would keep them.
+    warm: so many untimed passes come before each sample, and bring its data into the caches. 0 where none would keep it.
     """
 
     name: str
     tasks: tuple[Task, ...]
     between: Task | None = None
-    warm: bool = True
+    warm: int = 1
 
     def traffic(self) -> Traffic:
         return self.tasks[0].traffic()
@@ -47,12 +47,13 @@ class Walk:
     def __init__(self) -> None:
         self._at: dict[int, int] = {}  # by how many slices there are
 
-    def on(self, program: Program, passes: int) -> tuple[Task, tuple[Task, ...]]:
-        """The task before, and those of so many passes, to be done round robin."""
+    def on(self, program: Program, passes: int) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
+        """The tasks of the passes before, and of so many: each to be done round robin."""
         tasks, count = program.tasks, len(program.tasks)
         at = self._at.get(count, 0)
         self._at[count] = (at + passes) % count
-        return tasks[at - 1], tuple(tasks[(at + turn) % count] for turn in range(min(passes, count)))
+        before = tuple(tasks[(at - program.warm + turn) % count] for turn in range(min(program.warm, count)))
+        return before, tuple(tasks[(at + turn) % count] for turn in range(min(passes, count)))
 
 
 class Passes:
@@ -118,7 +119,7 @@ def rounds(
             count, asked = found.each[program.name] if found else (passes[program.name], 0.0)
             before, tasks = walk.on(program, count)
             if program.warm:
-                team.run(before)
+                team.run(*before, passes=program.warm)
             times = team.run(*tasks, passes=count, between=program.between)
             then, now = now, watch()
             disturbed = now.since(then)

@@ -15,16 +15,16 @@ from kvbench.native import Arena, Cache, Library, Part, Team, decode_task
 from kvbench.plan import needs
 from kvbench.regime import far_bytes
 from kvbench.units import size
+from kvbench.worker.content import SEED, Content, signs
 from kvbench.worker.ground import Ground, touch
 from kvbench.worker.owner import Owner
 
-SEED = 1
-
 
 class Room(Owner):
-    """`caches`, one for each layer, hold `context` tokens each: the same ones, so that one answer serves all layers.
+    """`caches`, one for each layer, hold `context` tokens each. `signs`, [layers][K, V][head_dim]: by which they differ.
 
-    Stores have `sources`, [layers][K, V][batch][tokens][kv_heads][head_dim], behind the slices.
+    Stores have `sources`, [layers][K, V][batch][tokens][kv_heads][head_dim], behind the slices. One token at a time, they
+    go along the caches: these begin again where they are full.
     """
 
     def __init__(self, point: Point, ground: Ground, library: Library | None = None) -> None:
@@ -38,6 +38,8 @@ class Room(Owner):
         self.arena = self._arena()
         self._teams: dict[tuple[int, ...], Team] = {}
         self.caches = [self._owned.enter_context(self.cache(layer)) for layer in range(self.layers)]
+        self.content = Content(self.caches[0])
+        self.signs = np.stack([signs(layer, point.shape.head_dim) for layer in range(self.layers)])
         self.fill()
         if needs.stores(point):
             self.sources = self._sources()
@@ -79,7 +81,7 @@ class Room(Owner):
             layout=point.layout,
             dtype=point.dtype,
             window=shape.window or None,
-            ring=False,
+            ring=point.op == "append",
             block_tokens=point.block_tokens,
             inner=point.inner,
             scale=point.scale,
@@ -106,14 +108,14 @@ class Room(Owner):
                 facts = {"isa": self.point.isa, "seed": SEED, **own}
                 with decode_task("fill", cache, q, q, team.threads, **facts) as task:
                     team.run(task)
-        if near:
-            self._repeat()
+        self.follow()
 
-    def _repeat(self) -> None:
-        """The first slice over all others; a copy takes a tenth of the time that new numbers take."""
+    def follow(self) -> None:
+        """All other slices as the first one has it; that takes a tenth of the time that new numbers take."""
         slices = self.arena.view()[: self.layers * self.slice_bytes].reshape(self.layers, self.slice_bytes)
+        self.content.begin(slices[0])
         with near_threads(self.point.cpus) as pool:
-            list(pool.map(lambda layer: np.copyto(slices[layer], slices[0]), range(1, self.layers)))
+            list(pool.map(lambda layer: self.content.make(layer, slices[0], slices[layer]), range(1, self.layers)))
 
     def _sources(self) -> np.ndarray:
         point, shape = self.point, self.point.shape
@@ -127,7 +129,8 @@ class Room(Owner):
             touch(self.team(point.cpus), self.arena.part(begin, count // 64 * 64))
         found = self.arena.view()[begin : begin + count].view(np.float32).reshape(self.layers, *dims)
         with near_threads(self.point.cpus) as pool:
-            list(pool.map(lambda layer: np.copyto(found[layer], one), range(self.layers)))
+            own = self.signs[:, :, None, None, None]
+            list(pool.map(lambda layer: np.multiply(one, own[layer], out=found[layer]), range(self.layers)))
         return found
 
 
