@@ -152,6 +152,13 @@ def holds(machine: Machine, cpus: Sequence[int], measured: Capacities | None = N
     return {level: min(shares[level]) * len(cpus) for level in sorted(shares)}
 
 
+def near_l3(machine: Machine, cpus: Sequence[int], footprint: float) -> bool:
+    """Whether the L3 feeds so much, or holds a part of it."""
+    opened = [window for window in windows(machine, cpus) if window.open]
+    low, high = (max((getattr(each, end) / each.threads for each in opened), default=0.0) for end in ("low", "high"))
+    return bool(opened) and low <= footprint / len(cpus) <= _BEYOND * high
+
+
 def windows(machine: Machine, cpus: Sequence[int], measured: Capacities | None = None) -> tuple[Window, ...]:
     """One window for each L3 domain that has a thread. Empty where the CPUs have no L3."""
     found = []
@@ -186,6 +193,7 @@ def suggestion(machine: Machine, cpus: Sequence[int], measured: Capacities | Non
 # ---- where a thread's share lies -------------------------------------------------------------------------------------
 
 _LAST = 3  # what lies behind L3 (memory-side caches) is no level of its own
+_BEYOND = 3  # times what L3 feeds: a part of it may be there still
 
 
 def _place(domain: _Domain, even: float, largest: float, inside: float) -> tuple[str, str]:

@@ -31,10 +31,15 @@ class Run:
         """ "points", a row for each, or "samples", a row for every sample of every program."""
         if name not in _FRAMES:
             raise BadArgument(f"there is no table {name!r}", f"one of: {', '.join(_FRAMES)}")
-        return frames.points(self.records, self.machine) if name == "points" else frames.samples(self.records)
+        return (
+            frames.points(self.records, self.machine, most=self.manifest.looks)
+            if name == "points"
+            else frames.samples(self.records)
+        )
 
     def findings(self) -> Findings:
-        return findings(self.manifest.run, self.records, self.machine, self.checks, geometries())
+        asked = (self.manifest.run, self.records, self.machine, self.checks, geometries(), self.manifest.looks)
+        return findings(*asked)
 
 
 def load(path: Path | str) -> Run:

@@ -15,13 +15,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count, takewhile
 from typing import IO
 
 from kvbench.apart import Ear, ending, kill_group
-from kvbench.model import Job, Plan, Point, Probe, Record
+from kvbench.model import Job, Plan, Record
+from kvbench.model.point import Visited
 from kvbench.store import plain, record
 from kvbench.store.scratch import scratch
 
@@ -33,7 +35,7 @@ _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")
 class Killed(Exception):
     """A process was killed from outside, at this point or before any."""
 
-    def __init__(self, point: Point | Probe | None) -> None:
+    def __init__(self, point: Visited | None) -> None:
         super().__init__()
         self.point = point
 
@@ -42,21 +44,20 @@ def run(
     plan: Plan,
     execute: Execute | None = None,
     done: Iterable[Record] = (),
-    more: Callable[[int], bool] | None = None,
+    more: Callable[[int], Collection[Visited]] | None = None,
 ) -> Iterator[Record]:
     """Every point once in every launch, without what is `done` already.
 
-    `more` is asked before each launch whether there shall be one; else there are as many as planned. `execute` does a
-    job; tests give one that replays recorded times. A point that failed once is not tried again,
-    unless memory was short.
+    `more` is asked before each launch what it visits; where that is nothing there is no other. Else there are as many as
+    planned, of all points. `execute` does a job; tests give one that replays recorded times. A point that failed once is
+    not tried again, unless memory was short.
     """
     with scratch() as references:
         progress = _Progress(plan, str(references), done)
-        number = 0
-        while more(number) if more else number < plan.launches:
-            for found in progress.launch(number, execute or launch):
+        ask = more or (lambda number: plan.points if number < plan.launches else ())
+        for number, points in enumerate(takewhile(bool, map(ask, count()))):
+            for found in progress.launch(number, points, execute or launch):
                 yield replace(found, run=plan.run)
-            number += 1
 
 
 def new_run() -> str:
@@ -69,7 +70,6 @@ class _Progress:
 
     def __init__(self, plan: Plan, references: str, done: Iterable[Record]) -> None:
         self._plan, self._references = plan, references
-        self._points = {point.name: point for point in plan.points}
         self._visited: set[tuple[int, str]] = set()
         self._parts: dict[int, int] = {}
         self._failed: dict[str, str] = {}
@@ -86,9 +86,9 @@ class _Progress:
         for tuned in found.tuned:
             self._chosen.setdefault(tuned.of, tuned.choice.preset)
 
-    def launch(self, number: int, execute: Execute) -> Iterator[Record]:
-        killed: set[Point | Probe | None] = set()
-        while left := self._next(number):
+    def launch(self, number: int, points: Collection[Visited], execute: Execute) -> Iterator[Record]:
+        killed: set[Visited | None] = set()
+        while left := self._next(number, points):
             plan = self._plan if self._plan.is_foreign(left[0]) else replace(self._plan, plugin="", against_plugin="")
             plan = replace(plan, chosen=dict(self._chosen))
             todo = tuple(point for point in left if point.name not in self._failed)
@@ -107,14 +107,14 @@ class _Progress:
                         yield found
                 killed.add(death.point)
 
-    def _next(self, number: int) -> list[Point | Probe]:
+    def _next(self, number: int, points: Collection[Visited]) -> list[Visited]:
         """What one process visits. A plug-in's points have processes of their own, in every other launch the first."""
-        left = [point for name, point in self._points.items() if (number, name) not in self._visited]
+        left = [point for point in points if (number, point.name) not in self._visited]
         ours = [point for point in left if not self._plan.is_foreign(point)]
         theirs = [point for point in left if self._plan.is_foreign(point)]
         return (theirs or ours) if number % 2 else (ours or theirs)
 
-    def _all(self, job: Job, left: list[Point | Probe], execute: Execute) -> Iterator[Record]:
+    def _all(self, job: Job, left: list[Visited], execute: Execute) -> Iterator[Record]:
         for point in left:
             if error := self._failed.get(point.name):
                 yield _failure(job, point, error)
@@ -126,7 +126,7 @@ class _Progress:
             yield from (_failure(job, point, "the launch ended without it") for point in missing)
 
 
-def _failure(job: Job, point: Point | Probe, error: str) -> Record:
+def _failure(job: Job, point: Visited, error: str) -> Record:
     return Record(job.launch, point, (), {}, {}, error=error, part=job.part, began=time.time())
 
 
@@ -150,7 +150,7 @@ class _Worker:
     def __init__(self, job: Job, program: tuple[str, ...], complaints: IO[str]) -> None:
         self._job, self._complaints = job, complaints
         self._owed = {point.name: point for point in job.points}
-        self._at: Point | Probe | None = None
+        self._at: Visited | None = None
         self._fault, self._useful = "", False
         self._process = subprocess.Popen(
             [sys.executable, "-P", *program],  # -P: no module of the current folder
@@ -194,7 +194,7 @@ class _Worker:
                     return
                 left = left[os.write(pipe, left[: select.PIPE_BUF]) :]
 
-    def _understood(self, line: str) -> Record | Point | Probe | None:
+    def _understood(self, line: str) -> Record | Visited | None:
         """The record in a line, or the point whose visit begins; None where it is neither, or not of those owed."""
         try:
             said = json.loads(line)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kvbench.model import Cpu, DataCache, Machine, Node, Point, Probe, Record, Sample, Shape, Traffic
+from kvbench.model import COMPUTE, Cpu, DataCache, Machine, Node, Point, Probe, Record, Sample, Shape, Traffic
 
 KIB, MIB, GIGA = 1 << 10, 1 << 20, 10**9
 
@@ -52,9 +52,9 @@ def traffic(compulsory, flops=0.0):
 
 
 def visit(launch, rates, point=DECODE, *, walked=256 * MIB, layers=16, passes=4, flops=0.0, memory=None, **facts):
-    """`rates`: GB/s of each round, by program. `walked` bytes of `layers` slices; witnesses move a tenth less. All samples
+    """`rates`: GB/s of each round, by program. `walked` bytes of `layers` slices; all but twins move a tenth less. All samples
     are as long as they were meant to be."""
-    counts = {name: walked / layers * (1.0 if name == "point" else 0.9) for name in rates}
+    counts = {name: walked / layers * (1.0 if name.startswith(("point", "twin")) else 0.9) for name in rates}
     samples = [
         Sample(name, number, passes, seconds, (), 0.01, 0, 0, asked=seconds)
         for name, each in rates.items()
@@ -68,7 +68,7 @@ def visit(launch, rates, point=DECODE, *, walked=256 * MIB, layers=16, passes=4,
 
 def probe(launch, rate, of=READ):
     """`rate`: GB/s, or GFLOP/s."""
-    flops = 1e9 if of.op == "flops" else 0.0
+    flops = 1e9 if of.op in COMPUTE else 0.0
     seconds = (flops or of.bytes) / (rate * GIGA)
     taken = Sample("point", 0, 1, seconds, (), 0.0, 0, 0)
     return Record(launch, of, (taken,), {"point": traffic(0.0 if flops else float(of.bytes), flops)}, {}, run=RUN)

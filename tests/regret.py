@@ -91,15 +91,17 @@ def measured(every: Sequence[tuple[str, Point]], known: dict[str, str], times: i
 
 def timed(bench) -> dict[str, float]:
     """Seconds of a pass, by preset, and of a plain read of as many bytes."""
-    programs = [bench.under(preset) for preset in bench.room.library.words("schedule")]
+    programs = [bench.under(preset, preset) for preset in bench.room.library.words("schedule")]
     moved = programs[0].traffic().compulsory
     size = bench.room.slice_bytes // 64 * 64
     parts = [
         bench.room.arena.part(layer * bench.room.slice_bytes // 64 * 64, size) for layer in range(bench.room.layers)
     ]
-    read = Program(READ, tuple(bench.probe("read", to=part, size=size) for part in parts), None, programs[0].warm)
+    read = Program(
+        READ, bench.team, tuple(bench.probe("read", to=part, size=size) for part in parts), None, programs[0].warm
+    )
     taken: dict[str, list[float]] = {each.name: [] for each in (*programs, read)}
-    for sample in rounds(bench.team, [*programs, read], ROUNDS, SECONDS):
+    for sample in rounds([*programs, read], ROUNDS, SECONDS):
         taken[sample.program].append(sample.seconds / sample.passes)
     found = {name: median(values) for name, values in taken.items()}
     found[READ] *= moved / size

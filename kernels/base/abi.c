@@ -47,7 +47,7 @@ static const kvb_field fields[] = {
     FIELD(kvb_store, head_major), FIELD(kvb_store, nt), FIELD(kvb_store, isa), FIELD(kvb_store, advance),
     STRUCT(kvb_probe),
     FIELD(kvb_probe, op), FIELD(kvb_probe, isa), FIELD(kvb_probe, a), FIELD(kvb_probe, b), FIELD(kvb_probe, c),
-    FIELD(kvb_probe, bytes), FIELD(kvb_probe, distance), FIELD(kvb_probe, steps),
+    FIELD(kvb_probe, bytes), FIELD(kvb_probe, distance), FIELD(kvb_probe, steps), FIELD(kvb_probe, schedule),
     STRUCT(kvb_traffic),
     FIELD(kvb_traffic, flops), FIELD(kvb_traffic, compulsory), FIELD(kvb_traffic, issued),
     FIELD(kvb_traffic, line), FIELD(kvb_traffic, kv), FIELD(kvb_traffic, scales), FIELD(kvb_traffic, table),

@@ -50,12 +50,34 @@ INLINE void probe_runs(const uint8_t *from, int64_t bytes, int64_t distance)
         probe_line(OP_READ, NULL, from, NULL, at);
 }
 
-static void probe_read(const void *from, int64_t bytes, int64_t distance)
+/* Every line of a share in the order of addresses, and meanwhile those of the block of `distance` bytes behind it. */
+INLINE void probe_ahead(const uint8_t *from, int64_t bytes, kvb_ahead ahead, const bool to_l2, const int every)
 {
-    if (distance)
-        probe_runs(from, bytes, distance);
-    else
+    const int64_t step = ahead.streams > 1 ? ahead.distance / ahead.streams : LINE;
+    int64_t at = 0;
+    for (; at + PROBE_LINES * LINE <= bytes; at += PROBE_LINES * LINE) {
+        const int64_t in = ahead.streams > 1 ? at & (ahead.distance - 1) : 0; /* a turn takes a line of each of the runs */
+        const uintptr_t asked = (uintptr_t)from + (uintptr_t)(at - in + in / PROBE_LINES + ahead.distance);
+        PROBE_UNROLL for (int i = 0; i < PROBE_LINES; i++) {
+            if (i % every == 0)
+                kvb_fetch((const uint8_t *)(asked + (uintptr_t)(i * step)), to_l2);
+            probe_line(OP_READ, NULL, from, NULL, at + i * LINE);
+        }
+    }
+    for (; at < bytes; at += LINE)
+        probe_line(OP_READ, NULL, from, NULL, at);
+}
+
+static void probe_read(const void *from, int64_t bytes, kvb_ahead ahead)
+{
+    if (!ahead.distance)
         probe_walk(OP_READ, NULL, from, NULL, bytes, 0, false);
+    else if (!ahead.streams)
+        probe_runs(from, bytes, ahead.distance);
+    else if (ahead.to_l2)
+        probe_ahead(from, bytes, ahead, true, LINES_PER_REQUEST);
+    else
+        probe_ahead(from, bytes, ahead, false, 1);
 }
 
 static void probe_write(void *to, int64_t bytes) { probe_walk(OP_WRITE, to, NULL, NULL, bytes, 0, false); }
@@ -99,3 +121,28 @@ static double probe_flops(int64_t rounds)
         v_pin(acc[i]);
     return (double)rounds * (2 * VL * FLOPS_ACC);
 }
+
+/* As many sums of products of whole numbers, by the instruction that the row kernel is made of: `each` operations of a lane. */
+#define PROBE_DOTS(word, into, each)                                                                                   \
+    static double probe_##word(int64_t rounds)                                                                         \
+    {                                                                                                                  \
+        vi x = v_set_int(0x01020304), y = v_set_int(0x05060708), acc[FLOPS_ACC];                                       \
+        PROBE_UNROLL for (int i = 0; i < FLOPS_ACC; i++)                                                               \
+            acc[i] = v_set_int(i);                                                                                     \
+        for (int64_t r = 0; r < rounds; r++)                                                                           \
+            PROBE_UNROLL for (int i = 0; i < FLOPS_ACC; i++) {                                                         \
+                v_hide(&x);                                                                                            \
+                into(&acc[i], x, y);                                                                                   \
+            }                                                                                                          \
+        PROBE_UNROLL for (int i = 0; i < FLOPS_ACC; i++)                                                               \
+            v_hide(&acc[i]);                                                                                           \
+        return (double)rounds * ((each) * VL * FLOPS_ACC);                                                             \
+    }
+#ifdef DOT_BYTES
+PROBE_DOTS(dot8, v_dot_query_into, 8)
+#endif
+#ifdef DOT_I16
+PROBE_DOTS(dot16, v_dot_i16_into, 4)
+#else
+PROBE_DOTS(dot16, v_dot_query_into, 4) /* a product of 16 bits is two of bytes */
+#endif

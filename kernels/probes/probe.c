@@ -47,6 +47,23 @@ static void count(int64_t steps)
     }
 }
 
+static double (*compute(int32_t op, const kvb_tier *tier))(int64_t)
+{
+    return op == OP_DOT8 ? tier->dot8 : op == OP_DOT16 ? tier->dot16 : tier->flops;
+}
+
+static bool computes(int32_t op) { return op == OP_FLOPS || op == OP_DOT8 || op == OP_DOT16; }
+
+/* As the schedule asks while it reads rows: in the order of addresses, or of a block of K and one of V those behind it. */
+static kvb_ahead ahead_of(const kvb_probe *args)
+{
+    const kvb_preset *preset = &kvb_presets[args->schedule];
+    if (!preset->asks)
+        return (kvb_ahead){.distance = args->distance};
+    return (kvb_ahead){.distance = preset->in_order ? preset->distance : 2 * preset->block, .streams = preset->streams,
+                       .to_l2 = preset->to_l2};
+}
+
 /* Null stays null: an op has only the buffers it needs. */
 static uint8_t *share(const void *buffer, int64_t first) { return buffer ? (uint8_t *)buffer + first : NULL; }
 
@@ -60,7 +77,9 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
     uint8_t *a = share(args->a, first), *b = share(args->b, first), *c = share(args->c, first);
     (void)scratch;
     switch (args->op) {
-    case OP_FLOPS: tier->flops(args->steps); return;
+    case OP_FLOPS:
+    case OP_DOT8:
+    case OP_DOT16: compute(args->op, tier)(args->steps); return;
     case OP_CLOCK: count(args->steps); return;
     case OP_LATENCY:
         if (thread == 0)
@@ -69,7 +88,7 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
     }
     for (int64_t sweep = at_least(1, args->steps); sweep > 0; sweep--)
         switch (args->op) {
-        case OP_READ: tier->read(a, bytes, args->distance); break;
+        case OP_READ: tier->read(a, bytes, ahead_of(args)); break;
         case OP_WRITE: tier->write(a, bytes); break;
         case OP_WRITE_NT: tier->write_nt(a, bytes); break;
         case OP_COPY: tier->copy(a, b, bytes, args->distance); break;
@@ -106,8 +125,13 @@ static int32_t check_probe(const kvb_probe *a, int32_t threads)
     if (a->op < OP_READ || a->op > OP_CLOCK)
         return kvb_fail(KVB_BAD_ARGUMENT, "op %d is not a probe", a->op);
     TRY(kvb_check_isa(a->isa));
+    TRY(kvb_check_word("schedule", a->schedule, SCHEDULES));
+    if (computes(a->op) && !compute(a->op, kvb_tier_of(a->isa)))
+        return kvb_fail(KVB_UNSUPPORTED, "isa %s has no %s", kvb_word("isa", a->isa), kvb_word("op", a->op));
+    if ((a->op == OP_DOT8 || a->op == OP_DOT16) && !kvb_row_kernel_runs(a->isa, READ_DOT8))
+        return kvb_fail(KVB_UNSUPPORTED, "%s of isa %s does not run on this CPU", kvb_word("op", a->op), kvb_word("isa", a->isa));
     TRY(kvb_check_range("steps", a->steps, a->op >= OP_FLOPS, INT64_MAX / 1024));
-    if (a->op == OP_FLOPS || a->op == OP_CLOCK)
+    if (computes(a->op) || a->op == OP_CLOCK)
         return KVB_OK;
     TRY(kvb_check_range("bytes", a->bytes, LINE, bytes_max));
     TRY(kvb_check_lines("bytes", a->bytes));
@@ -147,8 +171,8 @@ int32_t kvb_task_probe(const kvb_probe *args, int32_t threads, kvb_task **task)
     probe->task.ready = args->op == OP_LATENCY ? ready : NULL;
     probe->task.work = work;
     count_traffic(args, &probe->task.traffic);
-    if (args->op == OP_FLOPS) /* the length of a round is the tier's own */
-        probe->task.traffic.flops = probe->tier->flops(1) * (double)args->steps * threads;
+    if (computes(args->op)) /* the length of a round is the tier's own */
+        probe->task.traffic.flops = compute(args->op, probe->tier)(1) * (double)args->steps * threads;
     *task = &probe->task;
     return KVB_OK;
 }

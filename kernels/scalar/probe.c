@@ -20,12 +20,12 @@ static void fetch(const void *line, int64_t distance)
         __builtin_prefetch((const void *)((uintptr_t)line + (uintptr_t)distance));
 }
 
-void kvb_scalar_read(const void *from, int64_t bytes, int64_t distance)
+void kvb_scalar_read(const void *from, int64_t bytes, kvb_ahead ahead)
 {
     word sum[WORDS] = {0}, all = 0;
     for (int64_t at = 0; at < bytes; at += LINE) {
         const word *line = (const word *)(const void *)((const uint8_t *)from + at);
-        fetch(line, distance);
+        fetch(line, ahead.distance);
         for (size_t i = 0; i < WORDS; i++)
             sum[i] += line[i];
     }
@@ -99,6 +99,20 @@ double kvb_scalar_flops(int64_t rounds)
     return (double)rounds * (2 * CHAINS);
 }
 
+/* Chains of sums of products of whole numbers, which the empty asm hides from the compiler. */
+double kvb_scalar_dots(int64_t rounds)
+{
+    int32_t a = 3, b = 5, chain[CHAINS] = {0};
+    for (int64_t r = 0; r < rounds; r++)
+        for (int i = 0; i < CHAINS; i++) {
+            __asm__ volatile("" : "+r"(a));
+            chain[i] = (chain[i] + a * b) & 0xffff;
+        }
+    for (int i = 0; i < CHAINS; i++)
+        USE(chain[i]);
+    return (double)rounds * (2 * CHAINS);
+}
+
 /* A line's bytes of a packed row, which begins anywhere: words, the last one again where less is left of the row. */
 static void read_packed(const uint8_t *row, int64_t from, int64_t bytes)
 {
@@ -118,7 +132,7 @@ static void twin_rows(kvb_places rows, int32_t count, int32_t step, int64_t byte
             if ((uintptr_t)row % LINE || bytes % LINE)
                 read_packed(row, b, bytes);
             else
-                kvb_scalar_read(row + b, LINE, 0);
+                kvb_scalar_read(row + b, LINE, (kvb_ahead){0});
         }
     }
 }

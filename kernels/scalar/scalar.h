@@ -52,13 +52,14 @@ void kvb_scalar_pv_dot(int32_t row_kernel, const kvb_tile *tile, const kvb_group
 /* ---- probe.c --------------------------------------------------------------------------------------------------- */
 
 void kvb_scalar_twin(const kvb_tile *tile, int64_t bytes);
-void kvb_scalar_read(const void *from, int64_t bytes, int64_t distance);
+void kvb_scalar_read(const void *from, int64_t bytes, kvb_ahead ahead);
 void kvb_scalar_write(void *to, int64_t bytes);
 void kvb_scalar_write_nt(void *to, int64_t bytes);
 void kvb_scalar_copy(void *to, const void *from, int64_t bytes, int64_t distance);
 void kvb_scalar_copy_nt(void *to, const void *from, int64_t bytes, int64_t distance);
 void kvb_scalar_triad(void *to, const void *from, const void *from2, int64_t bytes);
 double kvb_scalar_flops(int64_t rounds);
+double kvb_scalar_dots(int64_t rounds);
 
 #pragma GCC visibility pop
 

@@ -51,4 +51,6 @@ const kvb_tier kvb_tier_scalar = {
     .copy_nt = kvb_scalar_copy_nt,
     .triad = kvb_scalar_triad,
     .flops = kvb_scalar_flops,
+    .dot8 = kvb_scalar_dots,
+    .dot16 = kvb_scalar_dots,
 };

@@ -154,6 +154,14 @@ static inline void kvb_score(const kvb_rows *rows, const kvb_tile *tile, const k
     (tile->k_block ? rows->qk_t : rows->qk)[kvb_class(group->heads)](tile, group, scores);
 }
 
+/* What a read probe prefetches with its lines: nothing at distance 0. */
+typedef struct kvb_ahead {
+    int64_t distance; /* bytes, from a line to the one asked for */
+    int32_t streams;  /* 1; or of the next `distance` bytes, a power of two, a line of each of so many runs in turn; or 0:
+                       * the eighths of a share are read in turn instead */
+    bool to_l2;       /* and no further, with every LINES_PER_REQUEST-th line */
+} kvb_ahead;
+
 typedef struct kvb_tier {
     kvb_rows rows[READS];
     /* scores times k_scale (where scaled), -inf below `lead` and from `count` up to a multiple of LANES; raises max,
@@ -164,13 +172,15 @@ typedef struct kvb_tier {
     /* reads `bytes` of every K row, or its blocks, and of every V row of a tile, and its scales unless they are null */
     void (*twin)(const kvb_tile *tile, int64_t bytes);
     /* probes on one thread's share; bytes are a multiple of LINE; nothing orders the non-temporal stores of _nt */
-    void (*read)(const void *from, int64_t bytes, int64_t distance);
+    void (*read)(const void *from, int64_t bytes, kvb_ahead ahead);
     void (*write)(void *to, int64_t bytes);
     void (*write_nt)(void *to, int64_t bytes);
     void (*copy)(void *to, const void *from, int64_t bytes, int64_t distance);
     void (*copy_nt)(void *to, const void *from, int64_t bytes, int64_t distance);
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
     double (*flops)(int64_t rounds); /* returns the FLOPs done */
+    /* the same of products of whole numbers, as dot8 and dot16 make them; null where the tier has no such row kernel */
+    double (*dot8)(int64_t rounds), (*dot16)(int64_t rounds);
     int32_t q_part; /* `part` of groups with HEADS slots; that of others is LANES. 0: `dim_pad` of all, heads follow each other */
 } kvb_tier;
 

@@ -13,6 +13,7 @@ import numpy as np
 from kvbench.analysis.ceilings import REACH
 from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, paired
 from kvbench.analysis.launches import SPREAD, Estimate, PointRates, enough
+from kvbench.analysis.looks import chance, needs
 from kvbench.model import Ceiling, Fact, Traffic
 from kvbench.regime import NO_LEVEL, Regime
 from kvbench.units import GB, size
@@ -33,7 +34,8 @@ NOT_TESTABLE, UNSTABLE = "not testable", "unstable"
 @dataclass(frozen=True, slots=True)
 class Against:
     """A point and what it is held against. `traffic`: of a pass, by program. `huge`: share of its memory on huge pages.
-    Where there is no ceiling of its footprint, `note` says why.
+    Where there is no ceiling of its footprint, `note` says why. `most`: launches that the run can have where some are
+    added until questions are decided, else 0.
     """
 
     found: PointRates
@@ -43,10 +45,12 @@ class Against:
     footprint: float
     ceiling: Ceiling | None = None
     note: str = ""
-    dram: Ceiling | None = None
-    fma: Ceiling | None = None
+    plain: Ceiling | None = None
+    computed: Ceiling | None = None
     peak: Fact | None = None
     huge: float | None = None
+    core_level: str = ""
+    most: int = 0
 
     @property
     def rate(self) -> Estimate:
@@ -72,29 +76,39 @@ def bound(efficiency: float | None, core_fraction: float | None, thread_skew: fl
     return "scheduling" if thread_skew > SKEW else "unknown"
 
 
-def evidence(witness: str | None, efficiency: float | None, core_fraction: float | None, thread_skew: float) -> str:
-    """The numbers behind it, for a point beside its `witness`: a form of the twin of a decode, or of a store's copy."""
-    named = (witness or "").partition("_")[0]
-    said = ["nothing was measured beside it" if efficiency is None else f"{efficiency:.0%} of its {named}"]
-    said.append("no core roof" if core_fraction is None else f"{core_fraction:.0%} of its core roof")
+_WITNESSES = {"twin": "plain twin", "twin_ahead": "twin in its own schedule", "copy": "copy", "copy_nt": "copy"}
+
+
+def reached(efficiency: float, witness: str) -> str:
+    """Of what stands beside a point. One that beats its twin in all forms is at the reads: more there cannot be."""
+    reads = witness.startswith("twin")
+    return "at the reads" if reads and efficiency > 1 else f"{efficiency:.0%} of its {_WITNESSES.get(witness, witness)}"
+
+
+def evidence(
+    witness: str | None, efficiency: float | None, core_fraction: float | None, thread_skew: float, level: str = ""
+) -> str:
+    """The numbers behind it, for a point beside its `witness`: a form of the twin of a decode, or of a store's copy.
+    level: the cache that the core roof's data stays in."""
+    said = ["nothing was measured beside it" if efficiency is None else reached(efficiency, witness or "")]
+    where = f" in {level}" if level else ""
+    said.append("no core roof" if core_fraction is None else f"{core_fraction:.0%} of its core roof{where}")
     if thread_skew:  # none of a single thread
         said.append(f"slowest thread {thread_skew:.0%} over the mean")
     return ", ".join(said)
 
 
-def beaten(found: PointRates, traffic: Mapping[str, Traffic]) -> str:
+def beaten(found: PointRates) -> str:
     """What is slower than the point itself, though it does less, by more than chance can do it; else empty."""
-    own, witness = traffic["point"].compulsory, found.witness
-    read = traffic[witness].compulsory / own if witness and own else 1.0  # queries and outputs are no part of a twin
-    for name, what, part in (("core", "core roof", 1.0), (witness, (witness or "").partition("_")[0], read)):
+    for name, what in (("core", "core roof"), (found.witness, (found.witness or "").partition("_")[0])):
         share = found.shares.get(name)
-        if share and _beats(share, part):
+        if share and _beats(share):
             return what
     return ""
 
 
-def _beats(share: Estimate, part: float = 1.0) -> bool:
-    return not _chance(share.low * part, share.launches)
+def _beats(share: Estimate) -> bool:
+    return not _chance(share.low, share.launches)
 
 
 # ---- above a roof ----------------------------------------------------------------------------------------------------
@@ -125,8 +139,10 @@ def _exceeded(point: Against) -> Iterator[tuple[str, str, float]]:
         reads = point.ceiling.high if point.ceiling else 0.0
         yield "theoretical DRAM peak", _over_peak(point, point.peak), rate.low / max(peak, reads)
     gflops = point.traffic["point"].flops / GB / point.found.seconds["point"].high
-    if point.fma and (times := gflops / point.fma.high) > 1:
-        yield "FMA peak", _unexplained(point, times, "multiply-adds alone are slower"), times
+    if point.computed and (times := gflops / point.computed.high) > 1:
+        op = point.computed.probe.op
+        what = "FMA peak" if op == "flops" else f"{op} peak"
+        yield what, _unexplained(point, times, "its instructions alone are slower"), times
     if "core" in shares and (times := shares["core"].low) > 1:
         yield "core roof", _over_core(point, times), times
     if point.found.witness and (times := shares[point.found.witness].low) > 1:
@@ -147,16 +163,13 @@ def _over_peak(point: Against, peak: Fact) -> str:
 
 
 def _over_core(point: Against, share: float) -> str:
-    if point.regime.word in ("L1", "L2"):
+    if point.regime.word in ("L1", "L2") and point.regime.word <= (point.core_level or "L2"):
         return f"its data lies in {point.regime.word}, as near as the window that the core roof walks"
     return _unexplained(point, share, "the same kernel walks a window in a private cache more slowly")
 
 
 def _over_witness(point: Against, witness: str) -> str:
-    share, own, other = point.found.shares[witness].low, point.traffic["point"], point.traffic[witness]
-    ends = 1 - other.compulsory / own.compulsory if own.compulsory else 0.0
-    if not point.stores and 1 + _PARITY < share <= 1 / (1 - ends):
-        return f"{ends:.0%} of its bytes are queries and outputs, which its twin leaves out"
+    share = point.found.shares[witness].low
     if few := _few_stores(point, share):
         return few
     if point.ceiling and not point.above_ceiling and share > 1 + _PARITY:
@@ -224,20 +237,31 @@ def claim(point: Against) -> tuple[str, str]:
         return "", ""
     if found.near is None or "memory" not in found.shares or "core" not in found.shares:
         return NOT_TESTABLE, "no reads of its slice and of memory were timed beside it"
-    if 0.5 ** (launches := found.near.launches) > LIMITS.rate:  # so often all lie on one side by chance
+    launches = found.near.launches
+    if 0.5**launches > chance(launches, point.most):  # so often all lie on one side by chance
         return NOT_TESTABLE, f"the point has {launches} launches, too few to tell"
-    if not _way(found.near):
+    if not _way(found.near, point.most):
         said = f"plain reads of its {size(point.footprint)} run at {_times(found.near)} those of memory"
         return NOT_TESTABLE, f"{said}: the L3 serves less than it declares, or strangers share it ({regime.reason})"
-    return _judged(found)
+    return _judged(found, point.most)
 
 
-def _judged(found: PointRates) -> tuple[str, str]:
+def decided_by(point: Against) -> int | None:
+    """About how many launches the claim takes, where more of them may decide it."""
+    found, (word, _) = point.found, claim(point)
+    if point.regime.word != "L3" or found.near is None or "memory" not in found.shares:
+        return None
+    ratio = found.shares["memory"] if word == UNSTABLE else found.near
+    settled = word not in (UNSTABLE, NOT_TESTABLE) or word == NOT_TESTABLE and _way(ratio, point.most)
+    return None if settled else needs(ratio.median, ratio.low, ratio.high, ratio.launches)
+
+
+def _judged(found: PointRates, most: int) -> tuple[str, str]:
     reads, core = found.shares["memory"], found.shares["core"]
     own = f"{_times(found.shares['rotated'])} as fast, " if "rotated" in found.shares else ""
     said = f"plain reads run {_times(found.near)} as fast from L3 as from memory; the decode {own}at {_times(reads)} plain "
     said += "reads of memory"
-    way, allowed = _way(reads), reads.median / core.median
+    way, allowed = _way(reads, most), reads.median / core.median
     if way == FASTER:
         return CONFIRMED, said
     if _beats(core):
@@ -247,11 +271,12 @@ def _judged(found: PointRates) -> tuple[str, str]:
     return REFUTED if way == SLOWER else UNSTABLE, said
 
 
-def _way(ratio: Estimate) -> str:
+def _way(ratio: Estimate, most: int) -> str:
     """Which way launches differ from 1: FASTER above it; "" where nothing shows. Also reads that are slower are reads of
     a cache: some memory is faster than the cache before it."""
     found = paired(-np.log(ratio.values))
-    return next((way for way in (FASTER, SLOWER) if found.shows(way, LIMITS.rate, LIMITS.point)), "")
+    rate = chance(ratio.launches, most)
+    return next((way for way in (FASTER, SLOWER) if found.shows(way, rate, LIMITS.point)), "")
 
 
 def _times(ratio: Estimate) -> str:

@@ -1,4 +1,5 @@
-"""Ceilings, from a run's own probes; and which of them a point may be held against: those of its own run alone."""
+"""Ceilings, from a run's own probes, in every form that these took; and which of them a point may be held against:
+those of its own run alone."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from kvbench.analysis.launches import complete, interval, steady
-from kvbench.model import Ceiling, Fact, Machine, Point, Probe, Record, Sample
+from kvbench.model import COMPUTE, PLAIN, Ceiling, Fact, Machine, Point, Probe, Record, Sample
 from kvbench.regime import NO_LEVEL, Capacities, Regime, classify
 from kvbench.units import gbps, size
 
@@ -16,11 +17,11 @@ REACH = 2.0  # a footprint so many times larger or smaller may still lie on the 
 
 READ, COPY = ("read",), ("copy", "copy_nt")  # ops that a decode and a store are held against
 _CORE = "core"  # the level of what needs no memory
-WITHOUT_MEMORY = frozenset({"flops", "clock"})
+WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
 
 
 def ceilings(records: Iterable[Record], machine: Machine, measured: Capacities | None = None) -> tuple[Ceiling, ...]:
-    """One for each run and probe that has samples, sorted. Records of points, and those that failed, are left out.
+    """One for each run, probe and form that has samples, sorted. Records of points, and those that failed, are left out.
 
     `median` is that of the launches' medians. `low` and `high` are two of those medians: the narrowest symmetric pair
     that holds the true median with probability COVERAGE, whatever the distribution. Up to 11 launches that is their
@@ -32,26 +33,35 @@ def ceilings(records: Iterable[Record], machine: Machine, measured: Capacities |
         if isinstance(record.point, Probe) and complete(record):
             found.setdefault((record.run, record.point), []).append(record)
     order = sorted(found, key=lambda key: (key[0], *_order(key[1])))
-    return tuple(_ceiling(*key, found[key], machine, measured) for key in order)
+    forms = {key: dict.fromkeys(s.program for record in found[key] for s in record.samples) for key in order}
+    return tuple(_ceiling(*key, form, found[key], machine, measured) for key in order for form in forms[key])
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
 def value(record: Record, sample: Sample) -> float:
-    """GB/s; flops: GFLOP/s; latency: ns for each load; clock: GHz, an addition being one cycle."""
-    op, traffic = record.point.op, record.traffic["point"]
+    """GB/s; what computes: GFLOP/s; latency: ns for each load; clock: GHz, an addition being one cycle."""
+    op, traffic = record.point.op, record.traffic[sample.program]
     if op == "latency":
         return sample.seconds / sample.passes / record.steps * 1e9
-    count = {"flops": traffic.flops, "clock": record.steps}.get(op, traffic.compulsory)
+    count = traffic.flops if op in COMPUTE else record.steps if op == "clock" else traffic.compulsory
     return gbps(count * sample.passes, sample.seconds)
 
 
-def _ceiling(run: str, probe: Probe, records: list[Record], machine: Machine, measured: Capacities | None) -> Ceiling:
+def form_of(probe: Probe, program: str) -> str:
+    """Its name; older runs have a probe of its own for each."""
+    return program if program != "point" else "ahead" if probe.distance else PLAIN
+
+
+def _ceiling(
+    run: str, probe: Probe, program: str, records: list[Record], machine: Machine, measured: Capacities | None
+) -> Ceiling:
     launches: dict[int, list[float]] = {}
     for record in sorted(records, key=lambda record: record.launch):
-        values = [value(record, sample) for sample in record.samples if sample.program == "point"]
+        values = [value(record, sample) for sample in record.samples if sample.program == program]
         launches.setdefault(record.launch, []).extend(values)
+    launches = {launch: values for launch, values in launches.items() if values}
     medians = sorted(median(values) for values in launches.values())
     low, high = interval(medians, COVERAGE)
     core = probe.op in WITHOUT_MEMORY
@@ -65,6 +75,7 @@ def _ceiling(run: str, probe: Probe, records: list[Record], machine: Machine, me
         samples=tuple(tuple(values) for values in launches.values()),
         stable=steady(medians),
         huge=huge_share(records),
+        form=form_of(probe, program),
     )
 
 
@@ -88,21 +99,30 @@ class Roofs:
     def __init__(self, machine: Machine, ceilings: Sequence[Ceiling], run: str, measured: Capacities | None) -> None:
         self._machine, self._measured = machine, measured
         self._own = [ceiling for ceiling in ceilings if ceiling.run == run]
+        self._plain = [ceiling for ceiling in self._own if ceiling.form == PLAIN]
         self._regime, self._best = cache(self._regime_of), cache(self._best_of)
 
     def regime(self, point: Point, footprint: float) -> Regime:
         return self._regime(point.cpus, footprint, point.residency == "evicted")
 
     def ceiling(self, point: Point, level: str, footprint: float) -> tuple[Ceiling | None, str]:
-        """The best at this footprint, reads for a decode and copies for a store; or None, and why there is none."""
+        """The best at this footprint of all forms, by these threads or some of them: reads for a decode and copies for a
+        store. Or None, and why there is none."""
         return self._best(READ if point.op == "decode" else COPY, *_who(point), level, footprint)
 
-    def dram(self, point: Point) -> Ceiling | None:
-        """What the point's threads read from DRAM."""
-        return self._best(READ, *_who(point), "DRAM", None)[0]
+    def plain(self, point: Point) -> Ceiling | None:
+        """Plain reads of memory by the point's threads."""
+        return self._own_of(self._plain, *READ, point, "DRAM")
 
-    def fma(self, point: Point) -> Ceiling | None:
-        return self._best(("flops",), *_who(point), None, None)[0]
+    def computed(self, point: Point) -> Ceiling | None:
+        """What the instructions give that its kernel is made of."""
+        return self._own_of(self._own, point.computes, point)
+
+    @staticmethod
+    def _own_of(ceilings: list[Ceiling], op: str, point: Point, level: str | None = None) -> Ceiling | None:
+        """By the point's own threads."""
+        found, _ = ceiling_for(ceilings, op, *_who(point), level)
+        return found if found and found.median > 0 else None
 
     @property
     def peak(self) -> Fact | None:
@@ -113,7 +133,10 @@ class Roofs:
         return classify(self._machine, cpus, footprint, evicted=evicted, measured=self._measured)
 
     def _best_of(self, ops: tuple[str, ...], isa: str, cpus: tuple[int, ...], pages: str, *where: Any):
-        found, notes = zip(*(ceiling_for(self._own, op, isa, cpus, pages, *where) for op in ops), strict=True)
+        """By fewer threads, too, where that is faster: of memory they may need less than all."""
+        some = {ceiling.probe.cpus for ceiling in self._own if set(ceiling.probe.cpus) < set(cpus)}
+        asked = ((op, team) for team in (cpus, *some) for op in ops)
+        found, notes = zip(*(ceiling_for(self._own, op, isa, team, pages, *where) for op, team in asked), strict=True)
         best = max(filter(None, found), key=lambda ceiling: ceiling.median, default=None)
         if best and best.median <= 0:
             return None, f"its {best.probe.op} ceiling is {best.median:g}"

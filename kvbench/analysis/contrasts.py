@@ -2,17 +2,19 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.columns import POINT, count, ends, number, table, text, within
+from kvbench.analysis.columns import POINT, count, ends, flag, number, table, text
 from kvbench.analysis.judge import FASTER, SLOWER, paired
 from kvbench.analysis.launches import by_launch
-from kvbench.model import Record
+from kvbench.analysis.looks import outside
+from kvbench.model import Contrast, Point, Record, Sample, quotients
+from kvbench.model.contrast import FACTORS, lines, pairs, value
 from kvbench.units import counted
 
 SAME, UNKNOWN = "same within noise", "unknown"
@@ -23,7 +25,7 @@ RATIO = {
     **ends("ratio", "ratio"),
 }
 CONTRAST = {
-    "factor": text("what they differ in: layout, dtype or variant"),
+    "factor": text(f"what they differ in: {', '.join(FACTORS)}"),
     "base": text("its value of the one"),
     "other": text("its value of the other"),
     "base_name": text("the one point"),
@@ -33,6 +35,7 @@ CONTRAST = {
     "regime": text("what feeds them; both where they differ"),
     **RATIO,
     "launches": count("that measured both"),
+    "beside": flag("whether both were timed in the same rounds"),
     "confidence": number("probability: with which low and high enclose the true ratio"),
     "word": text("faster, slower, same within noise, unknown, or depends"),
 }
@@ -42,7 +45,8 @@ OVERALL = {
     "other": text("its value of the other"),
     "op": text("what it does: decode, append, bulk, ..."),
     "regime": text("what feeds them"),
-    "pairs": count("how many"),
+    "pairs": count("how many: those timed in the same rounds, where there are such"),
+    "beside": flag("whether they were timed in the same rounds"),
     **RATIO,
     "faster": count("pairs whose word that is"),
     "slower": count("pairs whose word that is"),
@@ -52,89 +56,76 @@ OVERALL = {
     "method": text("of the interval"),
 }
 
-# What depends on each factor, and so differs with it.
-_WITH = {
-    "layout": frozenset(within("layout")),
-    "dtype": frozenset(within("dtype")),
-    "variant": frozenset(),
-    "block_tokens": frozenset(),
-    "order": frozenset({"shuffle"}),
-    "pages": frozenset(),
-}
-FACTORS = tuple(_WITH)
 _ALIKE = 1.01  # bytes that differ by less, such as those of a page table, are as many
-_NEAR = 1.004  # contexts that differ by less are one: sized by a cache, each layout's own padding shifts them a little
 _MANY = 0.1  # of the pairs: fewer say faster, or slower, by chance
 
 
-def contrasts(records: Sequence[Record], points: pd.DataFrame, factor: str) -> pd.DataFrame:
-    """A row for each two `points` that are equal but for the factor, one of FACTORS, and what depends on it.
+def contrasts(records: Sequence[Record], points: pd.DataFrame, most: int = 0) -> pd.DataFrame:
+    """A row for each two of `points` that are equal but for a factor, and what depends on it.
 
-    Ratios are formed within launches, and judged as pairs. The base moves more compulsory bytes than the other, in all
-    pairs together; where they are alike it is the first by its name.
+    Ratios are formed within launches, of the rounds that sampled both where there were such, and judged as pairs. The
+    base moves more compulsory bytes than the other, in all pairs together; where they are alike it is the first by its
+    name. `most`: launches that the run can have where some are added until questions are decided, else 0.
     """
-    seconds = by_launch(records)
-    pairs = list(_pairs(points, factor))
-    bases = _bases(pairs, factor)
-    rows = (_row(factor, *_ordered(pair, factor, bases), seconds) for pair in pairs)
-    return table((row for row in rows if row), CONTRAST)
+    rows = {row["name"]: row for row in points[points["seconds"].notna()].to_dict("records")}
+    known = {record.point.name: record.point for record in records if record.point.name in rows}
+    seconds, rounds, found = by_launch(records), _rounds(records), []
+    for factor in FACTORS:
+        own = [pair for line in lines(known.values(), factor) for pair in pairs(line, factor)]
+        bases = _bases(own, factor, rows)
+        for pair in own:
+            base, other = pair if value(pair[0], factor) == bases[_values(pair, factor)] else pair[::-1]
+            beside = _side_by_side(rounds.get((factor, base.name), {}), rounds.get((factor, other.name), {}))
+            logs = beside or _by_launch(seconds[base.name], seconds[other.name])
+            if logs:
+                found.append(_row(factor, (base, other), rows, np.array(logs), bool(beside), most))
+    return table(found, CONTRAST)
 
 
-def overall(contrasts: pd.DataFrame) -> pd.DataFrame:
+def overall(contrasts: pd.DataFrame, most: int = 0) -> pd.DataFrame:
     """A row for each factor, base, other, op and regime: what all their pairs say together."""
     keys = list(OVERALL)[:5]
-    return table((dict(zip(keys, key, strict=True)) | _together(own) for key, own in contrasts.groupby(keys)), OVERALL)
+    rows = (dict(zip(keys, key, strict=True)) | _together(own, most) for key, own in contrasts.groupby(keys))
+    return table(rows, OVERALL)
 
 
 # ---- pairs -----------------------------------------------------------------------------------------------------------
 
 _Row = dict[str, Any]
-_Pair = tuple[_Row, _Row]
+_Pair = tuple[Point, Point]
 
 
-def _pairs(points: pd.DataFrame, factor: str) -> Iterator[_Pair]:
-    """Points that have a number. Contexts that are one only nearly pair where neither has an equal."""
-    own = {"name", "kernel", "context", "capacity", factor} | _WITH[factor]
-    alike = [name for name in POINT if name not in own]
-    named = list(dict.fromkeys(("name", factor, "regime", "compulsory_bytes", *(n for n in CONTRAST if n in POINT))))
-    measured = _valued(points[points["seconds"].notna()], factor)
-    measured = measured.assign(room=_rooms(measured))
-    for _, rows in measured.groupby([*alike, "room"], dropna=False, sort=False) if len(measured) else ():
-        group = rows[named].to_dict("records")
-        there = {(row[factor], row["context"]) for row in group}
-        for a, b in combinations(group, 2):
-            crossed = {(a[factor], b["context"]), (b[factor], a["context"])}
-            if a[factor] != b[factor] and (a["context"] == b["context"] or not crossed & there):
-                yield a, b
+def _rounds(records: Iterable[Record]) -> dict[tuple[str, str], dict[int, list[Sample]]]:
+    """Samples of contrasts, by factor and a point's name, and by launch."""
+    found: dict[tuple[str, str], dict[int, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        if isinstance(record.point, Contrast) and not record.error:
+            names = {value(point, record.point.factor): point.name for point in record.point.points}
+            for sample in record.samples:
+                found[record.point.factor, names[sample.program]][record.launch].append(sample)
+    return found
 
 
-def _valued(points: pd.DataFrame, factor: str) -> pd.DataFrame:
-    """Those that have the factor, its values as words."""
-    blocks = points[points["block_tokens"].notna()]
-    if factor == "block_tokens":
-        return blocks.assign(block_tokens="block=" + blocks["block_tokens"].astype(str))
-    if factor == "order":
-        return blocks.assign(order=np.where(blocks["shuffle"].isna(), "sequential", "shuffled"))
-    return points
+def _side_by_side(base: dict[int, list[Sample]], other: dict[int, list[Sample]]) -> list[float]:
+    """By launch the middle log of other's time over base's, in one round."""
+    ratios = [quotients(other[launch], base[launch]) for launch in base if launch in other]
+    return [math.log(median(own)) for own in ratios if own]
 
 
-def _rooms(points: pd.DataFrame) -> list[tuple[int, int]]:
-    """By point the context, as the smallest that is nearly the same, and the capacity beyond it, 0 for none."""
-    first: dict[int, int] = {}
-    last = 0
-    for context in sorted(points["context"].unique()):
-        first[context] = first[last] if last and context < _NEAR * last else context
-        last = context
-    rooms = zip(points["context"], points["capacity"], strict=True)
-    return [(first[context], 0 if capacity == context else capacity) for context, capacity in rooms]
+def _by_launch(base: dict[int, float], other: dict[int, float]) -> list[float]:
+    return [math.log(other[launch] / base[launch]) for launch in base if launch in other]
 
 
-def _bases(pairs: Iterable[_Pair], factor: str) -> dict[frozenset[str], str]:
+def _values(pair: _Pair, factor: str) -> frozenset[str]:
+    return frozenset(value(point, factor) for point in pair)
+
+
+def _bases(pairs: Iterable[_Pair], factor: str, rows: dict[str, _Row]) -> dict[frozenset[str], str]:
     """By two values of the factor, which is the base."""
     moved: dict[frozenset[str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for pair in pairs:
-        for row in pair:
-            moved[frozenset(each[factor] for each in pair)][row[factor]] += row["compulsory_bytes"]
+        for point in pair:
+            moved[_values(pair, factor)][value(point, factor)] += rows[point.name]["compulsory_bytes"]
     found = {}
     for values, counts in moved.items():
         less, more = sorted(counts, key=lambda value: counts[value])
@@ -142,28 +133,21 @@ def _bases(pairs: Iterable[_Pair], factor: str) -> dict[frozenset[str], str]:
     return found
 
 
-def _ordered(pair: _Pair, factor: str, bases: dict[frozenset[str], str]) -> _Pair:
-    a, b = pair
-    return (a, b) if bases[frozenset((a[factor], b[factor]))] == a[factor] else (b, a)
-
-
-def _row(factor: str, base: _Row, other: _Row, seconds: dict[str, dict[int, float]]) -> _Row | None:
-    """None where no launch measured both."""
-    of_base, of_other = seconds.get(base["name"], {}), seconds.get(other["name"], {})
-    both = np.array([of_other[launch] / of_base[launch] for launch in of_base if launch in of_other])
-    if not len(both):
-        return None
-    found = paired(np.log(both))
-    ends = (found.low, found.high) if found.enclosed else np.log((both.min(), both.max()))
+def _row(factor: str, pair: _Pair, rows: dict[str, _Row], logs: np.ndarray, beside: bool, most: int) -> _Row:
+    """Of logarithms, by launch."""
+    base, other = (rows[point.name] for point in pair)
+    found = paired(logs, outside(len(logs), most))
+    ends = (found.low, found.high) if found.enclosed else (logs.min(), logs.max())
     return {name: base[name] for name in CONTRAST if name in POINT} | {
         "factor": factor,
-        "base": base[factor],
-        "other": other[factor],
+        "base": value(pair[0], factor),
+        "other": value(pair[1], factor),
         "base_name": base["name"],
         "other_name": other["name"],
         "regime": " and ".join(dict.fromkeys((base["regime"], other["regime"]))),
         **_ratio(found.estimate, *ends),
-        "launches": len(both),
+        "launches": len(logs),
+        "beside": beside,
         "confidence": found.confidence,
         "word": found.way or SAME if found.enclosed else UNKNOWN,
     }
@@ -177,18 +161,24 @@ def _ratio(estimate: float, low: float, high: float) -> dict[str, float]:
 # ---- all pairs together ----------------------------------------------------------------------------------------------
 
 
-def _together(pairs: pd.DataFrame) -> _Row:
+def _together(pairs: pd.DataFrame, most: int) -> _Row:
     """Many pairs are judged by how they differ, few by how their launches do."""
+    if pairs["beside"].any():
+        pairs = pairs[pairs["beside"]]
     counts = pairs["word"].value_counts()
     words = {name: int(counts.get(word, 0)) for name, word in _COUNTED.items()}
-    found = paired(-np.log(pairs["ratio"].to_numpy()))
+    found = paired(-np.log(pairs["ratio"].to_numpy()), outside(int(pairs["launches"].max()), most))
     if found.enclosed:
         row = _ratio(*found[:3])
         method = f"signed ranks of {len(pairs)} pairs: Hodges-Lehmann's estimate, {found.confidence:.1%} interval"
     else:
         row = pairs[["ratio", "ratio_low", "ratio_high"]].median().to_dict()
         method = f"median ends of the intervals over launches of {counted(len(pairs), 'pair')}"
-    return row | words | {"pairs": len(pairs), "method": method, "word": _agreed(words, row)}
+    return (
+        row
+        | words
+        | {"pairs": len(pairs), "beside": bool(pairs["beside"].iloc[0]), "method": method, "word": _agreed(words, row)}
+    )
 
 
 _COUNTED = {"faster": FASTER, "slower": SLOWER, "same": SAME, "unknown": UNKNOWN}

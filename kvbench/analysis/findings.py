@@ -10,10 +10,11 @@ from kvbench.analysis import frames
 from kvbench.analysis.breakeven import breakeven
 from kvbench.analysis.ceilings import ceilings
 from kvbench.analysis.columns import short_names, table
-from kvbench.analysis.contrasts import FACTORS, contrasts, overall
+from kvbench.analysis.contrasts import contrasts, overall
 from kvbench.analysis.diagnosis import Sentence, diagnosis
 from kvbench.analysis.frames import Noise, known, noise
 from kvbench.analysis.models import Geometry, fits, tokens
+from kvbench.analysis.questions import Open, questions
 from kvbench.analysis.scaling import saturation, scaling
 from kvbench.analysis.schedules import schedules
 from kvbench.model import Ceiling, Check, Machine, Record
@@ -41,6 +42,7 @@ class Findings:
     fits: pd.DataFrame
     breakeven: pd.DataFrame
     schedules: pd.DataFrame
+    open: tuple[Open, ...]
     diagnosis: tuple[Sentence, ...]
 
 
@@ -50,17 +52,20 @@ def findings(
     machine: Machine,
     checks: Sequence[Check] = (),
     models: Sequence[Geometry] = (),
+    most: int = 0,
 ) -> Findings:
-    """`records`: those of one run. `models`: those whose shapes points may have."""
+    """`records`: those of one run. `models`: those whose shapes points may have. `most`: launches that the run can have
+    where some are added until questions are decided, else 0."""
     own = ceilings(records, machine)
     cpu_sets = {cpu_text(cpus): cpus for cpus in {record.point.cpus for record in records}}
-    points = frames.points(records, machine, own)
+    points = frames.points(records, machine, own, most=most)
     points = points.assign(short=short_names(points))
-    pairs = pd.concat([contrasts(records, points, factor) for factor in FACTORS], ignore_index=True)
+    pairs = contrasts(records, points, most)
+    together = overall(pairs, most)
     lines = scaling(records, points)
     tables = {
         "scaling": lines,
-        "overall": overall(pairs),
+        "overall": together,
         "saturation": saturation(points),
         "tokens": tokens(points, models),
         "fits": fits(points, machine, models, cpu_sets),
@@ -78,7 +83,8 @@ def findings(
         contrasts=pairs,
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         **tables,
-        diagnosis=diagnosis(points, machine, checks, **tables),
+        open=questions(records, points, pairs, together),
+        diagnosis=diagnosis(points, machine, checks, contrasts=pairs, **tables),
     )
 
 
@@ -112,6 +118,7 @@ class RunSummary(Printed):
     places: Annotated[tuple[Place, ...], about("points that stand out")]
     verdicts: Annotated[tuple[str, ...], about("the sentences of the diagnosis")]
     diagnosis: Annotated[tuple[Sentence, ...], about("what the run says of the machine")]
+    open: Annotated[tuple[Open, ...], about("questions that more launches may decide")]
     noise: Annotated[Noise, about("how far the launches lie apart")]
 
 
@@ -139,6 +146,7 @@ def summary(found: Findings) -> RunSummary:
         places=tuple(_places(points)),
         verdicts=tuple(sentence.text for sentence in found.diagnosis),
         diagnosis=found.diagnosis,
+        open=found.open,
         noise=noise(points),
     )
 

@@ -1,37 +1,44 @@
 """A run as tidy tables: a row for each sample, and one for each point with all that is known of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Annotated, Any
 
 import pandas as pd
 
-from kvbench.analysis.bounds import Against, above, beaten, bound, claim, evidence
+from kvbench.analysis.bounds import Against, above, beaten, bound, claim, decided_by, evidence
 from kvbench.analysis.ceilings import Roofs, huge_share
 from kvbench.analysis.ceilings import ceilings as ceilings_of
 from kvbench.analysis.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
-from kvbench.analysis.launches import PointRates, complete, enclosed, measured
+from kvbench.analysis.launches import SLOW, PointRates, at_speed, complete, enclosed, measured, speeds, tailed, untold
 from kvbench.errors import BadArgument
-from kvbench.model import Ceiling, Machine, Point, Probe, Record, Sample, Traffic
+from kvbench.model import NEIGHBOUR, Ceiling, Contrast, Machine, Point, Record, Sample, Traffic
 from kvbench.model.annotated import about
+from kvbench.model.contrast import value
+from kvbench.model.point import Visited
 from kvbench.regime import Capacities
 from kvbench.units import GB, counted
 
 
 def samples(records: Sequence[Record]) -> pd.DataFrame:
-    """One row for each sample of every program, of points and probes alike. Visits that failed have none."""
-    places: dict[Point | Probe, int] = {}
+    """One row for each sample of every program, of points and probes alike; of contrasts the factor stands for the program.
+    Visits that failed have none."""
+    places: dict[Visited, int] = {}
     of_point, rows, moved = [], [], []
-    for record in records:
+    for record, speed in zip(records, speeds(records), strict=True):
         if record.error:
             continue
-        place, threads = places.setdefault(record.point, len(places)), len(record.point.cpus)
+        beside = isinstance(record.point, Contrast)
+        own = {value(p, record.point.factor): p for p in record.point.points} if beside else {}
         for s in record.samples:
-            of_point.append(place)
+            point = own.get(s.program, record.point)
+            of_point.append(places.setdefault(point, len(places)))
+            threads = len(point.cpus)
             moved.append((record.traffic[s.program].compulsory, record.traffic[s.program].flops))
-            own = (s.program, record.launch, record.part, s.round, s.passes, s.seconds, 0.0, 0.0, 0.0)
-            rows.append((*own, s.skew, s.switches, s.faults, s.steal, s.throttled, disturbed(s, threads)))
+            name = record.point.factor if beside else s.program
+            counts = (name, record.launch, record.part, s.round, s.passes, s.seconds, 0.0, 0.0, 0.0)
+            rows.append((*counts, s.skew, s.switches, s.faults, s.steal, s.throttled, speed, disturbed(s, threads)))
     found = table(rows, SAMPLE)
     seconds = found["seconds"] / found["passes"].astype(float)
     counts = pd.DataFrame(moved, columns=["gbps", "gflops"], dtype=float)
@@ -46,11 +53,13 @@ def points(
     machine: Machine,
     ceilings: Sequence[Ceiling] | None = None,
     capacities: Capacities | None = None,
+    most: int = 0,
 ) -> pd.DataFrame:
     """One row for each point, sorted by what it is. Points that failed have an error, and no numbers.
 
     `ceilings`: those of these records where none are given. `capacities`: of the caches, as they were seen to be where
-    that is not as declared.
+    that is not as declared. `most`: launches that the run can have where some are added until questions are
+    decided, else 0.
     """
     runs = sorted({record.run for record in records})
     if len(runs) > 1:
@@ -58,11 +67,12 @@ def points(
     if ceilings is None:
         ceilings = ceilings_of(records, machine, capacities)
     roofs = Roofs(machine, ceilings, "".join(runs), capacities)
-    visits: dict[Point, list[Record]] = {}
-    for record in records:
+    visits: dict[Point, list[_Visit]] = {}
+    used = set(map(id, at_speed(records)))
+    for record, speed in zip(records, speeds(records), strict=True):
         if isinstance(record.point, Point):
-            visits.setdefault(record.point, []).append(record)
-    found = table((_row(point, own, roofs) for point, own in visits.items()), POINT | FOUND)
+            visits.setdefault(record.point, []).append((record, speed, id(record) in used))
+    found = table((_row(point, own, roofs, most) for point, own in visits.items()), POINT | FOUND)
     order = [name for name in POINT if name not in ("name", "kernel")]
     return found.sort_values(order, ignore_index=True)
 
@@ -70,13 +80,18 @@ def points(
 # ---- one point -------------------------------------------------------------------------------------------------------
 
 
-def _row(point: Point, records: Sequence[Record], roofs: Roofs) -> dict[str, Any]:
-    good = [record for record in records if complete(record)]
-    lost = {record.launch for record in records} - {record.launch for record in good}
-    errors = [record.error or "no sample was taken" for record in records if record.launch in lost]
+_Visit = tuple[Record, float | None, bool]  # the cores' speed, and whether its numbers count
+
+
+def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dict[str, Any]:
+    whole = [visit for visit in visits if complete(visit[0])]
+    lost = {record.launch for record, *_ in visits} - {record.launch for record, *_ in whole}
+    errors = [record.error or "no sample was taken" for record, *_ in visits if record.launch in lost]
     row = facts(point) | {"launches": 0, "samples": 0, "failed": len(lost), "error": errors[0] if errors else ""}
+    good = [record for record, _, used in whole if used]
     if not good:
         return row
+    row |= _cores([(speed, used) for _, speed, used in whole if speed is not None])
     found, traffic = measured(good), good[0].traffic["point"]
     footprint = good[0].footprint("point")
     row |= _rates(found, traffic) | _visits(good, len(point.cpus))
@@ -86,13 +101,26 @@ def _row(point: Point, records: Sequence[Record], roofs: Roofs) -> dict[str, Any
         "slice_bytes": good[0].slice_bytes,
         "footprint": footprint,
     }
-    row |= _witnesses(point, found)
-    numbers, roof = (row.get("efficiency"), row.get("core_fraction"), row["skew"]), beaten(found, good[0].traffic)
-    why = [evidence(found.witness, *numbers)]
+    row |= _witnesses(point, found) | _tails(found, good)
+    numbers, roof = (row.get("efficiency"), row.get("core_fraction"), row["skew"]), beaten(found)
+    row["core_level"] = good[0].core_level
+    why = [evidence(found.witness, *numbers, row["core_level"])]
     why += [f"the point itself beats its {roof}, which so limits nothing"] if roof else []
     why += [f"samples of unlike length in {counted(found.uneven, 'launch')}"] if found.uneven else []
     row |= {"bound": bound(*numbers, beaten=bool(roof)), "bound_reason": ", ".join(why), "uneven": found.uneven}
-    return row | _against(point, _held(point, found, good, footprint, roofs))
+    return row | _against(point, replace(_held(point, found, good, footprint, roofs), most=most))
+
+
+def _cores(visits: Sequence[tuple[float, bool]]) -> dict[str, Any]:
+    if not visits:
+        return {}
+    slow = [speed for speed, _ in visits if speed < SLOW]
+    return {
+        "core_speed": median(speed for speed, used in visits if used),
+        "slow": len(slow),
+        "slow_speed": median(slow) if slow else None,
+        "set_aside": sum(not used for _, used in visits),
+    }
 
 
 def _rates(found: PointRates, traffic: Traffic) -> dict[str, Any]:
@@ -142,6 +170,20 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
     return row
 
 
+def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
+    """Passes one by one, alone and beside a neighbour."""
+    alone, beside = (
+        [record.tails[name] for record in records if name in record.tails] for name in ("point", NEIGHBOUR)
+    )
+    row = (
+        {"pass_note": untold(alone, found.seconds["point"].median)} | tailed(alone, "pass") | tailed(beside, NEIGHBOUR)
+    )
+    if slower := found.shares.get(NEIGHBOUR):
+        row |= enclosed(f"{NEIGHBOUR}_times", slower)
+        row[f"{NEIGHBOUR}_gbps"] = median(record.neighbour for record in records if record.neighbour)
+    return row
+
+
 def _held(point: Point, found: PointRates, records: Sequence[Record], footprint: float, roofs: Roofs) -> Against:
     regime = roofs.regime(point, footprint)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
@@ -153,9 +195,10 @@ def _held(point: Point, found: PointRates, records: Sequence[Record], footprint:
         footprint=footprint,
         ceiling=ceiling,
         note=note,
-        dram=roofs.dram(point),
-        fma=roofs.fma(point),
+        plain=roofs.plain(point),
+        computed=roofs.computed(point),
         peak=roofs.peak,
+        core_level=records[0].core_level,
         huge=huge_share(records),
     )
 
@@ -168,16 +211,18 @@ def _against(point: Point, held: Against) -> dict[str, Any]:
         "regime_confidence": held.regime.confidence,
         "ceiling_note": held.note,
     }
-    for name, roof in (("ceiling", held.ceiling), ("dram", held.dram)):
+    for name, roof in (("ceiling", held.ceiling), ("dram", held.plain)):
         if roof:
             row |= {f"{name}_gbps": roof.median, f"{name}_low": roof.low, f"{name}_high": roof.high}
     if held.ceiling:
-        row["ceiling_op"] = held.ceiling.probe.op
+        row |= {"ceiling_op": held.ceiling.probe.op, "ceiling_form": held.ceiling.form}
+        row["ceiling_threads"] = len(held.ceiling.probe.cpus)
         row["ceiling_fraction"] = held.rate.median / held.ceiling.median
-    if held.fma:
-        row["fma_gflops"] = held.fma.median
+    if held.computed:
+        row["fma_gflops"] = held.computed.median
     if point.op == "decode":
         row["l3"], row["l3_reason"] = claim(held)
+        row["l3_needs"] = decided_by(held)
         ratios = {"l3_reads": held.found.near, "l3_decode": held.found.shares.get("memory")}
         ratios["l3_gain"] = held.found.shares.get("rotated")
         for name, ratio in ratios.items():

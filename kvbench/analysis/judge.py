@@ -30,6 +30,7 @@ from kvbench.model.verdict import (
 )
 
 COVERAGE = 0.95  # of the intervals
+OUTSIDE = (1 - COVERAGE) / 2  # chance on each side
 SLOWER, FASTER = "slower", "faster"
 _DRAWS, _AT_ONCE, _SEED = 20_000, 2_000_000, 1
 _Array = Any  # a number, or an array of them: of one question, or of many at once
@@ -51,8 +52,8 @@ LIMITS = JudgeLimits()
 
 class Difference(NamedTuple):
     """Logarithms of time: positive where head takes longer. `slower`, `faster`: one-sided chances of this or more if
-    both sides were alike. NaN for the interval where launches are too few for COVERAGE. `counts`: launches of base and
-    of head; or of both, where each has both."""
+    both sides were alike. NaN for the interval where launches are too few for COVERAGE, or whatever chance on each side
+    was asked for, `outside`. `counts`: launches of base and of head; or of both, where each has both."""
 
     estimate: _Array
     low: _Array
@@ -60,6 +61,7 @@ class Difference(NamedTuple):
     slower: _Array
     faster: _Array
     counts: tuple[int, ...]
+    outside: float = OUTSIDE
 
     @property
     def launches(self) -> tuple[int, int]:
@@ -78,7 +80,7 @@ class Difference(NamedTuple):
     def confidence(self) -> float:
         """The probability with which the interval, or all estimates where there is none, hold the true shift."""
         chances = _chances(*self.counts)
-        return 1 - 2 * float(max(chances[chances <= (1 - COVERAGE) / 2], default=chances[-1]))
+        return 1 - 2 * float(max(chances[chances <= self.outside], default=chances[-1]))
 
     @property
     def way(self) -> str:
@@ -104,9 +106,9 @@ class Difference(NamedTuple):
         return float(np.quantile(np.maximum(noise * missing, least - noise * estimates), power))
 
 
-def paired(values: np.ndarray) -> Difference:
+def paired(values: np.ndarray, outside: float = OUTSIDE) -> Difference:
     """From launches that hold both sides: logarithms of head's time over base's, on the last axis."""
-    return _difference(_estimates(values), (values.shape[-1],))
+    return _difference(_estimates(values), (values.shape[-1],), outside)
 
 
 def apart(base: np.ndarray, head: np.ndarray) -> Difference:
@@ -226,18 +228,20 @@ def _estimates(*sides: np.ndarray) -> np.ndarray:
     return np.sort(differences.reshape(*differences.shape[:-2], -1), axis=-1)
 
 
-def _difference(estimates: np.ndarray, counts: tuple[int, ...]) -> Difference:
+def _difference(estimates: np.ndarray, counts: tuple[int, ...], outside: float = OUTSIDE) -> Difference:
     chances = _chances(*counts)
     slower, faster = chances[(estimates > 0).sum(-1)], chances[(estimates < 0).sum(-1)]  # a tie speaks for neither
-    return Difference(np.median(estimates, axis=-1), *_ends(estimates, chances), slower, faster, counts)
+    return Difference(
+        np.median(estimates, axis=-1), *_ends(estimates, chances, outside), slower, faster, counts, outside
+    )
 
 
-def _ends(estimates: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _ends(estimates: np.ndarray, chances: np.ndarray, outside: float = OUTSIDE) -> tuple[np.ndarray, np.ndarray]:
     """As many as it takes to reject are left out at each end."""
-    outside = int((chances <= (1 - COVERAGE) / 2).sum())
-    if not outside:
+    ends = int((chances <= outside).sum())
+    if not ends:
         return (nothing := np.full(estimates.shape[:-1], math.nan)), nothing
-    return estimates[..., outside - 1], estimates[..., -outside]
+    return estimates[..., ends - 1], estimates[..., -ends]
 
 
 @cache

@@ -7,15 +7,18 @@ from statistics import median, quantiles
 from typing import Self
 
 from kvbench.intervals import held, interval
-from kvbench.model import Point, Record, Sample, quotients
+from kvbench.model import MANY, NEIGHBOUR, PACE, STEP, Point, Record, Sample, Tail, most, quotients
+from kvbench.model.point import Visited
 from kvbench.store.summary import Result
-from kvbench.units import GB
+from kvbench.units import GB, duration
 
 COVERAGE = 0.95  # of the intervals
 SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, most of them met another machine
 FAR_OUT = 3.0  # widths of the middle half, beyond it: what no ordinary scatter reaches
-_NO_WITNESS = ("point", "core", "rotated", "slice", "memory")  # the point's own kernel, or reads of other rows
+_OWN, _OTHER = ("point", NEIGHBOUR, "core", "rotated"), ("slice", "memory")  # its own kernel; reads of other rows
 
+SLOW = 0.8  # of the best speed that a run's cores had: another state of the host, not scatter
+_LEFT = 0.5  # of a point's launches, at least, so that slow visits are set aside
 _LEAST = 0.5  # of a launch's rounds must have samples of about the same length, for the launch to have a share
 
 _Visit = dict[str, list[Sample]]  # by program
@@ -74,8 +77,9 @@ class PointRates:
     """By program: `seconds` of a pass, `rates` in GB/s, and as `shares` the point's rate over the program's.
 
     A share is formed within a round, so that what slows a whole round down is no part of it; and of samples that are
-    about as long. `near`: likewise, the rate of plain reads of a slice in L3 over that of memory, where both were timed.
-    `uneven`: launches in which a program has no share, for too few are.
+    about as long. Of a twin it is one of times: a query and an output are no part of its bytes. `near`: likewise, the rate
+    of plain reads of a slice in L3 over that of memory, where both were timed. `uneven`: launches in which a program has
+    no share, for too few are.
     """
 
     seconds: dict[str, Estimate]
@@ -87,7 +91,7 @@ class PointRates:
     @property
     def witnesses(self) -> list[str]:
         """Programs beside the point that read its rows, or copy as much, and do no more."""
-        return [name for name in self.shares if name not in _NO_WITNESS]
+        return [name for name in self.shares if name not in (*_OWN, *_OTHER)]
 
     def better(self, programs: Iterable[str]) -> str | None:
         """The fastest of these that were measured beside the point, over all launches."""
@@ -108,7 +112,7 @@ def measured(records: Sequence[Record]) -> PointRates:
     launches: dict[int, list[_Visit]] = {}
     for record in records:
         launches.setdefault(record.launch, []).append(_visit(record.samples))
-    bytes_of = {name: traffic.compulsory for name, traffic in records[0].traffic.items()}
+    bytes_of = {name: traffic.compulsory for name, traffic in records[0].traffic.items() if name != PACE}
     seconds, shares, uneven = {}, {}, set()
     for name, count in bytes_of.items():
         own = {n: [s for visit in visits for s in visit.get(name, ())] for n, visits in launches.items()}
@@ -117,7 +121,8 @@ def measured(records: Sequence[Record]) -> PointRates:
         if found := [median(s.seconds / s.passes for s in each) for each in own.values() if each]:
             seconds[name] = Estimate.of(found)
         if found := [median(each) for n, each in slower.items() if each and n not in few]:
-            shares[name] = Estimate.of([bytes_of["point"] / count * times for times in found])
+            work = 1.0 if name.startswith("twin") else bytes_of["point"] / count
+            shares[name] = Estimate.of([work * times for times in found])
         uneven |= few
     rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}
     near = [
@@ -128,10 +133,34 @@ def measured(records: Sequence[Record]) -> PointRates:
     return PointRates(seconds, rates, shares, found, len(uneven))
 
 
+def tailed(tails: Sequence[Tail], name: str) -> dict[str, float]:
+    """As columns: p50 and p99 of passes that were timed one by one, medians of the launches with their intervals. Where a
+    launch has too few for a p99, it is that of all launches together, without one."""
+    if not tails:
+        return {}
+    row = enclosed(f"{name}_p50", Estimate.of([tail.p50 for tail in tails]))
+    whole = [tail.p99 for tail in tails if tail.p99 is not None]
+    if 2 * len(whole) > len(tails):
+        return row | enclosed(f"{name}_p99", Estimate.of(whole))
+    together = most([second for tail in tails for second in tail.seconds])
+    return row | ({f"{name}_p99": together} if together else {})
+
+
+def untold(tails: Sequence[Tail], seconds: float) -> str:
+    """Why there is no p50 or no p99 of passes that take so long, or what it is of; else empty."""
+    if not tails:
+        short = f"a pass takes less than {duration(STEP)}: none was timed by itself"
+        return short if seconds < STEP else "no pass was timed by itself"
+    if any(tail.p99 is not None for tail in tails):
+        return ""
+    passes = sum(tail.passes for tail in tails)
+    return "p99: of all launches together" if passes >= MANY else f"{passes} passes are too few for a p99"
+
+
 def results(records: Iterable[Record]) -> Iterator[Result]:
     """What a history needs, for each point that was measured beside a witness."""
     points: dict[Point, list[Record]] = {}
-    for record in records:
+    for record in at_speed(records):
         if isinstance(record.point, Point) and complete(record):
             points.setdefault(record.point, []).append(record)
     for point, own in points.items():
@@ -158,11 +187,48 @@ def _slower(visit: _Visit, name: str, other: str = "point") -> list[float]:
 def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
     """By the name of a point and the launch, the seconds of a pass: the medians that measured() takes its own of."""
     points: dict[Point, dict[int, list[float]]] = {}
-    for record in records:
+    for record in at_speed(records):
         if isinstance(record.point, Point) and complete(record):
             own = points.setdefault(record.point, {}).setdefault(record.launch, [])
             own += [s.seconds / s.passes for s in record.samples if s.program == "point"]
     return {point.name: {launch: median(own) for launch, own in each.items()} for point, each in points.items()}
+
+
+# ---- the cores' speed -------------------------------------------------------------------------------------------------
+
+
+def speeds(records: Sequence[Record]) -> list[float | None]:
+    """How fast the cores were in each visit, as a share of the best that the same ones were in any; None where nothing
+    tells."""
+    rates = [_pace(record) for record in records]
+    best: dict[object, float] = {}
+    for record, rate in zip(records, rates, strict=True):
+        if rate:
+            best[_cores(record)] = max(best.get(_cores(record), 0.0), rate)
+    return [rate / best[_cores(record)] if rate else None for record, rate in zip(records, rates, strict=True)]
+
+
+def _cores(record: Record) -> tuple[object, ...]:
+    return record.run, record.point.cpus, record.point.isa
+
+
+def _pace(record: Record) -> float:
+    taken = [sample.passes / sample.seconds for sample in record.samples if sample.program == PACE]
+    return median(taken) * record.traffic[PACE].flops if taken and not record.error else 0.0
+
+
+def at_speed(records: Iterable[Record]) -> list[Record]:
+    """Without the visits in which the cores were SLOW, where enough of a point's launches are left."""
+    records = list(records)
+    slow = [speed is not None and speed < SLOW for speed in speeds(records)]
+    launches: dict[Visited, set[int]] = {}
+    left: dict[Visited, set[int]] = {}
+    for record, aside in zip(records, slow, strict=True):
+        if complete(record):
+            launches.setdefault(record.point, set()).add(record.launch)
+            left.setdefault(record.point, set()).update(() if aside else (record.launch,))
+    enough_left = {point for point, own in launches.items() if len(left[point]) >= _LEFT * len(own)}
+    return [record for record, aside in zip(records, slow, strict=True) if not aside or record.point not in enough_left]
 
 
 # ---- values of launches ----------------------------------------------------------------------------------------------

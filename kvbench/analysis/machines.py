@@ -7,7 +7,7 @@ from typing import Annotated
 
 from kvbench.analysis.ceilings import WITHOUT_MEMORY, ceilings, value
 from kvbench.analysis.plateaus import Capacity, Plateau, capacities, corrections, plateaus
-from kvbench.model import Ceiling, Check, Machine, Probe, Record
+from kvbench.model import COMPUTE, PLAIN, Ceiling, Check, Machine, Probe, Record
 from kvbench.model.annotated import Printed, about
 from kvbench.regime import Window, suggestion, windows
 from kvbench.units import counted, size
@@ -53,7 +53,7 @@ def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Re
 
 def staircase(ceilings: Sequence[Ceiling], cpus: tuple[int, ...]) -> tuple[list[int], list[float]]:
     """Footprints, rising, and the rates of the plain read of these CPUs, on the first kind of pages there is."""
-    steps = [c for c in ceilings if c.probe.op == "read" and c.probe.cpus == cpus and not c.probe.distance]
+    steps = [c for c in ceilings if c.probe.op == "read" and c.probe.cpus == cpus and c.form == PLAIN]
     pages = usual_pages(ceilings)
     rates = {c.probe.bytes: c.median for c in steps if c.probe.pages == pages}
     return sorted(rates), [rates[count] for count in sorted(rates)]
@@ -64,7 +64,7 @@ def usual_pages(ceilings: Sequence[Ceiling]) -> str:
     return next(iter(dict(Counter(c.probe.pages for c in ceilings).most_common(1))), "")
 
 
-UNITS = {"flops": "GFLOP/s", "latency": "ns", "clock": "GHz"}  # every other op: GB/s
+UNITS = dict.fromkeys(COMPUTE, "GFLOP/s") | {"latency": "ns", "clock": "GHz"}  # every other op: GB/s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,7 @@ class CeilingRow(Probe):
 
     run: Annotated[str, about("the run that measured it: no ceiling stands for another's")]
     threads: Annotated[int, about("how many")]
+    form: Annotated[str, about("how it reads: plain, ahead, or as a schedule does")]
     level: Annotated[str, about("what feeds such a footprint: L1, L2, L3, DRAM, mixed, unknown, or core")]
     unit: Annotated[str, about("of median, low, high and samples", "GB/s", *UNITS.values())]
     median: Annotated[float, about("in `unit`: of the medians of the launches")]

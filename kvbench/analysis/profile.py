@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from statistics import median
 from typing import Annotated, Any
 
@@ -9,8 +10,8 @@ import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.bounds import bound
-from kvbench.analysis.launches import SPREAD
-from kvbench.model import Point, Sample, Visit, quotients
+from kvbench.analysis.launches import SPREAD, untold
+from kvbench.model import COMPUTE, NEIGHBOUR, PACE, Point, Sample, Visit, quotients
 from kvbench.model.annotated import Printed, about
 from kvbench.units import GB, gbps
 
@@ -47,14 +48,17 @@ class Profile(Printed):
     gbps: Annotated[float, about("GB/s: compulsory bytes over time, median of the samples")]
     twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads and nothing else")] = UNSET
     twin_form: Annotated[str | UnsetType, about("the program whose rate twin_gbps is")] = UNSET
-    efficiency: Annotated[float | None | UnsetType, about("share of twin_gbps, median of the rounds")] = UNSET
+    efficiency: Annotated[
+        float | None | UnsetType, about("share of the point's time that the twin takes, median of the rounds")
+    ] = UNSET
     core_gbps: Annotated[float | UnsetType, about("GB/s: the same kernel in a private cache")] = UNSET
+    core_level: Annotated[str | UnsetType, about("that cache")] = UNSET
     core_form: Annotated[str | UnsetType, about("the program whose rate core_gbps is")] = UNSET
     core_fraction: Annotated[float | None | UnsetType, about("share of core_gbps, median of the rounds")] = UNSET
-    ceiling_gbps: Annotated[float, about("GB/s: plain reads of this footprint by the same threads")]
+    ceiling_gbps: Annotated[float, about("GB/s: the best of all forms of reads of this footprint, by the same threads")]
     ceiling_form: Annotated[str, about("the program whose rate ceiling_gbps is")]
     ceiling_fraction: Annotated[float | None, about("share of ceiling_gbps, median of the rounds")]
-    dram_gbps: Annotated[float, about("GB/s: plain reads from memory by the same threads")]
+    dram_gbps: Annotated[float, about("GB/s: the best of all forms of reads from memory, by the same threads")]
     dram_form: Annotated[str | UnsetType, about("whose rate dram_gbps is; without it, ceiling_form")] = UNSET
     dram_fraction: Annotated[float | None, about("share of dram_gbps, median of the rounds")]
     other_gbps: Annotated[float | UnsetType, about("GB/s: the other kind of stores")] = UNSET
@@ -66,7 +70,14 @@ class Profile(Printed):
     copy_nt_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by non-temporal stores")] = UNSET
     copy_nt_form: Annotated[str | UnsetType, about("the program whose rate copy_nt_gbps is")] = UNSET
     copy_nt_fraction: Annotated[float | None | UnsetType, about("share of copy_nt_gbps, median of the rounds")] = UNSET
-    fma_gflops: Annotated[float | UnsetType, about("GFLOP/s: what the same threads compute at most")] = UNSET
+    l3_reads: Annotated[float | None, about("ratio: plain reads of the slice over those of memory, of one in L3")] = (
+        None
+    )
+    l3_gain: Annotated[float | None, about("ratio: time of the same decode from memory over its own")] = None
+    l3_decode: Annotated[float | None, about("ratio: GB/s of the point over those of plain reads of memory")] = None
+    fma_gflops: Annotated[
+        float | UnsetType, about("GFLOP/s: what the same threads compute at most by the kernel's instructions")
+    ] = UNSET
     fma_fraction: Annotated[float | None | UnsetType, about("share of fma_gflops that the point computes")] = UNSET
     bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
     ai: Annotated[float, about("FLOP per byte: arithmetic intensity, over compulsory bytes")]
@@ -78,10 +89,17 @@ class Profile(Printed):
     bytes_scales: Annotated[float, about("bytes: of scales, of the compulsory ones")]
     bytes_table: Annotated[float, about("bytes: of the page table, of the compulsory ones")]
     seconds_per_pass: Annotated[float, about("seconds: median of the samples")]
-    pass_p50: Annotated[float, about("seconds: median of all passes")]
-    pass_p99: Annotated[float, about("seconds: 99 % of the passes took no longer")]
-    pass_max: Annotated[float, about("seconds: of the longest pass")]
+    pass_p50: Annotated[
+        float | None, about("seconds: median of all passes; null where they are too short to tell apart")
+    ]
+    pass_p99: Annotated[float | None, about("seconds: 99 % of the passes took no longer; null where they are too few")]
+    pass_max: Annotated[float | None, about("seconds: of the longest pass")]
+    pass_note: Annotated[str, about("why one of these is null; else empty")]
     passes: Annotated[int, about("that were timed")]
+    neighbour_p50: Annotated[float | None, about("seconds: as pass_p50, beside a neighbour that was asked for")] = None
+    neighbour_p99: Annotated[float | None, about("seconds: as pass_p99, beside a neighbour")] = None
+    neighbour_times: Annotated[float | None, about("ratio: time of a pass beside a neighbour over that alone")] = None
+    neighbour_gbps: Annotated[float | None, about("GB/s: what the neighbour read meanwhile")] = None
     thread_skew: Annotated[float, about("share of the mean, by which the slowest thread worked longer")]
     stage_share: Annotated[dict[str, float], about("share of the pass: of the stages of a decode, by name")]
     max_abs_err: Annotated[float, about("absolute: largest difference of an output element to float64")]
@@ -95,7 +113,7 @@ class Profile(Printed):
 
 
 _DECODE = ["twin_gbps", "twin_form", "efficiency", "core_gbps", "core_form", "core_fraction"]
-_DECODE += ["fma_gflops", "fma_fraction"]
+_DECODE += ["core_level", "fma_gflops", "fma_fraction"]
 _STORE = ["copy_gbps", "copy_form", "copy_fraction", "copy_nt_gbps", "copy_nt_form", "copy_nt_fraction"]
 _CASES = {
     "if": {"properties": {"point": {"properties": {"op": {"const": "decode"}}}}},
@@ -109,15 +127,21 @@ def profile(visit: Visit) -> Profile:
     samples = {name: [s for s in visit.samples if s.program == name] for name in visit.traffic}
     rates = {name: _rate(_gbps(visit, name, taken)) for name, taken in samples.items()}
     facts = _facts(visit, samples["point"])
-    facts["rates"] = {name: rate for name, rate in rates.items() if name != "fma"}
+    facts["rates"] = {name: rate for name, rate in rates.items() if name not in (PACE, *COMPUTE)}
     facts["gbps"] = rates["point"].median
     facts |= _against(visit, samples, rates, facts["thread_skew"])
+    for name, (over, under) in _L3.items():
+        if over in samples and under in samples:
+            moved = visit.traffic[over].compulsory / visit.traffic[under].compulsory
+            facts[name] = _times(moved, samples[under], samples[over])
+    if NEIGHBOUR in samples:
+        facts |= _beside(visit, samples)
     return Profile(**facts)
 
 
 def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
     traffic = visit.traffic["point"]
-    passes = np.concatenate([s.pass_seconds for s in samples])
+    alone, seconds = visit.tails.get("point"), median(s.seconds / s.passes for s in samples)
     return {
         "kernel": visit.point.kernel,
         "point": visit.point,
@@ -130,11 +154,12 @@ def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
         "bytes_kv": traffic.kv,
         "bytes_scales": traffic.scales,
         "bytes_table": traffic.table,
-        "seconds_per_pass": median(s.seconds / s.passes for s in samples),
-        "pass_p50": float(np.quantile(passes, 0.5)),
-        "pass_p99": float(np.quantile(passes, 0.99)),
-        "pass_max": float(passes.max()),
-        "passes": len(passes),
+        "seconds_per_pass": seconds,
+        "pass_p50": alone and alone.p50,
+        "pass_p99": alone and alone.p99,
+        "pass_max": alone and max(max(s.pass_seconds) for s in samples),
+        "pass_note": untold([alone] if alone else [], seconds),
+        "passes": sum(s.passes for s in samples),
         "thread_skew": median(s.skew for s in samples),
         "stage_share": dict(zip(("qk", "softmax", "pv"), visit.stage_share, strict=False)),
         "max_abs_err": visit.max_abs_err,
@@ -147,22 +172,35 @@ def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
     }
 
 
+def _beside(visit: Visit, samples: dict[str, list[Sample]]) -> dict[str, Any]:
+    """The point while a neighbour streamed memory."""
+    found = visit.tails.get(NEIGHBOUR)
+    return {
+        "neighbour_p50": found and found.p50,
+        "neighbour_p99": found and found.p99,
+        "neighbour_times": _times(1.0, samples[NEIGHBOUR], samples["point"]),
+        "neighbour_gbps": visit.neighbour,
+    }
+
+
 def _against(
     visit: Visit, samples: dict[str, list[Sample]], rates: dict[str, Rate], thread_skew: float
 ) -> dict[str, Any]:
-    """The point beside its witnesses of the same rounds. A probe counts with the better of its two forms."""
+    """The point beside its witnesses of the same rounds. A probe counts with the best of its forms."""
     own, traffic = samples["point"], visit.traffic
     found: dict[str, Any] = {}
     for key, forms in _witnesses(rates).items():
         best = max(forms, key=lambda name: rates[name].median)
         found[f"{key}_gbps"], found[f"{key}_form"] = rates[best].median, best
-        moved = traffic["point"].compulsory / traffic[best].compulsory
+        moved = traffic["point"].compulsory / traffic[best].compulsory if key != "twin" else 1.0
         found[_FRACTION.get(key, f"{key}_fraction")] = _times(moved, samples[best], own)
     found.setdefault("dram_gbps", found.get("ceiling_gbps"))
     found.setdefault("dram_fraction", found.get("ceiling_fraction"))
-    if "fma" in samples:
-        found["fma_gflops"] = median(traffic["fma"].flops * s.passes / s.seconds / GB for s in samples["fma"])
-        found["fma_fraction"] = _times(traffic["point"].flops / traffic["fma"].flops, samples["fma"], own)
+    peak = next((name for name in (visit.point.computes, PACE) if name in samples), None)
+    if peak and visit.point.op == "decode":
+        found["fma_gflops"] = median(traffic[peak].flops * s.passes / s.seconds / GB for s in samples[peak])
+        found["fma_fraction"] = _times(traffic["point"].flops / traffic[peak].flops, samples[peak], own)
+        found["core_level"] = visit.core_level
     shares = found.get("efficiency"), found.get("core_fraction")
     found["bound"] = bound(*shares, thread_skew, beaten=max(filter(None, shares), default=0.0) > 1 + SPREAD)
     return found
@@ -175,14 +213,16 @@ def _times(work: float, samples: list[Sample], own: list[Sample]) -> float | Non
 
 
 _FRACTION = {"twin": "efficiency"}
+_L3 = {"l3_reads": ("slice", "memory"), "l3_gain": ("point", "rotated"), "l3_decode": ("point", "memory")}
 
 
 def _witnesses(rates: Iterable[str]) -> dict[str, list[str]]:
-    """Programs by what they stand for: "twin" and "twin_ahead" are two forms of one probe."""
+    """Programs by what they stand for: what follows a name are forms of one probe, such as those of "twin_ahead"."""
     groups: dict[str, list[str]] = {}
     for name in rates:
-        if name not in ("point", "fma"):
-            groups.setdefault(name.removesuffix("_ahead"), []).append(name)
+        if name not in (NEIGHBOUR, PACE, *COMPUTE, *chain.from_iterable(_L3.values())):
+            key = name if name == "copy_nt" else name.partition("_")[0]
+            groups.setdefault(key, []).append(name)
     return groups
 
 

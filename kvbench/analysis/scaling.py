@@ -133,7 +133,7 @@ SATURATION = {
     "gbps": number("GB/s: compulsory bytes over time"),
     **ends("gbps", "GB/s"),
     "twin_gbps": number("GB/s: the same reads and nothing else"),
-    "ceiling_gbps": number("GB/s: plain reads of this footprint"),
+    "ceiling_gbps": number("GB/s: the best reads of this footprint, by as many threads or fewer"),
     "fraction_of_best": number("share of the fastest of its series"),
     "best": flag("whether it is that"),
     "knee": flag("whether it has the fewest threads that come near the best"),

@@ -35,6 +35,12 @@ tuning_option = click.option(
     metavar="FILE|off",
     help="What earlier runs have seen of schedules; off: the default one. [default: in the user's cache folder]",
 )
+neighbour_option = click.option(
+    "--neighbour",
+    is_flag=True,
+    default=None,
+    help="Time the point too while the other cores of its nodes stream memory.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
 
 
@@ -73,4 +79,5 @@ suite_options = with_options(  # what kvbench.session.Options has of them
     click.option("--seed", type=click.IntRange(0), help="Random seed for the order of the visits. [default: 1]"),
     *_PLACED,
     plugin_option,
+    neighbour_option,
 )

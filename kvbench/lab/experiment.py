@@ -25,6 +25,7 @@ _NOW = {  # what answers the question of a former experiment
     "arena": "kvbench size MODEL --map",
     "corrupt": "kvbench verify",
     "gqa": "kvbench sweep gqa --report",
+    "interference": "kvbench profile decode --neighbour",
     "paging": "kvbench sweep paged --report",
     "prefix": "kvbench sweep stores --report",
 }

@@ -12,13 +12,17 @@ from kvbench.analysis.launches import Estimate
 from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.experiment import Setup, refuse_too_large
 from kvbench.model import DEFAULTS, HEADS, POINT, SHAPE, Point, Sample, Shape, quotients
-from kvbench.native import Cache, Team
+from kvbench.native import Cache
 from kvbench.oracle import attention, tolerance, whole
 from kvbench.plan import needs_here
 from kvbench.plan.needs import PROCESS
 from kvbench.suite import model as geometry
 from kvbench.units import counted
+from kvbench.worker.answers import Answers
+from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program, rounds
+from kvbench.worker.room import Room
+from kvbench.worker.tuning import Tuner
 
 _SLICES = 4096  # of a point in rotation, at most
 
@@ -43,6 +47,13 @@ def refuse_impossible(setup: Setup, held: Point) -> None:
             "more --context, or a larger --model",
         )
     refuse_too_large(needed.memory + PROCESS)
+
+
+def tuned(room: Room) -> str:
+    """The schedule that is fastest for the room's point, chosen as a launch chooses it."""
+    with Bench(room.point, room, Answers()) as bench:
+        Tuner(room.ground.machine, {}).choose(bench)
+        return bench.schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +90,10 @@ class Beside:
         return median(sample.skew for sample in self.samples[name])
 
 
-def beside(team: Team, programs: Sequence[Program], seed: int, count: int = 24, seconds: float = 0.005) -> Beside:
+def beside(programs: Sequence[Program], seed: int, count: int = 24, seconds: float = 0.005) -> Beside:
     """`count` rounds, about `seconds` for each sample."""
     taken: dict[str, list[Sample]] = {program.name: [] for program in programs}
-    for sample in rounds(team, programs, count, seconds, seed):
+    for sample in rounds(programs, count, seconds, seed):
         taken[sample.program].append(sample)
     return Beside(taken, {program.name: program.traffic().compulsory for program in programs})
 

@@ -41,6 +41,15 @@ def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tupl
     return tuple(order[thread % len(order)] for thread in range(count))
 
 
+def neighbours(machine: Machine, cpus: Iterable[int]) -> tuple[int, ...]:
+    """One CPU of each core of their nodes that they leave free, as far as the quota pays for."""
+    known, own = {cpu.cpu: cpu for cpu in machine.cpus}, set(cpus)
+    busy, nodes = {known[cpu].core for cpu in own}, {known[cpu].node for cpu in own}
+    free = [cpu for cpu in _ordered(machine, "compact") if known[cpu].core not in busy and known[cpu].node in nodes]
+    first = [cpu for cpu, rank in _ranks(machine, free).items() if not rank]
+    return tuple(first[: max(0, int(min(len(first), _paid(machine) - len(own))))])
+
+
 def _count(threads: str | int | None) -> int | None:
     if threads is None or threads == "all":
         return None

@@ -1,10 +1,29 @@
 """The values that pass between the parts: frozen, and without behaviour beyond what they say about themselves."""
 
 from kvbench.model.arena_map import ArenaMap, Buffer
+from kvbench.model.contrast import Contrast
 from kvbench.model.fields import Field
 from kvbench.model.hardware import PLACES, Check, Cpu, DataCache, Fact, Machine, Node
 from kvbench.model.kernel import Kernel, Times, Traffic
-from kvbench.model.point import AUTO, DEFAULTS, FIELDS, HEADS, OWN, POINT, SHAPE, Point, Probe, Shape, Skip
-from kvbench.model.record import SIDES, Ceiling, Job, Plan, Record, Sample, Visit, alike, quotients
+from kvbench.model.point import AUTO, COMPUTE, DEFAULTS, FIELDS, HEADS, OWN, POINT, SHAPE, Point, Probe, Shape, Skip
+from kvbench.model.record import (
+    MANY,
+    NEIGHBOUR,
+    PACE,
+    PLAIN,
+    SIDES,
+    STEP,
+    Ceiling,
+    Job,
+    Plan,
+    Record,
+    Sample,
+    Tail,
+    Visit,
+    alike,
+    most,
+    quotients,
+    tails,
+)
 from kvbench.model.tuning import TUNER, Choice, Tuned, choose, pooled
 from kvbench.model.verdict import Comparison, Judged

@@ -10,6 +10,7 @@ from kvbench.model.fields import Field, declared, of
 from kvbench.model.kernel import kernel_id
 from kvbench.units import cpu_text
 
+COMPUTE = ("flops", *(f"dot{bits}" for bits in (8, 16)))  # probes of instructions that stay in registers
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
@@ -46,7 +47,7 @@ class Shape:
 
 
 class Visited:
-    """A Point or a Probe: what a launch visits. As JSON it says by its fields which of them it is."""
+    """A Point, a Probe or a Contrast: what a launch visits. As JSON it says by its fields which of them it is."""
 
     __slots__ = ()
 
@@ -113,6 +114,11 @@ class Point(Visited):
     @property
     def kernel(self) -> str:
         return kernel_id(self.op, self.variant, self.layout, self.dtype, self.isa)
+
+    @property
+    def computes(self) -> str:
+        """The probe of the instructions that its kernel is made of."""
+        return self.variant if self.variant in COMPUTE else "flops"
 
     @property
     def name(self) -> str:

@@ -1,8 +1,10 @@
 """What was measured."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from itertools import chain
+from statistics import median, quantiles
+from typing import Annotated, Self
 
 from msgspec import Meta
 
@@ -11,6 +13,9 @@ from kvbench.model.kernel import Traffic
 from kvbench.model.point import Point, Probe, Visited
 from kvbench.model.tuning import Tuned
 
+NEIGHBOUR = "neighbour"  # a program: the point while others stream memory
+STEP = 20e-6  # seconds: where a pass takes less, much of its own time is how threads meet at its end
+MANY = 100  # passes: of fewer nobody knows what 99 % do not exceed
 LENGTHS = 2.0  # times as long as another: judgement. A stall, or waking the threads, weighs little in one of the two
 
 
@@ -40,6 +45,41 @@ class Sample:
     def off(self) -> bool:
         """Whether it is not as long as it was meant to be."""
         return self.asked > 0 and not alike(self.seconds, self.asked)
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether its passes are to be told apart: those of the point, alone or beside a neighbour, where they are long."""
+        return self.program in ("point", NEIGHBOUR) and self.seconds >= STEP * self.passes
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Passes of a program in a visit, timed one by one: how many, their median, and what 99 % do not exceed. Where there
+    are too few for that, `seconds` are all of them: those of several launches together may be enough."""
+
+    passes: Size
+    p50: Number
+    p99: Number | None
+    seconds: tuple[Number, ...] = ()
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> Self:
+        few = () if len(seconds) >= MANY else tuple(round(each, 9) for each in seconds)
+        return cls(len(seconds), median(seconds), most(seconds), few)
+
+
+def most(seconds: Sequence[float]) -> float | None:
+    """What 99 % do not exceed; None where they are too few."""
+    return quantiles(seconds, n=100, method="inclusive")[98] if len(seconds) >= MANY else None
+
+
+def tails(samples: Iterable[Sample]) -> dict[str, Tail]:
+    """By program; of those whose samples all have the seconds of their passes."""
+    found: dict[str, list[tuple[float, ...]]] = {}
+    for sample in samples:
+        if sample.program in ("point", NEIGHBOUR):
+            found.setdefault(sample.program, []).append(sample.pass_seconds if sample.one_by_one else ())
+    return {name: Tail.of(list(chain.from_iterable(each))) for name, each in found.items() if all(each)}
 
 
 def alike(one: float, other: float) -> bool:
@@ -80,8 +120,9 @@ class Plan:
     # has the default.
     tuning: dict[str, dict[str, tuple[Number, ...]]] | None = None
     chosen: dict[str, str] = field(default_factory=dict)  # schedules that stand already, by class
+    neighbour: bool = False  # whether points are timed beside a neighbour too
 
-    def is_foreign(self, point: Point | Probe) -> bool:
+    def is_foreign(self, point: Visited) -> bool:
         """Whether its kernel is the plug-in's."""
         return isinstance(point, Point) and point.variant in self.foreign
 
@@ -98,15 +139,19 @@ class Job:
 
 
 SIDES = ("base", "head")  # of a duel
+PACE = "fma"  # the program that tells how fast the cores are
+PLAIN = "plain"  # the form of a probe that leaves all to the hardware
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """One visit of a point in a launch: all samples, or what went wrong.
 
-    The point's program is "point", beside its witnesses. A decode has "twin", "twin_ahead" (its prefetching form) and
-    "core"; a plug-in's has "ceiling" and "ceiling_ahead" too; a store has "copy" and "copy_nt"; probes have none. A slice
-    in L3 has plain reads of it and of memory, "slice" and "memory", and "rotated": the same kernel on slices in memory.
+    The point's program is "point", beside its witnesses and PACE. A decode has "twin" (plain reads), "twin_ahead" (in its
+    own schedule) and "core"; a plug-in's has "ceiling" in all forms, too; a store has "copy" and "copy_nt". The PLAIN form
+    of a probe is "point", others have the form's name. A slice in L3 has plain reads of it and of memory, "slice" and
+    "memory", and "rotated": the same kernel on slices in memory. "neighbour" is the point while other cores stream memory,
+    where that was asked for and there are such.
     In a duel the programs are "base" and "head". A witness of the installed library's is timed after each,
     "beside_base" and "beside_head", and the one value in a sample's `pass_seconds` is their lower quartile.
     """
@@ -127,8 +172,11 @@ class Record:
     wall: Annotated[float, Meta(ge=0, le=1e9)] = 0.0  # seconds that the visit took, with memory and checks
     peak: Count = 0  # bytes that its process has held at most, so far
     schedule: str = ""  # the one that ran, by its name; empty where none does
+    tails: dict[str, Tail] = field(default_factory=dict)  # by program: the point, and the point beside a neighbour
+    neighbour: Number = 0.0  # GB/s that the neighbour read meanwhile
     tuned: tuple[Tuned, ...] = ()  # what was measured to choose schedules, for classes that were new
     run: str = ""
+    core_level: str = ""  # the cache that the core roof's data stays in
 
     def footprint(self, program: str) -> float:
         """Bytes that a point's program walks: lines of all slices, or slices whole, along which an append goes on."""
@@ -144,7 +192,7 @@ class Visit(Record):
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What a probe reached in run `run`: GB/s (fma: GFLOP/s, latency: ns, clock: GHz).
+    """What a probe reached in run `run` in one `form`: GB/s (flops and dots: GFLOP/s, latency: ns, clock: GHz).
 
     `median` is of the launches' medians, of which `low` and `high` are two; `samples` are all, by launch.
     """
@@ -158,3 +206,4 @@ class Ceiling:
     samples: tuple[tuple[Number, ...], ...]
     stable: bool
     huge: Number | None  # share of the memory that is really on huge pages; None where there is no memory
+    form: str = PLAIN

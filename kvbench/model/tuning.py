@@ -18,7 +18,7 @@ PARTS = {  # of the name of a class of points, in its order
     "threads": "one, several of one L3 cache, or more",
     "level": "where the rows come from",
 }
-TUNER = 1  # version of what is measured and of the classes: evidence of another one is not pooled
+TUNER = 2  # version of what is measured and of the classes: evidence of another one is not pooled
 EFFECT = math.log(1.02)  # the default stays unless another preset is faster by more; within it the simpler one wins
 MOST = 64  # rounds of a class that are kept, the newest
 _SURE = 0.9  # with which an interval holds the median of the rounds

@@ -3,7 +3,7 @@
 from kvbench.native.arena import Arena, Part, pages_given
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library, default_library, library_of, library_path
-from kvbench.native.ops import AHEAD, decode_task, probe_task, rewrite, store_task
+from kvbench.native.ops import decode_task, forms, probe_task, rewrite, store_task
 from kvbench.native.plugin import is_plugin
 from kvbench.native.pool import Pool
 from kvbench.native.rows import LANES, block_of, key_bytes

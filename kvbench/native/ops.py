@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kvbench.model import PLAIN
 from kvbench.native.arena import Arena, Part
 from kvbench.native.library import Library
 from kvbench.native.task import Stores, Task
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
     from kvbench.native.cache import Cache
 
 AHEAD = 2048  # bytes: how far ahead the prefetching form of a probe asks for lines
+
+
+def forms(op: str, library: Library) -> dict[str, dict[str, Any]]:
+    """Ways to do it, as arguments of probe_task: reads by each schedule, too, for a ceiling is the best that there is."""
+    ahead = {"ahead": {"distance": AHEAD}} if op in ("read", "copy", "copy_nt") else {}
+    by = {word: {"schedule": word} for word in library.words("schedule")[1:]} if op == "read" else {}
+    return {PLAIN: {}} | ahead | by
 
 
 def decode_task(
@@ -95,15 +103,18 @@ def probe_task(
     second: Arena | Part | None = None,
     size: int = 0,
     distance: int = 0,
+    schedule: str = "",
     steps: int = 0,
 ) -> Task:
     """A probe over the first `size` bytes of its arenas. `to` is what read reads and every other op writes;
-    `second` is triad's other source."""
+    `second` is triad's other source. schedule: one by which read prefetches, instead of `distance`."""
     args = library.ffi.new("kvb_probe *")
     args.op, args.isa = library.number("op", op), library.number("isa", isa)
     for field, arena in {"a": to, "b": source, "c": second}.items():
         setattr(args, field, arena.base if arena else library.ffi.NULL)
     args.bytes, args.distance, args.steps = size, distance, steps
+    if schedule:  # which a library of before had not
+        args.schedule = library.number("schedule", schedule)
     return Task(library, library.lib.kvb_task_probe, args, threads, keep=(to, source, second))
 
 

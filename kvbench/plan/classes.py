@@ -7,16 +7,17 @@ from math import inf
 from kvbench.model import AUTO, OWN, Machine, Point
 from kvbench.native import Cache
 from kvbench.plan.needs import Needs, stores
-from kvbench.regime import holds, levels
+from kvbench.regime import holds, levels, near_l3
 
 _DIMS = ((64, "d<=64"), (128, "d<=128"), (inf, "d>128"))  # by the largest of each
 _GROUPS = ((1, "g1"), (2, "g2"), (4, "g<=4"), (inf, "g>4"))
+_WELL = 0.5  # of what the L3 holds: there for sure
 _BLOCKS = ((32, "block<=32"), (inf, "block>32"))
 
 
-def class_of(point: Point, needs: Needs, machine: Machine) -> str:
+def class_of(point: Point, needs: Needs, machine: Machine, far: bool = False) -> str:
     """Its name, of the parts in model/tuning.py. What hardly changes how rows are best read is no part of it: lengths,
-    batch, the system's pages."""
+    batch, the system's pages. far: of the point's slice if it lay in memory."""
     last = list(levels(machine, point.cpus).values())[-1:]
     shared = bool(last) and len(last[0]) == 1
     parts = (
@@ -26,15 +27,20 @@ def class_of(point: Point, needs: Needs, machine: Machine) -> str:
         _within(point.shape.head_dim, _DIMS),
         _within(point.shape.group, _GROUPS),
         "1 thread" if len(point.cpus) == 1 else "threads of one L3" if shared else "more threads",
-        "memory" if point.residency == "evicted" else _level(point, needs.footprint, machine),
+        "memory" if far else level(point, needs, machine),
     )
     return "/".join(parts)
 
 
-def _level(point: Point, footprint: float, machine: Machine) -> str:
-    """The nearest that holds all of it, L1 apart: what lies there is as fast to read as what lies in L2."""
-    held = (level for level, most in holds(machine, point.cpus).items() if footprint <= most)
-    return next((f"L{max(2, level)}" for level in held), "memory")
+def level(point: Point, needs: Needs, machine: Machine) -> str:
+    """The nearest that holds all of it, L1 apart: what lies there is as fast to read as what lies in L2. Of what nearly
+    fills L3 some comes from memory on most machines."""
+    if point.residency == "evicted":
+        return "memory"
+    for number, most in holds(machine, point.cpus).items():
+        if needs.footprint <= most:
+            return "most of L3" if number > 2 and needs.footprint > _WELL * most else f"L{max(2, number)}"
+    return "memory"
 
 
 def _layout(point: Point) -> str:
@@ -51,6 +57,11 @@ def _within(value: int, classes: Sequence[tuple[float, str]]) -> str:
     return next(name for most, name in classes if value <= most)
 
 
+def near_memory(point: Point, needs: Needs, machine: Machine) -> bool:
+    """Whether the same kernel is timed beside it on slices in memory: where L3 feeds it, or a part of it."""
+    return point.residency == "hot" and not stores(point) and near_l3(machine, point.cpus, needs.footprint)
+
+
 def tunable(point: Point) -> bool:
     """Whether a measurement may choose its schedule."""
     return point.schedule in (AUTO, OWN) and not stores(point)
@@ -61,5 +72,6 @@ def classes(points: Iterable[Point], needs: Mapping[Point, Needs], machine: Mach
     found: dict[str, list[Point]] = {}
     for point in points:
         if tunable(point):
-            found.setdefault(class_of(point, needs[point], machine), []).append(point)
+            for far in (False, True)[: 1 + near_memory(point, needs[point], machine)]:
+                found.setdefault(class_of(point, needs[point], machine, far), []).append(point)
     return found

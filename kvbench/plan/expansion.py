@@ -14,9 +14,10 @@ from itertools import product
 from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
-from kvbench.model import DEFAULTS, HEADS, POINT, SHAPE, Kernel, Plan, Point, Shape, Skip
+from kvbench.model import DEFAULTS, HEADS, POINT, SHAPE, Contrast, Kernel, Plan, Point, Shape, Skip
 from kvbench.model.kernel import kernel_id
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
+from kvbench.plan.sets import contrasts
 from kvbench.plan.site import L3_SHARE, Site
 from kvbench.plan.witnesses import witnesses
 from kvbench.regime import lacking
@@ -35,7 +36,8 @@ CLOSED, MEMORY = "L3 window not open", "does not fit memory"
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A suite expanded. The plan has its points, and then the probes that they are held against.
+    """A suite expanded. The plan has its points, then the probes that they are held against, then those of
+    them that are timed side by side.
 
     `needs` and `asked` (the value of each axis as the suite has it) are of the points. `memory`: bytes that there were.
     """
@@ -51,6 +53,10 @@ class Sweep:
     def points(self) -> tuple[Point, ...]:
         """The plan's, without probes."""
         return tuple(self.needs)
+
+    @property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        return tuple(each for each in self.plan.points if isinstance(each, Contrast))
 
     def varying(self) -> dict[str, tuple[Any, ...]]:
         """The axes in which points differ, with the values they have."""
@@ -86,9 +92,15 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
             skips.setdefault(tuple(facts.values()), Skip(facts, *left.args))
     for point in _too_many(needed, site.memory):
         skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
-    points = (*asked, *witnesses(needed, site.machine))
+    points = (*asked, *witnesses(needed, site.machine), *_side_by_side(needed, site))
     plan = Plan(points, suite.launches, suite.samples, suite.sample_time, seed)
     return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)
+
+
+def _side_by_side(needed: Mapping[Point, Needs], site: Site) -> tuple[Contrast, ...]:
+    """Not of a plug-in's points, which have processes of their own."""
+    own = {point: needs for point, needs in needed.items() if point.variant not in site.library.foreign_variants}
+    return contrasts(own, site.machine, site.memory)
 
 
 def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kvbench.errors import Refused
-from kvbench.model import Plan, Point, Probe
+from kvbench.model import Contrast, Plan, Point, Probe
+from kvbench.model.point import Visited
 from kvbench.plan.expansion import MEMORY, Sweep
-from kvbench.plan.needs import PROCESS, Needs, room, stores
+from kvbench.plan.needs import PROCESS, Needs, members, room, stores
 from kvbench.units import GB
 
 FILL = 0.5 * GB  # bytes/s that a thread fills: random rows, on pages touched for the first time
@@ -17,6 +18,8 @@ START = 0.6  # seconds until a fresh process measures
 TUNE = 0.3  # seconds to time all schedules for a class of points
 VISIT = 0.03  # seconds of a visit beside its samples and its memory
 SLICE = 1e-4  # seconds to prepare each slice
+_FORMS = {"read": 7 / 3, "copy": 4 / 3, "copy_nt": 4 / 3}  # of a probe, of which each has a third of the samples
+_PACE = 0.001  # seconds of a sample of it
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
 _PATIENCE, _FILLED = 60.0, 0.02 * GB  # seconds that any visit is given, and bytes/s at which one may still prepare
 _SLOWER = 20  # times its forecast, and a visit still has not hung
@@ -41,17 +44,17 @@ class Forecast:
 def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
     """tuned: classes of points that a schedule is chosen for."""
     plan, needs = sweep.plan, sweep.needs
-    timed = {point: plan.samples * _samples(point, needs.get(point), plan.sample_time) for point in plan.points}
     each = visits(plan, needs)
     filling = sum(_filling(needs).values())
     largest = max(needs, key=lambda point: needs[point].memory, default=None)
-    arena = max((needed.arena for needed in needs.values()), default=0)
+    arenas = [sum(needs[point].arena for point in members(visited)) for visited in plan.points]
+    arena = max(arenas, default=0)
     beside = max((needed.beside for needed in needs.values()), default=0)
     longest = max(each.values(), default=0.0)
     launches = plan.launches if plan.points else 0
     return Forecast(
         seconds=launches * (START + sum(each.values()) + filling) + tuned * TUNE,
-        timed=launches * sum(timed.values()),
+        timed=launches * sum(plan.samples * _samples(point, plan, needs) for point in plan.points),
         largest=largest,
         memory=arena + beside + PROCESS if needs else 0,
         tuned=tuned,
@@ -59,10 +62,9 @@ def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
     )
 
 
-def visits(plan: Plan, needs: Mapping[Point, Needs]) -> dict[Point | Probe, float]:
-    """Seconds of each, once its memory stands."""
-    timed = {point: plan.samples * _samples(point, needs.get(point), plan.sample_time) for point in plan.points}
-    return {point: timed[point] + VISIT + _beside(needs.get(point), timed[point], point) for point in plan.points}
+def visits(plan: Plan, needs: Mapping[Point, Needs]) -> dict[Visited, float]:
+    """Seconds of each, once its memory stands; a contrast's is made for it."""
+    return {visited: _visit(visited, plan, needs) for visited in plan.points}
 
 
 def refuse_too_large(sweep: Sweep) -> None:
@@ -75,24 +77,27 @@ def refuse_too_large(sweep: Sweep) -> None:
         )
 
 
-def _samples(point: Point | Probe, needs: Needs | None, seconds: float) -> float:
-    """One of each program: the point, its twin in two forms and its core roof; or a store and two copies; or a probe.
-
-    A sample is one pass at least.
-    """
-    if needs is None:
-        return seconds
-    walk = max(seconds, needs.walked / READ)
-    return 3 * walk if stores(point) else 3 * walk + seconds
+def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
+    timed, points = plan.samples * _samples(visited, plan, needs), members(visited)
+    evicted = (EVICTED - 1) * timed if any(point.residency == "evicted" for point in points) else 0.0
+    made = sum(_filling({point: needs[point] for point in points}).values()) if isinstance(visited, Contrast) else 0.0
+    return timed + evicted + made + VISIT * max(1, len(points)) + SLICE * sum(needs[point].layers for point in points)
 
 
-def _beside(needs: Needs | None, timed: float, point: Point | Probe) -> float:
-    if needs is None:
-        return 0.0
-    return SLICE * needs.layers + ((EVICTED - 1) * timed if point.residency == "evicted" else 0.0)
+def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
+    """One of each program: the point, its twin in two forms and its core roof; or a store and two copies; and how fast the
+    cores are. Or all points of a contrast. Or a probe, each form but the plain one now and then. A sample is one pass at
+    least."""
+    seconds = plan.sample_time
+    if isinstance(visited, Probe):
+        return seconds * _FORMS.get(visited.op, 1)
+    walks = [max(seconds, needs[point].walked / READ) for point in members(visited)]
+    if isinstance(visited, Contrast):
+        return sum(walks)
+    return (3 + plan.neighbour) * walks[0] + _PACE + (0.0 if stores(visited) else seconds)
 
 
-def _filling(needs: dict[Point, Needs]) -> dict[tuple[object, ...], float]:
+def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:
     """By what points share their memory."""
     return {
         room(point, needed.layers): needed.slice_bytes / FILL / min(len(point.cpus), FILLERS) + needed.arena / REPEAT

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from kvbench.model import POINT, Machine, Point, Probe
+from kvbench.model import POINT, Contrast, Machine, Point
+from kvbench.model.point import Visited
 from kvbench.native import Cache
 from kvbench.oracle import BLOCK
 from kvbench.regime import far_bytes
@@ -62,11 +63,18 @@ def room(point: Point, layers: int) -> tuple[object, ...]:
     return (point.op, facts, shape, point.shuffle, point.pages)
 
 
-def needs_here(points: Iterable[Point | Probe], machine: Machine) -> dict[Point, Needs]:
-    """The needs of each point. Probes have none."""
-    own = [point for point in points if isinstance(point, Point)]
+def needs_here(visited: Iterable[Visited], machine: Machine) -> dict[Point, Needs]:
+    """The needs of each point, those of contrasts too. Probes have none."""
+    own = [point for each in visited for point in members(each)]
     far = {cpus: far_bytes(machine, cpus) for cpus in {point.cpus for point in own}}
     return {point: needs(point, far[point.cpus]) for point in own}
+
+
+def members(visited: Visited) -> tuple[Point, ...]:
+    """The points whose memory a visit takes."""
+    if isinstance(visited, Contrast):
+        return visited.points
+    return (visited,) if isinstance(visited, Point) else ()
 
 
 def slice_of(point: Point) -> int:

@@ -4,16 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kvbench.model import Machine, Plan, Probe
-from kvbench.native import AHEAD
 from kvbench.regime import classify, dram_bytes, levels
 from kvbench.units import KIB, MIB
 
 LAUNCHES = 9  # their whole range holds the median with more than 99 %
 SAMPLES = 2
 _SECONDS, _FULL_SECONDS = 0.005, 0.012
-_STREAMS = (("read", 0), ("read", AHEAD), ("write", 0), ("write_nt", 0), ("copy", 0), ("copy_nt", 0), ("triad", 0))
-_PLAIN = _STREAMS[:1]  # for every further domain and number of threads: does it read as the others do?
-_FULL_STREAMS = (*_STREAMS, ("copy", AHEAD), ("copy_nt", AHEAD))
+_STREAMS = ("read", "write", "write_nt", "copy", "copy_nt", "triad")
+_FURTHER = _STREAMS[:1]  # for every further domain and number of threads: does it read as the others do?
 _LEAST, _MOST = 16 * KIB, 256 * MIB  # footprints of a thread, and of all of them, where no cache is known
 _EACH = 8 * MIB  # of a thread, at the most then: more than private caches hold
 _SECOND = 1.5  # the larger footprint in DRAM, of the smaller one
@@ -41,7 +39,7 @@ def probes(machine: Machine, scope: Scope) -> Plan:
     main = cpu_sets(machine, scope.cpus, quick=True)
     points = []
     for cpus in sets:
-        ops = _PLAIN if cpus not in main else _STREAMS if scope.quick else _FULL_STREAMS
+        ops = _STREAMS if cpus in main else _FURTHER
         for pages in scope.pages if cpus in main else scope.pages[:1]:
             points += _streams(machine, scope, cpus, pages, ops)
     points += _latencies(machine, scope, sets[0])
@@ -63,17 +61,14 @@ def cpu_sets(machine: Machine, everything: tuple[int, ...], quick: bool) -> list
     return sorted(several | {everything[:1]}, key=lambda cpus: (len(cpus), cpus))
 
 
-def _streams(
-    machine: Machine, scope: Scope, cpus: tuple[int, ...], pages: str, ops: Iterable[tuple[str, int]]
-) -> Iterator[Probe]:
+def _streams(machine: Machine, scope: Scope, cpus: tuple[int, ...], pages: str, ops: Iterable[str]) -> Iterator[Probe]:
     """Reads climb a staircase; every op has two footprints in each regime, or one of DRAM when it must be quick."""
     main, far = _main_footprints(machine, cpus), dram_bytes(machine, cpus)
     stairs = _stairs(main, 1 if scope.quick else 2)
-    for op, distance in ops:
-        climbs = op == "read" and (not distance or not scope.quick)
-        counts = stairs if climbs else main[:-1] if scope.quick else main
+    for op in ops:
+        counts = stairs if op == "read" else main[:-1] if scope.quick else main
         for count in _possible(counts, far, scope.memory, len(cpus)):
-            yield Probe(op, scope.isas[-1], cpus, pages, count, distance)
+            yield Probe(op, scope.isas[-1], cpus, pages, count)
 
 
 def _latencies(machine: Machine, scope: Scope, cpus: tuple[int, ...]) -> list[Probe]:

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 
 from kvbench.analysis.ceilings import value
 from kvbench.analysis.machines import describe_record
-from kvbench.model import Check, Point, Probe, Record
+from kvbench.analysis.questions import Open
+from kvbench.model import Check, Contrast, Point, Probe, Record
 from kvbench.store import Manifest
-from kvbench.units import counted, size, span
+from kvbench.texts import WIDTH
+from kvbench.units import counted, cut, size, span
+
+_OPEN = 6  # questions that are told, those that are nearest to an answer first
 
 
 def heading(
@@ -15,12 +19,16 @@ def heading(
 ) -> list[str]:
     """`done`: what was measured before."""
     plan, forecast = manifest.plan, manifest.forecast
-    points, seconds = sum(isinstance(point, Point) for point in plan.points), forecast.get("seconds", 0)
+    points, probes = (sum(isinstance(each, kind) for each in plan.points) for kind in (Point, Probe))
+    sets = counted(len(plan.points) - points - probes, "contrast")
+    seconds = forecast.get("seconds", 0)
     lines = [
         f"{manifest.suite}: {manifest.question}",
-        f"{points} points and {len(plan.points) - points} ceilings in {plan.launches} launches, about {span(seconds)} "
+        f"{points} points, {probes} ceilings and {sets} in {plan.launches} launches, about {span(seconds)} "
         f"and {size(forecast.get('memory', 0))} of memory, into {place}",
     ]
+    if manifest.looks:
+        lines.append(f"up to {manifest.looks} launches, of points whose questions are open")
     if classes := int(forecast.get("tuned", 0)):
         lines.append(f"tuning {counted(classes, 'class')} of points in the first launch")
     if done:
@@ -42,6 +50,9 @@ class Newest:
 
     def __call__(self, record: Record) -> str:
         point = record.point
+        if isinstance(point, Contrast):
+            said = f"{counted(len(point.points), 'point')} side by side: {point.factor}"
+            return f"{said}: {record.error}" if record.error else said
         rate = max((value(record, sample) for sample in record.samples if sample.program == "point"), default=0.0)
         reads = self._reads.setdefault(point.cpus, {})
         if isinstance(point, Probe):
@@ -56,6 +67,21 @@ class Newest:
         tuned = "".join(f", tuned: {each.choice.preset}" for each in record.tuned)
         share = f", {rate / reads[near]:.0%} of reads of {size(near)}" if near else ""
         return f"{text}: {rate:.3g} GB/s{share}{tuned}"
+
+
+def left_open(found: Sequence[Open], manifest: Manifest) -> list[str]:
+    """Where launches were added while there were such questions: those that are left, and what they would take."""
+    if not manifest.looks:
+        return []
+    nearest = sorted(found, key=lambda each: each.needs)
+    lines = [
+        f"  {each.ratio:.2f} ({each.low:.2f}..{each.high:.2f}), about {counted(each.needs, 'launch')}: {each.question}"
+        for each in nearest[:_OPEN]
+    ]
+    if left := nearest[_OPEN:]:
+        lines.append(f"  and {len(left)} more, up to about {counted(left[-1].needs, 'launch')}")
+    head = "left open, and how many launches in all would decide it:" if found else "no question is left open"
+    return [head, *(cut(line, WIDTH) for line in lines)]
 
 
 def ending(manifest: Manifest, place: str, records: Sequence[Record]) -> list[str]:

@@ -55,6 +55,7 @@ def _table(places: Sequence[Place]) -> Iterator[str]:
     for place in {place.name: place for place in places}.values():
         form = place.witness.removesuffix("_ahead")
         share = "" if place.efficiency is None else f"{place.efficiency:.0%} of {form}"
+        share = "at the reads" if form == "twin" and (place.efficiency or 0) > 1 else share
         yield f"  {_cut(f'{labels[place.name]:<{width}}  {place.gbps:>6.3g}  {share:<16}  {place.short}')}"
     said = {place.witness.removesuffix("_ahead").removesuffix("_nt") for place in places}
     legend = "; ".join(words for form, words in _LEGEND.items() if form in said)

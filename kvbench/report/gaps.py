@@ -13,7 +13,13 @@ _RESUME = "kvbench sweep --resume goes on with it"
 
 
 def gaps(found: Findings, manifest: Manifest) -> list[str]:
-    return [*_visits(found, manifest), *_failed(found), *_launches(found, manifest), *_ceilings(found, manifest)]
+    return [
+        *_visits(found, manifest),
+        *_failed(found),
+        *_launches(found, manifest),
+        *_ceilings(found, manifest),
+        *(_open(found) if manifest.looks else ()),
+    ]
 
 
 def _visits(found: Findings, manifest: Manifest) -> Iterator[str]:
@@ -62,3 +68,13 @@ def _ceilings(found: Findings, manifest: Manifest) -> Iterator[str]:
         yield f"{counted(lost, 'ceiling')} of the run gave no number."
     if not any(c.level == "DRAM" and c.probe.op == "read" for c in found.ceilings):
         yield "No read ceiling of DRAM was measured: shares of it are unknown."
+
+
+def _open(found: Findings) -> Iterator[str]:
+    """Where launches were added while there were such questions."""
+    if found.open:
+        nearest = min(found.open, key=lambda each: each.needs)
+        yield (
+            f"Left open: {counted(len(found.open), 'question')}. The nearest, {nearest.question}, takes about "
+            f"{counted(nearest.needs, 'launch')} in all."
+        )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.ceilings import WITHOUT_MEMORY
 from kvbench.analysis.machines import UNITS, Probed, staircase, usual_pages
-from kvbench.model import Ceiling, Fact, Machine
+from kvbench.model import PLAIN, Ceiling, Fact, Machine
 from kvbench.regime import dram_bytes
 from kvbench.units import counted, cpu_text, size
 
@@ -101,10 +101,11 @@ def _table_of(own: Sequence[Ceiling], title: str, count: int) -> Iterator[str]:
                 + "".join(f"{_cell(ceiling, count):<{_COLUMN}}" for ceiling in best)
             ).rstrip()
     alone = [c for c in own if c.probe.op in WITHOUT_MEMORY]
-    names = {"flops": "fma {}", "clock": "clock"}
+    names = {"flops": "fma {}"}
     if alone:
         yield "  " + ", ".join(
-            f"{names[c.probe.op].format(c.probe.isa)} {_cell(c, count)} {UNITS[c.probe.op]}" for c in alone
+            f"{names.get(c.probe.op, c.probe.op).format(c.probe.isa)} {_cell(c, count)} {UNITS[c.probe.op]}"
+            for c in alone
         )
 
 
@@ -131,7 +132,7 @@ def _best(ceilings: Sequence[Ceiling], op: str) -> Ceiling | None:
 def _cell(ceiling: Ceiling | None, count: int) -> str:
     if ceiling is None:
         return "-"
-    marks = {"+": ceiling.probe.distance, "?": not ceiling.stable, "!": len(ceiling.samples) < count}
+    marks = {"+": ceiling.form != PLAIN, "?": not ceiling.stable, "!": len(ceiling.samples) < count}
     mark = "".join(sign for sign, holds in marks.items() if holds)
     return f"{ceiling.median:.3g}{mark} ({ceiling.low:.3g}..{ceiling.high:.3g})"
 

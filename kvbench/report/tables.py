@@ -59,6 +59,7 @@ def points(found: Findings) -> Sheet:
         "witness": (_of("witness"), str),
         "% of ceiling": (_of("ceiling_fraction"), _share),
         "ceiling": (_of("ceiling_gbps"), number),
+        "its form": (_of("ceiling_form"), str),
         "% of core roof": (_of("core_fraction"), _share),
         "GFLOP/s": (_of("gflops"), number),
         "FLOP/byte": (_of("ai"), number),
@@ -69,9 +70,9 @@ def points(found: Findings) -> Sheet:
     about = (
         "GB/s are compulsory bytes (K and V once for each KV head, scales, query, output, page table) over time: the "
         f"median of the launches, and an interval that holds it with a probability of {CERTAIN:.0%} where there are "
-        "launches enough. Witness: twin, the same reads alone (twin_ahead: its prefetching form), or a copy of as many "
-        "bytes as a store moves. Ceiling: the run's own reads, of a store its copies, of such a footprint by the same "
-        "threads. Core roof: the same kernel on data in a private cache."
+        "launches enough. Witness: twin, the same reads alone (twin: plain; twin_ahead: in the point's own schedule), or a "
+        "copy of as many bytes as a store moves. Ceiling: the best of the run's own reads in all forms, of a store of its "
+        "copies, of such a footprint by the same threads or fewer. Core roof: the same kernel on data in a private cache."
     )
     rows = [facts | {"place": place} for place, facts in enumerate(_records(found.points))]
     return _table("points", "Points", about, columns, rows)
@@ -115,7 +116,7 @@ def _ceiling(found: Ceiling) -> dict[str, Any]:
     probe = found.probe
     return {
         "op": probe.op,
-        "form": f"prefetching {probe.distance} bytes ahead" if probe.distance else "plain" if probe.bytes else "",
+        "form": found.form if probe.bytes else "",
         "threads": len(probe.cpus),
         "cpus": cpu_text(probe.cpus),
         "bytes": probe.bytes or None,
@@ -138,6 +139,7 @@ def contrasts(found: Findings) -> Sheet:
         "op": (_of("op"), str),
         "regime": (_of("regime"), str),
         "pairs": (_of("pairs"), str),
+        "side by side": (_of("beside"), lambda beside: "yes" if beside else "no"),
         "times as fast as base": (_of("ratio"), _times),
         "interval": (_interval("ratio"), str),
         "faster": (_of("faster"), str),

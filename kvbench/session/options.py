@@ -14,7 +14,9 @@ from kvbench.suite.axes import from_options
 from kvbench.suite.values import LIMITS
 
 _AXES = ("cpus", "pages", "schedule")  # options that stand for the axis of their name
-_LATER = frozenset({"launches", "budget", "target_ci", "patience"})  # these say when to stop, not what to measure
+_LATER = frozenset(
+    {"launches", "budget", "target_ci", "until_decided", "patience"}
+)  # these say when to stop, not what to measure
 _LIMITS = LIMITS | {
     "seed": (0, 1 << 62),
     "budget": (1e-9, 1e9),
@@ -28,9 +30,11 @@ class Options:
     """What a sweep is asked for; None leaves it to the suite, or to the machine. Times in seconds.
 
     axes: "context=1k,8k" in place of the suite's own. only: patterns for names of points. target_ci: launches are added
-    until every point's interval is no further than that share from its median. budget: but for the first, no
-    launch begins that would not end in time. tuning: a file of what earlier runs have seen of schedules, in place of the
-    one in the user's cache folder; or off.
+    until every point's interval is no further than that share from its median. until_decided: launches are added while
+    questions are open, for a time that the suite or the budget says; by default where the suite says so, and launches
+    and target_ci do not. budget: but for the first, no launch begins that would not end in time. tuning: a file of what
+    earlier runs have seen of schedules, in place of the one in the user's cache folder; or off. neighbour: points are
+    timed too while other cores stream memory.
     """
 
     suite: str = "quick"
@@ -49,7 +53,9 @@ class Options:
     tuning: str | None = None
     budget: float | None = None
     target_ci: float | None = None
+    until_decided: bool | None = None
     patience: float | None = None
+    neighbour: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("axes", "only"):
@@ -69,6 +75,8 @@ class Options:
                 raise BadArgument(f"{name} is given twice, as an axis too", "leave one of them out")
         if self.target_ci and not self.budget:
             raise BadArgument("target_ci without a budget might never end", "give both, such as a budget of 10m")
+        if self.target_ci and self.until_decided:
+            raise BadArgument("target_ci and until_decided both say when to stop", "leave one of them out")
 
     @property
     def kernels(self) -> Library:
@@ -83,6 +91,12 @@ class Options:
         axes = from_options((*self.axes, *own), self.kernels)
         return replace(find(self.suite, self.kernels), **asked).with_axes(axes)
 
+    def settled(self, suite: Suite) -> Self:
+        """With what the suite says of until_decided, where nobody else does."""
+        by_hand = self.launches or self.target_ci
+        on = bool(suite.until_decided) and not by_hand if self.until_decided is None else self.until_decided
+        return replace(self, until_decided=on)
+
     @classmethod
     def kept(cls, facts: Mapping[str, Any], source: str) -> Self:
         """From a manifest. `source` is what messages call it."""
@@ -93,7 +107,8 @@ class Options:
 
     def resumed(self, asked: Mapping[str, Any], source: str) -> Self:
         """With what is `asked` anew. What is measured must stay as it was begun."""
-        found = replace(self, **asked)
+        by_hand = {} if asked.keys().isdisjoint({"launches", "target_ci"}) else {"until_decided": False}
+        found = replace(self, **by_hand | dict(asked))
         for name in asked.keys() - _LATER:
             then, now = getattr(self, name), getattr(found, name)
             if then != now:

@@ -5,6 +5,7 @@ records:          each is on the disk before the next visit begins
 finish:           what others read, rebuilt from the journal
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -15,12 +16,15 @@ from kvbench import runner
 from kvbench.analysis.ceilings import ceilings
 from kvbench.analysis.launches import COVERAGE, Estimate, by_launch, held, results
 from kvbench.analysis.machines import printed, profile
+from kvbench.analysis.questions import open_questions
 from kvbench.closing import Closing
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, Refused
 from kvbench.machine import available_memory, describe
+from kvbench.machine.placement import neighbours
 from kvbench.machine.preflight import preflight
 from kvbench.machine.tree import Files
 from kvbench.model import Check, Job, Machine, Plan, Record
+from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.plan import (
     Forecast,
@@ -62,6 +66,7 @@ class Session(Closing):
         self.done = tuple(directory.records)
         self._execute, self.remark = execute, remark
         self._start = time.monotonic()
+        self.added = 0.0  # seconds that the visits of added launches may take
 
     @classmethod
     def begin(
@@ -74,6 +79,7 @@ class Session(Closing):
         """Without `out`, a folder of its own below runs/. `command`: how the run came about."""
         library = options.kernels
         sweep, seen, machine = planned(options, library)
+        options = options.settled(sweep.suite)
         facts = {"patience": options.patience or seen.patience, "library": options.library or ""}
         facts |= {"plugin": options.plugin or "", "foreign": library.foreign_variants}
         facts["tuning"], remark = _known(options, sweep, machine)
@@ -159,20 +165,50 @@ class Session(Closing):
         made = [weights[record.point.name] for record in self.done if record.launch < plan.launches]
         return plan.launches * sum(weights.values()) - sum(made)
 
-    def _more(self, number: int) -> bool:
-        """Whether launch `number` begins. One that has begun is finished."""
-        records = self.directory.records
-        if number <= max((record.launch for record in records), default=0):
-            return True
-        manifest, budget, target = self.directory.manifest, self.options.budget, self.options.target_ci
-        if number >= manifest.most_launches:
-            return False
+    def _more(self, number: int) -> tuple[Visited, ...]:
+        """What launch `number` visits; nothing where it does not begin. One that has begun is finished."""
+        records, manifest = self.directory.records, self.directory.manifest
+        begun = max((record.launch for record in records), default=0)
+        if begun < number >= manifest.most_launches:
+            return ()
+        points = manifest.plan.points
+        if manifest.looks and number >= manifest.plan.launches:
+            points = self._open(number, finished=number < begun)
+        if number <= begun:
+            return points
         sure = held(number, COVERAGE) >= COVERAGE  # fewer launches say nothing of how far off they are
+        target = self.options.target_ci
         if target and number >= manifest.plan.launches and sure and self.reach() <= target:
+            return ()
+        return points if self._in_time(number, points) else ()
+
+    def _open(self, number: int, finished: bool) -> tuple[Visited, ...]:
+        """What an added launch visits: the points of questions that the launches before it left open, if twice as many as
+        there can be may decide them. Or what it has visited."""
+        manifest, records = self.directory.manifest, self.directory.records
+        if finished:
+            names = {record.point.name for record in records if record.launch == number}
+        else:
+            before = [record for record in records if record.launch < number]
+            left = open_questions(before, self.machine, manifest.looks)
+            names = {name for each in left if each.needs <= 2 * manifest.looks for name in each.points}
+        return tuple(point for point in manifest.plan.points if point.name in names)
+
+    def _in_time(self, number: int, points: tuple[Visited, ...]) -> bool:
+        """Whether it would end within the budget, its visits as long as those of this session. The suite's own time is one
+        for launches that are added."""
+        plan, budget, weights = self.directory.manifest.plan, self.options.budget, self.weights()
+        if number >= plan.launches and not budget and self.directory.manifest.looks:
+            budget = self.options.asked_suite.until_decided
+        whole, launches = math.fsum(weights.values()), dict[int, list[float]]()
+        for record in self.directory.records[len(self.done) :]:
+            launches.setdefault(record.launch, []).append(weights[record.point.name])
+        fresh = sum(math.fsum(made) / whole for made in launches.values())
+        spent, ahead = time.monotonic() - self._start, math.fsum(weights[point.name] for point in points)
+        if budget and fresh and spent + spent / fresh * (ahead / whole) > budget:
             return False
-        spent = time.monotonic() - self._start
-        fresh = len({record.launch for record in records[len(self.done) :]})
-        return not budget or not fresh or spent + spent / fresh <= budget
+        self.added += ahead if number >= plan.launches else 0.0
+        return True
 
     def reach(self) -> float:
         """How far the widest interval of a point's seconds reaches from its median, as a share of that."""
@@ -238,9 +274,12 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
     machine = describe()
     site = Site(machine, available_memory(), options.isa, library=library)
     found = expand(options.asked_suite, site, options.seed, options.only)
+    found = replace(found, plan=replace(found.plan, neighbour=bool(options.neighbour)))
     tuned = classes(found.points, found.needs, machine) if options.tuning != OFF else ()
     seen = forecast(found, len(tuned))
     refuse_too_large(found)
     refuse_empty(found, site, options.only)
     refuse_without_plugin(found, site)
+    if options.neighbour and not any(neighbours(machine, point.cpus) for point in found.points):
+        raise Refused("no point leaves a core of its nodes free for a neighbour", "fewer threads: --axis threads=1")
     return found, seen, machine

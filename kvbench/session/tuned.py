@@ -33,7 +33,7 @@ def tune(options: Options, fresh: bool, follow: Follow = lambda records, count: 
     found = classes(sweep.points, sweep.needs, machine)
     plan = replace(
         sweep.plan,
-        points=tuple(min(points, key=lambda point: sweep.needs[point].arena) for points in found.values()),
+        points=tuple(dict.fromkeys(min(own, key=lambda point: sweep.needs[point].arena) for own in found.values())),
         launches=1,
         samples=1,
         sample_time=_SAMPLE,

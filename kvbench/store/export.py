@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import pyperf
 
-from kvbench.model import Point, Probe, Record, Sample
+from kvbench.model import Contrast, Point, Probe, Record, Sample
 from kvbench.store.manifest import Manifest
 from kvbench.units import cpu_text
 
@@ -26,9 +26,12 @@ _Facts = dict[str, Any]
 
 def suite(manifest: Manifest, records: Iterable[Record]) -> pyperf.BenchmarkSuite | None:
     """Points that failed in any launch are left out, then launches that lack any other; None where nothing is left."""
-    visits: dict[str, dict[int, Record]] = {point.name: {} for point in manifest.plan.points}
+    visits: dict[str, dict[int, Record]] = {
+        point.name: {} for point in manifest.plan.points if not isinstance(point, Contrast)
+    }
     for record in records:
-        visits[record.point.name][record.launch] = record
+        if not isinstance(record.point, Contrast):
+            visits[record.point.name][record.launch] = record
     samples = manifest.plan.samples
     whole = {
         name: found

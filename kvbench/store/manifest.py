@@ -2,7 +2,8 @@
 
 Formats of a run directory. Names of points, by which records refer to them, are part of each.
 
-4  The plan holds what earlier runs have seen of schedules, and a record what was measured to choose one.
+5  A plan may hold contrasts: points that are timed in the same rounds.
+4  The plan held what earlier runs have seen of schedules, and a record what was measured to choose one.
 3  A point has a schedule, the one that was asked for; a record says which one ran.
 2  It had `prefetch` and `distance`, which stood in its name as one. A line of the journal names its run. What a
    resumption asks anew (launches, when to stop) is written here. The plan says sample_time, as suites do.
@@ -21,8 +22,9 @@ from kvbench.model.annotated import Number
 from kvbench.model.point import Visited
 from kvbench.store.values import plain, read
 
-FORMAT = 4
+FORMAT = 5
 MOST_LAUNCHES = 100  # that --target-ci adds up to
+_TWICE = (14, 20)  # launches: --until-decided adds up to twice as many as planned, but to these at least and at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,18 @@ class Manifest:
 
     @property
     def most_launches(self) -> int:
-        """That it can have, with those that --target-ci adds. Of format 1 nobody knows whether that was asked for."""
+        """That it can have, with those that --target-ci or --until-decided adds. Of format 1 nobody knows whether that
+        was asked for."""
         added = self.format == 1 or self.options.get("target_ci")
-        return max(self.plan.launches, MOST_LAUNCHES) if added else self.plan.launches
+        return max(self.plan.launches, MOST_LAUNCHES if added else self.looks)
+
+    @property
+    def looks(self) -> int:
+        """The most launches, where it is looked after each whether questions are open; else 0. Bounds are exact for no more
+        than 20."""
+        least, most = _TWICE
+        wanted = min(max(2 * self.plan.launches, least), most)
+        return wanted if self.options.get("until_decided") and wanted > self.plan.launches else 0
 
     def named(self) -> dict[str, Visited]:
         """The points, by the names that records have for them."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kvbench.model import Point, Probe, Record
+from kvbench.model import PACE, Contrast, Point, Probe, Record
 
 ERROR = 1.0  # above all that the oracle allows: an eighth, by q4_0, of values that are less than 8
 _MEMORY = {"resident_bytes", "huge_bytes"}  # what shares are formed with
@@ -60,8 +60,10 @@ def _converted(kind: Any, value: Any) -> Any:
 
 
 def _visited(kind: type, value: Any) -> Any:
-    """A point says by its own fields whether it is a Point or a Probe."""
-    return _converted(Point if "shape" in value else Probe, value) if isinstance(value, dict) else value
+    """By its own fields it says what it is."""
+    if not isinstance(value, dict):
+        return value
+    return _converted(Point if "shape" in value else Contrast if "factor" in value else Probe, value)
 
 
 def _refuse_strange(found: Any, facts: Any) -> None:
@@ -89,7 +91,8 @@ def record(facts: Any) -> Record:
     found = read(Record, facts)
     if missing := {sample.program for sample in found.samples} - found.traffic.keys():
         raise ValueError(f"traffic: that of {min(missing)[:40]!r} is missing")
-    if isinstance(found.point, Point) and any(traffic.compulsory <= 0 for traffic in found.traffic.values()):
+    moved = {name: traffic for name, traffic in found.traffic.items() if name != PACE}
+    if not isinstance(found.point, Probe) and any(traffic.compulsory <= 0 for traffic in moved.values()):
         raise ValueError("traffic: a program of a point moves no byte")
     if isinstance(found.point, Probe) and found.point.bytes and any(t.line <= 0 for t in found.traffic.values()):
         raise ValueError("traffic: a probe touches no line")

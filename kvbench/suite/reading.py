@@ -3,6 +3,7 @@
 # What the suite asks.
 question = "What the suite asks."
 launches = 3               # as samples and sample_time, only where the defaults do not suit
+until_decided = 360        # seconds of a run, within which launches are added while questions are open
 
 [axes]                     # of every grid
 model = "llama-3-8b"
@@ -27,10 +28,11 @@ from kvbench import named
 from kvbench.errors import BadArgument
 from kvbench.native import Library
 from kvbench.suite.axes import AXES, read_axis, shown, unknown
-from kvbench.suite.values import LIMITS, Axes, Grid, Suite
+from kvbench.suite.values import LIMITS, UNTIL, Axes, Grid, Suite
 
 _FOLDER, _MODELS = "suites", "models.toml"
-_KEYS = ("question", *LIMITS, "axes", "grid", "skip")
+_NUMBERS = LIMITS | UNTIL
+_KEYS = ("question", *_NUMBERS, "axes", "grid", "skip")
 _HEADER = re.compile(r"\s*(\[\[?)\s*[\"']?(\w+)[\"']?\s*\]")
 _AT = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 
@@ -99,13 +101,13 @@ class _Reader:
             raise BadArgument(
                 f"{self._at('', 0, 'question')} {what}", 'one line of text: question = "How fast is ...?"'
             )
-        facts = {key: self._number(key) for key in LIMITS if key in self._content}
+        facts = {key: self._number(key) for key in _NUMBERS if key in self._content}
         common = self._table("axes", 0, self._content.get("axes", {}))
         grids = tuple(self._tables("grid", common)) or (Grid(common, self._line("axes", 0) or 1),)
         return Suite(name, self._source, question.strip(), grids, tuple(self._tables("skip", {})), **facts)
 
     def _number(self, key: str) -> float:
-        value, (least, most) = self._content[key], LIMITS[key]
+        value, (least, most) = self._content[key], _NUMBERS[key]
         fits = isinstance(value, int if isinstance(least, int) else int | float) and not isinstance(value, bool)
         if not fits or not least <= value <= most:
             raise BadArgument(f"{self._at('', 0, key)} is {shown(value)}", f"a number from {least:g} to {most:g}")

@@ -10,6 +10,7 @@ from kvbench.units import KIB  # a k of tokens is 1024 of them, as sizes are
 ALL = "all"  # of an axis of words: every word that has a kernel of the op
 Axes = Mapping[str, tuple[Any, ...]]  # values by axis
 LIMITS = {"launches": (1, 1000), "samples": (1, 1000), "sample_time": (1e-4, 10.0)}  # of a suite's keys
+UNTIL = {"until_decided": (0.0, 1e6)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,9 @@ class Suite:
     launches: int = 10
     samples: int = 3
     sample_time: float = 0.03  # seconds
+    until_decided: float = (
+        0.0  # seconds of a run, within which launches are added while questions are open; 0: none are
+    )
 
     def with_axes(self, axes: Axes) -> "Suite":
         """These axes in place of the file's, in every grid. A model brings its own heads."""

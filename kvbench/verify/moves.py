@@ -80,8 +80,8 @@ class Moves:
     # ---- probes, over guarded buffers ----------------------------------------------------------------------------
 
     def check_read(self, kernel: Kernel) -> float:
-        for distance in (0, 2048):
-            for after, before in self._probe(kernel, distance=distance):
+        for form in ({}, {"distance": 2048}, *({"schedule": word} for word in self.library.words("schedule"))):
+            for after, before in self._probe(kernel, **form):
                 require(all(map(np.array_equal, after, before)), "it wrote")
         return 0.0
 
@@ -110,6 +110,8 @@ class Moves:
             require(task.traffic().flops > 0, "it counts nothing")
             self.team(2).run(task)
         return 0.0
+
+    check_dot8 = check_dot16 = check_flops
 
     def check_clock(self, kernel: Kernel) -> float:
         """No core does ten additions in a nanosecond: a compiler that sees through them would."""

@@ -10,18 +10,25 @@ from typing import Any
 import numpy as np
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import AUTO, POINT, Point, Sample
-from kvbench.native import AHEAD, Arena, Cache, Part, Task, block_of, decode_task, probe_task, store_task
+from kvbench.machine.placement import neighbours
+from kvbench.model import AUTO, NEIGHBOUR, PACE, PLAIN, POINT, Point, Sample
+from kvbench.native import Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
-from kvbench.regime import classify, dram_bytes, far_bytes, levels
+from kvbench.plan.classes import near_memory
+from kvbench.regime import dram_bytes, far_bytes, levels
 from kvbench.units import MIB
 from kvbench.worker.answers import Answer, Answers
 from kvbench.worker.loop import Program, rounds
+from kvbench.worker.neighbour import PIECES, Neighbour
 from kvbench.worker.owner import Owner
-from kvbench.worker.probing import ROUNDS
+from kvbench.worker.probing import FORM_EVERY, ROUNDS
 from kvbench.worker.room import SEED, Room, near_threads
 
+_PACE = 0.001  # seconds of a sample
+_STEP = 16  # tokens that a kernel takes together, at least
+_WINDOW = 64  # of a core roof, at least: walked by 16, f32 in L1 took a fifth longer than by 64 in L2
+_UNKNOWN = 256 << 10  # bytes of a private cache, where none is declared
 _STALE = 0xFF  # bytes of what is still to be written: no number in any format, nor is a scale
 
 
@@ -34,6 +41,7 @@ class Bench(Owner):
         self.team, self._seed = room.team(point.cpus), seed
         silent = needs.stores(point) or self.foreign
         self.schedule = "" if silent else room.library.schedule(point.schedule)  # that runs; tuning may choose another
+        self.far_schedule = ""  # of copies in memory, where there are any; else the same
         super().__init__()
 
     @property
@@ -56,7 +64,7 @@ class Bench(Owner):
 
     @property
     def programs(self) -> list[Program]:
-        return [self.own, *self.witnesses]
+        return [self.own, *self.witnesses, self.pace]
 
     @cached_property
     def own(self) -> Program:
@@ -68,28 +76,46 @@ class Bench(Owner):
     def witnesses(self) -> list[Program]:
         if self.stores:
             return [self.plainest, self._copy("copy_nt")]
-        wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(wrap=self._wrap()))
+        wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(wrap=self.window[0]))
         ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
-        return [self.plainest, self._twin("twin_ahead", ahead), Program("core", (wrapped,)), *self._nearer()]
+        return [self.plainest, self._twin("twin_ahead", ahead), Program("core", self.team, (wrapped,)), *self._nearer()]
 
     @cached_property
     def plainest(self) -> Program:
         """The witness that does no more than read, or copy."""
         return self._copy("copy") if self.stores else self._twin("twin", "off")
 
+    def crowded(self, neighbour: Neighbour) -> Program:
+        """The point while that one streams memory."""
+        return replace(self.own, name=NEIGHBOUR, beside=neighbour.streaming)
+
+    def neighbour(self) -> Neighbour | None:
+        """On all cores of its nodes that the point leaves free; None where there is none."""
+        if not (cpus := neighbours(self.room.ground.machine, self.point.cpus)):
+            return None
+        piece = self.far.size // PIECES // 64 * 64
+        parts = (self._far_arena.part(place * piece, piece) for place in range(PIECES))
+        reads = [self.probe("read", len(cpus), to=part, size=piece) for part in parts]
+        return Neighbour(self.room.team(cpus), cpus, reads)
+
     def _nearer(self) -> list[Program]:
-        """Where L3 feeds the point: plain reads of its slice and of memory, and the same kernel on slices in memory."""
-        point, size = self.point, self.room.needs.footprint
-        if point.residency != "hot" or classify(self.room.ground.machine, point.cpus, size).word != "L3":
+        """Where L3 feeds the point, and a little beyond: plain reads of its slice and of memory, and the same kernel on
+        slices in memory."""
+        if not near_memory(self.point, self.room.needs, self.room.ground.machine):
             return []
         piece = self.room.slices.size // 64 * 64  # a pass over memory is as long as one over the slice
         far = (self._far_arena.part(place * piece, piece) for place in range(self.far.size // piece))
         memory = tuple(self.probe("read", to=part, size=piece) for part in far)
-        reads = [self.reads("slice", self.room.slices)[0], Program("memory", memory, warm=False)]
+        plain = self.probe("read", to=self.room.slices, size=piece)
+        reads = [Program("slice", self.team, (plain,)), Program("memory", self.team, memory, warm=False)]
         if self.foreign:
             return reads
-        tasks = (self._decode("decode", cache, out, **self._walk()) for cache, out in self._rotated)
-        return [*reads, Program("rotated", tuple(tasks), warm=False)]
+        return [*reads, self.rotated("rotated", self.far_schedule or self.schedule)]
+
+    def rotated(self, name: str, schedule: str) -> Program:
+        """The kernel on copies of the slice that no cache holds, with the schedule that is best there."""
+        tasks = (self._decode("decode", each, out, **self._walk(schedule=schedule)) for each, out in self._rotated)
+        return Program(name, self.team, tuple(tasks), warm=False)
 
     @cached_property
     def _rotated(self) -> list[tuple[Cache, np.ndarray]]:
@@ -118,15 +144,15 @@ class Bench(Owner):
         return self._program(op, *(self.probe(op, to=to, source=source, size=size) for to, source in pairs))
 
     def _program(self, name: str, *tasks: Task) -> Program:
-        return Program(name, tasks, self.between, self._warm)
+        return Program(name, self.team, tasks, self.between, self._warm)
 
-    def under(self, schedule: str) -> Program:
+    def under(self, name: str, schedule: str) -> Program:
         """The point as it would be with that one."""
-        return self._program(schedule, *self._over_layers("decode", **self._walk(schedule=schedule)))
+        return self._program(name, *self._over_layers("decode", **self._walk(schedule=schedule)))
 
     def staged(self) -> Program:
         """The point, with the clock read between its stages."""
-        return Program("stages", self._over_layers("decode", **self._walk(stages=True)), self.between)
+        return Program("stages", self.team, self._over_layers("decode", **self._walk(stages=True)), self.between)
 
     def stored(self, nt: bool) -> tuple[Task, ...]:
         op, threads, bulk = self.point.op, self.team.threads, self.point.op == "bulk"
@@ -136,20 +162,28 @@ class Bench(Owner):
         )
         return tuple(self._owned.enter_context(task) for task in tasks)
 
-    def probe(self, op: str, **facts: Any) -> Task:
-        task = probe_task(self.room.library, op, self.team.threads, isa=self.point.isa, **facts)
+    def probe(self, op: str, threads: int = 0, **facts: Any) -> Task:
+        """By the point's threads, or so many others."""
+        task = probe_task(self.room.library, op, threads or self.team.threads, isa=self.point.isa, **facts)
         return self._owned.enter_context(task)
 
     def reads(self, name: str, walked: Part, between: Task | None = None) -> list[Program]:
-        """Reads of so much memory, in both forms."""
-        size = walked.size // 64 * 64
-        return [
-            Program(name, (self.probe("read", to=walked, size=size),), between),
-            Program(f"{name}_ahead", (self.probe("read", to=walked, size=size, distance=AHEAD),), between),
-        ]
+        """Reads of so much memory, in all forms, of which each launch has seen a plug-in beaten by none."""
+        size, found = walked.size // 64 * 64, []
+        for form, how in forms("read", self.room.library).items():
+            own, every = (name, 1) if form == PLAIN else (f"{name}_{form}", 1 if self.foreign else FORM_EVERY)
+            task = self.probe("read", to=walked, size=size, **how)
+            found.append(Program(own, self.team, (task,), between, every=every))
+        return found
 
-    def fma(self) -> Program:
-        return Program("fma", (self.probe("flops", steps=ROUNDS),))
+    @cached_property
+    def pace(self) -> Program:
+        """How fast the cores are now: in every round, beside the point."""
+        return Program(PACE, self.team, (self.probe("flops", steps=ROUNDS // 8),), seconds=_PACE)
+
+    def computed(self, op: str) -> Program:
+        """What such instructions give at most."""
+        return Program(op, self.team, (self.probe(op, steps=ROUNDS),))
 
     @cached_property
     def far(self) -> Part:
@@ -176,31 +210,33 @@ class Bench(Owner):
         slices = zip(self.room.caches, self.out, strict=True)
         return tuple(self._decode(op, cache, out, **facts) for cache, out in slices)
 
-    def _wrap(self) -> int:
-        """Tokens of the core roof's window: as many as a tile has, or half of a private cache holds."""
-        shape, cache = self.point.shape, self.room.caches[0].struct
-        side_by_side = shape.kv_heads if cache.k.head_stride < cache.k.token_stride else 1
-        fits = self._private() // 2 // (2 * cache.k.row_bytes * side_by_side) // 16 * 16
-        return max(1, min(shape.context, max(16, min(TILE, fits))))
+    @property
+    def core_level(self) -> str:
+        return "" if self.stores else self.window[1]
 
-    def _private(self) -> int:
-        """Bytes of the largest cache below the last level that one CPU has; 256 KiB where nothing is declared."""
-        below = list(levels(self.room.ground.machine, self.point.cpus).values())[:-1]
-        return max((cache.size for caches in below for cache in caches), default=256 << 10)
+    @cached_property
+    def window(self) -> tuple[int, str]:
+        """Tokens of the core roof's window, and the cache that they stay in: the first below the last level of which half
+        holds K and V of so many. The other half is for scores, sums and queries, which take 4 to 16 KiB."""
+        shape, cache = self.point.shape, self.room.caches[0].struct
+        token = 2 * cache.k.row_bytes * (shape.kv_heads if cache.k.head_stride < cache.k.token_stride else 1)
+        below = [*levels(self.room.ground.machine, self.point.cpus).items()][:-1]
+        sizes = {f"L{level}": min(cache.size for cache in caches) for level, caches in below} or {"": _UNKNOWN}
+        least = min(_WINDOW, shape.context) * token
+        name = next((name for name, size in sizes.items() if size // 2 >= least), [*sizes][-1])
+        fits = sizes[name] // 2 // token // _STEP * _STEP
+        return max(1, min(shape.context, max(_STEP, min(TILE, fits)))), name
 
     # ---- answers -------------------------------------------------------------------------------------------------
 
     foreign = False  # whether the kernel is a plug-in's
 
     def measured(
-        self, programs: Sequence[Program], samples: int, seconds: float, keep: bool = True, **how: Any
+        self, programs: Sequence[Program], samples: int, seconds: float, **how: Any
     ) -> tuple[tuple[Sample, ...], float]:
-        """Samples, and the largest error of what the kernel answered before and after them.
-
-        keep: the seconds of their passes too, which may be millions. how: more for rounds().
-        """
+        """Samples, and the largest error of what the kernel answered before and after them. how: more for rounds()."""
         error = self.verify()
-        taken = tuple(self._sampled(programs, samples, seconds, keep, how))
+        taken = tuple(self._sampled(programs, samples, seconds, how))
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
         if any(program.name == "rotated" for program in programs):
             error = max(error, self._error(np.stack([out for _, out in self._rotated]), 1))
@@ -215,10 +251,11 @@ class Bench(Owner):
         return nullcontext()
 
     def _sampled(
-        self, programs: Sequence[Program], samples: int, seconds: float, keep: bool, how: dict[str, Any]
+        self, programs: Sequence[Program], samples: int, seconds: float, how: dict[str, Any]
     ) -> Iterator[Sample]:
-        for sample in rounds(self.team, programs, samples, seconds, self._seed, **how):
-            yield sample if keep else replace(sample, pass_seconds=())
+        """Seconds of passes are dropped as they come, which may be millions, unless they tell of tails."""
+        for sample in rounds(programs, samples, seconds, self._seed, **how):
+            yield sample if sample.one_by_one else replace(sample, pass_seconds=())
 
     def _wrong(self, what: str) -> WrongAnswer:
         return WrongAnswer(f"{self.point.kernel} {what}", "run kvbench verify, and report what it says")

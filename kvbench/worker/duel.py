@@ -24,7 +24,7 @@ import numpy as np
 from kvbench.errors import NotComparable
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import OWN, SIDES, Job, Point, Record, Sample, Traffic
-from kvbench.native import Arena, Library, Team
+from kvbench.native import Arena, Library
 from kvbench.store.scratch import scratch
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
@@ -122,16 +122,16 @@ class Sides:
     def _pairs(self, benches: Mapping[str, Bench], third: Bench, watch: Callable[[], Disturbed]) -> Iterator[Sample]:
         """Both sides do as many passes as base needs for the time of a sample."""
         plan, walk, base = self._job.plan, Walk(), benches["base"]
-        own = Passes(base.team, [base.own], plan.sample_time, walk)
-        watched = Passes(third.team, [third.plainest], plan.sample_time / 2, walk)
+        own = Passes([base.own], plan.sample_time, walk)
+        watched = Passes([third.plainest], plan.sample_time / 2, walk)
         seen = watch()
         for number in range(plan.samples):
             taken, counts = [], (own.each[base.own.name], watched.each[third.plainest.name])
             for side in self._coin.sample(SIDES, 2):
                 bench = benches[side]
-                taken.append(_sample(bench.team, replace(bench.own, name=side), walk, number, *counts[0]))
+                taken.append(_sample(replace(bench.own, name=side), walk, number, *counts[0]))
                 beside = replace(third.plainest, name=f"beside_{side}")
-                taken.append(_sample(third.team, beside, walk, number, *counts[1]))
+                taken.append(_sample(beside, walk, number, *counts[1]))
             then, seen = seen, watch()
             disturbed = seen.since(then)
             yield from (replace(each, steal=disturbed.steal, throttled=disturbed.throttled) for each in taken)
@@ -171,11 +171,11 @@ def _opened(folder: Path, library: str, plugin: str) -> Library:
     return found
 
 
-def _sample(team: Team, program: Program, walk: Walk, number: int, passes: int, asked: float) -> Sample:
+def _sample(program: Program, walk: Walk, number: int, passes: int, asked: float) -> Sample:
     """What wakes the threads is a pass over the slice before, which does not count."""
     before, tasks = walk.on(program, passes)
-    order = tasks if len(program.tasks) == 1 else (*before, *tasks)[: len(program.tasks)]
-    times = team.run(*order, passes=passes + 1, between=program.between)
+    order = tasks if len(program.tasks) == 1 else (before, *tasks)[: len(program.tasks)]
+    times = program.team.run(*order, passes=passes + 1, between=program.between)
     counted = sorted(times.pass_seconds[1:])
     return Sample(
         program=program.name,

@@ -23,11 +23,11 @@ from kvbench.native import rewrite
 from kvbench.units import GB
 from kvbench.worker.answers import Answer, Answers
 from kvbench.worker.bench import Bench
-from kvbench.worker.loop import Program
+from kvbench.worker.loop import Program, due
 from kvbench.worker.room import Room, near_threads
 from kvbench.worker.watch import described, watched
 
-_READS = ("twin", "twin_ahead", "ceiling", "ceiling_ahead")
+_READS = ("twin", "ceiling")  # how the names of all their forms begin
 _SPREAD = 1 / 3  # by which a launch may differ from others
 
 
@@ -46,16 +46,18 @@ class ForeignBench(Bench):
         return [*super().witnesses, *self.reads("ceiling", self.room.slices, self.between)]
 
     def measured(
-        self, programs: Sequence[Program], samples: int, seconds: float, keep: bool = True, **how: Any
+        self, programs: Sequence[Program], samples: int, seconds: float, **how: Any
     ) -> tuple[tuple[Sample, ...], float]:
         """What changes of the room is as it was at the end."""
         first = self._dice.randrange(1, samples) if samples > 1 else samples  # rounds before all changes
-        every, taken = self._sampled(programs, samples, seconds, keep, how), list[Sample]()
-        error = self.verified()
+        every, taken = self._sampled(programs, samples, seconds, how), list[Sample]()
+        error, done = self.verified(), 0
         try:
             for count in filter(None, (first, samples - first)):
                 with self.watching():
-                    taken += islice(every, count * len(programs))
+                    rounds = range(done, done + count)
+                    taken += islice(every, sum(len(due(programs, number)) for number in rounds))
+                    done += count
                 own = min(sample.passes for sample in taken if sample.program == self.own.name)
                 error = max(error, self.verify_left(own))
                 self.change_token()
@@ -73,7 +75,7 @@ class ForeignBench(Bench):
         for sample in taken:
             seconds.setdefault(sample.program, []).append(sample.seconds / sample.passes)
         moved = {program.name: program.traffic().compulsory for program in self.programs}
-        reads = (np.divide(moved[name], seconds[name]) for name in _READS)
+        reads = (np.divide(moved[name], own) for name, own in seconds.items() if name.startswith(_READS))
         rates = np.divide(moved[self.own.name], seconds[self.own.name])
         times = float(np.quantile(rates / np.max(list(reads), axis=0), 0.25))
         ends = moved[self.own.name] / moved[self.plainest.name]  # queries and outputs, which no read has

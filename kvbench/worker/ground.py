@@ -4,7 +4,7 @@ Fresh pages cost more than what is measured on them. But pages lie where they we
 only for CPUs of the same NUMA node.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
@@ -59,9 +59,16 @@ class Ground:
         nodes = {self._nodes.get(cpu, -1) for cpu in cpus}
         return nodes.pop() if len(nodes) == 1 else None
 
-    def arena(self, cpus: Sequence[int], pages: str, size: int) -> Arena:
-        """At least `size` bytes for the threads on `cpus`; what was given out before must not be used any more."""
-        return self._take("rooms", cpus, pages, size)[0]
+    def arena(self, cpus: Sequence[int], pages: str, size: int, place: int = 0) -> Arena:
+        """At least `size` bytes for the threads on `cpus`; what was given out before in that place must not be used any
+        more."""
+        return self._take(f"rooms{place or ''}", cpus, pages, size)[0]
+
+    def leave(self, places: Iterable[int]) -> None:
+        """Give back what stands in those."""
+        for place in places:
+            if held := self._held.pop(f"rooms{place or ''}", None):
+                held.arena.close()
 
     def far(self, team: Team, cpus: Sequence[int], pages: str, size: int, parts: int = 1) -> Arena:
         """Beside that, as much of random bytes, which no cache or memory controller can shorten.
@@ -88,7 +95,7 @@ class Ground:
         if held and fresh:
             held.arena.close()
         if fresh:
-            most = size if node is None else max(size, self._most[use].get(pages, 0))
+            most = size if node is None else max(size, self._most.get(use, {}).get(pages, 0))
             try:
                 held = _Held(most, pages, node, self.library)
             except OutOfMemory:  # what the largest asks for must not cost the others their chance

@@ -1,6 +1,6 @@
 """One launch, or what is left of it: all points, in a random order of its own, those that share memory together.
 
-for group in shuffled(groups):
+for group in shuffled(groups):    # a contrast is one by itself
     for point in shuffled(group):
         announce the point
         make the group's memory, unless it stands
@@ -20,10 +20,12 @@ from typing import Self
 from kvbench.errors import KvbenchError
 from kvbench.machine import describe
 from kvbench.machine.disturbances import Disturbances
-from kvbench.model import Job, Point, Probe, Record
+from kvbench.model import Contrast, Job, Probe, Record, tails
+from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.plan import needs_here
-from kvbench.worker import probing, room
+from kvbench.plan.needs import members
+from kvbench.worker import contrasting, probing, room
 from kvbench.worker.answers import Answers
 from kvbench.worker.duel import Sides
 from kvbench.worker.foreign import bench_of
@@ -31,7 +33,7 @@ from kvbench.worker.ground import Ground
 from kvbench.worker.tuning import Tuner
 
 
-def launch(library: Library, job: Job) -> Iterator[Point | Probe | Record]:
+def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
     """Each point when its visit begins, then its record; an error stands for samples where it cannot be measured.
 
     `library`: the plan's own; or in a duel the installed one, which is on neither side.
@@ -69,9 +71,10 @@ class _Visitor:
         self._machine, self._answers, self._group = describe(), Answers(job.references), ExitStack()
         self._needs = needs_here(job.points, self._machine)
         rooms, far = dict[str, int](), dict[str, int]()
-        for point in job.points:
-            most, size = (far, point.bytes) if isinstance(point, Probe) else (rooms, self._needs[point].arena)
-            most[point.pages] = max(most.get(point.pages, 0), size)
+        for each in job.points:
+            for point in (each,) if isinstance(each, Probe) else members(each):
+                most, size = (far, point.bytes) if isinstance(point, Probe) else (rooms, self._needs[point].arena)
+                most[point.pages] = max(most.get(point.pages, 0), size)
         self._ground = Ground(library, self._machine, rooms, far)
         self._room: room.Room | probing.Buffers | None = None
         self.tuner = Tuner(self._machine, job.plan.tuning, job.plan.chosen)
@@ -88,8 +91,8 @@ class _Visitor:
         self._group.close()
         self._room = None
 
-    def groups(self) -> list[list[Point | Probe]]:
-        found: dict[tuple[object, ...], list[Point | Probe]] = {}
+    def groups(self) -> list[list[Visited]]:
+        found: dict[tuple[object, ...], list[Visited]] = {}
         for point in self._job.points:
             found.setdefault(self._key(point), []).append(point)
         order = list(found.values())
@@ -98,13 +101,17 @@ class _Visitor:
             self._random.shuffle(group)
         return order
 
-    def _key(self, point: Point | Probe) -> tuple[object, ...]:
+    def _key(self, point: Visited) -> tuple[object, ...]:
+        if isinstance(point, Contrast):
+            return (point.name,)
         if isinstance(point, Probe):
             return probing.group(point)
         return room.key(point, self._needs[point].layers, self._ground)
 
-    def record(self, point: Point | Probe) -> Record:
+    def record(self, point: Visited) -> Record:
         seed, watch = self._random.randrange(1 << 32), Disturbances(point.cpus).read
+        if isinstance(point, Contrast):
+            return contrasting.record(point, self._job, self._ground, self._answers, self.tuner, seed, watch)
         if isinstance(point, Probe):
             self._room = self._room or self._group.enter_context(probing.Buffers(point, self._ground))
             return self._room.record(point, self._job, seed, watch)
@@ -112,16 +119,22 @@ class _Visitor:
         if self._sides:
             return self._sides.visit(point, self._room, self._answers, watch, self.tuner)
         with bench_of(point, self._room, self._answers, seed) as bench:
+            self.tuner.choose_far(bench)
             self.tuner.choose(bench)
             plan = self._job.plan
-            taken, error = bench.measured(bench.programs, plan.samples, plan.sample_time, keep=False, watch=watch)
+            neighbour = bench.neighbour() if plan.neighbour else None
+            programs = [*bench.programs, *([bench.crowded(neighbour)] if neighbour else [])]
+            taken, error = bench.measured(programs, plan.samples, plan.sample_time, watch=watch)
             return Record(
                 launch=self._job.launch,
                 point=point,
-                samples=taken,
-                traffic={program.name: program.traffic() for program in bench.programs},
+                samples=tuple(replace(sample, pass_seconds=()) for sample in taken),
+                tails=tails(taken),
+                neighbour=neighbour.gbps if neighbour else 0.0,
+                traffic={program.name: program.traffic() for program in programs},
                 memory=self._room.memory,
                 layers=self._room.layers,
+                core_level=bench.core_level,
                 slice_bytes=self._room.slice_bytes,
                 max_abs_err=error,
                 schedule=bench.schedule,

@@ -13,6 +13,7 @@ Many short samples tell more than a few long ones: what disturbs them hits some,
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -26,18 +27,30 @@ _SHORT = 1 / 8  # of a sample, at least, is a timing
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Tasks that samples walk round robin. `between` runs untimed before each pass.
+    """Tasks that samples walk round robin, by that team. `between` runs untimed before each pass.
 
-    warm: so many untimed passes come before each sample, and bring its data into the caches. 0 where none would keep it.
+    warm: an untimed pass comes before each sample, and brings its data into the caches. Not where none would keep them.
+    memory: what its slices lie in, by a number of its own. beside: what goes on meanwhile.
+    every: how many rounds have one sample of it. seconds: of a sample, where it is shorter than those of the others.
     """
 
     name: str
+    team: Team
     tasks: tuple[Task, ...]
     between: Task | None = None
-    warm: int = 1
+    warm: bool = True
+    memory: int = 0
+    beside: Callable[[], AbstractContextManager[object]] = nullcontext
+    every: int = 1
+    seconds: float = 0.0
 
     def traffic(self) -> Traffic:
         return self.tasks[0].traffic()
+
+
+def due(programs: Sequence[Program], number: int) -> list[Program]:
+    """Those that are sampled in that round."""
+    return [program for program in programs if number % program.every == 0]
 
 
 class Walk:
@@ -45,15 +58,14 @@ class Walk:
     next slice is always the one that was walked longest ago."""
 
     def __init__(self) -> None:
-        self._at: dict[int, int] = {}  # by how many slices there are
+        self._at: dict[tuple[int, int], int] = {}  # by their memory, and how many there are
 
-    def on(self, program: Program, passes: int) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
-        """The tasks of the passes before, and of so many: each to be done round robin."""
+    def on(self, program: Program, passes: int) -> tuple[Task, tuple[Task, ...]]:
+        """The task before, and those of so many passes, to be done round robin."""
         tasks, count = program.tasks, len(program.tasks)
-        at = self._at.get(count, 0)
-        self._at[count] = (at + passes) % count
-        before = tuple(tasks[(at - program.warm + turn) % count] for turn in range(min(program.warm, count)))
-        return before, tuple(tasks[(at + turn) % count] for turn in range(min(passes, count)))
+        at = self._at.get((program.memory, count), 0)
+        self._at[program.memory, count] = (at + passes) % count
+        return tasks[at - 1], tuple(tasks[(at + turn) % count] for turn in range(min(passes, count)))
 
 
 class Passes:
@@ -63,8 +75,8 @@ class Passes:
     What has something between its passes takes twice `seconds` by the wall, however short its own part is of that.
     """
 
-    def __init__(self, team: Team, programs: Sequence[Program], seconds: float, walk: Walk) -> None:
-        self._team, self._seconds, self._walk = team, seconds, walk
+    def __init__(self, programs: Sequence[Program], seconds: float, walk: Walk) -> None:
+        self._seconds, self._walk = seconds, walk
         self._programs = {program.name: program for program in programs}
         self._times = {program.name: self._timed(program) for program in programs}
         self._set()
@@ -74,13 +86,15 @@ class Passes:
         self._set()
 
     def _set(self) -> None:
-        whole = [own for name, (own, _) in self._times.items() if not self._programs[name].between]
+        alike = [name for name, each in self._programs.items() if not each.between and not each.seconds]
+        whole = [self._times[name][0] for name in alike]
         slowest = max(whole, default=self._seconds)
         length, self.each = slowest * max(1, round(self._seconds / slowest)), dict[str, tuple[int, float]]()
         for name, (own, cost) in self._times.items():
-            between = self._programs[name].between
-            count = max(1, round(self._seconds / cost if between else length / own))
-            self.each[name] = count, count * own if between else length
+            program = self._programs[name]
+            asked = self._seconds if program.between else program.seconds or length
+            count = max(1, round(asked / (cost if program.between else own)))
+            self.each[name] = count, length if name in alike else count * own
 
     def _timed(self, program: Program) -> tuple[float, float]:
         """Seconds of a pass, and those that it costs."""
@@ -93,13 +107,13 @@ class Passes:
 
     def _timing(self, program: Program, passes: int) -> tuple[float, float]:
         _, tasks = self._walk.on(program, passes)
-        start = perf_counter()
-        taken = max(self._team.run(*tasks, passes=passes, between=program.between).seconds, 1e-9)
-        return taken, (perf_counter() - start) / 2 if program.between else taken
+        with program.beside():
+            start = perf_counter()
+            taken = max(program.team.run(*tasks, passes=passes, between=program.between).seconds, 1e-9)
+            return taken, (perf_counter() - start) / 2 if program.between else taken
 
 
 def rounds(
-    team: Team,
     programs: Sequence[Program],
     samples: int,
     seconds: float,
@@ -109,18 +123,19 @@ def rounds(
 ) -> Iterator[Sample]:
     """`samples` rounds over all programs, about `seconds` for each sample; or so many `passes`, however long they take.
 
-    `watch` tells what has disturbed the team so far.
+    `watch` tells what has disturbed the teams so far.
     """
     shuffled, walk = random.Random(seed), Walk()
-    found = None if passes else Passes(team, programs, seconds, walk)
+    found = None if passes else Passes(programs, seconds, walk)
     now = watch()
     for number in range(samples):
-        for program in shuffled.sample(programs, len(programs)):
+        for program in shuffled.sample(here := due(programs, number), len(here)):
             count, asked = found.each[program.name] if found else (passes[program.name], 0.0)
             before, tasks = walk.on(program, count)
-            if program.warm:
-                team.run(*before, passes=program.warm)
-            times = team.run(*tasks, passes=count, between=program.between)
+            with program.beside():
+                if program.warm:
+                    program.team.run(before)
+                times = program.team.run(*tasks, passes=count, between=program.between)
             then, now = now, watch()
             disturbed = now.since(then)
             sample = Sample(

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 from kvbench.machine.disturbances import Disturbed
-from kvbench.model import Job, Probe, Record
-from kvbench.native import Library, Part, Task, Team, probe_task
+from kvbench.model import COMPUTE, PLAIN, Job, Probe, Record
+from kvbench.native import Library, Part, Task, Team, forms, probe_task
 from kvbench.regime import dram_bytes
 from kvbench.units import MIB
 from kvbench.worker.ground import Ground
@@ -17,18 +19,19 @@ PASS_BYTES = 16 * MIB  # of each thread, so that meeting at the end of a pass co
 LOADS = 1 << 18  # of a pass of latency
 ROUNDS = 100_000  # of a pass of flops
 ADDITIONS = 1 << 20  # of a pass of clock
+FORM_EVERY = 3  # rounds that have a sample of each form but the plain one
 _SEED = 1
 
 
 def steps(probe: Probe) -> int:
     """What a pass of a probe does so often: loads, rounds, additions, or walks over its buffers."""
-    fixed = {"latency": LOADS, "flops": ROUNDS, "clock": ADDITIONS}
+    fixed = {"latency": LOADS, "clock": ADDITIONS} | dict.fromkeys(COMPUTE, ROUNDS)
     return fixed.get(probe.op) or max(1, PASS_BYTES * len(probe.cpus) // probe.bytes)
 
 
 def streams(op: str) -> int:
     """Buffers that an op walks side by side; 0 where it needs no memory."""
-    if op in ("flops", "clock"):
+    if op == "clock" or op in COMPUTE:
         return 0
     return {"copy": 2, "copy_nt": 2, "triad": 3}.get(op, 1)
 
@@ -50,14 +53,18 @@ class Buffers(Owner):
         self._memory = arena.inspect() if arena else {}
 
     def record(self, probe: Probe, job: Job, seed: int, watch: Callable[[], Disturbed]) -> Record:
-        with _task(self._library, probe, self._parts) as task:
-            program = Program("point", (task,), warm=probe.bytes < self._least)
-            taken = rounds(self._team, [program], job.plan.samples, job.plan.sample_time, seed, watch=watch)
+        with ExitStack() as owned:
+            programs, warm = [], probe.bytes < self._least
+            for form, how in forms(probe.op, self._library).items():
+                task = owned.enter_context(_task(self._library, probe, self._parts, how))
+                name, every = ("point", 1) if form == PLAIN else (form, FORM_EVERY)
+                programs.append(Program(name, self._team, (task,), warm=warm, every=every))
+            taken = rounds(programs, job.plan.samples, job.plan.sample_time, seed, watch=watch)
             return Record(
                 launch=job.launch,
                 point=probe,
                 samples=tuple(replace(sample, pass_seconds=()) for sample in taken),
-                traffic={"point": task.traffic()},
+                traffic={program.name: program.traffic() for program in programs},
                 memory=self._memory,
                 steps=steps(probe),
             )
@@ -68,7 +75,7 @@ def group(probe: Probe) -> tuple[object, ...]:
     return (probe.cpus, probe.pages, probe.bytes, probe.op == "latency", streams(probe.op))
 
 
-def _task(library: Library, probe: Probe, buffers: list[Part]) -> Task:
+def _task(library: Library, probe: Probe, buffers: list[Part], how: dict[str, Any]) -> Task:
     if probe.op == "latency":
         library.check(library.lib.kvb_chain(buffers[0].base, buffers[0].size, _SEED))
     facts = dict(zip(("to", "source", "second"), buffers, strict=False))
@@ -78,7 +85,7 @@ def _task(library: Library, probe: Probe, buffers: list[Part]) -> Task:
         len(probe.cpus),
         isa=probe.isa,
         **facts,
+        **how,
         size=buffers[0].size if buffers else 0,
-        distance=probe.distance,
         steps=steps(probe),
     )

@@ -27,8 +27,9 @@ class Room(Owner):
     go along the caches: these begin again where they are full.
     """
 
-    def __init__(self, point: Point, ground: Ground, library: Library | None = None) -> None:
-        self.point, self.ground, self.library = point, ground, library or ground.library
+    def __init__(self, point: Point, ground: Ground, library: Library | None = None, place: int = 0) -> None:
+        """place: of the ground's arenas, for rooms that stand side by side."""
+        self.point, self.ground, self.library, self.place = point, ground, library or ground.library, place
         self.needs = needs.needs(point, far_bytes(ground.machine, point.cpus))
         super().__init__()
 
@@ -68,7 +69,7 @@ class Room(Owner):
             raise OutOfMemory(
                 f"the point needs {size(wanted)} of memory, {size(free)} are free", "less context, layers or batch"
             )
-        return self.ground.arena(point.cpus, point.pages, self.needs.arena)
+        return self.ground.arena(point.cpus, point.pages, self.needs.arena, self.place)
 
     def cache(self, layer: int, arena: Arena | None = None) -> Cache:
         """A cache on the slice of that layer, of no tokens yet; or of as many slices in another arena."""

@@ -8,16 +8,17 @@ the ratios of each round join what earlier runs have seen; model/tuning.py says 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from types import MappingProxyType
 
 from kvbench.model import Machine, Sample, Tuned, choose, pooled, quotients
 from kvbench.model.tuning import Ratios
-from kvbench.plan.classes import class_of, tunable
+from kvbench.plan.classes import class_of, near_memory, tunable
 from kvbench.worker.bench import Bench
-from kvbench.worker.loop import rounds
+from kvbench.worker.loop import Program, rounds
 
+_Make = Callable[[str, str], Program]  # of a name and a schedule
 HEATS, ROUNDS = 3, 7
 SECONDS = 0.004  # of a sample
 NEAR = math.log(1.05)  # of the fastest: who is slower does not go on
@@ -34,15 +35,30 @@ class Tuner:
 
     def choose(self, bench: Bench, presets: Sequence[str] = (), of: str = "") -> None:
         """Sets the bench's schedule, to one of `presets` or of all. `of`: whose choice, where it is not everybody's."""
-        if self._evidence is None or not bench.schedule or not tunable(bench.point):
-            return
-        name = "/".join(filter(None, [class_of(bench.point, bench.room.needs, self._machine), of]))
+        if self._tunes(bench):
+            name = "/".join(filter(None, [class_of(bench.point, bench.room.needs, self._machine), of]))
+            bench.schedule = self._best(name, bench.under, bench.schedule, presets or self._presets(bench))
+
+    def choose_far(self, bench: Bench) -> None:
+        """Sets the schedule of the bench's copies in memory, before choose(), where it has any."""
+        point, needs = bench.point, bench.room.needs
+        if self._tunes(bench) and near_memory(point, needs, self._machine):
+            name = class_of(point, needs, self._machine, far=True)
+            bench.far_schedule = self._best(name, bench.rotated, bench.schedule, self._presets(bench))
+
+    def _tunes(self, bench: Bench) -> bool:
+        return self._evidence is not None and bool(bench.schedule) and tunable(bench.point)
+
+    def _presets(self, bench: Bench) -> Sequence[str]:
+        return bench.room.library.words("schedule")
+
+    def _best(self, name: str, program: _Make, default: str, presets: Sequence[str]) -> str:
         if name not in self._chosen:
-            seen = ratios(bench, presets or bench.room.library.words("schedule"))
-            choice = choose(pooled(self._evidence.get(name, {}), seen), bench.schedule)
+            seen = ratios(program, default, presets)
+            choice = choose(pooled(self._evidence.get(name, {}), seen), default)
             self._taken.append(Tuned(name, choice, seen))
             self._chosen[name] = choice.preset
-        bench.schedule = self._chosen[name]
+        return self._chosen[name]
 
     def taken(self) -> tuple[Tuned, ...]:
         """What was measured since it was asked for last."""
@@ -50,15 +66,14 @@ class Tuner:
         return found
 
 
-def ratios(bench: Bench, presets: Sequence[str]) -> dict[str, tuple[float, ...]]:
-    """By preset: log of its time over that of the bench's schedule, round by round."""
-    default = bench.schedule
-    programs = {preset: bench.under(preset) for preset in presets}
+def ratios(program: _Make, default: str, presets: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    """By preset: log of its time over the default's, round by round."""
+    programs = {preset: program(preset, preset) for preset in presets}
     found: dict[str, list[float]] = {preset: [] for preset in presets}
     left = list(presets)
     for heat in range(HEATS):
         taken: dict[str, list[Sample]] = {preset: [] for preset in left}
-        for sample in rounds(bench.team, [programs[preset] for preset in left], ROUNDS, SECONDS, heat):
+        for sample in rounds([programs[preset] for preset in left], ROUNDS, SECONDS, heat):
             taken[sample.program].append(sample)
         for preset, own in taken.items():
             found[preset] += map(math.log, quotients(own, taken[default]))

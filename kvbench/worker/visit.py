@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kvbench.apart import Ended, apart
-from kvbench.errors import WrongAnswer
-from kvbench.model import Point, Visit
+from kvbench.errors import Refused, WrongAnswer
+from kvbench.model import Point, Visit, tails
 from kvbench.model.tuning import Ratios
 from kvbench.native import Library, default_library, library_of
 from kvbench.worker.answers import Answers
@@ -25,16 +25,21 @@ def visit(
     seconds: float,
     library: Library | None = None,
     evidence: Mapping[str, Ratios] | None = None,
+    beside: bool = False,
 ) -> Visit:
-    """`samples` rounds of about `seconds` per sample. evidence: as a Tuner has it."""
+    """`samples` rounds of about `seconds` per sample. evidence: as a Tuner has it. beside: a neighbour too."""
     with (
         Ground(library or default_library()) as ground,
         Room(point, ground) as room,
         bench_of(point, room, Answers()) as bench,
     ):
         tuner = Tuner(ground.machine, evidence)
+        tuner.choose_far(bench)
         tuner.choose(bench)
-        programs = [*bench.programs, *more(bench)]
+        neighbour = bench.neighbour() if beside else None
+        if beside and not neighbour:
+            raise Refused("the point leaves no core of its nodes free for a neighbour", "fewer --threads")
+        programs = [*bench.programs, *more(bench), *([bench.crowded(neighbour)] if neighbour else [])]
         taken, error = bench.measured(programs, samples, seconds)
         return Visit(
             launch=0,
@@ -44,37 +49,42 @@ def visit(
             stage_share=_stages(bench),
             max_abs_err=error,
             layers=room.layers,
+            core_level=bench.core_level,
             slice_bytes=room.slice_bytes,
             memory=room.memory,
             schedule=bench.schedule,
             tuned=tuner.taken(),
+            tails=tails(taken),
+            neighbour=neighbour.gbps if neighbour else 0.0,
         )
 
 
-def visit_plugin(point: Point, samples: int, seconds: float, plugin: Path | str) -> Visit:
+def visit_plugin(point: Point, samples: int, seconds: float, plugin: Path | str, beside: bool = False) -> Visit:
     """The same of a plug-in's kernel, in a process of its own."""
     patience = _PATIENCE + 40 * samples * seconds
     try:
-        return apart(_visit_plugin, point, samples, seconds, str(plugin), patience=patience)
+        return apart(_visit_plugin, point, samples, seconds, str(plugin), beside, patience=patience)
     except Ended as end:
         hint = f"kvbench verify --plugin {plugin} says at what"
         raise WrongAnswer(f"the process of {point.kernel} {end.how}", hint) from None
 
 
-def _visit_plugin(point: Point, samples: int, seconds: float, plugin: str) -> Visit:
-    return visit(point, samples, seconds, library_of(None, plugin))
+def _visit_plugin(point: Point, samples: int, seconds: float, plugin: str, beside: bool) -> Visit:
+    return visit(point, samples, seconds, library_of(None, plugin), beside=beside)
 
 
 def more(bench: Bench) -> Iterator[Program]:
-    """Read ceilings: of the point's footprint, and of memory where a cache may help that. The other kind of stores."""
+    """Read ceilings: of the point's footprint, and of memory where a cache may help that. The roof of products of whole
+    numbers. The other kind of stores."""
     if bench.stores and bench.point.op == "bulk":
-        yield Program("other", bench.stored(bench.point.variant != "nt"), bench.between)
+        yield Program("other", bench.team, bench.stored(bench.point.variant != "nt"), bench.between)
     if not bench.foreign:  # which has them already
         yield from bench.reads("ceiling", bench.room.slices, bench.between)
     if not bench.stores:
         if bench.room.slices.size < bench.far_bytes:
             yield from bench.reads("dram", bench.far)
-        yield bench.fma()
+        if bench.point.computes != "flops":
+            yield bench.computed(bench.point.computes)
 
 
 def _stages(bench: Bench) -> tuple[float, ...]:

@@ -20,7 +20,7 @@ FLAT = [1.0] * 6
 def row_of(
     rates, ceiling=FAR, of=READ, *, noise=FLAT, point=DECODE, machine=MACHINE, change=lambda record: record, **facts
 ):
-    """`rates` by program, times the noise of each launch. A twin moves a tenth less than the point."""
+    """`rates` by program, times the noise of each launch."""
     visits = [
         change(visit(n, {name: [rate * times] for name, rate in rates.items()}, point, **facts))
         for n, times in enumerate(noise)
@@ -123,11 +123,17 @@ def test_a_slow_twin_below_the_ceiling():
 
 
 def test_queries_and_outputs_are_no_part_of_the_twin():
-    """A twentieth faster, and a tenth of the bytes are not read by the twin."""
-    assert row_of(beside(10.5, 10.0), ceiling=[]) == (
-        "twin",
-        "10% of its bytes are queries and outputs, which its twin leaves out",
-    )
+    """A tenth of the bytes are not read by the twin: at the same rate the point takes a tenth longer than it."""
+
+    def less(record):
+        twin = replace(record.traffic["twin"], compulsory=0.9 * record.traffic["point"].compulsory)
+        seconds = {"point": 1.0, "twin": 0.9, "core": 0.5}
+        samples = tuple(replace(s, seconds=seconds[s.program] * s.passes, asked=0.0) for s in record.samples)
+        return replace(record, samples=samples, traffic=record.traffic | {"twin": twin})
+
+    records = [less(visit(n, {name: [rate] for name, rate in beside(10.0).items()})) for n in range(6)]
+    (row,) = points(records, MACHINE).to_dict("records")
+    assert (row["above"], row["efficiency"], row["twin_gbps"]) == ("", pytest.approx(0.9), pytest.approx(row["gbps"]))
 
 
 def test_level_with_the_twin():
@@ -242,8 +248,19 @@ def test_an_unknown_peak_is_no_roof():
 def test_more_flops_than_multiply_adds_alone():
     """16 MiB a pass at 16.777216 GB/s is a millisecond: 200 MFLOP in it are 200 GFLOP/s."""
     rates, peak = beside(16.777216), replace(READ, op="flops", bytes=0)
-    assert row_of(rates, [100.0] * 6, peak, flops=2e8) == ("FMA peak", "suspect: multiply-adds alone are slower")
+    assert row_of(rates, [100.0] * 6, peak, flops=2e8) == ("FMA peak", "suspect: its instructions alone are slower")
     assert row_of(rates, [250.0] * 6, peak, flops=2e8) == ("", "")
+
+
+@pytest.mark.parametrize("op", ["dot8", "dot16"])
+def test_whole_numbers_have_a_peak_of_their_own(op):
+    """The FMA peak is no roof of theirs, nor is another one's."""
+    rates, point = beside(16.777216), replace(DECODE, variant=op)
+    peaks = {each: replace(READ, op=each, bytes=0) for each in ("flops", "dot8", "dot16")}
+    low = {"point": point, "flops": 2e8}
+    assert row_of(rates, [100.0] * 6, peaks[op], **low) == (f"{op} peak", "suspect: its instructions alone are slower")
+    for other in peaks.keys() - {op}:
+        assert row_of(rates, [100.0] * 6, peaks[other], **low) == ("", "")
 
 
 def test_the_hardest_to_explain_is_named_first():
@@ -289,3 +306,29 @@ def measured(near, memory, core=0.5, launches=8, wide=1.0):
 def test_claim(found, word):
     said, reason = claim(Against(found, {}, False, INSIDE, 16 * MIB))
     assert said == word and reason
+
+
+# ---- what is said of the witnesses -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ({"point": 19.0, "twin": 20.0, "twin_ahead": 18.0}, "95% of its plain twin, "),
+        ({"point": 19.0, "twin": 18.0, "twin_ahead": 20.0}, "95% of its twin in its own schedule, "),
+        ({"point": 19.0, "twin": 18.0, "twin_ahead": 18.5}, "at the reads, "),  # both are beaten
+    ],
+)
+def test_the_better_twin_is_named_and_none_is_beaten(rates, said):
+    records = [
+        visit(n, {name: [rate] for name, rate in (rates | {"core": 38.0}).items()}, core_level="L1") for n in range(6)
+    ]
+    (row,) = points(records, MACHINE).to_dict("records")
+    assert row["bound_reason"].startswith(f"{said}50% of its core roof in L1")
+    assert row["core_level"] == "L1"
+
+
+def test_a_core_roof_that_is_nearer_than_the_data_explains_nothing():
+    near = row_of(beside(50.0, 60.0, 40.0), **L2, core_level="L2")
+    far = row_of(beside(50.0, 60.0, 40.0), **L2, core_level="L1")
+    assert near[1].startswith("its data lies in L2") and far[1].startswith("suspect: ")

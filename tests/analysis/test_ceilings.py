@@ -171,12 +171,12 @@ def test_no_other_ceiling_can_be_used(changes, named, others):
 
 def test_only_ceilings_of_the_own_run_count():
     theirs = [made(20.0, run="theirs")]
-    assert Roofs(MACHINE, theirs, "mine", None).dram(AT) is None
-    assert Roofs(MACHINE, [*theirs, made(10.0)], "mine", None).dram(AT).median == 10.0
+    assert Roofs(MACHINE, theirs, "mine", None).plain(AT) is None
+    assert Roofs(MACHINE, [*theirs, made(10.0)], "mine", None).plain(AT).median == 10.0
 
 
 def test_a_ceiling_of_nothing_is_none():
-    assert Roofs(MACHINE, [made(0.0)], "mine", None).dram(AT) is None
+    assert Roofs(MACHINE, [made(0.0)], "mine", None).plain(AT) is None
 
 
 def test_a_level_that_is_none_needs_a_footprint():
@@ -185,3 +185,31 @@ def test_a_level_that_is_none_needs_a_footprint():
     found, why = ceiling_for([between], **ASKED | {"level": "mixed", "footprint": 90 * MIB})
     assert found is None and "factor of 2" in why
     assert ceiling_for([between], **ASKED | {"level": "mixed", "footprint": 3 * MIB}) == (between, "")
+
+
+def test_each_form_of_a_probe_is_a_ceiling_and_the_best_counts():
+    """Of the forms at the median, though another has a faster launch; reads that leave all to the hardware are apart."""
+    rates = {"point": (10, 11, 12), "ahead": (20, 21, 40), "weave": (22, 23, 24)}
+    records = [
+        replace(
+            record(n, (1.0,)),
+            samples=tuple(Sample(form, 0, 1, 1 / each[n], (), 0.0, 0, 0) for form, each in rates.items()),
+            traffic=dict.fromkeys(rates, record(n, (1.0,)).traffic["point"]),
+        )
+        for n in range(3)
+    ]
+    found = ceilings(records, MACHINE)
+    assert {each.form: each.median for each in found} == pytest.approx({"plain": 11, "ahead": 21, "weave": 23})
+    roofs = Roofs(MACHINE, found, "mine", None)
+    best, _ = roofs.ceiling(AT, "DRAM", READ.bytes)
+    assert (best.form, best.median) == ("weave", pytest.approx(23))
+    assert (roofs.plain(AT).form, roofs.plain(AT).median) == ("plain", pytest.approx(11))
+
+
+def test_fewer_threads_may_read_faster_and_more_do_not_count():
+    """The plain read is that of the point's own threads."""
+    found = [made(rate, cpus=tuple(range(threads))) for threads, rate in ((1, 15.0), (2, 12.0), (3, 40.0))]
+    roofs = Roofs(MACHINE, found, "mine", None)
+    best, _ = roofs.ceiling(AT, "DRAM", READ.bytes)
+    assert (len(best.probe.cpus), best.median) == (1, 15.0)
+    assert roofs.plain(AT).median == 12.0

@@ -8,6 +8,8 @@ import pytest
 
 from kvbench.analysis.contrasts import contrasts, overall
 from kvbench.analysis.frames import points
+from kvbench.model import Contrast, Record, Sample
+from kvbench.model.contrast import value
 from tests.made_run import DECODE, MACHINE, MIB, READ, failed, probe, visit
 
 HEAD, POSITION, PAGED = (replace(DECODE, layout=layout) for layout in ("head", "position", "paged"))
@@ -28,7 +30,8 @@ def launched(rates, noise=NOISE, **facts):
 
 
 def contrasts_of(records, factor="layout"):
-    return contrasts(records, points(records, MACHINE), factor)
+    found = contrasts(records, points(records, MACHINE))
+    return found[found["factor"] == factor].reset_index(drop=True)
 
 
 def row_of(records, factor="layout"):
@@ -179,6 +182,51 @@ def test_nothing_to_compare(records):
         found = contrasts_of(records, factor)
         assert found.empty and {"ratio", "word", "base"} <= set(found.columns)
         assert overall(found).empty and {"pairs", "method"} <= set(overall(found).columns)
+
+
+# ---- side by side ----------------------------------------------------------------------------------------------------
+
+
+def beside(launch, pair, ratios, passes=(2, 2), factor="layout"):
+    """A visit of a contrast: by round how many times as long as the first the second takes."""
+    words, each = [value(point, factor) for point in pair], 0.01 * (1 + launch)
+    rows = [(0, n, each, passes[0]) for n in range(len(ratios))]
+    rows += [(1, n, each * ratio * passes[1] / passes[0], passes[1]) for n, ratio in enumerate(ratios)]
+    samples = tuple(Sample(words[p], n, passes, seconds, (), 0.0, 0, 0) for p, n, seconds, passes in rows)
+    traffic = visit(0, {"point": [9.0]}, HEAD).traffic["point"]
+    return Record(
+        launch, Contrast(factor, pair), samples, dict.fromkeys(words, traffic), {}, run=visit(0, {}, HEAD).run
+    )
+
+
+def test_what_rounds_have_side_by_side_counts():
+    """Visits of their own say 2 times and more; in the same rounds position takes 1.1 to 1.2 times as long."""
+    own = launched({HEAD: 10.0}) + launched({POSITION: 20.0}, NOISE[::-1])
+    ratios = np.linspace(1.1, 1.2, 7)
+    found = own + [beside(n, (HEAD, POSITION), [0.9, ratio, 1.3], (2, 3)) for n, ratio in enumerate(ratios)]
+    row = row_of(found)
+    assert row["beside"] and row["launches"] == 7 and row["word"] == "slower"
+    assert row["ratio"] == pytest.approx(1 / np.exp(np.median(np.log(ratios))), rel=1e-3)
+    assert 1 / 1.2 - 1e-9 <= row["ratio_low"] < row["ratio_high"] <= 1 / 1.1 + 1e-9
+    assert not row_of(own)["beside"]
+
+
+def test_pairs_of_rounds_speak_for_the_others():
+    """Paged is in no set; head and position are in one, at one of two contexts."""
+    contexts = {longer(HEAD, 2048): 9.0, longer(POSITION, 2048): 1.0}
+    found = launched({HEAD: 9.0, POSITION: 9.0, PAGED: 9.0} | contexts)
+    rows = overall(contrasts_of(found + [beside(n, (HEAD, POSITION), [1.1] * 3) for n in range(6)]))
+    told = {
+        row["other"]: (row["pairs"], row["beside"], row["word"])
+        for row in rows.to_dict("records")
+        if row["base"] == "head"
+    }
+    assert told == {"position": (1, True, "slower"), "paged": (1, False, "same within noise")}
+
+
+def test_samples_that_are_unlike_in_length_are_no_pair():
+    off = [beside(n, (HEAD, POSITION), [3.0] * 3) for n in range(6)]
+    assert not row_of(launched({HEAD: 9.0, POSITION: 9.0}) + off)["beside"]
 
 
 # ---- all pairs -------------------------------------------------------------------------------------------------------

@@ -1,12 +1,18 @@
 """Values of launches: intervals of order statistics against every way in which coins can fall, and how far they lie apart
 against numpy's quartiles."""
 
+from dataclasses import replace
 from itertools import product
+from statistics import median
 
 import numpy as np
 import pytest
 
-from kvbench.analysis.launches import held, interval, outliers, steady
+from kvbench.analysis.diagnosis.doubt import measured
+from kvbench.analysis.frames import points
+from kvbench.analysis.launches import at_speed, by_launch, held, interval, outliers, speeds, steady
+from kvbench.model import PACE, Sample
+from tests.made_run import DECODE, MACHINE, traffic, visit
 
 
 def chance(count, outside):
@@ -68,3 +74,51 @@ def test_outliers(count):
 def test_one_value_is_no_outlier():
     assert outliers([3.0]) == outliers([]) == 0
     assert outliers([1.0, 1.1, 1.2, 1.3, 9.0]) == 1
+
+
+# ---- the cores' speed ------------------------------------------------------------------------------------------------
+
+
+def paced(launch, speed, rate=10.0, point=DECODE):
+    """A visit in which the cores, and the point, are so many times as fast as they can be."""
+    found = visit(launch, {"point": [rate * speed] * 3, "twin": [12.0 * speed] * 3}, point)
+    pace = [Sample(PACE, n, 1, 1e-3 / speed, (), 0.0, 0, 0, asked=1e-3) for n in range(3)]
+    return replace(found, samples=(*found.samples, *pace), traffic=found.traffic | {PACE: traffic(0.0, 1e8)})
+
+
+def test_speeds_are_shares_of_the_best_on_the_same_cores():
+    other = replace(DECODE, cpus=(3,))
+    records = [paced(0, 1.0), paced(1, 0.6), paced(0, 0.5, point=other), visit(2, {"point": [1.0]})]
+    assert speeds(records) == [1.0, pytest.approx(0.6), 1.0, None]
+
+
+@pytest.mark.parametrize(("slow", "left"), [((), 6), ((1,), 5), ((1, 2, 5), 3), ((1, 2, 3, 5), 6), (range(6), 6)])
+def test_slow_visits_are_set_aside_while_half_of_the_launches_are_left(slow, left):
+    """Slow ones at 60 %. Another point on the same cores tells how fast they can be."""
+    records = [paced(n, 0.6 if n in slow else 1.0) for n in range(6)]
+    fast = paced(0, 1.0, point=replace(DECODE, dtype="f32"))
+    kept = at_speed([*records, fast])
+    assert kept.count(fast) == 1 and len(kept) == left + 1
+    assert by_launch([*records, fast])[DECODE.name].keys() == {record.launch for record in kept if record is not fast}
+    (row,) = points([*records, fast], MACHINE)[lambda frame: frame["dtype"] == "f16"].to_dict("records")
+    used = [10.0 * (0.6 if n in slow else 1.0) for n in range(6) if left == 6 or n not in slow]
+    assert (row["slow"], row["set_aside"], row["launches"]) == (len(slow), 6 - left, left)
+    assert row["gbps"] == pytest.approx(1 / median(1 / rate for rate in used))
+    assert row["efficiency"] == pytest.approx(10 / 12)
+    if slow:
+        assert row["slow_speed"] == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("slow", "said"),
+    [
+        (4, "cores at 60% of their speed during 4 of 20 visits, which are set aside"),
+        (7, "cores at 60% of their speed during 14 of 20 visits, of which none are set aside, for too few others"),
+    ],
+)
+def test_a_host_that_changes_state_is_said(slow, said):
+    both = DECODE, replace(DECODE, dtype="f32")
+    sizes = {DECODE: slow, both[1]: slow if slow == 7 else 0}
+    records = [paced(n, 0.6 if n < sizes[point] else 1.0, point=point) for point in both for n in range(10)]
+    assert said in measured(points(records, MACHINE))
+    assert "of their speed" not in measured(points([paced(n, 1.0) for n in range(10)], MACHINE))

@@ -29,7 +29,7 @@ def test_text(capsys):
     assert code == 0 and not err
     first, points, when, memory, *rest = out.splitlines()
     assert first.startswith("l3fit: Does a slice")
-    assert "points and " in points and "ceilings, 10 launches of 3 samples of 30 ms" in points
+    assert " points, " in points and " contrasts, 10 launches of 3 samples of 30 ms" in points
     assert "time: about " in when and "assumed" in when
     assert "32 GiB available" in memory and "decode.flash" in memory
     assert any(line.split()[:2] == ["layers", "0"] for line in rest)

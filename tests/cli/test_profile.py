@@ -107,6 +107,13 @@ def test_a_small_point(op, layout, capsys):
         assert facts["bytes_compulsory"] == kv + 2 * tokens * 2 * 32 * 4
 
 
+def test_a_slice_in_l3_is_held_against_memory():
+    """A gigabyte a pass each."""
+    seconds = {"twin": [1.5], "core": [1.0], "ceiling": [1.0], "slice": [0.5], "memory": [2.0], "rotated": [5.0]}
+    found = profile(visit_of({"point": [2.0], **seconds}))
+    assert (found.l3_reads, found.l3_gain, found.l3_decode) == pytest.approx((4.0, 2.5, 1.0))
+
+
 @pytest.mark.parametrize("op", ["decode", "append"])
 @pytest.mark.parametrize("residency", ["hot", "evicted"])
 def test_residencies(residency, op, capsys):

@@ -93,7 +93,9 @@ CALLS = {
     "plan": lambda folder: [["smoke", "--axis", "threads=1,1024", "--json"]],
     "verify": lambda folder: [["--quick", "--isa", "scalar", "--json"]],
     "profile": lambda folder: [[op, *SMALL, *SHORT, "--json"] for op in ("decode", "bulk", "append")],
-    "sweep": lambda folder: [[*TINY, *BRIEF, "--axis", "op=decode", "--out", str(folder / "run"), "--json"]],
+    "sweep": lambda folder: [
+        [*TINY, *BRIEF, "--only", "*.paged.f16.*", "--axis", "op=decode", "--out", str(folder / "run"), "--json"]
+    ],
     "tune": lambda folder: [[*TINY, "--only", "*.head.f16.*", "--tuning", str(folder / "seen.json"), "--json"]],
     "lab": lambda folder: [["quant", "--out", str(folder / "lab"), "--json"], ["--json"]],
     "compare": lambda folder: [[*sides(folder), "--json"]],

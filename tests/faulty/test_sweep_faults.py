@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 import kvbench
-from kvbench.model import Point
+from kvbench.model import Point, Probe
 from tests.faulty import build
 
 MARK = {"KVBENCH_TEST": f"faults of {os.getpid()}"}
@@ -78,7 +78,7 @@ def test_a_crash_or_an_endless_loop_is_a_reason(outcome, dtype, said):
 
 def test_ceilings_are_measured_all_the_same(outcome):
     for run in (outcome[1], outcome[3]):
-        probes = [r for r in run.records if not isinstance(r.point, Point)]
+        probes = [r for r in run.records if isinstance(r.point, Probe)]
         assert probes and all(r.samples and not r.error for r in probes)
 
 

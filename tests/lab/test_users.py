@@ -17,7 +17,7 @@ def plant(monkeypatch):
     """Called with what tells the seconds of a pass, by a program's name, first cache and bytes, and the round."""
 
     def planted(seconds):
-        def rounds(team, programs, samples, wanted, seed):
+        def rounds(programs, samples, wanted, seed):
             for number in range(samples):
                 for program in programs:
                     took = seconds(program.name, cache_of(program), program.traffic().compulsory, number)

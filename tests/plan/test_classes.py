@@ -66,3 +66,22 @@ def test_only_decodes_that_ask_for_no_schedule_are_tuned():
     points = [POINT, shaped(batch=2), replace(POINT, schedule="off"), replace(STORE, schedule="auto")]
     found = classes(points, needs_here(points, MACHINE), MACHINE)
     assert found == {name(POINT): points[:2]}
+
+
+def hot(context, **changes):
+    """512 bytes a token."""
+    return replace(shaped(context=context, capacity=context), residency="hot", **changes)
+
+
+def test_what_nearly_fills_l3_is_apart_from_what_lies_in_it_for_sure():
+    """Of 32 MiB; a slice of two threads."""
+    levels = [name(hot(mib << 11)).rpartition("/")[2] for mib in (1, 8, 20, 64)]
+    assert levels == ["L2", "L3", "most of L3", "memory"]
+
+
+def test_a_point_in_l3_has_a_class_of_its_slices_in_memory_too():
+    """And so has what is up to three times as large as L3, of which a part may lie there."""
+    for mib, far in ((1, False), (8, True), (64, True), (256, False)):
+        point = hot(mib << 11)
+        found = classes([point], needs_here([point], MACHINE), MACHINE)
+        assert set(found) == {name(point)} | ({name(POINT)} if far else set())

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 
+from kvbench.native import default_library, forms
 from kvbench.plan import forecast
 from tests.plan.made_sweep import expanded
 from tests.plan.test_plan import BARE
@@ -27,17 +28,21 @@ def test_time_grows_with_what_is_measured(sweep):
 
 
 def test_samples_of_the_nominal_length(sweep):
-    """10 launches, 3 samples of 30 ms: of the point, its twin in two forms and its core roof; of each ceiling."""
+    """10 launches, 3 samples of 30 ms: of the point, its twin in two forms and its core roof, 1 ms of the cores' speed;
+    of each ceiling, and one of each other form of reads."""
     found = sweep('context = 1024\nresidency = "hot"')
-    probes = len(found.plan.points) - 1
-    assert forecast(found).timed == pytest.approx(10 * 3 * (4 + probes) * 0.03)
+    probes, others = len(found.plan.points) - 1, len(forms("read", default_library())) - 1
+    reads = sum(point.op == "read" for point in found.plan.points)
+    assert forecast(found).timed == pytest.approx(10 * (3 * ((4 + probes) * 0.03 + 0.001) + others * reads * 0.03))
 
 
 def test_a_visit_has_not_hung_before_twenty_times_its_forecast(sweep):
-    """12 samples of 30 ms, 30 ms and a slice of 0.1 ms; a minute more, and a second for each 20 MB of memory."""
+    """12 samples of 30 ms, 3 of 1 ms, 30 ms and a slice of 0.1 ms; a minute more, and a second for each 20 MB of memory."""
     found = sweep('context = 1024\nresidency = "hot"')
     (needed,) = found.needs.values()
-    assert forecast(found).patience == pytest.approx(60 + 20 * (12 * 0.03 + 0.03 + 0.0001) + needed.memory / 20e6)
+    assert forecast(found).patience == pytest.approx(
+        60 + 20 * (12 * 0.03 + 3 * 0.001 + 0.03 + 0.0001) + needed.memory / 20e6
+    )
 
 
 def test_variants_share_their_memory(sweep):

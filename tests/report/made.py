@@ -7,7 +7,8 @@ from pathlib import Path
 from zlib import crc32
 
 from kvbench.analysis.machines import printed, profile
-from kvbench.model import Check, Fact, Machine, Point, Probe, Record, Tuned, choose
+from kvbench.model import Check, Contrast, Fact, Machine, Point, Probe, Record, Tuned, choose
+from kvbench.model.contrast import value
 from kvbench.store import RunDirectory, plain
 from tests.made_run import DECODE, KIB, MACHINE, MIB, RUN, failed, probe, visit
 from tests.store.made import manifest
@@ -73,8 +74,15 @@ def stores() -> list[Point]:
     ]
 
 
-def measured(launch: int, of: Point | Probe, rounds: int = 3) -> Record:
+def measured(launch: int, of: Point | Probe | Contrast, rounds: int = 3) -> Record:
     """Threads add up to a limit; launches differ by a few percent, and by far for some points."""
+    if isinstance(of, Contrast):
+        each = {value(point, of.factor): measured(launch, point, rounds) for point in of.points}
+        own = [
+            (name, sample) for name, record in each.items() for sample in record.samples if sample.program == "point"
+        ]
+        samples = tuple(replace(sample, program=name) for name, sample in own)
+        return Record(launch, of, samples, {name: record.traffic["point"] for name, record in each.items()}, {})
     threads = len(of.cpus)
     chance = crc32(f"{of.name}{launch}".encode())
     luck = (0.5 if chance % 97 == 0 else 1.0) * (1 + 0.04 * math.sin(chance))

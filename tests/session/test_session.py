@@ -5,15 +5,20 @@ import os
 import shutil
 from contextlib import nullcontext
 from dataclasses import replace
+from fractions import Fraction
 from statistics import median
 
 import pytest
 
 import kvbench.session.session
+from kvbench.analysis.questions import open_questions
 from kvbench.errors import BadArgument, BadRun, NotComparable
 from kvbench.history.reading import summarized
-from kvbench.model import Point, Record, Sample, Traffic
+from kvbench.model import Contrast, Point, Record, Sample, Traffic
+from kvbench.model.contrast import value
 from kvbench.native import library_path
+from kvbench.report.course import left_open
+from kvbench.report.gaps import gaps
 from kvbench.session import Options, Session
 from kvbench.store import RunDirectory
 from kvbench.store.summary import read_summary
@@ -38,8 +43,12 @@ class Played:
                     raise KeyboardInterrupt
                 self.left -= 1
             if self.clock:
-                self.clock.now += self.seconds / len(job.points)
-            programs = ("point", "twin", "twin_ahead", "core") if isinstance(point, Point) else ("point",)
+                self.clock.now += Fraction(self.seconds) / len(job.points)
+            programs = ("point",)
+            if isinstance(point, Point):
+                programs = ("point", *(("twin", "twin_ahead", "core") if point.op == "decode" else ("copy", "copy_nt")))
+            if isinstance(point, Contrast):
+                programs = tuple(value(each, point.factor) for each in point.points)
             taken = 1e-3 * (1 + self.swing * (-1) ** job.launch)
             samples = tuple(
                 Sample(name, n, 1, taken, (), 0.0, 0, 0) for n in range(job.plan.samples) for name in programs
@@ -50,10 +59,10 @@ class Played:
 
 
 class Clock:
-    now = 0.0
+    now = Fraction(0)
 
     def monotonic(self):
-        return self.now
+        return float(self.now)
 
 
 @pytest.fixture(autouse=True)
@@ -276,7 +285,116 @@ def test_one_launch_is_never_sure(tmp_path, clock):
     assert len(played.launches) == 8
 
 
+def torn(seconds=0.0, clock=None, stop_after=None, by=lambda launch: 0.06 * (-1) ** launch):
+    """Decodes of the paged layout are slower `by` a share than the other's, by default now slower, now faster; all else
+    takes equally long."""
+    played = Played(0.0, seconds, clock, stop_after)
+
+    def found(job):
+        for record in played(job):
+            point = record.point
+            own = {value(each, point.factor): each for each in point.points} if isinstance(point, Contrast) else {}
+            differs = {
+                s.program: own.get(s.program, point).kernel.startswith("decode.flash.paged") for s in record.samples
+            }
+            samples = (
+                replace(s, seconds=s.seconds * (1 + differs[s.program] * by(job.launch))) for s in record.samples
+            )
+            yield replace(record, samples=tuple(samples))
+
+    return found
+
+
+def until(path, executor, **facts):
+    axes = (*(axis for axis in AXES if axis.split("=")[0] not in ("layout", "op", "context")), "layout=head,paged")
+    asked = {"launches": 7, "until_decided": True} | facts
+    return Session.begin(
+        Options("smoke", (*axes, "op=decode,append", "context=64"), cpus=CPU, **asked), path, execute=executor
+    )
+
+
+def visits_by_launch(session):
+    found = {}
+    for record in session.directory.records:
+        found.setdefault(record.launch, set()).add(record.point.kernel)
+    return found
+
+
+def test_launches_are_added_for_what_is_open_alone(tmp_path):
+    """Between decodes of two layouts; and what is left open is said, with what it would take."""
+    with until(tmp_path / "run", torn()) as session:
+        list(session.records())
+        seen = visits_by_launch(session)
+        (left,) = open_questions(session.directory.records, session.machine, 14)
+        run = session.run()
+    found = run.findings()
+    assert found.open == (left,)
+    texts = " ".join(left_open(found.open, run.manifest)), " ".join(gaps(found, run.manifest))
+    assert all(left.question in text and f"about {left.needs} launches" in text for text in texts)
+    assert sorted(seen) == list(range(14))
+    assert all(len(seen[n]) > 4 for n in range(7))
+    (visit,) = left.points
+    assert {frozenset(seen[n]) for n in range(7, 14)} == {frozenset([visit.split("/")[0]])}
+    assert visit.startswith("contrast.layout.") and "/2/decode.flash." in visit
+    assert left.launches == 14 < left.needs and left.low < 1 < left.high
+
+
+def test_no_launch_is_added_once_it_is_decided(tmp_path):
+    """Six of seven launches the one way leave open which layout is faster; the tenth is the first that may decide it."""
+    with until(tmp_path / "run", torn(by=lambda launch: -0.01 if launch == 2 else 0.06)) as session:
+        list(session.records())
+        assert sorted(visits_by_launch(session)) == list(range(10))
+        assert not open_questions(session.directory.records, session.machine, 14)
+
+
+def test_no_launch_is_added_where_nothing_is_open(tmp_path):
+    for name, executor, facts in (("alike", Played(), {}), ("not asked", torn(), {"until_decided": False})):
+        with until(tmp_path / name, executor, **facts) as session:
+            list(session.records())
+            assert sorted(visits_by_launch(session)) == list(range(7)), name
+            assert (session.directory.manifest.most_launches == 14) == (name == "alike")
+
+
+def test_added_launches_keep_within_the_budget(tmp_path, clock):
+    """A launch takes 10 s whatever it visits: 7 and 5 of them 120 s, and as few visits are thought to take less."""
+    with until(tmp_path / "run", torn(10.0, clock), budget=120.0) as session:
+        list(session.records())
+        assert 8 <= len(visits_by_launch(session)) <= 12 and clock.now <= 130
+
+
+def test_added_launches_are_resumed(tmp_path):
+    """After any number of their visits, with the points that the launch has begun with."""
+    with until(tmp_path / "whole", torn()) as session:
+        records = list(session.records())
+        whole, planned = visits_by_launch(session), sum(record.launch < 7 for record in records)
+    for cut in (planned, planned + 1, planned + 4, planned + 5):
+        path = tmp_path / str(cut)
+        with until(path, torn(stop_after=cut)) as session, pytest.raises(KeyboardInterrupt):
+            list(session.records())
+        with Session.resume(path, execute=torn()) as session:
+            assert len(list(session.records())) == len(records) - cut
+            assert visits_by_launch(session) == whole
+    with pytest.raises(BadArgument, match="has begun 14"):  # by hand there are as many as somebody says
+        Session.resume(path, {"launches": 7})
+
+
+@pytest.mark.parametrize(
+    ("facts", "on"),
+    [
+        ({}, True),
+        ({"launches": 3}, False),
+        ({"launches": 3, "until_decided": True}, True),
+        ({"until_decided": False}, False),
+    ]
+    + [({"target_ci": 0.1, "budget": 9.0}, False), ({"budget": 9.0}, True), ({"suite": "standard"}, False)],
+)
+def test_who_asks_for_it(facts, on):
+    asked = Options(**facts)
+    assert asked.settled(asked.asked_suite).until_decided is on
+
+
 IMPOSSIBLE = [dict(target_ci=0.01), dict(launches=0), dict(samples=0), dict(sample_time=0.0), dict(budget=-1.0)]
+IMPOSSIBLE += [dict(until_decided=True, target_ci=0.1, budget=9.0)]
 IMPOSSIBLE += [dict(patience=0.0), dict(target_ci=2.0, budget=1.0), dict(sample_time=float("nan")), dict(seed=-1)]
 IMPOSSIBLE += [dict(axes=("pages=thp",), pages="base"), dict(samples=10**400)]
 

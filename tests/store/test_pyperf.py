@@ -85,7 +85,7 @@ def test_facts_are_metadata(two_runs):
     benchmarks = loaded(two_runs[0])
     common = benchmarks[DECODE.name].get_metadata()
     wanted = {
-        "kvb_schema": 4, "kvb_run": "20260102-030405-beef", "kvb_suite": "made-up", "kvb_seed": 7, "kvb_build_id": "b1",
+        "kvb_schema": 5, "kvb_run": "20260102-030405-beef", "kvb_suite": "made-up", "kvb_seed": 7, "kvb_build_id": "b1",
         "kvb_machine_id": "m1", "kvb_environment_id": "e1", "kvb_kernel": "decode.flash.paged.q8_0.best",
         "kvb_op": "decode", "kvb_layout": "paged", "kvb_threads": 2, "kvb_cpus": "0-1", "kvb_pages": "thp",
         "kvb_residency": "rotate", "kvb_schedule": "cross", "kvb_context": 100, "kvb_capacity": 128, "kvb_q_heads": 8,

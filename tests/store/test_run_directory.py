@@ -24,7 +24,7 @@ def test_a_manifest_comes_back(folder):
     with RunDirectory.create(folder, asked) as made:
         wanted = replace(asked, plan=replace(asked.plan, run=asked.run))
         assert made.manifest == RunDirectory.open(folder).manifest == wanted
-    assert json.loads((folder / "manifest.json").read_text())["format"] == 4
+    assert json.loads((folder / "manifest.json").read_text())["format"] == 5
 
 
 def test_what_json_does_not_know_is_kept_as_text(folder):
@@ -166,8 +166,8 @@ def test_what_is_no_run_directory_says_so(tmp_path, name, write):
 
 def test_another_format_is_not_read(filled):
     path = filled / "manifest.json"
-    path.write_text(path.read_text().replace('"format": 4', '"format": 5'))
-    with pytest.raises(BadRun, match="format is 5") as raised:
+    path.write_text(path.read_text().replace('"format": 5', '"format": 6'))
+    with pytest.raises(BadRun, match="format is 6") as raised:
         RunDirectory.open(filled)
     refused(raised.value, str(path), "another version of kvbench")
 

@@ -124,7 +124,7 @@ def test_a_sample_is_worth_its_lower_quartile():
         def run(self, *tasks, passes, between):
             return Times(19.0, (9.0, 4.0, 1.0, 3.0, 2.0), (1.0, 3.0), (), 7, 0)
 
-    found = duel._sample(Team(), loop.Program("head", ("x",)), loop.Walk(), 5, 4, 9.0)
+    found = duel._sample(loop.Program("head", Team(), ("x",)), loop.Walk(), 5, 4, 9.0)
     assert (found.program, found.round, found.passes, found.seconds) == ("head", 5, 4, 10.0)
     assert found.asked == 9.0 and found.pass_seconds == (2.0,)
     assert found.switches == 7 and found.skew == pytest.approx(0.5)
@@ -140,12 +140,13 @@ def test_samples_walk_the_slices_on():
             times = (0.5, *([1.0] * (passes - 1)))
             return Times(sum(times), times, (1.0,), (), 0, 0)
 
-    walk, five, one = loop.Walk(), loop.Program("point", tuple("abcde")), loop.Program("point", ("x",))
-    assert duel._sample(Team(), five, walk, 0, 2, 2.0).pass_seconds == (1.0,)
-    duel._sample(Team(), five, walk, 0, 2, 2.0)
-    duel._sample(Team(), five, walk, 1, 7, 2.0)
-    duel._sample(Team(), one, walk, 1, 3, 2.0)
-    duel._sample(Team(), five, walk, 2, 1, 2.0)
+    walk, team = loop.Walk(), Team()
+    five, one = loop.Program("point", team, tuple("abcde")), loop.Program("point", team, ("x",))
+    assert duel._sample(five, walk, 0, 2, 2.0).pass_seconds == (1.0,)
+    duel._sample(five, walk, 0, 2, 2.0)
+    duel._sample(five, walk, 1, 7, 2.0)
+    duel._sample(one, walk, 1, 3, 2.0)
+    duel._sample(five, walk, 2, 1, 2.0)
     assert walked == [list("eab"), list("bcd"), list("deabcdea"), list("xxxx"), list("ab")]
 
 

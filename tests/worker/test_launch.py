@@ -8,10 +8,11 @@ import pytest
 from kvbench.errors import WrongAnswer
 from kvbench.machine import describe
 from kvbench.model import Job, Plan, Point, Record
+from kvbench.model.contrast import value
 from kvbench.native import default_library
 from kvbench.plan import Site, expand
 from kvbench.suite import load
-from kvbench.worker import room
+from kvbench.worker import bench, room
 from kvbench.worker.launch import launch
 from kvbench.worker.loop import rounds
 
@@ -84,10 +85,42 @@ def test_what_stands_beside_a_point(visited):
     for record in visited[1][1::2]:
         programs = {sample.program for sample in record.samples}
         decodes = record.point.op == "decode"
-        assert programs == ({"point", "twin", "twin_ahead", "core"} if decodes else {"point", "copy", "copy_nt"})
+        assert programs == ({"point", "fma"} | ({"twin", "twin_ahead", "core"} if decodes else {"copy", "copy_nt"}))
         assert programs == record.traffic.keys()
         assert record.layers == 1 and record.slice_bytes > 0
         assert all(not sample.pass_seconds for sample in record.samples)
+
+
+@pytest.fixture(scope="module")
+def contrasted(tmp_path_factory):
+    """A launch of the contrasts alone, each point in its own arena."""
+    folder = tmp_path_factory.mktemp("contrasts")
+    (folder / "x.toml").write_text(SUITE.replace("samples = 1", "samples = 3"))
+    sweep = expand(load(folder / "x.toml"), Site(describe(), 1 << 40))
+    seen = list(launch(default_library(), Job(sweep.plan, 0, 0, sweep.contrasts, str(folder))))
+    return sweep.contrasts, seen[1::2], folder
+
+
+def test_a_round_of_a_contrast_has_each_of_its_points(contrasted):
+    contrasts, records, _ = contrasted
+    assert {record.point for record in records} == set(contrasts) and len(contrasts) > 5
+    assert {each.factor for each in contrasts} >= {"layout", "dtype", "variant", "group"}
+    for record in records:
+        names = sorted(value(point, record.point.factor) for point in record.point.points)
+        assert not record.error and sorted(record.traffic) == names
+        for number in range(3):
+            assert sorted(sample.program for sample in record.samples if sample.round == number) == names
+        assert len({round(sample.asked, 9) for sample in record.samples}) == 1 or "evicted" in record.point.name
+
+
+def test_a_wrong_answer_of_one_is_an_error_of_the_contrast(contrasted, monkeypatch):
+    contrasts, _, folder = contrasted
+    sweep_of = next(each for each in contrasts if each.factor == "dtype" and each.points[0].op == "decode")
+    right = bench.Bench._right
+    wrong = lambda own: replace(right(own), out=right(own).out + (own.point == sweep_of.points[-1]))
+    monkeypatch.setattr(bench.Bench, "_right", wrong)
+    _, record = launch(default_library(), Job(Plan((sweep_of,), 1, 1, 0.0002, 1), 0, 0, (sweep_of,), str(folder)))
+    assert "is off by" in record.error and not record.samples
 
 
 def test_points_that_walk_the_same_memory_share_it(visited):
@@ -129,7 +162,7 @@ def test_seconds_of_passes_are_dropped_as_they_come(visited, monkeypatch):
     monkeypatch.setattr("kvbench.worker.bench.rounds", told)
     plan = Plan((point,), 1, 3, 0.0002, 1)
     _, record = launch(default_library(), Job(plan, 0, 0, (point,), ""))
-    assert not record.error and len(most) == 3 * 4 and max(most) <= 1
+    assert not record.error and len(most) == 3 * 5 and max(most) <= 1
 
 
 def refused(*_):

@@ -20,26 +20,27 @@ class Team:
 
 
 def ran(*programs, samples=1, seed=0, **passes):
-    """What the team ran, and the samples."""
+    """What a team ran, and the samples. Programs are a name, tasks, and what else they have."""
     team = Team()
-    return team, list(rounds(team, programs, samples, 1.0, seed, passes))
+    own = [Program(name, team, tuple(tasks), **more) for name, tasks, more in programs]
+    return team, list(rounds(own, samples, 1.0, seed, passes))
 
 
 def test_an_untimed_pass_over_the_task_before_comes_first():
     """Where `between` is, it is part of the timed run alone."""
-    team, found = ran(Program("point", tuple("abcde"), between="sweep"), point=2)
+    team, found = ran(("point", "abcde", {"between": "sweep"}), point=2)
     assert team.ran == [("e", None), ("ab", "sweep")]
     assert [(sample.passes, sample.seconds) for sample in found] == [(2, 2.0)]
 
 
 def test_without_warmth_there_is_none():
-    team, _ = ran(Program("point", tuple("abcde"), between="sweep", warm=False), point=2)
+    team, _ = ran(("point", "abcde", {"between": "sweep", "warm": False}), point=2)
     assert team.ran == [("ab", "sweep")]
 
 
 def test_samples_walk_on_from_where_the_last_of_any_ended():
     """Three passes over five slices each time; who has one slice alone takes no part."""
-    programs = Program("point", tuple("abcde")), Program("twin", tuple("abcde")), Program("core", ("x",))
+    programs = ("point", "abcde", {}), ("twin", "abcde", {}), ("core", "x", {})
     team, found = ran(*programs, samples=3, point=3, twin=3, core=2)
     assert sorted(tasks for tasks, _ in team.ran if "x" in tasks) == ["x"] * 3 + ["xx"] * 3
     walked = [tasks for tasks, _ in team.ran if "x" not in tasks]
@@ -47,10 +48,20 @@ def test_samples_walk_on_from_where_the_last_of_any_ended():
     assert len(found) == 9
 
 
+def test_each_memory_is_walked_by_itself():
+    """By its own team, where programs of several are in a round."""
+    teams = Team(), Team()
+    programs = [Program(f"{place}", team, tuple("abc"), memory=place) for place, team in enumerate(teams)]
+    list(rounds(programs, 3, 1.0, 0, {"0": 2, "1": 1}))
+    assert [[tasks for tasks, _ in team.ran] for team in teams] == [
+        ["c", "ab", "b", "ca", "a", "bc"], ["c", "a", "a", "b", "b", "c"],
+    ]  # fmt: skip
+
+
 def test_a_round_has_each_program_once_in_an_order_of_its_own():
     """Twenty rounds show many of the 24 orders that four programs can have; the seed decides which."""
     names = ("point", "twin", "ahead", "core")
-    programs, passes = [Program(name, ("x",)) for name in names], dict.fromkeys(names, 1)
+    programs, passes = [(name, "x", {}) for name in names], dict.fromkeys(names, 1)
 
     def orders(seed):
         _, found = ran(*programs, samples=20, seed=seed, **passes)
@@ -65,7 +76,7 @@ def test_a_round_has_each_program_once_in_an_order_of_its_own():
 def test_a_sample_has_what_the_team_and_the_watch_saw():
     """Threads of 2, 3 and 2 seconds: 3 over a mean of 7/3. Counters are as far as they went since the last sample."""
     seen = iter([Disturbed(1.0, 4), Disturbed(1.25, 4), Disturbed(1.25, 9)])
-    found = list(rounds(Team(), [Program("point", ("x",))], 2, 1.0, 0, {"point": 1}, lambda: next(seen)))
+    found = list(rounds([Program("point", Team(), ("x",))], 2, 1.0, 0, {"point": 1}, lambda: next(seen)))
     assert [sample.skew for sample in found] == pytest.approx([3 / (7 / 3) - 1] * 2)
     assert [(sample.switches, sample.faults) for sample in found] == [(5, 7)] * 2
     assert [(sample.steal, sample.throttled) for sample in found] == [(0.25, 0), (0.0, 5)]
@@ -88,8 +99,8 @@ class Clock:
 
 
 def timed(clock, *names, samples=20, between=None):
-    programs = [Program(name, (name,) * 3, between) for name in names]
-    return list(rounds(clock, programs, samples, 0.005))
+    programs = [Program(name, clock, (name,) * 3, between) for name in names]
+    return list(rounds(programs, samples, 0.005))
 
 
 @pytest.mark.parametrize("seconds", [1e-6, 3e-6, 0.0008, 0.0033, 0.0049])
@@ -133,8 +144,25 @@ def test_what_lies_between_counts_by_the_wall(monkeypatch):
     """A pass of 1 ms after 19 ms: half of 20 ms is twice what was asked for, and the sample is that pass."""
     clock = Clock(between=0.019, point=0.001, twin=0.0008, core=0.0001)
     monkeypatch.setattr(loop, "perf_counter", lambda: clock.now)
-    programs = [Program(name, (name,), "sweep") for name in ("point", "twin")] + [Program("core", ("core",))]
-    found = list(rounds(clock, programs, 3, 0.005))
+    programs = [Program(name, clock, (name,), "sweep") for name in ("point", "twin")]
+    programs += [Program("core", clock, ("core",))]
+    found = list(rounds(programs, 3, 0.005))
     told = {sample.program: (sample.passes, pytest.approx(sample.asked)) for sample in found}
     assert told == {"point": (1, 0.001), "twin": (1, 0.0008), "core": (50, 0.005)}
     assert not any(sample.off for sample in found)
+
+
+def test_what_is_not_due_in_a_round_is_left_out():
+    _, found = ran(("point", "a", {}), ("ahead", "a", {"every": 3}), samples=7, point=1, ahead=1)
+    rounds_of = {name: [s.round for s in found if s.program == name] for name in ("point", "ahead")}
+    assert rounds_of == {"point": [0, 1, 2, 3, 4, 5, 6], "ahead": [0, 3, 6]}
+
+
+def test_a_program_may_have_shorter_samples():
+    """Passes take 100, 10 and 1 ms: nobody else's samples change by that."""
+    clock = Clock(point=0.1, twin=0.01, fma=0.001)
+    programs = [Program("point", clock, ("point",)), Program("twin", clock, ("twin",))]
+    programs.append(Program("fma", clock, ("fma",), seconds=0.02))
+    found = {sample.program: sample for sample in rounds(programs, 1, 0.4)}
+    assert {name: sample.passes for name, sample in found.items()} == {"point": 4, "twin": 40, "fma": 20}
+    assert {name: round(sample.asked, 9) for name, sample in found.items()} == {"point": 0.4, "twin": 0.4, "fma": 0.02}

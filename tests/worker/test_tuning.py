@@ -3,6 +3,7 @@
 import math
 import os
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from kvbench.runner import run
 from kvbench.suite import load
 from kvbench.worker import tuning
 from kvbench.worker.launch import launch
+from tests.made_run import DECODE, MACHINE
 
 CPU = min(os.sched_getaffinity(0))
 SUITE = f"""
@@ -48,7 +50,7 @@ context = 96
 TIMES = {"off": 2.0, "cross": 0.9, "weave": 1.0, "stream": 0.5}  # of the default's
 
 
-def replayed(team, programs, samples, seconds, seed):
+def replayed(programs, samples, seconds, seed):
     """A round in which the clock stands still: presets take what is written above."""
     assert seed == 0 or {program.name for program in programs} == {"weave", "stream"}
     for number in range(samples):
@@ -127,3 +129,19 @@ def test_later_launches_and_a_run_that_goes_on_have_the_same(plan):
     rest = list(run(plan, done=first))
     assert {(record.point, record.schedule) for record in rest} == {(each.point, each.schedule) for each in first}
     assert not any(record.tuned for record in rest)
+
+
+def test_copies_in_memory_have_the_schedule_that_is_best_there(monkeypatch):
+    """A slice of 8 MiB in an L3 of 32 MiB; one in memory has no such copies."""
+    monkeypatch.setattr(tuning, "rounds", replayed)
+    point = replace(
+        DECODE, schedule="auto", residency="hot", shape=replace(DECODE.shape, context=16384, capacity=16384)
+    )
+    for each, far in ((point, "stream"), (replace(point, residency="rotate"), "")):
+        room = SimpleNamespace(needs=needs_here([each], MACHINE)[each], library=default_library())
+        bench = SimpleNamespace(point=each, room=room, schedule="weave", far_schedule="")
+        bench.rotated = lambda name, schedule: SimpleNamespace(name=name)
+        tuner = tuning.Tuner(MACHINE, {})
+        tuner.choose_far(bench)
+        assert (bench.schedule, bench.far_schedule) == ("weave", far)
+        assert [tuned.of.rpartition("/")[2] for tuned in tuner.taken()] == ["memory"] * bool(far)

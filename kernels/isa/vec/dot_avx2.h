@@ -4,6 +4,8 @@
 typedef __m256i vi;
 static inline vi v_none(void) { return _mm256_setzero_si256(); }
 static inline vi v_set_int(int32_t x) { return _mm256_set1_epi32(x); }
+/* Its value is another one from here on, for all that the compiler knows. */
+static inline void v_hide(vi *a) { __asm__ volatile("" : "+x"(*a)); }
 static inline vi v_int_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
 static inline vf v_floats(vi a) { return _mm256_cvtepi32_ps(a); }
 static inline void v_store_i16(int16_t *p, vf a)

@@ -7,6 +7,8 @@
 typedef __m512i vi;
 static inline vi v_none(void) { return _mm512_set1_epi32(0); }
 static inline vi v_set_int(int32_t x) { return _mm512_set1_epi32(x); }
+/* Its value is another one from here on, for all that the compiler knows. */
+static inline void v_hide(vi *a) { __asm__ volatile("" : "+v"(*a)); }
 static inline vi v_load_ints(const int32_t *p) { return _mm512_loadu_si512(p); }
 static inline vi v_int_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 static inline vf v_floats(vi a) { return _mm512_cvtepi32_ps(a); }

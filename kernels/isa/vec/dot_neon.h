@@ -7,6 +7,8 @@
 typedef int32x4_t vi;
 static inline vi v_none(void) { return vdupq_n_s32(0); }
 static inline vi v_set_int(int32_t x) { return vdupq_n_s32(x); }
+/* Its value is another one from here on, for all that the compiler knows. */
+static inline void v_hide(vi *a) { __asm__ volatile("" : "+w"(*a)); }
 static inline vi v_int_add(vi a, vi b) { return vaddq_s32(a, b); }
 static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
 /* VB codes, or bytes, as they are */

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
 from kvbench.analysis.ceilings import COPY, REACH, READ, value
-from kvbench.analysis.launches import PointRates, complete, measured
+from kvbench.analysis.launches import PointRates, at_speed, complete, measured
 from kvbench.model import Point, Probe, Record
 
 BESIDE, SECONDS, CYCLES, FLOPS = "beside its witness", "in seconds", "in cycles", "against FMA"
@@ -40,7 +40,7 @@ _OF_CORE = {CYCLES: "clock", FLOPS: "flops"}
 def by_launch(records: Iterable[Record]) -> dict[int, PointRates]:
     """Records of one point."""
     launches: dict[int, list[Record]] = {}
-    for record in records:
+    for record in at_speed(records):
         if complete(record):
             launches.setdefault(record.launch, []).append(record)
     return {launch: measured(own) for launch, own in launches.items()}

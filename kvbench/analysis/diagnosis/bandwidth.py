@@ -3,7 +3,7 @@
 import pandas as pd
 
 from kvbench.analysis.bounds import CONFIRMED, CORE, NOT_TESTABLE, PRIVATE, REFUTED, UNSTABLE
-from kvbench.analysis.diagnosis.phrases import number
+from kvbench.analysis.diagnosis.phrases import listed, number
 from kvbench.analysis.models import clearest
 from kvbench.model import Machine
 from kvbench.regime import suggestion
@@ -18,6 +18,8 @@ _PLAIN = {
     UNSTABLE: "undecided, for the measurements overlap",
     NOT_TESTABLE: "cannot be told",
 }
+_LIMITS = {CORE: ", the core is the limit", UNSTABLE: ", undecided"}
+_KERNELS = 4  # that are told
 _SHORT = {CONFIRMED: "yes", REFUTED: "no", CORE: "limited by the cores", UNSTABLE: "undecided", NOT_TESTABLE: "untold"}
 
 
@@ -36,9 +38,13 @@ def memory(points: pd.DataFrame) -> str:
     if pd.isna(row["dram_gbps"]):
         best, row = f"{best} ({row['short']})", _fastest(held)
         best = f"{best}, and {number(row['gbps'])} where plain reads were measured, too"
-    suspect = ", more than there should be: suspect" if row["gbps_low"] > row["dram_high"] else ""
+    suspect = ", more than there should be: suspect" if row["gbps_low"] > row["ceiling_high"] else ""
     share, team = row["gbps"] / row["dram_gbps"], _same(row["threads"])
-    text = f"{best}, {share:.0%} of the {number(row['dram_gbps'])} GB/s that plain reads by {team} get{suspect}"
+    text = f"{best}, {share:.0%} of the {number(row['dram_gbps'])} GB/s that plain reads by {team} get"
+    if pd.notna(row["ceiling_gbps"]):
+        by = f"{row['ceiling_form']}, {counted(int(row['ceiling_threads']), 'thread')}"
+        text += f" and {row['ceiling_fraction']:.0%} of the {number(row['ceiling_gbps'])} of the best reads ({by})"
+    text += suspect
     if len(held) == 1:
         return f"{text} ({row['short']})."
     half = (held["gbps"] / held["dram_gbps"]).median()
@@ -46,7 +52,7 @@ def memory(points: pd.DataFrame) -> str:
 
 
 def l3(points: pd.DataFrame, machine: Machine) -> str:
-    """What the points in L3 say, and the clearest of those that say so; and of those that say yes, if others do not."""
+    """What the points in L3 say; how much more L3 gives than memory; and what each kernel makes of that."""
     question = "Is a layer's slice that fits the L3 cache read faster than memory?"
     decodes = decodes_of(points)
     inside = decodes[(decodes["regime"] == "L3") & ~decodes["l3"].isin(["", PRIVATE])]
@@ -55,16 +61,44 @@ def l3(points: pd.DataFrame, machine: Machine) -> str:
         return f"{question} Not tested: {_why_not(decodes, closed or _elsewhere(decodes))}."
     counts = inside["l3"].value_counts()
     word = _leading(counts)
-    row = clearest(inside[inside["l3"] == word])
     others = "".join(
         f", {_SHORT.get(str(other), other)} at {count}" for other, count in counts.items() if other != word
     )
     plain = _PLAIN.get(word, word) + (", where the cores allow it" if word == CONFIRMED and CORE in counts else "")
     said = f"{question} {plain[0].upper()}{plain[1:]}, at {counts[word]} of {counted(len(inside), 'point')}{others}"
     doubt = "; the size of L3 is in doubt" if (inside["regime_confidence"] != "high").any() else ""
-    yes = inside[inside["l3"] == CONFIRMED]
-    but = f"; of those that say yes, {_example(clearest(yes), CONFIRMED)}" if word != CONFIRMED and len(yes) else ""
-    return f"{said}; {_example(row, word)}{but}{doubt}."
+    tested = inside[inside["l3"] != NOT_TESTABLE]
+    if tested.empty:
+        return f"{said}; such as {(row := clearest(inside))['short']}: {row['l3_reason']}{doubt}."
+    return f"{said}{doubt}. {_of_machine(tested)}. {_of_kernels(tested)}."
+
+
+def _of_machine(tested: pd.DataFrame) -> str:
+    """By the number of threads the middle point."""
+    sets = tested.sort_values("threads").groupby("threads")
+    middle = (own.sort_values("l3_reads").iloc[(len(own) - 1) // 2] for _, own in sets)
+    each = (f"{_times(row, 'l3_reads')} to {counted(int(row['threads']), 'thread')}" for row in middle)
+    return f"L3 gives plain reads {listed(each)} what memory gives"
+
+
+def _of_kernels(tested: pd.DataFrame) -> str:
+    """Of each kernel the clearest point at the most threads, those that gain most first."""
+    gain = "l3_gain" if tested["l3_gain"].notna().all() else "l3_decode"
+    groups = (own for _, own in tested.groupby(["dtype", "variant", "group"], sort=False))
+    rows = [clearest(own[own["threads"] == own["threads"].max()]) for own in groups]
+    each = [_of_kernel(row, gain) for row in sorted(rows, key=lambda row: -row[gain])[:_KERNELS]]
+    than = "the same from memory" if gain == "l3_gain" else "plain reads of memory"
+    return f"A decode from L3 beside {than}: {'; '.join(each)}"
+
+
+def _of_kernel(row: pd.Series, gain: str) -> str:
+    heads = f"with {row['group']} query heads a KV head" if row["group"] > 1 else "without groups"
+    what = row["dtype"] if row["variant"] == "flash" else f"{row['dtype']} {row['variant']}"
+    return f"{what} {heads} {_times(row, gain)}{_LIMITS.get(row['l3'], '')}"
+
+
+def _times(row: pd.Series, name: str) -> str:
+    return f"{row[name]:.1f} times ({row[f'{name}_low']:.1f}..{row[f'{name}_high']:.1f})"
 
 
 def _leading(counts: pd.Series) -> str:
@@ -77,11 +111,6 @@ def _leading(counts: pd.Series) -> str:
 def _elsewhere(decodes: pd.DataFrame) -> str:
     near = int((decodes["l3"] == PRIVATE).sum())
     return f"none lies in L3, {near} in caches that a core has to itself" if near else "none lies in L3"
-
-
-def _example(row: pd.Series, word: str) -> str:
-    kind = "such as" if word == NOT_TESTABLE else "clearest"
-    return f"{kind} {row['short']}: {row['l3_reason']}"
 
 
 def decodes_of(points: pd.DataFrame) -> pd.DataFrame:

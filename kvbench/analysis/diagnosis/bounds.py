@@ -82,7 +82,8 @@ def _bound(rows: pd.DataFrame) -> Iterator[str]:
     for stretch, own in rows.groupby(rows["group"].map(stretches)):
         group, twin, core = own["group"].min(), own["efficiency"].median(), own["core_fraction"].median()
         where = f"from {group} query heads on a KV head " if stretch > 1 else ""
-        yield f"{where}{words[group]}, {twin:.0%} of the reads and {core:.0%} of the core"
+        reads = "at the reads" if twin > 1 else f"{twin:.0%} of the reads"
+        yield f"{where}{words[group]}, {reads} and {core:.0%} of the core"
 
 
 def tokens(tokens: pd.DataFrame) -> str:

@@ -23,6 +23,7 @@ _NONE = {  # where that is all there is to say
     DEPENDS: "which is faster depends on the point",
 }
 _TURNED = {FASTER: SLOWER, SLOWER: FASTER}
+_APART = "not timed side by side"
 
 
 _FASTEST = "decodes fastest"
@@ -54,6 +55,10 @@ def choice(overall: pd.DataFrame, factor: str) -> str:
         return f"{what}, {where}: {_NONE.get(word, _NONE[DEPENDS])}; {winner} is {listed(told[word])}."
     head = f"{winner} {does}" if told[FASTER] else f"none is clearly best; {winner} comes nearest"
     said = (f"{_RELATIONS[word]} {listed(texts)}".strip() for word, texts in told.items() if texts)
+    apart = [pair["base"] for pair in pairs[winner] if not pair["beside"]]
+    if apart:
+        several = f" with {listed(apart)}" if len(apart) < len(pairs[winner]) else ""
+        said = [*said, f"{_APART}{several}"]
     return f"{what}, {where}: {head}: {'; '.join(said)}."
 
 
@@ -76,7 +81,7 @@ def _lead(pair: dict[str, Any]) -> str:
 # ---- threads ---------------------------------------------------------------------------------------------------------
 
 
-def threads(saturation: pd.DataFrame, points: pd.DataFrame) -> str:
+def threads(saturation: pd.DataFrame, points: pd.DataFrame, contrasts: pd.DataFrame) -> str:
     """The usual one of the series of decodes from memory: that with the median knee."""
     decodes = set(points["name"][points["op"] == "decode"])
     series = list(_from_memory(saturation[saturation["name"].isin(decodes)]))
@@ -85,7 +90,7 @@ def threads(saturation: pd.DataFrame, points: pd.DataFrame) -> str:
     knees = [int(one["threads"][one["knee"]].iloc[0]) for one in series]
     usual = sorted(range(len(series)), key=lambda place: (knees[place], -series[place]["gbps"].max()))
     place = usual[(len(usual) - 1) // 2]
-    return _saturates(series[place], knees[place], len(series))
+    return _saturates(series[place], knees[place], len(series), contrasts)
 
 
 def _from_memory(saturation: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -94,17 +99,19 @@ def _from_memory(saturation: pd.DataFrame) -> Iterator[pd.DataFrame]:
             yield rows.sort_values(["threads", "gbps"], ascending=[True, False])
 
 
-def _saturates(rows: pd.DataFrame, knee: int, series: int) -> str:
+def _saturates(rows: pd.DataFrame, knee: int, series: int, contrasts: pd.DataFrame) -> str:
     most, best = int(rows["threads"].max()), rows[rows["best"]].iloc[0]
     which = f"{rows['series'].iloc[0]}{f', the usual of {series} series' if series > 1 else ''}"
     rate = f"{number(best['gbps'])} GB/s with {counted(int(best['threads']), 'thread')}"
     if knee == most:
         fewer = rows[rows["threads"] < most]
         before = fewer[fewer["threads"] == fewer["threads"].max()].iloc[0]
-        gain = best["gbps"] / before["gbps"]
-        said = f"{rate} are {gain:.2f} times what {_readers(int(before['threads']))} from memory"
-        if best["gbps_low"] <= before["gbps_high"]:
-            said += ", but their intervals overlap"
+        gain, low, high, beside = _gain(before["name"], best["name"], contrasts)
+        said = (
+            f"{rate} are {gain:.2f} times ({low:.2f}..{high:.2f}) what {_readers(int(before['threads']))} from memory"
+        )
+        said += "" if beside else f", {_APART}"
+        if low <= 1:
             return f"Threads: whether more help up to the {most} that were measured is open: {said} ({which})."
         return f"Threads: more still help up to the {most} that were measured: {said} ({which})."
     reached = rows[rows["knee"]].iloc[0]["fraction_of_best"]
@@ -112,6 +119,14 @@ def _saturates(rows: pd.DataFrame, knee: int, series: int) -> str:
     last = rows[rows["threads"] == most]["fraction_of_best"].max()
     slower = f"; all {most} reach {last:.0%} of it" if int(best["threads"]) < most else ""
     return f"{text}{slower} ({which})."
+
+
+def _gain(few: str, many: str, contrasts: pd.DataFrame) -> tuple[float, float, float, bool]:
+    """How much faster many threads are than few, by the names of the points; and whether both were timed together."""
+    row = contrasts[contrasts["base_name"].isin((few, many)) & contrasts["other_name"].isin((few, many))].iloc[0]
+    found = row["ratio"], row["ratio_low"], row["ratio_high"]
+    ratio, low, high = found if row["base_name"] == few else (1 / found[0], 1 / found[2], 1 / found[1])
+    return ratio, low, high, bool(row["beside"])
 
 
 def _readers(threads: int) -> str:

@@ -51,11 +51,21 @@ def measured(points: pd.DataFrame) -> str:
         told.append(
             f"launches of {counted(uneven, 'point')} are left out of ratios, for their samples differ in length"
         )
+    if slow := int(points["slow"].fillna(0).sum()):
+        visits, aside = int(points.loc[points["core_speed"].notna(), "launches"].sum()), int(points["set_aside"].sum())
+        told.append(_slow(points["slow_speed"].median(), slow, visits + aside, aside))
     failed, fewer = points["failed"] > 0, points["launches"] < points["launches"].max()
     for lack, why in ((failed, "launches failed at"), (fewer & ~failed, "launches are missing at")):
         if lack.any():
             told.append(f"{why} {lack.sum()} of {counted(len(points), 'point')}")
     return f"{'; '.join(told)}."
+
+
+def _slow(speed: float, slow: int, visits: int, aside: int) -> str:
+    what = f"cores at {speed:.0%} of their speed during {slow} of {visits} visits"
+    if aside == slow:
+        return f"{what}, which are set aside"
+    return f"{what}, of which {aside or 'none'} are set aside, for too few others are left"
 
 
 def surroundings(checks: Sequence[Check]) -> str:

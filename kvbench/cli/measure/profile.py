@@ -6,7 +6,7 @@ from typing import Any
 import click
 from msgspec import UNSET
 
-from kvbench.cli._options import json_option, plugin_option, tuning_option
+from kvbench.cli._options import json_option, neighbour_option, plugin_option, tuning_option
 from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
 from kvbench.errors import refuse_beyond
@@ -20,6 +20,7 @@ from kvbench.units import duration, size
 @tuning_option
 @click.option("--samples", type=int, default=12, show_default=True, help="Rounds of samples.")
 @click.option("--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample.")
+@neighbour_option
 @json_option
 def command(
     op: str,
@@ -27,6 +28,7 @@ def command(
     tuning: Path | None,
     samples: int,
     sample_time: float,
+    neighbour: bool | None,
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -49,11 +51,11 @@ def command(
     point = point_of(op, library, **asked)
     foreign = point.variant in library.foreign_variants
     if foreign:
-        seen = visit_plugin(point, samples, sample_time, plugin)
+        seen = visit_plugin(point, samples, sample_time, plugin, bool(neighbour))
     else:
         evidence = Evidence.asked(tuning and str(tuning), describe().fingerprint, library.path)
         known, remark = evidence.read() if evidence else (None, "")
-        seen = visit(point, samples, sample_time, evidence=known)
+        seen = visit(point, samples, sample_time, evidence=known, beside=bool(neighbour))
         remark = (evidence.add(seen.tuned) if seen.tuned else "") or remark
         if remark:
             say(remark, err=True)
@@ -101,8 +103,10 @@ def _rates(facts: Any) -> list[str]:
         form = getattr(facts, f"{key}_form")
         if form:
             share = facts.efficiency if key == "twin" else getattr(facts, f"{key}_fraction")
-            best = ", prefetching" if form.endswith("_ahead") else ""
-            lines.append(_rate(label + best, rates[form], _share(share)))
+            best = f", {said}" if (said := form.removeprefix(key).strip("_")) else ""
+            level = f", {facts.core_level}" if key == "core" and facts.core_level else ""
+            beats = key == "twin" and share is not None and share > 1
+            lines.append(_rate(label + best + level, rates[form], "at the reads" if beats else _share(share)))
     if facts.fma_gflops is not UNSET:
         lines.append(f"  {'FMA peak':<46}{facts.fma_gflops:>8.0f}   {'GFLOP/s':<16}{_share(facts.fma_fraction)}")
     return lines
@@ -117,15 +121,30 @@ def _share(share: float | None) -> str:
     return "not known: no two samples of one length" if share is None else f"{share:.0%} of it"
 
 
+def _tail(facts: Any, of: str) -> str:
+    """Quantiles of passes, or why there are none."""
+    known = {name: getattr(facts, f"{of}_{name}", None) for name in ("p50", "p99", "max")}
+    said = [f"{name} {duration(seconds)}" for name, seconds in known.items() if seconds is not None]
+    return ", ".join(said + ([f"({facts.pass_note})"] if facts.pass_note else []))
+
+
 def _details(facts: Any) -> list[str]:
     shape = facts.point.shape
-    per_pass = ", ".join(f"{name} {duration(getattr(facts, f'pass_{name}'))}" for name in ("p50", "p99", "max"))
     lines = [
         f"  bound: {facts.bound}",
-        f"  one pass: {per_pass} of {facts.passes}; slowest thread {facts.thread_skew:.1%} over the mean",
+        f"  one pass: {_tail(facts, 'pass')} of {facts.passes}; slowest thread {facts.thread_skew:.1%} over the mean",
         f"  bytes of a pass: {facts.bytes_compulsory:,.0f} compulsory, {facts.bytes_issued:,.0f} issued, "
         f"{facts.bytes_line:,.0f} in lines touched",
     ]
+    if facts.neighbour_gbps is not None:
+        times = "" if facts.neighbour_times is None else f"{facts.neighbour_times:.2f} times as long; "
+        lines.insert(
+            2, f"  beside a neighbour that reads {facts.neighbour_gbps:.1f} GB/s: {times}{_tail(facts, 'neighbour')}"
+        )
+    if facts.l3_reads and facts.l3_gain:
+        lines.append(
+            f"  L3: plain reads of the slice {facts.l3_reads:.2f} times memory's; the decode {facts.l3_gain:.2f}"
+        )
     if facts.flops:
         lines.append(f"  arithmetic intensity: {facts.ai:.2f} FLOP per compulsory byte")
     if facts.stage_share:

@@ -20,6 +20,11 @@ from kvbench.errors import BadArgument, Exit
 @suite_options
 @tuning_option
 @click.option("--target-ci", type=Percent(), help="Add launches until every interval is that narrow. With --budget.")
+@click.option(
+    "--until-decided/--no-until-decided",
+    default=None,
+    help="Add launches while questions are open, of their points alone. [default: the suite's, without --launches]",
+)
 @click.option("--budget", type=Seconds(), help="Start no further launch that would not finish in time: 90s, 10m, 2h.")
 @click.option("--patience", type=Seconds(), help="Kill a visit after this long without progress. [default: forecast]")
 @click.option("--out", type=Named(), help="The run directory. [default: a new one below runs/]")
@@ -61,7 +66,9 @@ def _measured(session: Any) -> bool:
         lines = heading(directory.manifest, str(directory.path), session.checks, session.done, session.options.budget)
         say("\n".join([*lines, *filter(None, [session.remark])]), err=True)
         left, weights = session.left(), session.weights()
-        for _ in follow(session.records(), lambda: left, lambda record: weights[record.point.name], Newest()):
+        for _ in follow(
+            session.records(), lambda: left + session.added, lambda record: weights[record.point.name], Newest()
+        ):
             pass
     except KeyboardInterrupt:
         return False
@@ -75,7 +82,7 @@ def _measured(session: Any) -> bool:
 def _tell(session: Any, report: bool, as_json: bool) -> None:
     """What there is so far."""
     from kvbench.analysis.findings import summary, swept
-    from kvbench.report.course import ending
+    from kvbench.report.course import ending, left_open
     from kvbench.report.ending import text
     from kvbench.report.write import BESIDE, own, write
 
@@ -87,4 +94,5 @@ def _tell(session: Any, report: bool, as_json: bool) -> None:
         return
     program = "kvbench" if shutil.which("kvbench") else f"{shlex.quote(sys.executable)} -m kvbench.cli"
     last = f"report: {page}" if report else f"next: {program} report {shlex.quote(path)}"
-    say("\n".join([*text(summary(found)), "", *ending(run.manifest, path, run.records), last]))
+    lines = (*text(summary(found)), "", *left_open(found.open, run.manifest), *ending(run.manifest, path, run.records))
+    say("\n".join([*lines, last]))

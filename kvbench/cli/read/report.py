@@ -49,7 +49,7 @@ def _study(path: Path, hide: bool) -> tuple[Any, Any]:
     run = load(path)
     parts = (run.manifest, run.machine, run.checks, run.records)
     manifest, machine, checks, records = redact(*parts) if hide else parts
-    return findings(run.manifest.run, records, machine, checks, geometries()), manifest
+    return findings(manifest.run, records, machine, checks, geometries(), manifest.looks), manifest
 
 
 def _text(studies: list[Any], form: str) -> str:

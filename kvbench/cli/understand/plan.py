@@ -40,6 +40,14 @@ class LeftOut:
     example: Annotated[dict[str, Written], about("the first of them, by axis")]
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedSet:
+    """Points that a round samples one after another."""
+
+    factor: Annotated[str, about("what they differ in")]
+    points: Annotated[tuple[str, ...], about("their names")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSweep(Printed):
     """What a sweep would measure."""
@@ -57,6 +65,7 @@ class PlannedSweep(Printed):
     skips: Annotated[tuple[LeftOut, ...], about("by reason, most first")]
     points: Annotated[tuple[Point, ...], about("what would be measured")]
     ceilings: Annotated[tuple[Probe, ...], about("what it would be held against")]
+    contrasts: Annotated[tuple[PlannedSet, ...], about("what would be timed side by side")]
 
 
 @click.command("plan")
@@ -107,7 +116,10 @@ def _planned(sweep: Any, seen: Any) -> PlannedSweep:
             for reason, skips in by_reason(sweep.skips).items()
         ),
         points=tuple(sweep.points),
-        ceilings=plan.points[len(sweep.points) :],
+        ceilings=tuple(each for each in plan.points if isinstance(each, Probe)),
+        contrasts=tuple(
+            PlannedSet(each.factor, tuple(point.name for point in each.points)) for each in sweep.contrasts
+        ),
     )
 
 
@@ -118,13 +130,14 @@ def written(value: Any) -> Written:
 
 def _heading(sweep: Any, seen: Any) -> list[str]:
     from kvbench.plan.forecast import FILL, READ
-    from kvbench.units import GB, duration, size, span
+    from kvbench.units import GB, counted, duration, size, span
 
     plan = sweep.plan
     needs = f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context {seen.largest.shape.context}"
     return [
         f"{sweep.suite.name}: {sweep.suite.question}",
-        f"  {len(sweep.points)} points and {len(plan.points) - len(sweep.points)} ceilings, {plan.launches} launches "
+        f"  {len(sweep.points)} points, {len(plan.points) - len(sweep.points) - len(sweep.contrasts)} ceilings and "
+        f"{counted(len(sweep.contrasts), 'contrast')}, {plan.launches} launches "
         f"of {plan.samples} samples of {duration(plan.sample_time)}",
         f"  time: about {span(seen.seconds)}, {seen.timed / seen.seconds:.0%} of it in samples "
         f"(assumed: a thread fills {FILL / GB:g} GB/s, all read {READ / GB:g} GB/s)",

@@ -14,8 +14,8 @@ import pandas as pd
 from kvbench.analysis.launches import held, interval
 from kvbench.errors import BadArgument, WrongAnswer
 from kvbench.lab.experiment import Outcome, Setup, refuse_too_large
+from kvbench.lab.measuring import point, tuned
 from kvbench.lab.tiers import FileTier, MemoryTier, Tier
-from kvbench.model import AUTO
 from kvbench.native import Arena, Cache, Task, Team, decode_task, probe_task
 from kvbench.oracle import attention, tolerance
 from kvbench.report.figures.chart import Panel, chart
@@ -25,9 +25,10 @@ from kvbench.suite import Model
 from kvbench.suite import model as geometry
 from kvbench.units import GB, counted, duration, gbps, size
 from kvbench.worker.calls import timed
+from kvbench.worker.ground import Ground
 from kvbench.worker.owner import Owner
 from kvbench.worker.probing import ROUNDS
-from kvbench.worker.room import near_threads
+from kvbench.worker.room import Room, near_threads
 
 _SHARES = (0.05, 0.10, 0.25, 0.50, 1.0)
 _BLOCK = 16  # tokens of a page
@@ -45,7 +46,7 @@ def experiment(setup: Setup, model: str = "qwen3-0.6b", context: int = 2048, col
     if not all(0 < share <= 1 for share in shares):
         raise BadArgument(f"cold is {cold:.0%}", "a share of the pages, over 0% and up to 100%")
     with ExitStack() as owned:
-        decoder = owned.enter_context(PagedDecoder(setup, known, context))
+        decoder = owned.enter_context(PagedDecoder(setup, model, context))
         pool = owned.enter_context(near_threads(setup.cpus))
         memory = owned.enter_context(MemoryTier(decoder.pages, setup.library, pool))
         file = owned.enter_context(FileTier(decoder.pages, setup.folder, pool))
@@ -94,8 +95,9 @@ class PagedDecoder(Owner):
     `pages` is all of it as [layers, K and V, pages, bytes].
     """
 
-    def __init__(self, setup: Setup, known: Model, context: int) -> None:
-        self._setup, self._known, self._context = setup, known, context
+    def __init__(self, setup: Setup, model: str, context: int) -> None:
+        known = geometry(model)
+        self._setup, self._model, self._known, self._context = setup, model, known, context
         self._facts = {"layout": "paged", "dtype": "f16", "block_tokens": _BLOCK, "library": setup.library}
         self._shape = (known.kv_heads, known.head_dim, context)
         self._bytes = Cache.size_of(*self._shape, **self._facts)
@@ -111,9 +113,17 @@ class PagedDecoder(Owner):
         shape = (known.layers, 1, known.q_heads, known.head_dim)
         self._q = np.random.default_rng(setup.seed).standard_normal(shape, dtype=np.float32)
         self._out = np.zeros_like(self._q)
+        self._schedule = self._tuned()
         self._tasks = [own(self._layer(layer)) for layer in range(known.layers)]
         self._fma = own(probe_task(setup.library, "flops", self._team.threads, isa=setup.isa, steps=ROUNDS))
         self.fma_flops = _TIMES * self._fma.traffic().flops
+
+    def _tuned(self) -> str:
+        setup = self._setup
+        facts = {"layout": "paged", "block_tokens": _BLOCK, "layers": self._known.layers}
+        alike = point(setup, self._model, self._context, **facts)
+        with Ground(setup.library, setup.machine) as ground, Room(alike, ground) as room:
+            return tuned(room)
 
     def _layer(self, layer: int) -> Task:
         """Its cache is filled; the first one's answer is checked."""
@@ -122,7 +132,7 @@ class PagedDecoder(Owner):
         args = (cache, self._q[layer], self._out[layer], self._team.threads)
         with decode_task("fill", *args, isa=self._setup.isa, seed=self._setup.seed + layer) as fill:
             self._team.run(fill)
-        task = decode_task("decode", *args, isa=self._setup.isa, schedule=AUTO)
+        task = decode_task("decode", *args, isa=self._setup.isa, schedule=self._schedule)
         if layer == 0:
             self._team.run(task)
             self._check(cache)

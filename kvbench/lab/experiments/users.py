@@ -11,8 +11,7 @@ import pandas as pd
 from kvbench.analysis.diagnosis.phrases import listed, number
 from kvbench.analysis.launches import enclosed
 from kvbench.lab.experiment import Outcome, Setup
-from kvbench.lab.measuring import beside, point, refuse_impossible, refuse_wrong
-from kvbench.model import AUTO
+from kvbench.lab.measuring import beside, point, refuse_impossible, refuse_wrong, tuned
 from kvbench.native import decode_task
 from kvbench.plan.needs import slice_of
 from kvbench.regime import far_bytes
@@ -72,10 +71,10 @@ _WAYS = {"as it is": lambda lengths: lengths, "even": _even, "padded": _padded}
 
 
 def _measured(setup: Setup, room: Room, batches: Mapping[str, np.ndarray]) -> Iterator[dict[str, Any]]:
-    team = room.team(setup.cpus)
+    team, schedule = room.team(setup.cpus), tuned(room)
     for batch, lengths in batches.items():
-        with _programs(setup, room, lengths) as programs:
-            taken = beside(team, programs, setup.seed)
+        with _programs(setup, room, schedule, lengths) as programs:
+            taken = beside(programs, setup.seed)
         own, even, padded = _WAYS
         yield {
             "batch": batch,
@@ -100,10 +99,10 @@ def _measured(setup: Setup, room: Room, batches: Mapping[str, np.ndarray]) -> It
 
 
 @contextmanager
-def _programs(setup: Setup, room: Room, lengths: np.ndarray) -> Iterator[list[Program]]:
+def _programs(setup: Setup, room: Room, schedule: str, lengths: np.ndarray) -> Iterator[list[Program]]:
     """One for each way, by its name; all on the same memory."""
     shape, team = room.point.shape, room.team(setup.cpus)
-    facts = {"isa": setup.isa, "schedule": AUTO}
+    facts = {"isa": setup.isa, "schedule": schedule}
     q = np.random.default_rng(setup.seed).standard_normal(
         (shape.batch, shape.q_heads, shape.head_dim), dtype=np.float32
     )
@@ -116,7 +115,7 @@ def _programs(setup: Setup, room: Room, lengths: np.ndarray) -> Iterator[list[Pr
             tasks = [owned.enter_context(decode_task("decode", each, q, out, team.threads, **facts)) for each in caches]
             team.run(tasks[0])
             refuse_wrong(caches[0], q, out)
-            programs.append(Program(way, tuple(tasks), warm=False))
+            programs.append(Program(way, team, tuple(tasks), warm=False))
         yield programs
 
 

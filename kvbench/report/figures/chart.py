@@ -17,6 +17,7 @@ from kvbench.report.figures.look import COLOURS, FAINT, INK, MARKS, PAPER, legen
 
 _HEIGHT = 3.2  # inches of a panel
 _TICKS = 9  # values that an axis names one by one
+_NAMED = 1.1  # times the last one: less is not named on a log axis
 _MARKED = 40  # points of a line that are marked
 _WIDE = 0.8  # of the room that bars beside each other fill
 
@@ -100,7 +101,8 @@ def _axes(axes: Axes, panel: Panel, rows: pd.DataFrame, places: list[Any]) -> No
     elif "x" in panel.log or len(places) <= _TICKS:
         if "x" in panel.log:
             axes.set_xscale("log", base=2)
-        chosen = places[:: -(-len(places) // _TICKS) or 1]
+        apart = _far_apart(places) if "x" in panel.log else places
+        chosen = apart[:: -(-len(apart) // _TICKS) or 1]
         axes.set_xticks(chosen, [panel.text(place) for place in chosen])
         axes.xaxis.set_minor_locator(NullLocator())
     for height, name in panel.levels:
@@ -111,6 +113,14 @@ def _axes(axes: Axes, panel: Panel, rows: pd.DataFrame, places: list[Any]) -> No
         at, side = _freer_side(panel, rows, places, height)
         axes.annotate(name, (at, height), xycoords=("axes fraction", "data"), xytext=(0, 3), fontsize=8.5, color=FAINT,
                       ha=side, textcoords="offset points", bbox={"fc": PAPER, "ec": "none", "pad": 0.6})  # fmt: skip
+
+
+def _far_apart(places: list[float]) -> list[float]:
+    """Those whose names do not overlap on a log axis."""
+    chosen = places[:1]
+    for place in places[1:]:
+        chosen += [place] if place > _NAMED * chosen[-1] else []
+    return chosen
 
 
 def _freer_side(panel: Panel, rows: pd.DataFrame, places: list[Any], height: float) -> tuple[float, str]:

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure as Canvas
 
 from kvbench.analysis.columns import machine_name
 from kvbench.analysis.machines import Probed, usual_pages
-from kvbench.model import Ceiling
+from kvbench.model import PLAIN, Ceiling
 from kvbench.report.figures.look import COLOURS, FAINT, MARKS, bytes_axis, canvas, legend_below, rate_axis, styled
 from kvbench.units import counted, cpu_text
 
@@ -28,7 +28,7 @@ def reads(profile: Probed) -> Canvas:
 
 
 def _plain_read(ceiling: Ceiling) -> bool:
-    return ceiling.probe.op == "read" and not ceiling.probe.distance
+    return ceiling.probe.op == "read" and ceiling.form == PLAIN
 
 
 def _line(axes: Axes, steps: list[Ceiling], place: int) -> None:

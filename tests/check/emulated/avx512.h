@@ -236,14 +236,17 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 
 #define v_pin v_pin_zmm /* these name registers that are not there, and are never called */
 #define v_fma_into v_fma_into_zmm
+#define v_hide v_hide_zmm
 #define v_dot_i16_into v_dot_i16_into_zmm
 #define v_dot_bytes_into v_dot_bytes_into_zmm
 #include "isa/vec/vec_avx512.h"
 #undef v_pin
 #undef v_fma_into
+#undef v_hide
 #undef v_dot_i16_into
 #undef v_dot_bytes_into
 static inline void v_dot_i16_into(vi *acc, vi a, vi b) { lanes_dpwssd(acc, a, b); }
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b) { lanes_dpbusd(acc, plain, b); }
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
+static inline void v_hide(vi *a) { __asm__ volatile("" : "+m"(*a)); }
 static inline void v_pin(vf a) { __asm__ volatile("" : : "m"(a)); }

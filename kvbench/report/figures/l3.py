@@ -1,0 +1,60 @@
+"""Whether L3 is faster than memory: ratios of the same rounds against the share of L3 that a slice takes."""
+
+import pandas as pd
+
+from kvbench.analysis.diagnosis.bandwidth import decodes_of
+from kvbench.analysis.findings import Findings
+from kvbench.regime import levels
+from kvbench.report.figures.chart import Panel, chart
+from kvbench.report.figures.figure import Figure
+from kvbench.report.figures.look import Look
+from kvbench.units import counted
+
+COLUMNS = ("question", "series", "threads", "kernel", "group", "bytes", "share", "ratio", "ratio_low", "ratio_high")
+
+
+def l3(found: Findings, look: Look) -> Figure:
+    """The machine: plain reads of the slice over those of memory. The kernel: its decode over the same from memory."""
+    inside = decodes_of(found.points)
+    inside = inside[inside["l3_reads"].notna()].sort_values("footprint")
+    inside = inside.assign(share=[round(_share(row, found), 2) for _, row in inside.iterrows()])
+    middle = [_middle(own) for _, own in inside.groupby(["threads", "share"])]
+    every = [("the machine", "l3_reads", row) for row in middle]
+    every += [("the kernel", "l3_gain", row) for _, row in inside[inside["l3_gain"].notna()].iterrows()]
+    rows = [_told(question, of, row) for question, of, row in every]
+    about = (
+        "Times of the same rounds, by the same threads; bars are intervals over launches. Left: plain reads of memory "
+        "over plain reads of the slice, the middle one of points with one share and as many threads. Right: a decode of "
+        "slices in memory over the same decode of one slice. At 1 neither is faster; where a line falls to 1, L3 ends. "
+        "The share is of the size that the machine declares."
+    )
+    panels = [
+        Panel("share", "ratio", "slice / L3", "times as fast as from memory", title=question.capitalize(), by="series",
+              low="ratio_low", high="ratio_high", where=("question", question), log="x", text="{:.2g}".format,
+              levels=((1.0, "as fast as memory"),))
+        for question in ("the machine", "the kernel")
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    missing = "" if rows else "No slice that fits L3 was read beside memory: run kvbench sweep l3fit."
+    made = chart("l3", "Is L3 faster than memory?", about, table, panels)
+    return Figure(made.name, made.title, made.about, made.table, made.draw, missing)
+
+
+def _told(question: str, of: str, row: pd.Series) -> dict[str, object]:
+    own = {name: row[name] for name in ("threads", "kernel", "group", "share")}
+    ratio = {f"ratio{end}": row[f"{of}{end}"] for end in ("", "_low", "_high")}
+    return {"question": question, "series": _series(row, question), **own, "bytes": row["footprint"], **ratio}
+
+
+def _series(row: pd.Series, question: str) -> str:
+    threads = counted(int(row["threads"]), "thread")
+    return threads if question == "the machine" else f"{row['dtype']} {row['layout']} G={row['group']}, {threads}"
+
+
+def _share(row: pd.Series, found: Findings) -> float:
+    *_, last = levels(found.machine, found.cpu_sets[row["cpus"]]).values()
+    return row["footprint"] / sum(cache.size for cache in last)
+
+
+def _middle(points: pd.DataFrame) -> pd.Series:
+    return points.sort_values("l3_reads").iloc[(len(points) - 1) // 2]

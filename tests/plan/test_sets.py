@@ -1,0 +1,70 @@
+"""Which points are timed in the same rounds, of the suites that there are."""
+
+from dataclasses import asdict, replace
+from itertools import combinations
+
+import pytest
+
+from kvbench.model.contrast import value
+from kvbench.plan import needs_here
+from kvbench.plan.sets import contrasts
+from tests.made_run import DECODE, MACHINE
+
+GIB = 1 << 30
+GOES_WITH = {"dtype": {"scale"}, "layout": {"inner", "block_tokens", "shuffle"}, "order": {"shuffle"}}
+GOES_WITH |= {"threads": {"cpus"}, "group": {"q_heads"}}
+ALL = [
+    replace(DECODE, layout=layout, dtype=dtype, pages=pages, cpus=cpus)
+    for layout in ("head", "position", "paged")
+    for dtype in ("f32", "f16", "bf16", "e4m3", "e5m2", "i8", "q8_0", "q4_0")
+    for pages in ("thp", "base")
+    for cpus in ((0,), (0, 1))
+]
+
+
+def sets_of(points, memory=64 * GIB):
+    return {each.factor: each for each in contrasts(needs_here(points, MACHINE), MACHINE, memory)}
+
+
+def facts(point):
+    found = asdict(point)
+    return found | found.pop("shape")
+
+
+def test_points_of_a_set_differ_in_its_factor_alone():
+    found = sets_of(ALL)
+    assert {name: len(each.points) for name, each in found.items()} == {
+        "layout": 3,
+        "dtype": 8,
+        "pages": 2,
+        "threads": 2,
+    }
+    for factor, each in found.items():
+        assert len({value(point, factor) for point in each.points}) == len(each.points)
+        for one, other in combinations(map(facts, each.points), 2):
+            differ = {name for name in one if one[name] != other[name]}
+            assert differ and differ <= {factor} | GOES_WITH.get(factor, set()), differ
+
+
+def test_the_set_nearest_to_the_defaults_is_taken():
+    assert {point.layout for point in sets_of(ALL)["dtype"].points} == {"head"}
+    assert {(point.dtype, point.pages) for point in sets_of(ALL)["layout"].points} == {("f16", "thp")}
+
+
+def test_each_level_is_a_question_of_its_own():
+    hot = [replace(point, residency="hot") for point in ALL]
+    found = contrasts(needs_here(ALL + hot, MACHINE), MACHINE, 64 * GIB)
+    assert len([each for each in found if each.factor == "dtype"]) == 2
+    assert all(len({point.residency for point in each.points}) == 1 for each in found)
+
+
+def test_arenas_of_a_set_take_a_quarter_of_memory_at_most():
+    of_one = needs_here(ALL, MACHINE)[ALL[0]].arena
+    assert set(sets_of(ALL, 4 * of_one)) == set()
+    found = sets_of(ALL, 20 * of_one)
+    assert "layout" in found and "dtype" not in found
+
+
+@pytest.mark.parametrize("other", [replace(DECODE, layout="paged", dtype="i8"), replace(DECODE, residency="hot")])
+def test_who_differs_in_more_is_in_no_set(other):
+    assert not sets_of([DECODE, other])
