@@ -115,7 +115,8 @@ def _walked(point: Point, count: int) -> int:
     """Bytes of a slice of `count` that are attended to or stored, with the rows they are stored from. Tokens that come
     one at a time go along all of it."""
     shape = point.shape
-    tokens = {"append": shape.capacity, "bulk": shape.context}.get(point.op, min(shape.window or shape.context, shape.context))
+    attended = min(shape.window or shape.context, shape.context)
+    tokens = {"append": shape.capacity, "bulk": shape.context}.get(point.op, attended)
     return max(1, count * tokens // max(shape.capacity, 1)) + _sources(point)
 
 

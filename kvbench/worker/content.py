@@ -44,10 +44,9 @@ class Content:
     def begin(self, first: np.ndarray) -> None:
         """Makes the first layer one that the others can follow: of 4 bits, the least code is no other one's negative."""
         for rows in self._planes(first) if self._halves else ():
-            for stretch in rows:
-                codes = stretch.reshape(-1, self._size)[:, _SCALE:]
-                codes += codes & 0x0F == 0
-                codes += (codes < 0x10) * np.uint8(0x10)
+            codes = rows.reshape(*rows.shape[:2], -1, self._size)[..., _SCALE:]
+            codes += codes & 0x0F == 0
+            codes += (codes < 0x10) * np.uint8(0x10)
 
     def make(self, layer: int, first: np.ndarray, to: np.ndarray) -> None:
         changed = signs(layer, self._c.head_dim)[:, self._element] < 0
