@@ -191,6 +191,7 @@ def _held(point: Point, found: PointRates, records: Sequence[Record], footprint:
         found=found,
         traffic=records[0].traffic,
         stores=point.op != "decode",
+        appends=point.op == "append",
         regime=regime,
         footprint=footprint,
         ceiling=ceiling,

@@ -111,6 +111,7 @@ class Sides:
                 memory=host.memory,
                 layers=host.layers,
                 slice_bytes=host.slice_bytes,
+                along=host.along,
                 max_abs_err=error,
                 schedule=" → ".join(dict.fromkeys(benches[side].schedule for side in SIDES)),
             )

@@ -60,6 +60,11 @@ class Room(Owner):
         return self.arena.inspect()
 
     @property
+    def along(self) -> int:
+        """Bytes along which passes go on, where one of them does not walk all."""
+        return self.layers * self.slice_bytes if self.point.op == "append" else 0
+
+    @property
     def slices(self) -> Part:
         """All caches together."""
         return self.arena.part(0, self.needs.slices)
