@@ -43,7 +43,7 @@ def needs(ratio: float, low: float, high: float, launches: int) -> int | None:
     known to be none.
 
     An interval shrinks with the root of the launches, and must leave 1 outside or lie within what counts as the same."""
-    if -LIMITS.same < low - 1 and high - 1 < LIMITS.same:
+    if launches >= _FEWEST and -LIMITS.same < low - 1 and high - 1 < LIMITS.same:
         return None
     far, half = abs(math.log(ratio)), math.log(high / low) / 2
     shown = far if far >= math.log1p(LIMITS.point) else 0.0

@@ -19,6 +19,7 @@ from kvbench.units import GB, counted, size
 _FILE = "machine.json"  # of a run directory
 _HINT = "name a run directory, or a file that kvbench machine --json has printed"
 _DRAM = "DRAM"
+_PROBE, _CEILING = ([field.name for field in fields(kind)] for kind in (Probe, Ceiling))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,8 @@ def _known(name: str, facts: Mapping[str, Any]) -> Known:
 
 
 def _ceiling(line: dict[str, Any]) -> Ceiling:
-    probe = {field.name: line.get(field.name) for field in fields(Probe)}
-    own = {field.name: line.get(field.name) for field in fields(Ceiling) if field.name != "probe"}
+    """Older files lack fields that have defaults."""
+    probe, own = ({name: line[name] for name in names if name in line} for names in (_PROBE, _CEILING))
     found = read(Ceiling, own | {"probe": probe})
     if not found.probe.cpus or not 0 < found.low <= found.median <= found.high:
         raise ValueError("ceilings: one has no CPUs, or no rate")
