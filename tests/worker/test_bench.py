@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from kvbench.errors import WrongAnswer
