@@ -10,8 +10,10 @@ struct kvb_task {
     /* null, or: before a run, a code with its message where the task's passes cannot all be done. Before the last of
      * them the run will have added `grown` tokens to each sequence of `cache` */
     int32_t (*ready)(const kvb_task *task, int64_t grown);
-    /* `work` on every thread; then, after a barrier, `finish` on every thread, where there is one */
+    /* `work` on every thread; then `count`, where there is one, by the thread that is last to be done, while all others
+     * wait; and after that barrier `finish` on every thread, where there is one */
     void (*work)(kvb_task *task, int32_t thread, void *scratch);
+    void (*count)(kvb_task *task);
     void (*finish)(kvb_task *task, int32_t thread, void *scratch);
     void (*dispose)(kvb_task *task); /* releases what the task owns, not the task */
     const kvb_cache *cache; /* null where there is none */

@@ -24,12 +24,12 @@ static int64_t do_pass(kvb_team *team, kvb_task *task, int32_t thread)
     int64_t start = kvb_nanoseconds();
     task->work(task, thread, scratch);
     int64_t own = kvb_nanoseconds() - start;
-    kvb_team_meet(team);
+    kvb_team_meet(team, task);
     if (task->finish) {
         start = kvb_nanoseconds();
         task->finish(task, thread, scratch);
         own += kvb_nanoseconds() - start;
-        kvb_team_meet(team);
+        kvb_team_meet(team, NULL);
     }
     return own;
 }
@@ -48,7 +48,7 @@ static int64_t do_staged_pass(kvb_team *team, kvb_task *task, int32_t thread)
 
 static void do_passes(kvb_team *team, int32_t thread, run *job, kvb_member *me)
 {
-    kvb_team_meet(team);
+    kvb_team_meet(team, NULL);
     int64_t start = team->met, sum = 0;
     for (int64_t pass = 0; pass < job->passes; pass++) {
         kvb_task *task = job->tasks[pass % job->count];
@@ -140,36 +140,38 @@ static int64_t added_by_all(const run *job, int64_t passes, int64_t betweens, co
     return sum < INT64_MAX / 2 ? (int64_t)sum : INT64_MAX / 2;
 }
 
-/* Of most runs none does, and those may be of thousands of tasks. */
-static bool any_adds(const run *job)
+/* At least what all of them add to any of their caches. Of most runs it is nothing, and those may be of thousands of
+ * tasks, each with a cache of its own. */
+static int64_t added_at_most(const run *job)
 {
-    bool adds = job->between && job->between->advance;
+    __int128 sum = job->between ? (__int128)job->between->advance * job->passes : 0;
     for (int32_t i = 0; i < job->count; i++)
-        adds = adds || job->tasks[i]->advance;
-    return adds;
+        sum += (__int128)job->tasks[i]->advance * passes_of(job, i, job->passes);
+    return sum < INT64_MAX / 2 ? (int64_t)sum : INT64_MAX / 2;
 }
 
 /* Whether a task can do its last pass, behind so many of the tasks and of `between`. Those of one cache share its
- * lengths: what each of them asks for lies behind what all have stored. */
-static int32_t check_ready(const run *job, const kvb_task *task, bool grows, int64_t passes, int64_t betweens)
+ * lengths: what each of them asks for lies behind what all have stored. Who could go on behind `most` tokens, more than
+ * there can be, need not ask how many there are. */
+static int32_t check_ready(const run *job, const kvb_task *task, int64_t most, int64_t passes, int64_t betweens)
 {
     if (task->cache && !kvb_same_rows(task->cache, &task->shape))
         return kvb_fail(KVB_BAD_ARGUMENT, "cache was planned anew since the task was, for another shape");
-    if (!task->ready)
+    if (!task->ready || !task->ready(task, most))
         return KVB_OK;
-    return task->ready(task, grows && task->cache ? added_by_all(job, passes, betweens, task->cache->lengths) : 0);
+    return task->ready(task, most && task->cache ? added_by_all(job, passes, betweens, task->cache->lengths) : 0);
 }
 
 /* Lengths and tables are what another caller's run has left of them: so the caller has the turn. */
 static int32_t check_run(const kvb_team *team, const run *job)
 {
     TRY(check_tasks(team, job));
-    const bool grows = any_adds(job);
+    const int64_t most = added_at_most(job);
     for (int32_t i = 0; i < job->count && i < job->passes; i++) {
         int64_t last = i + (passes_of(job, i, job->passes) - 1) * job->count;
-        TRY(check_ready(job, job->tasks[i], grows, last, last + 1));
+        TRY(check_ready(job, job->tasks[i], most, last, last + 1));
     }
-    return job->between ? check_ready(job, job->between, grows, job->passes - 1, job->passes - 1) : KVB_OK;
+    return job->between ? check_ready(job, job->between, most, job->passes - 1, job->passes - 1) : KVB_OK;
 }
 
 static int32_t check_call(const kvb_team *team, const run *job, const kvb_run_times *times)

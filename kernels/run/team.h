@@ -65,12 +65,15 @@ static inline void kvb_pause(void)
 #endif
 }
 
-/* Return when every thread is here. `met` is taken by the last one to arrive, so that a thread which is late to leave
- * neither shortens nor lengthens a pass; it stands until the reader arrives at the next meeting. */
-static inline void kvb_team_meet(kvb_team *team)
+/* Return when every thread is here. The last one to arrive does what a task has to `count`, if one is given, and takes
+ * `met`, so that a thread which is late to leave neither shortens nor lengthens a pass; it stands until the reader arrives
+ * at the next meeting. */
+static inline void kvb_team_meet(kvb_team *team, kvb_task *task)
 {
     uint32_t round = atomic_load_explicit(&team->round, memory_order_relaxed);
     if (atomic_fetch_add_explicit(&team->arrived, 1, memory_order_acq_rel) == team->threads - 1) {
+        if (task && task->count)
+            task->count(task);
         team->met = kvb_nanoseconds();
         atomic_store_explicit(&team->arrived, 0, memory_order_relaxed);
         if (team->crowded)

@@ -134,11 +134,10 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
     }
 }
 
-static void advance(kvb_task *base, int32_t thread, void *scratch)
+static void advance(kvb_task *base)
 {
     const kvb_store *a = &((store_task *)base)->args;
-    (void)scratch;
-    for (int64_t seq = 0; thread == 0 && seq < a->cache->batch; seq++)
+    for (int64_t seq = 0; seq < a->cache->batch; seq++)
         a->cache->lengths[seq] += a->cache->ring ? a->tokens : stored(a, seq);
 }
 
@@ -186,7 +185,7 @@ int32_t kvb_task_bulk(const kvb_store *args, int32_t threads, kvb_task **out)
     task->task.ready = ready;
     task->task.work = work;
     task->task.scratch_bytes = LANES * DIM_MAX * (int64_t)sizeof(float);
-    task->task.finish = args->advance ? advance : NULL;
+    task->task.count = args->advance ? advance : NULL;
     return kvb_task_made(&task->task, kvb_traffic_store(args, &task->task.traffic), out);
 }
 

@@ -51,6 +51,7 @@ class Against:
     huge: float | None = None
     core_level: str = ""
     most: int = 0
+    appends: bool = False
 
     @property
     def rate(self) -> Estimate:
@@ -201,12 +202,15 @@ def _over_ceiling(point: Against, ceiling: Ceiling) -> str:
 
 def _few_stores(point: Against, times: float) -> str:
     """A narrow dtype stores less than it reads, where a copy does both alike. If loads cost nothing, it would be faster by
-    as much as it stores less; no more than that."""
+    as much as it stores less; no more than that. What an append reads lies in caches: where a copy fetches a line that it
+    reads, fetches the one that it stores to, and writes that back, an append spares the first."""
     own = point.traffic["point"]
     stored = (own.kv + own.scales) / own.compulsory if own.compulsory else 1.0
-    if not point.stores or stored >= _HALF or times * stored > 0.5:
-        return ""
-    return f"{stored:.0%} of its bytes are stores, but 50% of a copy's: stores are dearer"
+    if point.stores and stored < _HALF and times * stored <= 0.5:
+        return f"{stored:.0%} of its bytes are stores, but 50% of a copy's: stores are dearer"
+    if point.appends and times * stored <= 0.75:
+        return "what it stores comes from a cache, what a copy stores from as far as it goes"
+    return ""
 
 
 def _unexplained(point: Against, times: float, what: str) -> str:

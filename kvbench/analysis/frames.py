@@ -93,7 +93,7 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dic
         return row
     row |= _cores([(speed, used) for _, speed, used in whole if speed is not None])
     found, traffic = measured(good), good[0].traffic["point"]
-    footprint = good[0].layers * traffic.line
+    footprint = good[0].footprint("point")
     row |= _rates(found, traffic) | _visits(good, len(point.cpus))
     row |= {
         "ran": good[0].schedule,
@@ -191,6 +191,7 @@ def _held(point: Point, found: PointRates, records: Sequence[Record], footprint:
         found=found,
         traffic=records[0].traffic,
         stores=point.op != "decode",
+        appends=point.op == "append",
         regime=regime,
         footprint=footprint,
         ceiling=ceiling,

@@ -79,7 +79,7 @@ def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
         beside={n: median(_over(pair, *_BESIDE) for pair in own) for n, own in counted.items()},
         seconds=tuple(_seconds(counted.values(), side) for side in SIDES),
         compulsory=records[0].traffic["base"].compulsory,
-        footprint=records[0].layers * records[0].traffic["base"].line,
+        footprint=records[0].footprint("base"),
         noise=_noise(values.values()),
         dropped=dropped,
         few=_few(len(counted), len(records), dropped),

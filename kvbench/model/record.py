@@ -164,6 +164,7 @@ class Record:
     steps: Count = 0  # of one pass of a probe
     layers: Count = 0  # slices in rotation
     slice_bytes: Count = 0
+    along: Count = 0  # bytes of all slices, where passes go on along them, as appends do; older ones stay at one place
     max_abs_err: Number = 0.0
     error: str = ""
     short: bool = False  # whether the error is a want of memory, which may pass
@@ -177,6 +178,10 @@ class Record:
     tuned: tuple[Tuned, ...] = ()  # what was measured to choose schedules, for classes that were new
     run: str = ""
     core_level: str = ""  # the cache that the core roof's data stays in
+
+    def footprint(self, program: str) -> float:
+        """Bytes that a point's program walks."""
+        return self.along or self.layers * self.traffic[program].line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

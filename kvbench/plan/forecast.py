@@ -91,10 +91,15 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     seconds = plan.sample_time
     if isinstance(visited, Probe):
         return seconds * _FORMS.get(visited.op, 1)
-    walks = [max(seconds, needs[point].walked / READ) for point in members(visited)]
+    walks = [max(seconds, _pass(point, needs[point])) for point in members(visited)]
     if isinstance(visited, Contrast):
         return sum(walks)
     return (3 + plan.neighbour) * walks[0] + _PACE + (0.0 if stores(visited) else seconds)
+
+
+def _pass(point: Point, needed: Needs) -> float:
+    """Seconds; next to none for a token by itself."""
+    return 0.0 if point.op == "append" else needed.walked / READ
 
 
 def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:

@@ -50,7 +50,7 @@ class Needs:
 def needs(point: Point, far: int) -> Needs:
     """`far`: the footprint that no cache helps with, as regime.far_bytes() has it for the point's CPUs."""
     count, rows = slice_of(point), slice_of(replace(point, pad=0))  # nobody walks what pads
-    layers = _layers(point, rows if point.op == "append" else _walked(point, rows), far)
+    layers = _layers(point, _walked(point, rows), far)
     slices = -(-layers * count // _LINE) * _LINE
     beside = far + _check(point) + layers * _held(point)
     return Needs(count, _walked(point, count), layers, slices, layers * _sources(point), beside)
@@ -112,9 +112,11 @@ def tokens_in(wanted: float, up: bool, kv_heads: int, head_dim: int, batch: int,
 
 
 def _walked(point: Point, count: int) -> int:
-    """Bytes of a slice of `count` that are attended to or stored, with the rows they are stored from."""
+    """Bytes of a slice of `count` that are attended to or stored, with the rows they are stored from. Tokens that come
+    one at a time go along all of it."""
     shape = point.shape
-    tokens = {"append": 1, "bulk": shape.context}.get(point.op, min(shape.window or shape.context, shape.context))
+    attended = min(shape.window or shape.context, shape.context)
+    tokens = {"append": shape.capacity, "bulk": shape.context}.get(point.op, attended)
     return max(1, count * tokens // max(shape.capacity, 1)) + _sources(point)
 
 
@@ -142,10 +144,10 @@ def _check(point: Point) -> int:
 
 
 def _held(point: Point) -> int:
-    """Bytes for one slice, beside its rows: objects, and the output of its own that a decode leaves there."""
+    """Bytes for one slice, beside its rows: objects, and queries and output of its own."""
     shape = point.shape
-    out = 0 if stores(point) else shape.batch * shape.q_heads * shape.head_dim * 4
-    return max(0, out + _OBJECTS + _UNITS * shape.batch * shape.kv_heads)
+    ends = 0 if stores(point) else 2 * shape.batch * shape.q_heads * shape.head_dim * 4
+    return max(0, ends + _OBJECTS + _UNITS * shape.batch * shape.kv_heads)
 
 
 def stores(point: Point) -> bool:

@@ -62,7 +62,7 @@ class Newest:
         text = f"{point.kernel}, context {point.shape.context}, {counted(len(point.cpus), 'thread')}"
         if record.error:
             return f"{text}: {record.error}"
-        footprint = record.layers * record.traffic["point"].compulsory
+        footprint = record.footprint("point")
         near = min(reads, key=lambda count: abs(math.log(count / footprint)), default=0)
         tuned = "".join(f", tuned: {each.choice.preset}" for each in record.tuned)
         share = f", {rate / reads[near]:.0%} of reads of {size(near)}" if near else ""

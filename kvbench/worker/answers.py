@@ -6,9 +6,11 @@ variant only where that takes values as those of another dtype, or queries in wh
 
 import hashlib
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,15 +34,16 @@ class Answers:
     def __init__(self, folder: str = "") -> None:
         self._folder = Path(folder) if folder else None
 
-    def of(self, point: Point, cache: Cache, q: np.ndarray) -> Answer:
-        path = self._path(point, cache)
-        return _kept(path, q.shape) or _computed(path, point, cache, q)
+    def of(self, point: Point, cache: Cache, q: np.ndarray, signs: Sequence[Any] = (1, 1)) -> Answer:
+        """signs: of K and V in the cache, where the answer for others is wanted."""
+        path = self._path(point, cache, q)
+        return _kept(path, q.shape) or _computed(path, point, cache, q * signs[0], signs[1])
 
-    def _path(self, point: Point, cache: Cache) -> Path | None:
+    def _path(self, point: Point, cache: Cache, q: np.ndarray) -> Path | None:
         """Named by all that the data and the question rest on."""
         s = point.shape
         shape = (s.batch, s.q_heads, s.kv_heads, s.head_dim, s.context, s.window)
-        digest = hashlib.sha256(repr((*taken(point, cache), point.scale, shape)).encode()).hexdigest()
+        digest = hashlib.sha256(repr((*taken(point, cache), point.scale, shape)).encode() + q.tobytes()).hexdigest()
         return self._folder / f"{digest[:32]}.npy" if self._folder else None
 
 
@@ -58,7 +61,7 @@ def _kept(path: Path | None, shape: tuple[int, ...]) -> Answer | None:
     return Answer(out.reshape(shape), limit.reshape(shape) if limit.size > 1 else limit[0])
 
 
-def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray) -> Answer:
+def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign: Any) -> Answer:
     largest, (stored, read, levels) = 0.0, taken(point, cache)
 
     def rows(first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -73,7 +76,7 @@ def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray) -> A
         out, off = attention_in_steps(q, rows, cache.lengths, levels, cache.window)
     else:
         out, off = attention(q, rows, cache.lengths, cache.window), np.zeros(())
-    found = Answer(out, tolerance(largest, point.shape.context) + off)
+    found = Answer(out * sign, tolerance(largest, point.shape.context) + off)
     if path:
         with suppress(OSError):  # it will be computed again
             part = path.with_name(f"{path.stem}.{os.getpid()}.part.npy")

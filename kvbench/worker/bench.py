@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,14 @@ from kvbench.worker.loop import Program, rounds
 from kvbench.worker.neighbour import PIECES, Neighbour
 from kvbench.worker.owner import Owner
 from kvbench.worker.probing import FORM_EVERY, ROUNDS
-from kvbench.worker.room import SEED, Room, near_threads
+from kvbench.worker.room import SEED, Room
 
 _PACE = 0.001  # seconds of a sample
 _STEP = 16  # tokens that a kernel takes together, at least
 _WINDOW = 64  # of a core roof, at least: walked by 16, f32 in L1 took a fifth longer than by 64 in L2
 _UNKNOWN = 256 << 10  # bytes of a private cache, where none is declared
+_PIECES = 1024  # of a copy, at most
+_OTHERS = 3  # slices that are checked with other queries, beside the first
 _STALE = 0xFF  # bytes of what is still to be written: no number in any format, nor is a scale
 
 
@@ -51,14 +53,20 @@ class Bench(Owner):
     def _prepare(self) -> None:
         shape = self.point.shape
         vectors = (self.room.layers, shape.batch, shape.q_heads, shape.head_dim)
-        self.q = np.random.default_rng(SEED).standard_normal(vectors[1:], dtype=np.float32)
-        self.out = np.zeros(vectors, dtype=np.float32)
+        self.q, self.out = np.empty((2, *vectors), dtype=np.float32)
+        self.ask(SEED)
         machine = self.room.ground.machine
         self.far_bytes = far_bytes(machine, self.point.cpus)
         self.between = self._sweep() if self.point.residency == "evicted" else None
         self._warm = self.between is None and self.room.needs.footprint < (
             dram_bytes(machine, self.point.cpus) or self.far_bytes
         )
+
+    def ask(self, seed: int) -> None:
+        """Queries that `seed` tells; each layer's with the signs of its K, so that one answer serves all."""
+        self.asked = np.random.default_rng(seed).standard_normal(self.q.shape[1:], dtype=np.float32)
+        np.multiply(self.asked, self.room.signs[:, 0, None, None], out=self.q)
+        self._answer = None
 
     # ---- programs ------------------------------------------------------------------------------------------------
 
@@ -76,7 +84,9 @@ class Bench(Owner):
     def witnesses(self) -> list[Program]:
         if self.stores:
             return [self.plainest, self._copy("copy_nt")]
-        wrapped = self._decode("decode", self.room.caches[0], np.empty_like(self.q), **self._walk(wrap=self.window[0]))
+        wrapped = self._decode(
+            "decode", self.room.caches[0], self.q[0], np.empty_like(self.asked), **self._walk(wrap=self.window[0])
+        )
         ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
         return [self.plainest, self._twin("twin_ahead", ahead), Program("core", self.team, (wrapped,)), *self._nearer()]
 
@@ -114,30 +124,31 @@ class Bench(Owner):
 
     def rotated(self, name: str, schedule: str) -> Program:
         """The kernel on copies of the slice that no cache holds, with the schedule that is best there."""
-        tasks = (self._decode("decode", each, out, **self._walk(schedule=schedule)) for each, out in self._rotated)
+        tasks = (self._decode("decode", *each, **self._walk(schedule=schedule)) for each in self._rotated)
         return Program(name, self.team, tuple(tasks), warm=False)
 
     @cached_property
-    def _rotated(self) -> list[tuple[Cache, np.ndarray]]:
-        """Copies of the slice, together more than caches hold, each with room for an answer."""
-        count, near = self.room.slice_bytes, self.point.cpus
-        copies = self.far.size // count
-        for copy, cache in enumerate(caches := [self.room.cache(copy, self._far_arena) for copy in range(copies)]):
+    def _rotated(self) -> list[tuple[Cache, np.ndarray, np.ndarray]]:
+        """More slices, in memory, together more than caches hold; each with its queries and room for an answer."""
+        count, layers = self.room.slice_bytes, self._more_layers
+        for copy, cache in enumerate(caches := [self.room.cache(copy, self._far_arena) for copy in range(len(layers))]):
             self._owned.enter_context(cache).lengths[:] = self.room.caches[0].lengths
-        own, memory = self.room.arena.view()[:count], self._far_arena.view()
-        with near_threads(near) as pool:
-            list(pool.map(lambda copy: np.copyto(memory[copy * count : (copy + 1) * count], own), range(copies)))
-        out = np.full((copies, *self.q.shape), np.nan, dtype=np.float32)
-        return list(zip(caches, out, strict=True))
+        self.room.make(layers, self._far_arena.view()[: len(layers) * count].reshape(-1, count))
+        q = self.asked * self.room.signs_of(layers)[:, 0, None, None]
+        return list(zip(caches, q, np.full_like(q, np.nan), strict=True))
+
+    @property
+    def _more_layers(self) -> range:
+        return range(self.room.layers, self.room.layers + self.far.size // self.room.slice_bytes)
 
     def _twin(self, name: str, schedule: str) -> Program:
         return self._program(name, *self._over_layers("twin", **self._walk(schedule=schedule)))
 
     def _copy(self, op: str) -> Program:
-        """Within as much of the slices as a pass over each of them stores, its sources included; in pieces, as the
-        slices are, but of no less than a MiB: so that what threads lose by meeting is no part of it."""
+        """Along the slices, as what is stored goes: from one half of them to the other, in pieces of a MiB or more, so
+        that what threads lose by meeting is no part of it."""
         half = min(self.room.slices.size, self.room.needs.footprint) // 2
-        pieces = max(1, min(self.room.layers, half // MIB))
+        pieces = max(1, min(_PIECES, half // MIB))
         size = half // pieces // 64 * 64
         parts = [self.room.arena.part(place * size, size) for place in range(2 * pieces)]
         pairs = zip(parts[:pieces], parts[pieces:], strict=True)
@@ -157,7 +168,9 @@ class Bench(Owner):
     def stored(self, nt: bool) -> tuple[Task, ...]:
         op, threads, bulk = self.point.op, self.team.threads, self.point.op == "bulk"
         tasks = (
-            store_task(op, cache, *(source if bulk else source[:, :, 0]), threads, isa=self.point.isa, nt=nt)
+            store_task(
+                op, cache, *(source if bulk else source[:, :, 0]), threads, isa=self.point.isa, nt=nt, advance=not bulk
+            )
             for cache, source in zip(self.room.caches, self.room.sources, strict=True)
         )
         return tuple(self._owned.enter_context(task) for task in tasks)
@@ -202,13 +215,13 @@ class Bench(Owner):
         own = {field.name: getattr(self.point, field.name) for field in POINT if field.walked}
         return own | {"schedule": self.schedule or AUTO} | more
 
-    def _decode(self, op: str, cache: Cache, out: np.ndarray, **facts: Any) -> Task:
+    def _decode(self, op: str, cache: Cache, q: np.ndarray, out: np.ndarray, **facts: Any) -> Task:
         facts = {"variant": self.point.variant, "isa": self.point.isa, **facts}
-        return self._owned.enter_context(decode_task(op, cache, self.q, out, self.team.threads, **facts))
+        return self._owned.enter_context(decode_task(op, cache, q, out, self.team.threads, **facts))
 
     def _over_layers(self, op: str, **facts: Any) -> tuple[Task, ...]:
-        slices = zip(self.room.caches, self.out, strict=True)
-        return tuple(self._decode(op, cache, out, **facts) for cache, out in slices)
+        slices = zip(self.room.caches, self.q, self.out, strict=True)
+        return tuple(self._decode(op, *each, **facts) for each in slices)
 
     @property
     def core_level(self) -> str:
@@ -239,8 +252,10 @@ class Bench(Owner):
         taken = tuple(self._sampled(programs, samples, seconds, how))
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
         if any(program.name == "rotated" for program in programs):
-            error = max(error, self._error(np.stack([out for _, out in self._rotated]), 1))
-        return taken, max(error, self.verify_left(own))
+            error = max(
+                error, self._error([out for *_, out in self._rotated], self.room.signs_of(self._more_layers), 1)
+            )
+        return taken, max(error, self.verify_left(own), self.verify_changed())
 
     def verified(self) -> float:
         """As verify(), and looked after where the kernel is a plug-in's."""
@@ -266,43 +281,61 @@ class Bench(Owner):
         last = self.room.layers - 1
         if self.stores:
             return max(self._verify_store(layer) for layer in {0, last, self._random.randint(0, last)})
+        return self._verify_layers(range(self.room.layers))
+
+    def _verify_layers(self, layers: Sequence[int]) -> float:
         self.out[:] = np.nan
-        self.team.run(*self.own.tasks, passes=self.room.layers)
-        error = self._error(self.out, self.room.layers)
+        self.team.run(*(self.own.tasks[layer] for layer in layers), passes=len(layers))
+        error = self._error(self.out, self.room.signs, len(layers))
         self.out[:] = np.nan
         return error
 
     def verify_left(self, passes: int) -> float:
         """The largest error of what so many passes have left behind, or more. What was stored is stored again: copies
         were made over it."""
-        return self.verify() if self.stores else self._error(self.out, min(passes, self.room.layers))
+        if self.stores:
+            return self.verify()
+        return self._error(self.out, self.room.signs, min(passes, self.room.layers))
 
-    def _error(self, out: np.ndarray, slices: int) -> float:
-        """Of so many slices at least. One answer serves all, so the smallest and the largest of what they have for a
-        number tell. Those that no pass came to have none."""
+    def verify_changed(self) -> float:
+        """The largest error of the first slice and three others, which other queries have been asked: an answer that a
+        kernel has kept is a wrong one."""
+        if self.stores:
+            return 0.0
+        others = range(1, self.room.layers)
+        self.ask(SEED + 1)
+        error = self._verify_layers([0, *self._random.sample(others, min(_OTHERS, len(others)))])
+        self.ask(SEED)
+        return error
+
+    def _error(self, out: Sequence[np.ndarray], signs: np.ndarray, slices: int) -> float:
+        """Of so many slices at least: those that no pass came to have no number."""
         answer = self._right()
-        written = ~np.isnan(out).all(axis=(1, 2, 3), keepdims=True)
-        if np.count_nonzero(written) < slices:
+        written = [(own, sign) for own, (_, sign) in zip(out, signs, strict=True) if not np.isnan(own).all()]
+        if len(written) < slices:
             raise self._wrong("leaves its output as it was")
-        least = out.min(axis=0, where=written, initial=np.inf)
-        most = out.max(axis=0, where=written, initial=-np.inf)
-        errors = np.maximum(np.abs(least - answer.out), np.abs(most - answer.out))
+        errors = reduce(np.maximum, (np.abs(own * sign - answer.out) for own, sign in written))
         if not (errors <= answer.limit).all():
             raise self._wrong(f"is off by {errors.max():.3g}")
         return float(errors.max())
 
     def _right(self) -> Answer:
-        return self._answers.of(self.point, self.room.caches[0], self.q)
+        self._answer = self._answer or self._answers.of(self.point, self.room.caches[0], self.asked, self.room.signs[0])
+        return self._answer
 
     def _verify_store(self, layer: int) -> float:
-        """What was stored reads back as the source, up to the format's own rounding."""
+        """What was stored reads back as the source, up to the format's own rounding; of tokens that come one at a time the
+        last that the cache has room for, and the one behind it."""
         cache, source, begin = self.room.caches[layer], self.room.sources[layer], layer * self.room.slice_bytes
+        capacity, tokens = cache.struct.capacity, source.shape[2]
         self.room.arena.view()[begin : begin + self.room.slice_bytes] = _STALE
-        self.team.run(self.own.tasks[layer])
-        first, count = int(cache.lengths[0]), source.shape[2]
-        cache.lengths[:] = first + count
-        k, v = cache.rows(first, count, cache.library.isas()[0], self.team.threads)
+        first, passes = (capacity - 1, min(2, capacity)) if self.point.op == "append" else (0, 1)
         cache.lengths[:] = first
+        self.team.run(self.own.tasks[layer], passes=passes)
+        cache.lengths[:] = end = first + tokens * passes
+        count = tokens * passes
+        k, v = cache.rows(min(end, capacity) - count, count, cache.library.isas()[0], self.team.threads)
+        cache.lengths[:] = self.point.shape.context - tokens
         block, scaled = block_of(cache.dtype, cache.library), self.own.traffic().scales > 0
         error = 0.0
         for got, want in zip((k, v), source, strict=True):

@@ -40,7 +40,7 @@ def record(
         ]
         for name, bench in benches.items():
             least = min(sample.passes for sample in taken if sample.program == name)
-            error = max(error, bench.verify_left(least))
+            error = max(error, bench.verify_left(least), bench.verify_changed())
         return Record(
             launch=job.launch,
             point=contrast,

@@ -101,6 +101,8 @@ class Sides:
             error = max(error, *(bench.verify_left(own) for bench in benches.values()))
             if foreign := [bench for bench in benches.values() if isinstance(bench, ForeignBench)]:
                 error = max(error, _changed(foreign, host))
+            else:
+                error = max(error, *(bench.verify_changed() for bench in benches.values()))
             return Record(
                 launch=self._job.launch,
                 point=point,
@@ -109,6 +111,7 @@ class Sides:
                 memory=host.memory,
                 layers=host.layers,
                 slice_bytes=host.slice_bytes,
+                along=host.along,
                 max_abs_err=error,
                 schedule=" → ".join(dict.fromkeys(benches[side].schedule for side in SIDES)),
             )

@@ -21,7 +21,7 @@ from kvbench.errors import WrongAnswer
 from kvbench.model import Point, Sample
 from kvbench.native import rewrite
 from kvbench.units import GB
-from kvbench.worker.answers import Answer, Answers
+from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program, due
 from kvbench.worker.room import Room, near_threads
@@ -39,7 +39,6 @@ def bench_of(point: Point, room: Room, answers: Answers, seed: int = 0) -> Bench
 class ForeignBench(Bench):
     foreign = True
     _dice = random.SystemRandom()  # whose next number no plug-in can know
-    _now: Answer | None = None
 
     @cached_property
     def witnesses(self) -> list[Program]:
@@ -92,28 +91,22 @@ class ForeignBench(Bench):
         return watched(self._read)
 
     def change_token(self) -> None:
-        """Other rows of K and V at one place, the same in every layer."""
+        """Other rows of K and V at one place of every layer."""
         shape = self.point.shape
         token = self._dice.randrange(max(0, shape.context - (shape.window or shape.context)), shape.context)
-        rows = self._numbers(2, shape.batch, shape.kv_heads, shape.head_dim)
-        for cache in self.room.caches:
-            rewrite(self.team, cache, token, *rows)
+        dims = (2, shape.batch, shape.kv_heads, shape.head_dim)
+        rows = np.random.default_rng(self._dice.randrange(1 << 32)).standard_normal(dims, dtype=np.float32)
+        rewrite(self.team, self.room.caches[0], token, *rows)
+        self.room.follow()
         self.answer()
 
     def change_queries(self) -> None:
-        self.q[:] = self._numbers(*self.q.shape)
+        self.ask(self._dice.randrange(1 << 32))
         self.answer()
-
-    def _numbers(self, *shape: int) -> np.ndarray:
-        return np.random.default_rng(self._dice.randrange(1 << 32)).standard_normal(shape, dtype=np.float32)
 
     def answer(self) -> None:
         """Once what is stored or asked is another."""
-        self._now = Answers().of(self.point, self.room.caches[0], self.q)
-
-    def _right(self) -> Answer:
-        self._now = self._now or super()._right()
-        return self._now
+        self._answer = Answers().of(self.point, self.room.caches[0], self.asked)
 
     def _wrong(self, what: str) -> WrongAnswer:
         hint = f"kvbench verify --plugin {self.room.library.plugin.path} says more"

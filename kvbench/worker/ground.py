@@ -15,7 +15,7 @@ from kvbench.machine import describe
 from kvbench.model import Machine
 from kvbench.native import Arena, Library, Part, Team, probe_task
 
-_BLOCK = 1 << 20  # bytes of random numbers, repeated
+_BLOCK = 1 << 20  # bytes of random numbers
 _SEED = 1
 
 
@@ -112,11 +112,14 @@ def touch(team: Team, part: Part) -> None:
 
 
 def _fill(view: np.ndarray, threads: int) -> None:
-    """Repeat a block. The pages are where they belong already, so any thread may write them."""
-    block = np.random.default_rng(_SEED).integers(1, 256, _BLOCK, dtype=np.uint8)
+    """Random blocks, each the same one but for its place, mixed in: no two pages are alike. The pages are where they
+    belong already, so any thread may write them."""
+    block = np.random.default_rng(_SEED).integers(0, 1 << 64, _BLOCK // 8, dtype=np.uint64)
 
     def write(start: int) -> None:
-        view[start : start + block.size] = block[: view.size - start]
+        whole = view[start : start + _BLOCK]
+        part = whole[: whole.size // 8 * 8].view(np.uint64)
+        np.bitwise_xor(block[: part.size], np.uint64(start), out=part)
 
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(write, range(0, view.size, block.size)))
+        list(pool.map(write, range(0, view.size, _BLOCK)))

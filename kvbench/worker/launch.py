@@ -136,6 +136,7 @@ class _Visitor:
                 layers=self._room.layers,
                 core_level=bench.core_level,
                 slice_bytes=self._room.slice_bytes,
+                along=self._room.along,
                 max_abs_err=error,
                 schedule=bench.schedule,
             )

@@ -1,7 +1,7 @@
 """The memory of a point, filled: slices of K and V in one arena, and the teams that walk them. Points may share it."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
@@ -15,16 +15,19 @@ from kvbench.native import Arena, Cache, Library, Part, Team, decode_task
 from kvbench.plan import needs
 from kvbench.regime import far_bytes
 from kvbench.units import size
+from kvbench.worker.content import SEED, Content, signs
 from kvbench.worker.ground import Ground, touch
 from kvbench.worker.owner import Owner
 
-SEED = 1
+_PLACES = 1 << 24  # layers, more than any room has
 
 
 class Room(Owner):
-    """`caches`, one for each layer, hold `context` tokens each: the same ones, so that one answer serves all layers.
+    """`caches`, one for each layer, hold `context` tokens each. `signs`, [layers][K, V][head_dim]: by which their values
+    differ from those that all rooms of such a point begin with.
 
-    Stores have `sources`, [layers][K, V][batch][tokens][kv_heads][head_dim], behind the slices.
+    Stores have `sources`, [layers][K, V][batch][tokens][kv_heads][head_dim], behind the slices. Where tokens come one at
+    a time, caches are rings: what is full begins again.
     """
 
     def __init__(self, point: Point, ground: Ground, library: Library | None = None, place: int = 0) -> None:
@@ -39,6 +42,8 @@ class Room(Owner):
         self.arena = self._arena()
         self._teams: dict[tuple[int, ...], Team] = {}
         self.caches = [self._owned.enter_context(self.cache(layer)) for layer in range(self.layers)]
+        self.content = Content(self.caches[0])
+        self.signs = self.signs_of(range(self.layers))
         self.fill()
         if needs.stores(point):
             self.sources = self._sources()
@@ -53,6 +58,11 @@ class Room(Owner):
     def memory(self) -> dict[str, int]:
         """What the system gave, as Arena.inspect() has it."""
         return self.arena.inspect()
+
+    @property
+    def along(self) -> int:
+        """Bytes along which passes go on, where one of them does not walk all."""
+        return self.layers * self.slice_bytes if self.point.op == "append" else 0
 
     @property
     def slices(self) -> Part:
@@ -80,7 +90,7 @@ class Room(Owner):
             layout=point.layout,
             dtype=point.dtype,
             window=shape.window or None,
-            ring=False,
+            ring=point.op == "append",
             block_tokens=point.block_tokens,
             inner=point.inner,
             scale=point.scale,
@@ -96,25 +106,43 @@ class Room(Owner):
     def fill(self) -> None:
         """The same bytes each time. Every page is first touched on the node of the threads that walk it, by them where they
         are of several."""
-        near = self.ground.node(self.point.cpus) is not None
-        shape, team, own = self.point.shape, self.team(self.point.cpus), _cut(self.point)
+        point, near = self.point, self.ground.node(self.point.cpus) is not None
+        shape, team, own = point.shape, self.team(point.cpus), _cut(point)
         if own.get("variant") not in self.library.words("variant"):
             own.pop("variant", None)  # a plug-in's units are those of the default
         q = np.zeros((shape.batch, shape.q_heads, shape.head_dim), dtype=np.float32)
         for layer, cache in enumerate(self.caches):
-            cache.lengths[:] = shape.context
+            cache.lengths[:] = shape.capacity if point.op == "append" else shape.context
             if not (near and layer):
-                facts = {"isa": self.point.isa, "seed": SEED, **own}
+                facts = {"isa": point.isa, "seed": SEED, **own}
                 with decode_task("fill", cache, q, q, team.threads, **facts) as task:
                     team.run(task)
-        if near:
-            self._repeat()
+        if self.place:
+            first = self.arena.view()[: self.slice_bytes]
+            self.content.begin(first)
+            self.content.make(self._own_layer, first, first)
+        self.follow()
 
-    def _repeat(self) -> None:
-        """The first slice over all others; a copy takes a tenth of the time that new numbers take."""
+    def follow(self) -> None:
+        """All other slices as the first one has it; that takes a tenth of the time that new numbers take."""
         slices = self.arena.view()[: self.layers * self.slice_bytes].reshape(self.layers, self.slice_bytes)
+        self.content.begin(slices[0])
+        self.make(range(1, self.layers), slices[1:])
+
+    def make(self, layers: Sequence[int], slices: np.ndarray) -> None:
+        """What those layers hold, or would hold if there were so many."""
+        first = self.arena.view()[: self.slice_bytes]
         with near_threads(self.point.cpus) as pool:
-            list(pool.map(lambda layer: np.copyto(slices[layer], slices[0]), range(1, self.layers)))
+            list(pool.map(lambda layer, own: self.content.make(layer, first, own), layers, slices))
+
+    def signs_of(self, layers: Iterable[int]) -> np.ndarray:
+        dim = self.point.shape.head_dim
+        return np.stack([signs(layer, dim) for layer in layers]) * signs(self._own_layer, dim)
+
+    @property
+    def _own_layer(self) -> int:
+        """That the first slice is, so that rooms side by side have nothing in common."""
+        return self.place and _PLACES + self.place
 
     def _sources(self) -> np.ndarray:
         point, shape = self.point, self.point.shape
@@ -128,7 +156,8 @@ class Room(Owner):
             touch(self.team(point.cpus), self.arena.part(begin, count // 64 * 64))
         found = self.arena.view()[begin : begin + count].view(np.float32).reshape(self.layers, *dims)
         with near_threads(self.point.cpus) as pool:
-            list(pool.map(lambda layer: np.copyto(found[layer], one), range(self.layers)))
+            own = self.signs[:, :, None, None, None]
+            list(pool.map(lambda layer: np.multiply(one, own[layer], out=found[layer]), range(self.layers)))
         return found
 
 

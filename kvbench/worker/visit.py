@@ -51,6 +51,7 @@ def visit(
             layers=room.layers,
             core_level=bench.core_level,
             slice_bytes=room.slice_bytes,
+            along=room.along,
             memory=room.memory,
             schedule=bench.schedule,
             tuned=tuner.taken(),

@@ -198,6 +198,10 @@ def test_fewer_stores_explain_no_more_than_they_can():
 
     assert reason(14.9, 1 / 3).startswith("33% of its bytes are stores")
     assert reason(15.1, 1 / 3) == "suspect: copies alone are slower"
+    append = replace(STORE, op="append")
+    near = "what it stores comes from a cache, what a copy stores from as far as it goes"
+    assert row_of({"point": 14.9, "copy": 10.0}, [], point=append, change=stored(1 / 2))[1] == near
+    assert row_of({"point": 15.1, "copy": 10.0}, [], point=append, change=stored(1 / 2))[1].startswith("suspect")
     assert reason(19.0, 0.1).startswith("10% of its bytes are stores")
     assert reason(48.4, 0.1).startswith("suspect: more than this, which explains no 4.8 times: 10% of its bytes")
     of = replace(READ, op="copy")

@@ -11,7 +11,7 @@ from kvbench.analysis.columns import short_names
 from kvbench.analysis.frames import disturbed, points, samples
 from kvbench.errors import BadArgument
 from kvbench.model import Sample
-from tests.made_run import DECODE, MACHINE, MIB, READ, STORE, failed, probe, visit
+from tests.made_run import DECODE, KIB, MACHINE, MIB, READ, STORE, failed, probe, visit
 
 ALONE = {"point": [8.0], "twin": [10.0], "twin_ahead": [9.0], "core": [16.0]}
 
@@ -189,6 +189,15 @@ def test_the_ceiling_is_that_of_the_footprint_and_the_level():
     assert (row["ceiling_low"], row["ceiling_gbps"], row["ceiling_high"]) == pytest.approx((18, 20, 23))
     row = row_of([visit(0, ALONE, walked=9 * MIB, layers=1), *reads()])
     assert (row["regime"], row["ceiling_gbps"], row["dram_gbps"]) == ("L3", pytest.approx(70), pytest.approx(21))
+
+
+def test_an_append_comes_from_where_its_slices_lie():
+    """Not from where the lines of one token would; but those of an older run were the same again and again."""
+    point = replace(STORE, op="append")
+    records = [visit(n, {"point": [9.0]}, point, walked=256 * KIB) for n in range(3)]
+    assert row_of(records)["footprint"] == 256 * KIB and row_of(records)["regime"] == "L2"
+    rows = row_of([replace(record, along=256 * MIB) for record in records])
+    assert rows["footprint"] == 256 * MIB and rows["regime"] == "DRAM"
 
 
 def test_a_peak_needs_no_memory_so_that_its_pages_do_not_matter():

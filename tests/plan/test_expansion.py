@@ -282,9 +282,9 @@ def test_needs_of_a_point(sweep):
     row = 1024 * 8 * 128
     slice_bytes = 2 * 8 * (1024 * 256 + 320)
     check = 3 * 32 * 1024 * 8 + 5 * 4 * row
-    objects, output = 12288 + 256 * 8, 32 * 128 * 4
+    objects, ends = 12288 + 256 * 8, 2 * 32 * 128 * 4
     assert decode.slice_bytes == bulk.slice_bytes == slice_bytes
-    assert decode.memory == 3 * (slice_bytes + objects + output) + check + far
+    assert decode.memory == 3 * (slice_bytes + objects + ends) + check + far
     assert bulk.memory == 3 * (slice_bytes + objects) + check + far + 2 * 3 * row * 4
 
 
@@ -304,17 +304,17 @@ def test_slices_in_rotation(sweep):
 
 
 def test_what_a_store_walks(sweep):
-    """A prompt: its rows and its float32 sources. A token: one row for each KV head, however long the cache."""
+    """A prompt: its rows and its float32 sources. Tokens one by one: along all of the cache, from the same sources."""
     bulk, append = sweep('op = ["bulk", "append"]\ncontext = 1024\nlayers = 4\npad = 0').needs.values()
-    assert bulk.walked == 2 * 8 * 1024 * (256 + 512) and append.walked == 2 * 8 * (256 + 512)
+    assert bulk.walked == 2 * 8 * 1024 * (256 + 512) and append.walked == 2 * 8 * (1024 * 256 + 512)
     assert append.slice_bytes == 2 * 8 * 1024 * 256 and append.arena == 4 * (append.slice_bytes + 2 * 8 * 512)
 
 
 def test_many_small_slices_take_what_is_held_for_each(sweep):
-    """A token each: their objects and outputs are larger than their rows."""
+    """A token each: their objects, queries and outputs are larger than their rows."""
     few, many = (next(iter(sweep(f"context = 1\nlayers = {layers}").needs.values())) for layers in (1, 1001))
-    outputs = 1000 * 32 * 128 * 4
-    assert many.beside - few.beside > outputs + 1000 * 8192
+    ends = 1000 * 2 * 32 * 128 * 4
+    assert many.beside - few.beside > ends + 1000 * 8192
 
 
 def test_points_that_fit_only_one_by_one(sweep):

@@ -1,6 +1,7 @@
 """What a bench takes for a right answer: kernels that go wrong where and when they like are played on a real one."""
 
 import os
+import random
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
@@ -75,6 +76,34 @@ def test_a_slice_that_is_decoded_wrong_is_seen(layer, monkeypatch):
         monkeypatch.setattr(found.team, "run", wrong)
         with pytest.raises(WrongAnswer, match="off by 1"):
             found.verify()
+
+
+def test_an_answer_that_was_kept_is_wrong_once_other_queries_are_asked(monkeypatch):
+    """In the first slice and three others, which the launch draws."""
+    drawn = set()
+    with bench(DECODE) as found:
+        assert found.verify_changed() < 1e-5 and (found.q == found.asked * found.room.signs[:, 0, None, None]).all()
+        run, found._random, asked = found.team.run, random.Random(5), found.asked.copy()
+
+        def noted(*tasks, **how):
+            drawn.update({found.own.tasks.index(task) for task in tasks})
+            run(*tasks, **how)
+
+        monkeypatch.setattr(found.team, "run", noted)
+        found.verify_changed()
+        assert len(drawn) == 4 and 0 in drawn and (found.asked == asked).all()
+        run(*found.own.tasks, passes=SHAPE.layers)
+        kept = found.out.copy()
+
+        def remembering(*tasks, **how):
+            times = run(*tasks, **how)
+            found.out[:] = kept
+            return times
+
+        monkeypatch.setattr(found.team, "run", remembering)
+        assert found.verify() < 1e-5
+        with pytest.raises(WrongAnswer, match="off by"):
+            found.measured([found.own, found.pace], 1, 1e-5, passes={"point": 5, "fma": 1})
 
 
 @pytest.mark.parametrize("passes", [1, 3, 5, 7])

@@ -86,6 +86,9 @@ def _other_work(base: Record, head: Record) -> str:
         return f"a pass moves {bytes_of[0]:.0f} compulsory bytes in base and {bytes_of[1]:.0f} in head"
     if base.layers != head.layers:
         return f"base walks {base.layers} slices in turn and head {head.layers}"
+    if bool(base.along) != bool(head.along):
+        older, newer = ("head", "base") if base.along else ("base", "head")
+        return f"{older} stores in one place again and again, {newer} along the slices"
     return ""
 
 

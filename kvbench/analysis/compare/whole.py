@@ -131,7 +131,7 @@ def _where(point: Point, machine: Machine, records: Sequence[Record]) -> tuple[s
     record = next(filter(complete, records), None)
     if record is None:
         return "unknown", 0.0
-    footprint = record.layers * record.traffic["point"].line
+    footprint = record.footprint("point")
     return classify(machine, point.cpus, footprint, evicted=point.residency == "evicted").word, footprint
 
 

@@ -4,6 +4,7 @@ import pandas as pd
 
 from kvbench.analysis.breakeven import NEVER, PAYS
 from kvbench.analysis.diagnosis.phrases import between, number
+from kvbench.regime import NO_LEVEL
 from kvbench.units import duration
 
 _COPIES = {"copy": "a copy with ordinary stores", "copy_nt": "a copy with non-temporal stores"}
@@ -19,7 +20,8 @@ def stores(points: pd.DataFrame, breakeven: pd.DataFrame) -> str:
 def _rate(op: str, points: pd.DataFrame) -> str:
     row = points.loc[points["gbps"].idxmax()]
     tokens = row["batch"] * (row["context"] if op == "bulk" else 1)
-    rate = f"{number(row['gbps'])} GB/s, {duration(row['seconds'] / tokens)} a token and layer"
+    where = "" if row["regime"] in NO_LEVEL else f" to {'memory' if row['regime'] == 'DRAM' else row['regime']}"
+    rate = f"{number(row['gbps'])} GB/s{where}, {duration(row['seconds'] / tokens)} a token and layer"
     share = f", {row['efficiency']:.0%} of {_COPIES[row['witness']]}" if row["witness"] else ""
     return f"{_WHAT.get(op, op)}: {rate}{share} ({row['short']})"
 

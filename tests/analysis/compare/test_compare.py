@@ -242,6 +242,7 @@ BAD = {
     "never visited in head": [],
     "a pass moves 16777216 compulsory bytes in base and 33554432 in head": measured(walked=512 * MIB),
     "base walks 16 slices in turn and head 8": measured(walked=128 * MIB, layers=8),
+    "base stores in one place again and again, head along the slices": [replace(each, along=1) for each in GOOD],
 }
 
 

@@ -321,8 +321,8 @@ def test_stores_beside_copies():
     token = 16 * MIB / 6e9 / 1024 * 1e6  # µs
     records = [visit(n, {"point": [6.0], "copy": [8.0], "copy_nt": [12.0]}, STORE) for n in range(3)]
     assert said(records)["stores"] == (
-        f"Storing a whole prompt: 6 GB/s, {token:.3g} µs a token and layer, 50% of a copy with non-temporal stores "
-        "(head f16)."
+        f"Storing a whole prompt: 6 GB/s to memory, {token:.3g} µs a token and layer, 50% of a copy with non-temporal "
+        "stores (head f16)."
     )
 
 

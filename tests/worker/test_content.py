@@ -1,0 +1,132 @@
+"""What layers hold: the first one's values but for signs, and no two pages of the same bytes. And where tokens come to
+lie that are stored one at a time."""
+
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kvbench.model import Shape
+from kvbench.native import default_library
+from kvbench.oracle import attention
+from kvbench.worker.answers import Answers
+from kvbench.worker.bench import Bench
+from kvbench.worker.ground import Ground
+from kvbench.worker.loop import rounds
+from kvbench.worker.room import Room
+from tests import made_run
+
+PAGE = 4096
+SHAPE = Shape(layers=4, batch=1, q_heads=4, kv_heads=2, head_dim=96, context=40, capacity=48, window=0)
+FACTS = {"shape": SHAPE, "pages": "base", "cpus": (min(os.sched_getaffinity(0)),), "isa": default_library().isa()}
+DECODE = replace(made_run.DECODE, **FACTS)
+PLACED = sorted({(each.layout, each.dtype) for each in default_library().kernels() if each.op == "decode"})
+
+
+@pytest.fixture(scope="module")
+def ground():
+    with Ground(default_library()) as found:
+        yield found
+
+
+@contextmanager
+def bench(ground, point):
+    with Room(point, ground) as room, Bench(point, room, Answers()) as found:
+        yield found
+
+
+def of(layout, dtype, **facts):
+    paged = {"inner": "token", "shuffle": 5} if layout == "paged" else {}
+    return replace(DECODE, layout=layout, dtype=dtype, **paged, **facts)
+
+
+def slots(cache):
+    """K and V, [batch][slots][kv_heads][head_dim], in the order of places."""
+    lengths = cache.lengths.copy()
+    cache.lengths[:] = cache.struct.capacity
+    found = np.stack(cache.numpy())
+    cache.lengths[:] = lengths
+    return found
+
+
+@pytest.mark.parametrize(("layout", "dtype"), PLACED)
+@pytest.mark.parametrize("facts", [{}, {"pad": 0, "block_tokens": 32, "scale": "f16"}], ids=["usual", "others"])
+def test_layers_are_the_first_one_but_for_signs(ground, layout, dtype, facts):
+    """Up to half of what a float32 scale rounds; in a room beside it, too."""
+    first = []
+    for place in (0, 3):
+        with Room(of(layout, dtype, **facts), ground, place=place) as room:
+            decoded = [np.stack(cache.numpy()) for cache in room.caches]
+            signs = room.signs[:, :, None, None, None]
+            first.append(decoded[0] * signs[0])
+            assert set(np.unique(signs)) <= {-1, 1} and len(np.unique(room.signs, axis=0)) == room.layers
+            assert (room.signs[0] == 1).all() == (place == 0)
+            for own, layer in zip(signs, decoded, strict=True):
+                assert np.allclose(layer * own, first[0], rtol=2e-7, atol=0)
+    assert first[0].std() > 0.5
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "i8", "q4_0"])
+@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
+def test_no_two_pages_are_equal(ground, layout, dtype):
+    """Of rooms that stand side by side, neither; nor of what a pass over memory reads."""
+    if (layout, dtype) not in PLACED:
+        pytest.skip("there is no such cache")
+    pages, point = [], of(layout, dtype, shape=replace(SHAPE, context=1024, capacity=1024))
+    for place in (0, 1):
+        with Room(point, ground, place=place) as room:
+            view = room.arena.view()[: room.layers * room.slice_bytes]
+            pages += [bytes(view[at : at + PAGE]) for at in range(0, view.size - PAGE + 1, PAGE)]
+            far = ground.far(room.team(point.cpus), point.cpus, "base", 3 << 20).view()
+    pages += [bytes(far[at : at + PAGE]) for at in range(0, far.size, PAGE)]
+    assert len(set(pages)) == len(pages) > 800
+
+
+@pytest.mark.parametrize("layout", ["head", "position", "paged", "blockt"])
+def test_tokens_are_stored_in_one_layer_after_the_other_and_along_the_cache(ground, layout):
+    """Behind those that are there, and at the first place again where there is no more room."""
+    point = replace(of(layout, "f16"), op="append", variant="-")
+    capacity, done = SHAPE.capacity, 0
+    with bench(ground, point) as found:
+        caches, layers = found.room.caches, found.room.layers
+        for passes in (3, layers * 10, 2, layers * capacity):
+            found.room.arena.view()[: found.room.slices.size] = 0xFF
+            tasks = [found.own.tasks[(done + turn) % layers] for turn in range(min(passes, layers))]
+            found.team.run(*tasks, passes=passes)
+            for layer, cache in enumerate(caches):
+                before, after = (-(-(count - layer) // layers) for count in (done, done + passes))
+                places = [(SHAPE.context - 1 + token) % capacity for token in range(before, after)]
+                k, v = slots(cache)
+                assert np.flatnonzero(~np.isnan(k).any(axis=(0, 2, 3))).tolist() == sorted(places)
+                for got, source in zip((k, v), found.room.sources[layer], strict=True):
+                    assert np.allclose(got[:, places], source, rtol=2**-11, atol=1e-6)
+            done += passes
+
+
+def test_samples_of_a_rotation_store_in_every_place(ground):
+    """Those that the timed loop takes, beside copies along the same memory, each of as many bytes as the other kind."""
+    point = replace(of("head", "f32"), op="append", variant="-")
+    with bench(ground, point) as found:
+        taken = list(rounds(found.programs, 1, 1e-4, passes={each.name: 7 for each in found.programs}))
+        assert {sample.program for sample in taken} >= {"point", "copy", "copy_nt"}
+        stored = [int(cache.lengths[0]) - (SHAPE.context - 1) for cache in found.room.caches]
+        assert stored == [2, 2, 2, 2], "seven, and the one before that warms"
+        for program in found.witnesses:
+            moved = sum(task.traffic().compulsory for task in program.tasks)
+            assert abs(moved - found.room.slices.size) < 128
+        assert found.verify() < 1e-6
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i8", "q4_0"])
+def test_queries_of_each_layer_get_the_right_answer(ground, dtype):
+    """That of float64 on what the layer holds."""
+    with bench(ground, of("blockt" if dtype == "i8" else "paged", dtype)) as found:
+        assert len(np.unique(found.q, axis=0)) == found.room.layers
+        found.team.run(*found.own.tasks, passes=found.room.layers)
+        for cache, q, out in zip(found.room.caches, found.q, found.out, strict=True):
+            k, v = cache.numpy()
+            right = attention(q, lambda at, n, k=k, v=v: (k[:, at : at + n], v[:, at : at + n]), cache.lengths)
+            assert np.abs(out - right).max() < 1e-5
+        assert found.verify() < 1e-5 and found.verify_changed() < 1e-5
