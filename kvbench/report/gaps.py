@@ -26,7 +26,8 @@ def _visits(found: Findings, manifest: Manifest) -> Iterator[str]:
     """A visit that failed was made."""
     planned = sum(isinstance(point, Point) for point in manifest.plan.points)
     every, visited = planned * manifest.plan.launches, len(found.points)
-    made = int((found.points["launches"] + found.points["failed"]).sum())
+    of_each = found.points[["launches", "set_aside", "failed"]].fillna(0).sum(axis=1)
+    made = int(of_each.clip(upper=manifest.plan.launches).sum())  # some have more, where launches were added
     if not planned:
         yield "The run asked for no points: it has ceilings alone."
     elif not visited:
@@ -60,11 +61,11 @@ def _launches(found: Findings, manifest: Manifest) -> Iterator[str]:
 
 
 def _ceilings(found: Findings, manifest: Manifest) -> Iterator[str]:
-    lost = sum(isinstance(point, Probe) for point in manifest.plan.points) - len(found.ceilings)
+    lost = len({point for point in manifest.plan.points if isinstance(point, Probe)} - {c.probe for c in found.ceilings})
     if not found.ceilings:
         yield "No ceiling was measured: shares of the machine's bandwidth are unknown."
         return
-    if lost > 0:
+    if lost:
         yield f"{counted(lost, 'ceiling')} of the run gave no number."
     if not any(c.level == "DRAM" and c.probe.op == "read" for c in found.ceilings):
         yield "No read ceiling of DRAM was measured: shares of it are unknown."

@@ -1,6 +1,7 @@
 """Runs that lack most of what a report tells of: each says so in words, and has a report in every form."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -38,3 +39,12 @@ def test_what_is_missing_is_said(name, tmp_path, capsys):
 def test_a_whole_run_lacks_nothing(rich):
     run = kvbench.load(rich)
     assert gaps(findings("mine", run.records, run.machine, run.checks), run.manifest) == []
+
+
+def test_visits_that_are_set_aside_and_added_were_made(rich):
+    run = kvbench.load(rich)
+    found = findings("mine", run.records, run.machine, run.checks)
+    aside = found.points.assign(launches=found.points["launches"] - 1, set_aside=1)
+    assert gaps(replace(found, points=aside), run.manifest) == []
+    added = found.points.assign(launches=[20] * (len(found.points) - 1) + [1])
+    assert gaps(replace(found, points=added), run.manifest)[0].startswith("The run is not finished: of ")

@@ -54,10 +54,8 @@ def measured(points: pd.DataFrame) -> str:
     if slow := int(points["slow"].fillna(0).sum()):
         visits, aside = int(points.loc[points["core_speed"].notna(), "launches"].sum()), int(points["set_aside"].sum())
         told.append(_slow(points["slow_speed"].median(), slow, visits + aside, aside))
-    failed, fewer = points["failed"] > 0, points["launches"] < points["launches"].max()
-    for lack, why in ((failed, "launches failed at"), (fewer & ~failed, "launches are missing at")):
-        if lack.any():
-            told.append(f"{why} {lack.sum()} of {counted(len(points), 'point')}")
+    if failed := int((points["failed"] > 0).sum()):
+        told.append(f"launches failed at {failed} of {counted(len(points), 'point')}")
     return f"{'; '.join(told)}."
 
 
