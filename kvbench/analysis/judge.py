@@ -10,6 +10,7 @@ or differences of two launches. The middle one is Hodges and Lehmann's estimate,
 moved there, does not reject.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -143,9 +144,7 @@ class Question:
         return next(ways, "")
 
     def judged(self, verdict: str, note: str, detectable: float) -> Judged:
-        found, (base, head) = self.found, self.found.launches
-        if verdict == INCONCLUSIVE and not note and math.isnan(detectable):
-            note = f"launches are too few to show any change: {base} of base and {head} of head"
+        found = self.found
         way = SLOWER if found.estimate >= 0 else FASTER
         return Judged(
             self.name,
@@ -159,9 +158,14 @@ class Question:
             head_gbps=self.gbps and self.gbps[1],
             base_seconds=self.seconds and self.seconds[0],
             head_seconds=self.seconds and self.seconds[1],
-            launches=(base, head),
+            launches=found.launches,
             note=note,
         )
+
+
+def fewest(questions: int) -> int:
+    """Launches of each side, at least, for a change of one among so many to be called one, however large it is."""
+    return next(count for count in itertools.count(2) if 1 / math.comb(2 * count, count) <= LIMITS.rate / questions)
 
 
 def together(questions: Sequence[Any]) -> list[Any]:

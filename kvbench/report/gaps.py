@@ -61,7 +61,9 @@ def _launches(found: Findings, manifest: Manifest) -> Iterator[str]:
 
 
 def _ceilings(found: Findings, manifest: Manifest) -> Iterator[str]:
-    lost = len({point for point in manifest.plan.points if isinstance(point, Probe)} - {c.probe for c in found.ceilings})
+    lost = len(
+        {point for point in manifest.plan.points if isinstance(point, Probe)} - {c.probe for c in found.ceilings}
+    )
     if not found.ceilings:
         yield "No ceiling was measured: shares of the machine's bandwidth are unknown."
         return

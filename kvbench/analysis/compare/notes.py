@@ -8,11 +8,12 @@ from kvbench.analysis.compare.effects import Effects
 from kvbench.analysis.compare.side import Side
 from kvbench.analysis.compare.views import CEILING, SECONDS, WITNESS, Views, together
 from kvbench.analysis.compare.words import between
-from kvbench.analysis.judge import COVERAGE, LIMITS
-from kvbench.analysis.launches import complete
+from kvbench.analysis.judge import COVERAGE, LIMITS, fewest
 from kvbench.model import Judged
 from kvbench.model.verdict import INCONCLUSIVE
 from kvbench.units import counted
+
+ADVISED = 12  # launches of each side: one point of fifty that takes 5 % longer is found nine times of ten
 
 
 def notes(
@@ -44,7 +45,7 @@ def _identity(base: Side, head: Side) -> Iterator[str]:
     if not base.same(head, "suite"):
         yield "the runs are of different suites, or of versions of one: only points that both have are compared"
     for word, side in (("base", base), ("head", head)):
-        if failed := sum(not complete(record) for record in side.records):
+        if failed := sum(bool(record.error) for record in side.records):
             yield f"{counted(failed, 'visit')} of {word} failed"
     effect = "the effect is the share of base's time by which head takes longer beside its witness (twin or copy)"
     if base.same(head, "environment"):
@@ -76,7 +77,11 @@ def _unclear(rows: Sequence[Judged], what: str) -> Iterator[str]:
     seen = [row.detectable for row in unclear if row.detectable is not None]
     said = f"{len(unclear)} of {len(rows)} {what} are not clear by themselves"
     if not seen:
-        yield f"{said}: launches are too few for one alone to stand out"
+        base, head = (max(own) for own in zip(*(row.launches for row in unclear), strict=True))
+        yield (
+            f"{said}: {counted(base, 'launch')} against {head} show no change of one alone, however large; it takes {fewest(len(rows))} a side, and "
+            f"{ADVISED} to find 5% on a quiet machine: kvbench sweep --launches {ADVISED}, or kvbench gate"
+        )
     else:
         some = "" if len(seen) == len(unclear) else f" ({len(unclear) - len(seen)}: none)"
         yield (

@@ -184,7 +184,8 @@ def test_too_few_launches_show_nothing():
     row = only(found)
     assert (found.verdict, row.verdict, row.detectable, row.low) == (INCONCLUSIVE, INCONCLUSIVE, None, None)
     assert row.effect == pytest.approx(1.0) and row.p == pytest.approx(1 / 20)
-    assert "too few" in row.note and any("too few" in note for note in found.notes)
+    said = "1 of 1 families are not clear by themselves: 3 launches against 3 show no change of one alone, however large; "
+    assert f"{said}it takes 5 a side, and 12 to find 5%" in "\n".join(found.notes)
 
 
 def test_without_a_witness_seconds_are_all_there_is():
