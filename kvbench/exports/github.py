@@ -14,7 +14,7 @@ def bigger(comparison: Comparison) -> str:
 
 
 def smaller(comparison: Comparison) -> str:
-    """For `customSmallerIsBetter`: nanoseconds per step, of head."""
+    """For `customSmallerIsBetter`: nanoseconds per pass, of head."""
     seconds = (one.head_seconds for one in comparison.points)
     return _entries(comparison, "ns", [None if one is None else one * 1e9 for one in seconds])
 

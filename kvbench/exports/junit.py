@@ -59,7 +59,7 @@ def _whole(comparison: Comparison) -> Element:
 
 
 def _case(judged: Judged, group: str) -> Element:
-    """The time is that of a step, as measured: of head."""
+    """The time is that of a pass, as measured: of head."""
     case = Element("testcase", classname=group, name=judged.name)
     if judged.head_seconds is not None:
         case.set("time", f"{max(judged.head_seconds, 0):.9f}")

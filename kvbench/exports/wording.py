@@ -64,7 +64,7 @@ def _parts(judged: Judged) -> Iterator[str]:
     if speed := rates(judged):
         yield f"{speed} GB/s"
     if judged.base_seconds is not None and judged.head_seconds is not None:
-        yield f"{duration(judged.base_seconds)} → {duration(judged.head_seconds)} per step"
+        yield f"{duration(judged.base_seconds)} → {duration(judged.head_seconds)} per pass"
     if judged.q is not None:
         yield f"q {probability(judged.q)}"
     base, head = judged.launches

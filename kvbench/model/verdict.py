@@ -35,7 +35,7 @@ class Judged:
     detectable: Annotated[float | None, about("share of base's time: the smallest slowdown seen nine times in ten")]
     base_gbps: Annotated[float | None, about("GB/s: of base, median of its launches; null for families")]
     head_gbps: Annotated[float | None, about("GB/s: the same of head")]
-    base_seconds: Annotated[float | None, about("seconds: of a step, median of base's launches; null for families")]
+    base_seconds: Annotated[float | None, about("seconds: of a pass, median of base's launches; null for families")]
     head_seconds: Annotated[float | None, about("seconds: the same of head")]
     launches: Annotated[tuple[int, int], about("of base, of head")]
     note: Annotated[str, about("why it is so; empty if there is nothing to add")]
