@@ -184,7 +184,9 @@ def test_too_few_launches_show_nothing():
     row = only(found)
     assert (found.verdict, row.verdict, row.detectable, row.low) == (INCONCLUSIVE, INCONCLUSIVE, None, None)
     assert row.effect == pytest.approx(1.0) and row.p == pytest.approx(1 / 20)
-    said = "1 of 1 families are not clear by themselves: 3 launches against 3 show no change of one alone, however large; "
+    said = (
+        "1 of 1 families are not clear by themselves: 3 launches against 3 show no change of one alone, however large; "
+    )
     assert f"{said}it takes 5 a side, and 12 to find 5%" in "\n".join(found.notes)
 
 
