@@ -9,7 +9,12 @@ typedef svuint16_t vh FIXED;
 static inline vi v_none(void) { return svdup_n_s32(0); }
 static inline vi v_set_int(int32_t x) { return svdup_n_s32(x); }
 /* Its value is another one from here on, for all that the compiler knows. */
-static inline void v_hide(vi *a) { __asm__ volatile("" : "+w"(*a)); }
+static inline void v_hide(vi *a)
+{
+    svint32_t own = *a; /* Clang 14 has no register for a vector of fixed length */
+    __asm__ volatile("" : "+w"(own));
+    *a = own;
+}
 static inline vi v_int_add(vi a, vi b) { return svadd_s32_x(v_all(), a, b); }
 static inline vf v_floats(vi a) { return svcvt_f32_s32_x(v_all(), a); }
 /* VB codes, or bytes, as they are */
