@@ -13,6 +13,7 @@ from kvbench.analysis.columns import short_names, table
 from kvbench.analysis.contrasts import contrasts, overall
 from kvbench.analysis.diagnosis import Sentence, diagnosis
 from kvbench.analysis.frames import Noise, known, noise
+from kvbench.analysis.headline import Headline, headline
 from kvbench.analysis.models import Geometry, fits, tokens
 from kvbench.analysis.questions import Open, questions
 from kvbench.analysis.scaling import saturation, scaling
@@ -44,6 +45,7 @@ class Findings:
     schedules: pd.DataFrame
     open: tuple[Open, ...]
     diagnosis: tuple[Sentence, ...]
+    headline: Headline
 
 
 def findings(
@@ -71,9 +73,10 @@ def findings(
         "fits": fits(points, machine, models, cpu_sets),
         "breakeven": breakeven(points, lines),
     }
+    launches = len({record.launch for record in records})
     return Findings(
         run=run,
-        launches=len({record.launch for record in records}),
+        launches=launches,
         machine=machine,
         cpu_sets=cpu_sets,
         checks=tuple(checks),
@@ -85,6 +88,7 @@ def findings(
         **tables,
         open=questions(records, points, pairs, together),
         diagnosis=diagnosis(points, machine, checks, contrasts=pairs, **tables),
+        headline=headline(points, tables["tokens"], own, machine, launches),
     )
 
 
@@ -115,6 +119,7 @@ class RunSummary(Printed):
     launches: Annotated[int, about("of which there are records")]
     failed: Annotated[int, about("points that lack a launch or more")]
     errors: Annotated[tuple[str, ...], about("of the first points that failed")]
+    headline: Annotated[Headline, about("the run in five answers")]
     places: Annotated[tuple[Place, ...], about("points that stand out")]
     verdicts: Annotated[tuple[str, ...], about("the sentences of the diagnosis")]
     diagnosis: Annotated[tuple[Sentence, ...], about("what the run says of the machine")]
@@ -143,6 +148,7 @@ def summary(found: Findings) -> RunSummary:
         launches=found.launches,
         failed=len(failed),
         errors=tuple(f"{row.short}: {row.error}" for row in failed.head(_FEW).itertuples()),
+        headline=found.headline,
         places=tuple(_places(points)),
         verdicts=tuple(sentence.text for sentence in found.diagnosis),
         diagnosis=found.diagnosis,

@@ -1,9 +1,10 @@
-"""The summary of a sweep as lines of text."""
+"""The summary of a sweep as lines of text: the first screen's answers, or all that a page can hold."""
 
 from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.diagnosis import Sentence
 from kvbench.analysis.findings import Place, RunSummary
+from kvbench.report.words.headline import badge, tiles, workload
 from kvbench.texts import WIDTH, wrapped
 from kvbench.units import counted, cut
 
@@ -14,6 +15,20 @@ _LEGEND = {
 }
 # Where there is no room for all: the first of these are left to the report.
 _LEFT_OUT = ("overhead", "stores", "tokens", "bound", "threads", "fit", "suspect", "dtype", "layout", "l3", "bandwidth")
+
+
+_TITLE, _VALUE = 16, 18  # letters of a column
+
+
+def short(summary: RunSummary) -> list[str]:
+    """Ten lines at most, and one for each error that is told."""
+    found = summary.headline
+    lines = [_cut(workload(found)), ""]
+    for tile in tiles(found):
+        lines += wrapped([f"{tile.title:<{_TITLE}}{tile.value:<{_VALUE}}{tile.detail}"], hanging=_TITLE + _VALUE)
+    grade, reason = badge(found.quality)
+    lines += ["", *wrapped([f"{grade}: {reason}"], indent="", hanging=0)]
+    return [*lines, *(list(_heading(summary))[1:] if summary.failed else ())]
 
 
 def text(summary: RunSummary) -> list[str]:

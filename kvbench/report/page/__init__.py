@@ -18,6 +18,7 @@ from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES
 from kvbench.report.gaps import gaps
 from kvbench.report.heading import subtitle, title
 from kvbench.report.tables import FILTERS
+from kvbench.report.words.headline import badge, tiles, workload
 from kvbench.store import Manifest
 from kvbench.texts import shown
 from kvbench.units import counted
@@ -53,6 +54,11 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         "run.html",
         title=title(found.machine),
         subtitle=subtitle(found, manifest),
+        workload=workload(found.headline),
+        grade=found.headline.quality.grade,
+        badge=badge(found.headline.quality),
+        tiles=tiles(found.headline),
+        hero=groups.pop("hero"),
         missing=gaps(found, manifest),
         diagnosis=found.diagnosis,
         fingerprint=found.machine.fingerprint,

@@ -1,0 +1,1 @@
+"""Sentences, by topic: analysis hands over numbers and words, and here they are put."""

@@ -1,0 +1,20 @@
+"""Numbers and lists as sentences have them."""
+
+from collections.abc import Iterable
+
+
+def number(value: float) -> str:
+    """Three digits, never as a power of ten: "23.7", "1234"."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def between(low: float, high: float) -> str:
+    return f"{number(low)}..{number(high)}"
+
+
+def listed(items: Iterable[str], most: int | None = None) -> str:
+    """ "a, b and c"; beyond `most` of them, how many more there are."""
+    found = list(items)
+    if most is not None and len(found) > most:
+        found = [*found[:most], f"{len(found) - most} more"]
+    return " and ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
