@@ -17,6 +17,7 @@ from kvbench.analysis.questions import open_questions
 from kvbench.model import Contrast
 from kvbench.model.contrast import value
 from kvbench.regime import Regime
+from kvbench.report.words import sentences
 from tests.made_run import DECODE, MACHINE, MIB, RUN, visit
 
 PLANNED, MOST = 7, 14
@@ -113,7 +114,6 @@ FAR = [of(n, layout=layout) for n in (1024, 4096) for layout in ("head", "paged"
 FAR += [of(1024 * n, layout=layout) for n in (2, 3, 5, 6, 7, 8) for layout in ("head", "paged")]  # eight pairs
 FAR += [of(1024, dtype=dtype) for dtype in ("bf16", "e4m3")]
 BESIDE = Contrast("dtype", tuple(of(1024, dtype=dtype) for dtype in ("f16", "bf16", "e4m3")))
-LAYOUT, DTYPE = "Layout of the cache, decoding from memory", "Number format of the cache, decoding from memory"
 
 
 def visited(rng, launch, part, point):
@@ -143,20 +143,9 @@ def measured(seed):
 def claims(found):
     """How many questions the run has, and how many of its words say that two sides differ; likewise of sentences."""
     words = [*found.points["l3"].replace("", None).dropna(), *found.overall["word"]]
-    texts = [each.text for each in found.diagnosis if each.topic in ("l3", "layout", "dtype")]
-    differ = [
-        text
-        for text in texts
-        if "memory? Yes" in text
-        or "memory? No," in text
-        or text.startswith(
-            tuple(
-                f"{what}: {value} "
-                for what in (LAYOUT, DTYPE)
-                for value in ("head", "paged", "position", "f16", "bf16", "e4m3")
-            )
-        )
-    ]
+    texts = [each.text for each in sentences(found.diagnosis) if each.topic in ("l3", "layout", "dtype")]
+    differ = [text for text in texts if "memory? Yes" in text or "memory? No " in text or "fastest: " in text]
+    differ += [text for text in texts if "most tokens per second: " in text]
     return np.array(
         [len(words), sum(w in (CONFIRMED, REFUTED, FASTER, SLOWER) for w in words), len(texts), len(differ)]
     )

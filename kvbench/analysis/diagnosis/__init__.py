@@ -6,11 +6,12 @@ from typing import Annotated
 
 import pandas as pd
 
-from kvbench.analysis.diagnosis.bandwidth import l3, memory
+from kvbench.analysis.diagnosis.bandwidth import MemoryRate, MemoryUntested, memory
 from kvbench.analysis.diagnosis.bounds import bound, fit, overhead
 from kvbench.analysis.diagnosis.bounds import tokens as tokens_text
 from kvbench.analysis.diagnosis.choices import CHOICES, choice, threads
 from kvbench.analysis.diagnosis.doubt import measured, surroundings, suspect
+from kvbench.analysis.diagnosis.l3 import L3Untested, L3Verdict, l3
 from kvbench.analysis.diagnosis.stores import stores
 from kvbench.model import Check, Machine
 from kvbench.model.annotated import about
@@ -22,6 +23,9 @@ class Sentence:
 
     topic: Annotated[str, about("a word to find it by")]
     text: Annotated[str, about("it")]
+
+
+Fact = MemoryUntested | MemoryRate | L3Untested | L3Verdict | Sentence
 
 
 def diagnosis(
@@ -36,14 +40,12 @@ def diagnosis(
     tokens: pd.DataFrame,
     fits: pd.DataFrame,
     breakeven: pd.DataFrame,
-) -> tuple[Sentence, ...]:
+) -> tuple[Fact, ...]:
     """From the tables of these names.
 
     A run that has nothing to say on a topic leaves it out; but that memory or L3 was not tested is said.
     """
     found = (
-        ("bandwidth", memory(points)),
-        ("l3", l3(points, machine)),
         *((factor, choice(overall, factor)) for factor in CHOICES),
         ("fit", fit(fits)),
         ("threads", threads(saturation, points, contrasts)),
@@ -55,4 +57,4 @@ def diagnosis(
         ("doubt", measured(points)),
         ("doubt", surroundings(checks)),
     )
-    return tuple(Sentence(topic, text) for topic, text in found if text)
+    return memory(points), l3(points, machine), *(Sentence(topic, text) for topic, text in found if text)

@@ -81,9 +81,8 @@ def _measured(session: Any) -> bool:
 
 def _tell(session: Any, report: bool, as_json: bool) -> None:
     """What there is so far."""
-    from kvbench.analysis.findings import summary, swept
     from kvbench.report.course import ending, left_open
-    from kvbench.report.ending import text
+    from kvbench.report.ending import summary, swept, text
     from kvbench.report.write import BESIDE, own, write
 
     run = session.run()

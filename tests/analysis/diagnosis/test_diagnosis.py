@@ -4,21 +4,37 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.analysis.diagnosis import Sentence
+from kvbench.analysis.diagnosis.bandwidth import BestRead, MemoryRate, MemoryShare, MemoryUntested
+from kvbench.analysis.diagnosis.l3 import L3Untested
+from kvbench.analysis.diagnosis.values import Untested
 from kvbench.analysis.findings import findings
 from kvbench.analysis.models import Geometry
 from kvbench.model import Check, Contrast
+from kvbench.report.words import sentences
 from tests.made_run import DECODE, MACHINE, MIB, RUN, STORE, failed, probe, visit
 
 CALM = (0.99, 1.0, 1.0, 1.0, 1.0, 1.0, 1.01)  # by launch
 MODEL = Geometry("small", 24, 8, 2, 64, 65536)
 INSIDE = {"walked": 9 * MIB, "layers": 1}  # of 32 MiB, and more than both threads' L2
 HOT = replace(DECODE, residency="hot")
-QUESTION = "Is a layer's slice that fits the L3 cache read faster than memory?"
+
+
+def facts(records, machine=MACHINE, models=(MODEL,), checks=()):
+    return findings(RUN, records, machine, checks, models).diagnosis
+
+
+def fact(kind, *run, **known):
+    """The only one of its kind."""
+    (found,) = (each for each in facts(*run, **known) if isinstance(each, kind))
+    return found
+
+
+def near(value):
+    return pytest.approx(value, rel=1e-3)
 
 
 def said(records, machine=MACHINE, models=(MODEL,), checks=()):
-    found = findings(RUN, records, machine, checks, models).diagnosis
+    found = sentences(facts(records, machine, models, checks))
     topics: dict[str, str] = {}
     for sentence in found:
         topics[sentence.topic] = (
@@ -49,53 +65,35 @@ def reads(rate=20.0, noise=(0.95, 1.0, 1.0, 1.0, 1.0, 1.05)):
 # ---- memory ----------------------------------------------------------------------------------------------------------
 
 
-def test_bandwidth_is_told_beside_reads_of_the_same_threads():
-    found = said(rated(15.0) + rated(10.0, at(2048)) + rated(8.0, at(4096)) + reads())
-    assert found["bandwidth"] == (
-        "Decode attention reads up to 15 GB/s from memory, 75% of the 20 GB/s that plain reads by the same 2 threads get "
-        "and 75% of the 20 of the best reads (plain, 2 threads) (head f16 t=1024); half of the 3 points get 50% of such plain reads or more."
-    )
-
-
-def test_one_point_has_no_usual_one():
-    assert said(rated(15.0) + reads())["bandwidth"].endswith("the best reads (plain, 2 threads) (head f16).")
+def test_the_fastest_is_held_against_reads_of_the_same_threads():
+    """15, 10 and 8 of 20 GB/s."""
+    found = fact(MemoryRate, rated(15.0) + rated(10.0, at(2048)) + rated(8.0, at(4096)) + reads())
+    share = MemoryShare("head f16 t=1024", near(15), near(20), 2, near(0.75), found.held.best, 3, near(0.5))
+    assert found == MemoryRate("head f16 t=1024", near(15), share)
+    assert found.held.best == BestRead(near(20), "plain", 2, near(0.75), False)
 
 
 def test_without_a_ceiling_the_share_is_unknown():
-    assert said(rated(15.0))["bandwidth"] == (
-        "Decode attention reads up to 15 GB/s from memory (head f16); what share of the bandwidth that is, is unknown: "
-        "there is no read ceiling."
-    )
+    assert fact(MemoryRate, rated(15.0)) == MemoryRate("head f16", near(15), None, "there is no read ceiling")
 
 
 def test_the_fastest_may_have_no_ceiling():
-    found = said(rated(15.0) + rated(25.0, replace(DECODE, pages="base")) + reads())["bandwidth"]
-    assert found == (
-        "Decode attention reads up to 25 GB/s from memory (head f16 base), and 15 where plain reads were measured, too, "
-        "75% of the 20 GB/s that plain reads by the same 2 threads get and 75% of the 20 of the best reads (plain, "
-        "2 threads) (head f16 thp)."
-    )
+    found = fact(MemoryRate, rated(15.0) + rated(25.0, replace(DECODE, pages="base")) + reads())
+    assert (found.name, found.gbps) == ("head f16 base", near(25))
+    assert (found.held.name, found.held.gbps, found.held.points) == ("head f16 thp", near(15), 1)
 
 
-def test_a_rate_above_the_ceiling_is_suspect():
-    assert (
-        "125% of the 20 of the best reads (plain, 2 threads), more than there should be"
-        in (said(rated(25.0) + reads())["bandwidth"])
-    )
+def test_a_rate_above_the_ceiling_exceeds_it():
+    best = fact(MemoryRate, rated(25.0) + reads()).held.best
+    assert best.exceeded and best.share == near(1.25)
 
 
 def test_what_was_not_tested_is_said():
-    found = said([])
-    assert found == {
-        "bandwidth": "Memory bandwidth of decode attention: not tested: no decode was measured.",
-        "l3": f"{QUESTION} Not tested: no decode was measured.",
-    }
-    assert said(rated(15.0))["l3"] == f"{QUESTION} Not tested: none lies in L3."
-    found = said(rated(50.0, HOT, **INSIDE))
-    assert found["bandwidth"].endswith("not tested: none leaves the caches behind.")
-    found = said(rated(15.0) + reads(), replace(MACHINE, caches=()))
-    assert found["bandwidth"].endswith("not tested: no cache size of this machine is known.")
-    assert found["l3"].endswith("Not tested: no cache size of this machine is known.")
+    assert facts([]) == (MemoryUntested(Untested.NO_DECODE), L3Untested(Untested.NO_DECODE))
+    assert fact(L3Untested, rated(15.0)) == L3Untested(Untested.ELSEWHERE)
+    assert fact(MemoryUntested, rated(50.0, HOT, **INSIDE)).why == Untested.NEARER
+    unknown = rated(15.0) + reads(), replace(MACHINE, caches=())
+    assert fact(MemoryUntested, *unknown).why == fact(L3Untested, *unknown).why == Untested.UNKNOWN_CACHES
 
 
 # ---- layouts, dtypes, threads ----------------------------------------------------------------------------------------
@@ -375,12 +373,11 @@ def whole():
 
 
 def test_sentences_come_in_order_and_end():
-    found = findings(RUN, whole(), MACHINE, [Check("load", "warn", "1.5", "")], (MODEL,)).diagnosis
+    found = sentences(facts(whole(), checks=[Check("load", "warn", "1.5", "")]))
     topics = [sentence.topic for sentence in found]
     assert topics == sorted(topics, key=ORDER.index) and len(found) <= 14
     assert {"bandwidth", "l3", "layout", "dtype", "fit", "threads", "bound", "tokens", "stores", "doubt"} <= set(topics)
     for sentence in found:
-        assert isinstance(sentence, Sentence)
         assert sentence.text.endswith(".") and "\n" not in sentence.text and len(sentence.text) < 400
         assert "nan" not in sentence.text and "<NA>" not in sentence.text and "None" not in sentence.text
 

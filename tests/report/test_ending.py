@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kvbench.analysis.diagnosis import Sentence
-from kvbench.analysis.findings import findings, summary
+from kvbench.analysis.findings import findings
 from kvbench.analysis.models import Geometry
 from kvbench.model import Check
-from kvbench.report.ending import text
+from kvbench.report.ending import summary, text
+from kvbench.report.words import Sentence
 from kvbench.store import plain
 from tests.made_run import DECODE, MACHINE, MIB, RUN, STORE, failed, probe, visit
 
@@ -82,7 +82,9 @@ def test_many_failures_are_counted():
 def test_verdicts_are_the_sentences_of_the_diagnosis():
     found = summary_of(whole(), models=[Geometry("small", 24, 8, 2, 64, 4096)], checks=[Check("load", "warn", "2", "")])
     assert found.verdicts == tuple(sentence.text for sentence in found.diagnosis)
-    assert found.verdicts[0].startswith("Decode attention reads up to 15 GB/s from memory, 75% of the 20 GB/s that")
+    assert found.verdicts[0].startswith(
+        "Decode attention reads up to 15 GB/s from memory (decode head f16 rotate). That is 75% of a plain"
+    )
     assert [sentence.topic for sentence in found.diagnosis if sentence.topic in ("tokens", "doubt")] == (
         ["tokens", "doubt", "doubt"]
     )
