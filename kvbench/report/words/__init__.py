@@ -4,12 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from kvbench.analysis.diagnosis import Fact
-from kvbench.analysis.diagnosis import Sentence as Unmoved
-from kvbench.analysis.diagnosis.bandwidth import MemoryRate, MemoryUntested
-from kvbench.analysis.diagnosis.l3 import L3Untested, L3Verdict
+from kvbench.analysis import diagnosis
+from kvbench.analysis.diagnosis import Choice, Fact
 from kvbench.model.annotated import about
-from kvbench.report.words import bandwidth
+from kvbench.report.words import bandwidth, choices, limits, stores, trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +19,20 @@ class Sentence:
 
 
 _SAID: dict[type, tuple[str, Callable[[Any], str]]] = {
-    MemoryUntested: ("bandwidth", bandwidth.memory_untested),
-    MemoryRate: ("bandwidth", bandwidth.memory_rate),
-    L3Untested: ("l3", bandwidth.l3_untested),
-    L3Verdict: ("l3", bandwidth.l3_verdict),
+    diagnosis.MemoryUntested: ("bandwidth", bandwidth.memory_untested),
+    diagnosis.MemoryRate: ("bandwidth", bandwidth.memory_rate),
+    diagnosis.L3Untested: ("l3", bandwidth.l3_untested),
+    diagnosis.L3Verdict: ("l3", bandwidth.l3_verdict),
+    diagnosis.Fit: ("fit", limits.fit),
+    diagnosis.ThreadsHelp: ("threads", choices.threads_help),
+    diagnosis.ThreadsSuffice: ("threads", choices.threads_suffice),
+    diagnosis.Bounds: ("bound", limits.bounds),
+    diagnosis.Tokens: ("tokens", limits.tokens),
+    diagnosis.PassCost: ("overhead", limits.pass_cost),
+    diagnosis.Stores: ("stores", stores.stores),
+    diagnosis.Above: ("suspect", trust.above),
+    diagnosis.Noise: ("doubt", trust.noise),
+    diagnosis.Doubts: ("doubt", trust.doubts),
 }
 
 
@@ -33,7 +41,6 @@ def sentences(facts: Iterable[Fact]) -> tuple[Sentence, ...]:
 
 
 def _sentence(fact: Fact) -> Sentence:
-    if isinstance(fact, Unmoved):
-        return Sentence(fact.topic, fact.text)
-    topic, say = _SAID[type(fact)]
+    """A choice is known by what is chosen."""
+    topic, say = (fact.factor, choices.choice) if isinstance(fact, Choice) else _SAID[type(fact)]
     return Sentence(topic, say(fact))

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from kvbench.analysis.bounds import CONFIRMED, CORE, NOT_TESTABLE, REFUTED, UNSTABLE
 from kvbench.analysis.diagnosis.bandwidth import MemoryRate, MemoryShare, MemoryUntested
 from kvbench.analysis.diagnosis.l3 import L3Decodes, L3Reads, L3Untested, L3Verdict
-from kvbench.analysis.diagnosis.phrases import listed, number, times
 from kvbench.analysis.diagnosis.values import Untested
+from kvbench.report.words.phrases import listed, number, times
 from kvbench.units import counted
 
 _WHY = {
@@ -15,7 +15,7 @@ _WHY = {
     Untested.NEARER: "no point is larger than the caches",
     Untested.ELSEWHERE: "no point lies in L3",
 }
-_ANSWERS = {
+ANSWERS = {  # to whether a decode from L3 is faster than a plain read of memory
     CONFIRMED: "yes",
     REFUTED: "no",
     CORE: "the core is the limit",
@@ -58,8 +58,8 @@ def l3_untested(fact: L3Untested) -> str:
 
 def l3_verdict(fact: L3Verdict) -> str:
     (word, count), *others = fact.counts
-    answer = f"{_ANSWERS[word].capitalize()} at {count} of {counted(sum(n for _, n in fact.counts), 'point')}"
-    more = "".join(f"; {_ANSWERS[other]} at {points}" for other, points in others)
+    answer = f"{ANSWERS[word].capitalize()} at {count} of {counted(sum(n for _, n in fact.counts), 'point')}"
+    more = "".join(f"; {ANSWERS[other]} at {points}" for other, points in others)
     said = [f"Is a decode from L3 faster than a plain read of memory? {answer}{more}."]
     if fact.doubtful:
         said.append("The size of L3 is in doubt.")

@@ -5,13 +5,9 @@ from dataclasses import replace
 import pytest
 
 from kvbench.analysis.diagnosis.l3 import L3Decodes, L3Reads, L3Untested, L3Verdict
-from kvbench.analysis.diagnosis.values import Interval, Untested
-from tests.analysis.diagnosis.test_diagnosis import CALM, HOT, INSIDE, at, fact, near, rated, reads
+from kvbench.analysis.diagnosis.values import Untested
+from tests.analysis.diagnosis.test_diagnosis import CALM, HOT, INSIDE, at, fact, rated, reads, sure
 from tests.made_run import MACHINE, MIB
-
-
-def sure(value):
-    return Interval(near(value), near(value), near(value))
 
 
 @pytest.mark.parametrize(
