@@ -21,7 +21,7 @@ def noise(fact: Noise) -> str:
         said = ["The noise is unknown: no point has more than one launch"]
     else:
         said = [
-            f"Between launches, half of the points vary by {fact.spread:.1%} of their time or less, nine in ten by "
+            f"Noise between launches: half of the points vary by {fact.spread:.1%} of their time or less, nine in ten by "
             f"{fact.most:.1%} of it or less"
         ]
     if fact.unstable:

@@ -8,16 +8,7 @@ from kvbench.analysis.contrasts import FASTER, SAME, UNKNOWN
 from kvbench.analysis.diagnosis.bandwidth import BestRead, MemoryRate, MemoryShare, MemoryUntested
 from kvbench.analysis.diagnosis.choices import Choice, Lead, ThreadsHelp, ThreadsSuffice
 from kvbench.analysis.diagnosis.l3 import L3Untested
-from kvbench.analysis.diagnosis.limits import (
-    Bounds,
-    DtypeBound,
-    Fit,
-    ModelTokens,
-    PassCost,
-    Reach,
-    Stretch,
-    Tokens,
-)
+from kvbench.analysis.diagnosis.limits import Bounds, DtypeBound, Fit, ModelTokens, PassCost, Reach, Stretch, Tokens
 from kvbench.analysis.diagnosis.stores import StoreRate, Stores
 from kvbench.analysis.diagnosis.trust import Above, Doubts, Noise
 from kvbench.analysis.diagnosis.values import Interval, Untested
@@ -281,17 +272,11 @@ def test_points_that_failed_are_counted():
 
 def test_launches_without_ratios_are_told():
     """In two launches of six the twin's samples are a tenth as long as the point's."""
-    records = [
-        replace(
-            r,
-            samples=tuple(
-                replace(s, seconds=s.seconds / 10, passes=1) if s.program == "twin" else s for s in r.samples
-            ),
-        )
-        if r.launch < 2
-        else r
-        for r in rated(15.0, passes=10)
+    records = rated(15.0, passes=10)
+    short = [
+        [replace(s, seconds=s.seconds / 10, passes=1) if s.program == "twin" else s for s in r.samples] for r in records
     ]
+    records = [replace(r, samples=tuple(each)) if r.launch < 2 else r for r, each in zip(records, short, strict=True)]
     assert fact(Noise, records).uneven == 1 and fact(Noise, rated(15.0, passes=10)).uneven == 0
 
 
