@@ -30,9 +30,7 @@ _APART = "not timed side by side"
 
 def choice(fact: Choice) -> str:
     where = "memory" if fact.regime == "DRAM" else fact.regime
-    does = (
-        f"gives the most tokens per second from {where}" if fact.factor == "dtype" else f"decodes fastest from {where}"
-    )
+    does = f"{'gives the most tokens per second' if fact.factor == 'dtype' else 'decodes fastest'} from {where}"
     by_word = {word: listed(_lead(lead) for lead in fact.leads if lead.word == word) for word in _RELATIONS}
     said = "; ".join(f"{_RELATIONS[word]}{leads}" for word, leads in by_word.items() if leads)
     words = {lead.word for lead in fact.leads}
@@ -43,8 +41,8 @@ def choice(fact: Choice) -> str:
     else:
         head = f"none clearly {does}. {fact.winner} comes nearest: {said}"
     apart = [lead.over for lead in fact.leads if not lead.beside]
-    which = f" with {listed(apart)}" if len(apart) < len(fact.leads) else ""
-    return f"{_FACTORS[fact.factor]}: {head}{f' ({_APART}{which})' if apart else ''}."
+    which = f"Those with {listed(apart)}" if len(apart) < len(fact.leads) else "They"
+    return f"{_FACTORS[fact.factor]}: {head}{f'. {which} were {_APART}' if apart else ''}."
 
 
 def _lead(lead: Lead) -> str:
