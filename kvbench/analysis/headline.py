@@ -43,7 +43,7 @@ class Bar:
     tokens_per_second: Annotated[Enclosed, about("tokens per second: were reading the cache all that a step does")]
     gbps: Annotated[float, about("GB/s: compulsory bytes over time")]
     memory_allows: Annotated[float | None, about("tokens per second: plain reads of as many bytes; null if unknown")]
-    max_abs_err: Annotated[float | None, about("largest error of an output")]
+    max_abs_err: Annotated[float | None, about("absolute: largest error of an output")]
     bound: Annotated[str, about("what limits it: memory, core, scheduling or unknown")]
     level: Annotated[bool, about("whether its interval reaches that of the fastest")]
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.analysis.findings import findings, summary
+from kvbench.analysis.findings import findings
 from kvbench.analysis.models import Geometry
-from kvbench.report.ending import short
+from kvbench.report.ending import short, summary
 from kvbench.report.words.headline import badge, tiles
 from tests.made_run import DECODE, MACHINE, MIB, RUN, failed, probe, visit
 

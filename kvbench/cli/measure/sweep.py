@@ -82,9 +82,8 @@ def _measured(session: Any) -> bool:
 
 def _tell(session: Any, report: bool, verbose: bool, as_json: bool) -> None:
     """What there is so far."""
-    from kvbench.analysis.findings import summary, swept
     from kvbench.report.course import ending, left_open
-    from kvbench.report.ending import short, text
+    from kvbench.report.ending import short, summary, swept, text
     from kvbench.report.write import BESIDE, own, write
 
     run = session.run()

@@ -9,7 +9,6 @@ from kvbench.report.words.phrases import listed, number
 from kvbench.units import counted
 
 _FEW = 3  # kernels or dtypes that a line names
-_LAYOUTS = {"head": "head-major", "position": "position-major"}
 _LIMITED = {
     "memory": "memory bandwidth",
     "core": "the core",
@@ -45,7 +44,7 @@ def _fastest(found: Headline) -> Tile:
     best, *others = found.bars
     level = [bar.dtype for bar in others if bar.level]
     tie = f"; {listed(level, _FEW)} {'is' if len(level) == 1 else 'are'} level within noise" if level else ""
-    what = f"{best.dtype}, {_LAYOUTS.get(best.layout, best.layout)}, {number(best.gbps)} GB/s{tie}"
+    what = f"{best.dtype}, layout {best.layout}, {number(best.gbps)} GB/s{tie}"
     return Tile(title, f"{number(best.tokens_per_second.value)} tokens/s", what)
 
 
