@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.bounds import bound
 from kvbench.analysis.launches import SPREAD, untold
-from kvbench.model import COMPUTE, NEIGHBOUR, PACE, Point, Sample, Visit, quotients
+from kvbench.model import COMPUTE, NEIGHBOUR, PACE, Point, Record, Sample, quotients
 from kvbench.model.annotated import Printed, about
 from kvbench.units import GB, gbps
 
@@ -123,7 +123,7 @@ _CASES = {
 DecodeOrStore = Annotated[Profile, Meta(extra_json_schema=_CASES)]
 
 
-def profile(visit: Visit) -> Profile:
+def profile(visit: Record) -> Profile:
     samples = {name: [s for s in visit.samples if s.program == name] for name in visit.traffic}
     rates = {name: _rate(_gbps(visit, name, taken)) for name, taken in samples.items()}
     facts = _facts(visit, samples["point"])
@@ -139,7 +139,7 @@ def profile(visit: Visit) -> Profile:
     return Profile(**facts)
 
 
-def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
+def _facts(visit: Record, samples: list[Sample]) -> dict[str, Any]:
     traffic = visit.traffic["point"]
     alone, seconds = visit.tails.get("point"), median(s.seconds / s.passes for s in samples)
     return {
@@ -172,7 +172,7 @@ def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
     }
 
 
-def _beside(visit: Visit, samples: dict[str, list[Sample]]) -> dict[str, Any]:
+def _beside(visit: Record, samples: dict[str, list[Sample]]) -> dict[str, Any]:
     """The point while a neighbour streamed memory."""
     found = visit.tails.get(NEIGHBOUR)
     return {
@@ -184,7 +184,7 @@ def _beside(visit: Visit, samples: dict[str, list[Sample]]) -> dict[str, Any]:
 
 
 def _against(
-    visit: Visit, samples: dict[str, list[Sample]], rates: dict[str, Rate], thread_skew: float
+    visit: Record, samples: dict[str, list[Sample]], rates: dict[str, Rate], thread_skew: float
 ) -> dict[str, Any]:
     """The point beside its witnesses of the same rounds. A probe counts with the best of its forms."""
     own, traffic = samples["point"], visit.traffic
@@ -226,7 +226,7 @@ def _witnesses(rates: Iterable[str]) -> dict[str, list[str]]:
     return groups
 
 
-def _gbps(visit: Visit, name: str, samples: list[Sample]) -> list[float]:
+def _gbps(visit: Record, name: str, samples: list[Sample]) -> list[float]:
     return [gbps(visit.traffic[name].compulsory * s.passes, s.seconds) for s in samples]
 
 

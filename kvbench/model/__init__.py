@@ -19,7 +19,6 @@ from kvbench.model.record import (
     Record,
     Sample,
     Tail,
-    Visit,
     alike,
     most,
     quotients,

@@ -145,7 +145,7 @@ PLAIN = "plain"  # the form of a probe that leaves all to the hardware
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One visit of a point in a launch: all samples, or what went wrong.
+    """One visit of a point, in a launch or by itself: all samples, or what went wrong.
 
     The point's program is "point", beside its witnesses and PACE. A decode has "twin" (plain reads), "twin_ahead" (in its
     own schedule) and "core"; a plug-in's has "ceiling" in all forms, too; a store has "copy" and "copy_nt". The PLAIN form
@@ -178,17 +178,11 @@ class Record:
     tuned: tuple[Tuned, ...] = ()  # what was measured to choose schedules, for classes that were new
     run: str = ""
     core_level: str = ""  # the cache that the core roof's data stays in
+    stage_share: tuple[Number, ...] = ()  # QK, softmax, PV of one that is profiled; empty where the op has none
 
     def footprint(self, program: str) -> float:
         """Bytes that a point's program walks."""
         return self.along or self.layers * self.traffic[program].line
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visit(Record):
-    """One by itself, in depth."""
-
-    stage_share: tuple[float, ...] = ()  # QK, softmax, PV; empty where the op has none
 
 
 @dataclass(frozen=True, slots=True)
