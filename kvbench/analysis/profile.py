@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.bounds import bound
 from kvbench.analysis.launches import SPREAD, untold
-from kvbench.model import COMPUTE, NEIGHBOUR, PACE, Point, Record, Sample, quotients
+from kvbench.model import COMPUTE, COPY_NT, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
 from kvbench.model.annotated import Printed, about
 from kvbench.units import GB, gbps
 
@@ -217,11 +217,11 @@ _L3 = {"l3_reads": ("slice", "memory"), "l3_gain": ("point", "rotated"), "l3_dec
 
 
 def _witnesses(rates: Iterable[str]) -> dict[str, list[str]]:
-    """Programs by what they stand for: what follows a name are forms of one probe, such as those of "twin_ahead"."""
+    """Programs by what they stand for: a probe with all its forms; of copies each for itself."""
     groups: dict[str, list[str]] = {}
     for name in rates:
         if name not in (NEIGHBOUR, PACE, *COMPUTE, *chain.from_iterable(_L3.values())):
-            key = name if name == "copy_nt" else name.partition("_")[0]
+            key = name if name == COPY_NT.name else Role.of(name).kind
             groups.setdefault(key, []).append(name)
     return groups
 

@@ -11,9 +11,9 @@ from msgspec import Meta
 from kvbench.model.annotated import Count, Number, Positive, Size, Timed
 from kvbench.model.kernel import Traffic
 from kvbench.model.point import Point, Probe, Visited
+from kvbench.model.program import NEIGHBOUR, PLAIN
 from kvbench.model.tuning import Tuned
 
-NEIGHBOUR = "neighbour"  # a program: the point while others stream memory
 STEP = 20e-6  # seconds: where a pass takes less, much of its own time is how threads meet at its end
 MANY = 100  # passes: of fewer nobody knows what 99 % do not exceed
 LENGTHS = 2.0  # times as long as another: judgement. A stall, or waking the threads, weighs little in one of the two
@@ -136,11 +136,6 @@ class Job:
     part: Count
     points: tuple[Visited, ...]
     references: str  # a folder where the run's processes leave each other what answers are checked against
-
-
-SIDES = ("base", "head")  # of a duel
-PACE = "fma"  # the program that tells how fast the cores are
-PLAIN = "plain"  # the form of a probe that leaves all to the hardware
 
 
 @dataclass(frozen=True, slots=True)

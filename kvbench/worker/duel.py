@@ -23,7 +23,7 @@ import numpy as np
 
 from kvbench.errors import NotComparable
 from kvbench.machine.disturbances import Disturbed
-from kvbench.model import OWN, SIDES, Job, Point, Record
+from kvbench.model import BESIDE, OWN, SIDES, Job, Point, Record
 from kvbench.native import Arena, Library
 from kvbench.store.scratch import scratch
 from kvbench.worker.answers import Answers
@@ -159,6 +159,6 @@ def _known(point: Point, library: Library) -> Point:
 def _programs(benches: Mapping[str, Bench], third: Bench, seconds: float) -> list[Program]:
     """Both sides do as many passes as base needs for the time of a sample, and what is beside them as half of it has."""
     base, head = (replace(benches[side].own, name=side, quiet=True) for side in SIDES)
-    beside = replace(third.plainest, name="beside_base", quiet=True, seconds=seconds / 2)
-    again = replace(beside, name="beside_head", like=beside.name)
+    beside = replace(third.plainest, name=BESIDE["base"], quiet=True, seconds=seconds / 2)
+    again = replace(beside, name=BESIDE["head"], like=beside.name)
     return [replace(base, then=(beside,)), replace(head, like=base.name, then=(again,))]
