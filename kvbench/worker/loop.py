@@ -17,21 +17,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from time import perf_counter
-from typing import Any, Protocol
 
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import Sample, Times, Traffic
-from kvbench.native import Task
+from kvbench.native import Task, Team
 
 QUIET = 0.25  # of a sample's passes are faster than the one that is told: what stalls a few of them is no part of it
 _TIMINGS = 3  # of which the least counts: a busy moment does not spoil them all
 _SHORT = 1 / 8  # of a sample, at least, is a timing
-
-
-class Runner(Protocol):
-    """A team; or who makes calls in its place."""
-
-    def run(self, *tasks: Any, passes: int = 1, between: Any = None) -> Times: ...
 
 
 class Caller:
@@ -58,7 +51,7 @@ class Program:
     """
 
     name: str
-    team: Runner
+    team: Team | Caller
     tasks: tuple[Task | Callable[[], object], ...]
     between: Task | None = None
     warm: bool = True
