@@ -10,6 +10,7 @@ from kvbench.analysis.findings import Findings
 from kvbench.analysis.frames import Noise, known, noise
 from kvbench.analysis.headline import Headline
 from kvbench.analysis.questions import Open
+from kvbench.model import AHEAD, Role
 from kvbench.model.annotated import Printed, about
 from kvbench.report.words import Sentence, sentences
 from kvbench.report.words.headline import badge, tiles, workload
@@ -159,11 +160,12 @@ def _table(places: Sequence[Place]) -> Iterator[str]:
     width = max(map(len, labels.values()))
     yield f"  {'':<{width}}    GB/s"
     for place in {place.name: place for place in places}.values():
-        form = place.witness.removesuffix("_ahead")
+        role = Role.of(place.witness)
+        form = role.kind if role == AHEAD else role.name
         share = "" if place.efficiency is None else f"{place.efficiency:.0%} of {form}"
         share = "at the reads" if form == "twin" and (place.efficiency or 0) > 1 else share
         yield f"  {_cut(f'{labels[place.name]:<{width}}  {place.gbps:>6.3g}  {share:<16}  {place.short}')}"
-    said = {place.witness.removesuffix("_ahead").removesuffix("_nt") for place in places}
+    said = {Role.of(place.witness).kind for place in places}
     legend = "; ".join(words for form, words in _LEGEND.items() if form in said)
     if legend:
         yield f"  {legend}"
