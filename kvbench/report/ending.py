@@ -120,7 +120,7 @@ def short(summary: RunSummary) -> list[str]:
         lines += wrapped([f"{tile.title:<{_TITLE}}{tile.value:<{_VALUE}}{tile.detail}"], hanging=_TITLE + _VALUE)
     grade, reason = badge(found.quality)
     lines += ["", *wrapped([f"{grade}: {reason}"], indent="", hanging=0)]
-    return [*lines, *(list(_heading(summary))[1:] if summary.failed else ())]
+    return [*lines, *(_heading(summary) if summary.failed else ())]
 
 
 def text(summary: RunSummary) -> list[str]:
