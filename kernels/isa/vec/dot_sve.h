@@ -34,9 +34,11 @@ static inline vi v_load_ints(const int32_t *p) { return svld1_s32(v_all(), p); }
 /* The codes of as many packs as a vector has room for, one or two, of q4_0 with 8 added; and the scale of each in all its lanes. */
 static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to)
 {
-    const svbool_t all = svptrue_b8(), first = svptrue_pat_b8(SV_VL32);
-    vb low = svld1_u8(first, pack + 2);
-    to[0] = svreinterpret_s32_u8(SVE_BITS == 256 ? low : svorr_u8_x(all, low, svld1_u8(svnot_b_z(all, first), then + 2 - 32)));
+    const svbool_t first = svptrue_pat_b8(SV_VL32);
+    vb codes = svld1_u8(first, pack + 2);
+    if (SVE_BITS > 256)
+        codes = svorr_u8_x(svptrue_b8(), codes, svld1_u8(svnot_b_z(svptrue_b8(), first), then + 2 - 32));
+    to[0] = svreinterpret_s32_u8(codes);
 }
 static inline void v_codes_q4_0(const uint8_t *pack, const uint8_t *then, vi *to)
 {
