@@ -385,9 +385,8 @@ def decode(
         k, v = load(shape, planes, table, seq, *attended(int(length), window))
         if halves:
             k, v = k.astype(np.float16).astype(np.float64), v.astype(np.float16).astype(np.float64)
-        own = (
-            in_steps(q[seq], scale, levels[0], BLOCK if shape.dtype in PACKED else shape.head_dim) if levels else q[seq]
-        )
+        block = BLOCK if shape.dtype in PACKED else shape.head_dim
+        own = in_steps(q[seq], scale, levels[0], block) if levels else q[seq]
         grouped = own.reshape(shape.kv_heads, -1, shape.head_dim)
         answer, limit = attend(grouped, k, v, scale)
         limit = np.full_like(limit, practical(v)) if plain else limit
