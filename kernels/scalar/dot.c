@@ -22,7 +22,10 @@ static float steps(float levels, float most)
 }
 
 /* Elements that share a step of a query: a block's, or all. */
-static int64_t together(int32_t dtype) { return kvb_formats[dtype].elements > 1 ? kvb_formats[dtype].elements : DIM_MAX; }
+static int64_t together(int32_t dtype)
+{
+    return kvb_formats[dtype].elements > 1 ? kvb_formats[dtype].elements : DIM_MAX;
+}
 
 /* Of a head: a step for each block, behind the codes of all. */
 static float *steps_of(const kvb_group *group, int64_t head)
@@ -62,7 +65,8 @@ void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *gro
                 int32_t sum = 0;
                 for (int64_t d = from; d < at_most(from + block, group->dim); d++)
                     sum += q[d] * kvb_scalar_code(dtype, k, d);
-                score += (double)sum * (double)kvb_scalar_step(dtype, k, from) * (double)steps_of(group, h)[from / block];
+                double step = (double)steps_of(group, h)[from / block];
+                score += (double)sum * (double)kvb_scalar_step(dtype, k, from) * step;
             }
             scores[h * QUERY_SCORES + t] = (float)score;
         }
@@ -90,6 +94,7 @@ void kvb_scalar_pv_dot(const kvb_tile *tile, const kvb_group *group, const float
     for (int64_t h = 0; h < group->heads; h++)
         for (int64_t d = 0; d < group->dim; d++) {
             float *acc = &group->acc[h * group->dim_pad + d];
-            *acc = (float)((double)*acc * (double)group->rescale[h] + (double)sum[h][d] * (double)(most[h] / DOT_WEIGHT));
+            double more = (double)sum[h][d] * (double)(most[h] / DOT_WEIGHT);
+            *acc = (float)((double)*acc * (double)group->rescale[h] + more);
         }
 }

@@ -22,7 +22,7 @@ void kvb_scalar_decode(int32_t read, const uint8_t *row, float scale, int64_t di
 void kvb_scalar_pack(int32_t dtype, const float *from, int64_t dim, uint8_t *row);
 float kvb_scalar_packed(int32_t dtype, const uint8_t *row, int64_t d); /* element d: */
 int kvb_scalar_code(int32_t dtype, const uint8_t *row, int64_t d);     /* its code, also of i8, */
-float kvb_scalar_step(int32_t dtype, const uint8_t *row, int64_t d);   /* times its block's scale; of i8 1: it stands beside */
+float kvb_scalar_step(int32_t dtype, const uint8_t *row, int64_t d);   /* times its block's scale; of i8 1 */
 
 /* ---- attend.c -------------------------------------------------------------------------------------------------- */
 

@@ -13,9 +13,12 @@
     STAGES(word, DTYPE_##name)                                                                                        \
     static void perhead_##word(const kvb_tile *t, const kvb_group *g) { kvb_scalar_perhead(DTYPE_##name, t, g); }     \
     static void encode_##word(const kvb_encode *rows) { kvb_scalar_encode(DTYPE_##name, rows); }
-#define DOT(word, name)                                                                                               \
-    static void prepare_##word(const kvb_group *g) { kvb_scalar_prepare_query(DTYPE_##name, g); }                     \
-    static void dot_##word(const kvb_tile *t, const kvb_group *g, float *s) { kvb_scalar_qk_dot(DTYPE_##name, t, g, s); }
+#define DOT(word, name)                                                                           \
+    static void prepare_##word(const kvb_group *g) { kvb_scalar_prepare_query(DTYPE_##name, g); } \
+    static void dot_##word(const kvb_tile *t, const kvb_group *g, float *s)                       \
+    {                                                                                             \
+        kvb_scalar_qk_dot(DTYPE_##name, t, g, s);                                                 \
+    }
 
 KVB_DTYPES(DTYPE)
 STAGES(round16, READ_ROUND16)
@@ -27,7 +30,8 @@ DOT(q4_0, Q4_0)
 #define SHARED .qk_heads = HEADS, .qk_t_heads = HEADS, .pv_heads = HEADS
 #define FLOATS(word) .qk = ALL(qk_##word), .pv = ALL(pv_##word), .decode = decode_##word, SHARED
 #define ROWS(word, name, ...) [DTYPE_##name] = {FLOATS(word), .perhead = perhead_##word, .encode = encode_##word},
-#define WHOLE(word, sum) {.prepare_query = prepare_##word, .qk = ALL(dot_##word), .qk_t = ALL(dot_##word), .pv = ALL(sum), SHARED}
+#define DOTS(word) .prepare_query = prepare_##word, .qk = ALL(dot_##word), .qk_t = ALL(dot_##word)
+#define WHOLE(word, sum) {DOTS(word), .pv = ALL(sum), SHARED}
 
 const kvb_tier kvb_tier_scalar = {
     .rows = {KVB_DTYPES(ROWS)},

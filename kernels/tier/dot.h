@@ -2,8 +2,8 @@
  *
  *   q, a head's      times scale * log2(e), then by L / its largest, rounded to nearest even: L is 127, as kvb_levels()
  *                    says. Of a packed format every block of 32 elements has a largest of its own
- *   weights, a tile's of a head: of i8 alone, 2^(score - max) times the row's scale of V, then by M / the largest of them,
- *                    rounded: M is 255. Those of packed formats stay floats, and so do V's elements
+ *   weights, a tile's of a head: of i8 alone, 2^(score - max) times the row's scale of V, then by M / the largest of
+ *                    them, rounded: M is 255. Those of packed formats stay floats, and so do V's elements
  *
  * Sums of whole numbers are exact: of i8 a score's and an output's of a tile, of packed formats a block's, which are
  * floats from there on, times both scales. So in exact arithmetic a score is off by at most
@@ -12,8 +12,8 @@
  *   (exp(2 e) - 1) * sum_t p_t |v_t|  +  of i8, sum over tiles of max_t(p_t s_t) / (2 M) * sum_t |code_t|,
  * p the normalised weights, s the scales of V, of which none is negative; e of the largest k. To that comes what float32
  * costs flash. The tile's own largest is what counts: a tile of small weights loses no more of itself than another. A
- * tile whose largest is below about 2^-112 weighs nothing. The rules are those of all tiers; how numbers are multiplied,
- * as bytes or widened to 16 bits, is a tier's own. */
+ * tile whose largest is below about 2^-112 weighs nothing. The rules are those of all tiers; how numbers are
+ * multiplied, as bytes or widened to 16 bits, is a tier's own. */
 #ifndef KVB_DOT_H
 #define KVB_DOT_H
 

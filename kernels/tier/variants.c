@@ -1,8 +1,8 @@
 /* What a variant of decode makes of a cache's rows. Most take every layout and dtype, and its values as they are. */
 #include "tier/dot.h"
 
-/* A variant may take K as a transposed layout has it; and be of some dtypes alone, each with a way of its own to read rows,
- * whose values it takes as they are or as f16. */
+/* A variant may take K as a transposed layout has it; and be of some dtypes alone, each with a way of its own to read
+ * rows, whose values it takes as they are or as f16. */
 typedef struct reading {
     bool transposed;
     bool apart;
@@ -14,9 +14,11 @@ static const reading readings[VARIANTS] = {
     [VARIANT_FLASH] = {.transposed = true},
     [VARIANT_TWOPASS] = {.transposed = true},
     [VARIANT_ROUND16] = {.apart = true, .halves = true, .row_kernels = {[DTYPE_F32] = READ_ROUND16}},
-    [VARIANT_DOT] = {.transposed = true, .apart = true, .row_kernels = {[DTYPE_I8] = READ_DOT_I8,
-                                                                        [DTYPE_Q8_0] = READ_DOT_Q8_0,
-                                                                        [DTYPE_Q4_0] = READ_DOT_Q4_0}},
+    [VARIANT_DOT] = {.transposed = true,
+                     .apart = true,
+                     .row_kernels = {[DTYPE_I8] = READ_DOT_I8,
+                                     [DTYPE_Q8_0] = READ_DOT_Q8_0,
+                                     [DTYPE_Q4_0] = READ_DOT_Q4_0}},
 };
 
 int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype)

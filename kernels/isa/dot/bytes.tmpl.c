@@ -44,7 +44,10 @@ static void prepare_query_dot_i8(const kvb_group *group)
 #include "isa/dot/bytes_pv.tmpl.c"
 
 /* Rows one after another: where registers hold the sums of all of D, and a row is more than a line. */
-static bool whole_dot_i8(int64_t heads, int64_t dim) { return heads <= FEW_DOTS && dim > LINE && heads * dim <= 4 * VB; }
+static bool whole_dot_i8(int64_t heads, int64_t dim)
+{
+    return heads <= FEW_DOTS && dim > LINE && heads * dim <= 4 * VB;
+}
 
 STAGE(qk, dot_i8, float, FEW_DOTS, 1)
 STAGE(qkt, dot_i8, float, FEW_DOTS, 1)

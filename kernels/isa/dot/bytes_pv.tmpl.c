@@ -105,8 +105,9 @@ INLINE void pv_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, const f
 {
     const int pass = heads < SLICE_SUMS ? heads : SLICE_SUMS;
     dot_weights weights;
+    const int padded = (int)round_up(tile->count, LANES);
     for (int h = 0; h < heads; h++)
-        weights.inverse[h] = dot_weight_steps(p + h * QUERY_SCORES, (int)round_up(tile->count, LANES), &weights.step[h]);
+        weights.inverse[h] = dot_weight_steps(p + h * QUERY_SCORES, padded, &weights.step[h]);
     if (order != ORDER_PLAIN)
         pv_heads_bytes(tile, group, p, &weights, 0, pass, order);
     for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)

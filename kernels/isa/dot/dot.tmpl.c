@@ -1,5 +1,6 @@
-/* dot over i8 rows and packed ones: what all ways of multiplying have in common. The rules stand in tier/dot.h. Elements of q
- * behind dim are zero as whole numbers, and those of rows are numbers whatever they hold, so no row is cut to its dim. */
+/* dot over i8 rows and packed ones: what all ways of multiplying have in common. The rules stand in tier/dot.h.
+ * Elements of q behind dim are zero as whole numbers, and those of rows are numbers whatever they hold, so no row is
+ * cut to its dim. */
 
 enum { VB = 4 * VL }; /* bytes of a vector */
 

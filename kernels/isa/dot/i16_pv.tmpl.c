@@ -4,9 +4,9 @@
  *   weights       | wa wb | wa wb | ...     sum[h][i] grows by wa a0 + wb b0 in a lane */
 
 /* Two rows at a time, an element of one beside that of the other: their products with two weights are added at once. */
-INLINE void pv_slice_dot_i8(const kvb_tile *tile, int first, int end, prefetch *cursor, const int16_t *weights, const float *step,
-                           const float *rescale, float *acc, int64_t acc_stride, int at, const int heads, const int vecs,
-                           const int order)
+INLINE void pv_slice_dot_i8(const kvb_tile *tile, int first, int end, prefetch *cursor, const int16_t *weights,
+                            const float *step, const float *rescale, float *acc, int64_t acc_stride, int at,
+                            const int heads, const int vecs, const int order)
 {
     vi sum[PV_ACC];
     UNROLL for (int i = 0; i < heads * vecs; i++)
@@ -59,7 +59,8 @@ INLINE void pv_heads_dot_i8(const kvb_tile *tile, const kvb_group *group, const 
     }
 }
 
-INLINE void pv_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads, const int order)
+INLINE void pv_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,
+                           const int order)
 {
     int16_t weights[HEADS * TILE];
     float step[HEADS];

@@ -43,7 +43,8 @@ INLINE void qk_tokens_dot_i8(kvb_places k, prefetch *cursor, const int16_t *q, i
     dot_scores(sums, each, scores, heads, tokens);
 }
 
-INLINE void qk_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const int order)
+INLINE void qk_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
+                           const int order)
 {
     const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     const int16_t *q = (const int16_t *)(const void *)group->prepared->codes;
@@ -56,7 +57,7 @@ INLINE void qk_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *
         if (order != ORDER_PLAIN)
             qk_tokens_dot_i8(k, &cursor, q, group->dim, each, scores + t, pass, heads, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            qk_tokens_dot_i8(k, NULL, q + h * V16, group->dim, each + h * tokens, scores + h * QUERY_SCORES + t, pass, heads,
-                            ORDER_PLAIN);
+            qk_tokens_dot_i8(k, NULL, q + h * V16, group->dim, each + h * tokens, scores + h * QUERY_SCORES + t, pass,
+                             heads, ORDER_PLAIN);
     }
 }

@@ -48,7 +48,8 @@ INLINE void qkt_block_dot_i8(const uint8_t *k, prefetch *cursor, const int16_t *
     }
 }
 
-INLINE void qkt_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const int order)
+INLINE void qkt_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
+                            const int order)
 {
     const int pass = heads < I16_BLOCK_SUMS ? heads : I16_BLOCK_SUMS;
     const int16_t *q = (const int16_t *)(const void *)group->prepared->codes;

@@ -1,10 +1,11 @@
-/* QK of dot over packed rows, q8_0 and q4_0, of any tier. A pack's codes meet as many bytes of q, four neighbours to a lane;
- * what they add up to is whole, and becomes floats once for each pack and head:
+/* QK of dot over packed rows, q8_0 and q4_0, of any tier. A pack's codes meet as many bytes of q, four neighbours to a
+ * lane; what they add up to is whole, and becomes floats once for each pack and head:
  *
- *   q[h]      | b0 b1 b2 b3 | b4 ...      and for each lane a step, and what its sum begins with
- *   row t     | c0 c1 c2 c3 | c4 ...      acc[h][t] += float(b0 c0 + b1 c1 + b2 c2 + b3 c3) * (scale of the pack * step)
+ *   q[h]      | b0 b1 b2 b3 | b4 ...   and for each lane a step, and what its sum begins with
+ *   row t     | c0 c1 c2 c3 | c4 ...   acc[h][t] += float(b0 c0 + b1 c1 + b2 c2 + b3 c3) * (scale of the pack * step)
  *
- * Codes are loaded as they lie, with `bias` added to what they mean: sums begin that much lower. PV is that of floats. */
+ * Codes are loaded as they lie, with `bias` added to what they mean: sums begin that much lower. PV is that of
+ * floats. */
 
 /* Packs of a vector, or vectors of a pack: 1 where they are of one length. */
 enum { DOT_PACKS = VB > 32 ? VB / 32 : 1, DOT_VECS = VB < 32 ? 32 / VB : 1 };
@@ -49,8 +50,8 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
 #define ELEMENT 18
 #include "isa/dot/packs_kernel.tmpl.c"
 
-#define ROWS_DOT_PACKED(dtype)                                                                                          \
-    {                                                                                                                   \
-        .prepare_query = prepare_query_dot_##dtype, .qk = CLASSES(qk_dot, dtype), .pv = CLASSES(pv, dtype),             \
-        .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS                                              \
+#define ROWS_DOT_PACKED(dtype)                                                                                         \
+    {                                                                                                                  \
+        .prepare_query = prepare_query_dot_##dtype, .qk = CLASSES(qk_dot, dtype), .pv = CLASSES(pv, dtype),            \
+        .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS                                             \
     }

@@ -59,8 +59,10 @@ INLINE void CAT(qk_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
         const kvb_places k = kvb_rows_from(tile->k, t);
         if (order != ORDER_PLAIN)
             CAT(qk_dot_tokens_, DTYPE)(k, &cursor, q, group->dim, scores + t, pass, heads, order);
-        for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            CAT(qk_dot_tokens_, DTYPE)(k, NULL, q + h, group->dim, scores + h * QUERY_SCORES + t, pass, heads, ORDER_PLAIN);
+        for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass) {
+            float *to = scores + h * QUERY_SCORES + t;
+            CAT(qk_dot_tokens_, DTYPE)(k, NULL, q + h, group->dim, to, pass, heads, ORDER_PLAIN);
+        }
     }
 }
 

@@ -35,11 +35,12 @@ static inline void v_dot_i16_into(vi *acc, vi a, vi b) { *acc = _mm256_add_epi32
 /* VB bytes; VL whole numbers */
 static inline vi v_load_bytes(const int8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
 static inline vi v_load_ints(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
-/* Each lane of *acc grows by four products of bytes of which no two reach 2^15: those of `plain` codes have no sign, and others
- * leave theirs to q, so that even -128 fits. */
+/* Each lane of *acc grows by four products of bytes of which no two reach 2^15: those of `plain` codes have no sign,
+ * and others leave theirs to q, so that even -128 fits. */
 static inline void v_dot_codes_into(vi *acc, vi codes, vi q, bool plain)
 {
-    vi pairs = plain ? _mm256_maddubs_epi16(codes, q) : _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(q, codes));
+    vi pairs = plain ? _mm256_maddubs_epi16(codes, q)
+                     : _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(q, codes));
     *acc = _mm256_add_epi32(*acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 /* The codes of a pack, those of q4_0 with 8 added; and its scale. A vector has room for no second one. */

@@ -31,7 +31,8 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 }
 #define v_dot_codes_into(acc, codes, q, plain) v_dot_query_into(acc, codes, q)
 static inline vi v_load_ints(const int32_t *p) { return svld1_s32(v_all(), p); }
-/* The codes of as many packs as a vector has room for, one or two, of q4_0 with 8 added; and the scale of each in all its lanes. */
+/* The codes of as many packs as a vector has room for, one or two, of q4_0 with 8 added; and the scale of each in all
+ * its lanes. */
 static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     const svbool_t first = svptrue_pat_b8(SV_VL32);
