@@ -29,10 +29,10 @@ def printable(text: str) -> str:
     return shown(" ".join(text.split()))
 
 
-def wrapped(sentences: Iterable[str], indent: str = "  ") -> Iterator[str]:
-    """Sentences as lines of a terminal; what is left of one stands further in."""
+def wrapped(sentences: Iterable[str], indent: str = "  ", hanging: int = 2) -> Iterator[str]:
+    """Sentences as lines of a terminal; what is left of one stands `hanging` letters further in."""
     for sentence in sentences:
-        yield from textwrap.wrap(sentence, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ")
+        yield from textwrap.wrap(sentence, WIDTH, initial_indent=indent, subsequent_indent=indent + " " * hanging)
 
 
 def markdown(text: str) -> str:

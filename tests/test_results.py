@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import kvbench
-from kvbench.analysis.findings import summary
 from kvbench.model import Check
+from kvbench.report.ending import summary
 from kvbench.results import geometries
 from kvbench.store import RunDirectory, plain
 from kvbench.store.run import FILES
@@ -38,7 +38,9 @@ def test_a_run_says_what_was_measured_and_what_was_checked(tmp_path):
     run = written(tmp_path / "run", {"preflight": [asdict(WARNED)]})
     assert run.checks == (WARNED,) and run.machine == MACHINE
     said = {sentence["topic"]: sentence["text"] for sentence in plain(summary(run.findings()))["diagnosis"]}
-    assert said["bandwidth"].startswith("Decode attention reads up to 15 GB/s from memory, 75% of the 20 GB/s")
+    assert said["bandwidth"].startswith(
+        "Decode attention reads up to 15 GB/s from memory (head f16). That is 75% of a plain read"
+    )
     assert said["doubt"] == "Doubts about the machine: load (1.5)."
     assert list(run.frame("points")["name"]) == [DECODE.name]
 

@@ -14,7 +14,7 @@ from kvbench.analysis.ceilings import REACH
 from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, paired
 from kvbench.analysis.launches import SPREAD, Estimate, PointRates, enough
 from kvbench.analysis.looks import chance, needs
-from kvbench.model import Ceiling, Fact, Traffic
+from kvbench.model import Ceiling, Fact, Role, Traffic
 from kvbench.regime import NO_LEVEL, Regime
 from kvbench.units import GB, size
 
@@ -82,7 +82,7 @@ _WITNESSES = {"twin": "plain twin", "twin_ahead": "twin in its own schedule", "c
 
 def reached(efficiency: float, witness: str) -> str:
     """Of what stands beside a point. One that beats its twin in all forms is at the reads: more there cannot be."""
-    reads = witness.startswith("twin")
+    reads = Role.of(witness).kind == "twin"
     return "at the reads" if reads and efficiency > 1 else f"{efficiency:.0%} of its {_WITNESSES.get(witness, witness)}"
 
 
@@ -101,7 +101,7 @@ def evidence(
 
 def beaten(found: PointRates) -> str:
     """What is slower than the point itself, though it does less, by more than chance can do it; else empty."""
-    for name, what in (("core", "core roof"), (found.witness, (found.witness or "").partition("_")[0])):
+    for name, what in (("core", "core roof"), (found.witness, Role.of(found.witness or "").kind)):
         share = found.shares.get(name)
         if share and _beats(share):
             return what

@@ -1,8 +1,8 @@
-"""All that is found out about a run, once: what every form of a report shows; in short; and beside other runs."""
+"""All that is found out about a run, once: what every form of a report shows; and beside other runs."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -11,14 +11,13 @@ from kvbench.analysis.breakeven import breakeven
 from kvbench.analysis.ceilings import ceilings
 from kvbench.analysis.columns import short_names, table
 from kvbench.analysis.contrasts import contrasts, overall
-from kvbench.analysis.diagnosis import Sentence, diagnosis
-from kvbench.analysis.frames import Noise, known, noise
+from kvbench.analysis.diagnosis import Fact, diagnosis
+from kvbench.analysis.headline import Headline, headline
 from kvbench.analysis.models import Geometry, fits, tokens
 from kvbench.analysis.questions import Open, questions
 from kvbench.analysis.scaling import saturation, scaling
 from kvbench.analysis.schedules import schedules
 from kvbench.model import Ceiling, Check, Machine, Record
-from kvbench.model.annotated import Printed, about
 from kvbench.units import cpu_text
 
 
@@ -43,7 +42,8 @@ class Findings:
     breakeven: pd.DataFrame
     schedules: pd.DataFrame
     open: tuple[Open, ...]
-    diagnosis: tuple[Sentence, ...]
+    diagnosis: tuple[Fact, ...]
+    headline: Headline
 
 
 def findings(
@@ -71,9 +71,10 @@ def findings(
         "fits": fits(points, machine, models, cpu_sets),
         "breakeven": breakeven(points, lines),
     }
+    launches = len({record.launch for record in records})
     return Findings(
         run=run,
-        launches=len({record.launch for record in records}),
+        launches=launches,
         machine=machine,
         cpu_sets=cpu_sets,
         checks=tuple(checks),
@@ -85,89 +86,8 @@ def findings(
         **tables,
         open=questions(records, points, pairs, together),
         diagnosis=diagnosis(points, machine, checks, contrasts=pairs, **tables),
+        headline=headline(points, tables["tokens"], own, machine, launches),
     )
-
-
-# ---- in short --------------------------------------------------------------------------------------------------------
-
-_FEW = 2  # errors that are told in full
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A point that stands out among its kind."""
-
-    kind: Annotated[str, about("decode, or stores")]
-    rank: Annotated[str, about("fastest, slowest, most efficient, least efficient, or the only one")]
-    name: Annotated[str, about("of the point")]
-    short: Annotated[str, about("of the point, for people")]
-    gbps: Annotated[float, about("GB/s: compulsory bytes over time")]
-    efficiency: Annotated[float | None, about("share of the witness's rate; null if unknown")]
-    witness: Annotated[str, about("the program that efficiency is a share of")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary(Printed):
-    """What a run says in short."""
-
-    run: Annotated[str, about("its name")]
-    points: Annotated[int, about("points")]
-    launches: Annotated[int, about("of which there are records")]
-    failed: Annotated[int, about("points that lack a launch or more")]
-    errors: Annotated[tuple[str, ...], about("of the first points that failed")]
-    places: Annotated[tuple[Place, ...], about("points that stand out")]
-    verdicts: Annotated[tuple[str, ...], about("the sentences of the diagnosis")]
-    diagnosis: Annotated[tuple[Sentence, ...], about("what the run says of the machine")]
-    open: Annotated[tuple[Open, ...], about("questions that more launches may decide")]
-    noise: Annotated[Noise, about("how far the launches lie apart")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Swept(RunSummary):
-    """A summary of what there is; an interrupted sweep has one, too."""
-
-    path: Annotated[str, about("its directory")]
-    report: Annotated[str, about("the page that --report wrote; else empty")]
-
-
-def swept(summary: RunSummary, path: str, report: str) -> Swept:
-    return Swept(**{field.name: getattr(summary, field.name) for field in fields(summary)}, path=path, report=report)
-
-
-def summary(found: Findings) -> RunSummary:
-    points = found.points
-    failed = points[points["error"] != ""]
-    return RunSummary(
-        run=found.run,
-        points=len(points),
-        launches=found.launches,
-        failed=len(failed),
-        errors=tuple(f"{row.short}: {row.error}" for row in failed.head(_FEW).itertuples()),
-        places=tuple(_places(points)),
-        verdicts=tuple(sentence.text for sentence in found.diagnosis),
-        diagnosis=found.diagnosis,
-        open=found.open,
-        noise=noise(points),
-    )
-
-
-def _places(points: pd.DataFrame) -> Iterator[Place]:
-    """Best and worst, of decodes and of stores."""
-    decodes = points["op"] == "decode"
-    for kind, rows in (("decode", points[decodes]), ("stores", points[~decodes])):
-        rates, shares = rows["gbps"].dropna(), rows["efficiency"].dropna()
-        if len(rates) == 1:
-            yield _place(kind, "the only one", rows.loc[rates.idxmax()])
-        elif len(rates):
-            yield _place(kind, "fastest", rows.loc[rates.idxmax()])
-            yield _place(kind, "slowest", rows.loc[rates.idxmin()])
-            if len(shares):
-                yield _place(kind, "most efficient", rows.loc[shares.idxmax()])
-                yield _place(kind, "least efficient", rows.loc[shares.idxmin()])
-
-
-def _place(kind: str, rank: str, row: pd.Series) -> Place:
-    return Place(kind, rank, row["name"], row["short"], float(row["gbps"]), known(row["efficiency"]), row["witness"])
 
 
 # ---- runs of several machines side by side ---------------------------------------------------------------------------

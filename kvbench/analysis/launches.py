@@ -11,7 +11,7 @@ import numpy as np
 
 from kvbench.analysis.judge import COVERAGE, paired
 from kvbench.intervals import held, interval
-from kvbench.model import MANY, NEIGHBOUR, PACE, STEP, Point, Record, Sample, Tail, most, quotients
+from kvbench.model import MANY, NEIGHBOUR, PACE, STEP, Point, Record, Role, Sample, Tail, most, quotients
 from kvbench.model.point import Visited
 from kvbench.store.summary import Result
 from kvbench.units import GB, duration
@@ -132,7 +132,7 @@ def measured(records: Sequence[Record]) -> PointRates:
         if found := [median(s.seconds / s.passes for s in each) for each in own.values() if each]:
             seconds[name] = Estimate.of(found)
         if found := [median(each) for n, each in slower.items() if each and n not in few]:
-            work = 1.0 if name.startswith("twin") else bytes_of["point"] / count
+            work = 1.0 if Role.of(name).kind == "twin" else bytes_of["point"] / count
             shares[name] = Estimate.of_ratios([work * times for times in found])
         uneven |= few
     rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}

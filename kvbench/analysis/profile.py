@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kvbench.analysis.bounds import bound
 from kvbench.analysis.launches import SPREAD, untold
-from kvbench.model import COMPUTE, NEIGHBOUR, PACE, Point, Sample, Visit, quotients
+from kvbench.model import COMPUTE, COPY_NT, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
 from kvbench.model.annotated import Printed, about
 from kvbench.units import GB, gbps
 
@@ -123,7 +123,7 @@ _CASES = {
 DecodeOrStore = Annotated[Profile, Meta(extra_json_schema=_CASES)]
 
 
-def profile(visit: Visit) -> Profile:
+def profile(visit: Record) -> Profile:
     samples = {name: [s for s in visit.samples if s.program == name] for name in visit.traffic}
     rates = {name: _rate(_gbps(visit, name, taken)) for name, taken in samples.items()}
     facts = _facts(visit, samples["point"])
@@ -139,7 +139,7 @@ def profile(visit: Visit) -> Profile:
     return Profile(**facts)
 
 
-def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
+def _facts(visit: Record, samples: list[Sample]) -> dict[str, Any]:
     traffic = visit.traffic["point"]
     alone, seconds = visit.tails.get("point"), median(s.seconds / s.passes for s in samples)
     return {
@@ -172,7 +172,7 @@ def _facts(visit: Visit, samples: list[Sample]) -> dict[str, Any]:
     }
 
 
-def _beside(visit: Visit, samples: dict[str, list[Sample]]) -> dict[str, Any]:
+def _beside(visit: Record, samples: dict[str, list[Sample]]) -> dict[str, Any]:
     """The point while a neighbour streamed memory."""
     found = visit.tails.get(NEIGHBOUR)
     return {
@@ -184,7 +184,7 @@ def _beside(visit: Visit, samples: dict[str, list[Sample]]) -> dict[str, Any]:
 
 
 def _against(
-    visit: Visit, samples: dict[str, list[Sample]], rates: dict[str, Rate], thread_skew: float
+    visit: Record, samples: dict[str, list[Sample]], rates: dict[str, Rate], thread_skew: float
 ) -> dict[str, Any]:
     """The point beside its witnesses of the same rounds. A probe counts with the best of its forms."""
     own, traffic = samples["point"], visit.traffic
@@ -217,16 +217,16 @@ _L3 = {"l3_reads": ("slice", "memory"), "l3_gain": ("point", "rotated"), "l3_dec
 
 
 def _witnesses(rates: Iterable[str]) -> dict[str, list[str]]:
-    """Programs by what they stand for: what follows a name are forms of one probe, such as those of "twin_ahead"."""
+    """Programs by what they stand for: a probe with all its forms; of copies each for itself."""
     groups: dict[str, list[str]] = {}
     for name in rates:
         if name not in (NEIGHBOUR, PACE, *COMPUTE, *chain.from_iterable(_L3.values())):
-            key = name if name == "copy_nt" else name.partition("_")[0]
+            key = name if name == COPY_NT.name else Role.of(name).kind
             groups.setdefault(key, []).append(name)
     return groups
 
 
-def _gbps(visit: Visit, name: str, samples: list[Sample]) -> list[float]:
+def _gbps(visit: Record, name: str, samples: list[Sample]) -> list[float]:
     return [gbps(visit.traffic[name].compulsory * s.passes, s.seconds) for s in samples]
 
 

@@ -1,5 +1,6 @@
 """The program behind main(): the group of all commands, and what becomes of their errors."""
 
+import difflib
 import os
 import sys
 import traceback
@@ -38,11 +39,21 @@ class Commands(click.Group):
         home = _homes().get(cmd_name)
         return import_module(f"{home}.{cmd_name}").command if home else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            error.message += f" Did you mean {near[0]}?" if near else ""
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for task in TASKS:
             names = [name for name, home in sorted(_homes().items()) if home.endswith(f".{task}")]
             with formatter.section(task.capitalize()):
-                formatter.write_dl([(name, self.get_command(ctx, name).get_short_help_str(90)) for name in names])
+                formatter.write_dl([(name, self.get_command(ctx, name).get_short_help_str(200)) for name in names])
 
     def invoke(self, ctx: click.Context) -> object:
         """click would exit with 1 where a pipe breaks that was named as a file."""

@@ -29,6 +29,19 @@ class Bytes(click.ParamType):
         return count
 
 
+class Tokens(click.ParamType):
+    """As axes of a suite have them."""
+
+    name = "TOKENS"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        found = re.fullmatch(r"(\d{1,18})([kKmM]?)", str(value).strip())
+        count = int(found[1]) * {"": 1, "k": KIB, "m": MIB}[found[2].lower()] if found else 0
+        if count < 1:
+            self.fail(f"{str(value)[:60]!r} is no number of tokens; write 4096 or 4k")
+        return count
+
+
 class Seconds(click.ParamType):
     name = "TIME"
 

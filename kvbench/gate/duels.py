@@ -11,10 +11,9 @@ from statistics import median
 
 import numpy as np
 
-from kvbench.model import SIDES, Point, Record, Sample
+from kvbench.model import BESIDE, SIDES, Point, Record, Sample
 
 Pair = dict[str, Sample]  # by program
-_BESIDE = tuple(f"beside_{side}" for side in SIDES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
     return Duel(
         point=point,
         values={n: median(own) for n, own in values.items()},
-        beside={n: median(_over(pair, *_BESIDE) for pair in own) for n, own in counted.items()},
+        beside={n: median(_over(pair, *BESIDE.values()) for pair in own) for n, own in counted.items()},
         seconds=tuple(_seconds(counted.values(), side) for side in SIDES),
         compulsory=records[0].traffic["base"].compulsory,
         footprint=records[0].footprint("base"),
@@ -91,7 +90,7 @@ def pairs(record: Record) -> Iterator[Pair]:
     rounds: dict[int, Pair] = {}
     for sample in record.samples:
         rounds.setdefault(sample.round, {})[sample.program] = sample
-    return (pair for pair in rounds.values() if pair.keys() >= {*SIDES, *_BESIDE})
+    return (pair for pair in rounds.values() if pair.keys() >= {*SIDES, *BESIDE.values()})
 
 
 def _switches(pair: Pair) -> int:

@@ -6,11 +6,11 @@ from typing import Self
 
 from kvbench.errors import Unwritable
 from kvbench.gate.duels import pairs
-from kvbench.model import Record, Sample
+from kvbench.model import BESIDE, SIDES, Record, Sample
 from kvbench.store.files import streams
 from kvbench.texts import csv_text
 
-_PROGRAMS = ("base", "head", "beside_base", "beside_head")
+_PROGRAMS = (*SIDES, *BESIDE.values())
 _HEADING = (
     "stage",
     "launch",

@@ -6,12 +6,9 @@ from kvbench.model.fields import Field
 from kvbench.model.hardware import PLACES, Check, Cpu, DataCache, Fact, Machine, Node
 from kvbench.model.kernel import Kernel, Times, Traffic
 from kvbench.model.point import AUTO, COMPUTE, DEFAULTS, FIELDS, HEADS, OWN, POINT, SHAPE, Point, Probe, Shape, Skip
+from kvbench.model.program import AHEAD, BESIDE, COPY_NT, NEIGHBOUR, PACE, PLAIN, SIDES, Role
 from kvbench.model.record import (
     MANY,
-    NEIGHBOUR,
-    PACE,
-    PLAIN,
-    SIDES,
     STEP,
     Ceiling,
     Job,
@@ -19,7 +16,6 @@ from kvbench.model.record import (
     Record,
     Sample,
     Tail,
-    Visit,
     alike,
     most,
     quotients,

@@ -11,9 +11,9 @@ from msgspec import Meta
 from kvbench.model.annotated import Count, Number, Positive, Size, Timed
 from kvbench.model.kernel import Traffic
 from kvbench.model.point import Point, Probe, Visited
+from kvbench.model.program import NEIGHBOUR, PLAIN
 from kvbench.model.tuning import Tuned
 
-NEIGHBOUR = "neighbour"  # a program: the point while others stream memory
 STEP = 20e-6  # seconds: where a pass takes less, much of its own time is how threads meet at its end
 MANY = 100  # passes: of fewer nobody knows what 99 % do not exceed
 LENGTHS = 2.0  # times as long as another: judgement. A stall, or waking the threads, weighs little in one of the two
@@ -138,14 +138,9 @@ class Job:
     references: str  # a folder where the run's processes leave each other what answers are checked against
 
 
-SIDES = ("base", "head")  # of a duel
-PACE = "fma"  # the program that tells how fast the cores are
-PLAIN = "plain"  # the form of a probe that leaves all to the hardware
-
-
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One visit of a point in a launch: all samples, or what went wrong.
+    """One visit of a point, in a launch or by itself: all samples, or what went wrong.
 
     The point's program is "point", beside its witnesses and PACE. A decode has "twin" (plain reads), "twin_ahead" (in its
     own schedule) and "core"; a plug-in's has "ceiling" in all forms, too; a store has "copy" and "copy_nt". The PLAIN form
@@ -178,17 +173,11 @@ class Record:
     tuned: tuple[Tuned, ...] = ()  # what was measured to choose schedules, for classes that were new
     run: str = ""
     core_level: str = ""  # the cache that the core roof's data stays in
+    stage_share: tuple[Number, ...] = ()  # QK, softmax, PV of one that is profiled; empty where the op has none
 
     def footprint(self, program: str) -> float:
         """Bytes that a point's program walks."""
         return self.along or self.layers * self.traffic[program].line
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visit(Record):
-    """One by itself, in depth."""
-
-    stage_share: tuple[float, ...] = ()  # QK, softmax, PV; empty where the op has none
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,11 +69,18 @@ class Newest:
         return f"{text}: {rate:.3g} GB/s{share}{tuned}"
 
 
-def left_open(found: Sequence[Open], manifest: Manifest) -> list[str]:
+def left_open(found: Sequence[Open], manifest: Manifest, every: bool = True) -> list[str]:
     """Where launches were added while there were such questions: those that are left, and what they would take."""
     if not manifest.looks:
         return []
     nearest = sorted(found, key=lambda each: each.needs)
+    if not every:
+        many = (
+            f"{counted(len(nearest), 'question')}; the nearest takes about {counted(nearest[0].needs, 'launch')}"
+            if nearest
+            else "nothing"
+        )
+        return [f"  open      {many}"]
     lines = [
         f"  {each.ratio:.2f} ({each.low:.2f}..{each.high:.2f}), about {counted(each.needs, 'launch')}: {each.question}"
         for each in nearest[:_OPEN]
@@ -86,13 +93,13 @@ def left_open(found: Sequence[Open], manifest: Manifest) -> list[str]:
 
 def ending(manifest: Manifest, place: str, records: Sequence[Record]) -> list[str]:
     launches, planned = len({record.launch for record in records}), manifest.plan.launches
-    lines = [f"stopped after {launches} of {planned} launches"] if launches < planned else []
+    lines = [f"  stopped   after {launches} of {planned} launches"] if launches < planned else []
     failed = {each.point.name: each.error for each in records if each.error and isinstance(each.point, Probe)}
     for name, error in list(failed.items())[:1]:
-        lines.append(f"{counted(len(failed), 'ceiling')} failed, first {name}: {error}")
+        lines.append(f"  failed    {counted(len(failed), 'ceiling')}, first {name}: {error}")
     peak = max((record.peak for record in records), default=0)
     return [
         *lines,
-        f"memory: {size(peak)} at most, {size(manifest.forecast.get('memory', 0))} forecast",
-        f"run directory: {place}",
+        f"  memory    {size(peak)} at most, {size(manifest.forecast.get('memory', 0))} forecast",
+        f"  run       {place}",
     ]

@@ -11,7 +11,6 @@ from msgspec import Meta
 from kvbench.analysis.breakeven import BREAKEVEN
 from kvbench.analysis.columns import FOUND, POINT, row, text
 from kvbench.analysis.contrasts import CONTRAST, OVERALL
-from kvbench.analysis.diagnosis import Sentence
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.machines import CeilingRow, ceiling_row
 from kvbench.analysis.models import FITS, TOKENS
@@ -20,6 +19,7 @@ from kvbench.analysis.schedules import SCHEDULES
 from kvbench.model import Check, Machine, Skip
 from kvbench.model.annotated import Printed, about
 from kvbench.report.gaps import gaps
+from kvbench.report.words import Sentence, sentences
 from kvbench.store import Manifest
 from kvbench.texts import table_csv
 
@@ -78,7 +78,7 @@ def report(found: Findings, manifest: Manifest) -> Report:
         identity=manifest.identity,
         versions=manifest.versions,
         missing=tuple(gaps(found, manifest)),
-        diagnosis=found.diagnosis,
+        diagnosis=sentences(found.diagnosis),
         fingerprint=found.machine.fingerprint,
         environment=found.machine.environment,
         topology=found.machine,

@@ -7,6 +7,7 @@ from kvbench.report import tables
 from kvbench.report.gaps import gaps
 from kvbench.report.heading import subtitle, title
 from kvbench.report.tables import Sheet
+from kvbench.report.words import sentences
 from kvbench.store import Manifest
 from kvbench.texts import markdown as plain
 
@@ -21,7 +22,9 @@ def _lines(found: Findings, manifest: Manifest) -> Iterator[str]:
     yield from (f"# {plain(title(found.machine))}", "", plain(subtitle(found, manifest)), "")
     for sentence in gaps(found, manifest):
         yield from (f"> **Missing:** {plain(sentence)}", "")
-    yield from (f"- **{sentence.topic.capitalize()}:** {plain(sentence.text)}" for sentence in found.diagnosis)
+    yield from (
+        f"- **{sentence.topic.capitalize()}:** {plain(sentence.text)}" for sentence in sentences(found.diagnosis)
+    )
     for table in tables.every(found):
         if table.rows:
             yield from ("", "<details>", f"<summary>{table.title}</summary>", "", plain(table.about), "")

@@ -9,13 +9,13 @@ import pandas as pd
 
 from kvbench.analysis import findings
 from kvbench.analysis.ceilings import COVERAGE
-from kvbench.analysis.diagnosis.phrases import number
 from kvbench.analysis.findings import Findings
 from kvbench.analysis.launches import COVERAGE as CERTAIN
 from kvbench.analysis.machines import UNITS
 from kvbench.model import Ceiling, Check, Machine, Skip
 from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
+from kvbench.report.words.phrases import number
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 

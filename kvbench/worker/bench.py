@@ -11,7 +11,7 @@ import numpy as np
 
 from kvbench.errors import WrongAnswer
 from kvbench.machine.placement import neighbours
-from kvbench.model import AUTO, NEIGHBOUR, PACE, PLAIN, POINT, Point, Sample
+from kvbench.model import AHEAD, AUTO, COPY_NT, NEIGHBOUR, PACE, PLAIN, POINT, Point, Role, Sample
 from kvbench.native import Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
@@ -83,12 +83,12 @@ class Bench(Owner):
     @cached_property
     def witnesses(self) -> list[Program]:
         if self.stores:
-            return [self.plainest, self._copy("copy_nt")]
+            return [self.plainest, self._copy(COPY_NT.name)]
         wrapped = self._decode(
             "decode", self.room.caches[0], self.q[0], np.empty_like(self.asked), **self._walk(wrap=self.window[0])
         )
         ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
-        return [self.plainest, self._twin("twin_ahead", ahead), Program("core", self.team, (wrapped,)), *self._nearer()]
+        return [self.plainest, self._twin(AHEAD.name, ahead), Program("core", self.team, (wrapped,)), *self._nearer()]
 
     @cached_property
     def plainest(self) -> Program:
@@ -184,9 +184,9 @@ class Bench(Owner):
         """Reads of so much memory, in all forms, of which each launch has seen a plug-in beaten by none."""
         size, found = walked.size // 64 * 64, []
         for form, how in forms("read", self.room.library).items():
-            own, every = (name, 1) if form == PLAIN else (f"{name}_{form}", 1 if self.foreign else FORM_EVERY)
+            every = 1 if form == PLAIN or self.foreign else FORM_EVERY
             task = self.probe("read", to=walked, size=size, **how)
-            found.append(Program(own, self.team, (task,), between, every=every))
+            found.append(Program(Role(name, form).name, self.team, (task,), between, every=every))
         return found
 
     @cached_property

@@ -13,7 +13,7 @@ there is noise.
 
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -23,18 +23,17 @@ import numpy as np
 
 from kvbench.errors import NotComparable
 from kvbench.machine.disturbances import Disturbed
-from kvbench.model import OWN, SIDES, Job, Point, Record, Sample, Traffic
+from kvbench.model import BESIDE, OWN, SIDES, Job, Point, Record
 from kvbench.native import Arena, Library
 from kvbench.store.scratch import scratch
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.foreign import ForeignBench, bench_of
-from kvbench.worker.loop import Passes, Program, Walk
+from kvbench.worker.loop import Program, flat, rounds
 from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
 
 _PLACES = ("row_bytes", "token_stride", "head_stride", "seq_stride", "bytes", "scale_bytes")
-QUIET = 0.25  # of a sample's passes are faster than the one that is told: what stalls a few of them is no part of it
 
 
 class Guest(Room):
@@ -93,10 +92,12 @@ class Sides:
             self._choose(benches, tuner)
             third = owned.enter_context(Bench(_known(point, host.library), host, answers))
             error = max(bench.verified() for bench in benches.values())
+            plan = self._job.plan
+            programs = _programs(benches, third, plan.sample_time)
             with ExitStack() as watching:
                 for bench in benches.values():
                     watching.enter_context(bench.watching())
-                taken = tuple(self._pairs(benches, third, watch))
+                taken = tuple(rounds(programs, plan.samples, plan.sample_time, seed, watch=watch))
             own = min(sample.passes for sample in taken if sample.program in benches)
             error = max(error, *(bench.verify_left(own) for bench in benches.values()))
             if foreign := [bench for bench in benches.values() if isinstance(bench, ForeignBench)]:
@@ -107,7 +108,7 @@ class Sides:
                 launch=self._job.launch,
                 point=point,
                 samples=taken,
-                traffic=_traffic(benches, third),
+                traffic={program.name: program.traffic() for program in flat(programs)},
                 memory=host.memory,
                 layers=host.layers,
                 slice_bytes=host.slice_bytes,
@@ -119,29 +120,6 @@ class Sides:
     def _of(self, point: Point, side: str) -> Library:
         twice = side == "head" and point.name in self._job.plan.controls
         return self._libraries["copy" if twice else side]
-
-    def _pairs(self, benches: Mapping[str, Bench], third: Bench, watch: Callable[[], Disturbed]) -> Iterator[Sample]:
-        """Both sides do as many passes as base needs for the time of a sample."""
-        plan, walk, base = self._job.plan, Walk(), benches["base"]
-        own = Passes([base.own], plan.sample_time, walk)
-        watched = Passes([third.plainest], plan.sample_time / 2, walk)
-        seen = watch()
-        for number in range(plan.samples):
-            taken, counts = [], (own.each[base.own.name], watched.each[third.plainest.name])
-            for side in self._coin.sample(SIDES, 2):
-                bench = benches[side]
-                taken.append(_sample(replace(bench.own, name=side), walk, number, *counts[0]))
-                beside = replace(third.plainest, name=f"beside_{side}")
-                taken.append(_sample(beside, walk, number, *counts[1]))
-            then, seen = seen, watch()
-            disturbed = seen.since(then)
-            yield from (replace(each, steal=disturbed.steal, throttled=disturbed.throttled) for each in taken)
-            off = {each.program for each in taken if each.off}
-            if "base" in off:
-                own.again(base.own.name)
-            if "beside_base" in off:
-                watched.again(third.plainest.name)
-            seen = watch()
 
 
 def _places(cache: Any) -> dict[str, int]:
@@ -172,31 +150,15 @@ def _opened(folder: Path, library: str, plugin: str) -> Library:
     return found
 
 
-def _sample(program: Program, walk: Walk, number: int, passes: int, asked: float) -> Sample:
-    """What wakes the threads is a pass over the slice before, which does not count."""
-    before, tasks = walk.on(program, passes)
-    order = tasks if len(program.tasks) == 1 else (before, *tasks)[: len(program.tasks)]
-    times = program.team.run(*order, passes=passes + 1, between=program.between)
-    counted = sorted(times.pass_seconds[1:])
-    return Sample(
-        program=program.name,
-        round=number,
-        passes=passes,
-        seconds=sum(counted),
-        pass_seconds=(counted[int(QUIET * passes)],),
-        skew=max(times.thread_seconds) * len(times.thread_seconds) / sum(times.thread_seconds) - 1.0,
-        switches=times.switches,
-        faults=times.faults,
-        asked=asked,
-    )
-
-
 def _known(point: Point, library: Library) -> Point:
     """With a variant that the installed library has too: a witness reads the same rows for all of them."""
     words = library.words("variant")
     return point if point.op != "decode" or point.variant in words else replace(point, variant=words[0])
 
 
-def _traffic(benches: Mapping[str, Bench], third: Bench) -> dict[str, Traffic]:
-    own = {side: bench.own.traffic() for side, bench in benches.items()}
-    return own | {f"beside_{side}": third.plainest.traffic() for side in benches}
+def _programs(benches: Mapping[str, Bench], third: Bench, seconds: float) -> list[Program]:
+    """Both sides do as many passes as base needs for the time of a sample, and what is beside them as half of it has."""
+    base, head = (replace(benches[side].own, name=side, quiet=True) for side in SIDES)
+    beside = replace(third.plainest, name=BESIDE["base"], quiet=True, seconds=seconds / 2)
+    again = replace(beside, name=BESIDE["head"], like=beside.name)
+    return [replace(base, then=(beside,)), replace(head, like=base.name, then=(again,))]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kvbench.errors import WrongAnswer
-from kvbench.model import Point, Sample
+from kvbench.model import Point, Role, Sample
 from kvbench.native import rewrite
 from kvbench.units import GB
 from kvbench.worker.answers import Answers
@@ -27,7 +27,7 @@ from kvbench.worker.loop import Program, due
 from kvbench.worker.room import Room, near_threads
 from kvbench.worker.watch import described, watched
 
-_READS = ("twin", "ceiling")  # how the names of all their forms begin
+_READS = ("twin", "ceiling")  # in all their forms
 _SPREAD = 1 / 3  # by which a launch may differ from others
 
 
@@ -74,7 +74,7 @@ class ForeignBench(Bench):
         for sample in taken:
             seconds.setdefault(sample.program, []).append(sample.seconds / sample.passes)
         moved = {program.name: program.traffic().compulsory for program in self.programs}
-        reads = (np.divide(moved[name], own) for name, own in seconds.items() if name.startswith(_READS))
+        reads = (np.divide(moved[name], own) for name, own in seconds.items() if Role.of(name).kind in _READS)
         rates = np.divide(moved[self.own.name], seconds[self.own.name])
         times = float(np.quantile(rates / np.max(list(reads), axis=0), 0.25))
         ends = moved[self.own.name] / moved[self.plainest.name]  # queries and outputs, which no read has

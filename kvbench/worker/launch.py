@@ -20,7 +20,7 @@ from typing import Self
 from kvbench.errors import KvbenchError
 from kvbench.machine import describe
 from kvbench.machine.disturbances import Disturbances
-from kvbench.model import Contrast, Job, Probe, Record, tails
+from kvbench.model import Contrast, Job, Probe, Record
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.plan import needs_here
@@ -31,6 +31,7 @@ from kvbench.worker.duel import Sides
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.tuning import Tuner
+from kvbench.worker.visit import record
 
 
 def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
@@ -119,24 +120,7 @@ class _Visitor:
         if self._sides:
             return self._sides.visit(point, self._room, self._answers, watch, self.tuner)
         with bench_of(point, self._room, self._answers, seed) as bench:
-            self.tuner.choose_far(bench)
-            self.tuner.choose(bench)
             plan = self._job.plan
-            neighbour = bench.neighbour() if plan.neighbour else None
-            programs = [*bench.programs, *([bench.crowded(neighbour)] if neighbour else [])]
-            taken, error = bench.measured(programs, plan.samples, plan.sample_time, watch=watch)
-            return Record(
-                launch=self._job.launch,
-                point=point,
-                samples=tuple(replace(sample, pass_seconds=()) for sample in taken),
-                tails=tails(taken),
-                neighbour=neighbour.gbps if neighbour else 0.0,
-                traffic={program.name: program.traffic() for program in programs},
-                memory=self._room.memory,
-                layers=self._room.layers,
-                core_level=bench.core_level,
-                slice_bytes=self._room.slice_bytes,
-                along=self._room.along,
-                max_abs_err=error,
-                schedule=bench.schedule,
-            )
+            found = record(bench, self.tuner, plan.samples, plan.sample_time, plan.neighbour, watch=watch)
+            bare = tuple(replace(sample, pass_seconds=()) for sample in found.samples)
+            return replace(found, launch=self._job.launch, samples=bare)

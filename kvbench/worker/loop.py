@@ -1,28 +1,42 @@
 """The timed loop: its rounds. The clock is read in `kernels/run/run.c`. In a round every program is sampled once, in an
 order drawn anew, so that drift meets all alike.
 
-for program in programs: time a few passes, which tell how many make a sample
+for program in programs: time a few passes, which tell how many make a sample, unless it has as many as another
 for round in rounds:
-    for program in shuffled(programs):
+    for program in shuffled(programs), and right after each those that follow it:
         one untimed pass            # its own data into the caches, unless no cache keeps them
         timed: `passes` passes      # over the program's tasks (layers), on from where the last sample of any ended
-        where that took under half or over twice as long as it was to: time a few passes of the program again
+    those that took under half or over twice as long as they were to: time a few passes of them again
 
 Many short samples tell more than a few long ones: what disturbs them hits some, and leaves the others alone.
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from time import perf_counter
 
 from kvbench.machine.disturbances import Disturbed
-from kvbench.model import Sample, Traffic
+from kvbench.model import Sample, Times, Traffic
 from kvbench.native import Task, Team
 
+QUIET = 0.25  # of a sample's passes are faster than the one that is told: what stalls a few of them is no part of it
 _TIMINGS = 3  # of which the least counts: a busy moment does not spoil them all
 _SHORT = 1 / 8  # of a sample, at least, is a timing
+
+
+class Caller:
+    """Whole calls of Python in the place of a team's tasks."""
+
+    def run(self, *calls: Callable[[], object], passes: int = 1, between: None = None) -> Times:
+        marks = [perf_counter()]
+        for turn in range(passes):
+            calls[turn % len(calls)]()
+            marks.append(perf_counter())
+        taken = marks[-1] - marks[0]
+        return Times(taken, tuple(end - begin for begin, end in pairwise(marks)), (taken,), (), 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +44,44 @@ class Program:
     """Tasks that samples walk round robin, by that team. `between` runs untimed before each pass.
 
     warm: an untimed pass comes before each sample, and brings its data into the caches. Not where none would keep them.
+    quiet: that pass is the first of the run, which also wakes the threads; the lower quartile stands for the others.
     memory: what its slices lie in, by a number of its own. beside: what goes on meanwhile.
     every: how many rounds have one sample of it. seconds: of a sample, where it is shorter than those of the others.
+    like: the name of another, whose number of passes it has. then: sampled right after it.
     """
 
     name: str
-    team: Team
-    tasks: tuple[Task, ...]
+    team: Team | Caller
+    tasks: tuple[Task | Callable[[], object], ...]
     between: Task | None = None
     warm: bool = True
+    quiet: bool = False
     memory: int = 0
     beside: Callable[[], AbstractContextManager[object]] = nullcontext
     every: int = 1
     seconds: float = 0.0
+    like: str = ""
+    then: tuple["Program", ...] = ()
 
     def traffic(self) -> Traffic:
         return self.tasks[0].traffic()
+
+    def timed(self, before: Task, tasks: Sequence[Task], passes: int) -> Times:
+        """So many passes over the tasks, after an untimed one over that before."""
+        with self.beside():
+            if not self.quiet:
+                if self.warm:
+                    self.team.run(before)
+                return self.team.run(*tasks, passes=passes, between=self.between)
+            order = tasks if len(self.tasks) == 1 else (before, *tasks)[: len(self.tasks)]
+            times = self.team.run(*order, passes=passes + 1, between=self.between)
+            counted = sorted(times.pass_seconds[1:])
+            return replace(times, seconds=sum(counted), pass_seconds=(counted[int(QUIET * passes)],))
+
+
+def flat(programs: Iterable[Program]) -> list[Program]:
+    """With those that follow others."""
+    return list(chain.from_iterable((program, *program.then) for program in programs))
 
 
 def due(programs: Sequence[Program], number: int) -> list[Program]:
@@ -77,12 +113,13 @@ class Passes:
 
     def __init__(self, programs: Sequence[Program], seconds: float, walk: Walk) -> None:
         self._seconds, self._walk = seconds, walk
-        self._programs = {program.name: program for program in programs}
-        self._times = {program.name: self._timed(program) for program in programs}
+        self._programs = {program.name: program for program in programs if not program.like}
+        self._like = {program.name: program.like for program in programs if program.like}
+        self._times = {name: self._timed(program) for name, program in self._programs.items()}
         self._set()
 
-    def again(self, name: str) -> None:
-        self._times[name] = self._timed(self._programs[name])
+    def again(self, names: Iterable[str]) -> None:
+        self._times |= {name: self._timed(self._programs[name]) for name in names if name in self._programs}
         self._set()
 
     def _set(self) -> None:
@@ -92,9 +129,10 @@ class Passes:
         length, self.each = slowest * max(1, round(self._seconds / slowest)), dict[str, tuple[int, float]]()
         for name, (own, cost) in self._times.items():
             program = self._programs[name]
-            asked = self._seconds if program.between else program.seconds or length
+            asked = program.seconds or (self._seconds if program.between else length)
             count = max(1, round(asked / (cost if program.between else own)))
             self.each[name] = count, length if name in alike else count * own
+        self.each |= {name: self.each[like] for name, like in self._like.items()}
 
     def _timed(self, program: Program) -> tuple[float, float]:
         """Seconds of a pass, and those that it costs."""
@@ -126,16 +164,13 @@ def rounds(
     `watch` tells what has disturbed the teams so far.
     """
     shuffled, walk = random.Random(seed), Walk()
-    found = None if passes else Passes(programs, seconds, walk)
+    found = None if passes else Passes(flat(programs), seconds, walk)
     now = watch()
     for number in range(samples):
-        for program in shuffled.sample(here := due(programs, number), len(here)):
+        off = list[str]()
+        for program in flat(shuffled.sample(here := due(programs, number), len(here))):
             count, asked = found.each[program.name] if found else (passes[program.name], 0.0)
-            before, tasks = walk.on(program, count)
-            with program.beside():
-                if program.warm:
-                    program.team.run(before)
-                times = program.team.run(*tasks, passes=count, between=program.between)
+            times = program.timed(*walk.on(program, count), count)
             then, now = now, watch()
             disturbed = now.since(then)
             sample = Sample(
@@ -151,9 +186,10 @@ def rounds(
                 throttled=disturbed.throttled,
                 asked=asked,
             )
-            again = sample.off and number + 1 < samples
+            if sample.off:
+                off.append(sample.program)
             yield sample
-            del sample
-            if again:
-                found.again(program.name)
-                now = watch()
+            del sample, times
+        if off and number + 1 < samples:
+            found.again(off)
+            now = watch()

@@ -1,11 +1,14 @@
-"""One point in depth: verify, measure beside every witness there is, verify again."""
+"""A visit of one point: choose a schedule, verify, measure beside the witnesses, verify again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from kvbench.apart import Ended, apart
 from kvbench.errors import Refused, WrongAnswer
-from kvbench.model import Point, Visit, tails
+from kvbench.machine.placement import neighbours
+from kvbench.model import Point, Record, tails
 from kvbench.model.tuning import Ratios
 from kvbench.native import Library, default_library, library_of
 from kvbench.worker.answers import Answers
@@ -26,41 +29,54 @@ def visit(
     library: Library | None = None,
     evidence: Mapping[str, Ratios] | None = None,
     beside: bool = False,
-) -> Visit:
-    """`samples` rounds of about `seconds` per sample. evidence: as a Tuner has it. beside: a neighbour too."""
+) -> Record:
+    """By itself, in depth: beside all witnesses that there are, and with its stages. evidence: as a Tuner has it."""
     with (
         Ground(library or default_library()) as ground,
         Room(point, ground) as room,
         bench_of(point, room, Answers()) as bench,
     ):
-        tuner = Tuner(ground.machine, evidence)
-        tuner.choose_far(bench)
-        tuner.choose(bench)
-        neighbour = bench.neighbour() if beside else None
-        if beside and not neighbour:
+        if beside and not neighbours(ground.machine, point.cpus):
             raise Refused("the point leaves no core of its nodes free for a neighbour", "fewer --threads")
-        programs = [*bench.programs, *more(bench), *([bench.crowded(neighbour)] if neighbour else [])]
-        taken, error = bench.measured(programs, samples, seconds)
-        return Visit(
-            launch=0,
-            point=point,
-            traffic={program.name: program.traffic() for program in programs},
-            samples=taken,
-            stage_share=_stages(bench),
-            max_abs_err=error,
-            layers=room.layers,
-            core_level=bench.core_level,
-            slice_bytes=room.slice_bytes,
-            along=room.along,
-            memory=room.memory,
-            schedule=bench.schedule,
-            tuned=tuner.taken(),
-            tails=tails(taken),
-            neighbour=neighbour.gbps if neighbour else 0.0,
-        )
+        tuner = Tuner(ground.machine, evidence)
+        found = record(bench, tuner, samples, seconds, beside, more)
+        return replace(found, stage_share=_stages(bench), tuned=tuner.taken())
 
 
-def visit_plugin(point: Point, samples: int, seconds: float, plugin: Path | str, beside: bool = False) -> Visit:
+def record(
+    bench: Bench,
+    tuner: Tuner,
+    samples: int,
+    seconds: float,
+    beside: bool = False,
+    extra: Callable[[Bench], Iterable[Program]] = lambda bench: (),
+    **how: Any,
+) -> Record:
+    """`samples` rounds of about `seconds` per sample. beside: with a neighbour, where there is room for one. extra: programs
+    beside the bench's own. how: more for rounds()."""
+    tuner.choose_far(bench)
+    tuner.choose(bench)
+    neighbour, room = bench.neighbour() if beside else None, bench.room
+    programs = [*bench.programs, *extra(bench), *([bench.crowded(neighbour)] if neighbour else [])]
+    taken, error = bench.measured(programs, samples, seconds, **how)
+    return Record(
+        launch=0,
+        point=bench.point,
+        samples=taken,
+        tails=tails(taken),
+        neighbour=neighbour.gbps if neighbour else 0.0,
+        traffic={program.name: program.traffic() for program in programs},
+        memory=room.memory,
+        layers=room.layers,
+        core_level=bench.core_level,
+        slice_bytes=room.slice_bytes,
+        along=room.along,
+        max_abs_err=error,
+        schedule=bench.schedule,
+    )
+
+
+def visit_plugin(point: Point, samples: int, seconds: float, plugin: Path | str, beside: bool = False) -> Record:
     """The same of a plug-in's kernel, in a process of its own."""
     patience = _PATIENCE + 40 * samples * seconds
     try:
@@ -70,7 +86,7 @@ def visit_plugin(point: Point, samples: int, seconds: float, plugin: Path | str,
         raise WrongAnswer(f"the process of {point.kernel} {end.how}", hint) from None
 
 
-def _visit_plugin(point: Point, samples: int, seconds: float, plugin: str, beside: bool) -> Visit:
+def _visit_plugin(point: Point, samples: int, seconds: float, plugin: str, beside: bool) -> Record:
     return visit(point, samples, seconds, library_of(None, plugin), beside=beside)
 
 

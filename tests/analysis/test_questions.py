@@ -9,6 +9,8 @@ from scipy.stats import binom, wilcoxon
 
 from kvbench.analysis.bounds import CONFIRMED, REFUTED, Against, claim, decided_by
 from kvbench.analysis.contrasts import FASTER, SLOWER
+from kvbench.analysis.diagnosis.choices import Choice
+from kvbench.analysis.diagnosis.l3 import L3Verdict
 from kvbench.analysis.findings import findings
 from kvbench.analysis.judge import paired
 from kvbench.analysis.launches import Estimate, PointRates
@@ -113,7 +115,6 @@ FAR = [of(n, layout=layout) for n in (1024, 4096) for layout in ("head", "paged"
 FAR += [of(1024 * n, layout=layout) for n in (2, 3, 5, 6, 7, 8) for layout in ("head", "paged")]  # eight pairs
 FAR += [of(1024, dtype=dtype) for dtype in ("bf16", "e4m3")]
 BESIDE = Contrast("dtype", tuple(of(1024, dtype=dtype) for dtype in ("f16", "bf16", "e4m3")))
-LAYOUT, DTYPE = "Layout of the cache, decoding from memory", "Number format of the cache, decoding from memory"
 
 
 def visited(rng, launch, part, point):
@@ -141,30 +142,21 @@ def measured(seed):
 
 
 def claims(found):
-    """How many questions the run has, and how many of its words say that two sides differ; likewise of sentences."""
+    """How many questions the run has, and how many of its words say that two sides differ; likewise of facts."""
     words = [*found.points["l3"].replace("", None).dropna(), *found.overall["word"]]
-    texts = [each.text for each in found.diagnosis if each.topic in ("l3", "layout", "dtype")]
-    differ = [
-        text
-        for text in texts
-        if "memory? Yes" in text
-        or "memory? No," in text
-        or text.startswith(
-            tuple(
-                f"{what}: {value} "
-                for what in (LAYOUT, DTYPE)
-                for value in ("head", "paged", "position", "f16", "bf16", "e4m3")
-            )
-        )
+    told = [each.counts[0][0] for each in found.diagnosis if isinstance(each, L3Verdict)]
+    told += [
+        FASTER if FASTER in {lead.word for lead in each.leads} else ""
+        for each in found.diagnosis
+        if isinstance(each, Choice) and each.factor in ("layout", "dtype")
     ]
-    return np.array(
-        [len(words), sum(w in (CONFIRMED, REFUTED, FASTER, SLOWER) for w in words), len(texts), len(differ)]
-    )
+    differ = (CONFIRMED, REFUTED, FASTER, SLOWER)
+    return np.array([len(words), sum(w in differ for w in words), len(told), sum(w in differ for w in told)])
 
 
 @pytest.mark.parametrize("runs", [5, pytest.param(300, marks=pytest.mark.full)])
 def test_noise_differs_in_nothing(runs):
-    """Least of all because launches are added: one claim in fifty, of questions and of sentences."""
-    questions, said, sentences, told = sum(claims(measured(seed)) for seed in range(runs))
-    assert (questions, sentences) == (8 * runs, 3 * runs)
-    assert said <= binom.ppf(0.999, questions, 0.02) and told <= binom.ppf(0.999, sentences, 0.02)
+    """Least of all because launches are added: one claim in fifty, of questions and of facts."""
+    questions, said, facts, told = sum(claims(measured(seed)) for seed in range(runs))
+    assert (questions, facts) == (8 * runs, 3 * runs)
+    assert said <= binom.ppf(0.999, questions, 0.02) and told <= binom.ppf(0.999, facts, 0.02)

@@ -9,7 +9,7 @@ import pytest
 from kvbench.analysis.bounds import bound
 from kvbench.analysis.profile import profile
 from kvbench.machine import describe
-from kvbench.model import Sample, Shape, Traffic, Visit
+from kvbench.model import Record, Sample, Shape, Traffic
 from kvbench.native import default_library
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
@@ -34,7 +34,7 @@ def visit_of(seconds, flops=4e9):
     traffic = Traffic(flops=flops, compulsory=GIGA, issued=GIGA, line=GIGA, kv=GIGA, scales=0, table=0, ai=flops / GIGA)
     memory = {"page_bytes": 1, "mapped": 1, "huge_bytes": 0, "resident_bytes": 1}
     facts = {"layers": 3, "slice_bytes": 4096, "max_abs_err": 1e-7, "stage_share": (0.5, 0.1, 0.4)}
-    return Visit(0, POINT, tuple(samples), dict.fromkeys(seconds, traffic), memory, **facts)
+    return Record(0, POINT, tuple(samples), dict.fromkeys(seconds, traffic), memory, **facts)
 
 
 def test_rates_and_ratios_are_of_the_same_round():

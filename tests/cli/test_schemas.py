@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator as Validator
 
 import kvbench.runner
+from kvbench.analysis.headline import Bar, Enclosed, Headline, Helped, Quality
 from kvbench.analysis.machines import UNITS
 from kvbench.cli._program import kvbench as program
 from kvbench.cli.read.schema import names, schema
@@ -51,6 +52,13 @@ SHORT = ["--samples", "2", "--sample-time", "0.001"]
 CPU = str(min(os.sched_getaffinity(0)))
 TINY = ["smoke", "--axis", "context=64", "--axis", "threads=1", "--axis", "model=gpt-2", "--axis", "residency=hot"]
 BRIEF = ["--only", "*.head.f16.*", "--cpus", CPU, "--launches", "1", *SHORT]
+
+# So few points say nothing of a model, nor of L3.
+RATE = Enclosed(2.0, 1.0, 3.0, "GB/s")
+BAR = Bar("name", "f16", "head", "flash", RATE, gbps=1.0, memory_allows=2.0, max_abs_err=1e-7, bound="core", level=True)
+HELPED = Helped("name", "f16", 4, RATE, over="decode", verdict="confirmed")
+QUALITY = Quality("good", launches=7, points=1, failed=0, suspect=0, unstable=0, spread=0.1)
+HEADLINE = Headline("a", False, "avx2", 2, "m", 4096, (BAR,), RATE, RATE, RATE, (HELPED,), no_l3="", quality=QUALITY)
 
 
 # ---- what is really printed ------------------------------------------------------------------------------------------
@@ -131,6 +139,8 @@ def printed(folder):
             for arguments in CALLS[name](folder):
                 assert call(name, *arguments) == 0
                 found[name].append(json.loads(capsys.readouterr().out, parse_constant=pytest.fail))
+            if name == "sweep":
+                found[name].append(found[name][0] | {"headline": json.loads(json.dumps(plain(HEADLINE)))})
         return found[name]
 
     return of

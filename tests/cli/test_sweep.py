@@ -37,16 +37,16 @@ def measured(tmp_path_factory):
 
 def test_the_summary_names_what_to_do_next(measured):
     path, out, err = measured
-    assert f"run directory: {path}" in out and "next: " in out
-    for words in ("GB/s", "of twin", "Noise", "launches", "memory: "):
+    assert f"  run       {path}" in out and "  next      " in out
+    for words in ("GB/s", "Fastest decode", "What limits", " RUN: ", "memory "):
         assert words in out
     assert "into" in err and " points, " in err and "Traceback" not in out + err
 
 
 def test_the_next_command_can_be_typed(measured, tmp_path):
     """From another folder, and into another: the run's own files are counted below."""
-    line = next(line for line in measured[1].splitlines() if line.startswith("next: "))
-    command = f"{line.removeprefix('next: ')} --out report"
+    line = next(line for line in measured[1].splitlines() if line.startswith("  next "))
+    command = f"{line.removeprefix('  next').strip()} --out report"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "<svg" in (tmp_path / "report" / "index.html").read_text()
@@ -66,7 +66,8 @@ def test_rates_are_bytes_over_time(measured):
     points = run.frame("points").set_index("name")
     lines = [json.loads(line) for line in (measured[0] / "journal.jsonl").read_text().splitlines()]
     assert len(points) == len({record.point.name for record in run.records if hasattr(record.point, "shape")}) >= 4
-    for name, row in points.iterrows():
+    assert (points["launches"] + points["set_aside"] == 2).all()
+    for name, row in points[points["set_aside"] == 0].iterrows():
         medians = []
         for line in (line for line in lines if line["point"] == name):
             own = [s["seconds"] / s["passes"] for s in line["samples"] if s["program"] == "point"]
@@ -74,7 +75,7 @@ def test_rates_are_bytes_over_time(measured):
         seconds = sum(medians) / 2
         moved = next(line for line in lines if line["point"] == name)["traffic"]["point"]["compulsory"]
         assert row["gbps"] == pytest.approx(moved / seconds / 1e9)
-        assert row["max_abs_err"] >= 0 and row["launches"] == 2
+        assert row["max_abs_err"] >= 0
 
 
 def test_every_visit_was_verified(measured):
@@ -88,7 +89,7 @@ def test_a_budget_too_small_for_one_launch(tmp_path, capsys):
     asked = [*ASKED[:-1], "op=decode", "--only", "*.head.f16.*", "--out", tmp_path / "run", "--budget", "0.01"]
     assert call("sweep", *map(str, asked)) == 0
     printed = capsys.readouterr()
-    assert "more than the budget" in printed.err and "stopped after 1 of 2 launches" in printed.out
+    assert "more than the budget" in printed.err and "stopped   after 1 of 2 launches" in printed.out
     assert {record.launch for record in kvbench.load(tmp_path / "run").records} == {0}
 
 

@@ -1,4 +1,4 @@
-"""The README's commands work as written, and its two make targets are there."""
+"""Commands of the README and of the pages that it leads to work as written; its two make targets are there."""
 
 import html
 import re
@@ -12,14 +12,19 @@ from tests.cli.test_cli import call
 from tests.cli.test_exit_codes import played
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text()
-COMMANDS = re.findall(r"^    (kvbench .*)$", README, re.MULTILINE)
+PAGES = {
+    path: (ROOT / path).read_text()
+    for path in ("README.md", "suites/README.md", "results/README.md", "kvbench/cli/README.md")
+}
+README, EVERY = PAGES["README.md"], "\n".join(PAGES.values())
+COMMANDS = list(dict.fromkeys(re.findall(r"^    (kvbench .*)$", EVERY, re.MULTILINE)))
 TARGETS = re.findall(r"^    make ([\w-]+)", README, re.MULTILINE)
-PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PYTHON = re.findall(r"```python\n(.*?)```", EVERY, re.DOTALL)
 
 
 def test_there_is_something_to_run():
-    assert len(COMMANDS) >= 5 and set(TARGETS) == {"sweep", "test"} and len(PYTHON) == 2
+    assert len(README.splitlines()) <= 150 and len(COMMANDS) >= 30
+    assert set(TARGETS) == {"sweep", "test"} and len(PYTHON) == 2
 
 
 def furnished(folder):
@@ -83,15 +88,20 @@ def test_all_in_earnest(capsys, monkeypatch, tmp_path):
 
 
 def test_claims_are_the_report_s():
-    """What README says of the example stands in the report that it links, and in the same words."""
-    (page,) = re.findall(r"\((results/[^)]*/index\.html)\)", README)
-    report = html.unescape(" ".join(re.sub(r"<[^>]+>", " ", (ROOT / page).read_text()).split()))
-    claims = README[README.index(page) : README.index("![", README.index(page))].split("\n- ")[1:]
+    """What is said of the example stands in the report that is linked there, and in the same words."""
+    text = PAGES["results/README.md"]
+    (page,) = re.findall(r"\(([^)]*/report/index\.html)\)", text)
+    report = html.unescape(" ".join(re.sub(r"<[^>]+>", " ", (ROOT / "results" / page).read_text()).split()))
+    claims = text[text.index(page) : text.index("![", text.index(page))].split("\n- ")[1:]
     assert len(claims) >= 5
     for claim in claims:
         assert " ".join(claim.split()) in report, claim
-    for picture in re.findall(r"!\[[^]]*\]\(([^)]*)\)", README):
-        assert (ROOT / picture).is_file() and Path(picture).parent.parent == Path(page).parent
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", PAGES[page]):
+        assert (ROOT / page).parent.joinpath(link).exists(), link
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import kvbench
-from kvbench.analysis.findings import summary
+from kvbench.report.ending import summary
 from kvbench.report.ending import text as ending
 from tests.cli.test_cli import call
 from tests.report import made

@@ -13,8 +13,8 @@ from tests.cli.test_cli import call
 from tests.report import made
 from tests.report.texts import plain_text, tables
 
-ORDER = ["verdict", "machine", "tools", "staircase", "saturation", "roofline", "stores"]
-ORDER += ["points", "ceilings", "noise", "provenance"]
+ORDER = ["answers", "hero", "verdict", "tools", "staircase", "saturation", "roofline", "stores"]
+ORDER += ["points", "ceilings", "noise", "machine", "provenance"]
 
 
 def test_the_order(report):

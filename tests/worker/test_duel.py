@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from kvbench.machine import describe
-from kvbench.model import SIDES, Job, Record, Times
+from kvbench.model import SIDES, Job, Record
 from kvbench.native import default_library, library_path
 from kvbench.plan import Site, expand
 from kvbench.suite import load
-from kvbench.worker import duel, loop
+from kvbench.worker import duel
 from kvbench.worker.launch import launch
 from tests.faulty import FAULTS, build, build_plugin
 
@@ -115,39 +115,6 @@ def test_both_sides_do_as_much(fought):
         passes = {name: [s.passes for s in record.samples if s.program == name] for name in PROGRAMS}
         assert passes["base"] == passes["head"]
         assert passes["beside_base"] == passes["beside_head"]
-
-
-def test_a_sample_is_worth_its_lower_quartile():
-    """A quarter of the passes is faster, and the first does not count."""
-
-    class Team:
-        def run(self, *tasks, passes, between):
-            return Times(19.0, (9.0, 4.0, 1.0, 3.0, 2.0), (1.0, 3.0), (), 7, 0)
-
-    found = duel._sample(loop.Program("head", Team(), ("x",)), loop.Walk(), 5, 4, 9.0)
-    assert (found.program, found.round, found.passes, found.seconds) == ("head", 5, 4, 10.0)
-    assert found.asked == 9.0 and found.pass_seconds == (2.0,)
-    assert found.switches == 7 and found.skew == pytest.approx(0.5)
-
-
-def test_samples_walk_the_slices_on():
-    """Slice by slice, whoever walks; the pass that does not count is over the one before."""
-    walked = []
-
-    class Team:
-        def run(self, *tasks, passes, between):
-            walked.append([tasks[number % len(tasks)] for number in range(passes)])
-            times = (0.5, *([1.0] * (passes - 1)))
-            return Times(sum(times), times, (1.0,), (), 0, 0)
-
-    walk, team = loop.Walk(), Team()
-    five, one = loop.Program("point", team, tuple("abcde")), loop.Program("point", team, ("x",))
-    assert duel._sample(five, walk, 0, 2, 2.0).pass_seconds == (1.0,)
-    duel._sample(five, walk, 0, 2, 2.0)
-    duel._sample(five, walk, 1, 7, 2.0)
-    duel._sample(one, walk, 1, 3, 2.0)
-    duel._sample(five, walk, 2, 1, 2.0)
-    assert walked == [list("eab"), list("bcd"), list("deabcdea"), list("xxxx"), list("ab")]
 
 
 @pytest.fixture(scope="module")

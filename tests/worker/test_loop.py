@@ -82,6 +82,53 @@ def test_a_sample_has_what_the_team_and_the_watch_saw():
     assert [(sample.steal, sample.throttled) for sample in found] == [(0.25, 0), (0.0, 5)]
 
 
+def test_others_follow_a_program_wherever_it_is():
+    """As often as it is sampled itself."""
+    then = Program("beside", Team(), ("y",)), Program("after", Team(), ("z",))
+    programs = [Program("base", Team(), ("x",), then=then), Program("head", Team(), ("x",), every=2)]
+    found = [sample.program for sample in rounds(programs, 20, 1.0, 0, {"base": 1, "head": 1, "beside": 1, "after": 1})]
+    assert found.count("base") == 20 and found.count("head") == 10
+    assert all(found[at + 1 : at + 3] == ["beside", "after"] for at, name in enumerate(found) if name == "base")
+
+
+def test_a_quiet_program_is_worth_its_lower_quartile():
+    """A quarter of the passes is faster, and the first does not count."""
+
+    class Uneven:
+        def run(self, *tasks, passes, between):
+            return Times(19.0, (9.0, 4.0, 1.0, 3.0, 2.0), (1.0, 3.0), (), 7, 0)
+
+    (found,) = rounds([Program("head", Uneven(), ("x",), quiet=True)], 1, 1.0, 0, {"head": 4})
+    assert (found.program, found.round, found.passes, found.seconds) == ("head", 0, 4, 10.0)
+    assert found.pass_seconds == (2.0,)
+    assert found.switches == 7 and found.skew == pytest.approx(0.5)
+
+
+def test_quiet_programs_walk_the_slices_on():
+    """Slice by slice, whoever walks; the pass that does not count is over the one before."""
+    one = ("one", "x", {"quiet": True})
+    programs = ("two", "abcde", {"quiet": True}), ("seven", "abcde", {"quiet": True}), one
+    team, found = ran(*programs, samples=2, two=2, seven=7, one=3)
+    walked = [tasks for tasks, _ in team.ran if "x" not in tasks]
+    at = 0
+    for tasks in walked:
+        assert tasks == "".join("abcde"[(at - 1 + turn) % 5] for turn in range(len(tasks)))
+        at += len(tasks) - 1
+    assert sorted(map(len, walked)) == [3, 3, 8, 8] and at == 18
+    assert [tasks for tasks, _ in team.ran if "x" in tasks] == ["xxxx"] * 2
+    assert {sample.pass_seconds for sample in found} == {(1.0,)}
+
+
+def test_calls_of_python_are_programs(monkeypatch):
+    """Two of them in turn, by the wall."""
+    made, clock = [], iter([1.0, 2.0, 4.0, 5.0])
+    monkeypatch.setattr(loop, "perf_counter", lambda: next(clock))
+    calls = (lambda: made.append("a"), lambda: made.append("b"))
+    (found,) = rounds([Program("calls", loop.Caller(), calls, warm=False)], 1, 1.0, 0, {"calls": 3})
+    assert made == ["a", "b", "a"]
+    assert found.seconds == 4.0 and found.pass_seconds == (1.0, 2.0, 1.0) and found.skew == 0.0
+
+
 # ---- how many passes make a sample -----------------------------------------------------------------------------------
 
 
@@ -166,3 +213,16 @@ def test_a_program_may_have_shorter_samples():
     found = {sample.program: sample for sample in rounds(programs, 1, 0.4)}
     assert {name: sample.passes for name, sample in found.items()} == {"point": 4, "twin": 40, "fma": 20}
     assert {name: round(sample.asked, 9) for name, sample in found.items()} == {"point": 0.4, "twin": 0.4, "fma": 0.02}
+
+
+def test_a_program_may_have_as_many_passes_as_another():
+    """However long it takes them; both change together, between rounds."""
+    slow = {"x": 1.0}
+    clock = Clock(lambda now: slow["x"], base=1e-5, head=5e-5)
+    programs = [Program("head", clock, ("head",), like="base"), Program("base", clock, ("base",))]
+    passes = {}
+    for sample in rounds(programs, 20, 0.005):
+        passes.setdefault(sample.round, set()).add(sample.passes)
+        slow["x"] = 10.0 if sample.round > 8 else 1.0
+    assert all(len(counts) == 1 for counts in passes.values())
+    assert passes[0] == {500} and passes[19] == {50}

@@ -1,27 +1,21 @@
-"""What a run says of its machine, in sentences that need no other page: each says what it does not know, too."""
+"""What a run says of its machine: facts with what encloses their numbers, and what is not known. report/words tells
+them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
 
 import pandas as pd
 
-from kvbench.analysis.diagnosis.bandwidth import l3, memory
-from kvbench.analysis.diagnosis.bounds import bound, fit, overhead
-from kvbench.analysis.diagnosis.bounds import tokens as tokens_text
-from kvbench.analysis.diagnosis.choices import CHOICES, choice, threads
-from kvbench.analysis.diagnosis.doubt import measured, surroundings, suspect
-from kvbench.analysis.diagnosis.stores import stores
+from kvbench.analysis.diagnosis.bandwidth import MemoryRate, MemoryUntested, memory
+from kvbench.analysis.diagnosis.choices import CHOICES, Choice, ThreadsHelp, ThreadsSuffice, choice, threads
+from kvbench.analysis.diagnosis.l3 import L3Untested, L3Verdict, l3
+from kvbench.analysis.diagnosis.limits import Bounds, Fit, PassCost, Tokens, bounds, fit, overhead
+from kvbench.analysis.diagnosis.limits import tokens as tokens_facts
+from kvbench.analysis.diagnosis.stores import Stores, stores
+from kvbench.analysis.diagnosis.trust import Above, Doubts, Noise, above, doubts, noise
 from kvbench.model import Check, Machine
-from kvbench.model.annotated import about
 
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """topic: a word to find it by; two sentences may share one."""
-
-    topic: Annotated[str, about("a word to find it by")]
-    text: Annotated[str, about("it")]
+Fact = MemoryUntested | MemoryRate | L3Untested | L3Verdict | Choice | ThreadsHelp | ThreadsSuffice
+Fact |= Fit | Bounds | Tokens | PassCost | Stores | Above | Noise | Doubts
 
 
 def diagnosis(
@@ -36,23 +30,23 @@ def diagnosis(
     tokens: pd.DataFrame,
     fits: pd.DataFrame,
     breakeven: pd.DataFrame,
-) -> tuple[Sentence, ...]:
+) -> tuple[Fact, ...]:
     """From the tables of these names.
 
     A run that has nothing to say on a topic leaves it out; but that memory or L3 was not tested is said.
     """
     found = (
-        ("bandwidth", memory(points)),
-        ("l3", l3(points, machine)),
-        *((factor, choice(overall, factor)) for factor in CHOICES),
-        ("fit", fit(fits)),
-        ("threads", threads(saturation, points, contrasts)),
-        ("bound", bound(points)),
-        ("tokens", tokens_text(tokens)),
-        ("overhead", overhead(scaling)),
-        ("stores", stores(points, breakeven)),
-        ("suspect", suspect(points)),
-        ("doubt", measured(points)),
-        ("doubt", surroundings(checks)),
+        memory(points),
+        l3(points, machine),
+        *(choice(overall, factor) for factor in CHOICES),
+        fit(fits),
+        threads(saturation, points, contrasts),
+        bounds(points),
+        tokens_facts(tokens),
+        overhead(scaling),
+        stores(points, breakeven),
+        above(points),
+        noise(points),
+        doubts(checks),
     )
-    return tuple(Sentence(topic, text) for topic, text in found if text)
+    return tuple(fact for fact in found if fact)

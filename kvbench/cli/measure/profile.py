@@ -96,6 +96,8 @@ _ROWS = {
 
 
 def _rates(facts: Any) -> list[str]:
+    from kvbench.model import Role
+
     lines = [f"  {'':<46}{'GB/s':>8}   {'middle half':<16}point is"]
     rates = facts.rates
     lines.append(_rate("point", rates["point"], ""))
@@ -103,7 +105,7 @@ def _rates(facts: Any) -> list[str]:
         form = getattr(facts, f"{key}_form")
         if form:
             share = facts.efficiency if key == "twin" else getattr(facts, f"{key}_fraction")
-            best = f", {said}" if (said := form.removeprefix(key).strip("_")) else ""
+            best = "" if form == key else f", {Role.of(form).form}"
             level = f", {facts.core_level}" if key == "core" and facts.core_level else ""
             beats = key == "twin" and share is not None and share > 1
             lines.append(_rate(label + best + level, rates[form], "at the reads" if beats else _share(share)))

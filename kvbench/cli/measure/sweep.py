@@ -30,8 +30,9 @@ from kvbench.errors import BadArgument, Exit
 @click.option("--out", type=Named(), help="The run directory. [default: a new one below runs/]")
 @click.option("--resume", is_flag=True, help="Finish the run in --out; with --launches N, once it has N.")
 @click.option("--report", is_flag=True, help="Write the report too, as kvbench report does.")
+@click.option("--verbose", is_flag=True, help="End with every sentence of the report, not with its answers alone.")
 @json_option
-def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked: Any) -> int:
+def command(out: Path | None, resume: bool, report: bool, verbose: bool, as_json: bool, **asked: Any) -> int:
     """Measure SUITE (default: quick) on this machine, into a run directory.
 
     SUITE is one of kvbench suites, or a path that ends in .toml. Every launch is a fresh process that visits all points
@@ -47,7 +48,7 @@ def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked
         whole = False
         with suppress(KeyboardInterrupt):
             finished = _measured(session)
-            _tell(session, report, as_json)
+            _tell(session, report, verbose, as_json)
             whole = finished
         if not whole:
             path = shlex.quote(str(session.directory.path))
@@ -79,11 +80,10 @@ def _measured(session: Any) -> bool:
     return True
 
 
-def _tell(session: Any, report: bool, as_json: bool) -> None:
+def _tell(session: Any, report: bool, verbose: bool, as_json: bool) -> None:
     """What there is so far."""
-    from kvbench.analysis.findings import summary, swept
     from kvbench.report.course import ending, left_open
-    from kvbench.report.ending import text
+    from kvbench.report.ending import short, summary, swept, text
     from kvbench.report.write import BESIDE, own, write
 
     run = session.run()
@@ -93,6 +93,7 @@ def _tell(session: Any, report: bool, as_json: bool) -> None:
         say_json(swept(summary(found), path, page))
         return
     program = "kvbench" if shutil.which("kvbench") else f"{shlex.quote(sys.executable)} -m kvbench.cli"
-    last = f"report: {page}" if report else f"next: {program} report {shlex.quote(path)}"
-    lines = (*text(summary(found)), "", *left_open(found.open, run.manifest), *ending(run.manifest, path, run.records))
+    last = f"  report    {page}" if report else f"  next      {program} report {shlex.quote(path)}"
+    lines = text(summary(found)) if verbose else short(summary(found))
+    lines += ["", *left_open(found.open, run.manifest, verbose), *ending(run.manifest, path, run.records)]
     say("\n".join([*lines, last]))

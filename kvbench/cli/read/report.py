@@ -66,11 +66,12 @@ def _text(studies: list[Any], form: str) -> str:
 
 def _draw(studies: list[Any], out: Path) -> None:
     from kvbench.report.gaps import gaps
+    from kvbench.report.words import sentences
     from kvbench.report.write import write
     from kvbench.texts import wrapped
 
     for found, manifest in studies:
         say(f"run {found.run}")
-        said = [*gaps(found, manifest), *(each.text for each in found.diagnosis)]
+        said = [*gaps(found, manifest), *(each.text for each in sentences(found.diagnosis))]
         say("\n".join([*wrapped(said), ""]))
     say(f"report: {write(out, studies)}")

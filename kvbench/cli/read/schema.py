@@ -22,7 +22,7 @@ _TYPES = {  # of what is printed: one, or one of several
     "report": "report.data:Report report.data:Reports",
     "size": "report.sizes:Sized",
     "suites": "cli.understand.suites:Suites",
-    "sweep": "analysis.findings:Swept",
+    "sweep": "report.ending:Swept",
     "tune": "cli.measure.tune:TunedClasses",
     "verify": "verify.printed:Verified",
 }

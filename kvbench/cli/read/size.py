@@ -9,7 +9,7 @@ import click
 from kvbench.cli._options import json_option, with_options
 from kvbench.cli._point import options, refuse_missing
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Bytes, Named, Plot
+from kvbench.cli._types import Bytes, Named, Plot, Tokens
 from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder
 
@@ -23,7 +23,7 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
 @with_options(
     click.option("--layers", type=int, help="Layers."),
     *options("q_heads", "kv_heads", "head_dim"),
-    click.option("--context", type=int, help="Tokens that every sequence holds. [default: the model's longest]"),
+    click.option("--context", type=Tokens(), help="Tokens that every sequence holds. [default: the model's longest]"),
     *options("batch", "dtype", "scale", "layout", "inner", "block_tokens", "pad"),
     click.option(
         "--window", type=int, help="Tokens that a sliding layer attends to, 0 for all. [default: the model's]"

@@ -24,8 +24,8 @@ from kvbench.report.ruled import Column
 from kvbench.suite import Model
 from kvbench.suite import model as geometry
 from kvbench.units import GB, counted, duration, gbps, size
-from kvbench.worker.calls import timed
 from kvbench.worker.ground import Ground
+from kvbench.worker.loop import Caller, Program, rounds
 from kvbench.worker.owner import Owner
 from kvbench.worker.probing import ROUNDS
 from kvbench.worker.room import Room, near_threads
@@ -54,10 +54,10 @@ def experiment(setup: Setup, model: str = "qwen3-0.6b", context: int = 2048, col
         facts = Facts(known, decoder.count, decoder.pages.nbytes // decoder.count, decoder.fma_flops)
         counts = facts.cold(shares)
         seconds = sum(_there_and_back(tier, decoder, counts) for tier in tiers)
-        rounds = min(_MOST, max(_LEAST, int(_SECONDS / seconds) - 1))
-        times = timed(_calls(decoder, tiers, counts), rounds, setup.seed)
+        count = min(_MOST, max(_LEAST, int(_SECONDS / seconds) - 1))
+        times = _timed(_calls(decoder, tiers, counts), count, setup.seed)
     table, even = tabled(times, facts, [tier.name for tier in tiers], counts), facts.even(times)
-    notes = (*_notes(facts, rounds, times), *(tier.about for tier in tiers))
+    notes = (*_notes(facts, count, times), *(tier.about for tier in tiers))
     return Outcome(table, _COLUMNS, _figure(table, even), sentence(table, even), notes)
 
 
@@ -183,6 +183,16 @@ def _calls(decoder: PagedDecoder, tiers: Sequence[Tier], counts: Sequence[int]) 
         calls[f"{tier.name} {BACK}"] = partial(tier.fetch, range(decoder.count))
         calls |= {f"{tier.name} {count}": partial(fetched, tier, count) for count in counts}
     return calls
+
+
+def _timed(calls: Mapping[str, Callable[[], object]], count: int, seed: int) -> dict[str, list[float]]:
+    """Seconds of each call in every round, after a round that does not count."""
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    programs = [Program(name, Caller(), (call,), warm=False) for name, call in calls.items()]
+    for sample in rounds(programs, 1 + count, _SECONDS, seed, passes=dict.fromkeys(calls, 1)):
+        if sample.round:
+            taken[sample.program].append(sample.seconds)
+    return taken
 
 
 # ---- what was found --------------------------------------------------------------------------------------------------

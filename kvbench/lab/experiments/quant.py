@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.diagnosis.phrases import number
 from kvbench.lab.experiment import Outcome, Setup, refuse_too_large
 from kvbench.model import Kernel
 from kvbench.native import Cache, decode_task
 from kvbench.oracle import attention, whole
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.ruled import Column
+from kvbench.report.words.phrases import number
 from kvbench.suite import Model
 from kvbench.suite import model as geometry
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.diagnosis.phrases import listed, number
 from kvbench.analysis.launches import enclosed
 from kvbench.lab.experiment import Outcome, Setup
 from kvbench.lab.measuring import beside, point, refuse_impossible, refuse_wrong, tuned
@@ -18,6 +17,7 @@ from kvbench.regime import far_bytes
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.figure import Figure
 from kvbench.report.ruled import Column
+from kvbench.report.words.phrases import listed, number
 from kvbench.units import duration, size
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program

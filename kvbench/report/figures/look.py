@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from kvbench.native import default_library
 from kvbench.store.files import replacing, writing
 from kvbench.texts import shown
 from kvbench.units import size
@@ -85,12 +86,11 @@ def panels(count: int, height: float) -> tuple[Canvas, list[Axes], int]:
 
 
 class Look:
-    """The same colour for a dtype and the same mark for a layout, in every figure of a run."""
+    """The same colour for a dtype in every report, and the same mark for a layout in every figure of a run."""
 
     def __init__(self, points: pd.DataFrame) -> None:
-        elements = points[["context", "batch", "kv_heads", "head_dim"]].astype(float).prod(axis=1)
-        wide = points.assign(each=points["compulsory_bytes"] / elements).groupby("dtype")["each"].median()
-        self._colours = _cycle(sorted(wide.index, key=lambda dtype: (-wide[dtype], dtype)), COLOURS)
+        every = _cycle([*default_library().words("dtype"), *sorted(points["dtype"])], COLOURS)
+        self._colours = {dtype: every[dtype] for dtype in every if dtype in set(points["dtype"])}
         self._marks = _cycle(sorted(points["layout"]), MARKS)
 
     def colour(self, dtype: str) -> str:

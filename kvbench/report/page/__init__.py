@@ -18,6 +18,8 @@ from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES
 from kvbench.report.gaps import gaps
 from kvbench.report.heading import subtitle, title
 from kvbench.report.tables import FILTERS
+from kvbench.report.words import sentences
+from kvbench.report.words.headline import badge, tiles, workload
 from kvbench.store import Manifest
 from kvbench.texts import shown
 from kvbench.units import counted
@@ -53,8 +55,13 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         "run.html",
         title=title(found.machine),
         subtitle=subtitle(found, manifest),
+        workload=workload(found.headline),
+        grade=found.headline.quality.grade,
+        badge=badge(found.headline.quality),
+        tiles=tiles(found.headline),
+        hero=groups.pop("hero"),
         missing=gaps(found, manifest),
-        diagnosis=found.diagnosis,
+        diagnosis=sentences(found.diagnosis),
         fingerprint=found.machine.fingerprint,
         surroundings=found.machine.environment,
         warnings=found.machine.warnings,
@@ -74,7 +81,7 @@ def machines_page(studies: Sequence[tuple[Findings, Manifest]], names: Sequence[
     """The page of several runs, whose own pages are in the folders `places`."""
     runs = [
         {"name": name, "place": place, "subtitle": subtitle(*study), "missing": gaps(*study)}
-        | {"diagnosis": study[0].diagnosis}
+        | {"diagnosis": sentences(study[0].diagnosis)}
         for study, name, place in zip(studies, names, places, strict=True)
     ]
     different = {found.machine.fingerprint for found, _ in studies}

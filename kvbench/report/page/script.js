@@ -5,6 +5,11 @@
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   document.body.classList.add("scripted");
 
+  // ---- what is folded on a screen is open on paper
+  const paper = matchMedia("print"), fold = () => all("details").forEach((each) => { each.open = paper.matches; });
+  paper.addEventListener("change", fold);
+  fold();
+
   // ---- theme
   const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   document.getElementById("theme").addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; });

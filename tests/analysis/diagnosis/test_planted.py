@@ -8,7 +8,8 @@ import pytest
 
 from kvbench.analysis import frames
 from kvbench.analysis.columns import short_names
-from kvbench.analysis.diagnosis.bandwidth import l3
+from kvbench.analysis.diagnosis.l3 import L3Verdict, l3
+from kvbench.analysis.diagnosis.values import Untested
 from tests.analysis.diagnosis.planted import KIB, MIB, PLANTS, machine
 
 SEEDS = range(20)
@@ -42,33 +43,24 @@ def test_words(name):
     assert found[plant.word] >= (0.5 if plant.allowed else RIGHT) * found.total(), found
 
 
-ANSWERS = {
-    "confirmed": "Yes, at ",
-    "refuted": "No, at ",
-    "core-bound": "Not shown, for the cores are the limit",
-    "private-cache": "Not tested: none lies in L3",
-    "not testable": "Cannot be told, at ",
-    "unstable": "Undecided, ",
-}
 UNTESTED = {
-    "private caches hold more than L3": "Not tested: it is not testable at 8 threads; try --threads 3",
-    "L3 unknown": "Not tested: no L3 is known",
-    "no cache known": "Not tested: no cache size of this machine is known",
+    "private cache": (Untested.ELSEWHERE, ""),
+    "private caches hold more than L3": (Untested.CLOSED, "not testable at 8 threads; try --threads 3"),
+    "L3 unknown": (Untested.CLOSED, "no L3 is known for these CPUs"),
+    "no cache known": (Untested.UNKNOWN_CACHES, "no L3 is known for these CPUs"),
 }
-QUESTION = "Is a layer's slice that fits the L3 cache read faster than memory? "
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_sentences(name):
-    """The answer of each run, over all seeds: never the opposite, in 95 % the right one or an honest doubt."""
+def test_leading_words(name):
+    """The verdict of each run, over all seeds: never the opposite, in 95 % the right one or an honest doubt."""
     plant, host = PLANTS[name], machine(PLANTS[name].host)
     tables = [points(name, seed) for seed in SEEDS]
     told = [l3(table.assign(short=short_names(table)), host) for table in tables]
-    assert all(sentence.startswith(QUESTION) for sentence in told)
-    answers = [sentence.removeprefix(QUESTION) for sentence in told]
-    assert not [answer for answer in answers for word in plant.never if ANSWERS[word] in answer]
-    honest = (UNTESTED.get(name) or ANSWERS[plant.word], *(ANSWERS[word] for word in plant.allowed))
-    assert sum(answer.startswith(honest) for answer in answers) >= RIGHT * len(answers), answers
+    answers = [each.counts[0][0] if isinstance(each, L3Verdict) else (each.why, each.closed) for each in told]
+    assert not set(answers) & set(plant.never)
+    honest = (UNTESTED.get(name, plant.word), *plant.allowed)
+    assert sum(answer in honest for answer in answers) >= RIGHT * len(answers), answers
 
 
 @pytest.mark.parametrize("name", PLANTS)

@@ -2,10 +2,17 @@
 
 from collections.abc import Iterable
 
+from kvbench.analysis.diagnosis.values import Interval
+
 
 def number(value: float) -> str:
     """Three digits, never as a power of ten: "23.7", "1234"."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def times(ratio: Interval) -> str:
+    """ "1.25x (1.20..1.31)"."""
+    return f"{ratio.value:.2f}x ({ratio.low:.2f}..{ratio.high:.2f})"
 
 
 def between(low: float, high: float) -> str:

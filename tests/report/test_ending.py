@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kvbench.analysis.diagnosis import Sentence
-from kvbench.analysis.findings import findings, summary
+from kvbench.analysis.findings import findings
 from kvbench.analysis.models import Geometry
 from kvbench.model import Check
-from kvbench.report.ending import text
+from kvbench.report.ending import summary, text
+from kvbench.report.words import Sentence
 from kvbench.store import plain
 from tests.made_run import DECODE, MACHINE, MIB, RUN, STORE, failed, probe, visit
 
@@ -76,13 +76,15 @@ def test_many_failures_are_counted():
     many = [failed(0, replace(HEAD, shape=replace(HEAD.shape, context=64 << n))) for n in range(9)]
     shown = text(summary_of(many))
     assert shown[0] == "9 points, 1 launch; 9 with errors" and shown[3] == "  and 7 more"
-    assert shown[-1].startswith("  Noise is unknown, for no point has more than one launch; launches failed at 9 of 9")
+    assert shown[-1].startswith("  The noise is unknown: no point has more than one launch. Launches failed at 9 of 9")
 
 
 def test_verdicts_are_the_sentences_of_the_diagnosis():
     found = summary_of(whole(), models=[Geometry("small", 24, 8, 2, 64, 4096)], checks=[Check("load", "warn", "2", "")])
     assert found.verdicts == tuple(sentence.text for sentence in found.diagnosis)
-    assert found.verdicts[0].startswith("Decode attention reads up to 15 GB/s from memory, 75% of the 20 GB/s that")
+    assert found.verdicts[0].startswith(
+        "Decode attention reads up to 15 GB/s from memory (decode head f16 rotate). That is 75% of a plain"
+    )
     assert [sentence.topic for sentence in found.diagnosis if sentence.topic in ("tokens", "doubt")] == (
         ["tokens", "doubt", "doubt"]
     )
@@ -98,7 +100,7 @@ def test_noise_is_the_width_of_the_intervals():
     assert noise.efficiency == pytest.approx(np.median([0, 0.04, 0.04, 0]))
     assert noise.disturbed == 0
     told = " ".join(line.strip() for line in text(summary_of(whole())))
-    assert "half of the points spread by 4.0% of their time or less, nine in ten by 4.0% of it" in told
+    assert "half of the points vary by 4.0% of their time or less, nine in ten by 4.0% of it" in told
 
 
 def test_one_launch_knows_no_noise():

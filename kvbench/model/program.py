@@ -1,0 +1,30 @@
+"""What a visit times: the point, and what stands beside it."""
+
+from typing import NamedTuple, Self
+
+NEIGHBOUR = "neighbour"  # the point while others stream memory
+PACE = "fma"  # tells how fast the cores are
+SIDES = ("base", "head")  # of a duel
+PLAIN = "plain"  # the form of a probe that leaves all to the hardware
+
+
+class Role(NamedTuple):
+    """A program's kind, such as a twin, and which form of it. Files have it under a name that only this file knows to
+    make and to read; that of a PLAIN form is the kind."""
+
+    kind: str
+    form: str = PLAIN
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        kind, _, form = name.partition("_")
+        return cls(kind, form or PLAIN)
+
+    @property
+    def name(self) -> str:
+        return self.kind if self.form == PLAIN else f"{self.kind}_{self.form}"
+
+
+AHEAD = Role("twin", "ahead")  # the twin in the point's own schedule
+COPY_NT = Role("copy", "nt")
+BESIDE = {side: Role("beside", side).name for side in SIDES}  # the witness of either side
