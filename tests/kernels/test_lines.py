@@ -33,8 +33,6 @@ LOADS = [  # layout, dtype, KV heads, query heads of each, D, context: whole ste
     ("head", "i8", 1, 5, 128, 304, "dot"),
     ("head", "i8", 1, 12, 128, 304, "dot"),
     ("blockt", "i8", 1, 5, 128, 304, "dot"),
-    ("head", "q8_0", 1, 5, 128, 304, "dot"),
-    ("head", "q4_0", 1, 12, 128, 304, "dot"),
     ("position", "f32", 3, 1, 128, 304, "flash", "best", "stream"),
     ("position", "f16", 3, 1, 128, 448, "flash", "best", "stream"),
     ("position", "f32", 3, 8, 128, 304, "twin", "best", "stream"),
