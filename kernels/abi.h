@@ -44,10 +44,10 @@ const kvb_kernel *kvb_kernels(int32_t index);
 /* The dtype as whose values a variant of decode takes those of a cache: the cache's own, or another one that they are
  * rounded to while they are read. -1 where the variant has no kernel for the layout and dtype. */
 int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype);
-/* The largest whole number that a variant of decode rounds to: `weights` 0, for the elements of a query, times the scale
+/* The largest whole number that a variant of decode rounds to: `which` 0, for the elements of a query, times the scale
  * of the scores, of which the largest becomes it; 1, for a tile's weights, each times the scale of its row, likewise.
- * 0 where it rounds neither. */
-int32_t kvb_levels(int32_t variant, int64_t head_dim, int32_t weights);
+ * 0 where it rounds none. `which` 2: so many elements of a query have a largest of their own; 0 for all together. */
+int32_t kvb_levels(int32_t variant, int32_t dtype, int32_t which);
 
 /* Bytes of a row of K that stay side by side in a layout, which transposes K: a cell, see kvb_cache. 0 where rows of K
  * lie as those of V do, or where the layout has no caches of the dtype. */

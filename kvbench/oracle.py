@@ -26,26 +26,31 @@ def attention(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | N
 
 
 def attention_in_steps(
-    q: np.ndarray, rows: Rows, lengths: Sequence[int], levels: tuple[int, int], window: int | None = None
+    q: np.ndarray, rows: Rows, lengths: Sequence[int], levels: tuple[int, int, int], window: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same of a kernel that multiplies whole numbers: with q as it takes that, and how far its weights may be off.
 
-    levels: the largest whole numbers of a query and of weights, as kvb_levels tells. A weight is off by at most half a
-    step: six standard deviations of their sum, for it has no sign in common on ordinary data.
+    levels: the largest whole numbers of a query and of weights, as kvb_levels tells, and how many elements of a query
+    share a step. A weight is off by at most half a step: six standard deviations of their sum, for it has no sign in
+    common on ordinary data; or by nothing where it stays a float.
     """
-    q = _in_steps(q, levels[0])
+    q = _in_steps(q, levels[0], levels[2])
     weights, first = _weights(q, rows, lengths, window)
     out = _sums(weights, first, q, rows)
+    if not levels[1]:
+        return out, np.zeros(())
     _to_variances(weights, levels[1], first, q, rows)
     variance = _sums(weights, first, q, lambda at, count: (None, _codes(rows(at, count)[1]) ** 2))
     return out, 6 * np.sqrt(variance)
 
 
-def _in_steps(q: np.ndarray, levels: int) -> np.ndarray:
-    """In float32, as kernels do it: times the scale of the scores, then in steps of each head's largest / levels."""
+def _in_steps(q: np.ndarray, levels: int, together: int) -> np.ndarray:
+    """In float32, as kernels do it: times the scale of the scores, then in steps of the largest / levels of each head, or
+    of so many elements of it."""
     scale = np.float32(1) / np.sqrt(np.float32(q.shape[2])) * np.float32(1.44269504)
     scaled = q.astype(np.float32) * scale
-    most = np.abs(scaled).max(axis=2, keepdims=True)
+    most = np.maximum.reduceat(np.abs(scaled), np.arange(0, q.shape[2], together), axis=2)
+    most = np.repeat(most, together, axis=2)[..., : q.shape[2]]
     with np.errstate(divide="ignore", invalid="ignore"):
         codes = np.where(most > 0, np.rint(scaled * (np.float32(levels) / most)), 0)
     return codes * (most / np.float32(levels)).astype(np.float64) / np.float64(scale)

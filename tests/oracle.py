@@ -329,11 +329,13 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, lanes: int
     return weights @ v, np.minimum(bound, np.maximum(spread, flushed + 1e-37))
 
 
-def in_steps(q: np.ndarray, scale: float, levels: int) -> np.ndarray:
-    """q as a kernel takes it that multiplies whole numbers, the largest of each head being `levels`: float32 steps."""
+def in_steps(q: np.ndarray, scale: float, levels: int, block: int) -> np.ndarray:
+    """q as a kernel takes it that multiplies whole numbers, the largest of each block of a head being `levels`: float32
+    steps."""
     factor = np.float32(scale) * np.float32(1.44269504)
     scaled = q.astype(np.float32) * factor
-    most = np.abs(scaled).max(axis=-1, keepdims=True)
+    parts = [np.abs(scaled[..., at : at + block]).max(axis=-1, keepdims=True) for at in range(0, q.shape[-1], block)]
+    most = np.concatenate(parts, axis=-1).repeat(block, axis=-1)[..., : q.shape[-1]]
     with np.errstate(all="ignore"):
         inverse = np.float32(levels) / most
         whole = np.rint(scaled * np.where(inverse <= np.float32(3e38), inverse, np.float32(0)))
@@ -376,17 +378,19 @@ def decode(
 ) -> tuple[np.ndarray, np.ndarray]:
     """q [B, Hq, D] -> out and bound, both float64 [B, Hq, D]. `plain`: data of unit size, held to `practical`.
     `halves`: of a kernel that rounds K and V to float16 as it loads them. `levels`: of one that multiplies whole numbers,
-    the largest of a query and of weights."""
+    the largest of a query, of each block of packed rows' or of all, and of weights, which are floats where it is 0."""
     out, bound = np.zeros(q.shape), np.zeros(q.shape)
     scale = scale or 1 / np.sqrt(shape.head_dim)
     for seq, length in enumerate(np.asarray(lengths)):
         k, v = load(shape, planes, table, seq, *attended(int(length), window))
         if halves:
             k, v = k.astype(np.float16).astype(np.float64), v.astype(np.float16).astype(np.float64)
-        grouped = (in_steps(q[seq], scale, levels[0]) if levels else q[seq]).reshape(shape.kv_heads, -1, shape.head_dim)
+        block = BLOCK if shape.dtype in PACKED else shape.head_dim
+        own = in_steps(q[seq], scale, levels[0], block) if levels else q[seq]
+        grouped = own.reshape(shape.kv_heads, -1, shape.head_dim)
         answer, limit = attend(grouped, k, v, scale)
         limit = np.full_like(limit, practical(v)) if plain else limit
-        if levels and k.shape[1]:
+        if levels and levels[1] and k.shape[1]:
             _, scales = places(shape, table, seq, slots_of(shape, *attended(int(length), window)))
             raw = np.ascontiguousarray(planes.v_scale[spans(scales, shape.scale_bytes)])
             weights = softmax(scale * (grouped @ k.swapaxes(1, 2)))

@@ -37,7 +37,7 @@ typedef struct kvb_preset {
     /* Bytes of K of a block, and as many of V: they are asked for while the block before is consumed. Blocks of pages
      * that lie anywhere, and blocks whose rows are read whole, each have their own. */
     int32_t block, block_paged, block_whole;
-    /* Where heads lie inside a token, bytes for `dot8` of up to four heads, which keeps a core least busy */
+    /* Where heads lie inside a token, bytes for products of bytes of up to four heads, which keeps a core least busy */
     int32_t block_light;
     bool doubled;   /* two LANES of tokens at least, where heads lie inside a token and LANES of them fill no block */
     bool asks;      /* for anything */

@@ -117,7 +117,7 @@ static void work(kvb_task *base, int32_t thread, void *scratch)
     static void (*const variants[VARIANTS])(const kvb_decode_task *, kvb_state *, kvb_walk *, double *) = {
         [VARIANT_FLASH] = kvb_flash, [VARIANT_TWOPASS] = kvb_twopass, [VARIANT_PERHEAD] = kvb_perhead,
         /* these are flash over other row kernels */
-        [VARIANT_ROUND16] = kvb_flash, [VARIANT_DOT8] = kvb_flash, [VARIANT_DOT16] = kvb_flash};
+        [VARIANT_ROUND16] = kvb_flash, [VARIANT_DOT] = kvb_flash};
     kvb_decode_task *task = (kvb_decode_task *)base;
     kvb_state *state = NULL;
     kvb_walk walk;

@@ -141,7 +141,7 @@ static double probe_flops(int64_t rounds)
 #ifdef DOT_BYTES
 PROBE_DOTS(dot8, v_dot_query_into, 8)
 #endif
-#ifdef DOT_I16
+#ifdef V_DOT_I16
 PROBE_DOTS(dot16, v_dot_i16_into, 4)
 #else
 PROBE_DOTS(dot16, v_dot_query_into, 4) /* a product of 16 bits is two of bytes */

@@ -72,12 +72,9 @@ const kvb_tier TIER = {
     .rows[DTYPE_BF16].prepare_query = deal_query_bf16,
 #endif
     .rows[DTYPE_I8].qk_t = CLASSES(qkt, i8),
-#ifdef ROWS_DOT8
-    .rows[READ_DOT8] = ROWS_DOT8,
-#endif
-#ifdef ROWS_DOT16
-    .rows[READ_DOT16] = ROWS_DOT16,
-#endif
+    .rows[READ_DOT_I8] = ROWS_DOT_I8,
+    .rows[READ_DOT_Q8_0] = ROWS_DOT_PACKED(q8_0),
+    .rows[READ_DOT_Q4_0] = ROWS_DOT_PACKED(q4_0),
     .max = softmax_max,
     .exp = softmax_exp,
     .twin = twin,

@@ -71,12 +71,25 @@ void kvb_scalar_pack(int32_t dtype, const float *from, int64_t dim, uint8_t *row
     }
 }
 
+int kvb_scalar_code(int32_t dtype, const uint8_t *row, int64_t d)
+{
+    if (dtype == DTYPE_I8)
+        return (int8_t)row[d];
+    const uint8_t *codes = row + d / PACK * kvb_formats[dtype].bytes + CODES;
+    int64_t i = d % PACK;
+    return dtype == DTYPE_Q8_0 ? (int8_t)codes[i] : (codes[i % HALF] >> i / HALF * 4 & 15) - 8;
+}
+
+float kvb_scalar_step(int32_t dtype, const uint8_t *row, int64_t d)
+{
+    uint16_t scale;
+    if (dtype == DTYPE_I8)
+        return 1.0f;
+    memcpy(&scale, row + d / PACK * kvb_formats[dtype].bytes, sizeof scale);
+    return kvb_scalar_from_f16(scale);
+}
+
 float kvb_scalar_packed(int32_t dtype, const uint8_t *row, int64_t d)
 {
-    const uint8_t *block = row + d / PACK * kvb_formats[dtype].bytes, *codes = block + CODES;
-    int64_t i = d % PACK;
-    uint16_t scale;
-    memcpy(&scale, block, sizeof scale);
-    int code = dtype == DTYPE_Q8_0 ? (int8_t)codes[i] : (codes[i % HALF] >> i / HALF * 4 & 15) - 8;
-    return (float)code * kvb_scalar_from_f16(scale); /* exact */
+    return (float)kvb_scalar_code(dtype, row, d) * kvb_scalar_step(dtype, row, d); /* exact */
 }

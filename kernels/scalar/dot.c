@@ -1,4 +1,4 @@
-/* dot8 and dot16 over i8 rows: the rules stand in tier/dot.h. */
+/* dot over i8 rows and packed ones: the rules stand in tier/dot.h. */
 #include <assert.h>
 #include <math.h>
 
@@ -21,35 +21,54 @@ static float steps(float levels, float most)
     return inverse <= 3.0e38f ? inverse : 0.0f;
 }
 
-void kvb_scalar_prepare_query(int32_t row_kernel, const kvb_group *group)
+/* Elements that share a step of a query: a block's, or all. */
+static int64_t together(int32_t dtype)
 {
-    assert(group->prepared && group->part == group->dim_pad);
-    int16_t *codes = (int16_t *)(void *)group->prepared->codes; /* [heads][dim] */
-    const float levels = (float)dot_query(row_kernel, group->dim);
-    for (int64_t h = 0; h < group->heads; h++) {
-        const float *q = kvb_scalar_q(group, h);
-        float most = largest(q, group->dim), inverse = steps(levels, most), check = 0.0f;
-        for (int64_t d = 0; d < group->dim; d++) {
-            check += q[d] * 0.0f; /* NaN where it is not finite */
-            codes[h * group->dim + d] = check == 0.0f ? (int16_t)rintf(q[d] * inverse) : 0;
-        }
-        group->prepared->step[h] = most / levels + check;
-    }
+    return kvb_formats[dtype].elements > 1 ? kvb_formats[dtype].elements : DIM_MAX;
 }
 
-void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scores)
+/* Of a head: a step for each block, behind the codes of all. */
+static float *steps_of(const kvb_group *group, int64_t head)
+{
+    float *all = (float *)(void *)(group->prepared->codes + HEADS * round_up(group->dim, LINE));
+    return all + head * round_up(group->dim, LINE) / 32;
+}
+
+void kvb_scalar_prepare_query(int32_t dtype, const kvb_group *group)
+{
+    assert(group->prepared && group->part == group->dim_pad);
+    const int64_t block = together(dtype);
+    for (int64_t h = 0; h < group->heads; h++)
+        for (int64_t from = 0; from < group->dim; from += block) {
+            const float *q = kvb_scalar_q(group, h) + from;
+            int64_t count = at_most(block, group->dim - from);
+            float most = largest(q, count), inverse = steps(DOT_QUERY, most), check = 0.0f;
+            for (int64_t d = 0; d < count; d++)
+                check += q[d] * 0.0f; /* NaN where it is not finite */
+            for (int64_t d = 0; d < count; d++) /* [heads][dim] */
+                group->prepared->codes[h * group->dim + from + d] = check == 0.0f ? (int8_t)rintf(q[d] * inverse) : 0;
+            steps_of(group, h)[from / block] = most / DOT_QUERY + check;
+        }
+}
+
+void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores)
 {
     kvb_scalar_assert(tile, group);
-    assert(group->dim <= 2 * DOT16_DIM);
-    const int16_t *codes = (const int16_t *)(const void *)group->prepared->codes;
+    const int64_t block = together(dtype);
     _Alignas(LINE) uint8_t beside[DIM_MAX];
     for (int32_t t = 0; t < round_up(tile->count, LANES); t++) {
-        const int8_t *k = (const int8_t *)kvb_scalar_k(DTYPE_I8, tile, t, group->dim, beside);
+        const uint8_t *k = kvb_scalar_k(dtype, tile, t, group->dim, beside);
         for (int64_t h = 0; h < group->heads; h++) {
-            int32_t sum = 0;
-            for (int64_t d = 0; d < group->dim; d++)
-                sum += codes[h * group->dim + d] * k[d];
-            scores[h * QUERY_SCORES + t] = (float)sum * group->prepared->step[h];
+            const int8_t *q = group->prepared->codes + h * group->dim;
+            double score = 0.0;
+            for (int64_t from = 0; from < group->dim; from += block) {
+                int32_t sum = 0;
+                for (int64_t d = from; d < at_most(from + block, group->dim); d++)
+                    sum += q[d] * kvb_scalar_code(dtype, k, d);
+                double step = (double)steps_of(group, h)[from / block];
+                score += (double)sum * (double)kvb_scalar_step(dtype, k, from) * step;
+            }
+            scores[h * QUERY_SCORES + t] = (float)score;
         }
     }
 }
@@ -57,10 +76,9 @@ void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scor
 /* One weight as a whole number. A NaN counts as nothing here: it stays in the sum of the weights. */
 static int32_t whole(float w, float inverse) { return w == w ? (int32_t)rintf(w * inverse) : 0; }
 
-void kvb_scalar_pv_dot(int32_t row_kernel, const kvb_tile *tile, const kvb_group *group, const float *p)
+void kvb_scalar_pv_dot(const kvb_tile *tile, const kvb_group *group, const float *p)
 {
     kvb_scalar_assert(tile, group);
-    const float levels = (float)dot_weight(row_kernel);
     int32_t sum[HEADS][DIM_MAX] = {{0}};
     float most[HEADS];
     for (int64_t h = 0; h < group->heads; h++)
@@ -68,7 +86,7 @@ void kvb_scalar_pv_dot(int32_t row_kernel, const kvb_tile *tile, const kvb_group
     for (int32_t t = 0; t < tile->count; t++) {
         const int8_t *v = (const int8_t *)kvb_row_at(tile->v, t);
         for (int64_t h = 0; h < group->heads; h++) {
-            int32_t weight = whole(p[h * QUERY_SCORES + t], steps(levels, most[h]));
+            int32_t weight = whole(p[h * QUERY_SCORES + t], steps(DOT_WEIGHT, most[h]));
             for (int64_t d = 0; d < group->dim; d++)
                 sum[h][d] += weight * v[d];
         }
@@ -76,6 +94,7 @@ void kvb_scalar_pv_dot(int32_t row_kernel, const kvb_tile *tile, const kvb_group
     for (int64_t h = 0; h < group->heads; h++)
         for (int64_t d = 0; d < group->dim; d++) {
             float *acc = &group->acc[h * group->dim_pad + d];
-            *acc = (float)((double)*acc * (double)group->rescale[h] + (double)sum[h][d] * (double)(most[h] / levels));
+            double more = (double)sum[h][d] * (double)(most[h] / DOT_WEIGHT);
+            *acc = (float)((double)*acc * (double)group->rescale[h] + more);
         }
 }

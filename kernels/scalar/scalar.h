@@ -20,7 +20,9 @@ void kvb_scalar_decode(int32_t read, const uint8_t *row, float scale, int64_t di
 /* ---- blocks.c: packed rows -------------------------------------------------------------------------------------- */
 
 void kvb_scalar_pack(int32_t dtype, const float *from, int64_t dim, uint8_t *row);
-float kvb_scalar_packed(int32_t dtype, const uint8_t *row, int64_t d); /* element d */
+float kvb_scalar_packed(int32_t dtype, const uint8_t *row, int64_t d); /* element d: */
+int kvb_scalar_code(int32_t dtype, const uint8_t *row, int64_t d);     /* its code, also of i8, */
+float kvb_scalar_step(int32_t dtype, const uint8_t *row, int64_t d);   /* times its block's scale; of i8 1 */
 
 /* ---- attend.c -------------------------------------------------------------------------------------------------- */
 
@@ -45,9 +47,9 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
 
 /* ---- dot.c ------------------------------------------------------------------------------------------------------ */
 
-void kvb_scalar_prepare_query(int32_t row_kernel, const kvb_group *group);
-void kvb_scalar_qk_dot(const kvb_tile *tile, const kvb_group *group, float *scores);
-void kvb_scalar_pv_dot(int32_t row_kernel, const kvb_tile *tile, const kvb_group *group, const float *p);
+void kvb_scalar_prepare_query(int32_t dtype, const kvb_group *group);
+void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
+void kvb_scalar_pv_dot(const kvb_tile *tile, const kvb_group *group, const float *p);
 
 /* ---- probe.c --------------------------------------------------------------------------------------------------- */
 

@@ -13,24 +13,25 @@
     STAGES(word, DTYPE_##name)                                                                                        \
     static void perhead_##word(const kvb_tile *t, const kvb_group *g) { kvb_scalar_perhead(DTYPE_##name, t, g); }     \
     static void encode_##word(const kvb_encode *rows) { kvb_scalar_encode(DTYPE_##name, rows); }
-#define DOT(word, read)                                                                                               \
-    static void prepare_##word(const kvb_group *g) { kvb_scalar_prepare_query(read, g); }                             \
-    static void pv_##word(const kvb_tile *t, const kvb_group *g, const float *p) { kvb_scalar_pv_dot(read, t, g, p); }
+#define DOT(word, name)                                                                           \
+    static void prepare_##word(const kvb_group *g) { kvb_scalar_prepare_query(DTYPE_##name, g); } \
+    static void dot_##word(const kvb_tile *t, const kvb_group *g, float *s)                       \
+    {                                                                                             \
+        kvb_scalar_qk_dot(DTYPE_##name, t, g, s);                                                 \
+    }
 
 KVB_DTYPES(DTYPE)
 STAGES(round16, READ_ROUND16)
-DOT(dot8, READ_DOT8)
-DOT(dot16, READ_DOT16)
+DOT(i8, I8)
+DOT(q8_0, Q8_0)
+DOT(q4_0, Q4_0)
 
 #define ALL(function) {function, function, function, function}
 #define SHARED .qk_heads = HEADS, .qk_t_heads = HEADS, .pv_heads = HEADS
 #define FLOATS(word) .qk = ALL(qk_##word), .pv = ALL(pv_##word), .decode = decode_##word, SHARED
 #define ROWS(word, name, ...) [DTYPE_##name] = {FLOATS(word), .perhead = perhead_##word, .encode = encode_##word},
-#define WHOLE(word)                                                                                                   \
-    {                                                                                                                 \
-        .prepare_query = prepare_##word, .qk = ALL(kvb_scalar_qk_dot), .qk_t = ALL(kvb_scalar_qk_dot),                \
-        .pv = ALL(pv_##word), SHARED                                                                                  \
-    }
+#define DOTS(word) .prepare_query = prepare_##word, .qk = ALL(dot_##word), .qk_t = ALL(dot_##word)
+#define WHOLE(word, sum) {DOTS(word), .pv = ALL(sum), SHARED}
 
 const kvb_tier kvb_tier_scalar = {
     .rows = {KVB_DTYPES(ROWS)},
@@ -39,8 +40,9 @@ const kvb_tier kvb_tier_scalar = {
     .rows[DTYPE_BF16].qk_t = ALL(qk_bf16),
     .rows[DTYPE_I8].qk_t = ALL(qk_i8),
     .rows[READ_ROUND16] = {FLOATS(round16)},
-    .rows[READ_DOT8] = WHOLE(dot8),
-    .rows[READ_DOT16] = WHOLE(dot16),
+    .rows[READ_DOT_I8] = WHOLE(i8, kvb_scalar_pv_dot),
+    .rows[READ_DOT_Q8_0] = WHOLE(q8_0, pv_q8_0),
+    .rows[READ_DOT_Q4_0] = WHOLE(q4_0, pv_q4_0),
     .max = kvb_scalar_max,
     .exp = kvb_scalar_exp,
     .twin = kvb_scalar_twin,

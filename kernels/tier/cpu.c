@@ -121,7 +121,7 @@ int32_t kvb_isa_runs(int32_t isa)
 
 bool kvb_row_kernel_runs(int32_t isa, int32_t row_kernel)
 {
-    return (row_kernel != READ_DOT8 && row_kernel != READ_DOT16) || isa != dots.isa || covers(cpu, dots.extra);
+    return row_kernel < READ_DOT_I8 || isa != dots.isa || covers(cpu, dots.extra);
 }
 
 int32_t kvb_isa_best(void)

@@ -65,8 +65,8 @@ static const op_row rows[] = {
     {OP_COPY_NT, "-", false, false, true, "copy a buffer, non-temporal stores"},
     {OP_TRIAD, "-", false, false, true, "a = b + s * c, ordinary stores"},
     {OP_FLOPS, "-", false, true, true, "fused multiply-adds that stay in registers"},
-    {OP_DOT8, "-", false, false, true, "products of whole numbers of 8 bits that stay in registers, as dot8 makes them"},
-    {OP_DOT16, "-", false, false, true, "products of whole numbers of 16 bits that stay in registers, as dot16 makes them"},
+    {OP_DOT8, "-", false, false, true, "products of whole numbers of 8 bits that stay in registers"},
+    {OP_DOT16, "-", false, false, true, "products of whole numbers of 16 bits that stay in registers"},
     {OP_LATENCY, "-", false, false, false, "pointer chase through a random cycle of lines"},
     {OP_CLOCK, "-", false, false, false, "dependent additions: one per cycle of the core"},
 };
@@ -76,8 +76,7 @@ static const char *const decode_about[VARIANTS] = {
     [VARIANT_TWOPASS] = "all scores, then softmax, then the weighted sum of V",
     [VARIANT_PERHEAD] = "every query head walks K and V by itself, token by token",
     [VARIANT_ROUND16] = "flash whose K and V are rounded to f16 as they are loaded",
-    [VARIANT_DOT8] = "flash with dot products of whole numbers: queries and weights of 8 bits",
-    [VARIANT_DOT16] = "flash with dot products of whole numbers: queries and weights of 15 bits",
+    [VARIANT_DOT] = "flash with dot products of whole numbers: queries of 8 bits, and weights of i8",
 };
 
 enum { MOST = (sizeof rows / sizeof *rows + VARIANTS) * LAYOUTS * DTYPES * ISAS };
@@ -96,11 +95,9 @@ static void add(const op_row *row, int32_t index, const char *variant, const cha
             (row->layouts && row->dtypes && !kvb_layout_has(layout, dtype)) ||
             (index >= 0 && kvb_reads(index, layout, dtype) < 0))
             continue;
-        const int32_t row_kernel = row->op == OP_DOT8    ? READ_DOT8
-                                   : row->op == OP_DOT16 ? READ_DOT16
-                                   : index < 0           ? dtype
-                                                         : kvb_row_kernel_of(index, dtype);
-        if (!kvb_has_row_kernel(isa, row_kernel))
+        const bool dots = row->op == OP_DOT8 || row->op == OP_DOT16;
+        const int32_t row_kernel = dots ? READ_DOT_I8 : index < 0 ? dtype : kvb_row_kernel_of(index, dtype);
+        if (!kvb_has_row_kernel(isa, row_kernel) || (row->op == OP_DOT8 && !kvb_tier_of(isa)->dot8))
             continue;
         kernels[count++] = (kvb_kernel){
             .op = kvb_word("op", row->op),

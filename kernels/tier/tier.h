@@ -10,7 +10,7 @@
 /* ---- variants.c: what a variant of decode makes of a cache's rows ---------------------------------------------- */
 
 /* Ways to read a row, as indices of a tier's `rows`: each dtype as it is, then those that are of one variant alone. */
-enum { READ_ROUND16 = DTYPES, READ_DOT8, READ_DOT16, READS };
+enum { READ_ROUND16 = DTYPES, READ_DOT_I8, READ_DOT_Q8_0, READ_DOT_Q4_0, READS };
 
 /* The way that a variant reads rows of a dtype for which it has a kernel: kvb_reads() is not negative. */
 int32_t kvb_row_kernel_of(int32_t variant, int32_t dtype);
@@ -72,15 +72,15 @@ static inline void kvb_fetch(const uint8_t *line, bool to_l2)
 
 /* The q of a group as whole numbers. */
 typedef struct kvb_prepared {
-    float step[HEADS];    /* what one is worth; NaN where q is not finite */
-    int32_t first[HEADS]; /* what a score's sum begins with */
+    float step[HEADS];    /* what one is worth; NaN where q is not finite. Of packed rows it stands with the codes, */
+    int32_t first[HEADS]; /* and so does what a score's sum begins with */
     _Alignas(LINE) int8_t codes[];
 } kvb_prepared;
 
-/* Room for them, or for as many floats as q has. */
+/* Room for them with steps and beginnings, three bytes an element; or for as many floats as q has. */
 static inline int64_t prepared_bytes(int64_t dim)
 {
-    const int64_t whole = (int64_t)sizeof(kvb_prepared) + 2 * HEADS * round_up(dim, LINE);
+    const int64_t whole = (int64_t)sizeof(kvb_prepared) + 3 * HEADS * round_up(dim, LINE);
     return at_least(whole, HEADS * round_up(dim, LANES) * (int64_t)sizeof(float));
 }
 
@@ -179,7 +179,7 @@ typedef struct kvb_tier {
     void (*copy_nt)(void *to, const void *from, int64_t bytes, int64_t distance);
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
     double (*flops)(int64_t rounds); /* returns the FLOPs done */
-    /* the same of products of whole numbers, as dot8 and dot16 make them; null where the tier has no such row kernel */
+    /* the same of products of whole numbers, of bytes and of 16 bits; null where the tier has no such row kernel */
     double (*dot8)(int64_t rounds), (*dot16)(int64_t rounds);
     int32_t q_part; /* `part` of groups with HEADS slots; that of others is LANES. 0: `dim_pad` of all, heads follow each other */
 } kvb_tier;

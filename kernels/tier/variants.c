@@ -1,22 +1,24 @@
 /* What a variant of decode makes of a cache's rows. Most take every layout and dtype, and its values as they are. */
 #include "tier/dot.h"
 
-/* A variant may take K as a transposed layout has it; and be of one dtype alone, whose values it takes as they are or as
- * those of another one. */
+/* A variant may take K as a transposed layout has it; and be of some dtypes alone, each with a way of its own to read
+ * rows, whose values it takes as they are or as f16. */
 typedef struct reading {
     bool transposed;
     bool apart;
-    int32_t dtype;
-    int32_t as;
-    int32_t row_kernel; /* of reading such rows: index into the rows of a tier */
+    bool halves;
+    int32_t row_kernels[DTYPES]; /* of one that is apart: index into the rows of a tier, or 0 where it has none */
 } reading;
 
 static const reading readings[VARIANTS] = {
     [VARIANT_FLASH] = {.transposed = true},
     [VARIANT_TWOPASS] = {.transposed = true},
-    [VARIANT_ROUND16] = {.apart = true, .dtype = DTYPE_F32, .as = DTYPE_F16, .row_kernel = READ_ROUND16},
-    [VARIANT_DOT8] = {.transposed = true, .apart = true, .dtype = DTYPE_I8, .as = DTYPE_I8, .row_kernel = READ_DOT8},
-    [VARIANT_DOT16] = {.transposed = true, .apart = true, .dtype = DTYPE_I8, .as = DTYPE_I8, .row_kernel = READ_DOT16},
+    [VARIANT_ROUND16] = {.apart = true, .halves = true, .row_kernels = {[DTYPE_F32] = READ_ROUND16}},
+    [VARIANT_DOT] = {.transposed = true,
+                     .apart = true,
+                     .row_kernels = {[DTYPE_I8] = READ_DOT_I8,
+                                     [DTYPE_Q8_0] = READ_DOT_Q8_0,
+                                     [DTYPE_Q4_0] = READ_DOT_Q4_0}},
 };
 
 int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype)
@@ -24,20 +26,25 @@ int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype)
     if (variant < 0 || variant >= VARIANTS || layout < 0 || layout >= LAYOUTS || dtype < 0 || dtype >= DTYPES)
         return -1;
     const reading *r = &readings[variant];
-    if (!kvb_layout_has(layout, dtype) || (kvb_layouts[layout].transposed && !r->transposed))
+    if (!kvb_layout_has(layout, dtype) || (kvb_layouts[layout].transposed && !r->transposed) ||
+        (r->apart && !r->row_kernels[dtype]))
         return -1;
-    return !r->apart ? dtype : dtype == r->dtype ? r->as : -1;
+    return r->halves ? DTYPE_F16 : dtype;
 }
 
-int32_t kvb_row_kernel_of(int32_t variant, int32_t dtype) { return readings[variant].apart ? readings[variant].row_kernel : dtype; }
+int32_t kvb_row_kernel_of(int32_t variant, int32_t dtype)
+{
+    return readings[variant].apart ? readings[variant].row_kernels[dtype] : dtype;
+}
 
 bool kvb_has_row_kernel(int32_t isa, int32_t row_kernel) { return kvb_tier_of(isa) && kvb_tier_of(isa)->rows[row_kernel].qk[0]; }
 
 bool kvb_widens(int32_t isa, int32_t row_kernel) { return row_kernel != DTYPE_F32 && kvb_tier_of(isa)->rows[row_kernel].decode; }
 
-int32_t kvb_levels(int32_t variant, int64_t head_dim, int32_t weights)
+int32_t kvb_levels(int32_t variant, int32_t dtype, int32_t which)
 {
-    if (variant != VARIANT_DOT8 && variant != VARIANT_DOT16)
+    if (kvb_reads(variant, LAYOUT_HEAD, dtype) < 0 || kvb_row_kernel_of(variant, dtype) < READ_DOT_I8)
         return 0;
-    return weights ? dot_weight(readings[variant].row_kernel) : dot_query(readings[variant].row_kernel, head_dim);
+    const int32_t elements = kvb_formats[dtype].elements, packed = elements > 1;
+    return which == 0 ? DOT_QUERY : which == 1 ? !packed * DOT_WEIGHT : packed * elements;
 }

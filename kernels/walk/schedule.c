@@ -29,7 +29,7 @@ static int32_t tokens_of(const kvb_decode *a, const kvb_preset *preset, bool who
     const int64_t heads = kvb_unit_heads(a), token = a->cache->k.row_bytes * heads;
     const bool paged = heads == 1 && kvb_layouts[a->cache->layout].paged;
     const bool doubled = preset->doubled && heads > 1 && LANES * token <= preset->block;
-    const bool light = preset->block_light && heads > 1 && a->variant == VARIANT_DOT8 &&
+    const bool light = preset->block_light && heads > 1 && a->variant == VARIANT_DOT && kvb_rows_of(a)->whole &&
                        a->q_heads <= 4 * a->cache->kv_heads;
     const int64_t bytes = whole ? preset->block_whole : paged ? preset->block_paged
                           : light ? preset->block_light : preset->block;

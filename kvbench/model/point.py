@@ -117,7 +117,9 @@ class Point(Visited):
 
     @property
     def computes(self) -> str:
-        """The probe of the instructions that its kernel is made of."""
+        """The probe of the instructions that its kernel is made of. Runs from before `dot` have a variant by each name."""
+        if self.variant == "dot":  # a tier without instructions for bytes takes numbers of 16 bits
+            return "dot16" if self.isa == "avx2" else "dot8"
         return self.variant if self.variant in COMPUTE else "flops"
 
     @property

@@ -208,12 +208,14 @@ class Library:
         """Bytes of a row of K that stay together where a layout transposes K; else 0."""
         return self.lib.kvb_cell(self.number("layout", layout), self.number("dtype", dtype))
 
-    def levels(self, variant: str, head_dim: int) -> tuple[int, int] | None:
-        """The largest whole numbers of a query and of weights, of a variant that multiplies such. None: it does not."""
+    def levels(self, variant: str, dtype: str, head_dim: int = 1) -> tuple[int, int, int] | None:
+        """The largest whole numbers of a query and of weights, of a variant that multiplies such, 0 of weights that stay
+        floats; and how many elements of a query share a step. None: it multiplies none."""
         if variant not in self.words("variant"):
             return None
-        query, weights = (self.lib.kvb_levels(self.number("variant", variant), head_dim, which) for which in (0, 1))
-        return (query, weights) if query else None
+        asked = self.number("variant", variant), self.number("dtype", dtype)
+        query, weights, block = (self.lib.kvb_levels(*asked, which) for which in (0, 1, 2))
+        return (query, weights, block or head_dim) if query else None
 
     def way(self, variant: str, layout: str, dtype: str, isa: str) -> dict[str, Any]:
         """How a kvb_decode is told its variant: by its number, or by the function of a plug-in's."""

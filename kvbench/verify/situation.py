@@ -70,7 +70,7 @@ class Prepared:
         self.k, self.v = rng.standard_normal((2, *stored), dtype=np.float32)
         self.q = rng.standard_normal((stored[0], s.kv_heads * s.group, s.head_dim), dtype=np.float32)
         self._store()
-        self._taken = (None if read == dtype else read, library.levels(stepped, s.head_dim) if stepped else None)
+        self._taken = (None if read == dtype else read, library.levels(stepped, dtype, s.head_dim) if stepped else None)
         self._settle()
 
     def _settle(self) -> None:
@@ -150,5 +150,5 @@ def scratch(library: Library, size: int) -> Arena:
 
 def how_taken(library: Library, kernel: Kernel) -> tuple[str | None, str | None]:
     """`read` and `stepped` of what a decode kernel is prepared for."""
-    stepped = kernel.variant if library.levels(kernel.variant, 1) else None
+    stepped = kernel.variant if library.levels(kernel.variant, kernel.dtype) else None
     return library.reads(kernel.variant, kernel.layout, kernel.dtype), stepped

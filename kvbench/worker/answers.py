@@ -47,9 +47,9 @@ class Answers:
         return self._folder / f"{digest[:32]}.npy" if self._folder else None
 
 
-def taken(point: Point, cache: Cache) -> tuple[str, str | None, tuple[int, int] | None]:
+def taken(point: Point, cache: Cache) -> tuple[str, str | None, tuple[int, int, int] | None]:
     """The dtype of what is stored, the one as whose values it is taken, and the whole numbers that stand for others."""
-    levels = cache.library.levels(point.variant, point.shape.head_dim)
+    levels = cache.library.levels(point.variant, point.dtype, point.shape.head_dim)
     return point.dtype, cache.library.reads(point.variant, point.layout, point.dtype), levels
 
 

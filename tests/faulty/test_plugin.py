@@ -256,7 +256,7 @@ def test_they_join_where_no_variant_is_named(planned, library):
 def test_a_suite_that_names_its_variants(planned):
     assert {cell[0] for cell in cells(planned('variant = "twopass"\ndtype = "f32"')[0])} == {"twopass"}
     found, _ = planned('variant = "all"\ndtype = ["f32", "f16"]')
-    both, one = ("flash", "twopass", "perhead"), ("round16", "textbook")  # dot8 and dot16 are of i8
+    both, one = ("flash", "twopass", "perhead"), ("round16", "textbook")  # dot is of i8 and of packed rows
     assert [cell[0] for cell in cells(found)] == [*(word for word in both for _ in range(2)), *one]
     assert not found.skips
     found, _ = planned('variant = "textbook"\ndtype = ["f32", "f16"]')

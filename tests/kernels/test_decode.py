@@ -50,8 +50,9 @@ def passes(bench, case, isa):
 
 
 EVERY = {(kernel["variant"], kernel["layout"]) for kernel in Raw().kernels() if kernel["op"] == "decode"}
-ONLY_OF = {"round16": "f32", "dot8": "i8", "dot16": "i8"}
-ROWS = [(dtype, "flash") for dtype in oracle.DTYPES] + [(dtype, variant) for variant, dtype in ONLY_OF.items()]
+ONLY_OF = {"round16": "f32", "dot": "i8"}
+ROWS = [(dtype, "flash") for dtype in oracle.DTYPES] + [("f32", "round16")]
+ROWS += [(dtype, "dot") for dtype in ("i8", *oracle.PACKED)]
 
 
 @pytest.mark.parametrize(("variant", "layout"), sorted(EVERY))
@@ -111,7 +112,7 @@ def test_tile_edges(bench, isa, dtype, tokens):
 
 @pytest.mark.parametrize(
     ("dtype", "variant"),
-    [*((d, v) for d in oracle.CELL for v in ("flash", "twopass")), ("i8", "dot8"), ("i8", "dot16")],
+    [*((d, v) for d in oracle.CELL for v in ("flash", "twopass")), ("i8", "dot")],
 )
 def test_lanes_of_transposed_blocks(bench, isa, dtype, variant):
     """Every length and first lane around the blocks; tokens beside them, rows' padding and unused lanes are NaN."""

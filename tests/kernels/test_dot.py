@@ -1,70 +1,90 @@
-"""dot8 and dot16: i8 rows times whole numbers, against the bound that they state and what NumPy rounds."""
+"""dot: rows times whole numbers, against the bound that it states and what NumPy rounds."""
 
 import numpy as np
 import pytest
 
 from tests import cases, oracle, trial
 from tests.kernels.test_decode import case_of, shape_of, table_of
-from tests.oracle import Planes, Shape
+from tests.oracle import BLOCK, PACKED, Planes, Shape
 from tests.raw import Bound, decode_args
 
-DOTS = pytest.mark.parametrize("variant", ["dot8", "dot16"])
+ROWS = [("i8", "head"), ("i8", "blockt"), ("q8_0", "head"), ("q4_0", "head")]
+MOST = {"i8": (-128, 127), "q8_0": (-128, 127), "q4_0": (-8, 7)}  # codes
+every = pytest.mark.parametrize(("dtype", "layout"), ROWS)
 
 
-def passes(bench, isa, variant, shape, lengths, **more):
-    """Where the tier lacks the variant, that it is refused."""
-    assert trial.failures(bench, case_of(bench, shape, lengths, table_of(shape), variant=variant, **more), [isa]) == []
-
-
-def decoded(bench, isa, variant, codes, scales, q, layout="head"):
-    """Of one sequence and KV head: codes of K and V [T, D], D whole lines, scales [T]. None where a tier lacks it."""
-    if (variant, layout, "i8", isa) not in bench.words.kernels:
+def decoded(bench, isa, dtype, codes, scales, q, layout="head"):
+    """Of one sequence and KV head: codes of K and V [2, T, D], D whole blocks or lines, scales [2, T], of packed rows
+    [2, T, blocks]. None where a tier cannot run it."""
+    if ("dot", layout, dtype, isa) not in bench.words.kernels:
         return None
-    tokens, dim = codes[0].shape
-    shape, out = Shape(layout, "i8", 1, 1, dim, tokens), np.empty_like(q)
+    _, tokens, dim = codes.shape
+    shape, out = Shape(layout, dtype, 1, 1, dim, tokens), np.empty_like(q)
     planes = Planes.filled(shape, 0x7F)
-    if layout == "blockt":  # 16 tokens side by side, four codes of each
-        rows = np.resize(codes[0], (-(-tokens // 16) * 16, dim))
-        codes = rows.reshape(-1, 16, dim // 4, 4).transpose(0, 2, 1, 3), codes[1]
-    for plane, scale_plane, rows, own in zip(planes.all()[:2], planes.all()[2:], codes, scales, strict=True):
-        plane.view(np.int8)[: rows.size] = rows.ravel()
-        scale_plane.view(np.float32)[:tokens] = own
+    for side, plane in enumerate((planes.k, planes.v)):
+        rows = codes[side].astype(np.int8)
+        if dtype in PACKED:
+            rows = packed(dtype, rows, scales[side])
+        elif layout == "blockt" and not side:  # 16 tokens side by side, four codes of each
+            rows = np.resize(rows, (-(-tokens // 16) * 16, dim)).reshape(-1, 16, dim // 4, 4).transpose(0, 2, 1, 3)
+        plane[: rows.size] = np.ascontiguousarray(rows).view(np.uint8).ravel()
+    for plane, own in zip(planes.all()[2:], scales, strict=True):
+        if dtype == "i8":
+            plane.view(np.float32)[:tokens] = own
     with Bound(bench.raw, shape, [tokens], guard=1) as bound:
         bound.put(planes)
-        bench.team(2).do("decode", decode_args(bench.raw, bound, q, out, isa, variant, deterministic=1))
+        bench.team(2).do("decode", decode_args(bench.raw, bound, q, out, isa, "dot", deterministic=1))
     return out[0]
 
 
-@DOTS
-@pytest.mark.parametrize("layout", ["head", "blockt"])
+def packed(dtype, codes, scales):
+    """Blocks of codes [T, D] behind their scales [T, blocks]."""
+    codes = codes.reshape(len(codes), -1, BLOCK)
+    if dtype == "q4_0":
+        codes = (codes + 8).astype(np.uint8)
+        codes = codes[..., : BLOCK // 2] | codes[..., BLOCK // 2 :] << 4
+    return np.concatenate([scales.astype(np.float16)[..., None].view(np.uint8), codes.view(np.uint8)], axis=-1)
+
+
+@every
 @pytest.mark.parametrize("dim", [64, 96, 128, 200, 256])
-def test_rows_one_after_another(bench, isa, variant, dim, layout):
-    """In the scheme that reads rows whole where it can, and by runs elsewhere: whole blocks, and shorter ones behind them."""
+def test_rows_one_after_another(bench, isa, dtype, layout, dim):
+    """In the scheme that reads rows whole where it can, and by runs elsewhere: whole blocks, and shorter ones behind them.
+    Where the CPU lacks what the tier takes, that it is refused."""
     for group in (1, 2, 4, 8):
-        how = {"q_heads": 2 * group, "schedule": "stream"}
-        passes(bench, isa, variant, shape_of(layout, "i8", batch=3, head_dim=dim), [700, 257, 41], **how)
+        shape, how = shape_of(layout, dtype, batch=3, head_dim=dim), {"q_heads": 2 * group, "schedule": "stream"}
+        case = case_of(bench, shape, [700, 257, 41], table_of(shape), variant="dot", **how)
+        assert trial.failures(bench, case, [isa]) == []
 
 
-def stated(q, codes, scales, levels):
-    """Attention on the decoded rows, and the bound of dot.c around it: q [G, D]."""
-    k, v = (rows * own[:, None].astype(float) for rows, own in zip(codes, scales, strict=True))
-    scale = 1 / np.sqrt(q.shape[1])
+def stated(dtype, q, codes, scales):
+    """Attention on the decoded rows, and the bound of dot.h around it: q [G, D]."""
+    dim = q.shape[1]
+    block, (most, weight) = BLOCK if dtype in PACKED else dim, cases.levels("dot", dtype)
+    k, v = (rows * own.reshape(len(own), -1).repeat(block, axis=1) for rows, own in zip(codes, scales, strict=True))
+    scale = 1 / np.sqrt(dim)
     out, floats = oracle.attend(q[None], k[None], v[None], scale)
     weights = oracle.softmax(scale * (q @ k.T))
-    off = scale * np.abs(q).max(axis=1, keepdims=True) * np.abs(k).sum(axis=1).max() / (2 * levels[0])
-    grown = np.expm1(np.minimum(2 * off, 700))
-    rounded = oracle.weights_off(weights[None], v[None], scales[1][None].astype(float), levels[1], plain=False)[0]
+    largest = np.abs(q).reshape(len(q), -1, block).max(axis=2)
+    off = scale * (largest @ np.abs(k).reshape(len(k), -1, block).sum(axis=2).T).max(axis=1, keepdims=True) / (2 * most)
+    grown, rounded = np.expm1(np.minimum(2 * off, 700)), 0.0
+    if weight:
+        rounded = oracle.weights_off(weights[None], v[None], scales[1][None].astype(float), weight, plain=False)[0]
     return out[0], grown * (weights @ np.abs(v)) + (1 + grown) * rounded + floats[0]
 
 
-@DOTS
-@pytest.mark.parametrize("layout", ["head", "blockt"])
+def scales_of(rng, dtype, tokens, dim):
+    size = (2, tokens, dim // BLOCK) if dtype in PACKED else (2, tokens)
+    return rng.uniform(0.005, 0.02, size=size).astype(np.float16).astype(np.float32) * (16 if dtype == "q4_0" else 1)
+
+
+@every
 @pytest.mark.parametrize("kind", ["plain", "query", "scale", "steep"])
-def test_the_stated_bound(bench, isa, variant, kind, layout):
-    """Of what no step of theirs rounded; with one element of q, or one scale of V, far above all others, too."""
+def test_the_stated_bound(bench, isa, dtype, layout, kind):
+    """Of what no step of it rounded; with one element of q, or the scales of a token of V, far above all others, too."""
     rng = np.random.default_rng(5)
-    codes = rng.integers(-127, 128, size=(2, 300, 128))
-    scales = rng.uniform(0.005, 0.02, size=(2, 300)).astype(np.float32)
+    least, most = MOST[dtype]
+    codes, scales = rng.integers(least, most + 1, size=(2, 300, 128)), scales_of(rng, dtype, 300, 128)
     q = rng.standard_normal((1, 6, 128)).astype(np.float32)
     if kind == "query":
         q[0, 1::2, 17] = 300
@@ -72,45 +92,67 @@ def test_the_stated_bound(bench, isa, variant, kind, layout):
         scales[1, 100] = 1e4
     if kind == "steep":
         q *= 40
-    out = decoded(bench, isa, variant, codes, scales, q, layout)
+    out = decoded(bench, isa, dtype, codes, scales, q, layout)
     if out is not None:
-        right, bound = stated(q[0].astype(float), codes, scales, cases.levels(variant, 128))
+        right, bound = stated(dtype, q[0].astype(float), codes, scales.astype(float))
         assert (np.abs(out - right) <= bound).all()
-        assert kind != "plain" or np.abs(out - right).max() <= {"dot8": 2e-2, "dot16": 5e-5}[variant]
+        assert kind != "plain" or np.abs(out - right).max() <= 2e-2
 
 
-@DOTS
-@pytest.mark.parametrize("layout", ["head", "blockt"])
-@pytest.mark.parametrize("dim", [512, 1024])
-def test_the_largest_sums_fit(bench, isa, variant, dim, layout):
-    """All codes -128, or 127 of either sign, under a q whose elements are all alike: every score is the same."""
-    for code in (-128, 127):
+@every
+@pytest.mark.parametrize("dim", [64, 96, 512, 1024])
+def test_the_largest_sums_fit(bench, isa, dtype, layout, dim):
+    """All codes the least, or the largest of either sign, under a q whose elements are all alike: every score is the same."""
+    if dtype == "i8" and dim % 64:
+        return
+    ones = np.ones((2, 130, dim // BLOCK) if dtype in PACKED else (2, 130), np.float32)
+    least, most = MOST[dtype]
+    for code in (least, most):
         codes = np.full((2, 130, dim), code)
-        scales = np.full((2, 130), 0.01, np.float32)
-        out = decoded(bench, isa, variant, codes, scales, np.full((1, 9, dim), 3.0, np.float32), layout)
-        assert out is None or np.allclose(out, code * 0.01, rtol=1e-6, atol=0)
-        codes[0, 1:] = -code if code > 0 else 127  # the first token takes all, or nothing
-        out = decoded(bench, isa, variant, codes, scales, np.full((1, 9, dim), np.sign(code) * 3.0, np.float32), layout)
-        assert out is None or np.allclose(out, code * 0.01, rtol=1e-6, atol=0)
+        out = decoded(bench, isa, dtype, codes, ones / 128, np.full((1, 9, dim), 3.0, np.float32), layout)
+        assert out is None or np.allclose(out, code / 128, rtol=1e-5, atol=0)
+        codes[0, 1:] = -code if code > 0 else most  # the first token takes all, or nothing
+        out = decoded(
+            bench, isa, dtype, codes, ones / 128, np.full((1, 9, dim), np.sign(code) * 3.0, np.float32), layout
+        )
+        assert out is None or np.allclose(out, code / 128, rtol=1e-5, atol=0)
 
 
-@DOTS
-def test_what_is_no_number_stays_none(bench, isa, variant):
-    codes, scales = np.ones((2, 20, 64)), np.ones((2, 20), np.float32)
-    q = np.ones((1, 3, 64), np.float32)
+@every
+def test_scores_of_extremes_are_exact(bench, isa, dtype, layout):
+    """Two tokens, whose scores a step of one code tells apart: codes and q at their largest, of signs that differ."""
+    rng, dim = np.random.default_rng(7), 128
+    ones = np.ones((2, 16, dim // BLOCK) if dtype in PACKED else (2, 16), np.float32)
+    codes = rng.choice(MOST[dtype], size=(2, 16, dim))
+    whole = rng.choice((-127, 127), size=(8, dim))
+    step = np.float32(2.0**-14)  # scores from -1 to 1, so that every token counts
+    q = (whole * step / np.log2(np.e) * np.sqrt(dim)).astype(np.float32)[None]
+    codes[1] = np.eye(16, dim) * MOST[dtype][1]  # an output is a token's weight
+    out = decoded(bench, isa, dtype, codes, ones / 128, q, layout)
+    if out is not None:
+        scores = whole @ codes[0].T * float(step) / 128
+        weights = np.exp2(scores - scores.max(axis=1, keepdims=True))
+        right = weights / weights.sum(axis=1, keepdims=True) * MOST[dtype][1] / 128
+        half = right.max() / 510 if dtype == "i8" else 0  # of a weight's step
+        assert np.abs(out[:, :16] - right).max() <= half + 1e-6
+
+
+@every
+def test_what_is_no_number_stays_none(bench, isa, dtype, layout):
+    codes, q = np.ones((2, 20, 64)), np.ones((1, 3, 64), np.float32)
+    scales = np.ones((2, 20, 2) if dtype in PACKED else (2, 20), np.float32)
     q[0, 1, 9], q[0, 2] = np.nan, 0
-    out = decoded(bench, isa, variant, codes, scales, q)
+    out = decoded(bench, isa, dtype, codes, scales, q, layout)
     assert out is None or (np.isnan(out[1]).all() and np.allclose(out[[0, 2]], 1, atol=1e-6))
 
 
-@DOTS
-def test_of_i8_alone(raw, variant):
-    """Where a tier lists it, it does so for every layout."""
-    kernels = [kernel for kernel in raw.kernels() if kernel["variant"] == variant]
-    rows = [kernel for kernel in raw.kernels() if kernel["variant"] == "flash" and kernel["dtype"] == "i8"]
-    tiers = {kernel["isa"] for kernel in kernels}
-    assert "scalar" in tiers and {kernel["dtype"] for kernel in kernels} == {"i8"}
-    assert {(k["layout"], k["isa"]) for k in kernels} == {(k["layout"], k["isa"]) for k in rows if k["isa"] in tiers}
-    for dim in (1, 512, 513, 1024):
-        word = raw.word("variant", variant)
-        assert tuple(raw.lib.kvb_levels(word, dim, which) for which in (0, 1)) == cases.levels(variant, dim)
+def test_every_tier_has_it_for_its_dtypes(raw):
+    """In every layout that has the dtype, and says what it rounds."""
+    have = {(k["variant"], k["layout"], k["dtype"], k["isa"]) for k in raw.kernels() if k["op"] == "decode"}
+    flash = {own[1:] for own in have if own[0] == "flash" and own[2] in MOST}
+    assert {own[1:] for own in have if own[0] == "dot"} == flash
+    for dtype in raw.words("dtype"):
+        word = raw.word("variant", "dot"), raw.word("dtype", dtype)
+        levels = cases.levels("dot", dtype) if dtype in MOST else (0, 0)
+        assert tuple(raw.lib.kvb_levels(*word, which) for which in (0, 1)) == levels
+        assert raw.lib.kvb_levels(*word, 2) == (BLOCK if dtype in PACKED else 0)

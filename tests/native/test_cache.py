@@ -33,7 +33,7 @@ def close(got, want, v):
     dict.fromkeys(
         (k.variant, k.layout, k.dtype)
         for k in default_library().kernels()
-        if k.op == "decode" and not default_library().levels(k.variant, 64)  # those are not so exact
+        if k.op == "decode" and not default_library().levels(k.variant, k.dtype)  # those are not so exact
     ),
 )
 def test_decode_is_attention(layout, dtype, variant):

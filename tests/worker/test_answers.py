@@ -35,17 +35,18 @@ def test_a_variant_that_rounds_has_its_own(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("variant", ["dot8", "dot16"])
-def test_one_of_whole_numbers_too(tmp_path, variant):
-    """Its limit is for each number by itself, and leaves room for what it rounds: little, and none for another answer."""
+@pytest.mark.parametrize("dtype", ["i8", "q8_0", "q4_0"])
+def test_one_of_whole_numbers_too(tmp_path, dtype):
+    """Its limit is for each number by itself where it rounds weights, and leaves room for what it rounds: little, and none for another answer."""
     rng = np.random.default_rng(3)
     k, v = rng.standard_normal((2, 1, 50, 2, 16), dtype=np.float32)
     q = rng.standard_normal((1, 6, 16), dtype=np.float32)
-    point = replace(DECODE, variant=variant, dtype="i8", shape=SHAPE)
-    with Cache(2, 16, 50, dtype="i8") as cache:
+    point = replace(DECODE, variant="dot", dtype=dtype, shape=SHAPE)
+    with Cache(2, 16, 50, dtype=dtype) as cache:
         cache.bulk(k, v)
         found = [Answers(str(tmp_path)).of(point, cache, q) for _ in range(2)]
-        out = cache.decode(q, variant, "scalar")
+        out = cache.decode(q, "dot", "scalar")
     for answer in found:
-        assert (np.abs(out - answer.out) <= answer.limit).all() and answer.limit.shape == out.shape
+        assert (np.abs(out - answer.out) <= answer.limit).all()
+        assert answer.limit.shape == (out.shape if dtype == "i8" else ())  # the others round no weights
         assert not (np.abs(out * 1.2 - answer.out) <= answer.limit).all()

@@ -139,7 +139,7 @@ def test_an_answer_is_computed_once(visited):
     the queries that are asked last."""
     points, _, _, folder = visited
     decodes = [p for p in points if p.op == "decode"]
-    rounding = ("round16", "dot8", "dot16")
+    rounding = ("round16", "dot")
     kinds = ((p, p.variant if p.variant in rounding else "") for p in decodes)
     own = {(p.dtype, how, p.shape.q_heads, p.shape.batch, p.shape.window) for p, how in kinds}
     assert len(list(folder.glob("*.npy"))) == 2 * len(own) < 2 * len(decodes)

@@ -1,21 +1,20 @@
-/* QK by products of bytes, of i8 rows that are not transposed: dot8 and dot16, of one head where heads share vectors
- * (V_SHARED). QK_ACC sums: heads x tokens x parts of q; dot16 splits q into an upper and a lower byte.
+/* QK by products of bytes, of i8 rows that are not transposed: of one head where heads share vectors (V_SHARED).
+ * QK_ACC sums: heads x tokens.
  *
  *   q[h]      | b0 b1 b2 b3 | b4 ...      VB bytes
  *   row t     | c0 c1 c2 c3 | c4 ...      acc[h][t] grows by b0 c0 + b1 c1 + b2 c2 + b3 c3 in a lane */
 
-INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, int64_t part, const int heads,
-                          const int tokens, const int parts)
+INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, const int heads,
+                          const int tokens)
 {
     vi x[QK_ACC];
     UNROLL for (int t = 0; t < tokens; t++)
         x[t] = v_codes(kvb_row_at(k, t) + at);
-    UNROLL for (int h = 0; h < heads; h++)
-        UNROLL for (int i = 0; i < parts; i++) {
-            vi w = v_load_bytes(q + i * part + h * VB);
-            UNROLL for (int t = 0; t < tokens; t++)
-                v_dot_query_into(&acc[(INDEX(h, heads) * tokens + t) * parts + INDEX(i, parts)], x[t], w);
-        }
+    UNROLL for (int h = 0; h < heads; h++) {
+        vi w = v_load_bytes(q + h * VB);
+        UNROLL for (int t = 0; t < tokens; t++)
+            v_dot_query_into(&acc[INDEX(h, heads) * tokens + t], x[t], w);
+    }
 }
 
 /* QK_ACC rows for one head, each whole. */
@@ -33,13 +32,11 @@ INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, prefetch *cu
 }
 
 INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *group, prefetch *cursor, int head,
-                            const float *each, float *scores, const int heads, const int slots, const int parts,
-                            const int order)
+                            const float *each, float *scores, const int heads, const int slots, const int order)
 {
     enum { STEPS_OF_LINE = LINE / VB };
     const kvb_places k = kvb_rows_from(tile->k, first);
-    const int tokens = QK_ACC / heads / parts, dim = group->dim;
-    const int64_t part = slots * round_up(dim, VB);
+    const int tokens = QK_ACC / heads, dim = group->dim;
     const int8_t *q = group->prepared->codes + head * VB;
     vi acc[QK_ACC];
     UNROLL for (int i = 0; i < QK_ACC; i++)
@@ -54,33 +51,23 @@ INLINE void qk_tokens_bytes(const kvb_tile *tile, int first, const kvb_group *gr
             UNROLL for (int t = 0; t < tokens; t++)
                 if (t % STEPS_OF_LINE == s)
                     prefetch_line(cursor, order);
-            qk_step_bytes(acc, k, at + s * VB, q + s * VB * slots, part, heads, tokens, parts);
+            qk_step_bytes(acc, k, at + s * VB, q + s * VB * slots, heads, tokens);
         }
     if (at < dim)
         UNROLL for (int t = 0; t < tokens; t++)
             prefetch_line(cursor, order);
     for (; at < dim; at += VB, q += VB * slots)
-        qk_step_bytes(acc, k, at, q, part, heads, tokens, parts);
+        qk_step_bytes(acc, k, at, q, heads, tokens);
     vf sums[QK_ACC / VL];
-    UNROLL for (int i = 0; i < heads * tokens; i += VL) {
-        if (parts == 1) {
-            sums[i / VL] = dot_sums(acc + i, group->prepared->first[head]); /* of one head, or 0 */
-            continue;
-        }
-        vf both[VL];
-        UNROLL for (int l = i; l < i + VL; l++)
-            both[l - i] = l < heads * tokens
-                              ? v_fma(v_floats(acc[l * parts]), v_set1(256.0f), v_floats(acc[l * parts + parts - 1]))
-                              : v_zero();
-        sums[i / VL] = v_sums(both);
-    }
+    UNROLL for (int i = 0; i < QK_ACC; i += VL)
+        sums[i / VL] = dot_sums(acc + i, group->prepared->first[head]); /* of one head, or 0 */
     dot_scores(sums, each, scores, heads, tokens);
 }
 
-INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                          const int parts, const int order)
+INLINE void qk_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
+                          const int order)
 {
-    const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass / parts;
+    const int pass = heads < QK_HEADS ? heads : QK_HEADS, tokens = QK_ACC / pass;
     prefetch cursor = prefetch_from(tile, tile->next.k, group->dim);
 #ifdef V_SHARED
     if (heads > 1) {
@@ -93,9 +80,9 @@ INLINE void qk_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *s
     for (int t = 0; t < tile->count; t += tokens) {
         prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
         if (order != ORDER_PLAIN)
-            qk_tokens_bytes(tile, t, group, &cursor, 0, each, scores + t, pass, heads, parts, order);
+            qk_tokens_bytes(tile, t, group, &cursor, 0, each, scores + t, pass, heads, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            qk_tokens_bytes(tile, t, group, NULL, h, each + h * tokens, scores + h * QUERY_SCORES + t, pass, heads, parts,
+            qk_tokens_bytes(tile, t, group, NULL, h, each + h * tokens, scores + h * QUERY_SCORES + t, pass, heads,
                             ORDER_PLAIN);
     }
 }

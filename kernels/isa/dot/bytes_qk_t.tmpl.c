@@ -1,78 +1,74 @@
-/* QK by products of bytes, of i8 rows whose K is transposed: dot8 and dot16. Four codes of a token are a lane:
+/* QK by products of bytes, of i8 rows whose K is transposed. Four codes of a token are a lane:
  *
  *   cells of a block   | t0: c0 c1 c2 c3 | t1: c0 c1 c2 c3 | ...     16 tokens, a line
  *   q[h]               |     q0 q1 q2 q3 |     q0 q1 q2 q3 | ...     the same in all lanes
  *                      acc[h] grows by the product of both; then the next cells: nothing is summed across lanes */
 
-enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most heads of a block's scores, each with all its parts */
+enum { BLOCK_SUMS = QK_ACC / (LANES / VL) }; /* most heads of a block's scores */
 
 /* One cell of all tokens of one block or of two: four codes of each, which four of q meet that go to all of a vector's lanes.
  * Those of the next head lie `width` further. */
-INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const int8_t *q, int64_t part, const int heads,
-                           const int width, const int parts, const int blocks)
+INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const int8_t *q, const int heads,
+                           const int width, const int blocks)
 {
     const int vectors = blocks * (LANES / VL);
     vi x[2 * (LANES / VL)];
     UNROLL for (int v = 0; v < vectors; v++)
         x[v] = v_codes(k[v / (LANES / VL)] + at * LANES + v % (LANES / VL) * VB);
-    UNROLL for (int i = 0; i < heads * parts; i++) {
-        vi w = dot_four(q + i % parts * part + i / parts * width);
+    UNROLL for (int i = 0; i < heads; i++) {
+        vi w = dot_four(q + i * width);
         UNROLL for (int v = 0; v < vectors; v++)
-            v_dot_query_into(&acc[INDEX(i, heads * parts) * vectors + INDEX(v, vectors)], x[v], w);
+            v_dot_query_into(&acc[INDEX(i, heads) * vectors + INDEX(v, vectors)], x[v], w);
     }
 }
 
 /* The LANES tokens of one block or of two: nothing is summed across lanes. Few heads have several sums to a score, which hide the
  * latency of one. A cell of a block is a line. */
 INLINE void qkt_blocks_bytes(const kvb_group *group, const uint8_t *const *k, prefetch *cursor, int head, float *scores,
-                             const int heads, const int slots, const int parts, const int blocks, const int order)
+                             const int heads, const int slots, const int blocks, const int order)
 {
-    const int vectors = blocks * (LANES / VL), sums = heads * parts * vectors;
+    const int vectors = blocks * (LANES / VL), sums = heads * vectors;
     const int chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4, dim = group->dim;
-    const int64_t part = slots * round_up(dim, VB);
     vi acc[QK_ACC];
     UNROLL for (int i = 0; i < chains * sums; i++)
         acc[i] = v_none();
     UNROLL for (int i = 0; i < sums; i++)
-        acc[i] = v_set_int(parts == 1 ? group->prepared->first[head + i / vectors] : 0);
+        acc[i] = v_set_int(group->prepared->first[head + i / vectors]);
     const int8_t *q = group->prepared->codes;
     int at = 0;
     for (; at + 4 * chains <= dim; at += 4 * chains)
         UNROLL for (int c = 0; c < chains; c++) {
             UNROLL for (int b = 0; b < blocks; b++)
                 prefetch_with(cursor, k[b] + (at + 4 * c) * LANES, c, order);
-            qkt_cell_bytes(acc + c % chains * sums, k, at + 4 * c, q + dot_code(slots, head, at + 4 * c), part, heads,
-                           WIDTH_OF(slots), parts, blocks);
+            qkt_cell_bytes(acc + c % chains * sums, k, at + 4 * c, q + dot_code(slots, head, at + 4 * c), heads,
+                           WIDTH_OF(slots), blocks);
         }
     for (; at < dim; at += 4) {
         UNROLL for (int b = 0; b < blocks; b++)
             prefetch_with(cursor, k[b] + at * LANES, 0, order);
-        qkt_cell_bytes(acc, k, at, q + dot_code(slots, head, at), part, heads, WIDTH_OF(slots), parts, blocks);
+        qkt_cell_bytes(acc, k, at, q + dot_code(slots, head, at), heads, WIDTH_OF(slots), blocks);
     }
     UNROLL for (int i = 0; i < heads * vectors; i++) {
-        vf found[2];
-        UNROLL for (int p = 0; p < parts; p++)
-            found[p] = v_floats(dot_chained(&acc[(i / vectors * parts + p) * vectors + i % vectors], chains, sums));
-        vf score = parts == 1 ? found[0] : v_fma(found[0], v_set1(256.0f), found[parts - 1]);
+        vf score = v_floats(dot_chained(&acc[i], chains, sums));
         v_store(scores + i / vectors * QUERY_SCORES + i % vectors * VL, v_mul(score, v_set1(group->prepared->step[head + i / vectors])));
     }
 }
 
 /* The next one or two blocks. */
 INLINE void qkt_next_bytes(const kvb_group *group, const uint8_t *const *k, prefetch *cursor, int head, float *scores,
-                           const int heads, const int slots, const int parts, bool two, const int order)
+                           const int heads, const int slots, bool two, const int order)
 {
     if (two)
-        qkt_blocks_bytes(group, k, cursor, head, scores, heads, slots, parts, 2, order);
+        qkt_blocks_bytes(group, k, cursor, head, scores, heads, slots, 2, order);
     else
-        qkt_blocks_bytes(group, k, cursor, head, scores, heads, slots, parts, 1, order);
+        qkt_blocks_bytes(group, k, cursor, head, scores, heads, slots, 1, order);
 }
 
-INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
-                           const int parts, const int order)
+INLINE void qkt_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
+                           const int order)
 {
-    const int pass = heads * parts < BLOCK_SUMS ? heads : BLOCK_SUMS / parts;
-    const bool paired = pass > 2 && 2 * pass * parts <= BLOCK_SUMS && pairs_blocks(tile, order);
+    const int pass = heads < BLOCK_SUMS ? heads : BLOCK_SUMS;
+    const bool paired = pass > 2 && 2 * pass <= BLOCK_SUMS && pairs_blocks(tile, order);
     prefetch cursor = prefetch_from(tile, tile->next.k, group->dim);
     for (int t = 0, step; t < tile->count; t += step) {
         const bool two = paired && t + LANES < tile->count;
@@ -80,8 +76,8 @@ INLINE void qkt_tile_bytes(const kvb_tile *tile, const kvb_group *group, float *
         const uint8_t *k[] = {row_of(tile, tile->k, t, order), row_of(tile, tile->k, t + step - LANES, order)};
         prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
         if (order != ORDER_PLAIN)
-            qkt_next_bytes(group, k, &cursor, 0, scores + t, pass, heads, parts, two, order);
+            qkt_next_bytes(group, k, &cursor, 0, scores + t, pass, heads, two, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            qkt_next_bytes(group, k, NULL, h, scores + h * QUERY_SCORES + t, pass, heads, parts, two, ORDER_PLAIN);
+            qkt_next_bytes(group, k, NULL, h, scores + h * QUERY_SCORES + t, pass, heads, two, ORDER_PLAIN);
     }
 }

@@ -1,5 +1,8 @@
-/* dot8 and dot16 over i8 rows: what both ways of multiplying have in common. The rules stand in tier/dot.h. Elements of q
- * behind dim are zero as whole numbers, and those of rows are numbers whatever they hold, so no row is cut to its dim. */
+/* dot over i8 rows and packed ones: what all ways of multiplying have in common. The rules stand in tier/dot.h.
+ * Elements of q behind dim are zero as whole numbers, and those of rows are numbers whatever they hold, so no row is
+ * cut to its dim. */
+
+enum { VB = 4 * VL }; /* bytes of a vector */
 
 /* Steps to one, or 0 where that is not finite: then all of it counts as zero. */
 INLINE float dot_steps(float levels, float most)
@@ -20,18 +23,17 @@ INLINE vf dot_floats(const kvb_group *group, int head, int64_t d)
     return v_load(all);
 }
 
-/* What `head` of a group must be multiplied by, and in `step` what a whole number is then worth. */
-INLINE float dot_query_steps(const kvb_group *group, int head, int32_t row_kernel, float *step)
+/* What elements `from` to `end` of a head must be multiplied by, and in `step` what a whole number is then worth. */
+INLINE float dot_query_steps(const kvb_group *group, int head, int64_t from, int64_t end, float *step)
 {
-    const float levels = (float)dot_query(row_kernel, group->dim);
     vf most = v_zero(), check = v_zero();
-    for (int64_t d = 0; d < group->dim_pad; d += VL) {
+    for (int64_t d = from; d < end; d += VL) {
         vf x = dot_floats(group, head, d);
         most = v_max(most, v_abs(x));
         check = v_fma(x, v_zero(), check); /* NaN where one is not finite */
     }
-    float largest = v_hmax(most), inverse = dot_steps(levels, largest);
-    *step = largest / levels + v_hsum(check);
+    float largest = v_hmax(most), inverse = dot_steps(DOT_QUERY, largest);
+    *step = largest / DOT_QUERY + v_hsum(check);
     return *step == *step ? inverse : 0.0f;
 }
 
@@ -45,14 +47,14 @@ INLINE vf dot_query_at(const kvb_group *group, int head, int64_t d, float invers
 }
 
 /* What a head's weights must be multiplied by, and in `step` what a whole number is then worth. */
-INLINE float dot_weight_steps(const float *p, int end, int32_t row_kernel, float *step)
+INLINE float dot_weight_steps(const float *p, int end, float *step)
 {
     vf most = v_load(p);
     for (int t = VL; t < end; t += VL)
         most = v_max(most, v_load(p + t));
     float largest = v_hmax(most);
-    *step = largest / (float)dot_weight(row_kernel);
-    return dot_steps((float)dot_weight(row_kernel), largest);
+    *step = largest / DOT_WEIGHT;
+    return dot_steps(DOT_WEIGHT, largest);
 }
 
 /* Four bytes, in all lanes. */
@@ -113,7 +115,8 @@ INLINE void dot_scores(const vf *sums, const float *each, float *scores, const i
 
 #ifdef DOT_BYTES
 #include "isa/dot/bytes.tmpl.c"
-#endif
-#ifdef DOT_I16
+#else
 #include "isa/dot/i16.tmpl.c"
 #endif
+
+#include "isa/dot/packs.tmpl.c"

@@ -1,12 +1,12 @@
-/* PV of dot16 by products of 16-bit numbers, of i8 rows: AVX2 and AVX-512. Weights of a tile are rounded first.
+/* PV of dot by products of 16-bit numbers, of i8 rows: AVX2. Weights of a tile are rounded first.
  *
  *   rows t, t+1   | a0 b0 | a1 b1 | ...     an element of one beside that of the other, widened
  *   weights       | wa wb | wa wb | ...     sum[h][i] grows by wa a0 + wb b0 in a lane */
 
 /* Two rows at a time, an element of one beside that of the other: their products with two weights are added at once. */
-INLINE void pv_slice_dot16(const kvb_tile *tile, int first, int end, prefetch *cursor, const int16_t *weights, const float *step,
-                           const float *rescale, float *acc, int64_t acc_stride, int at, const int heads, const int vecs,
-                           const int order)
+INLINE void pv_slice_dot_i8(const kvb_tile *tile, int first, int end, prefetch *cursor, const int16_t *weights,
+                            const float *step, const float *rescale, float *acc, int64_t acc_stride, int at,
+                            const int heads, const int vecs, const int order)
 {
     vi sum[PV_ACC];
     UNROLL for (int i = 0; i < heads * vecs; i++)
@@ -33,7 +33,7 @@ INLINE void pv_slice_dot16(const kvb_tile *tile, int first, int end, prefetch *c
         }
 }
 
-INLINE void pv_heads_dot16(const kvb_tile *tile, const kvb_group *group, const int16_t *weights, const float *step,
+INLINE void pv_heads_dot_i8(const kvb_tile *tile, const kvb_group *group, const int16_t *weights, const float *step,
                            int head, const int heads, const int order)
 {
     prefetch cursor = prefetch_from(tile, tile->next.v, group->dim);
@@ -48,7 +48,7 @@ INLINE void pv_heads_dot16(const kvb_tile *tile, const kvb_group *group, const i
         end = (int)at_most(first + run, tile->count);
 #define ACROSS(vecs)                                                                                                    \
     for (; at + vecs * VL <= dim; at += vecs * VL)                                                                      \
-        pv_slice_dot16(tile, first, end, &cursor, weights, step, rescale, acc, group->dim_pad, at, heads, vecs, order);
+        pv_slice_dot_i8(tile, first, end, &cursor, weights, step, rescale, acc, group->dim_pad, at, heads, vecs, order);
         if (DOT_I16 / heads >= 4)
             ACROSS(4)
         if (DOT_I16 / heads >= 2)
@@ -59,18 +59,19 @@ INLINE void pv_heads_dot16(const kvb_tile *tile, const kvb_group *group, const i
     }
 }
 
-INLINE void pv_tile_dot16(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads, const int order)
+INLINE void pv_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, const float *p, const int heads,
+                           const int order)
 {
     int16_t weights[HEADS * TILE];
     float step[HEADS];
     const int pass = heads < PV_HEADS ? heads : PV_HEADS, end = (int)round_up(tile->count, LANES);
     for (int h = 0; h < heads; h++) {
-        float inverse = dot_weight_steps(p + h * QUERY_SCORES, end, READ_DOT16, &step[h]);
+        float inverse = dot_weight_steps(p + h * QUERY_SCORES, end, &step[h]);
         for (int t = 0; t < end; t += VL)
             v_store_i16(weights + h * TILE + t, v_mul(v_load(p + h * QUERY_SCORES + t), v_set1(inverse)));
     }
     if (order != ORDER_PLAIN)
-        pv_heads_dot16(tile, group, weights, step, 0, pass, order);
+        pv_heads_dot_i8(tile, group, weights, step, 0, pass, order);
     for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-        pv_heads_dot16(tile, group, weights, step, h, pass, ORDER_PLAIN);
+        pv_heads_dot_i8(tile, group, weights, step, h, pass, ORDER_PLAIN);
 }

@@ -1,4 +1,4 @@
-/* QK of dot16 by products of 16-bit numbers, of i8 rows whose K is transposed: AVX2 and AVX-512.
+/* QK of dot by products of 16-bit numbers, of i8 rows whose K is transposed: AVX2.
  *
  *   cells of a block   | t0: c0 c1 | t0: c2 c3 | t1: c0 c1 | t1: c2 c3 | ...   two lanes of a token, which are added at the end
  *   q[h]               | q0 q1     | q2 q3     | q0 q1     | q2 q3     | ...   the same again and again */
@@ -20,7 +20,7 @@ INLINE void qkt_cell_i16(vi *acc, const uint8_t *k, const int16_t *q, int at, co
 }
 
 /* Few heads have several sums to a score, which hide the latency of one. */
-INLINE void qkt_block_dot16(const uint8_t *k, prefetch *cursor, const int16_t *q, int dim, const float *step,
+INLINE void qkt_block_dot_i8(const uint8_t *k, prefetch *cursor, const int16_t *q, int dim, const float *step,
                             float *scores, const int heads, const int slots, const int order)
 {
     const int sums = heads * I16_BLOCK_VECTORS, chains = QK_ACC / sums < 4 ? QK_ACC / sums : 4;
@@ -48,7 +48,8 @@ INLINE void qkt_block_dot16(const uint8_t *k, prefetch *cursor, const int16_t *q
     }
 }
 
-INLINE void qkt_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads, const int order)
+INLINE void qkt_tile_dot_i8(const kvb_tile *tile, const kvb_group *group, float *scores, const int heads,
+                            const int order)
 {
     const int pass = heads < I16_BLOCK_SUMS ? heads : I16_BLOCK_SUMS;
     const int16_t *q = (const int16_t *)(const void *)group->prepared->codes;
@@ -58,9 +59,9 @@ INLINE void qkt_tile_dot16(const kvb_tile *tile, const kvb_group *group, float *
         const uint8_t *k = kvb_row_at(tile->k, t);
         prefetch_of(&cursor, tile, tile->k, tile->next.k, t, order);
         if (order != ORDER_PLAIN)
-            qkt_block_dot16(k, &cursor, q, group->dim, step, scores + t, pass, heads, order);
+            qkt_block_dot_i8(k, &cursor, q, group->dim, step, scores + t, pass, heads, order);
         for (int h = order == ORDER_PLAIN ? 0 : pass; h < heads; h += pass)
-            qkt_block_dot16(k, NULL, q + h * V16, group->dim, step + h, scores + h * QUERY_SCORES + t, pass, heads,
+            qkt_block_dot_i8(k, NULL, q + h * V16, group->dim, step + h, scores + h * QUERY_SCORES + t, pass, heads,
                             ORDER_PLAIN);
     }
 }

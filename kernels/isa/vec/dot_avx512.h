@@ -1,8 +1,8 @@
 /* Whole numbers: the operations that dot.tmpl.c is written with. */
-#define DOT_BYTES      /* dot8 by products of bytes, */
+#define DOT_BYTES      /* dot of i8 by products of bytes, */
 #define DOT_K_BIAS 128 /* of which one has no sign: the keys' codes, and the weights */
 #define DOT_V_BIAS 0
-#define DOT_I16 16   /* sums of a PV slice of dot16: heads x vectors, which 16-bit products make */
+#define V_DOT_I16
 
 typedef __m512i vi;
 static inline vi v_none(void) { return _mm512_set1_epi32(0); }
@@ -19,22 +19,6 @@ static inline vi v_int_sums(const vi *a)
     for (int i = 0; i < VL; i++)
         sums[i] = _mm512_castsi512_ps(a[i]);
     return _mm512_castps_si512(v_sums_of(sums, true));
-}
-static inline void v_store_i16(int16_t *p, vf a)
-{
-    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(a)));
-}
-static inline vi v_load_i16(const int16_t *p) { return _mm512_loadu_si512(p); }
-/* 2 * VL codes as numbers of 16 bits */
-static inline vi v_wide_codes(const uint8_t *p)
-{
-    return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
-}
-/* VL codes of two rows as numbers of 16 bits, side by side */
-static inline vi v_code_pairs(const uint8_t *a, const uint8_t *b)
-{
-    __m128i x = _mm_loadu_si128((const __m128i *)(const void *)a), y = _mm_loadu_si128((const __m128i *)(const void *)b);
-    return _mm512_cvtepi8_epi16(_mm256_set_m128i(_mm_unpackhi_epi8(x, y), _mm_unpacklo_epi8(x, y)));
 }
 /* Eight bytes, again and again. */
 static inline vi v_set_eight(const void *p) { return _mm512_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)p)); }
@@ -79,6 +63,29 @@ static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
 }
 #define v_dot_query_into(acc, codes, query) v_dot_bytes_into(acc, codes, query)
 #define v_dot_weights_into(acc, weights, codes) v_dot_bytes_into(acc, weights, codes)
+#define v_dot_codes_into(acc, codes, q, plain) v_dot_bytes_into(acc, codes, q)
+/* The codes of two packs with 128 added, of q4_0 with 8; and the scale of each in all its lanes. */
+static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to)
+{
+    __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(pack + 2));
+    __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(then + 2));
+    to[0] = v_biased(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+}
+static inline void v_codes_q4_0(const uint8_t *pack, const uint8_t *then, vi *to)
+{
+    const vi shifts = _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4);
+    __m256i low = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(pack + 2)));
+    __m256i high = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(then + 2)));
+    vi both = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    to[0] = _mm512_and_si512(_mm512_srlv_epi64(both, shifts), _mm512_set1_epi32(0x0f0f0f0f));
+}
+static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
+{
+    int16_t low, high;
+    memcpy(&low, pack, sizeof low);
+    memcpy(&high, then, sizeof high);
+    return _mm512_cvtph_ps(_mm256_set_m128i(_mm_set1_epi16(high), _mm_set1_epi16(low)));
+}
 /* VB codes of four rows from byte `at` on, the four of an element side by side: 128-bit lane l of to[j] is of the
  * elements from 16 l + 4 j on. v_unquad: from that order to theirs. */
 static inline void v_quads(const uint8_t *const *rows, int at, vi *to)

@@ -1,6 +1,5 @@
 /* Whole numbers: the operations that dot.tmpl.c is written with. */
-#define DOT_BYTES      /* dot8 and dot16 by products of bytes, */
-#define DOT_SPLIT
+#define DOT_BYTES      /* dot of i8 by products of bytes, */
 #define DOT_K_BIAS 0   /* which both have a sign or both have none, as weights do */
 #define DOT_V_BIAS 128
 
@@ -41,6 +40,23 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
     __asm__(".inst " DOT_BY_NUMBER("0x6e809400") : "+w"(*acc) : "w"(weights), "w"(codes)); /* udot */
 }
 #endif
+#define v_dot_codes_into(acc, codes, q, plain) v_dot_query_into(acc, codes, q)
+static inline vi v_load_ints(const int32_t *p) { return vld1q_s32(p); }
+/* The codes of a pack in two vectors, of q4_0 with 8 added; and its scale. A vector has room for no second pack. */
+static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to)
+{
+    (void)then;
+    to[0] = v_codes(pack + 2);
+    to[1] = v_codes(pack + 18);
+}
+static inline void v_codes_q4_0(const uint8_t *pack, const uint8_t *then, vi *to)
+{
+    (void)then;
+    uint8x16_t both = vld1q_u8(pack + 2);
+    to[0] = vreinterpretq_s32_u8(vandq_u8(both, vdupq_n_u8(15)));
+    to[1] = vreinterpretq_s32_u8(vshrq_n_u8(both, 4));
+}
+static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then) { return (void)then, v_half(pack); }
 /* VB codes with 128 added, of four rows from byte `at` on, the four of an element side by side. */
 static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
 {

@@ -1,6 +1,5 @@
 /* Whole numbers: the operations that dot.tmpl.c is written with. Every SVE has these dot products. */
-#define DOT_BYTES      /* dot8 and dot16 by products of bytes, */
-#define DOT_SPLIT
+#define DOT_BYTES      /* dot of i8 by products of bytes, */
 #define DOT_K_BIAS 0   /* which both have a sign or both have none, as weights do */
 #define DOT_V_BIAS 128
 
@@ -29,6 +28,29 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
     vu sum = svdot_u32(svreinterpret_u32_s32(*acc), svreinterpret_u8_s32(weights), svreinterpret_u8_s32(codes));
     *acc = svreinterpret_s32_u32(sum);
+}
+#define v_dot_codes_into(acc, codes, q, plain) v_dot_query_into(acc, codes, q)
+static inline vi v_load_ints(const int32_t *p) { return svld1_s32(v_all(), p); }
+/* The codes of as many packs as a vector has room for, one or two, of q4_0 with 8 added; and the scale of each in all
+ * its lanes. */
+static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to)
+{
+    const svbool_t first = svptrue_pat_b8(SV_VL32);
+    vb codes = svld1_u8(first, pack + 2);
+    if (SVE_BITS > 256)
+        codes = svorr_u8_x(svptrue_b8(), codes, svld1_u8(svnot_b_z(svptrue_b8(), first), then + 2 - 32));
+    to[0] = svreinterpret_s32_u8(codes);
+}
+static inline void v_codes_q4_0(const uint8_t *pack, const uint8_t *then, vi *to)
+{
+    const svbool_t all = svptrue_b8();
+    vb both = svsel_u8(svptrue_pat_b8(SV_VL32), svld1rq_u8(all, pack + 2), svld1rq_u8(all, then + 2));
+    vb shifts = svlsr_n_u8_x(all, svand_n_u8_x(all, svindex_u8(0, 1), 16), 2); /* 0 or 4, sixteen bytes each */
+    to[0] = svreinterpret_s32_u8(svand_n_u8_x(all, svlsr_u8_x(all, both, shifts), 15));
+}
+static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
+{
+    return svsel_f32(svptrue_pat_b32(SV_VL8), v_half(pack), v_half(then));
 }
 /* VB codes with 128 added, of four rows from byte `at` on, the four of an element side by side. */
 static inline vb v_biased(const uint8_t *p) { return sveor_n_u8_x(svptrue_b8(), svld1_u8(svptrue_b8(), p), 0x80); }

@@ -20,6 +20,7 @@ typedef union zmm {
     double d[8];
     int32_t i[16];
     uint32_t u[16];
+    uint64_t q[8];
     int16_t w[32];
     uint8_t b[64];
 } zmm;
@@ -187,6 +188,12 @@ static inline zmm _mm512_ternarylogic_epi32(zmm a, zmm b, zmm c, int table)
     return r;
 }
 static inline __m256i _mm512_extracti64x4_epi64(zmm a, int half) { return _mm256_castps_si256(_mm512_extractf32x8_ps(a, half)); }
+static inline zmm _mm512_inserti64x4(zmm a, __m256i b, int half)
+{
+    _mm256_storeu_ps(a.f + 8 * half, _mm256_castsi256_ps(b));
+    return a;
+}
+static inline zmm _mm512_srlv_epi64(zmm a, zmm n) PAIRS(r.q[i] = n.q[i] < 64 ? a.q[i] >> n.q[i] : 0)
 static inline zmm _mm512_xor_si512(zmm a, zmm b) EACH(r.u[i] = a.u[i] ^ b.u[i])
 CALLED zmm _mm512_cvtepi8_epi16(__m256i a)
 {
@@ -222,10 +229,12 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define _mm512_castps_pd(a) (a)
 #define _mm512_castpd_ps(a) (a)
 #define _mm512_castps512_ps256(a) _mm512_extractf32x8_ps(a, 0)
+#define _mm512_castsi256_si512(a) _mm512_broadcast_i64x4(a) /* the upper half may be anything */
 #define _mm512_castsi512_si256(a) _mm512_extracti64x4_epi64(a, 0)
 #define _mm512_loadu_si512 _mm512_loadu_ps
 #define _mm512_mask_mov_epi32 _mm512_mask_mov_ps
 #define _mm512_setr_epi32(...) ((zmm){.i = {__VA_ARGS__}})
+#define _mm512_setr_epi64(...) ((zmm){.q = {__VA_ARGS__}})
 #define _mm512_setr_ps(...) ((zmm){.f = {__VA_ARGS__}})
 #define _mm512_storeu_si512 _mm512_storeu_ps
 #define _mm512_stream_si512 _mm512_stream_ps

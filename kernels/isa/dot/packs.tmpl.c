@@ -1,0 +1,57 @@
+/* QK of dot over packed rows, q8_0 and q4_0, of any tier. A pack's codes meet as many bytes of q, four neighbours to a
+ * lane; what they add up to is whole, and becomes floats once for each pack and head:
+ *
+ *   q[h]      | b0 b1 b2 b3 | b4 ...   and for each lane a step, and what its sum begins with
+ *   row t     | c0 c1 c2 c3 | c4 ...   acc[h][t] += float(b0 c0 + b1 c1 + b2 c2 + b3 c3) * (scale of the pack * step)
+ *
+ * Codes are loaded as they lie, with `bias` added to what they mean: sums begin that much lower. PV is that of
+ * floats. */
+
+/* Packs of a vector, or vectors of a pack: 1 where they are of one length. */
+enum { DOT_PACKS = VB > 32 ? VB / 32 : 1, DOT_VECS = VB < 32 ? 32 / VB : 1 };
+
+/* So much of a head's q as meets DOT_PACKS packs. */
+typedef struct dot_part {
+    float step[VL];
+    int32_t first[VL];
+    int8_t codes[DOT_VECS * VB];
+} dot_part;
+
+/* [dim / 32 / DOT_PACKS][slots] */
+INLINE void prepare_packs(const kvb_group *group, const int bias)
+{
+    enum { PACK_LANES = VL / DOT_PACKS };
+    dot_part *parts = (dot_part *)(void *)group->prepared->codes;
+    for (int h = 0; h < group->slots; h++)
+        for (int64_t d = 0; d < round_up(group->dim, 32 * DOT_PACKS); d += 32) {
+            const int64_t nth = d / 32 % DOT_PACKS, lane = nth * PACK_LANES;
+            dot_part *to = parts + d / 32 / DOT_PACKS * group->slots + h;
+            int8_t *codes = to->codes + nth * 32;
+            float step, inverse = dot_query_steps(group, h, d, at_most(d + 32, group->dim_pad), &step);
+            for (int i = 0; i < 32; i += VL)
+                v_store_i8((uint8_t *)codes + i, dot_query_at(group, h, d + i, inverse));
+            KEEP_IN_MEMORY(*to);
+            for (int i = 0; i < PACK_LANES; i++) {
+                to->step[lane + i] = step;
+                to->first[lane + i] = 0;
+            }
+            for (int i = 0; i < 32; i++)
+                to->first[lane + i / 4 % PACK_LANES] -= bias * codes[i];
+        }
+}
+
+#define DOT_BIAS_q8_0 DOT_K_BIAS
+#define DOT_BIAS_q4_0 8
+
+#define DTYPE q8_0
+#define ELEMENT 34
+#include "isa/dot/packs_kernel.tmpl.c"
+#define DTYPE q4_0
+#define ELEMENT 18
+#include "isa/dot/packs_kernel.tmpl.c"
+
+#define ROWS_DOT_PACKED(dtype)                                                                                         \
+    {                                                                                                                  \
+        .prepare_query = prepare_query_dot_##dtype, .qk = CLASSES(qk_dot, dtype), .pv = CLASSES(pv, dtype),            \
+        .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS                                             \
+    }
