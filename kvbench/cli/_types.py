@@ -35,11 +35,10 @@ class Tokens(click.ParamType):
     name = "TOKENS"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        found = re.fullmatch(r"(\d{1,18})([kKmM]?)", str(value).strip())
-        count = int(found[1]) * {"": 1, "k": KIB, "m": MIB}[found[2].lower()] if found else 0
-        if count < 1:
+        found = re.fullmatch(r"(-?\d{1,40})([kKmM]?)", str(value).strip())
+        if not found:
             self.fail(f"{str(value)[:60]!r} is no number of tokens; write 4096 or 4k")
-        return count
+        return int(found[1]) * {"": 1, "k": KIB, "m": MIB}[found[2].lower()]
 
 
 class Seconds(click.ParamType):

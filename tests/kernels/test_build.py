@@ -50,10 +50,8 @@ def kernels(tmp_path):
 @pytest.mark.parametrize(
     ("path", "before", "after"),
     [
-        ("base/presets.h", "TILE_LISTED = 256", "TILE_LISTED = 1024"),
         ("base/words.h", "TILE = 1024", "TILE = 131072"),
-        ("base/words.h", "DIM_MAX = 1024", "DIM_MAX = 2048"),
-        ("tier/dot.h", "DOT16_DIM = 512", "DOT16_DIM = 1024"),
+        ("base/words.h", "DIM_MAX = 1024", "DIM_MAX = 262144"),
     ],
 )
 def test_sums_that_would_not_fit_are_not_compiled(kernels, path, before, after):

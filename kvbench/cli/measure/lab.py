@@ -14,7 +14,7 @@ import click
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, threads_option
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Named, Percent, Tokens
+from kvbench.cli._types import Named, Percent
 from kvbench.errors import BadArgument
 from kvbench.model.annotated import Printed, about
 
@@ -55,7 +55,7 @@ class Experiments(Printed):
 @click.command("lab")
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option("--model", help="Geometry of a model of suites/models.toml.")
-@click.option("--context", type=Tokens(), help="Tokens that every sequence holds, or the most of them.")
+@click.option("--context", type=click.IntRange(1), help="Tokens that every sequence holds, or the most of them.")
 @click.option("--dtype", help="Number format of the cache.")
 @click.option("--layout", help="Layout of the cache.")
 @click.option("--window", type=click.IntRange(1), help="Attend to the last so many tokens.")
