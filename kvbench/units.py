@@ -9,12 +9,19 @@ MIB = 1 << 20
 GIB = 1 << 30
 TIB = 1 << 40
 
+COUNT = r"([0-9]{1,18})([kKmM]?)"  # "4096", "4k"
+_COUNTS = {"": 1, "k": KIB, "m": MIB}
 _HIGHEST_CPU = 1 << 16  # far beyond any kernel's
 
 
 def gbps(count: float, seconds: float) -> float:
     """Bytes in a time, as GB/s."""
     return count / seconds / GB
+
+
+def whole(digits: str, unit: str) -> int:
+    """The parts of a COUNT as a number."""
+    return int(digits) * _COUNTS[unit.lower()]
 
 
 def counted(number: int, noun: str) -> str:

@@ -3,15 +3,18 @@ trust it.
 
 The workload is that of `kvbench score` where the run has it: Llama 3 8B, 4,096 tokens, from memory, most threads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import pandas as pd
 
-from kvbench.analysis.bounds import NOT_TESTABLE, PRIVATE, SUSPECT
+from kvbench.analysis.bounds import NOT_TESTABLE, SUSPECT
 from kvbench.analysis.columns import machine_name
+from kvbench.analysis.diagnosis.l3 import gain_of, inside_l3, middle
+from kvbench.analysis.diagnosis.values import Interval
 from kvbench.analysis.frames import known, noise
+from kvbench.machine.virtual import is_virtual
 from kvbench.model import PLAIN, Ceiling, Machine
 from kvbench.model.annotated import about
 
@@ -30,6 +33,12 @@ class Enclosed:
     low: Annotated[float, about("in `unit`: lower end of its interval")]
     high: Annotated[float, about("in `unit`: upper end of its interval")]
     unit: Annotated[str, about("GB/s, tokens/s or times")]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], name: str, unit: str) -> Self:
+        """From the row of a table."""
+        found = Interval.of(row, name)
+        return cls(found.value, found.low, found.high, unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +105,12 @@ def headline(
     own = points.set_index("name", drop=False)
     bars = _bars(rows, own)
     threads = int(rows["threads"].iloc[0]) if len(rows) else int(points["threads"].max()) if len(points) else 0
-    inside = points[(points["op"] == "decode") & (points["regime"] == "L3") & ~points["l3"].isin(["", PRIVATE])]
-    tested = inside[(inside["l3"] != NOT_TESTABLE) & inside["l3_reads"].notna()]
-    most = tested[tested["threads"] == tested["threads"].max()].sort_values("l3_reads")
+    inside, hypervisor = inside_l3(points), machine.facts.get("hypervisor")
+    tested = inside[inside["l3"] != NOT_TESTABLE]
+    most = tested[tested["threads"] == tested["threads"].max()]
     return Headline(
         machine=machine_name(machine),
-        virtual=_virtual(machine),
+        virtual=hypervisor is not None and is_virtual(hypervisor),
         isa=str(own.loc[bars[0].name, "isa"]) if bars else "",
         threads=threads,
         model=workload[0],
@@ -109,16 +118,11 @@ def headline(
         bars=bars,
         memory=_plain(ceilings, "DRAM", threads),
         l3=_plain(ceilings, "L3", threads),
-        l3_reads=_enclosed(most.iloc[(len(most) - 1) // 2], "l3_reads") if len(most) else None,
+        l3_reads=Enclosed.of(middle(most), "l3_reads", "times") if len(most) else None,
         helped=_helped(most),
         no_l3="" if len(tested) else _why(inside),
         quality=_quality(points, launches),
     )
-
-
-def _virtual(machine: Machine) -> bool:
-    fact = machine.facts.get("hypervisor")
-    return bool(fact and fact.value not in (None, "", "none"))
 
 
 def _workload(tokens: pd.DataFrame) -> tuple[tuple[str, int], pd.DataFrame]:
@@ -147,7 +151,7 @@ def _bars(rows: pd.DataFrame, points: pd.DataFrame) -> tuple[Bar, ...]:
 
 
 def _bar(row: dict[str, Any], point: pd.Series, level: bool) -> Bar:
-    rate = Enclosed(*(row[f"tokens_per_second{end}"] for end in ("", "_low", "_high")), "tokens/s")
+    rate = Enclosed.of(row, "tokens_per_second", "tokens/s")
     return Bar(
         row["name"],
         row["dtype"],
@@ -174,10 +178,11 @@ def _helped(tested: pd.DataFrame) -> tuple[Helped, ...]:
     """Of each dtype and group the point that gains most."""
     if tested.empty:
         return ()
-    over, column = ("decode", "l3_gain") if tested["l3_gain"].notna().all() else ("read", "l3_decode")
+    column = gain_of(tested)
+    over = "decode" if column == "l3_gain" else "read"
     best = tested.loc[tested.groupby(["dtype", "group"])[column].idxmax()].sort_values(column, ascending=False)
     return tuple(
-        Helped(row["name"], row["dtype"], int(row["group"]), _enclosed(row, column), over, row["l3"])
+        Helped(row["name"], row["dtype"], int(row["group"]), Enclosed.of(row, column, "times"), over, row["l3"])
         for _, row in best.iterrows()
     )
 
@@ -185,10 +190,6 @@ def _helped(tested: pd.DataFrame) -> tuple[Helped, ...]:
 def _why(inside: pd.DataFrame) -> str:
     reasons = inside["l3_reason"][inside["l3_reason"] != ""] if len(inside) else inside.get("l3_reason", [])
     return str(reasons.iloc[0]) if len(reasons) else "no decode of this run lies in L3"
-
-
-def _enclosed(row: pd.Series, name: str) -> Enclosed:
-    return Enclosed(*(float(row[f"{name}{end}"]) for end in ("", "_low", "_high")), "times")
 
 
 def _quality(points: pd.DataFrame, launches: int) -> Quality:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kvbench.errors import BadArgument
-from kvbench.units import GIB, KIB, MIB, TIB
+from kvbench.units import COUNT, GIB, KIB, MIB, TIB, whole
 
 _BYTES = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BYTES |= {"KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": TIB}
@@ -35,10 +35,13 @@ class Tokens(click.ParamType):
     name = "TOKENS"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        found = re.fullmatch(r"(-?\d{1,40})([kKmM]?)", str(value).strip())
-        if not found:
-            self.fail(f"{str(value)[:60]!r} is no number of tokens; write 4096 or 4k")
-        return int(found[1]) * {"": 1, "k": KIB, "m": MIB}[found[2].lower()]
+        text = str(value).strip()
+        if found := re.fullmatch(COUNT, text):
+            return whole(*found.groups())
+        try:
+            return int(text)  # too small or too large: who asked for it says so
+        except ValueError:
+            self.fail(f"{text[:60]!r} is no number of tokens; write 4096 or 4k")
 
 
 class Seconds(click.ParamType):

@@ -16,7 +16,7 @@ from kvbench.model import DEFAULTS, FIELDS, PLACES
 from kvbench.native import Library, default_library
 from kvbench.suite.models import models
 from kvbench.suite.values import ALL, Relative
-from kvbench.units import KIB, MIB, cpu_list
+from kvbench.units import COUNT, cpu_list, whole
 
 AXES = {field.name: field for field in FIELDS if field.axis}
 RENAMED = {"prefetch": "schedule", "best": "auto"}  # axes, options, suites and values of older versions
@@ -24,9 +24,7 @@ BY_KERNEL = ("variant", "layout", "dtype", "isa")  # "all" of these depends on t
 BY_CPU = tuple(name for name in AXES if DEFAULTS[name] == "best")  # the default is a word for the CPU's own
 MOST = 100_000  # values of an axis, and points of a suite
 _LARGEST = 1 << 31  # of any count
-_UNITS = {"": 1, "k": KIB, "m": MIB}
-_COUNT = r"([0-9]{1,18})([kKmM]?)"
-_RANGE = re.compile(rf"{_COUNT}\s*\.\.\s*{_COUNT}\s*x\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)")
+_RANGE = re.compile(rf"{COUNT}\s*\.\.\s*{COUNT}\s*x\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)")
 _RELATIVE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*x\s*L([1-3])")
 _WORDS = {"window": ("model",), "threads": ("domain", ALL)}  # that stand beside counts, by kind
 _FROM_ZERO = ("count from 0", "window")  # kinds whose counts begin at 0
@@ -154,10 +152,10 @@ def _counts(where: str, name: str, value: Any) -> Iterator[int]:
     least, most = 0 if kind in _FROM_ZERO else 1, MOST_THREADS if kind == "threads" else _LARGEST
     text = value.strip() if isinstance(value, str) else ""
     if found := _RANGE.fullmatch(text):
-        low, high = _number(found[1], found[2]), _number(found[3], found[4])
+        low, high = whole(found[1], found[2]), whole(found[3], found[4])
         values: Iterable[int] = _range(where, low, high, float(found[5]))
-    elif found := re.fullmatch(_COUNT, text):
-        values = (_number(*found.groups()),)
+    elif found := re.fullmatch(COUNT, text):
+        values = (whole(*found.groups()),)
     elif isinstance(value, int) and not isinstance(value, bool):
         values = (value,)
     else:
@@ -176,10 +174,6 @@ def _range(where: str, low: int, high: int, factor: float) -> Iterator[int]:
     if steps > MOST:
         raise BadArgument(f"{where}: the range has {steps + 1} values", f"at most {MOST}: a larger factor")
     yield from (round(low * factor**step) for step in range(steps + 1))
-
-
-def _number(digits: str, unit: str) -> int:
-    return int(digits) * _UNITS[unit.lower()]
 
 
 def _wrong(where: str, name: str, value: Any) -> BadArgument:

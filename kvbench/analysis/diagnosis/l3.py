@@ -60,8 +60,7 @@ class L3Verdict:
 
 
 def l3(points: pd.DataFrame, machine: Machine) -> L3Untested | L3Verdict:
-    decodes = decodes_of(points)
-    inside = decodes[(decodes["regime"] == "L3") & ~decodes["l3"].isin(["", PRIVATE])]
+    inside, decodes = inside_l3(points), decodes_of(points)
     if inside.empty:
         return _untested(decodes, suggestion(machine, machine.allowed))
     counts, doubtful = _leading_first(inside["l3"].value_counts()), bool((inside["regime_confidence"] != "high").any())
@@ -69,8 +68,24 @@ def l3(points: pd.DataFrame, machine: Machine) -> L3Untested | L3Verdict:
     if tested.empty:
         row = clearest(inside)
         return L3Verdict(counts, doubtful, example=(row["short"], row["l3_reason"]))
-    gain = "l3_gain" if tested["l3_gain"].notna().all() else "l3_decode"
+    gain = gain_of(tested)
     return L3Verdict(counts, doubtful, _reads(tested), _kernels(tested, gain), gain == "l3_decode")
+
+
+def inside_l3(points: pd.DataFrame) -> pd.DataFrame:
+    """Decodes that L3 serves, whatever their verdict."""
+    decodes = decodes_of(points)
+    return decodes[(decodes["regime"] == "L3") & ~decodes["l3"].isin(["", PRIVATE])]
+
+
+def gain_of(tested: pd.DataFrame) -> str:
+    """The column that tells what a decode gains from L3: over the same from memory where that was timed, else over reads."""
+    return "l3_gain" if tested["l3_gain"].notna().all() else "l3_decode"
+
+
+def middle(points: pd.DataFrame) -> pd.Series:
+    """The point whose reads gain as much from L3 as those of the middle one."""
+    return points.sort_values("l3_reads").iloc[(len(points) - 1) // 2]
 
 
 def _untested(decodes: pd.DataFrame, closed: str) -> L3Untested:
@@ -81,8 +96,8 @@ def _untested(decodes: pd.DataFrame, closed: str) -> L3Untested:
 
 def _reads(tested: pd.DataFrame) -> tuple[L3Reads, ...]:
     sets = tested.sort_values("threads").groupby("threads")
-    middle = (own.sort_values("l3_reads").iloc[(len(own) - 1) // 2] for _, own in sets)
-    return tuple(L3Reads(int(row["threads"]), Interval.of(row, "l3_reads")) for row in middle)
+    every = (middle(own) for _, own in sets)
+    return tuple(L3Reads(int(row["threads"]), Interval.of(row, "l3_reads")) for row in every)
 
 
 def _kernels(tested: pd.DataFrame, gain: str) -> tuple[L3Decodes, ...]:

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from kvbench.analysis.diagnosis.bandwidth import decodes_of
+from kvbench.analysis.diagnosis.l3 import middle
 from kvbench.analysis.findings import Findings
 from kvbench.regime import levels
 from kvbench.report.figures.chart import Panel, chart
@@ -18,8 +19,8 @@ def l3(found: Findings, look: Look) -> Figure:
     inside = decodes_of(found.points)
     inside = inside[inside["l3_reads"].notna()].sort_values("footprint")
     inside = inside.assign(share=[round(_share(row, found), 2) for _, row in inside.iterrows()])
-    middle = [_middle(own) for _, own in inside.groupby(["threads", "share"])]
-    every = [("the machine", "l3_reads", row) for row in middle]
+    machine = [middle(own) for _, own in inside.groupby(["threads", "share"])]
+    every = [("the machine", "l3_reads", row) for row in machine]
     every += [("the kernel", "l3_gain", row) for _, row in inside[inside["l3_gain"].notna()].iterrows()]
     rows = [_told(question, of, row) for question, of, row in every]
     about = (
@@ -54,7 +55,3 @@ def _series(row: pd.Series, question: str) -> str:
 def _share(row: pd.Series, found: Findings) -> float:
     *_, last = levels(found.machine, found.cpu_sets[row["cpus"]]).values()
     return row["footprint"] / sum(cache.size for cache in last)
-
-
-def _middle(points: pd.DataFrame) -> pd.Series:
-    return points.sort_values("l3_reads").iloc[(len(points) - 1) // 2]

@@ -4,17 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kvbench.analysis.bounds import CONFIRMED, CORE, REFUTED, UNSTABLE
-from kvbench.analysis.headline import FAIR, FEWEST, GOOD, POOR, Bar, Enclosed, Headline, Helped, Quality
+from kvbench.analysis.headline import FAIR, FEWEST, GOOD, Bar, Enclosed, Headline, Helped, Quality
+from kvbench.report.words.limits import BINDS
 from kvbench.report.words.phrases import listed, number
 from kvbench.units import counted
 
 _FEW = 3  # kernels or dtypes that a line names
-_LIMITED = {
-    "memory": "memory bandwidth",
-    "core": "the core",
-    "scheduling": "threads that wait for each other",
-    "unknown": "not known",
-}
+_LIMITED = BINDS | {"memory": "memory bandwidth", "unknown": "not known"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +115,7 @@ def _reasons(quality: Quality) -> Iterator[str]:
         yield "larger differences can be trusted"
     elif quality.grade == FAIR:
         yield "smaller differences are not decided, unless they were timed side by side"
-    elif quality.grade == POOR:
+    else:
         yield "do not rank close results; rerun on an idle host or add launches"
 
 

@@ -9,7 +9,7 @@ from kvbench.report.words.phrases import between, listed, number
 from kvbench.units import counted, duration
 
 _MODELS = 4  # that a sentence names
-_BINDS = {"memory": "memory", "core": "the core", "scheduling": "threads that wait for each other"}
+BINDS = {"memory": "memory", "core": "the core", "scheduling": "threads that wait for each other"}
 
 
 def fit(fact: Fit) -> str:
@@ -41,7 +41,7 @@ def _bound(fact: DtypeBound) -> str:
     for place, each in enumerate(fact.stretches):
         begin = f"from {each.group} query heads a KV head " if place else ""
         reads = "at the read" if each.read > 1 else f"{each.read:.0%} of the read"
-        parts.append(f"{begin}{_BINDS.get(each.word, 'neither alone')} ({reads}, {each.core:.0%} of the roof)")
+        parts.append(f"{begin}{BINDS.get(each.word, 'neither alone')} ({reads}, {each.core:.0%} of the roof)")
     if fact.beaten:
         count = f" at {fact.beaten} of {counted(fact.points, 'point')}" if parts else ""
         parts.append(f"unknown{count}, faster than what should limit it")
