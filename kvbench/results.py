@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis import frames
-from kvbench.analysis.findings import Findings, findings
-from kvbench.analysis.models import Geometry
+from kvbench.analysis.limits import frames
+from kvbench.analysis.means.findings import Findings, findings
+from kvbench.analysis.means.models import Geometry
 from kvbench.errors import BadArgument, BadRun
 from kvbench.model import Check, Machine, Record
 from kvbench.store import Manifest, RunDirectory, read

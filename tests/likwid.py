@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from statistics import median
 
-from kvbench.analysis.ceilings import value
+from kvbench.analysis.measured.ceilings import value
 from kvbench.machine import describe
 from kvbench.model import Job, Machine, Plan, Probe
 from kvbench.native import default_library

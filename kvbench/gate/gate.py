@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from kvbench.analysis.columns import machine_name, names
+from kvbench.analysis.measured.columns import machine_name, names
 from kvbench.gate.builds import Build
 from kvbench.gate.pairs import Pairs
 from kvbench.gate.rivals import Request, rivals

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from kvbench.analysis.trend import Accepted, Past, Trend
+from kvbench.analysis.differs.trend import Accepted, Past, Trend
 from kvbench.errors import BadArgument, BadRun
 from kvbench.store.files import read_json, short, write_json, writing
 from kvbench.store.values import read

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from kvbench.analysis.columns import names as short_names
-from kvbench.analysis.trend import Accepted, Past, Ran, Series, Trend, trends
+from kvbench.analysis.differs.trend import Accepted, Past, Ran, Series, Trend, trends
+from kvbench.analysis.measured.columns import names as short_names
 from kvbench.errors import BadArgument, Unwritable
 from kvbench.history.accepted import accepted, add, elsewhere, find
 from kvbench.history.reading import Tell, summaries, summarized

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kvbench.analysis.launches import Estimate
+from kvbench.analysis.measured.launches import Estimate
 from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.experiment import Setup, refuse_too_large
 from kvbench.model import DEFAULTS, HEADS, POINT, SHAPE, Point, Sample, Shape, quotients

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from kvbench.analysis.ceilings import value
-from kvbench.analysis.machines import describe_record
-from kvbench.analysis.questions import Open
+from kvbench.analysis.differs.questions import Open
+from kvbench.analysis.measured.ceilings import value
+from kvbench.analysis.measured.machines import describe_record
 from kvbench.model import Check, Contrast, Point, Probe, Record
 from kvbench.store import Manifest
 from kvbench.texts import WIDTH

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 import pandas as pd
 from msgspec import Meta
 
-from kvbench.analysis.breakeven import BREAKEVEN
-from kvbench.analysis.columns import FOUND, POINT, row, text
-from kvbench.analysis.contrasts import CONTRAST, OVERALL
-from kvbench.analysis.findings import Findings
-from kvbench.analysis.machines import CeilingRow, ceiling_row
-from kvbench.analysis.models import FITS, TOKENS
-from kvbench.analysis.scaling import SATURATION, SCALING
-from kvbench.analysis.schedules import SCHEDULES
+from kvbench.analysis.differs.contrasts import CONTRAST, OVERALL
+from kvbench.analysis.means.breakeven import BREAKEVEN
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.means.models import FITS, TOKENS
+from kvbench.analysis.measured.columns import FOUND, POINT, row, text
+from kvbench.analysis.measured.machines import CeilingRow, ceiling_row
+from kvbench.analysis.measured.scaling import SATURATION, SCALING
+from kvbench.analysis.measured.schedules import SCHEDULES
 from kvbench.model import Check, Machine, Skip
 from kvbench.model.annotated import Printed, about
 from kvbench.report.gaps import gaps

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import pandas as pd
 
-from kvbench.analysis.findings import Findings
-from kvbench.analysis.frames import Noise, known, noise
-from kvbench.analysis.headline import Headline
-from kvbench.analysis.questions import Open
+from kvbench.analysis.differs.questions import Open
+from kvbench.analysis.limits.frames import Noise, known, noise
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.means.headline import Headline
 from kvbench.model import AHEAD, Role
 from kvbench.model.annotated import Printed, about
 from kvbench.report.words import Sentence, sentences

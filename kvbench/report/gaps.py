@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from itertools import count
 
-from kvbench.analysis.findings import Findings
-from kvbench.analysis.launches import COVERAGE, held
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.launches import COVERAGE, held
 from kvbench.model import Point, Probe
 from kvbench.store import Manifest
 from kvbench.units import counted

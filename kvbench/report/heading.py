@@ -1,7 +1,7 @@
 """What a report is of."""
 
-from kvbench.analysis.columns import machine_name
-from kvbench.analysis.findings import Findings
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.columns import machine_name
 from kvbench.model import Machine
 from kvbench.store import Manifest
 from kvbench.units import counted

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kvbench.analysis.trend import ACCEPTED, LIMITS, OPEN, Past, Step, Trend
+from kvbench.analysis.differs.trend import ACCEPTED, LIMITS, OPEN, Past, Step, Trend
 from kvbench.report.tables import Cell, Sheet
 from kvbench.texts import wrapped
 from kvbench.units import counted, cut

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from kvbench.analysis.ceilings import WITHOUT_MEMORY
-from kvbench.analysis.machines import UNITS, Probed, staircase, usual_pages
+from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY
+from kvbench.analysis.measured.machines import UNITS, Probed, staircase, usual_pages
 from kvbench.model import PLAIN, Ceiling, Fact, Machine
 from kvbench.regime import dram_bytes
 from kvbench.units import counted, cpu_text, size

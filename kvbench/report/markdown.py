@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kvbench.analysis.findings import Findings
+from kvbench.analysis.means.findings import Findings
 from kvbench.report import tables
 from kvbench.report.gaps import gaps
 from kvbench.report.heading import subtitle, title

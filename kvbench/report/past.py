@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from kvbench.analysis.trend import ACCEPTED, OPEN, Past, Ran, Step, Trend
+from kvbench.analysis.differs.trend import ACCEPTED, OPEN, Past, Ran, Step, Trend
 from kvbench.model.annotated import Printed, about
 from kvbench.report.history import ordered
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis import findings
-from kvbench.analysis.ceilings import COVERAGE
-from kvbench.analysis.findings import Findings
-from kvbench.analysis.launches import COVERAGE as CERTAIN
-from kvbench.analysis.machines import UNITS
+from kvbench.analysis.means import findings
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.ceilings import COVERAGE
+from kvbench.analysis.measured.launches import COVERAGE as CERTAIN
+from kvbench.analysis.measured.machines import UNITS
 from kvbench.model import Ceiling, Check, Machine, Skip
 from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.columns import machine_name
-from kvbench.analysis.findings import Findings
-from kvbench.analysis.trend import Past
+from kvbench.analysis.differs.trend import Past
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.columns import machine_name
 from kvbench.errors import Unwritable
 from kvbench.report.figures import every
 from kvbench.report.figures.figure import Figure

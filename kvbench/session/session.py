@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from kvbench import runner
-from kvbench.analysis.ceilings import ceilings
-from kvbench.analysis.launches import COVERAGE, Estimate, by_launch, held, results
-from kvbench.analysis.machines import printed, profile
-from kvbench.analysis.questions import open_questions
+from kvbench.analysis.differs.questions import open_questions
+from kvbench.analysis.measured.ceilings import ceilings
+from kvbench.analysis.measured.launches import COVERAGE, Estimate, by_launch, held, results
+from kvbench.analysis.measured.machines import printed, profile
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, Refused
 from kvbench.machine import available_memory, describe

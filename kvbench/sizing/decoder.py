@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from kvbench.analysis.models import Geometry
+from kvbench.analysis.means.models import Geometry
 from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder, Layers
 from kvbench.native import Cache, block_of

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, false_discovery_control, mannwhitneyu, nct, t, wilcoxon
 
-from kvbench.analysis.compare.notes import ADVISED
+from kvbench.analysis.differs.compare.notes import ADVISED
 from kvbench.analysis.judge import (
     FASTER,
     LIMITS,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.analysis.bounds import bound
-from kvbench.analysis.profile import profile
+from kvbench.analysis.limits.bounds import bound
+from kvbench.analysis.limits.profile import profile
 from kvbench.machine import describe
 from kvbench.model import Record, Sample, Shape, Traffic
 from kvbench.native import default_library

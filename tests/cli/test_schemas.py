@@ -11,8 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator as Validator
 
 import kvbench.runner
-from kvbench.analysis.headline import Bar, Enclosed, Headline, Helped, Quality
-from kvbench.analysis.machines import UNITS
+from kvbench.analysis.means.headline import Bar, Enclosed, Headline, Helped, Quality
+from kvbench.analysis.measured.machines import UNITS
 from kvbench.cli._program import kvbench as program
 from kvbench.cli.read.schema import names, schema
 from kvbench.exports.printed import compared as compared_json

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kvbench.analysis.launches import enclosed
+from kvbench.analysis.measured.launches import enclosed
 from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.measuring import Beside, point, refuse_impossible, refuse_wrong
 from kvbench.model import Sample

@@ -4,8 +4,8 @@ from dataclasses import dataclass, fields, replace
 
 import pytest
 
-from kvbench.analysis.columns import POINT as COLUMNS
-from kvbench.analysis.columns import facts
+from kvbench.analysis.measured.columns import POINT as COLUMNS
+from kvbench.analysis.measured.columns import facts
 from kvbench.model import FIELDS, POINT, SHAPE, Point, Shape
 from kvbench.model.fields import declared, of
 from kvbench.model.point import _later

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from kvbench.analysis.findings import Findings, findings
+from kvbench.analysis.means.findings import Findings, findings
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES, Look, styled, svg
 from tests.made_run import MACHINE, RUN, STORE
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
-from kvbench.analysis.machines import printed, profile
+from kvbench.analysis.measured.machines import printed, profile
 from kvbench.model import Check, Contrast, Fact, Machine, Point, Probe, Record, Tuned, choose
 from kvbench.model.contrast import value
 from kvbench.store import RunDirectory, plain

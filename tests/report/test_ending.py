@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kvbench.analysis.findings import findings
-from kvbench.analysis.models import Geometry
+from kvbench.analysis.means.findings import findings
+from kvbench.analysis.means.models import Geometry
 from kvbench.model import Check
 from kvbench.report.ending import summary, text
 from kvbench.report.words import Sentence

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import kvbench
-from kvbench.analysis.findings import findings
+from kvbench.analysis.means.findings import findings
 from kvbench.report.gaps import gaps
 from tests.cli.test_cli import call
 from tests.report import made

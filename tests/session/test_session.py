@@ -11,7 +11,7 @@ from statistics import median
 import pytest
 
 import kvbench.session.session
-from kvbench.analysis.questions import open_questions
+from kvbench.analysis.differs.questions import open_questions
 from kvbench.errors import BadArgument, BadRun, NotComparable
 from kvbench.history.reading import summarized
 from kvbench.model import Contrast, Point, Record, Sample, Traffic

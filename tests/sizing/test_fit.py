@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from kvbench.analysis.machines import printed, profile
+from kvbench.analysis.measured.machines import printed, profile
 from kvbench.errors import BadRun
 from kvbench.model import Fact
 from kvbench.sizing.known import here, known

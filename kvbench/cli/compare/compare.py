@@ -77,7 +77,7 @@ def _bless(base: Path, head: Path) -> int:
 
 def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, ...]) -> tuple[Any, dict[str, str]]:
     """The comparison, and short names of its points."""
-    from kvbench.analysis.compare import compare, learn, short
+    from kvbench.analysis.differs.compare import compare, learn, short
 
     sides = [_side(path) for path in (base, head, *others)]
     seen = [side.run for side in sides[2:]]
@@ -90,7 +90,7 @@ def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, .
 
 
 def _side(path: Path) -> Any:
-    from kvbench.analysis.compare import Side
+    from kvbench.analysis.differs.compare import Side
     from kvbench.results import load
 
     run = load(path)

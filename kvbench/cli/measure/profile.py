@@ -37,7 +37,7 @@ def command(
     The point is timed in turn with its witnesses: its twin (the same reads and nothing else), the core roof (the same
     kernel on data that never leaves a private cache), the read ceiling of its footprint, and the FMA peak.
     """
-    from kvbench.analysis.profile import profile
+    from kvbench.analysis.limits.profile import profile
     from kvbench.cli._point import point_of
     from kvbench.machine import describe
     from kvbench.native import library_of

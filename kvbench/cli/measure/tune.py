@@ -41,7 +41,7 @@ def command(fresh: bool, as_json: bool, **asked: Any) -> None:
     A sweep does the same in its first launch. What is seen joins what earlier runs have seen on this machine with this
     library.
     """
-    from kvbench.analysis.schedules import schedules
+    from kvbench.analysis.measured.schedules import schedules
     from kvbench.report.ruled import ruled
     from kvbench.session import Options
     from kvbench.session.tuned import tune

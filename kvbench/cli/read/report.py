@@ -42,7 +42,7 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
 
 
 def _study(path: Path, hide: bool) -> tuple[Any, Any]:
-    from kvbench.analysis.findings import findings
+    from kvbench.analysis.means.findings import findings
     from kvbench.report.redact import redact
     from kvbench.results import geometries, load
 

@@ -34,7 +34,7 @@ def command(**asked: Any) -> int:
     """Measure what this machine can do: reads, stores and copies at every cache level and from memory, FMA peak,
     latency and clock. Every other figure of kvbench is held against such ceilings of its own run.
     """
-    from kvbench.analysis.machines import profile
+    from kvbench.analysis.measured.machines import profile
     from kvbench.machine import describe
     from kvbench.machine.placement import place
     from kvbench.machine.preflight import preflight
@@ -65,7 +65,7 @@ def command(**asked: Any) -> int:
 def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list[Any]:
     from dataclasses import replace
 
-    from kvbench.analysis.machines import describe_record
+    from kvbench.analysis.measured.machines import describe_record
     from kvbench.cli._progress import follow
     from kvbench.machine import available_memory
     from kvbench.machine.tree import Files
@@ -110,7 +110,7 @@ def _keep(found: Any, path: Path | None, live: bool) -> None:
 
 
 def _write(found: Any, path: Path, asked: bool) -> None:
-    from kvbench.analysis.machines import printed
+    from kvbench.analysis.measured.machines import printed
     from kvbench.store import write_json
 
     write_json(path, printed(found), asked)
@@ -132,7 +132,7 @@ def _draw(found: Any, path: Path | None) -> None:
 
 
 def _tell(found: Any, as_json: bool, text: Any) -> None:
-    from kvbench.analysis.machines import printed
+    from kvbench.analysis.measured.machines import printed
 
     if as_json:
         say_json(printed(found))

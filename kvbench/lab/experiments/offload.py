@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.launches import held, interval
+from kvbench.analysis.measured.launches import held, interval
 from kvbench.errors import BadArgument, WrongAnswer
 from kvbench.lab.experiment import Outcome, Setup, refuse_too_large
 from kvbench.lab.measuring import point, tuned

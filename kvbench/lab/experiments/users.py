@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.launches import enclosed
+from kvbench.analysis.measured.launches import enclosed
 from kvbench.lab.experiment import Outcome, Setup
 from kvbench.lab.measuring import beside, point, refuse_impossible, refuse_wrong, tuned
 from kvbench.native import decode_task

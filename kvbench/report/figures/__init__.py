@@ -1,7 +1,7 @@
 """Every figure of a report, in its order: the numbers as a table, and how they are drawn."""
 
 import kvbench.report.figures.quietly  # noqa: F401  # before anything else loads Matplotlib
-from kvbench.analysis.findings import Findings
+from kvbench.analysis.means.findings import Findings
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.hero import hero
 from kvbench.report.figures.l3 import l3

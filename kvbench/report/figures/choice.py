@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import pandas as pd
 
-from kvbench.analysis.columns import BY_COLUMN, within
+from kvbench.analysis.measured.columns import BY_COLUMN, within
 
 # What makes two shapes or settings another experiment; layout, dtype, context, threads and residency are compared.
 _COMPARED = ("op", "layout", "dtype", "context", "capacity", "layers_asked", "residency", "threads", "cpus", "group")

@@ -5,8 +5,8 @@ import pandas as pd
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from kvbench.analysis.findings import Findings
-from kvbench.analysis.headline import Bar, Headline
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.means.headline import Bar, Headline
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import INK, PAPER, Look, canvas
 from kvbench.report.words.headline import hero_about, hero_title

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from kvbench.analysis.diagnosis.bandwidth import decodes_of
-from kvbench.analysis.diagnosis.l3 import middle
-from kvbench.analysis.findings import Findings
+from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
+from kvbench.analysis.means.diagnosis.l3 import middle
+from kvbench.analysis.means.findings import Findings
 from kvbench.regime import levels
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.figure import Figure

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from kvbench.analysis.columns import table
-from kvbench.analysis.findings import Findings
-from kvbench.analysis.launches import FAR_OUT, SPREAD
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.columns import table
+from kvbench.analysis.measured.launches import FAR_OUT, SPREAD
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import FAINT, INK, SHADES, Look, legend_below, panels, rate_axis, tag
 from kvbench.units import counted

@@ -3,8 +3,8 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from kvbench.analysis.columns import machine_name
-from kvbench.analysis.machines import Probed, usual_pages
+from kvbench.analysis.measured.columns import machine_name
+from kvbench.analysis.measured.machines import Probed, usual_pages
 from kvbench.model import PLAIN, Ceiling
 from kvbench.report.figures.look import COLOURS, FAINT, MARKS, bytes_axis, canvas, legend_below, rate_axis, styled
 from kvbench.units import counted, cpu_text

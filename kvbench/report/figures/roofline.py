@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from kvbench.analysis.diagnosis.bandwidth import decodes_of
-from kvbench.analysis.findings import Findings
+from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
+from kvbench.analysis.means.findings import Findings
 from kvbench.model import Ceiling
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import GRID, INK, PAPER, Look, canvas, legend_below, rate_axis, tag

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from kvbench.analysis.columns import POINT
-from kvbench.analysis.findings import Findings
-from kvbench.analysis.scaling import KNEE
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.columns import POINT
+from kvbench.analysis.measured.scaling import KNEE
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import FAINT, INK, Look, legend_below, panels, rate_axis, tag, whiskers
 

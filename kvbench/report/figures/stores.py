@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from kvbench.analysis.columns import table
-from kvbench.analysis.findings import Findings
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.columns import table
 from kvbench.report.figures.choice import usual
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import INK, PAPER, Look, canvas, legend_below, tag, whiskers_on_bar

@@ -4,8 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.analysis.columns import table
-from kvbench.analysis.findings import Findings
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.measured.columns import table
 from kvbench.model import NEIGHBOUR
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.choice import left_out, setting, usual

@@ -14,8 +14,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from kvbench.analysis.columns import table
-from kvbench.analysis.trend import ACCEPTED, OPEN, Past, Trend
+from kvbench.analysis.differs.trend import ACCEPTED, OPEN, Past, Trend
+from kvbench.analysis.measured.columns import table
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import COLOURS, FAINT, INK, PAPER, SHADES, legend_below, panels, tag
 from kvbench.units import counted

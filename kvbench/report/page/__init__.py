@@ -11,8 +11,8 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from kvbench.analysis.findings import Findings
-from kvbench.analysis.trend import Past
+from kvbench.analysis.differs.trend import Past
+from kvbench.analysis.means.findings import Findings
 from kvbench.report import history, tables
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES
 from kvbench.report.gaps import gaps

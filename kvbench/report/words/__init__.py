@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from kvbench.analysis import diagnosis
-from kvbench.analysis.diagnosis import Choice, Fact
+from kvbench.analysis.means import diagnosis
+from kvbench.analysis.means.diagnosis import Choice, Fact
 from kvbench.model.annotated import about
 from kvbench.report.words import bandwidth, choices, limits, stores, trust
 

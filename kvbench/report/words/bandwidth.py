@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from kvbench.analysis.bounds import CONFIRMED, CORE, NOT_TESTABLE, REFUTED, UNSTABLE
-from kvbench.analysis.diagnosis.bandwidth import MemoryRate, MemoryShare, MemoryUntested
-from kvbench.analysis.diagnosis.l3 import L3Decodes, L3Reads, L3Untested, L3Verdict
-from kvbench.analysis.diagnosis.values import Untested
+from kvbench.analysis.limits.bounds import CONFIRMED, CORE, NOT_TESTABLE, REFUTED, UNSTABLE
+from kvbench.analysis.means.diagnosis.bandwidth import MemoryRate, MemoryShare, MemoryUntested
+from kvbench.analysis.means.diagnosis.l3 import L3Decodes, L3Reads, L3Untested, L3Verdict
+from kvbench.analysis.means.diagnosis.values import Untested
 from kvbench.report.words.phrases import listed, number, times
 from kvbench.units import counted
 

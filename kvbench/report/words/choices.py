@@ -1,7 +1,7 @@
 """Sentences on what can be chosen, and on how many threads."""
 
-from kvbench.analysis.contrasts import DEPENDS, FASTER, SAME, SLOWER, UNKNOWN
-from kvbench.analysis.diagnosis.choices import Choice, Lead, ThreadsHelp, ThreadsSuffice
+from kvbench.analysis.differs.contrasts import DEPENDS, FASTER, SAME, SLOWER, UNKNOWN
+from kvbench.analysis.means.diagnosis.choices import Choice, Lead, ThreadsHelp, ThreadsSuffice
 from kvbench.report.words.phrases import listed, number, times
 from kvbench.units import counted
 

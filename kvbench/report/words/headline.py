@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kvbench.analysis.bounds import CONFIRMED, CORE, REFUTED, UNSTABLE
-from kvbench.analysis.headline import FAIR, FEWEST, GOOD, Bar, Enclosed, Headline, Helped, Quality
+from kvbench.analysis.limits.bounds import CONFIRMED, CORE, REFUTED, UNSTABLE
+from kvbench.analysis.means.headline import FAIR, FEWEST, GOOD, Bar, Enclosed, Headline, Helped, Quality
 from kvbench.report.words.limits import BINDS
 from kvbench.report.words.phrases import listed, number
 from kvbench.units import counted

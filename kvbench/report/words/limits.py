@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kvbench.analysis.diagnosis.limits import Bounds, DtypeBound, Fit, ModelTokens, PassCost, Tokens
-from kvbench.analysis.models import NOT_TESTED
+from kvbench.analysis.means.diagnosis.limits import Bounds, DtypeBound, Fit, ModelTokens, PassCost, Tokens
+from kvbench.analysis.means.models import NOT_TESTED
 from kvbench.report.words.bandwidth import ANSWERS
 from kvbench.report.words.phrases import between, listed, number
 from kvbench.units import counted, duration

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kvbench.analysis.diagnosis.values import Interval
+from kvbench.analysis.means.diagnosis.values import Interval
 
 
 def number(value: float) -> str:

@@ -1,6 +1,6 @@
 """Sentences on what it costs to store tokens."""
 
-from kvbench.analysis.diagnosis.stores import Payback, Pays, StoreRate, Stores
+from kvbench.analysis.means.diagnosis.stores import Payback, Pays, StoreRate, Stores
 from kvbench.regime import NO_LEVEL
 from kvbench.report.words.phrases import between, number
 from kvbench.units import duration

@@ -1,6 +1,6 @@
 """Sentences on what a run's numbers should be trusted with."""
 
-from kvbench.analysis.diagnosis.trust import Above, Doubts, Noise, Slow
+from kvbench.analysis.means.diagnosis.trust import Above, Doubts, Noise, Slow
 from kvbench.report.words.phrases import listed
 from kvbench.units import counted
 

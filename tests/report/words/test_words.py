@@ -3,14 +3,23 @@
 from dataclasses import replace
 from pathlib import Path
 
-from kvbench.analysis.contrasts import DEPENDS, SAME, SLOWER, UNKNOWN
-from kvbench.analysis.diagnosis.bandwidth import BestRead, MemoryRate, MemoryShare, MemoryUntested
-from kvbench.analysis.diagnosis.choices import Choice, Lead, ThreadsHelp, ThreadsSuffice
-from kvbench.analysis.diagnosis.l3 import L3Decodes, L3Reads, L3Untested, L3Verdict
-from kvbench.analysis.diagnosis.limits import Bounds, DtypeBound, Fit, ModelTokens, PassCost, Reach, Stretch, Tokens
-from kvbench.analysis.diagnosis.stores import Payback, Pays, StoreRate, Stores
-from kvbench.analysis.diagnosis.trust import Above, Doubts, Noise, Slow
-from kvbench.analysis.diagnosis.values import Interval, Untested
+from kvbench.analysis.differs.contrasts import DEPENDS, SAME, SLOWER, UNKNOWN
+from kvbench.analysis.means.diagnosis.bandwidth import BestRead, MemoryRate, MemoryShare, MemoryUntested
+from kvbench.analysis.means.diagnosis.choices import Choice, Lead, ThreadsHelp, ThreadsSuffice
+from kvbench.analysis.means.diagnosis.l3 import L3Decodes, L3Reads, L3Untested, L3Verdict
+from kvbench.analysis.means.diagnosis.limits import (
+    Bounds,
+    DtypeBound,
+    Fit,
+    ModelTokens,
+    PassCost,
+    Reach,
+    Stretch,
+    Tokens,
+)
+from kvbench.analysis.means.diagnosis.stores import Payback, Pays, StoreRate, Stores
+from kvbench.analysis.means.diagnosis.trust import Above, Doubts, Noise, Slow
+from kvbench.analysis.means.diagnosis.values import Interval, Untested
 from kvbench.report.words import sentences
 from tests.report.texts import unnamed
 

@@ -1,8 +1,0 @@
-"""Two runs of one machine, held against each other.
-
-sides → common points → views of each (by launch) → evidence in each view → the judge → verdicts → the whole
-"""
-
-from kvbench.analysis.compare.effects import Floor
-from kvbench.analysis.compare.side import Side, short
-from kvbench.analysis.compare.whole import compare, learn

@@ -1,0 +1,8 @@
+"""Two runs of one machine, held against each other.
+
+sides → common points → views of each (by launch) → evidence in each view → the judge → verdicts → the whole
+"""
+
+from kvbench.analysis.differs.compare.effects import Floor
+from kvbench.analysis.differs.compare.side import Side, short
+from kvbench.analysis.differs.compare.whole import compare, learn

@@ -1,0 +1,158 @@
+"""Base and head held against each other: each point, each family, and the whole."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import median
+
+from kvbench.analysis.differs.compare import views
+from kvbench.analysis.differs.compare.effects import LIMITS, Effects, Floor, effects, floor
+from kvbench.analysis.differs.compare.notes import notes
+from kvbench.analysis.differs.compare.side import Side, common, missing, refuse, unusable
+from kvbench.analysis.differs.compare.views import BESIDE, MACHINE, SECONDS, WITNESS, Both, Views
+from kvbench.analysis.differs.compare.words import Viewed, judged, viewed
+from kvbench.analysis.judge import as_share, family, incomparable, whole, worst_first
+from kvbench.analysis.measured.launches import complete
+from kvbench.errors import NotComparable
+from kvbench.model import Comparison, Judged, Machine, Point, Record
+from kvbench.model.tuning import rescheduled
+from kvbench.regime import classify
+from kvbench.units import gbps
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A point that both runs measured."""
+
+    point: Point
+    regime: str
+    views: Views
+    seconds: Both  # logarithms
+    compulsory: float  # bytes of a pass
+    rescheduled: str
+
+    @property
+    def family(self) -> str:
+        return family(self.point, self.regime)
+
+    @property
+    def place(self) -> tuple[tuple[int, ...], bool]:
+        return tuple(sorted(self.point.cpus)), self.regime == "DRAM"
+
+
+def compare(
+    base: Side, head: Side, created: str, smallest: float | None = None, learned: Floor | None = None
+) -> Comparison:
+    """`smallest`: effect that is called a change, a share of base's time. `learned`: what A/A runs showed."""
+    refuse(base, head)
+    enough = effects(smallest, learned)
+    seen, lost = _seen(base, head)
+    if not seen:
+        first = lost[0]
+        what = f"of {len(lost)} points that both runs have, none can be compared; the first: {first.name}: {first.note}"
+        raise NotComparable(what, "measure them again")
+    points, families = map(judged, _viewed(seen, enough))
+    points = [_with(row, each.rescheduled) for row, each in zip(points, seen, strict=True)]
+    said = notes(base, head, [each.views for each in seen], points, families, enough)
+    points += lost
+    return Comparison(
+        command="compare",
+        base=base.run,
+        head=head.run,
+        machine=base.named,
+        created=created,
+        verdict=whole(points, families),
+        points=worst_first(points),
+        families=worst_first(families),
+        missing=(*missing(base, head), *(f"{each.name}: {each.note}" for each in lost)),
+        notes=said,
+    )
+
+
+def _with(row: Judged, note: str) -> Judged:
+    return replace(row, note="; ".join(filter(None, [note, row.note]))) if note else row
+
+
+def learn(runs: Sequence[Side]) -> Floor:
+    """From two runs of one build or more: what every two of them seem to differ by."""
+    found: tuple[list[float | None], ...] = [], []  # of points, and of families
+    pairs = list(combinations(runs, 2))
+    for base, head in pairs:
+        refuse(base, head)
+        if not base.same(head, "build"):
+            what = f"runs {base.run} and {head.run} are of two builds, and noise is learned from runs of one"
+            raise NotComparable(what, "name runs of base's build")
+        seen, _ = _seen(base, head)
+        if not seen:
+            what = f"of runs {base.run} and {head.run} no point can be compared: they show no noise"
+            raise NotComparable(what, "measure them again")
+        for effects_, rows in zip(found, _viewed(seen, effects(None, None)), strict=True):
+            effects_ += [as_share(row.found.estimate) for row in rows]
+    return floor(*found, len(pairs))
+
+
+# ---- points and families ---------------------------------------------------------------------------------------------
+
+
+def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
+    """Points that can be compared, and those that cannot."""
+    of_base, of_head = base.visits(), head.visits()
+    probes = views.probed(base.records, head.records)
+    alike = base.same(head, "environment")
+    found: list[_Seen] = []
+    lost: list[Judged] = []
+    for point in common(base, head):
+        own = of_base.get(point.name, []), of_head.get(point.name, [])
+        regime, footprint = _where(point, base.machine, [*own[0], *own[1]])
+        why = unusable(*own)
+        looked = {} if why else views.of_point(point, footprint, *map(views.by_launch, own), probes)
+        if looked and not alike and BESIDE not in looked:
+            why = "the environments differ, and no witness was measured beside it"
+        if why:
+            lost.append(incomparable(point.name, family(point, regime), why))
+            continue
+        seconds = looked[SECONDS] if alike else looked.pop(SECONDS)
+        found.append(
+            _Seen(
+                point,
+                regime,
+                looked,
+                seconds,
+                own[0][0].traffic["point"].compulsory,
+                rescheduled(own[0][0].schedule, own[1][0].schedule),
+            )
+        )
+    return found, lost
+
+
+def _where(point: Point, machine: Machine, records: Sequence[Record]) -> tuple[str, float]:
+    """The regime, and the bytes that are walked."""
+    record = next(filter(complete, records), None)
+    if record is None:
+        return "unknown", 0.0
+    footprint = record.footprint("point")
+    return classify(machine, point.cpus, footprint, evicted=point.residency == "evicted").word, footprint
+
+
+def _viewed(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Viewed], list[Viewed]]:
+    members: dict[str, list[_Seen]] = {}
+    points, families = [], []
+    for each in seen:
+        members.setdefault(each.family, []).append(each)
+        seconds = tuple(math.exp(median(side.values())) for side in each.seconds)
+        facts = {"seconds": seconds, "gbps": tuple(gbps(each.compulsory, own) for own in seconds)}
+        looked = each.views | _around(seen, [each])
+        points.append(viewed(each.point.name, each.family, looked, enough.of(each.regime), **facts))
+    for name, own in members.items():
+        looked = views.of_family([each.views for each in own]) | _around(seen, own)
+        told = LIMITS.told_family if len(own) >= LIMITS.several else LIMITS.told
+        families.append(viewed(name, name, looked, enough.family, told))
+    return points, families
+
+
+def _around(seen: Sequence[_Seen], own: Sequence[_Seen]) -> Views:
+    """What the witnesses of all points that are where these are say of the machine."""
+    places = {each.place for each in own}
+    alike = [each.views[WITNESS] for each in seen if each.place in places and WITNESS in each.views]
+    return {MACHINE: views.together(alike)} if alike else {}

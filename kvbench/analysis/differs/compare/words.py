@@ -1,0 +1,115 @@
+"""The verdict on one point or family, from its evidence in every view.
+
+REGRESSION needs all of these, IMPROVEMENT the same mirrored:
+  1. slower beside its witness, as the judge has it: significant beside all other points, or families, and by no less
+     than the smallest effect that is called a change;
+  2. by as much in every other view that there is: in seconds, in cycles of the core's clock, and against its FMA rate.
+     What only one view shows can be the machine's doing: a memory that got faster makes a core-bound kernel look slower
+     beside its twin, and a slower clock does so to all that is core-bound. These views are too noisy to be tested;
+  3. by more than the machine changed meanwhile: LIMITS.told of how far its own witness moved from run to run, or all
+     on these CPUs did, whichever is more, either way; or, without witnesses, the run's own ceiling. Else the word is
+     CONTAMINATED.
+EQUIVALENT: the interval lies within the judge's bounds, and the seconds do not say otherwise, or the run's own ceiling
+moved with them. All else is INCONCLUSIVE.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvbench.analysis.differs.compare.effects import LIMITS
+from kvbench.analysis.differs.compare.views import CEILING, OF_MACHINE, PRIMARY, SECONDS, Views
+from kvbench.analysis.judge import LIMITS as JUDGED
+from kvbench.analysis.judge import SLOWER, Difference, Question, apart, as_share, together
+from kvbench.model import Judged
+from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, REGRESSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewed(Question):
+    """`views`: the evidence in each, that which is tested among them. `told`: see LIMITS."""
+
+    views: Mapping[str, Difference]
+    told: float
+
+    @property
+    def primary(self) -> str:
+        return _tested(self.views)
+
+    @property
+    def others(self) -> dict[str, Difference]:
+        """What must agree."""
+        return {view: each for view, each in self.views.items() if view not in (self.primary, *OF_MACHINE, CEILING)}
+
+    @property
+    def moved(self) -> tuple[str, float]:
+        """What tells of the machine, and how far that has moved from base to head at most."""
+        there = [view for view in OF_MACHINE if view in self.views] or [
+            view for view in (CEILING,) if view in self.views
+        ]
+        found = {view: float(self.views[view].estimate) for view in there}
+        return max(found.items(), key=lambda each: abs(each[1]), default=("", 0.0))
+
+
+def viewed(name: str, family: str, views: Views, smallest: float, told: float = LIMITS.told, **facts: object) -> Viewed:
+    """`views`: one of PRIMARY at least. `facts`: the rates and seconds of a point."""
+    looked = {view: between(*both) for view, both in views.items()}
+    return Viewed(name, family, looked[_tested(looked)], smallest, views=looked, told=told, **facts)
+
+
+def between(base: Mapping[int, float], head: Mapping[int, float]) -> Difference:
+    return apart(*(np.array(list(side.values())) for side in (base, head)))
+
+
+def judged(rows: Sequence[Viewed]) -> list[Judged]:
+    """All of one level, corrected together."""
+    return [row.judged(*_verdict(row), _detectable(row, JUDGED.rate / len(rows))) for row in together(rows)]
+
+
+def _tested(views: Mapping[str, object]) -> str:
+    return next(view for view in PRIMARY if view in views)
+
+
+def _verdict(row: Viewed) -> tuple[str, str]:
+    """The word, and what spoke against a change that the tested view shows."""
+    if not (way := row.changed(JUDGED.rate)):
+        return _same(row)
+    if doubts := [view for view, each in row.others.items() if not each.shows(way, LIMITS.agree, row.smallest)]:
+        return INCONCLUSIVE, f"{way} {row.primary}, which is not seen {' nor '.join(doubts)}"
+    view, moved = row.moved
+    if (away := row.told * abs(moved)) > abs(row.found.estimate):
+        machine = f"the machine changed: {view} took {math.expm1(moved):+.1%} of base's time"
+        return CONTAMINATED, f"{way} {row.primary}, but {machine}: less than {as_share(away):.1%} is not told from it"
+    alone = "" if row.primary != SECONDS else "no witness was measured beside it: judged on its seconds alone"
+    return REGRESSION if way == SLOWER else IMPROVEMENT, alone
+
+
+def _same(row: Viewed) -> tuple[str, str]:
+    if not row.found.same:
+        return INCONCLUSIVE, ""
+    seconds = row.others.get(SECONDS)
+    if not seconds or not _beyond(seconds):
+        return EQUIVALENT, ""
+    took = f"its seconds moved by {_signed(seconds)} of base's, as its witness's did"
+    ceiling = row.views.get(CEILING)
+    if ceiling and ceiling.way and ceiling.estimate * seconds.estimate > 0:
+        return EQUIVALENT, f"{took}, and the run's own ceiling moved by {_signed(ceiling)} of base's time"
+    return INCONCLUSIVE, f"{took}, and the run's own ceilings do not say that the machine changed"
+
+
+def _beyond(found: Difference) -> bool:
+    return bool(math.expm1(found.low) > JUDGED.same or math.expm1(found.high) < -JUDGED.same)
+
+
+def _signed(found: Difference) -> str:
+    return f"{math.expm1(found.estimate):+.1%}"
+
+
+def _detectable(row: Viewed, chance: float) -> float:
+    """The smallest slowdown, alone among its like, that would have been called a regression."""
+    least = math.log1p(row.smallest)
+    needed = [row.found.detectable(chance, max(least, row.told * abs(row.moved[1])))]
+    needed += [each.detectable(LIMITS.agree, least) for each in row.others.values()]
+    return math.nan if any(map(math.isnan, needed)) else max(needed)

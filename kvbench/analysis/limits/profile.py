@@ -1,0 +1,235 @@
+"""One point in depth: rates with their spread, efficiency, what binds it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from statistics import median
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import UNSET, Meta, UnsetType
+
+from kvbench.analysis.limits.bounds import bound
+from kvbench.analysis.measured.launches import SPREAD, untold
+from kvbench.model import COMPUTE, COPY_NT, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
+from kvbench.model.annotated import Printed, about
+from kvbench.units import GB, gbps
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """GB/s of compulsory bytes (GFLOP/s for fma) over the samples: median, and the middle half around it."""
+
+    median: Annotated[float, about("GB/s: of the samples")]
+    low: Annotated[float, about("GB/s: lower end of the middle half")]
+    high: Annotated[float, about("GB/s: upper end of the middle half")]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceMemory:
+    """What the system really gave for the slices."""
+
+    page_bytes: Annotated[int, about("bytes: of a page of the kind that was given")]
+    mapped: Annotated[int, about("bytes: that were mapped")]
+    resident_bytes: Annotated[int, about("bytes: really there")]
+    huge_bytes: Annotated[int, about("bytes: really on huge pages")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile(Printed):
+    """A decode beside its twin, its core roof and the FMA peak; a store beside copies.
+
+    A share is null where in no round both samples were about as long as they were meant to be.
+    """
+
+    kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
+    point: Annotated[Point, about("what was measured")]
+    schedule: Annotated[str, about("order of rows and prefetches that ran; empty where none does")]
+    gbps: Annotated[float, about("GB/s: compulsory bytes over time, median of the samples")]
+    twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads and nothing else")] = UNSET
+    twin_form: Annotated[str | UnsetType, about("the program whose rate twin_gbps is")] = UNSET
+    efficiency: Annotated[
+        float | None | UnsetType, about("share of the point's time that the twin takes, median of the rounds")
+    ] = UNSET
+    core_gbps: Annotated[float | UnsetType, about("GB/s: the same kernel in a private cache")] = UNSET
+    core_level: Annotated[str | UnsetType, about("that cache")] = UNSET
+    core_form: Annotated[str | UnsetType, about("the program whose rate core_gbps is")] = UNSET
+    core_fraction: Annotated[float | None | UnsetType, about("share of core_gbps, median of the rounds")] = UNSET
+    ceiling_gbps: Annotated[float, about("GB/s: the best of all forms of reads of this footprint, by the same threads")]
+    ceiling_form: Annotated[str, about("the program whose rate ceiling_gbps is")]
+    ceiling_fraction: Annotated[float | None, about("share of ceiling_gbps, median of the rounds")]
+    dram_gbps: Annotated[float, about("GB/s: the best of all forms of reads from memory, by the same threads")]
+    dram_form: Annotated[str | UnsetType, about("whose rate dram_gbps is; without it, ceiling_form")] = UNSET
+    dram_fraction: Annotated[float | None, about("share of dram_gbps, median of the rounds")]
+    other_gbps: Annotated[float | UnsetType, about("GB/s: the other kind of stores")] = UNSET
+    other_form: Annotated[str | UnsetType, about("the program whose rate other_gbps is")] = UNSET
+    other_fraction: Annotated[float | None | UnsetType, about("share of other_gbps, median of the rounds")] = UNSET
+    copy_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by ordinary stores")] = UNSET
+    copy_form: Annotated[str | UnsetType, about("the program whose rate copy_gbps is")] = UNSET
+    copy_fraction: Annotated[float | None | UnsetType, about("share of copy_gbps, median of the rounds")] = UNSET
+    copy_nt_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by non-temporal stores")] = UNSET
+    copy_nt_form: Annotated[str | UnsetType, about("the program whose rate copy_nt_gbps is")] = UNSET
+    copy_nt_fraction: Annotated[float | None | UnsetType, about("share of copy_nt_gbps, median of the rounds")] = UNSET
+    l3_reads: Annotated[float | None, about("ratio: plain reads of the slice over those of memory, of one in L3")] = (
+        None
+    )
+    l3_gain: Annotated[float | None, about("ratio: time of the same decode from memory over its own")] = None
+    l3_decode: Annotated[float | None, about("ratio: GB/s of the point over those of plain reads of memory")] = None
+    fma_gflops: Annotated[
+        float | UnsetType, about("GFLOP/s: what the same threads compute at most by the kernel's instructions")
+    ] = UNSET
+    fma_fraction: Annotated[float | None | UnsetType, about("share of fma_gflops that the point computes")] = UNSET
+    bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
+    ai: Annotated[float, about("FLOP per byte: arithmetic intensity, over compulsory bytes")]
+    flops: Annotated[float, about("FLOP: of a pass")]
+    bytes_compulsory: Annotated[float, about("bytes: of a pass, K and V once per KV head")]
+    bytes_issued: Annotated[float, about("bytes: that the core loads in a pass")]
+    bytes_line: Annotated[float, about("bytes: of the cache lines touched in a pass")]
+    bytes_kv: Annotated[float, about("bytes: of K and V, of the compulsory ones")]
+    bytes_scales: Annotated[float, about("bytes: of scales, of the compulsory ones")]
+    bytes_table: Annotated[float, about("bytes: of the page table, of the compulsory ones")]
+    seconds_per_pass: Annotated[float, about("seconds: median of the samples")]
+    pass_p50: Annotated[
+        float | None, about("seconds: median of all passes; null where they are too short to tell apart")
+    ]
+    pass_p99: Annotated[float | None, about("seconds: 99 % of the passes took no longer; null where they are too few")]
+    pass_max: Annotated[float | None, about("seconds: of the longest pass")]
+    pass_note: Annotated[str, about("why one of these is null; else empty")]
+    passes: Annotated[int, about("that were timed")]
+    neighbour_p50: Annotated[float | None, about("seconds: as pass_p50, beside a neighbour that was asked for")] = None
+    neighbour_p99: Annotated[float | None, about("seconds: as pass_p99, beside a neighbour")] = None
+    neighbour_times: Annotated[float | None, about("ratio: time of a pass beside a neighbour over that alone")] = None
+    neighbour_gbps: Annotated[float | None, about("GB/s: what the neighbour read meanwhile")] = None
+    thread_skew: Annotated[float, about("share of the mean, by which the slowest thread worked longer")]
+    stage_share: Annotated[dict[str, float], about("share of the pass: of the stages of a decode, by name")]
+    max_abs_err: Annotated[float, about("absolute: largest difference of an output element to float64")]
+    layers: Annotated[int, about("slices in rotation")]
+    slice_bytes: Annotated[int, about("bytes: of one slice")]
+    memory: Annotated[SliceMemory, about("what the system really gave")]
+    switches: Annotated[int, about("involuntary context switches during the samples")]
+    faults: Annotated[int, about("page faults during the samples")]
+    samples: Annotated[tuple[float, ...], about("seconds: of a pass, one for each sample")]
+    rates: Annotated[dict[str, Rate], about("of every program that was timed in turn with the point, by name")]
+
+
+_DECODE = ["twin_gbps", "twin_form", "efficiency", "core_gbps", "core_form", "core_fraction"]
+_DECODE += ["core_level", "fma_gflops", "fma_fraction"]
+_STORE = ["copy_gbps", "copy_form", "copy_fraction", "copy_nt_gbps", "copy_nt_form", "copy_nt_fraction"]
+_CASES = {
+    "if": {"properties": {"point": {"properties": {"op": {"const": "decode"}}}}},
+    "then": {"required": _DECODE},
+    "else": {"required": _STORE},
+}
+DecodeOrStore = Annotated[Profile, Meta(extra_json_schema=_CASES)]
+
+
+def profile(visit: Record) -> Profile:
+    samples = {name: [s for s in visit.samples if s.program == name] for name in visit.traffic}
+    rates = {name: _rate(_gbps(visit, name, taken)) for name, taken in samples.items()}
+    facts = _facts(visit, samples["point"])
+    facts["rates"] = {name: rate for name, rate in rates.items() if name not in (PACE, *COMPUTE)}
+    facts["gbps"] = rates["point"].median
+    facts |= _against(visit, samples, rates, facts["thread_skew"])
+    for name, (over, under) in _L3.items():
+        if over in samples and under in samples:
+            moved = visit.traffic[over].compulsory / visit.traffic[under].compulsory
+            facts[name] = _times(moved, samples[under], samples[over])
+    if NEIGHBOUR in samples:
+        facts |= _beside(visit, samples)
+    return Profile(**facts)
+
+
+def _facts(visit: Record, samples: list[Sample]) -> dict[str, Any]:
+    traffic = visit.traffic["point"]
+    alone, seconds = visit.tails.get("point"), median(s.seconds / s.passes for s in samples)
+    return {
+        "kernel": visit.point.kernel,
+        "point": visit.point,
+        "schedule": visit.schedule,
+        "ai": traffic.ai,
+        "flops": traffic.flops,
+        "bytes_compulsory": traffic.compulsory,
+        "bytes_issued": traffic.issued,
+        "bytes_line": traffic.line,
+        "bytes_kv": traffic.kv,
+        "bytes_scales": traffic.scales,
+        "bytes_table": traffic.table,
+        "seconds_per_pass": seconds,
+        "pass_p50": alone and alone.p50,
+        "pass_p99": alone and alone.p99,
+        "pass_max": alone and max(max(s.pass_seconds) for s in samples),
+        "pass_note": untold([alone] if alone else [], seconds),
+        "passes": sum(s.passes for s in samples),
+        "thread_skew": median(s.skew for s in samples),
+        "stage_share": dict(zip(("qk", "softmax", "pv"), visit.stage_share, strict=False)),
+        "max_abs_err": visit.max_abs_err,
+        "layers": visit.layers,
+        "slice_bytes": visit.slice_bytes,
+        "memory": SliceMemory(**visit.memory),
+        "switches": sum(s.switches for s in samples),
+        "faults": sum(s.faults for s in samples),
+        "samples": tuple(s.seconds / s.passes for s in samples),
+    }
+
+
+def _beside(visit: Record, samples: dict[str, list[Sample]]) -> dict[str, Any]:
+    """The point while a neighbour streamed memory."""
+    found = visit.tails.get(NEIGHBOUR)
+    return {
+        "neighbour_p50": found and found.p50,
+        "neighbour_p99": found and found.p99,
+        "neighbour_times": _times(1.0, samples[NEIGHBOUR], samples["point"]),
+        "neighbour_gbps": visit.neighbour,
+    }
+
+
+def _against(
+    visit: Record, samples: dict[str, list[Sample]], rates: dict[str, Rate], thread_skew: float
+) -> dict[str, Any]:
+    """The point beside its witnesses of the same rounds. A probe counts with the best of its forms."""
+    own, traffic = samples["point"], visit.traffic
+    found: dict[str, Any] = {}
+    for key, forms in _witnesses(rates).items():
+        best = max(forms, key=lambda name: rates[name].median)
+        found[f"{key}_gbps"], found[f"{key}_form"] = rates[best].median, best
+        moved = traffic["point"].compulsory / traffic[best].compulsory if key != "twin" else 1.0
+        found[_FRACTION.get(key, f"{key}_fraction")] = _times(moved, samples[best], own)
+    found.setdefault("dram_gbps", found.get("ceiling_gbps"))
+    found.setdefault("dram_fraction", found.get("ceiling_fraction"))
+    peak = next((name for name in (visit.point.computes, PACE) if name in samples), None)
+    if peak and visit.point.op == "decode":
+        found["fma_gflops"] = median(traffic[peak].flops * s.passes / s.seconds / GB for s in samples[peak])
+        found["fma_fraction"] = _times(traffic["point"].flops / traffic[peak].flops, samples[peak], own)
+        found["core_level"] = visit.core_level
+    shares = found.get("efficiency"), found.get("core_fraction")
+    found["bound"] = bound(*shares, thread_skew, beaten=max(filter(None, shares), default=0.0) > 1 + SPREAD)
+    return found
+
+
+def _times(work: float, samples: list[Sample], own: list[Sample]) -> float | None:
+    """The point's rate over the other's, where it does so many times its work; None where no round can tell."""
+    found = quotients(samples, own)
+    return work * median(found) if found else None
+
+
+_FRACTION = {"twin": "efficiency"}
+_L3 = {"l3_reads": ("slice", "memory"), "l3_gain": ("point", "rotated"), "l3_decode": ("point", "memory")}
+
+
+def _witnesses(rates: Iterable[str]) -> dict[str, list[str]]:
+    """Programs by what they stand for: a probe with all its forms; of copies each for itself."""
+    groups: dict[str, list[str]] = {}
+    for name in rates:
+        if name not in (NEIGHBOUR, PACE, *COMPUTE, *chain.from_iterable(_L3.values())):
+            key = name if name == COPY_NT.name else Role.of(name).kind
+            groups.setdefault(key, []).append(name)
+    return groups
+
+
+def _gbps(visit: Record, name: str, samples: list[Sample]) -> list[float]:
+    return [gbps(visit.traffic[name].compulsory * s.passes, s.seconds) for s in samples]
+
+
+def _rate(values: list[float]) -> Rate:
+    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
+    return Rate(float(middle), float(low), float(high))

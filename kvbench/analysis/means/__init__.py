@@ -1,0 +1,1 @@
+"""What it means: facts about a run and its machine, which `report/words/` tells."""

@@ -1,0 +1,176 @@
+"""Whether a layout that is dearer to store pays that back: a prompt is stored once, and read again for every token."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+
+from kvbench.analysis.measured.columns import POINT, ends, flag, number, table, text
+from kvbench.analysis.measured.launches import enough
+
+# A pair of layouts: to store with `dearer` takes longer. Seconds are of one layer and one sequence.
+BREAKEVEN = {
+    "dearer": text("the layout that takes longer to store with"),
+    "cheaper": text("the other"),
+    **{name: POINT[name] for name in ("dtype", "scale", "batch", "q_heads", "kv_heads", "head_dim", "threads", "cpus")},
+    **{name: POINT[name] for name in ("residency", "context")},
+    "fitted": flag("whether decodes of this context are read off a line"),
+    "dearer_bulk": number("seconds: to store a token of a prompt, of one layer and one sequence"),
+    "cheaper_bulk": number("seconds: to store a token of a prompt, of one layer and one sequence"),
+    "dearer_append": number("seconds: to store a token of a decode, of one layer and one sequence"),
+    "cheaper_append": number("seconds: to store a token of a decode, of one layer and one sequence"),
+    "dearer_decode": number("seconds: to read the context once, of one layer and one sequence"),
+    "cheaper_decode": number("seconds: to read the context once, of one layer and one sequence"),
+    "tokens": number("tokens: decoded, that pay a prompt's storing back"),
+    **ends("tokens", "tokens"),
+    "even": number("tokens: of context, from which on a decoded token's read saves more than its append costs"),
+    **ends("even", "tokens"),
+    "word": text("pays back, never pays back, or no difference within noise"),
+}
+PAYS, NEVER, NOISE = "pays back", "never pays back", "no difference within noise"
+
+_BULK, _APPEND, _DECODE = "bulk", "append", "decode"
+_CACHE = ("layout", "inner", "block_tokens", "shuffle", "pad")  # what layouts may differ in
+_SETTING = (
+    "dtype",
+    "scale",
+    "isa",
+    "batch",
+    "q_heads",
+    "kv_heads",
+    "head_dim",
+    "threads",
+    "cpus",
+    "pages",
+    "residency",
+)
+
+_Times = tuple[float, float, float]  # seconds: median, low, high
+_Costs = dict[str, dict[int, _Times]]  # by op and context
+
+
+def breakeven(points: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
+    """`scaling`: the table of that name; it stands in for a decode at a context that only stores were measured at.
+
+    Of variants and schedules the fastest counts. Pairs of which something was not measured have no row.
+    """
+    return table(_rows(points, scaling), BREAKEVEN)
+
+
+def _rows(points: pd.DataFrame, scaling: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    timed = points[points["seconds"].notna() & (points["window"] == 0)]
+    for setting, here in timed.groupby(list(_SETTING), dropna=False):
+        facts = dict(zip(_SETTING, setting, strict=True))
+        lines = scaling[(scaling[list(_SETTING)] == list(setting)).all(axis=1)]
+        caches = []
+        for cache, own in here.groupby(list(_CACHE), dropna=False):
+            costs = _costs(own)
+            if costs.get(_BULK) and costs.get(_APPEND):
+                caches.append((cache[0], costs, _fits(lines, cache)))
+        for one, other in combinations(caches, 2):
+            if one[0] != other[0]:
+                yield from _pair(one, other, {name: facts[name] for name in BREAKEVEN if name in facts})
+
+
+def _costs(points: pd.DataFrame) -> _Costs:
+    """The fastest point of each op and context counts; a store is told for each token and sequence."""
+    found: _Costs = {}
+    for (op, context), rows in points.groupby(["op", "context"]):
+        row = rows.loc[rows["seconds"].idxmin()]
+        tokens = row["batch"] * (context if op == _BULK else 1)
+        times = tuple(float(row[name]) / tokens for name in ("seconds", "seconds_low", "seconds_high"))
+        found.setdefault(str(op), {})[int(context)] = _sure(times, row["launches"])
+    return found
+
+
+def _sure(times: _Times, launches: int) -> _Times:
+    """Few launches enclose nothing."""
+    return times if enough(int(launches)) else (times[0], -math.inf, math.inf)
+
+
+def _fits(lines: pd.DataFrame, cache: Sequence[Any]) -> pd.DataFrame:
+    for name, value in zip(_CACHE, cache, strict=True):
+        lines = lines[lines[name].isna() if pd.isna(value) else (lines[name] == value).fillna(False)]
+    return lines
+
+
+# ---- a pair ----------------------------------------------------------------------------------------------------------
+
+_Cache = tuple[str, _Costs, pd.DataFrame]  # its layout, what its points took, the lines through them
+
+
+def _pair(one: _Cache, other: _Cache, facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    contexts = {context for _, costs, _ in (one, other) for times in costs.values() for context in times}
+    for context in sorted(contexts):
+        stores = [[_nearest(costs[op], context) for op in (_BULK, _APPEND)] for _, costs, _ in (one, other)]
+        decodes = [_decode(cache, context, facts["batch"]) for cache in (one, other)]
+        if None in decodes:
+            continue
+        sides = [
+            (cache[0], bulk, append, decode)
+            for cache, (bulk, append), (decode, _) in zip((one, other), stores, decodes, strict=True)
+        ]
+        dearer, cheaper = sorted(sides, key=lambda side: side[1][0], reverse=True)
+        yield {
+            **facts,
+            "context": context,
+            "fitted": any(fitted for _, fitted in decodes),
+            **_told("dearer", dearer),
+            **_told("cheaper", cheaper),
+            **_payback(dearer, cheaper, context),
+            **_even(dearer, cheaper, context),
+        }
+
+
+def _nearest(times: Mapping[int, _Times], context: int) -> _Times:
+    """To store a token takes about as long whatever else is stored."""
+    return times[min(times, key=lambda known: (abs(known - context), known))]
+
+
+def _decode(cache: _Cache, context: int, batch: int) -> tuple[_Times, bool] | None:
+    """For one sequence; and whether it is read off a line."""
+    _, costs, lines = cache
+    if context in costs.get(_DECODE, {}):
+        return costs[_DECODE][context], False
+    within = lines[(lines["context_low"] <= context) & (context <= lines["context_high"])]
+    ends = ("", "_low", "_high")
+    found = [
+        _sure(
+            tuple(float(row[f"fixed_seconds{end}"] + row[f"token_seconds{end}"] * context) / batch for end in ends),
+            row["launches"],
+        )
+        for row in within.to_dict("records")
+    ]
+    return (min(found), True) if found else None
+
+
+def _told(side: str, costs: tuple[str, _Times, _Times, _Times]) -> dict[str, Any]:
+    layout, bulk, append, decode = costs
+    return {side: layout, f"{side}_bulk": bulk[0], f"{side}_append": append[0], f"{side}_decode": decode[0]}
+
+
+def _payback(dearer: Sequence[Any], cheaper: Sequence[Any], context: int) -> dict[str, Any]:
+    """Intervals of differences are as wide as those of both sides together: they hold more than they promise."""
+    extra = tuple(context * each for each in _difference(dearer[1], cheaper[1]))
+    saved = tuple(map(sum, zip(*(_difference(cheaper[place], dearer[place]) for place in (2, 3)), strict=True)))
+    if extra[1] <= 0 or saved[1] <= 0 <= saved[2]:
+        return {"word": NOISE}
+    if saved[2] < 0:
+        return {"word": NEVER}
+    low, high = extra[1] / saved[2], extra[2] / saved[1]
+    return {"word": PAYS, "tokens": extra[0] / saved[0], "tokens_low": low, "tokens_high": high}
+
+
+def _even(dearer: Sequence[Any], cheaper: Sequence[Any], context: int) -> dict[str, float]:
+    """Nothing where a token is not dearer to append, or reading it saves nothing, beyond noise."""
+    lost, saved = _difference(dearer[2], cheaper[2]), _difference(cheaper[3], dearer[3])
+    if lost[1] <= 0 or saved[1] <= 0:
+        return {}
+    low, high = lost[1] / saved[2], lost[2] / saved[1]
+    return {"even": context * lost[0] / saved[0], "even_low": context * low, "even_high": context * high}
+
+
+def _difference(one: _Times, other: _Times) -> _Times:
+    return one[0] - other[0], one[1] - other[2], one[2] - other[1]

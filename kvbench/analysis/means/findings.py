@@ -1,0 +1,120 @@
+"""All that is found out about a run, once: what every form of a report shows; and beside other runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from kvbench.analysis.differs.contrasts import contrasts, overall
+from kvbench.analysis.differs.questions import Open, questions
+from kvbench.analysis.limits import frames
+from kvbench.analysis.means.breakeven import breakeven
+from kvbench.analysis.means.diagnosis import Fact, diagnosis
+from kvbench.analysis.means.headline import Headline, headline
+from kvbench.analysis.means.models import Geometry, fits, tokens
+from kvbench.analysis.measured.ceilings import ceilings
+from kvbench.analysis.measured.columns import short_names, table
+from kvbench.analysis.measured.scaling import saturation, scaling
+from kvbench.analysis.measured.schedules import schedules
+from kvbench.model import Ceiling, Check, Machine, Record
+from kvbench.units import cpu_text
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """`points` has a short name for each of its rows, and their numbers are what figures know points by."""
+
+    run: str
+    launches: int  # of which there are records
+    machine: Machine
+    cpu_sets: dict[str, tuple[int, ...]]  # by what the tables have
+    checks: tuple[Check, ...]
+    ceilings: tuple[Ceiling, ...]
+    points: pd.DataFrame
+    samples: pd.DataFrame
+    scaling: pd.DataFrame
+    contrasts: pd.DataFrame  # of every factor
+    overall: pd.DataFrame
+    saturation: pd.DataFrame
+    tokens: pd.DataFrame
+    fits: pd.DataFrame
+    breakeven: pd.DataFrame
+    schedules: pd.DataFrame
+    open: tuple[Open, ...]
+    diagnosis: tuple[Fact, ...]
+    headline: Headline
+
+
+def findings(
+    run: str,
+    records: Sequence[Record],
+    machine: Machine,
+    checks: Sequence[Check] = (),
+    models: Sequence[Geometry] = (),
+    most: int = 0,
+) -> Findings:
+    """`records`: those of one run. `models`: those whose shapes points may have. `most`: launches that the run can have
+    where some are added until questions are decided, else 0."""
+    own = ceilings(records, machine)
+    cpu_sets = {cpu_text(cpus): cpus for cpus in {record.point.cpus for record in records}}
+    points = frames.points(records, machine, own, most=most)
+    points = points.assign(short=short_names(points))
+    pairs = contrasts(records, points, most)
+    together = overall(pairs, most)
+    lines = scaling(records, points)
+    tables = {
+        "scaling": lines,
+        "overall": together,
+        "saturation": saturation(points),
+        "tokens": tokens(points, models),
+        "fits": fits(points, machine, models, cpu_sets),
+        "breakeven": breakeven(points, lines),
+    }
+    launches = len({record.launch for record in records})
+    return Findings(
+        run=run,
+        launches=launches,
+        machine=machine,
+        cpu_sets=cpu_sets,
+        checks=tuple(checks),
+        ceilings=own,
+        points=points,
+        samples=frames.samples(records),
+        contrasts=pairs,
+        schedules=schedules(tuned for record in records for tuned in record.tuned),
+        **tables,
+        open=questions(records, points, pairs, together),
+        diagnosis=diagnosis(points, machine, checks, contrasts=pairs, **tables),
+        headline=headline(points, tables["tokens"], own, machine, launches),
+    )
+
+
+# ---- runs of several machines side by side ---------------------------------------------------------------------------
+
+# Read ceilings are the best of a level on the largest CPU set; `share` is of the DRAM read ceiling of the same threads.
+MACHINES = {"run": "str", "fingerprint": "str", "threads": "Int64", "isa": "str", "points": "Int64"}
+MACHINES |= dict.fromkeys(("l1_gbps", "l2_gbps", "l3_gbps", "dram_gbps", "fma_gflops", "best_gbps", "share"), "float64")
+MACHINES |= {"best": "str"}
+
+
+def machines(studies: Sequence[Findings]) -> pd.DataFrame:
+    """A row for each run."""
+    return table((_machine(found) for found in studies), MACHINES)
+
+
+def _machine(found: Findings) -> dict[str, Any]:
+    most = max((c.probe.cpus for c in found.ceilings), key=len, default=())
+    own = [c for c in found.ceilings if c.probe.cpus == most]
+    row: dict[str, Any] = {"run": found.run, "fingerprint": found.machine.fingerprint, "threads": len(most)}
+    row |= {"points": len(found.points), "isa": own[0].probe.isa if own else ""}
+    for level in ("L1", "L2", "L3", "DRAM"):
+        rates = [c.median for c in own if c.probe.op == "read" and c.level == level]
+        row[f"{level.lower()}_gbps"] = max(rates, default=None)
+    row["fma_gflops"] = max((c.median for c in own if c.probe.op == "flops"), default=None)
+    points = found.points
+    far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & points["gbps"].notna()]
+    if len(far):
+        best = far.loc[far["gbps"].idxmax()]
+        row |= {"best": best["short"], "best_gbps": best["gbps"], "share": best["gbps"] / best["dram_gbps"]}
+    return row

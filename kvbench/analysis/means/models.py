@@ -1,0 +1,197 @@
+"""What points say of published models: tokens per second at most, and which contexts of a layer fit L3."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from kvbench.analysis.limits.bounds import CORE
+from kvbench.analysis.measured.columns import POINT, count, ends, number, table, text
+from kvbench.model import HEADS, Machine
+from kvbench.regime import suggestion, windows
+
+TOKENS = {
+    "model": text("all of this shape"),
+    "layers": count("of the model"),
+    "layout": text("of the cache; - where there is none"),
+    "dtype": text("number format of the cache; - where there is none"),
+    "variant": text("the way of doing it; - where there is but one"),
+    "threads": count("how many"),
+    "batch": count("sequences"),
+    "context": count("tokens that every sequence holds"),
+    "residency": text("hot, rotate or evicted"),
+    "name": text("all that it is, in one word: what runs are joined by"),
+    "tokens_per_second": number("tokens per second: of the whole batch, were reading the cache all that a step does"),
+    **ends("tokens_per_second", "tokens per second"),
+    "note": text("why there is no number; else empty"),
+}
+FITS = {
+    "model": text("its name"),
+    "dtype": text("number format of the cache; - where there is none"),
+    "scale": text("number format of the scales, where the dtype has any"),
+    "threads": count("how many"),
+    "cpus": text("of the threads, as a list such as 0-3,8"),
+    "max_context": count("tokens: of the model"),
+    "bytes_per_token": number("bytes: of one layer and one sequence"),
+    "l3_low_context": count("tokens: from where L3 feeds a layer; null: never"),
+    "l3_high_context": count("tokens: up to where L3 feeds a layer; null: never"),
+    "l3": text("the word of most of its points there"),
+    "example": text("the clearest of them"),
+    "reason": text("why"),
+}
+NOT_TESTED = "not tested"
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A published model. Of every `window_every` layers the last one attends to everything, the others to `window`
+    tokens; window 0 is no window, window_every 0 no layer that attends to everything."""
+
+    name: str
+    layers: int
+    q_heads: int
+    kv_heads: int
+    head_dim: int
+    max_context: int
+    window: int = 0
+    window_every: int = 0
+
+    def sliding(self, context: int) -> int:
+        """How many of its layers leave some of so many tokens out."""
+        if not 0 < self.window < context:
+            return 0
+        return self.layers - (self.layers // self.window_every if self.window_every else 0)
+
+
+# ---- tokens per second -----------------------------------------------------------------------------------------------
+
+
+def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
+    """A row for each point that a model's layers would be, from memory; those of one shape and depth share it.
+
+    A step of the model walks all its layers, one after another, so that its time is at least the sum of theirs.
+    """
+    return table(_token_rows(points, models), TOKENS)
+
+
+def _token_rows(points: pd.DataFrame, models: Sequence[Geometry]) -> Iterator[dict[str, Any]]:
+    far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & points["seconds"].notna()]
+    heads = {tuple(getattr(model, name) for name in HEADS) for model in models}
+    known = [each in heads for each in far[list(HEADS)].itertuples(index=False, name=None)]
+    far = far.loc[known, [*POINT, *(f"seconds{end}" for end in ("", "_low", "_high"))]]
+    alike = [name for name in POINT if name not in ("name", "window")]
+    for _, rows in far.groupby(alike, dropna=False, sort=False):
+        context = int(rows["context"].iloc[0])
+        by_window = {_limit(row["window"], context): row for row in rows.to_dict("records")}
+        any_row = next(iter(by_window.values()))
+        shared: dict[tuple[int, int, int], list[str]] = {}
+        for model in models:
+            if _has_heads(model, any_row) and context <= model.max_context:
+                sliding = model.sliding(context)
+                shared.setdefault((model.layers, sliding, model.window if sliding else 0), []).append(model.name)
+        for (layers, sliding, window), names in shared.items():
+            parts = {0: layers - sliding, window: sliding} if window else {0: layers}
+            parts = {limit: count for limit, count in parts.items() if count}
+            yield _facts(any_row, names, layers) | _rate(by_window, parts, layers)
+
+
+def _limit(window: int, context: int) -> int:
+    """0 where it leaves nothing out."""
+    return int(window) if 0 < window < context else 0
+
+
+def _has_heads(model: Geometry, row: Mapping[str, Any]) -> bool:
+    return all(getattr(model, name) == row[name] for name in HEADS)
+
+
+def _facts(row: Mapping[str, Any], names: Sequence[str], layers: int) -> dict[str, Any]:
+    told = ("layout", "dtype", "variant", "threads", "batch", "context", "residency", "name")
+    return {"model": ", ".join(sorted(names)), "layers": layers, **{name: row[name] for name in told}}
+
+
+def _rate(by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], layers: int) -> dict[str, Any]:
+    """`parts`: how many layers have which window."""
+    lacking = [limit for limit in parts if limit not in by_window]
+    if lacking:
+        what = f"a window of {lacking[0]} tokens" if lacking[0] else "no window"
+        return {"note": f"no point has {what}, as {parts[lacking[0]]} of its {layers} layers have"}
+    widest = by_window[min(parts)]  # 0, no window, before any window
+    seconds = [
+        sum(count * by_window[limit][name] for limit, count in parts.items())
+        for name in ("seconds", "seconds_high", "seconds_low")
+    ]
+    rates = zip(("", "_low", "_high"), seconds, strict=True)
+    return {"name": widest["name"], **{f"tokens_per_second{end}": widest["batch"] / each for end, each in rates}}
+
+
+# ---- what fits L3 ----------------------------------------------------------------------------------------------------
+
+
+_CpuSets = Mapping[str, Sequence[int]]  # by the text that the table of points has
+
+
+def fits(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry], cpu_sets: _CpuSets) -> pd.DataFrame:
+    """A row for each model, dtype and CPU set that has points: which contexts of a layer that attends to everything lie
+    in L3, and what its points in there say."""
+    return table(_fit_rows(points, machine, models, cpu_sets), FITS)
+
+
+def _fit_rows(
+    points: pd.DataFrame, machine: Machine, models: Sequence[Geometry], cpu_sets: _CpuSets
+) -> Iterator[dict[str, Any]]:
+    decodes = points[(points["op"] == "decode") & points["seconds"].notna()]
+    for model in models:
+        own = decodes[(decodes[list(HEADS)] == [getattr(model, name) for name in HEADS]).all(axis=1)]
+        for (dtype, scale, threads, cpus), here in own.groupby(["dtype", "scale", "threads", "cpus"]):
+            bytes_per_token = _of_token(here.iloc[0])
+            yield {
+                "model": model.name,
+                "dtype": dtype,
+                "scale": scale,
+                "threads": threads,
+                "cpus": cpus,
+                "max_context": model.max_context,
+                "bytes_per_token": bytes_per_token,
+                **_verdict(here[here["regime"] == "L3"]),
+                **_contexts(machine, cpu_sets[cpus], bytes_per_token, model.max_context),
+            }
+
+
+def _of_token(row: pd.Series) -> float:
+    """Bytes of one layer and one sequence."""
+    attended = min(row["window"] or row["context"], row["context"])
+    return float(row["kv_bytes"] / row["batch"] / attended)
+
+
+def _verdict(inside: pd.DataFrame) -> dict[str, str]:
+    """The word of most of these points, and the clearest of them."""
+    words = inside["l3"][inside["l3"] != ""].value_counts()
+    if words.empty:
+        return {"l3": NOT_TESTED, "reason": "no point of this shape lies in L3"}
+    usual = inside[inside["l3"] == words.index[0]]
+    row = clearest(usual)
+    others = "".join(f"; {count} {word}" for word, count in words.items() if word != words.index[0])
+    return {"l3": words.index[0], "example": row["short"], "reason": f"{row['l3_reason']}{others}"}
+
+
+def clearest(points: pd.DataFrame) -> pd.Series:
+    """Among points with one verdict the one furthest from what the same threads read from memory; where the core is the
+    limit, the one that comes to most of that."""
+    ratios = points["l3_decode"].fillna(1.0)
+    apart = ratios if (points["l3"] == CORE).all() else ratios.map(lambda ratio: abs(math.log(ratio)))
+    return points.loc[apart.idxmax()]
+
+
+def _contexts(machine: Machine, cpus: Sequence[int], bytes_per_token: float, most: int) -> dict[str, Any]:
+    """From the windows of the L3 domains, the work being split evenly over the threads."""
+    closed = suggestion(machine, cpus)
+    if closed:
+        return {"reason": closed}
+    found = windows(machine, cpus)
+    low = max(window.low / window.threads for window in found) * len(cpus) / bytes_per_token
+    high = min(window.high / window.threads for window in found) * len(cpus) / bytes_per_token
+    if math.ceil(low) > most:
+        return {"reason": f"even its longest context, {most} tokens, stays in caches before L3"}
+    return {"l3_low_context": math.ceil(low), "l3_high_context": min(math.floor(high), most)}

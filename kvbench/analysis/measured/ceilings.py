@@ -1,0 +1,197 @@
+"""Ceilings, from a run's own probes, in every form that these took; and which of them a point may be held against:
+those of its own run alone."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from statistics import median
+from typing import Any
+
+from kvbench.analysis.measured.launches import complete, interval, steady
+from kvbench.model import COMPUTE, PLAIN, Ceiling, Fact, Machine, Point, Probe, Record, Sample
+from kvbench.regime import NO_LEVEL, Capacities, Regime, classify
+from kvbench.units import gbps, size
+
+COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, further than 0.95 allows
+REACH = 2.0  # a footprint so many times larger or smaller may still lie on the same plateau
+
+READ, COPY = ("read",), ("copy", "copy_nt")  # ops that a decode and a store are held against
+_CORE = "core"  # the level of what needs no memory
+WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
+
+
+def ceilings(records: Iterable[Record], machine: Machine, measured: Capacities | None = None) -> tuple[Ceiling, ...]:
+    """One for each run, probe and form that has samples, sorted. Records of points, and those that failed, are left out.
+
+    `median` is that of the launches' medians. `low` and `high` are two of those medians: the narrowest symmetric pair
+    that holds the true median with probability COVERAGE, whatever the distribution. Up to 11 launches that is their
+    whole range, which of L launches holds it with probability 1 - 2^(1-L).
+    `measured` capacities replace the declared ones in the choice of the level.
+    """
+    found: dict[tuple[str, Probe], list[Record]] = {}
+    for record in records:
+        if isinstance(record.point, Probe) and complete(record):
+            found.setdefault((record.run, record.point), []).append(record)
+    order = sorted(found, key=lambda key: (key[0], *_order(key[1])))
+    forms = {key: dict.fromkeys(s.program for record in found[key] for s in record.samples) for key in order}
+    return tuple(_ceiling(*key, form, found[key], machine, measured) for key in order for form in forms[key])
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+def value(record: Record, sample: Sample) -> float:
+    """GB/s; what computes: GFLOP/s; latency: ns for each load; clock: GHz, an addition being one cycle."""
+    op, traffic = record.point.op, record.traffic[sample.program]
+    if op == "latency":
+        return sample.seconds / sample.passes / record.steps * 1e9
+    count = traffic.flops if op in COMPUTE else record.steps if op == "clock" else traffic.compulsory
+    return gbps(count * sample.passes, sample.seconds)
+
+
+def form_of(probe: Probe, program: str) -> str:
+    """Its name; older runs have a probe of its own for each."""
+    return program if program != "point" else "ahead" if probe.distance else PLAIN
+
+
+def _ceiling(
+    run: str, probe: Probe, program: str, records: list[Record], machine: Machine, measured: Capacities | None
+) -> Ceiling:
+    launches: dict[int, list[float]] = {}
+    for record in sorted(records, key=lambda record: record.launch):
+        values = [value(record, sample) for sample in record.samples if sample.program == program]
+        launches.setdefault(record.launch, []).extend(values)
+    launches = {launch: values for launch, values in launches.items() if values}
+    medians = sorted(median(values) for values in launches.values())
+    low, high = interval(medians, COVERAGE)
+    core = probe.op in WITHOUT_MEMORY
+    return Ceiling(
+        run=run,
+        probe=probe,
+        level=_CORE if core else classify(machine, probe.cpus, probe.bytes, measured=measured).word,
+        median=median(medians),
+        low=low,
+        high=high,
+        samples=tuple(tuple(values) for values in launches.values()),
+        stable=steady(medians),
+        huge=huge_share(records),
+        form=form_of(probe, program),
+    )
+
+
+def huge_share(records: Iterable[Record]) -> float | None:
+    """The least share of any launch that is really on huge pages; None where there is no memory."""
+    shares = [r.memory["huge_bytes"] / r.memory["resident_bytes"] for r in records if r.memory.get("resident_bytes")]
+    return min(shares, default=None)
+
+
+def _order(probe: Probe) -> tuple:
+    return (probe.op, len(probe.cpus), probe.cpus, probe.pages, probe.isa, probe.bytes, probe.distance)
+
+
+# ---- which may be used -----------------------------------------------------------------------------------------------
+
+
+class Roofs:
+    """What points of a run are held against: the regime of a footprint, and the run's own ceilings for it. Points ask
+    the same again and again: each question is answered once."""
+
+    def __init__(self, machine: Machine, ceilings: Sequence[Ceiling], run: str, measured: Capacities | None) -> None:
+        self._machine, self._measured = machine, measured
+        self._own = [ceiling for ceiling in ceilings if ceiling.run == run]
+        self._plain = [ceiling for ceiling in self._own if ceiling.form == PLAIN]
+        self._regime, self._best = cache(self._regime_of), cache(self._best_of)
+
+    def regime(self, point: Point, footprint: float) -> Regime:
+        return self._regime(point.cpus, footprint, point.residency == "evicted")
+
+    def ceiling(self, point: Point, level: str, footprint: float) -> tuple[Ceiling | None, str]:
+        """The best at this footprint of all forms, by these threads or some of them: reads for a decode and copies for a
+        store. Or None, and why there is none."""
+        return self._best(READ if point.op == "decode" else COPY, *_who(point), level, footprint)
+
+    def plain(self, point: Point) -> Ceiling | None:
+        """Plain reads of memory by the point's threads."""
+        return self._own_of(self._plain, *READ, point, "DRAM")
+
+    def computed(self, point: Point) -> Ceiling | None:
+        """What the instructions give that its kernel is made of."""
+        return self._own_of(self._own, point.computes, point)
+
+    @staticmethod
+    def _own_of(ceilings: list[Ceiling], op: str, point: Point, level: str | None = None) -> Ceiling | None:
+        """By the point's own threads."""
+        found, _ = ceiling_for(ceilings, op, *_who(point), level)
+        return found if found and found.median > 0 else None
+
+    @property
+    def peak(self) -> Fact | None:
+        """GB/s that the machine's DRAM allows in theory."""
+        return self._machine.facts.get("dram_peak")
+
+    def _regime_of(self, cpus: tuple[int, ...], footprint: float, evicted: bool) -> Regime:
+        return classify(self._machine, cpus, footprint, evicted=evicted, measured=self._measured)
+
+    def _best_of(self, ops: tuple[str, ...], isa: str, cpus: tuple[int, ...], pages: str, *where: Any):
+        """By fewer threads, too, where that is faster: of memory they may need less than all."""
+        some = {ceiling.probe.cpus for ceiling in self._own if set(ceiling.probe.cpus) < set(cpus)}
+        asked = ((op, team) for team in (cpus, *some) for op in ops)
+        found, notes = zip(*(ceiling_for(self._own, op, isa, team, pages, *where) for op, team in asked), strict=True)
+        best = max(filter(None, found), key=lambda ceiling: ceiling.median, default=None)
+        if best and best.median <= 0:
+            return None, f"its {best.probe.op} ceiling is {best.median:g}"
+        return best, "" if best else notes[0]
+
+
+def _who(point: Point) -> tuple[str, tuple[int, ...], str]:
+    return point.isa, point.cpus, point.pages
+
+
+def ceiling_for(
+    ceilings: Iterable[Ceiling],
+    op: str,
+    isa: str,
+    cpus: Iterable[int],
+    pages: str,
+    level: str | None = None,
+    footprint: float | None = None,
+) -> tuple[Ceiling | None, str]:
+    """The one that a point may be held against, among those of a run; or None, and why there is none.
+
+    Of a `level`, the best. With a `footprint` the best at the nearest size: within the level if one is given, else no
+    further than REACH away.
+    """
+    if level in NO_LEVEL:
+        level = None  # it covers footprints that have nothing in common
+    wanted = {"cpus": tuple(sorted(cpus)), "isa": isa, "pages": pages, "level": level}
+    wanted = {key: value for key, value in wanted.items() if value and (key != "pages" or op not in WITHOUT_MEMORY)}
+    found, why = _matching([ceiling for ceiling in ceilings if ceiling.probe.op == op], op, wanted)
+    if found and footprint is not None:
+        away = [abs(math.log2(max(ceiling.probe.bytes, 1) / footprint)) for ceiling in found]
+        if level is None and min(away) > math.log2(REACH):
+            sizes = ", ".join(size(bytes_) for bytes_ in sorted({ceiling.probe.bytes for ceiling in found}))
+            return None, f"no {op} ceiling is within a factor of {REACH:g} of {size(footprint)}: there are {sizes}"
+        found = [ceiling for ceiling, distance in zip(found, away, strict=True) if distance == min(away)]
+    return max(found, key=lambda ceiling: ceiling.median, default=None), why
+
+
+def _matching(ceilings: Sequence[Ceiling], op: str, wanted: Mapping[str, Any]) -> tuple[list[Ceiling], str]:
+    """Those that agree in everything wanted; or none, and where the nearest one differs."""
+    if not ceilings:
+        return [], f"there is no {op} ceiling"
+    differing = [[_difference(c, key, value) for key, value in wanted.items()] for c in ceilings]
+    differing = [[*filter(None, each)] for each in differing]
+    if found := [ceiling for ceiling, each in zip(ceilings, differing, strict=True) if not each]:
+        return found, ""
+    return [], f"no {op} ceiling fits: the nearest has {'; '.join(min(differing, key=len))}"
+
+
+def _difference(ceiling: Ceiling, key: str, wanted: Any) -> str:
+    """The order of CPUs decides nothing; how often each is named is the number of its threads."""
+    has = ceiling.level if key == "level" else getattr(ceiling.probe, key)
+    if key != "cpus":
+        return f"{key} {has}, not {wanted}" if has != wanted else ""
+    has = tuple(sorted(has))
+    if len(has) != len(wanted):
+        return f"threads {len(has)}, not {len(wanted)}"
+    return f"cpus {','.join(map(str, has))}, not {','.join(map(str, wanted))}" if has != wanted else ""

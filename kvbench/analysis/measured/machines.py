@@ -1,0 +1,138 @@
+"""The profile of a machine: who it is, whether it is fit to be measured, and what its own probes reached."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY, ceilings, value
+from kvbench.analysis.measured.plateaus import Capacity, Plateau, capacities, corrections, plateaus
+from kvbench.model import COMPUTE, PLAIN, Ceiling, Check, Machine, Probe, Record
+from kvbench.model.annotated import Printed, about
+from kvbench.regime import Window, suggestion, windows
+from kvbench.units import counted, size
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """`capacities`, `plateaus` and `windows` are those of the largest CPU set."""
+
+    run: str
+    machine: Machine
+    checks: tuple[Check, ...]
+    ceilings: tuple[Ceiling, ...]
+    capacities: tuple[Capacity, ...]
+    plateaus: tuple[Plateau, ...]
+    windows: tuple[Window, ...]
+    advice: str
+
+    @property
+    def cpu_sets(self) -> list[tuple[int, ...]]:
+        found = dict.fromkeys(ceiling.probe.cpus for ceiling in self.ceilings)
+        return sorted(found, key=lambda cpus: (len(cpus), cpus))
+
+
+def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Record] = ()) -> Probed:
+    """Without records: who the machine is, alone. Levels go by capacities seen where they contradict declared ones."""
+    declared = ceilings(records, machine)
+    cpus = max((ceiling.probe.cpus for ceiling in declared), key=len, default=machine.allowed)
+    stairs = staircase(declared, cpus)
+    held = capacities(*stairs, machine, cpus)
+    measured = corrections(held)
+    return Probed(
+        run=declared[0].run if declared else "",
+        machine=machine,
+        checks=tuple(checks),
+        ceilings=ceilings(records, machine, measured) if measured else declared,
+        capacities=held,
+        plateaus=plateaus(*stairs),
+        windows=windows(machine, cpus, measured),
+        advice=suggestion(machine, cpus, measured),
+    )
+
+
+def staircase(ceilings: Sequence[Ceiling], cpus: tuple[int, ...]) -> tuple[list[int], list[float]]:
+    """Footprints, rising, and the rates of the plain read of these CPUs, on the first kind of pages there is."""
+    steps = [c for c in ceilings if c.probe.op == "read" and c.probe.cpus == cpus and c.form == PLAIN]
+    pages = usual_pages(ceilings)
+    rates = {c.probe.bytes: c.median for c in steps if c.probe.pages == pages}
+    return sorted(rates), [rates[count] for count in sorted(rates)]
+
+
+def usual_pages(ceilings: Sequence[Ceiling]) -> str:
+    """The kind with most ceilings."""
+    return next(iter(dict(Counter(c.probe.pages for c in ceilings).most_common(1))), "")
+
+
+UNITS = dict.fromkeys(COMPUTE, "GFLOP/s") | {"latency": "ns", "clock": "GHz"}  # every other op: GB/s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CeilingRow(Probe):
+    """What a probe reached, with the probe."""
+
+    run: Annotated[str, about("the run that measured it: no ceiling stands for another's")]
+    threads: Annotated[int, about("how many")]
+    form: Annotated[str, about("how it reads: plain, ahead, or as a schedule does")]
+    level: Annotated[str, about("what feeds such a footprint: L1, L2, L3, DRAM, mixed, unknown, or core")]
+    unit: Annotated[str, about("of median, low, high and samples", "GB/s", *UNITS.values())]
+    median: Annotated[float, about("in `unit`: of the medians of the launches")]
+    gbps: Annotated[float | None, about("GB/s: the same; null where the unit is another")]
+    low: Annotated[float, about("in `unit`: lower end of the 99 % interval")]
+    high: Annotated[float, about("in `unit`: upper end of the 99 % interval")]
+    samples: Annotated[tuple[tuple[float, ...], ...], about("in `unit`: every sample, launch by launch")]
+    stable: Annotated[bool, about("whether the launches agree")]
+    huge: Annotated[float | None, about("share of the memory that really is on huge pages; null without memory")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineProfile(Printed):
+    """Who a machine is and what it can do. With --identify nothing is measured: preflight and ceilings are empty."""
+
+    run: Annotated[str, about("name of the run; empty where nothing was measured")]
+    fingerprint: Annotated[str, about("digest of the hardware")]
+    environment: Annotated[str, about("digest of what an administrator can change")]
+    topology: Annotated[Machine, about("who the machine is")]
+    preflight: Annotated[tuple[Check, ...], about("as kvbench doctor, before the run")]
+    ceilings: Annotated[tuple[CeilingRow, ...], about("what the run's own probes reached")]
+    capacities: Annotated[tuple[Capacity, ...], about("what a cache of each level holds, on the largest CPU set")]
+    plateaus: Annotated[tuple[Plateau, ...], about("neighbouring footprints that are walked equally fast")]
+    windows: Annotated[tuple[Window, ...], about("footprints that each L3 feeds")]
+    advice: Annotated[str, about("how to test L3 where this CPU set cannot; else empty")]
+
+
+def printed(profile: Probed) -> MachineProfile:
+    return MachineProfile(
+        run=profile.run,
+        fingerprint=profile.machine.fingerprint,
+        environment=profile.machine.environment,
+        topology=profile.machine,
+        preflight=profile.checks,
+        ceilings=tuple(map(ceiling_row, profile.ceilings)),
+        capacities=profile.capacities,
+        plateaus=profile.plateaus,
+        windows=profile.windows,
+        advice=profile.advice,
+    )
+
+
+def ceiling_row(ceiling: Ceiling) -> CeilingRow:
+    facts = asdict(ceiling)
+    return CeilingRow(
+        **facts.pop("probe"),
+        **facts,
+        threads=len(ceiling.probe.cpus),
+        unit=UNITS.get(ceiling.probe.op, "GB/s"),
+        gbps=None if ceiling.probe.op in UNITS else ceiling.median,
+    )
+
+
+def describe_record(record: Record) -> str:
+    """ "read of 32 KiB, 2 threads: 395 GB/s"."""
+    probe = record.point
+    walked = "" if probe.op in WITHOUT_MEMORY else f" of {size(probe.bytes)}"
+    threads = counted(len(probe.cpus), "thread")
+    if record.error:
+        return f"{probe.op}{walked}, {threads}: {record.error}"
+    last = value(record, record.samples[-1])
+    return f"{probe.op}{walked}, {threads}: {last:.3g} {UNITS.get(probe.op, 'GB/s')}"

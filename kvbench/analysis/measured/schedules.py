@@ -1,0 +1,33 @@
+"""Which schedules a run has chosen, for the points that asked for none."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import pandas as pd
+
+from kvbench.analysis.measured.columns import count, ends, number, table, text
+from kvbench.model import Choice, Tuned
+from kvbench.model.tuning import PARTS
+
+SCHEDULES = {
+    **{part: text(f"of the points: {about}") for part, about in PARTS.items()},
+    "preset": text("schedule that was chosen"),
+    "default": text("schedule of these points where nothing is measured"),
+    "gain": number("ratio: time of the default over time of the choice, median of the rounds"),
+    **ends("gain", "ratio"),
+    "rounds": count("rounds that it rests on, those of earlier runs among them"),
+}
+
+
+def schedules(tunings: Iterable[Tuned]) -> pd.DataFrame:
+    """A row for each class of points, as it was tuned first."""
+    chosen: dict[str, Choice] = {}
+    for tuned in tunings:
+        chosen.setdefault(tuned.of, tuned.choice)
+    rows = (
+        dict(zip(PARTS, of.split("/"), strict=False))
+        | asdict(choice)
+        | {"gain_low": choice.low, "gain_high": choice.high}
+        for of, choice in sorted(chosen.items())
+    )
+    return table(({name: row.get(name) for name in SCHEDULES} for row in rows), SCHEDULES)

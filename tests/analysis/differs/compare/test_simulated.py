@@ -1,0 +1,132 @@
+"""How often comparisons of made-up runs cry wolf, and how often they see what is there. Seeded, and quick."""
+
+import math
+
+import numpy as np
+import pytest
+
+from kvbench.analysis.differs.compare.effects import LIMITS
+from kvbench.analysis.differs.compare.views import BESIDE, SECONDS, WITNESS, of_family
+from kvbench.analysis.differs.compare.words import between, judged, viewed
+from kvbench.analysis.judge import LIMITS as JUDGED
+from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, REGRESSION
+from tests.analysis.noises import DICE, bimodal, lognormal, most, shared
+
+POINTS, FAMILIES, LAUNCHES = 40, 8, 10
+POINT_EFFECT, FAMILY_EFFECT = 0.05, 0.03
+
+
+@pytest.mark.parametrize("noise", [lognormal, bimodal, shared])
+def test_a_family_is_tested_exactly(noise):
+    """Its launches are medians over points, about middles that do not know the sides."""
+    chances = []
+    for _ in range(1000):
+        values = noise((1, 5, 2 * LAUNCHES))[0] + DICE.normal(0, 3, (5, 1))
+        members = [{BESIDE: (dict(enumerate(own[:LAUNCHES])), dict(enumerate(own[LAUNCHES:])))} for own in values]
+        chances.append(float(between(*of_family(members)[BESIDE]).slower))
+    for level in (0.01, 0.05, 0.2):
+        assert sum(chance <= level for chance in chances) <= most(1000, level)
+    assert sum(chance <= 0.2 for chance in chances) >= 1000 * 0.2 - 4 * math.sqrt(1000 * 0.16) - 20
+
+
+# ---- whole suites, with the words ------------------------------------------------------------------------------------
+
+
+def suite(base, head):
+    """Words of points and of families. `base`, `head`: by view, logarithms of points x launches."""
+    views = [
+        {view: tuple(dict(enumerate(side[view][place])) for side in (base, head)) for view in base}
+        for place in range(POINTS)
+    ]
+    points = judged([viewed(str(n), str(n % FAMILIES), own, POINT_EFFECT) for n, own in enumerate(views)])
+    members = [of_family(views[number::FAMILIES]) for number in range(FAMILIES)]
+    families = [viewed(str(n), str(n), own, FAMILY_EFFECT, LIMITS.told_family) for n, own in enumerate(members)]
+    return points, judged(families)
+
+
+def run(draw, machine=0.0, follows=1.0, noise=0.03, slower=0.0, family=0):
+    """Views of one run: the `machine` of each launch moves the witnesses, and points by the share that they follow."""
+    own = draw.normal(0, noise, (POINTS, LAUNCHES))
+    own[family::FAMILIES] += math.log1p(slower)
+    moved = np.broadcast_to(machine, (POINTS, LAUNCHES))
+    return {BESIDE: own + (follows - 1) * moved, SECONDS: own + follows * moved, WITNESS: moved}
+
+
+def words(rows):
+    return {row.verdict for row in rows}
+
+
+def test_a_machine_that_drifts_from_run_to_run_is_no_regression():
+    """Launches follow each other in a random walk, base's first: their seconds tell the runs apart, as they should not;
+    what is beside them in the same rounds has walked along."""
+    draw = np.random.default_rng(1)
+    seconds = changed = 0
+    for _ in range(60):
+        walk = np.cumsum(draw.normal(0, 0.05, 2 * LAUNCHES))
+        base, head = run(draw, walk[:LAUNCHES]), run(draw, walk[LAUNCHES:])
+        points, families = suite(base, head)
+        changed += bool({REGRESSION, CONTAMINATED} & words([*points, *families]))
+        seconds += REGRESSION in words(suite({SECONDS: base[SECONDS]}, {SECONDS: head[SECONDS]})[1])
+    assert changed <= most(60, 2 * JUDGED.rate)
+    assert seconds > 10
+
+
+@pytest.mark.parametrize("follows", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("within", [0.0, 0.1])
+@pytest.mark.parametrize("between", [-0.2, 0.2])
+def test_a_memory_that_is_another_in_each_run_is_no_change(between, within, follows):
+    """By 20% for all witnesses; points follow that, or half of it, or the core bounds them and they do not."""
+    draw = np.random.default_rng(2)
+    alarms = 0
+    for _ in range(20):
+        machines = draw.normal(0, within, (2, 1, LAUNCHES)) + [[[0.0]], [[between]]]
+        points, families = suite(*(run(draw, machine, follows) for machine in machines))
+        alarms += bool({REGRESSION, IMPROVEMENT} & words([*points, *families]))
+    assert alarms <= most(20, 4 * JUDGED.rate)
+
+
+def test_a_run_with_more_noise_is_no_change():
+    """Exchanged launches would tell: the test is not exact, and what is asked beside it must hold."""
+    draw = np.random.default_rng(6)
+    alarms = 0
+    for _ in range(60):
+        points, families = suite(run(draw, noise=0.02), run(draw, noise=0.1))
+        alarms += bool({REGRESSION, IMPROVEMENT} & words([*points, *families]))
+    assert alarms <= most(60, 4 * JUDGED.rate)
+
+
+@pytest.mark.parametrize("moves", [-0.1, 0.1])
+def test_a_slower_family_is_found_on_a_machine_that_moved_by_less(moves):
+    """By 20 %, while launches differ by 10 % and the runs by as much."""
+    draw = np.random.default_rng(7)
+    found = 0
+    for _ in range(40):
+        machines = draw.normal(0, 0.1, (2, 1, LAUNCHES)) + [[[0.0]], [[moves]]]
+        _, families = suite(run(draw, machines[0]), run(draw, machines[1], slower=0.2, family=3))
+        found += next(row for row in families if row.name == "3").verdict == REGRESSION
+        assert all(row.verdict != REGRESSION for row in families if row.name != "3")
+    assert found >= 30
+
+
+def test_families_that_are_the_same_are_said_to_be():
+    draw = np.random.default_rng(4)
+    every = [row for _ in range(20) for row in suite(run(draw), run(draw))[1]]
+    assert sum(row.verdict == EQUIVALENT for row in every) > 0.95 * len(every)
+
+
+@pytest.mark.parametrize("noise", [0.05, *(pytest.param(noise, marks=pytest.mark.full) for noise in (0.02, 0.1))])
+def test_what_is_said_to_be_detectable_is_detected(noise):
+    """A point alone is slower by what its suites said, as a median, could be seen: nine times in ten."""
+    draw = np.random.default_rng(5)
+    unchanged = [row for _ in range(20) for row in suite(run(draw, noise=noise), run(draw, noise=noise))[0]]
+    effect = float(np.median([row.detectable for row in unchanged]))
+    caught = trials = 0
+    for _ in range(120):
+        base, head = run(draw, noise=noise), run(draw, noise=noise)
+        for view in (BESIDE, SECONDS):
+            head[view][0] += math.log1p(effect)
+        points, _ = suite(base, head)
+        caught += points[0].verdict == REGRESSION
+        trials += 1
+        assert points[0].verdict in (REGRESSION, INCONCLUSIVE)
+    assert 0.83 <= caught / trials <= 0.98
