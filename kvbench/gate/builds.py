@@ -6,16 +6,13 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from kvbench import named
-from kvbench.errors import BadArgument, BadLibrary, KvbenchError, Unwritable
-from kvbench.gate.preprocessed import preprocessed
+from kvbench.errors import BadArgument, BadLibrary, Unwritable
 from kvbench.gate.sources import copied
 from kvbench.gate.tools import Tools, tools
-from kvbench.model import SIDES
 from kvbench.native import library_path
 from kvbench.store.evidence import cache_folder
 
@@ -30,16 +27,19 @@ class Build:
     text: str  # for people: "origin/main (3f2a91c)", "working tree", "libkvbench.so (sha256 ab12cd34)"
     library: Path
     interface: Path
-    digest: str  # of the library's bytes, or of preprocessed sources
+    digest: str  # of the library's bytes, or of its sources
     unbuilt: bool = False  # then the installed library stands for it, which tells what there is to measure
 
 
 def sides(
     base: str, head: str, every: bool = False, repository: Path = Path(), report: Report = lambda line: None
 ) -> tuple[Build, Build]:
-    """As build() has them. Unless `every` side is wanted, sources that are the same once preprocessed are not built."""
-    if not (every or _is_library(base) or _is_library(head)) and (alike := _alike(base, head, repository, report)):
-        return alike
+    """As build() has them. Unless `every` side is wanted, sources that are the same are not built."""
+    if not (every or _is_library(base) or _is_library(head)):
+        (text, key), (other, same) = (_looked_at(asked, repository) for asked in (base, head))
+        if key == same:
+            known = (library_path(), library_path().with_name(_INTERFACE), key)
+            return Build(text, *known, unbuilt=True), Build(other, *known, unbuilt=True)
     return build(base, repository, report=report), build(head, repository, report=report)
 
 
@@ -64,21 +64,19 @@ def build(
         kept = builds / _key(source, known, options)
         if not (kept / _LIBRARY).is_file():
             report(f"building {text}")
-            _keep(_compiled(source, known, options, text, kept.with_suffix(".log")), kept)
+            made = _compiled(source, known, options, text, kept.with_suffix(".log"))
+            try:
+                made.rename(kept)
+            except OSError:  # another process may have been faster, with the same
+                if not (kept / _LIBRARY).is_file():
+                    raise Unwritable(f"cannot write {kept}", "remove what stands in its place") from None
     return Build(text, kept / _LIBRARY, kept / _INTERFACE, _digest(kept / _LIBRARY))
 
 
-def _alike(base: str, head: str, repository: Path, report: Report) -> tuple[Build, Build] | None:
-    with tempfile.TemporaryDirectory(prefix=".", dir=_cache()) as temporary, ThreadPoolExecutor(2) as pool:
-        sources, known = [Path(temporary, side, "source") for side in SIDES], tools()
-        texts = [copied(asked, repository, to) for asked, to in zip((base, head), sources, strict=True)]
-        report(f"preprocessing {' and '.join(texts)}")
-        one, other = pool.map(lambda source: preprocessed(source, known), sources)
-    if not one or one != other:
-        return None
-    installed = library_path()
-    base, head = (Build(text, installed, installed.with_name(_INTERFACE), one, unbuilt=True) for text in texts)
-    return base, head
+def _looked_at(asked: str, repository: Path) -> tuple[str, str]:
+    """The name of sources, and a digest of what they would become."""
+    with tempfile.TemporaryDirectory(prefix=".", dir=_cache()) as temporary:
+        return copied(asked, repository, Path(temporary)), _key(Path(temporary), tools(), ())
 
 
 # ---- a library ----------------------------------------------------------------------------------------------------
@@ -146,15 +144,6 @@ def _key(source: Path, known: Tools, options: Sequence[str]) -> str:
     return found.hexdigest()[:24]
 
 
-def _keep(made: Path, kept: Path) -> None:
-    """In one step. Another process may have been faster, with the same."""
-    try:
-        made.rename(kept)
-    except OSError:
-        if not (kept / _LIBRARY).is_file():
-            raise Unwritable(f"cannot write {kept}", "remove what stands in its place") from None
-
-
 # ---- compiling ----------------------------------------------------------------------------------------------------
 
 
@@ -166,18 +155,14 @@ def _compiled(source: Path, known: Tools, options: Sequence[str], text: str, log
         said = ran.stdout.decode(errors="replace").replace(f"{source}/", "")
         output += said
         if ran.returncode:
-            raise _failed(text, output, log)
+            log.write_text(output)
+            raise BadLibrary(f"cannot build {text}: {_complaint(output)}", f"the whole log is {log}")
         if unknown := re.search(r"Manually-specified variables were not used by the project:\s+(.+)", said):
             raise BadArgument(f"{text}: its sources do not know {unknown[1].strip()}", "name a later revision")
     result.mkdir()
     shutil.copy(made / _LIBRARY, result)
     shutil.copy(source / "kernels" / _INTERFACE, result)
     return result
-
-
-def _failed(text: str, output: str, log: Path) -> KvbenchError:
-    log.write_text(output)
-    return BadLibrary(f"cannot build {text}: {_complaint(output)}", f"the whole log is {log}")
 
 
 def _complaint(output: str) -> str:

@@ -139,5 +139,4 @@ def _same(base: Build, head: Build) -> str:
     """The reason, or ""."""
     if base.digest != head.digest:
         return ""
-    what = "compile from the same preprocessed sources" if base.unbuilt else "are the same library, byte for byte"
-    return f"base and head {what}"
+    return f"base and head are {'of the same sources' if base.unbuilt else 'the same library, byte for byte'}"

@@ -21,7 +21,7 @@ class Tools:
 
     def configured(self, source: Path, made: Path, options: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
         """A release build of the sources in `source`, ready to be built in `made`."""
-        settings = ("CMAKE_BUILD_TYPE=Release", "CMAKE_EXPORT_COMPILE_COMMANDS=ON", *options)
+        settings = ("CMAKE_BUILD_TYPE=Release", *options)
         return self._run("-S", source / "kernels", "-B", made, *self.generator, *(f"-D{each}" for each in settings))
 
     def built(self, made: Path) -> subprocess.CompletedProcess[bytes]:

@@ -47,7 +47,7 @@ def command(
 ) -> int:
     """Whether the kernels of HEAD are slower or faster than those of BASE, both measured in turn in the same processes.
 
-    Sides that compile from the same preprocessed sources are not measured. A change is called one once fresh launches
+    Sides of the same sources, or that are the same library, are not measured. A change is called one once fresh launches
     have confirmed it. The exit code says the verdict: 0 fine, 1 regression, 3 not clear, 4 if a kernel crashed
     or answered wrongly.
     """
