@@ -1,6 +1,7 @@
 """A comparison in the forms that other tools read. Each is one function from a Comparison to text."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from kvbench.errors import unknown_word
@@ -11,8 +12,8 @@ from kvbench.store import write_text
 from kvbench.store.files import writing
 
 _FORMS: dict[str, Callable[[Comparison], str]] = {
-    "markdown": markdown.summary,
-    "comment": markdown.comment,
+    "markdown": partial(markdown.fitted, limit=markdown.SUMMARY),
+    "comment": partial(markdown.fitted, limit=markdown.COMMENT),
     "junit": junit.junit,
     "annotations": annotations.annotations,
     "github-bigger": github.bigger,

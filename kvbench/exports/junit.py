@@ -3,7 +3,7 @@
 A slowdown that was found is a failure; what could not be said is skipped, with the reason. What the whole comes to is a
 case of its own, so that a comparison in which nothing could be judged is not read as a success."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
@@ -12,30 +12,28 @@ from kvbench.exports.wording import counts, sentence, sides
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import CONTAMINATED, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
 
-_OUTCOMES = {REGRESSION: "failure", CONTAMINATED: "skipped", INCONCLUSIVE: "skipped", NOT_COMPARABLE: "skipped"}
+_OUTCOMES = {REGRESSION: "failure", CONTAMINATED: "skipped", INCONCLUSIVE: "skipped"}
 _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def junit(comparison: Comparison) -> str:
+    numbers = f"{counts(comparison.families, 'families')}; {counts(comparison.points, 'points')}"
+    whole = _case("comparison", "verdict", comparison.verdict, numbers, [sides(comparison), *comparison.notes], "error")
     suites = [
-        _suite(comparison, "comparison", [_whole(comparison)]),
-        _suite(comparison, "families", [_case(one, "families") for one in comparison.families]),
-        _suite(comparison, "points", [_case(one, one.family) for one in comparison.points]),
-        _suite(comparison, "missing", [_missing(reason) for reason in comparison.missing]),
+        _suite(comparison, "comparison", [whole]),
+        _suite(comparison, "families", [_judged(one, "families") for one in comparison.families]),
+        _suite(comparison, "points", [_judged(one, one.family) for one in comparison.points]),
+        _suite(comparison, "missing", [_case("missing", why, NOT_COMPARABLE, why) for why in comparison.missing]),
     ]
-    root = Element("testsuites", name=f"kvbench {comparison.command}", tests=_total(suites, "tests"))
-    for name in ("failures", "errors"):
-        root.set(name, _total(suites, name))
+    root = Element("testsuites", name=f"kvbench {comparison.command}")
+    for name in ("tests", "failures", "errors"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
     root.extend(suites)
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
-def _total(suites: Iterable[Element], name: str) -> str:
-    return str(sum(int(suite.get(name, "0")) for suite in suites))
-
-
-def _suite(comparison: Comparison, name: str, cases: Sequence[Element]) -> Element:
+def _suite(comparison: Comparison, name: str, cases: list[Element]) -> Element:
     suite = Element("testsuite", name=f"kvbench {comparison.command}: {name}", tests=str(len(cases)))
     for attribute, outcome in _COUNTED.items():
         suite.set(attribute, str(sum(case.find(outcome) is not None for case in cases)))
@@ -50,31 +48,20 @@ def _suite(comparison: Comparison, name: str, cases: Sequence[Element]) -> Eleme
     return suite
 
 
-def _whole(comparison: Comparison) -> Element:
-    case = Element("testcase", classname="comparison", name="verdict")
-    outcome = "error" if comparison.verdict == NOT_COMPARABLE else _OUTCOMES.get(comparison.verdict, "")
-    numbers = [counts(comparison.families, "families"), counts(comparison.points, "points")]
-    _say(case, outcome, comparison.verdict, "; ".join(numbers), [sides(comparison), *comparison.notes])
-    return case
-
-
-def _case(judged: Judged, group: str) -> Element:
+def _judged(judged: Judged, group: str) -> Element:
     """The time is that of a pass, as measured: of head."""
-    case = Element("testcase", classname=group, name=judged.name)
+    case = _case(group, judged.name, judged.verdict, sentence(judged))
     if judged.head_seconds is not None:
         case.set("time", f"{max(judged.head_seconds, 0):.9f}")
-    _say(case, _OUTCOMES.get(judged.verdict, ""), judged.verdict, sentence(judged), [])
     return case
 
 
-def _missing(reason: str) -> Element:
-    case = Element("testcase", classname="missing", name=reason)
-    _say(case, "skipped", NOT_COMPARABLE, reason, [])
-    return case
-
-
-def _say(case: Element, outcome: str, word: str, text: str, more: Sequence[str]) -> None:
+def _case(
+    group: str, name: str, word: str, text: str, more: Iterable[str] = (), incomparable: str = "skipped"
+) -> Element:
     """Some readers keep the message of an outcome and some its text."""
-    said = f"{word}: {text}"
+    case, said = Element("testcase", classname=group, name=name), f"{word}: {text}"
+    outcome = incomparable if word == NOT_COMPARABLE else _OUTCOMES.get(word)
     place = SubElement(case, outcome, type=word, message=said) if outcome else SubElement(case, "system-out")
     place.text = "\n".join([said, *more])
+    return case

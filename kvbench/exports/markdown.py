@@ -20,15 +20,7 @@ _COMPLEX = re.compile(r"[^\w./:,=+ -]|_")
 _CHANGE = "change of time [95 % interval], in % of base's time"
 
 
-def summary(comparison: Comparison) -> str:
-    return _fitted(comparison, SUMMARY)
-
-
-def comment(comparison: Comparison) -> str:
-    return _fitted(comparison, COMMENT)
-
-
-def _fitted(comparison: Comparison, limit: int) -> str:
+def fitted(comparison: Comparison, limit: int) -> str:
     """With as many rows of each table as fit, in steps of a tenth."""
     most = max(map(len, (comparison.points, comparison.families, comparison.missing)))
     while len((text := "\n".join(_page(comparison, most)) + "\n").encode()) > limit:
@@ -39,13 +31,12 @@ def _fitted(comparison: Comparison, limit: int) -> str:
 def _page(comparison: Comparison, most: int) -> Iterator[str]:
     """`most`: rows of each table, those that are not folded among them."""
     yield from (_marker(comparison), f"## {_plain(title(comparison))}", "", _plain(sides(comparison), 3 * _LONGEST), "")
-    for text in (counts(comparison.families, "families"), counts(comparison.points, "points")):
-        yield f"- {_plain(text)}"
-    yield from map(_item, comparison.notes[:_NOTES])
+    numbers = (counts(comparison.families, "families"), counts(comparison.points, "points"))
+    yield from map(_item, (*numbers, *comparison.notes[:_NOTES]))
     levels = {"family": comparison.families, "point": comparison.points}
     for level, judged in levels.items():
-        if judged[: min(_TOP, most)]:
-            yield from ("", *_heads(level), *map(_row, judged[: min(_TOP, most)]))
+        if top := judged[: min(_TOP, most)]:
+            yield from ("", *_heads(level), *map(_row, top))
     yield from _folded(f"{len(comparison.missing)} could not be compared", [], map(_item, comparison.missing[:most]))
     for level, judged in levels.items():
         yield from _folded(f"{len(judged[_TOP:])} more, by {level}", _heads(level), map(_row, judged[_TOP:most]))
@@ -68,7 +59,7 @@ def _marker(comparison: Comparison) -> str:
 
 def _heads(level: str) -> list[str]:
     heads = ["verdict", level, _CHANGE, "GB/s, base → head", "q", "launches, base / head", "why"]
-    return [_cells(heads), _cells(["---"] * len(heads))]
+    return [_cells(*heads), _cells(*["---"] * len(heads))]
 
 
 def _item(text: str) -> str:
@@ -77,20 +68,12 @@ def _item(text: str) -> str:
 
 def _row(judged: Judged) -> str:
     base, head = judged.launches
-    return _cells(
-        [
-            _plain(judged.verdict),
-            _code(judged.name),
-            _plain(change(judged)),
-            rates(judged) or UNKNOWN,
-            probability(judged.q),
-            f"{base} / {head}",
-            _plain("; ".join(filter(None, (judged.note, detectable(judged))))),
-        ]
-    )
+    why = _plain("; ".join(filter(None, (judged.note, detectable(judged)))))
+    numbers = (_plain(change(judged)), rates(judged) or UNKNOWN, probability(judged.q), f"{base} / {head}")
+    return _cells(_plain(judged.verdict), _code(judged.name), *numbers, why)
 
 
-def _cells(cells: Sequence[str]) -> str:
+def _cells(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 

@@ -33,14 +33,10 @@ def _table(level: str, rows: Sequence[Judged], names: Mapping[str, str]) -> Iter
     """Worst first; what there is to say of a row stands below it, but why it cannot be compared stands elsewhere."""
     if not rows:
         return
-    table = pd.DataFrame(
-        {"verdict": row.verdict, "name": cut(names.get(row.name, row.name), _NAME), "rates": rates(row)}
-        | {
-            "change": change(row) if row.effect is not None else "",
-            "q": probability(row.q) if row.q is not None else "",
-        }
-        for row in rows
-    )
+    names_of = [cut(names.get(row.name, row.name), _NAME) for row in rows]
+    table = pd.DataFrame({"verdict": [row.verdict for row in rows], "name": names_of, "rates": [*map(rates, rows)]})
+    table["change"] = ["" if row.effect is None else change(row) for row in rows]
+    table["q"] = ["" if row.q is None else probability(row.q) for row in rows]
     speed = [Column("rates", "GB/s base → head")] if level == "point" else []
     columns = [Column("verdict", ""), Column("name", level), *speed, Column("change", "time, % of base’s [95 %]")]
     head, *lines = ruled(table, [*columns, Column("q", "q")])

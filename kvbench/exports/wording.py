@@ -1,6 +1,6 @@
 """What is said of a verdict, the same in every form that people read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import EQUIVALENT, INCONCLUSIVE, WORDS
@@ -56,17 +56,12 @@ def detectable(judged: Judged) -> str:
 
 def sentence(judged: Judged) -> str:
     """All of it but the name and the verdict."""
-    return "; ".join(_parts(judged))
-
-
-def _parts(judged: Judged) -> Iterator[str]:
-    yield f"change of time [95 % interval], in % of base's time: {change(judged)}"
-    if speed := rates(judged):
-        yield f"{speed} GB/s"
+    parts = [f"change of time [95 % interval], in % of base's time: {change(judged)}"]
+    parts += [f"{speed} GB/s"] if (speed := rates(judged)) else []
     if judged.base_seconds is not None and judged.head_seconds is not None:
-        yield f"{duration(judged.base_seconds)} → {duration(judged.head_seconds)} per pass"
-    if judged.q is not None:
-        yield f"q {probability(judged.q)}"
+        parts += [f"{duration(judged.base_seconds)} → {duration(judged.head_seconds)} per pass"]
+    parts += [f"q {probability(judged.q)}"] if judged.q is not None else []
     base, head = judged.launches
-    yield f"{counted(base, 'launch')} of base, {head} of head"
-    yield from filter(None, (detectable(judged), judged.note))
+    return "; ".join(
+        filter(None, [*parts, f"{counted(base, 'launch')} of base, {head} of head", detectable(judged), judged.note])
+    )
