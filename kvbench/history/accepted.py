@@ -4,7 +4,7 @@ and put under version control: accepted.json."""
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -34,27 +34,25 @@ def accepted(root: Path) -> tuple[Accepted, ...]:
         raise BadRun(f"{path} cannot be used: {why}", "correct it, or move it away and accept again") from None
 
 
-def add(root: Path, past: Past, trends: Iterable[Trend], run: int, reason: str, who: str) -> tuple[Accepted, ...]:
-    """The open steps of these trends at this run, or next to it; none may be there."""
+def add(
+    root: Path, past: Past, trends: Sequence[Trend], run: int, reason: str, who: str, none: str
+) -> tuple[Accepted, ...]:
+    """The open steps of these trends at this run, or next to it. `none`: what to say where there are none."""
     points: dict[int, list[str]] = {}
     for trend in trends:
         place = sum(own < run for own in trend.series.runs)  # a point may lack the run
         for step in trend.open():
             if abs(trend.series.runs.index(step.run) - place) <= _NEAR:
                 points.setdefault(step.run, []).append(trend.series.point)
+    if not points:
+        counts = sorted(Counter(step.run for trend in trends for step in trend.open()).items())
+        told = ", ".join(f"{past.runs[at].run} ({count})" for at, count in counts[-_TOLD:])
+        raise BadArgument(none, f"their open steps are at {told}" if told else "they have no open step")
     when = now()
     found = tuple(Accepted(past.runs[at].run, tuple(own), reason, who, when) for at, own in sorted(points.items()))
-    if found:
-        with writing(root / FILE, "then accept again"):
-            write_json(root / FILE, {"format": _FORMAT, "accepted": [asdict(e) for e in (*accepted(root), *found)]})
+    with writing(root / FILE, "then accept again"):
+        write_json(root / FILE, {"format": _FORMAT, "accepted": [asdict(e) for e in (*accepted(root), *found)]})
     return found
-
-
-def elsewhere(past: Past, trends: Iterable[Trend]) -> str:
-    """Where their open steps are, as a hint."""
-    counts = Counter(step.run for trend in trends for step in trend.open())
-    told = ", ".join(f"{past.runs[run].run} ({count})" for run, count in sorted(counts.items())[-_TOLD:])
-    return f"their open steps are at {told}" if told else "they have no open step"
 
 
 def find(pasts: Iterable[Past], root: Path, run: str) -> tuple[Past, int]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from kvbench.analysis.differs.trend import Accepted, Past, Ran, Series, Trend, trends
 from kvbench.analysis.measured.columns import names as short_names
 from kvbench.errors import BadArgument, Unwritable
-from kvbench.history.accepted import accepted, add, elsewhere, find
+from kvbench.history.accepted import accepted, add, find
 from kvbench.history.reading import Tell, summaries, summarized
 from kvbench.model import Point
 from kvbench.store import RunDirectory, keep
@@ -31,35 +31,30 @@ class History:
 
     def only(self, pattern: str | None, machine: str | None) -> "History":
         """These points and this machine alone: all were judged together, so no choice changes what is said of one."""
-        kept = self._of(machine) if machine else self.pasts
+        kept = [past for past in self.pasts if past.fingerprint.startswith(machine or "")]
+        if machine and not kept:
+            known = ", ".join(past.fingerprint for past in self.pasts) or "none"
+            raise BadArgument(f"--machine: no run is of machine {machine!r}", f"the fingerprints here: {known}")
         if pattern:
-            kept = [replace(past, trends=tuple(t for t in past.trends if named(past, t, pattern))) for past in kept]
+            kept = [replace(past, trends=named(past, pattern)) for past in kept]
             if self.pasts and not any(past.trends for past in kept):
                 raise BadArgument(f"--point: no point of these runs is named {pattern!r}", _PATTERNS)
         return replace(self, pasts=tuple(kept))
 
-    def _of(self, machine: str) -> list[Past]:
-        if kept := [past for past in self.pasts if past.fingerprint.startswith(machine)]:
-            return kept
-        known = ", ".join(past.fingerprint for past in self.pasts) or "none"
-        raise BadArgument(f"--machine: no run is of machine {machine!r}", f"the fingerprints here: {known}")
 
-
-def named(past: Past, trend: Trend, pattern: str) -> bool:
-    """By its whole name, or by the short one that tables have."""
-    name = trend.series.point
-    return any(fnmatchcase(each, pattern) for each in (name, past.names[name]))
+def named(past: Past, pattern: str) -> tuple[Trend, ...]:
+    """By a point's whole name, or by the short one that tables have."""
+    both = {trend: (trend.series.point, past.names[trend.series.point]) for trend in past.trends}
+    return tuple(trend for trend, names in both.items() if any(fnmatchcase(name, pattern) for name in names))
 
 
 def accept(history: History, pattern: str, run: str, reason: str, who: str) -> tuple[Accepted, ...]:
     """The open steps at this run, or next to it, of the points that the pattern names."""
     past, place = find(history.pasts, history.root, run)
-    trends = [trend for trend in past.trends if named(past, trend, pattern)]
-    if not trends:
+    if not (trends := named(past, pattern)):
         raise BadArgument(f"no point of these runs is named {pattern!r}", _PATTERNS)
-    if found := add(history.root, past, trends, place, reason, who):
-        return found
-    raise BadArgument(f"no point named {pattern!r} has an open step at run {run}", elsewhere(past, trends))
+    none = f"no point named {pattern!r} has an open step at run {run}"
+    return add(history.root, past, trends, place, reason, who, none)
 
 
 def load(root: Path, tell: Tell) -> History:
@@ -89,13 +84,12 @@ def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tupl
     steps = {(name, places[each.run]) for each in own for name in each.points}
     ran = tuple(Ran(s.run, s.created, s.suite, s.build, s.environment, path) for s, path in runs)
     latest = runs[-1][0]
-    past = Past(latest.machine, latest.name, ran, (), short_names(points.values()), points, own)
-    return past, [_series(name, values[name], steps) for name in sorted(values)]
-
-
-def _series(name: str, values: list[tuple[int, float, str]], steps: set[tuple[str, int]]) -> Series:
-    runs, efficiency, schedules = zip(*values, strict=True)
-    return Series(name, runs, efficiency, frozenset(run for run in runs if (name, run) in steps), schedules)
+    series = []
+    for name in sorted(values):
+        runs, efficiency, schedules = zip(*values[name], strict=True)
+        of_point = frozenset(run for run in runs if (name, run) in steps)
+        series.append(Series(name, runs, efficiency, of_point, schedules))
+    return Past(latest.machine, latest.name, ran, (), short_names(points.values()), points, own), series
 
 
 def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:

@@ -189,9 +189,13 @@ class _Search:
         accepted = (place for place, run in enumerate(series.runs) if place and run in series.accepted)
         self._ends = [0, *accepted, len(self._logs)]
         found = [place for ends in pairwise(self._ends) for place in self._within(*ends)]
-        wander = _wander(self._logs, [*self._ends, *_ats(found)])
-        surer = (replace(place, chance=max(place.chance, self._strayed(place, wander))) for place in found)
-        self.places = [place for place in surer if not place.weak]
+        wander = _wander(self._logs, [*self._ends, *(place.at for place in found)])
+        self.places = []
+        for place in found:  # the chance of such a difference were it but runs that are each like the one before
+            reach = abs(math.log1p(place.effect)) / (wander * math.sqrt(sum(1 / runs for runs in place.runs)))
+            strayed = min(1.0, 2 * NormalDist().cdf(-reach) * len(self._logs))
+            if not (surer := replace(place, chance=max(place.chance, strayed))).weak:
+                self.places.append(surer)
 
     def _within(self, first: int, end: int) -> list[_Place]:
         """Between two ends that stand fast."""
@@ -200,7 +204,8 @@ class _Search:
         noise = max(_noise(self._calm[first:end]), _STILL)
         price = LIMITS.penalty * noise**2 * math.log(end - first)
         places = self._strong([first, *(first + at for at in _breaks(self._calm[first:end], pen=price)), end])
-        moved = [a + _breaks(self._calm[a:c], n_bkps=1)[0] for a, _, c in _threes([first, *_ats(places), end])]
+        ends = [first, *(place.at for place in places), end]
+        moved = [a + _breaks(self._calm[a:c], n_bkps=1)[0] for a, _, c in _threes(ends)]
         return self._strong([first, *sorted(set(moved)), end])
 
     def _strong(self, ends: list[int]) -> list[_Place]:
@@ -214,50 +219,30 @@ class _Search:
         sides = self._logs[max(before, at - LIMITS.window) : at], self._logs[at : min(after, at + LIMITS.window)]
         found = apart(*sides)
         chance = min(1.0, 2 * float(min(found.slower, found.faster)) * len(self._logs))
-        return _Place(
-            at, found.launches, *(math.expm1(float(each)) for each in (found.estimate, found.low, found.high)), chance
-        )
-
-    def _strayed(self, place: _Place, wander: float) -> float:
-        """The chance of such a difference, at any place, were it but runs that are each like the one before."""
-        reach = abs(math.log1p(place.effect)) / (wander * math.sqrt(sum(1 / runs for runs in place.runs)))
-        return min(1.0, 2 * NormalDist().cdf(-reach) * len(self._logs))
+        return _Place(at, found.launches, *(math.expm1(float(each)) for each in found[:3]), chance)
 
     def trend(self, corrected: Sequence[float], points: int) -> Trend:
         """`corrected`: the chances of the places, among those of all `points`."""
         open_ = [(place, q) for place, q in zip(self.places, corrected, strict=True) if q <= LIMITS.rate]
         ends = sorted({*self._ends, *(place.at for place, _ in open_)})
-        accepted = [self._judge(*three) for three in _threes(ends) if three[1] in self._ends]
-        steps = [*(self._step(place, q, OPEN) for place, q in open_)]
-        steps += [self._step(place, None, ACCEPTED) for place in accepted]
-        first = self._ends[-2]
+        accepted = [(self._judge(*three), None) for three in _threes(ends) if three[1] in self._ends]
+        steps, first = [], self._ends[-2]
+        for place, q in (*open_, *accepted):
+            low, high = (None if math.isnan(end) else end for end in (place.low, place.high))
+            state = ACCEPTED if q is None else OPEN
+            steps.append(Step(self._series.runs[place.at], place.effect, low, high, q, state))
         last = min((place.at for place, _ in open_ if place.at > first), default=len(self._logs)) - 1
-        runs = self._series.runs
-        return Trend(
-            self._series,
-            tuple(sorted(steps, key=lambda step: step.run)),
-            (runs[first], runs[last]),
-            float(np.exp(np.median(self._logs[first : last + 1]))),
-            self._least_chance(first) * points > LIMITS.rate,
-        )
-
-    def _least_chance(self, first: int) -> float:
-        """That of a step which lies clear of all noise, in the middle of the runs from there on."""
+        baseline = self._series.runs[first], self._series.runs[last]
+        level = float(np.exp(np.median(self._logs[first : last + 1])))
         half = min((len(self._logs) - first) // 2, LIMITS.window)
-        return 2 * len(self._logs) / math.comb(2 * half, half)
-
-    def _step(self, place: _Place, q: float | None, state: str) -> Step:
-        low, high = (None if math.isnan(end) else end for end in (place.low, place.high))
-        return Step(self._series.runs[place.at], place.effect, low, high, q, state)
+        least = 2 * len(self._logs) / math.comb(2 * half, half)  # chance of a clear step in the middle of these runs
+        steps.sort(key=lambda step: step.run)
+        return Trend(self._series, tuple(steps), baseline, level, least * points > LIMITS.rate)
 
 
 def _threes(ends: Sequence[int]) -> list[tuple[int, int, int]]:
     """Each place with those beside it."""
     return list(zip(ends, ends[1:], ends[2:], strict=False))
-
-
-def _ats(places: Sequence[_Place]) -> list[int]:
-    return [place.at for place in places]
 
 
 def _calmed(logs: np.ndarray) -> np.ndarray:
