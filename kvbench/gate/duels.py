@@ -65,23 +65,32 @@ def _usual(records: Iterable[Record]) -> float:
 
 
 def _duel(point: Point, records: Sequence[Record], usual: float) -> Duel:
-    if fault := _fault(records):
-        return Duel(point, fault=fault)
-    kept = {record.launch: [p for p in pairs(record) if _undisturbed(p, usual)] for record in records}
-    planned = {record.launch: sum(1 for _ in pairs(record)) for record in records}
-    counted = {n: own for n, own in kept.items() if own and len(own) >= LIMITS.least_pairs * planned[n]}
-    dropped = 1 - sum(map(len, kept.values())) / sum(planned.values())
+    if bad := [record for record in records if record.error or not any(pairs(record))]:
+        why = bad[0].error or "no pair was taken"
+        return Duel(point, fault=f"failed in {len(bad)} of {len(records)} launches: {why}")
+    moved = [records[0].traffic[side].compulsory for side in SIDES]
+    if moved[0] != moved[1]:
+        return Duel(point, fault=f"a pass moves {moved[0]:.0f} compulsory bytes in base and {moved[1]:.0f} in head")
+    planned = {record.launch: list(pairs(record)) for record in records}
+    kept = {n: [pair for pair in own if _undisturbed(pair, usual)] for n, own in planned.items()}
+    counted = {n: own for n, own in kept.items() if own and len(own) >= LIMITS.least_pairs * len(planned[n])}
+    dropped = 1 - sum(map(len, kept.values())) / sum(map(len, planned.values()))
+    few = f"{dropped:.0%} of its pairs were disturbed, which leaves {len(counted)} of {len(records)} launches"
     values = {n: [_over(pair, *SIDES) for pair in own] for n, own in counted.items()}
+    apart = [value - median(own) for own in values.values() for value in own]
     return Duel(
         point=point,
         values={n: median(own) for n, own in values.items()},
         beside={n: median(_over(pair, *BESIDE.values()) for pair in own) for n, own in counted.items()},
-        seconds=tuple(_seconds(counted.values(), side) for side in SIDES),
-        compulsory=records[0].traffic["base"].compulsory,
+        seconds=tuple(
+            median(median(_time(pair[side]) for pair in own) for own in counted.values()) if counted else math.nan
+            for side in SIDES
+        ),
+        compulsory=moved[0],
         footprint=records[0].footprint("base"),
-        noise=_noise(values.values()),
+        noise=float(np.subtract(*np.quantile(apart, (0.75, 0.25))) / 1.349) if apart else math.nan,
         dropped=dropped,
-        few=_few(len(counted), len(records), dropped),
+        few="" if len(counted) >= LIMITS.least_launches * len(records) else few,
     )
 
 
@@ -98,8 +107,7 @@ def _switches(pair: Pair) -> int:
 
 
 def _undisturbed(pair: Pair, usual: float) -> bool:
-    stopped = any(sample.steal or sample.throttled for sample in pair.values())
-    return not stopped and _switches(pair) <= usual
+    return _switches(pair) <= usual and not any(sample.steal or sample.throttled for sample in pair.values())
 
 
 def _time(sample: Sample) -> float:
@@ -109,27 +117,3 @@ def _time(sample: Sample) -> float:
 
 def _over(pair: Pair, base: str, head: str) -> float:
     return math.log(_time(pair[head]) / _time(pair[base]))
-
-
-def _seconds(launches: Iterable[Sequence[Pair]], side: str) -> float:
-    found = [median(_time(pair[side]) for pair in own) for own in launches]
-    return median(found) if found else math.nan
-
-
-def _noise(launches: Iterable[Sequence[float]]) -> float:
-    """As the middle half of the pairs lie about the median of their launch."""
-    apart = [value - median(own) for own in launches for value in own]
-    return float(np.subtract(*np.quantile(apart, (0.75, 0.25))) / 1.349) if apart else math.nan
-
-
-def _fault(records: Sequence[Record]) -> str:
-    if bad := [record for record in records if record.error or not any(pairs(record))]:
-        return f"failed in {len(bad)} of {len(records)} launches: {bad[0].error or 'no pair was taken'}"
-    base, head = (records[0].traffic[side].compulsory for side in SIDES)
-    return f"a pass moves {base:.0f} compulsory bytes in base and {head:.0f} in head" if base != head else ""
-
-
-def _few(counted: int, launches: int, dropped: float) -> str:
-    if counted >= LIMITS.least_launches * launches:
-        return ""
-    return f"{dropped:.0%} of its pairs were disturbed, which leaves {counted} of {launches} launches"

@@ -1,16 +1,15 @@
 """Every pair of a gate as a line of a table, so that its verdicts can be judged again by anybody."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
 
+from kvbench.closing import Closing
 from kvbench.errors import Unwritable
 from kvbench.gate.duels import pairs
-from kvbench.model import BESIDE, SIDES, Record, Sample
+from kvbench.model import BESIDE, SIDES, Record
 from kvbench.store.files import streams
 from kvbench.texts import csv_text
 
-_PROGRAMS = (*SIDES, *BESIDE.values())
+_PROGRAMS, _SUMS = (*SIDES, *BESIDE.values()), ("switches", "steal", "throttled")
 _HEADING = (
     "stage",
     "launch",
@@ -23,7 +22,7 @@ _HEADING = (
 )
 
 
-class Pairs:
+class Pairs(Closing):
     """pairs.csv in `folder`; without one, nothing is kept. Seconds are those of a pass."""
 
     def __init__(self, folder: Path | None) -> None:
@@ -38,21 +37,17 @@ class Pairs:
             raise Unwritable(f"cannot write {folder}: {error.strerror}", "name another --out") from None
         self._file.write(csv_text([_HEADING]))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         if self._file:
             self._file.close()
 
     def add(self, stage: str, record: Record) -> None:
         if not self._file:
             return
-        who = (stage, record.launch, record.point.name)
-        self._file.write(csv_text((*who, pair["base"].round, *_facts(pair)) for pair in pairs(record)))
+        rows = []
+        for pair in pairs(record):
+            sums = (sum(getattr(sample, what) for sample in pair.values()) for what in _SUMS)
+            times = (pair[name].pass_seconds[0] for name in _PROGRAMS)
+            rows.append((stage, record.launch, record.point.name, pair["base"].round, *times, *sums))
+        self._file.write(csv_text(rows))
         self._file.flush()
-
-
-def _facts(pair: Mapping[str, Sample]) -> tuple[float, ...]:
-    times = (pair[name].pass_seconds[0] for name in _PROGRAMS)
-    return (*times, *(sum(getattr(s, what) for s in pair.values()) for what in ("switches", "steal", "throttled")))

@@ -55,10 +55,13 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
     site = Site(machine, available_memory(), asked.isa, library=opened["base"])
     found = expand(suite, site, only=asked.only)
     refuse_too_large(found)
-    points, missing = _common(found.points, opened)
+    there = {kernel.id for kernel in opened["head"].kernels()}
+    points = [point for point in found.points if point.kernel in there]
     if not points:
         raise NotComparable(f"{found.suite.source} has no point here that both builds have", "name another --suite")
-    same = "" if asked.every else _same(base, head)
+    same = ""
+    if base.digest == head.digest and not asked.every:
+        same = f"base and head are {'of the same sources' if base.unbuilt else 'the same library, byte for byte'}"
     return Contest(
         machine=machine,
         plan=replace(
@@ -75,7 +78,7 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
             tuning={},
         ),
         unmeasured=same and f"{counted(len(points), 'point')} not measured: {same}",
-        missing=tuple(missing),
+        missing=tuple(f"{p.name}: only base has this kernel" for p in found.points if p.kernel not in there),
         notes=tuple(_presets(opened)),
     )
 
@@ -113,30 +116,16 @@ def _driven(side: str, path: str, plugin: str) -> Library:
 _OLD = "compare builds of a nearer version; or let each measure itself, and use kvbench compare"
 
 
-def _common(points: Sequence[Point], opened: Mapping[str, Library]) -> tuple[list[Point], list[str]]:
-    there = {kernel.id for kernel in opened["head"].kernels()}
-    kept = [point for point in points if point.kernel in there]
-    return kept, [f"{point.name}: only base has this kernel" for point in points if point.kernel not in there]
-
-
 def _own(points: Sequence[Point]) -> Iterator[Point]:
     """Points at which each side has the schedule that was chosen for it: what a user of each gets. One for each layout,
     for they cost more than others."""
-    auto = [point for point in points if point.op == "decode" and point.schedule == AUTO]
-    for layout in dict.fromkeys(point.layout for point in auto):
-        first = next(point for point in auto if point.layout == layout)
-        yield replace(first, schedule=OWN)
+    auto = {point.layout: point for point in reversed(points) if point.op == "decode" and point.schedule == AUTO}
+    for layout in dict.fromkeys(point.layout for point in points if point.layout in auto):
+        yield replace(auto[layout], schedule=OWN)
 
 
 def _presets(opened: Mapping[str, Library]) -> Iterator[str]:
     """Schedules that only one side has: no point is measured by them."""
-    words = {side: opened[side].words("schedule") for side in SIDES}
     for side, other in (SIDES, SIDES[::-1]):
-        yield from (f"schedule {word}: only {side} has it" for word in words[side] if word not in words[other])
-
-
-def _same(base: Build, head: Build) -> str:
-    """The reason, or ""."""
-    if base.digest != head.digest:
-        return ""
-    return f"base and head are {'of the same sources' if base.unbuilt else 'the same library, byte for byte'}"
+        theirs = opened[other].words("schedule")
+        yield from (f"schedule {w}: only {side} has it" for w in opened[side].words("schedule") if w not in theirs)

@@ -25,11 +25,6 @@ class StageRow(Question):
     beside: Difference
 
     @property
-    def key(self) -> tuple[str, int]:
-        """A family that lost a member is not the same row."""
-        return self.name, len(self.members)
-
-    @property
     def candidate(self) -> str:
         """Which way it seems to have changed; "" if none."""
         return self.changed(SCREEN)
@@ -56,34 +51,27 @@ class Screened:
     def candidates(self) -> tuple[StageRow, ...]:
         return tuple(row for row in self.rows if row.candidate)
 
-    @property
-    def unclear(self) -> tuple[StageRow, ...]:
-        return tuple(row for row in self.rows if not row.candidate and not row.found.same)
-
-    def confirms(self, candidate: StageRow) -> StageRow | None:
-        """What these launches say of it."""
-        return next((row for row in self.rows if row.key == candidate.key), None)
+    def again(self, candidate: StageRow) -> StageRow | None:
+        """The same in these launches. A family that lost a member is not the same."""
+        key = candidate.name, len(candidate.members)
+        return next((row for row in self.rows if (row.name, len(row.members)) == key), None)
 
 
 def screened(found: Iterable[Duel], machine: Machine) -> Screened:
-    duels = tuple(found)
-    points, members = [], dict[str, list[Duel]]()
-    for duel in duels:
-        if not (duel.fault or duel.few):
-            name = _family(duel, machine)
-            members.setdefault(name, []).append(duel)
-            rates = tuple(gbps(duel.compulsory, each) for each in duel.seconds)
-            points.append(_row(duel.point.name, name, (duel,), gbps=rates, seconds=duel.seconds))
+    points, lost, members = [], [], dict[str, list[Duel]]()
+    for duel in found:
+        if duel.fault or duel.few:
+            lost.append(duel)
+            continue
+        point, name = duel.point, "schedules as each side chooses its own"
+        if point.schedule != OWN:
+            regime = classify(machine, point.cpus, duel.footprint, evicted=point.residency == "evicted")
+            name = family(point, regime.word)
+        members.setdefault(name, []).append(duel)
+        rates = tuple(gbps(duel.compulsory, each) for each in duel.seconds)
+        points.append(_row(point.name, name, (duel,), gbps=rates, seconds=duel.seconds))
     families = [_row(name, name, tuple(own)) for name, own in members.items()]
-    lost = tuple(duel for duel in duels if duel.fault or duel.few)
-    return Screened(tuple(together(points)), tuple(together(families)), lost)
-
-
-def _family(duel: Duel, machine: Machine) -> str:
-    point = duel.point
-    if point.schedule == OWN:
-        return "schedules as each side chooses its own"
-    return family(point, classify(machine, point.cpus, duel.footprint, evicted=point.residency == "evicted").word)
+    return Screened(tuple(together(points)), tuple(together(families)), tuple(lost))
 
 
 def _row(name: str, own_family: str, members: tuple[Duel, ...], **facts: tuple[float, float]) -> StageRow:
@@ -109,7 +97,7 @@ def of_family(members: Sequence[Mapping[int, float]]) -> dict[int, float]:
 
 def confirmed(candidates: Sequence[StageRow], fresh: Screened) -> dict[str, bool]:
     """By name, of candidates of all levels together. What the fresh launches could not measure is not confirmed."""
-    found = {row.name: (row.candidate, again) for row in candidates if (again := fresh.confirms(row))}
+    found = {row.name: (row.candidate, again) for row in candidates if (again := fresh.again(row))}
     chances = any_error({name: float(getattr(row.found, way)) for name, (way, row) in found.items()})
     sure = {name for name, (_, row) in found.items() if chances[name] <= LIMITS.rate and row.found.share >= row.again}
     return {row.name: row.name in sure for row in candidates}

@@ -8,11 +8,11 @@ control:  in the same launches some points of base against base, loaded twice, w
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kvbench.gate.duels import duels
-from kvbench.gate.rows import Screened, StageRow, confirmed, screened
+from kvbench.gate.rows import Screened, StageRow, screened
 from kvbench.gate.verdict import Course
 from kvbench.model import Machine, Plan, Point, Record
 from kvbench.runner import Execute, run
@@ -29,13 +29,7 @@ _PAIR = 5.5  # times a sample's seconds: two sides, two witnesses of half that t
 class Stages:
     """Measures `plan`. `records`: so far, by stage."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        machine: Machine,
-        budget: float,
-        execute: Execute | None = None,
-    ) -> None:
+    def __init__(self, plan: Plan, machine: Machine, budget: float, execute: Execute | None = None) -> None:
         self._plan = replace(plan, samples=pairs(plan, budget))
         self._machine, self._budget, self._execute = machine, budget, execute
         self._start = time.monotonic()
@@ -50,27 +44,23 @@ class Stages:
     def measure(self) -> Iterator[tuple[str, Record]]:
         """Each record with its stage."""
         yield from self._stage(SCREEN, self._plan.points)
-        unclear = _points(self._screened().unclear)
-        if unclear and self._time_for(len(unclear)):
+        unclear = _points(row for row in self._screened().rows if not row.candidate and not row.found.same)
+        spent = time.monotonic() - self._start  # by the screening
+        if unclear and spent * (1 + len(unclear) / len(self._plan.points)) <= self._budget:
             yield from self._stage(EXTEND, unclear)
         if candidates := _points(self._screened().candidates):
             yield from self._stage(CONFIRM, candidates, self._controls(candidates))
 
     def course(self) -> Course:
         """What was found, so far."""
-        screen, begun = self._screened(), CONFIRM in self.records
-        fresh, controls = (self._screened(stage) if begun else None for stage in (CONFIRM, CONTROL))
-        sure = confirmed(screen.candidates, fresh) if fresh else {}
-        return Course(screen, fresh, sure, controls, self._plan.launches)
+        fresh, controls = (self._screened(stage) if CONFIRM in self.records else None for stage in (CONFIRM, CONTROL))
+        return Course(self._screened(), fresh, controls, self._plan.launches)
 
     def notes(self) -> Iterator[str]:
         for stage, own in self.records.items():
-            launches = len({record.launch for record in own})
-            points = len({record.point for record in own})
-            yield (
-                f"{stage}: {counted(points, 'point')} in {counted(launches, 'launch')}, "
-                f"{counted(self._plan.samples, 'pair')} each"
-            )
+            points, launches = (len(set(each)) for each in zip(*((r.point, r.launch) for r in own), strict=True))
+            each = counted(self._plan.samples, "pair")
+            yield f"{stage}: {counted(points, 'point')} in {counted(launches, 'launch')}, {each} each"
         yield f"seed {self._plan.seed}: its coins decide which side comes first, in every launch and pair"
 
     def _controls(self, candidates: Sequence[Point]) -> list[Point]:
@@ -105,11 +95,6 @@ class Stages:
             self.records.setdefault(own, []).append(found)
             yield own, found
 
-    def _time_for(self, points: int) -> bool:
-        """Within the budget, going by what the screening took."""
-        spent = time.monotonic() - self._start
-        return spent * (1 + points / len(self._plan.points)) <= self._budget
-
 
 def pairs(plan: Plan, budget: float) -> int:
     """How many a visit takes, so that the screening keeps to its share."""
@@ -121,5 +106,5 @@ def pairs(plan: Plan, budget: float) -> int:
     return max(least, min(most, plan.samples, int(left / (len(plan.points) * _PAIR * plan.sample_time))))
 
 
-def _points(rows: Sequence[StageRow]) -> list[Point]:
+def _points(rows: Iterable[StageRow]) -> list[Point]:
     return list(dict.fromkeys(duel.point for row in rows for duel in row.members))

@@ -5,17 +5,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from kvbench.analysis.judge import COVERAGE, LIMITS, SLOWER, as_share, incomparable, whole, worst_first
-from kvbench.gate.duels import Duel
-from kvbench.gate.rows import SCREEN, Screened, StageRow, alarmed, detectable, moved
+from kvbench.gate.rows import SCREEN, Screened, StageRow, alarmed, confirmed, detectable, moved
 from kvbench.model import Comparison, Judged
-from kvbench.model.verdict import (
-    CONTAMINATED,
-    EQUIVALENT,
-    IMPROVEMENT,
-    INCONCLUSIVE,
-    NOT_COMPARABLE,
-    REGRESSION,
-)
+from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
 from kvbench.units import counted
 
 
@@ -23,35 +15,34 @@ from kvbench.units import counted
 class Course:
     """What a gate has measured. `screen`: its launches over all points, with those that were added to it.
 
-    `fresh`: launches for candidates alone, where there were any; `confirmed`: by name, whether they showed it again.
-    `controls`: points that had base on both sides of these launches. `launches` of a stage, as planned.
+    `fresh`: launches for candidates alone, where there were any. `controls`: points that had base on both sides of
+    these. `launches` of a stage, as planned.
     """
 
     screen: Screened
     fresh: Screened | None
-    confirmed: Mapping[str, bool]
     controls: Screened | None
     launches: int
-
-    @property
-    def lost(self) -> dict[str, Duel]:
-        """By name; also by fresh launches, though the screening had nothing against them, or as a control."""
-        later = (duel for each in (self.fresh, self.controls) if each for duel in each.lost if duel.fault)
-        return {duel.point.name: duel for duel in (*self.screen.lost, *later)}
 
 
 def judged(
     course: Course, base: str, head: str, machine: str, created: str, missing: Iterable[str], notes: Iterable[str]
 ) -> Comparison:
     """`missing`: points that head lacks, so that nothing can be fine; and `notes` on how the others were measured."""
-    missing, lost = tuple(missing), course.lost
-    tests = len(course.screen.points), len(course.screen.families)
-    points = [_judged(row, course, tests[0]) for row in course.screen.points if row.name not in lost]
-    points += [
-        incomparable(name, "", d.fault or d.few, NOT_COMPARABLE if d.fault else INCONCLUSIVE)
-        for name, d in lost.items()
-    ]
-    families = [_judged(row, course, tests[1]) for row in course.screen.families]
+    missing, screen = tuple(missing), course.screen
+    later = (duel for each in (course.fresh, course.controls) if each for duel in each.lost if duel.fault)
+    lost = {duel.point.name: duel for duel in (*screen.lost, *later)}
+    sure = confirmed(screen.candidates, course.fresh) if course.fresh else {}
+    points, families = (
+        [
+            row.judged(*_word(row, course, sure), detectable(row, len(rows), course.launches))
+            for row in rows
+            if row.name not in lost
+        ]
+        for rows in (screen.points, screen.families)
+    )
+    for name, duel in lost.items():
+        points.append(incomparable(name, "", duel.fault or duel.few, NOT_COMPARABLE if duel.fault else INCONCLUSIVE))
     alarms = alarmed(course.controls) if course.controls else []
     word = CONTAMINATED if alarms else whole(points, families)
     if missing and word in (EQUIVALENT, IMPROVEMENT):
@@ -70,34 +61,19 @@ def judged(
     )
 
 
-# ---- one row ---------------------------------------------------------------------------------------------------------
-
-
-def _judged(row: StageRow, course: Course, tests: int) -> Judged:
-    return row.judged(*_word(row, course), detectable(row, tests, course.launches))
-
-
-def _word(row: StageRow, course: Course) -> tuple[str, str]:
+def _word(row: StageRow, course: Course, confirmed: Mapping[str, bool]) -> tuple[str, str]:
     if not row.candidate:
         return (EQUIVALENT if row.found.same else INCONCLUSIVE), ""
-    if not course.confirmed.get(row.name):
-        return INCONCLUSIVE, f"{row.candidate} at first; not confirmed by {_again(row, course)}"
+    again, by = course.fresh.again(row) if course.fresh else None, "fresh launches"
+    if again:
+        effect, low, high = map(as_share, again.found[:3])
+        around = f" ({low:+.1%} to {high:+.1%})" if again.found.enclosed else ""
+        by = f"{again.found.launches[0]} fresh launches: {effect:+.1%}{around} of base's time"
+    if not confirmed.get(row.name):
+        return INCONCLUSIVE, f"{row.candidate} at first; not confirmed by {by}"
     if share := moved(row):
         return CONTAMINATED, f"{row.candidate}, but so was what no build touches, beside it: by {share:+.1%}"
-    word = REGRESSION if row.candidate == SLOWER else IMPROVEMENT
-    return word, f"confirmed by {_again(row, course)}"
-
-
-def _again(row: StageRow, course: Course) -> str:
-    again = course.fresh.confirms(row) if course.fresh else None
-    if again is None:
-        return "fresh launches"
-    effect, low, high = map(as_share, again.found[:3])
-    around = f" ({low:+.1%} to {high:+.1%})" if again.found.enclosed else ""
-    return f"{again.found.launches[0]} fresh launches: {effect:+.1%}{around} of base's time"
-
-
-# ---- sentences -------------------------------------------------------------------------------------------------------
+    return REGRESSION if row.candidate == SLOWER else IMPROVEMENT, f"confirmed by {by}"
 
 
 def _notes(course: Course, alarms: Sequence[str], points: Sequence[Judged]) -> Iterator[str]:

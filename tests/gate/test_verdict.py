@@ -40,13 +40,12 @@ def gated(first, again, points=POINTS, **facts):
     """As a gate goes: launches over all points, and fresh ones for the candidates."""
     screen = screened(suite(first, points, **facts), MACHINE)
     chosen = {duel.point for row in screen.candidates for duel in row.members}
-    fresh, sure = None, {}
+    fresh = None
     if chosen:
         places = [place for place, point in enumerate(points) if point in chosen]
         members = {name: value[places] for name, value in facts.items()}
         fresh = screened(suite(again[places], [points[place] for place in places], **members), MACHINE)
-        sure = confirmed(screen.candidates, fresh)
-    return said(Course(screen, fresh, sure, None, LAUNCHES))
+    return said(Course(screen, fresh, None, LAUNCHES))
 
 
 def said(course, missing=(), notes=()):
@@ -134,7 +133,7 @@ def test_controls_that_alarm_say_so():
     screen, fresh = screened(suite(shifted({3: 0.1})[0]), MACHINE), screened(suite(values[3:4], POINTS[3:4]), MACHINE)
     sure = confirmed(screen.candidates, fresh)
     assert sure[POINTS[3].name]
-    course = Course(screen, fresh, sure, screened(suite(values[21:], POINTS[21:]), MACHINE), LAUNCHES)
+    course = Course(screen, fresh, screened(suite(values[21:], POINTS[21:]), MACHINE), LAUNCHES)
     found = said(course)
     assert found.verdict == CONTAMINATED and "seems to have changed at 3 points" in " ".join(found.notes)
     calm = screened(suite(shifted({})[0][21:], POINTS[21:]), MACHINE)
@@ -146,7 +145,7 @@ def test_a_control_that_fails_is_told():
         POINTS[0], {}, {}, (math.nan, math.nan), 0.0, 0.0, math.nan, 0.0, fault="failed in 1 of 12 launches: x"
     )
     screen, fresh = (screened(suite(values), MACHINE) for values in shifted({3: 0.1}))
-    course = Course(screen, fresh, confirmed(screen.candidates, fresh), screened([wrong], MACHINE), LAUNCHES)
+    course = Course(screen, fresh, screened([wrong], MACHINE), LAUNCHES)
     found = said(course)
     assert found.missing == (f"{POINTS[0].name}: failed in 1 of 12 launches: x",)
 
@@ -158,7 +157,7 @@ def test_what_fails_in_fresh_launches_is_told():
     screen = screened(suite(first[:3], points), MACHINE)
     wrong = Duel(points[0], fault="failed in 1 of 12 launches: x")
     fresh = screened([wrong, *suite(again[1:3], points[1:])], MACHINE)
-    course = Course(screen, fresh, confirmed(screen.candidates, fresh), None, LAUNCHES)
+    course = Course(screen, fresh, None, LAUNCHES)
     found = said(course)
     words = {row.name: row.verdict for row in found.points}
     assert words == {points[0].name: NOT_COMPARABLE} | dict.fromkeys((p.name for p in points[1:]), REGRESSION)
@@ -172,7 +171,7 @@ def test_failed_and_disturbed_points_are_told():
     broken = Duel(POINTS[0], fault="failed in 1 of 12 launches: x")
     stormy = Duel(POINTS[1], {0: 0.0}, {0: 0.0}, (1.0, 1.0), 1e6, 1e6, 0.1, 0.9, few="90% of its pairs were disturbed")
     screen = screened([broken, stormy, *duels[2:]], MACHINE)
-    found = said(Course(screen, None, {}, None, LAUNCHES), ("gone: only base has it",))
+    found = said(Course(screen, None, None, LAUNCHES), ("gone: only base has it",))
     words = {row.name: row.verdict for row in found.points}
     assert words[POINTS[0].name] == NOT_COMPARABLE and words[POINTS[1].name] == INCONCLUSIVE
     assert found.verdict == INCONCLUSIVE
@@ -187,8 +186,8 @@ def test_what_head_lacks_is_not_fine(share, rest, whole_of_it):
     """A kernel that vanished is no improvement, however the others do."""
     first, again = shifted(dict.fromkeys(range(len(POINTS)), share), 0.005)
     screen, fresh = screened(suite(first), MACHINE), screened(suite(again), MACHINE)
-    course = Course(screen, fresh, confirmed(screen.candidates, fresh), None, LAUNCHES)
-    nothing = Course(screened([], MACHINE), None, {}, None, LAUNCHES)
+    course = Course(screen, fresh, None, LAUNCHES)
+    nothing = Course(screened([], MACHINE), None, None, LAUNCHES)
     for missing, word in ((), rest), (("gone: only base has this kernel",), whole_of_it):
         assert said(course, missing).verdict == word
     assert said(nothing, ("gone",)).verdict == INCONCLUSIVE
