@@ -40,7 +40,7 @@ def gate(
             stages.course(),
             base.text,
             head.text,
-            f"{machine_name(found.machine)} (fingerprint {found.machine.fingerprint})",
+            machine_name(found.machine, found.machine.fingerprint),
             now(),
             found.missing,
             [*found.notes, *([found.unmeasured] if found.unmeasured else stages.notes())],

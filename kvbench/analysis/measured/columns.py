@@ -192,9 +192,10 @@ _ALWAYS = ("layout", "dtype")  # so that no name is empty
 _MOST = 0.5  # of the points of an op: what they have is not said of a usual field
 
 
-def machine_name(machine: Machine) -> str:
+def machine_name(machine: Machine, fingerprint: str = "") -> str:
     fact = machine.facts.get("brand")
-    return str(fact.value) if fact and fact.value else "a machine without a name"
+    name = str(fact.value) if fact and fact.value else "a machine without a name"
+    return f"{name} (fingerprint {fingerprint})" if fingerprint else name
 
 
 def names(points: Iterable[Point]) -> dict[str, str]:

@@ -24,8 +24,7 @@ class Side:
 
     @property
     def named(self) -> str:
-        """The machine, as a line says it."""
-        return f"{machine_name(self.machine)} (fingerprint {self.identity.get('machine') or 'unknown'})"
+        return machine_name(self.machine, self.identity.get("machine") or "unknown")
 
     def visits(self) -> dict[str, list[Record]]:
         """By the point's name."""
@@ -48,12 +47,6 @@ def refuse(base: Side, head: Side) -> None:
         raise NotComparable(f"runs {base.run} and {head.run} have no point in common", hint)
 
 
-def common(base: Side, head: Side) -> list[Point]:
-    """Points that both runs were to measure."""
-    there = {point.name for point in head.planned}
-    return [point for point in base.planned if point.name in there]
-
-
 def missing(base: Side, head: Side) -> Iterator[str]:
     """Points that only one of the runs was to measure."""
     for side, other, word in ((base, head, "base"), (head, base, "head")):
@@ -64,30 +57,24 @@ def missing(base: Side, head: Side) -> Iterator[str]:
 def unusable(base: Sequence[Record], head: Sequence[Record]) -> str:
     """Why what was measured of a point says nothing of a change; "" where it does. A wrong answer in one launch, or a
     crash, is no matter of time: such a point is mended, not compared."""
-    faults = [fault for word, own in (("base", base), ("head", head)) if (fault := _fault(own, word))]
-    return "; ".join(faults) or _other_work(base[0], head[0])
-
-
-def _fault(records: Sequence[Record], word: str) -> str:
-    if not records:
-        return f"never visited in {word}"
-    bad = [record for record in records if not complete(record)]
-    if not bad:
-        return ""
-    launches = {record.launch for record in records}
-    lost = {record.launch for record in bad}
-    return f"failed in {len(lost)} of {len(launches)} launches of {word}: {bad[0].error or 'no sample was taken'}"
-
-
-def _other_work(base: Record, head: Record) -> str:
-    """One name must mean one amount of work."""
-    bytes_of = [record.traffic["point"].compulsory for record in (base, head)]
-    if bytes_of[0] != bytes_of[1]:
-        return f"a pass moves {bytes_of[0]:.0f} compulsory bytes in base and {bytes_of[1]:.0f} in head"
-    if base.layers != head.layers:
-        return f"base walks {base.layers} slices in turn and head {head.layers}"
-    if bool(base.along) != bool(head.along):
-        older, newer = ("head", "base") if base.along else ("base", "head")
+    faults = []
+    for word, own in (("base", base), ("head", head)):
+        if bad := [record for record in own if not complete(record)]:
+            lost, launches = (len({record.launch for record in each}) for each in (bad, own))
+            why = bad[0].error or "no sample was taken"
+            faults.append(f"failed in {lost} of {launches} launches of {word}: {why}")
+        elif not own:
+            faults.append(f"never visited in {word}")
+    if faults:
+        return "; ".join(faults)
+    one, other = base[0], head[0]  # a name must mean one amount of work
+    moved = [record.traffic["point"].compulsory for record in (one, other)]
+    if moved[0] != moved[1]:
+        return f"a pass moves {moved[0]:.0f} compulsory bytes in base and {moved[1]:.0f} in head"
+    if one.layers != other.layers:
+        return f"base walks {one.layers} slices in turn and head {other.layers}"
+    if bool(one.along) != bool(other.along):
+        older, newer = ("head", "base") if one.along else ("base", "head")
         return f"{older} stores in one place again and again, {newer} along the slices"
     return ""
 

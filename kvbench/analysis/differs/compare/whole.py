@@ -9,13 +9,13 @@ from statistics import median
 from kvbench.analysis.differs.compare import views
 from kvbench.analysis.differs.compare.effects import LIMITS, Effects, Floor, effects, floor
 from kvbench.analysis.differs.compare.notes import notes
-from kvbench.analysis.differs.compare.side import Side, common, missing, refuse, unusable
+from kvbench.analysis.differs.compare.side import Side, missing, refuse, unusable
 from kvbench.analysis.differs.compare.views import BESIDE, MACHINE, SECONDS, WITNESS, Both, Views
 from kvbench.analysis.differs.compare.words import Viewed, judged, viewed
 from kvbench.analysis.judge import as_share, family, incomparable, whole, worst_first
 from kvbench.analysis.measured.launches import complete
 from kvbench.errors import NotComparable
-from kvbench.model import Comparison, Judged, Machine, Point, Record
+from kvbench.model import Comparison, Judged, Point
 from kvbench.model.tuning import rescheduled
 from kvbench.regime import classify
 from kvbench.units import gbps
@@ -45,15 +45,14 @@ def compare(
     base: Side, head: Side, created: str, smallest: float | None = None, learned: Floor | None = None
 ) -> Comparison:
     """`smallest`: effect that is called a change, a share of base's time. `learned`: what A/A runs showed."""
-    refuse(base, head)
-    enough = effects(smallest, learned)
-    seen, lost = _seen(base, head)
+    enough, (seen, lost) = effects(smallest, learned), _seen(base, head)
     if not seen:
         first = lost[0]
         what = f"of {len(lost)} points that both runs have, none can be compared; the first: {first.name}: {first.note}"
         raise NotComparable(what, "measure them again")
     points, families = map(judged, _viewed(seen, enough))
-    points = [_with(row, each.rescheduled) for row, each in zip(points, seen, strict=True)]
+    notes_of = ("; ".join(filter(None, [each.rescheduled, row.note])) for row, each in zip(points, seen, strict=True))
+    points = [replace(row, note=note) for row, note in zip(points, notes_of, strict=True)]
     said = notes(base, head, [each.views for each in seen], points, families, enough)
     points += lost
     return Comparison(
@@ -70,16 +69,11 @@ def compare(
     )
 
 
-def _with(row: Judged, note: str) -> Judged:
-    return replace(row, note="; ".join(filter(None, [note, row.note]))) if note else row
-
-
 def learn(runs: Sequence[Side]) -> Floor:
     """From two runs of one build or more: what every two of them seem to differ by."""
     found: tuple[list[float | None], ...] = [], []  # of points, and of families
     pairs = list(combinations(runs, 2))
     for base, head in pairs:
-        refuse(base, head)
         if not base.same(head, "build"):
             what = f"runs {base.run} and {head.run} are of two builds, and noise is learned from runs of one"
             raise NotComparable(what, "name runs of base's build")
@@ -96,43 +90,30 @@ def learn(runs: Sequence[Side]) -> Floor:
 
 
 def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
-    """Points that can be compared, and those that cannot."""
+    """Points that can be compared, of those that both runs were to measure, and those that cannot."""
+    refuse(base, head)
+    there = {point.name for point in head.planned}
     of_base, of_head = base.visits(), head.visits()
     probes = views.probed(base.records, head.records)
     alike = base.same(head, "environment")
     found: list[_Seen] = []
     lost: list[Judged] = []
-    for point in common(base, head):
+    for point in (point for point in base.planned if point.name in there):
         own = of_base.get(point.name, []), of_head.get(point.name, [])
-        regime, footprint = _where(point, base.machine, [*own[0], *own[1]])
-        why = unusable(*own)
+        regime, footprint, why = "unknown", 0.0, unusable(*own)
+        if good := next(filter(complete, (*own[0], *own[1])), None):
+            footprint, evicted = good.footprint("point"), point.residency == "evicted"
+            regime = classify(base.machine, point.cpus, footprint, evicted=evicted).word
         looked = {} if why else views.of_point(point, footprint, *map(views.by_launch, own), probes)
         if looked and not alike and BESIDE not in looked:
             why = "the environments differ, and no witness was measured beside it"
         if why:
             lost.append(incomparable(point.name, family(point, regime), why))
             continue
-        seconds = looked[SECONDS] if alike else looked.pop(SECONDS)
-        found.append(
-            _Seen(
-                point,
-                regime,
-                looked,
-                seconds,
-                own[0][0].traffic["point"].compulsory,
-                rescheduled(own[0][0].schedule, own[1][0].schedule),
-            )
-        )
+        seconds, (one, other) = looked[SECONDS] if alike else looked.pop(SECONDS), (each[0] for each in own)
+        again = rescheduled(one.schedule, other.schedule)
+        found.append(_Seen(point, regime, looked, seconds, one.traffic["point"].compulsory, again))
     return found, lost
-
-
-def _where(point: Point, machine: Machine, records: Sequence[Record]) -> tuple[str, float]:
-    """The regime, and the bytes that are walked."""
-    record = next(filter(complete, records), None)
-    if record is None:
-        return "unknown", 0.0
-    footprint = record.footprint("point")
-    return classify(machine, point.cpus, footprint, evicted=point.residency == "evicted").word, footprint
 
 
 def _viewed(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Viewed], list[Viewed]]:

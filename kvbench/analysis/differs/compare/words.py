@@ -46,10 +46,8 @@ class Viewed(Question):
     @property
     def moved(self) -> tuple[str, float]:
         """What tells of the machine, and how far that has moved from base to head at most."""
-        there = [view for view in OF_MACHINE if view in self.views] or [
-            view for view in (CEILING,) if view in self.views
-        ]
-        found = {view: float(self.views[view].estimate) for view in there}
+        there = {view: float(self.views[view].estimate) for view in (*OF_MACHINE, CEILING) if view in self.views}
+        found = {view: moved for view, moved in there.items() if view in OF_MACHINE} or there
         return max(found.items(), key=lambda each: abs(each[1]), default=("", 0.0))
 
 
@@ -87,20 +85,15 @@ def _verdict(row: Viewed) -> tuple[str, str]:
 
 
 def _same(row: Viewed) -> tuple[str, str]:
+    seconds, ceiling = row.others.get(SECONDS), row.views.get(CEILING)
     if not row.found.same:
         return INCONCLUSIVE, ""
-    seconds = row.others.get(SECONDS)
-    if not seconds or not _beyond(seconds):
+    if not seconds or not (math.expm1(seconds.low) > JUDGED.same or math.expm1(seconds.high) < -JUDGED.same):
         return EQUIVALENT, ""
     took = f"its seconds moved by {_signed(seconds)} of base's, as its witness's did"
-    ceiling = row.views.get(CEILING)
     if ceiling and ceiling.way and ceiling.estimate * seconds.estimate > 0:
         return EQUIVALENT, f"{took}, and the run's own ceiling moved by {_signed(ceiling)} of base's time"
     return INCONCLUSIVE, f"{took}, and the run's own ceilings do not say that the machine changed"
-
-
-def _beyond(found: Difference) -> bool:
-    return bool(math.expm1(found.low) > JUDGED.same or math.expm1(found.high) < -JUDGED.same)
 
 
 def _signed(found: Difference) -> str:
