@@ -56,11 +56,8 @@ def breakeven(points: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
 
     Of variants and schedules the fastest counts. Pairs of which something was not measured have no row.
     """
-    return table(_rows(points, scaling), BREAKEVEN)
-
-
-def _rows(points: pd.DataFrame, scaling: pd.DataFrame) -> Iterator[dict[str, Any]]:
     timed = points[points["seconds"].notna() & (points["window"] == 0)]
+    rows = []
     for setting, here in timed.groupby(list(_SETTING), dropna=False):
         facts = dict(zip(_SETTING, setting, strict=True))
         lines = scaling[(scaling[list(_SETTING)] == list(setting)).all(axis=1)]
@@ -68,10 +65,14 @@ def _rows(points: pd.DataFrame, scaling: pd.DataFrame) -> Iterator[dict[str, Any
         for cache, own in here.groupby(list(_CACHE), dropna=False):
             costs = _costs(own)
             if costs.get(_BULK) and costs.get(_APPEND):
-                caches.append((cache[0], costs, _fits(lines, cache)))
+                alike = lines
+                for name, value in zip(_CACHE, cache, strict=True):
+                    alike = alike[alike[name].isna() if pd.isna(value) else (alike[name] == value).fillna(False)]
+                caches.append((cache[0], costs, alike))
+        told = {name: facts[name] for name in BREAKEVEN if name in facts}
         for one, other in combinations(caches, 2):
-            if one[0] != other[0]:
-                yield from _pair(one, other, {name: facts[name] for name in BREAKEVEN if name in facts})
+            rows += _pair(one, other, told) if one[0] != other[0] else []
+    return table(rows, BREAKEVEN)
 
 
 def _costs(points: pd.DataFrame) -> _Costs:
@@ -90,50 +91,34 @@ def _sure(times: _Times, launches: int) -> _Times:
     return times if enough(int(launches)) else (times[0], -math.inf, math.inf)
 
 
-def _fits(lines: pd.DataFrame, cache: Sequence[Any]) -> pd.DataFrame:
-    for name, value in zip(_CACHE, cache, strict=True):
-        lines = lines[lines[name].isna() if pd.isna(value) else (lines[name] == value).fillna(False)]
-    return lines
-
-
 # ---- a pair ----------------------------------------------------------------------------------------------------------
 
 _Cache = tuple[str, _Costs, pd.DataFrame]  # its layout, what its points took, the lines through them
 
 
 def _pair(one: _Cache, other: _Cache, facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """To store a token takes about as long whatever else is stored."""
     contexts = {context for _, costs, _ in (one, other) for times in costs.values() for context in times}
     for context in sorted(contexts):
-        stores = [[_nearest(costs[op], context) for op in (_BULK, _APPEND)] for _, costs, _ in (one, other)]
-        decodes = [_decode(cache, context, facts["batch"]) for cache in (one, other)]
-        if None in decodes:
-            continue
-        sides = [
-            (cache[0], bulk, append, decode)
-            for cache, (bulk, append), (decode, _) in zip((one, other), stores, decodes, strict=True)
-        ]
-        dearer, cheaper = sorted(sides, key=lambda side: side[1][0], reverse=True)
-        yield {
-            **facts,
-            "context": context,
-            "fitted": any(fitted for _, fitted in decodes),
-            **_told("dearer", dearer),
-            **_told("cheaper", cheaper),
-            **_payback(dearer, cheaper, context),
-            **_even(dearer, cheaper, context),
-        }
+        sides, fitted = [], False
+        for layout, costs, lines in (one, other):
+            near = (min(costs[op], key=lambda known: (abs(known - context), known)) for op in (_BULK, _APPEND))
+            stores = [costs[op][known] for op, known in zip((_BULK, _APPEND), near, strict=True)]
+            decode = costs.get(_DECODE, {}).get(context)
+            fitted |= decode is None
+            if decode := decode or _on_a_line(lines, context, facts["batch"]):
+                sides.append((layout, *stores, decode))
+        if len(sides) == 2:
+            both = sorted(sides, key=lambda side: side[1][0], reverse=True)
+            row = dict(facts) | {"context": context, "fitted": fitted}
+            for side, (layout, *times) in zip(("dearer", "cheaper"), both, strict=True):
+                row |= {side: layout}
+                row |= {f"{side}_{op}": own[0] for op, own in zip((_BULK, _APPEND, _DECODE), times, strict=True)}
+            yield row | _payback(*both, context) | _even(*both, context)
 
 
-def _nearest(times: Mapping[int, _Times], context: int) -> _Times:
-    """To store a token takes about as long whatever else is stored."""
-    return times[min(times, key=lambda known: (abs(known - context), known))]
-
-
-def _decode(cache: _Cache, context: int, batch: int) -> tuple[_Times, bool] | None:
-    """For one sequence; and whether it is read off a line."""
-    _, costs, lines = cache
-    if context in costs.get(_DECODE, {}):
-        return costs[_DECODE][context], False
+def _on_a_line(lines: pd.DataFrame, context: int, batch: int) -> _Times | None:
+    """A decode, for one sequence."""
     within = lines[(lines["context_low"] <= context) & (context <= lines["context_high"])]
     ends = ("", "_low", "_high")
     found = [
@@ -143,12 +128,7 @@ def _decode(cache: _Cache, context: int, batch: int) -> tuple[_Times, bool] | No
         )
         for row in within.to_dict("records")
     ]
-    return (min(found), True) if found else None
-
-
-def _told(side: str, costs: tuple[str, _Times, _Times, _Times]) -> dict[str, Any]:
-    layout, bulk, append, decode = costs
-    return {side: layout, f"{side}_bulk": bulk[0], f"{side}_append": append[0], f"{side}_decode": decode[0]}
+    return min(found, default=None)
 
 
 def _payback(dearer: Sequence[Any], cheaper: Sequence[Any], context: int) -> dict[str, Any]:

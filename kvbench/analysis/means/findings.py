@@ -11,6 +11,7 @@ from kvbench.analysis.differs.questions import Open, questions
 from kvbench.analysis.limits import frames
 from kvbench.analysis.means.breakeven import breakeven
 from kvbench.analysis.means.diagnosis import Fact, diagnosis
+from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
 from kvbench.analysis.means.headline import Headline, headline
 from kvbench.analysis.means.models import Geometry, fits, tokens
 from kvbench.analysis.measured.ceilings import ceilings
@@ -112,9 +113,8 @@ def _machine(found: Findings) -> dict[str, Any]:
         rates = [c.median for c in own if c.probe.op == "read" and c.level == level]
         row[f"{level.lower()}_gbps"] = max(rates, default=None)
     row["fma_gflops"] = max((c.median for c in own if c.probe.op == "flops"), default=None)
-    points = found.points
-    far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & points["gbps"].notna()]
-    if len(far):
+    far = decodes_of(found.points)
+    if len(far := far[far["regime"] == "DRAM"]):
         best = far.loc[far["gbps"].idxmax()]
         row |= {"best": best["short"], "best_gbps": best["gbps"], "share": best["gbps"] / best["dram_gbps"]}
     return row

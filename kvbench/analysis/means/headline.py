@@ -3,7 +3,7 @@ trust it.
 
 The workload is that of `kvbench score` where the run has it: Llama 3 8B, 4,096 tokens, from memory, most threads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
@@ -103,7 +103,7 @@ def headline(
     """From the tables of these names."""
     workload, rows = _workload(tokens)
     own = points.set_index("name", drop=False)
-    bars = _bars(rows, own)
+    bars = tuple(_bars(rows, own)) if len(rows) else ()
     threads = int(rows["threads"].iloc[0]) if len(rows) else int(points["threads"].max()) if len(points) else 0
     inside, hypervisor = inside_l3(points), machine.facts.get("hypervisor")
     tested = inside[inside["l3"] != NOT_TESTABLE]
@@ -120,7 +120,7 @@ def headline(
         l3=_plain(ceilings, "L3", threads),
         l3_reads=Enclosed.of(middle(most), "l3_reads", "times") if len(most) else None,
         helped=_helped(most),
-        no_l3="" if len(tested) else _why(inside),
+        no_l3="" if len(tested) else next(filter(None, inside["l3_reason"]), "no decode of this run lies in L3"),
         quality=_quality(points, launches),
     )
 
@@ -141,34 +141,25 @@ def _workload(tokens: pd.DataFrame) -> tuple[tuple[str, int], pd.DataFrame]:
     return (model, int(rows["context"].iloc[0])), rows
 
 
-def _bars(rows: pd.DataFrame, points: pd.DataFrame) -> tuple[Bar, ...]:
-    if rows.empty:
-        return ()
+def _bars(rows: pd.DataFrame, points: pd.DataFrame) -> Iterator[Bar]:
     fastest = rows.loc[rows.groupby("dtype")["tokens_per_second"].idxmax()]
     fastest = fastest.sort_values("tokens_per_second", ascending=False).to_dict("records")
-    least = fastest[0]["tokens_per_second_low"]
-    return tuple(_bar(row, points.loc[row["name"]], row["tokens_per_second_high"] >= least) for row in fastest)
-
-
-def _bar(row: dict[str, Any], point: pd.Series, level: bool) -> Bar:
-    rate = Enclosed.of(row, "tokens_per_second", "tokens/s")
-    return Bar(
-        row["name"],
-        row["dtype"],
-        row["layout"],
-        row["variant"],
-        tokens_per_second=rate,
-        gbps=float(point["gbps"]),
-        memory_allows=known(rate.value * point["dram_gbps"] / point["gbps"]),
-        max_abs_err=known(point["max_abs_err"]),
-        bound=str(point["bound"]),
-        level=bool(level),
-    )
+    for row in fastest:
+        rate, point = Enclosed.of(row, "tokens_per_second", "tokens/s"), points.loc[row["name"]]
+        yield Bar(
+            **{name: row[name] for name in ("name", "dtype", "layout", "variant")},
+            tokens_per_second=rate,
+            gbps=float(point["gbps"]),
+            memory_allows=known(rate.value * point["dram_gbps"] / point["gbps"]),
+            max_abs_err=known(point["max_abs_err"]),
+            bound=str(point["bound"]),
+            level=bool(rate.high >= fastest[0]["tokens_per_second_low"]),
+        )
 
 
 def _plain(ceilings: Sequence[Ceiling], level: str, threads: int) -> Enclosed | None:
     """The fastest plain read of this level by so many threads."""
-    own = [each for each in ceilings if each.probe.op == "read" and each.form == PLAIN and each.level == level]
+    own = [each for each in ceilings if (each.probe.op, each.form, each.level) == ("read", PLAIN, level)]
     own = [each for each in own if len(each.probe.cpus) == threads]
     best = max(own, key=lambda each: each.median, default=None)
     return best and Enclosed(best.median, best.low, best.high, "GB/s")
@@ -187,21 +178,13 @@ def _helped(tested: pd.DataFrame) -> tuple[Helped, ...]:
     )
 
 
-def _why(inside: pd.DataFrame) -> str:
-    reasons = inside["l3_reason"][inside["l3_reason"] != ""] if len(inside) else inside.get("l3_reason", [])
-    return str(reasons.iloc[0]) if len(reasons) else "no decode of this run lies in L3"
-
-
 def _quality(points: pd.DataFrame, launches: int) -> Quality:
     several = points[points["launches"] > 1]
     unstable, spread = int(several["unstable"].fillna(False).astype(bool).sum()), noise(points).gbps
     failed = int((points["error"] != "").sum())
     suspect = int(points["above_reason"].str.startswith(SUSPECT).sum())
-    grade = POOR
+    share, grade = unstable / max(len(several), 1), POOR
     if spread is not None and launches >= FEWEST and not failed:
-        share = unstable / max(len(several), 1)
-        grades = (each for each in (GOOD, FAIR) if spread <= _SPREADS[each] and share <= _UNSTABLE[each])
-        grade = next(grades, POOR)
-    if suspect and grade == GOOD:
-        grade = FAIR
+        grades = (FAIR,) if suspect else (GOOD, FAIR)
+        grade = next((each for each in grades if spread <= _SPREADS[each] and share <= _UNSTABLE[each]), POOR)
     return Quality(grade, launches, len(points), failed, suspect, unstable, spread)

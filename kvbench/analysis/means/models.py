@@ -1,7 +1,7 @@
 """What points say of published models: tokens per second at most, and which contexts of a layer fit L3."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,42 +73,26 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
 
     A step of the model walks all its layers, one after another, so that its time is at least the sum of theirs.
     """
-    return table(_token_rows(points, models), TOKENS)
-
-
-def _token_rows(points: pd.DataFrame, models: Sequence[Geometry]) -> Iterator[dict[str, Any]]:
     far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & points["seconds"].notna()]
     heads = {tuple(getattr(model, name) for name in HEADS) for model in models}
     known = [each in heads for each in far[list(HEADS)].itertuples(index=False, name=None)]
     far = far.loc[known, [*POINT, *(f"seconds{end}" for end in ("", "_low", "_high"))]]
-    alike = [name for name in POINT if name not in ("name", "window")]
+    alike, found = [name for name in POINT if name not in ("name", "window")], []
     for _, rows in far.groupby(alike, dropna=False, sort=False):
         context = int(rows["context"].iloc[0])
-        by_window = {_limit(row["window"], context): row for row in rows.to_dict("records")}
+        by_window = {int(w) if 0 < (w := row["window"]) < context else 0: row for row in rows.to_dict("records")}
         any_row = next(iter(by_window.values()))
         shared: dict[tuple[int, int, int], list[str]] = {}
         for model in models:
-            if _has_heads(model, any_row) and context <= model.max_context:
+            if all(getattr(model, name) == any_row[name] for name in HEADS) and context <= model.max_context:
                 sliding = model.sliding(context)
                 shared.setdefault((model.layers, sliding, model.window if sliding else 0), []).append(model.name)
         for (layers, sliding, window), names in shared.items():
             parts = {0: layers - sliding, window: sliding} if window else {0: layers}
             parts = {limit: count for limit, count in parts.items() if count}
-            yield _facts(any_row, names, layers) | _rate(by_window, parts, layers)
-
-
-def _limit(window: int, context: int) -> int:
-    """0 where it leaves nothing out."""
-    return int(window) if 0 < window < context else 0
-
-
-def _has_heads(model: Geometry, row: Mapping[str, Any]) -> bool:
-    return all(getattr(model, name) == row[name] for name in HEADS)
-
-
-def _facts(row: Mapping[str, Any], names: Sequence[str], layers: int) -> dict[str, Any]:
-    told = ("layout", "dtype", "variant", "threads", "batch", "context", "residency", "name")
-    return {"model": ", ".join(sorted(names)), "layers": layers, **{name: row[name] for name in told}}
+            told = {name: any_row[name] for name in TOKENS if name in POINT and name != "layers"}
+            found.append(told | {"model": ", ".join(sorted(names)), "layers": layers} | _rate(by_window, parts, layers))
+    return table(found, TOKENS)
 
 
 def _rate(by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], layers: int) -> dict[str, Any]:
@@ -117,13 +101,12 @@ def _rate(by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], 
     if lacking:
         what = f"a window of {lacking[0]} tokens" if lacking[0] else "no window"
         return {"note": f"no point has {what}, as {parts[lacking[0]]} of its {layers} layers have"}
-    widest = by_window[min(parts)]  # 0, no window, before any window
-    seconds = [
-        sum(count * by_window[limit][name] for limit, count in parts.items())
-        for name in ("seconds", "seconds_high", "seconds_low")
-    ]
-    rates = zip(("", "_low", "_high"), seconds, strict=True)
-    return {"name": widest["name"], **{f"tokens_per_second{end}": widest["batch"] / each for end, each in rates}}
+    row = by_window[min(parts)]  # 0, no window, before any window
+    found = {"name": row["name"]}
+    for end, other in (("", ""), ("_low", "_high"), ("_high", "_low")):
+        seconds = sum(count * by_window[limit][f"seconds{other}"] for limit, count in parts.items())
+        found[f"tokens_per_second{end}"] = row["batch"] / seconds
+    return found
 
 
 # ---- what fits L3 ----------------------------------------------------------------------------------------------------
@@ -135,34 +118,17 @@ _CpuSets = Mapping[str, Sequence[int]]  # by the text that the table of points h
 def fits(points: pd.DataFrame, machine: Machine, models: Sequence[Geometry], cpu_sets: _CpuSets) -> pd.DataFrame:
     """A row for each model, dtype and CPU set that has points: which contexts of a layer that attends to everything lie
     in L3, and what its points in there say."""
-    return table(_fit_rows(points, machine, models, cpu_sets), FITS)
-
-
-def _fit_rows(
-    points: pd.DataFrame, machine: Machine, models: Sequence[Geometry], cpu_sets: _CpuSets
-) -> Iterator[dict[str, Any]]:
-    decodes = points[(points["op"] == "decode") & points["seconds"].notna()]
+    decodes, rows = points[(points["op"] == "decode") & points["seconds"].notna()], []
+    setting = ["dtype", "scale", "threads", "cpus"]
     for model in models:
         own = decodes[(decodes[list(HEADS)] == [getattr(model, name) for name in HEADS]).all(axis=1)]
-        for (dtype, scale, threads, cpus), here in own.groupby(["dtype", "scale", "threads", "cpus"]):
-            bytes_per_token = _of_token(here.iloc[0])
-            yield {
-                "model": model.name,
-                "dtype": dtype,
-                "scale": scale,
-                "threads": threads,
-                "cpus": cpus,
-                "max_context": model.max_context,
-                "bytes_per_token": bytes_per_token,
-                **_verdict(here[here["regime"] == "L3"]),
-                **_contexts(machine, cpu_sets[cpus], bytes_per_token, model.max_context),
-            }
-
-
-def _of_token(row: pd.Series) -> float:
-    """Bytes of one layer and one sequence."""
-    attended = min(row["window"] or row["context"], row["context"])
-    return float(row["kv_bytes"] / row["batch"] / attended)
+        for key, here in own.groupby(setting):
+            one, row = here.iloc[0], dict(zip(setting, key, strict=True))
+            token = float(one["kv_bytes"] / one["batch"] / min(one["window"] or one["context"], one["context"]))
+            row |= {"model": model.name, "max_context": model.max_context, "bytes_per_token": token}
+            row |= _verdict(here[here["regime"] == "L3"])
+            rows.append(row | _contexts(machine, cpu_sets[row["cpus"]], token, model.max_context))
+    return table(rows, FITS)
 
 
 def _verdict(inside: pd.DataFrame) -> dict[str, str]:
@@ -186,8 +152,7 @@ def clearest(points: pd.DataFrame) -> pd.Series:
 
 def _contexts(machine: Machine, cpus: Sequence[int], bytes_per_token: float, most: int) -> dict[str, Any]:
     """From the windows of the L3 domains, the work being split evenly over the threads."""
-    closed = suggestion(machine, cpus)
-    if closed:
+    if closed := suggestion(machine, cpus):
         return {"reason": closed}
     found = windows(machine, cpus)
     low = max(window.low / window.threads for window in found) * len(cpus) / bytes_per_token

@@ -102,17 +102,12 @@ class MachineProfile(Printed):
 
 
 def printed(profile: Probed) -> MachineProfile:
+    machine, alike = profile.machine, ("run", "capacities", "plateaus", "windows", "advice")
     return MachineProfile(
-        run=profile.run,
-        fingerprint=profile.machine.fingerprint,
-        environment=profile.machine.environment,
-        topology=profile.machine,
+        **{name: getattr(profile, name) for name in alike},
+        fingerprint=machine.fingerprint, environment=machine.environment, topology=machine,
         preflight=profile.checks,
         ceilings=tuple(map(ceiling_row, profile.ceilings)),
-        capacities=profile.capacities,
-        plateaus=profile.plateaus,
-        windows=profile.windows,
-        advice=profile.advice,
     )
 
 

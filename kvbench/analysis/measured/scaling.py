@@ -4,7 +4,7 @@ The slope says what a long walk comes to, free of everything that a pass does on
 and joining the threads, and the softmax's ends. And rate against threads: what more of them bring.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,34 +48,33 @@ def scaling(records: Sequence[Record], points: pd.DataFrame) -> pd.DataFrame:
     seconds = by_launch(records)
     far = points[(points["regime"] == FAR) & points["seconds"].notna()]
     alike = [name for name in POINT if name not in _ALONG]
-    series = far.groupby(alike, dropna=False, sort=False) if len(far) else ()
-    rows = (dict(zip(alike, key, strict=True)) | (_line(own, seconds) or {}) for key, own in series)
-    return table((row for row in rows if "launches" in row), SCALING)
+    rows = []
+    for key, series in far.groupby(alike, dropna=False, sort=False) if len(far) else ():
+        if line := _line(series, seconds):
+            rows.append(dict(zip(alike, key, strict=True)) | line)
+    return table(rows, SCALING)
 
 
-def _line(series: pd.DataFrame, seconds: dict[str, dict[int, float]]) -> dict[str, Any] | None:
-    """None where there is no line."""
+def _line(series: pd.DataFrame, seconds: dict[str, dict[int, float]]) -> dict[str, Any]:
+    """Empty where there is no line."""
     contexts = series["context"].to_numpy(float)
     token_bytes = _token_bytes(contexts, series["compulsory_bytes"].to_numpy(float))
     lines = _lines(contexts, [seconds.get(name, {}) for name in series["name"]])
     if token_bytes is None or not lines:
-        return None
+        return {}
     fixed, token = (Estimate.of(values) for values in zip(*lines, strict=True))
     times = series["seconds"].to_numpy(float)
+    rates = (token_bytes / GB / s if s > 0 else float("nan") for s in (token.median, token.high, token.low))
     return {
         "contexts": len(np.unique(contexts)),
         "context_low": int(contexts.min()),
         "context_high": int(contexts.max()),
         **enclosed("fixed_seconds", fixed),
         **enclosed("token_seconds", token),
-        **enclosed("gbps", Estimate(*(_rate(token_bytes, each) for each in (token.median, token.high, token.low)), ())),
+        **enclosed("gbps", Estimate(*rates, ())),
         "misfit": float(np.abs((fixed.median + token.median * contexts) / times - 1).max()),
         "launches": token.launches,
     }
-
-
-def _rate(token_bytes: float, token_seconds: float) -> float:
-    return token_bytes / GB / token_seconds if token_seconds > 0 else float("nan")
 
 
 _EXACT = 1e-12  # of a fit
@@ -147,22 +146,16 @@ _TAKEN = (*_VARIED, *_RATES)
 
 def saturation(points: pd.DataFrame) -> pd.DataFrame:
     """`points`: the table of that name. Series with two numbers of threads or more, each from few threads to many."""
-    return table(_rows(points[points["gbps"].notna()]), SATURATION)
-
-
-def _rows(points: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    points = points[points["gbps"].notna()]
     points = points.assign(series=names_without(points, ("threads", "cpus")))[["series", *POINT, *_RATES]]
-    alike = [name for name in POINT if name not in _VARIED]
+    found, alike = [], [name for name in POINT if name not in _VARIED]
     for _, series in points.groupby(alike, dropna=False, sort=False):
         if series["threads"].nunique() > 1:
-            yield from _series(series.sort_values(["threads", "gbps"], ascending=[True, False]))
-
-
-def _series(series: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    rows = series[["series", *_TAKEN]].to_dict("records")
-    most = max(row["gbps"] for row in rows)
-    fractions = [row["gbps"] / most for row in rows]
-    best = fractions.index(1.0)  # the first ones: of the fewest threads
-    knee = next(place for place, fraction in enumerate(fractions) if fraction >= KNEE)
-    for place, row in enumerate(rows):
-        yield row | {"fraction_of_best": fractions[place], "best": place == best, "knee": place == knee}
+            rows = series.sort_values(["threads", "gbps"], ascending=[True, False])[["series", *_TAKEN]]
+            fractions = list(rows["gbps"] / rows["gbps"].max())
+            best = fractions.index(1.0)  # the first ones: of the fewest threads
+            knee = next(place for place, fraction in enumerate(fractions) if fraction >= KNEE)
+            for place, row in enumerate(rows.to_dict("records")):
+                own = {"fraction_of_best": fractions[place], "best": place == best, "knee": place == knee}
+                found.append(row | own)
+    return table(found, SATURATION)

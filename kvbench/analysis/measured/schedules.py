@@ -24,10 +24,8 @@ def schedules(tunings: Iterable[Tuned]) -> pd.DataFrame:
     chosen: dict[str, Choice] = {}
     for tuned in tunings:
         chosen.setdefault(tuned.of, tuned.choice)
-    rows = (
-        dict(zip(PARTS, of.split("/"), strict=False))
-        | asdict(choice)
-        | {"gain_low": choice.low, "gain_high": choice.high}
-        for of, choice in sorted(chosen.items())
-    )
-    return table(({name: row.get(name) for name in SCHEDULES} for row in rows), SCHEDULES)
+    rows = []
+    for of, choice in sorted(chosen.items()):
+        row = dict(zip(PARTS, of.split("/"), strict=False)) | asdict(choice)
+        rows.append(row | {"gain_low": choice.low, "gain_high": choice.high})
+    return table(rows, SCHEDULES)
