@@ -34,9 +34,7 @@ NOT_TESTABLE, UNSTABLE = "not testable", "unstable"
 @dataclass(frozen=True, slots=True)
 class Against:
     """A point and what it is held against. `traffic`: of a pass, by program. `huge`: share of its memory on huge pages.
-    Where there is no ceiling of its footprint, `note` says why. `most`: launches that the run can have where some are
-    added until questions are decided, else 0.
-    """
+    `most`: launches that the run can have where some are added until questions are decided, else 0."""
 
     found: PointRates
     traffic: Mapping[str, Traffic]
@@ -44,8 +42,6 @@ class Against:
     regime: Regime
     footprint: float
     ceiling: Ceiling | None = None
-    note: str = ""
-    plain: Ceiling | None = None
     computed: Ceiling | None = None
     peak: Fact | None = None
     huge: float | None = None
@@ -118,19 +114,16 @@ def _beats(share: Estimate) -> bool:
 def above(point: Against) -> tuple[str, str]:
     """The roof exceeded that is hardest to explain, and the reason, which begins with SUSPECT where nothing explains it
     and names the others; both empty where the point exceeds none."""
-    found = [(roof, _limited(reason, times)) for roof, reason, times in _exceeded(point)]
-    found.sort(key=lambda above: not above[1].startswith(SUSPECT))
+    found = []
+    for roof, reason, times in _exceeded(point):
+        if times > _MOST and not reason.startswith(SUSPECT):
+            reason = f"{SUSPECT}more than this, which explains no {times:.1f} times: {reason}"
+        found.append((roof, reason))
     if not found:
         return "", ""
-    (roof, reason), *others = found
+    (roof, reason), *others = sorted(found, key=lambda above: not above[1].startswith(SUSPECT))
     also = ", ".join(f"its {other}" for other, _ in others)
     return roof, reason + (f"; also above {also}" if also else "")
-
-
-def _limited(reason: str, times: float) -> str:
-    if times <= _MOST or reason.startswith(SUSPECT):
-        return reason
-    return f"{SUSPECT}more than this, which explains no {times:.1f} times: {reason}"
 
 
 def _exceeded(point: Against) -> Iterator[tuple[str, str, float]]:
@@ -142,10 +135,16 @@ def _exceeded(point: Against) -> Iterator[tuple[str, str, float]]:
     gflops = point.traffic["point"].flops / GB / point.found.seconds["point"].high
     if point.computed and (times := gflops / point.computed.high) > 1:
         op = point.computed.probe.op
-        what = "FMA peak" if op == "flops" else f"{op} peak"
-        yield what, _unexplained(point, times, "its instructions alone are slower"), times
+        yield (
+            f"{'FMA' if op == 'flops' else op} peak",
+            _unexplained(point, times, "its instructions alone are slower"),
+            times,
+        )
     if "core" in shares and (times := shares["core"].low) > 1:
-        yield "core roof", _over_core(point, times), times
+        why = _unexplained(point, times, "the same kernel walks a window in a private cache more slowly")
+        if point.regime.word in ("L1", "L2") and point.regime.word <= (point.core_level or "L2"):
+            why = f"its data lies in {point.regime.word}, as near as the window that the core roof walks"
+        yield "core roof", why, times
     if point.found.witness and (times := shares[point.found.witness].low) > 1:
         yield "copy" if point.stores else "twin", _over_witness(point, point.found.witness), times
     if point.ceiling and point.above_ceiling:
@@ -163,12 +162,6 @@ def _over_peak(point: Against, peak: Fact) -> str:
     return f"{SUSPECT}{held}, or the modules are faster than declared"
 
 
-def _over_core(point: Against, share: float) -> str:
-    if point.regime.word in ("L1", "L2") and point.regime.word <= (point.core_level or "L2"):
-        return f"its data lies in {point.regime.word}, as near as the window that the core roof walks"
-    return _unexplained(point, share, "the same kernel walks a window in a private cache more slowly")
-
-
 def _over_witness(point: Against, witness: str) -> str:
     share = point.found.shares[witness].low
     if few := _few_stores(point, share):
@@ -183,21 +176,19 @@ def _over_ceiling(point: Against, ceiling: Ceiling) -> str:
     walked, witness = ceiling.probe.bytes, point.found.witness
     if point.huge is not None and ceiling.huge is not None and point.huge - ceiling.huge > _OTHER_PAGES:
         return f"{point.huge:.0%} of its memory is on huge pages, but {ceiling.huge:.0%} of the ceiling's"
+    own = size(point.footprint)
     if point.regime.word in NO_LEVEL and walked > point.footprint:
-        own = size(point.footprint)
         return f"between levels, where less is faster: it walks {own}, the ceiling's probe {size(walked)}"
     if few := _few_stores(point, point.rate.low / ceiling.high):
         return few
     if point.regime.word == "DRAM" and walked > REACH * point.footprint:
-        return (
-            f"{SUSPECT}its {size(point.footprint)} may lie nearer than DRAM: the ceiling's probe walks {size(walked)}"
-        )
+        return f"{SUSPECT}its {own} may lie nearer than DRAM: the ceiling's probe walks {size(walked)}"
     if witness and point.found.rates[witness].median > ceiling.high and point.found.shares[witness].low <= 1:
         same = "a copy of the same rounds" if point.stores else "its twin, the same reads and nothing else,"
         return f"{same} exceeds it too: the ceiling's probe walks more slowly"
     if len(ceiling.samples) > 1 and not ceiling.stable:
         return f"{SUSPECT}the launches of the ceiling itself disagree"
-    return _unexplained(point, point.rate.low / ceiling.high, f"its {size(point.footprint)} may be nearer than thought")
+    return _unexplained(point, point.rate.low / ceiling.high, f"its {own} may be nearer than thought")
 
 
 def _few_stores(point: Against, times: float) -> str:
@@ -263,8 +254,8 @@ def decided_by(point: Against) -> int | None:
 def _judged(found: PointRates, most: int) -> tuple[str, str]:
     reads, core = found.shares["memory"], found.shares["core"]
     own = f"{_times(found.shares['rotated'])} as fast, " if "rotated" in found.shares else ""
-    said = f"plain reads run {_times(found.near)} as fast from L3 as from memory; the decode {own}at {_times(reads)} plain "
-    said += "reads of memory"
+    said = f"plain reads run {_times(found.near)} as fast from L3 as from memory; "
+    said += f"the decode {own}at {_times(reads)} plain reads of memory"
     way, allowed = _way(reads, most), reads.median / core.median
     if way == FASTER:
         return CONFIRMED, said

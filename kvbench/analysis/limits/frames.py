@@ -1,7 +1,7 @@
 """A run as tidy tables: a row for each sample, and one for each point with all that is known of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import Annotated, Any
 
@@ -91,6 +91,7 @@ def points(
 
 
 _Visit = tuple[Record, float | None, bool]  # the cores' speed, and whether its numbers count
+_REGIME = {"": "word", "_reason": "reason", "_confidence": "confidence"}
 
 
 def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dict[str, Any]:
@@ -98,27 +99,19 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dic
     lost = {record.launch for record, *_ in visits} - {record.launch for record, *_ in whole}
     errors = [record.error or "no sample was taken" for record, *_ in visits if record.launch in lost]
     row = facts(point) | {"launches": 0, "samples": 0, "failed": len(lost), "error": errors[0] if errors else ""}
-    good = [record for record, _, used in whole if used]
-    if not good:
+    if not (good := [record for record, _, used in whole if used]):
         return row
     row |= _cores([(speed, used) for _, speed, used in whole if speed is not None])
-    found, traffic = measured(good), good[0].traffic["point"]
-    footprint = good[0].footprint("point")
-    row |= _rates(found, traffic) | _visits(good, len(point.cpus))
-    row |= {
-        "ran": good[0].schedule,
-        "layers": good[0].layers,
-        "slice_bytes": good[0].slice_bytes,
-        "footprint": footprint,
-    }
+    found, one = measured(good), good[0]
+    row |= _rates(found, one.traffic["point"]) | _visits(good, len(point.cpus))
+    row |= {"ran": one.schedule, "layers": one.layers, "slice_bytes": one.slice_bytes, "core_level": one.core_level}
     row |= _witnesses(point, found) | _tails(found, good)
     numbers, roof = (row.get("efficiency"), row.get("core_fraction"), row["skew"]), beaten(found)
-    row["core_level"] = good[0].core_level
-    why = [evidence(found.witness, *numbers, row["core_level"])]
+    why = [evidence(found.witness, *numbers, one.core_level)]
     why += [f"the point itself beats its {roof}, which so limits nothing"] if roof else []
     why += [f"samples of unlike length in {counted(found.uneven, 'launch')}"] if found.uneven else []
     row |= {"bound": bound(*numbers, beaten=bool(roof)), "bound_reason": ", ".join(why), "uneven": found.uneven}
-    return row | _against(point, replace(_held(point, found, good, footprint, roofs), most=most))
+    return row | _against(point, found, good, roofs, most)
 
 
 def _cores(visits: Sequence[tuple[float, bool]]) -> dict[str, Any]:
@@ -167,7 +160,7 @@ def _visits(records: Sequence[Record], threads: int) -> dict[str, Any]:
 
 def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
     """The point beside what was measured in the same rounds: a witness counts with the better of its two forms."""
-    row: dict[str, Any] = {}
+    row = {}
     if witness := found.witness:
         share = found.shares[witness]
         row |= {"witness": witness, **enclosed("efficiency", share), "efficiency_spread": share.spread}
@@ -182,60 +175,46 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
 
 def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
     """Passes one by one, alone and beside a neighbour."""
-    alone, beside = (
-        [record.tails[name] for record in records if name in record.tails] for name in ("point", NEIGHBOUR)
-    )
-    row = (
-        {"pass_note": untold(alone, found.seconds["point"].median)} | tailed(alone, "pass") | tailed(beside, NEIGHBOUR)
-    )
+    alone, beside = ([r.tails[name] for r in records if name in r.tails] for name in ("point", NEIGHBOUR))
+    row = {"pass_note": untold(alone, found.seconds["point"].median)}
+    row |= tailed(alone, "pass") | tailed(beside, NEIGHBOUR)
     if slower := found.shares.get(NEIGHBOUR):
         row |= enclosed(f"{NEIGHBOUR}_times", slower)
         row[f"{NEIGHBOUR}_gbps"] = median(record.neighbour for record in records if record.neighbour)
     return row
 
 
-def _held(point: Point, found: PointRates, records: Sequence[Record], footprint: float, roofs: Roofs) -> Against:
-    regime = roofs.regime(point, footprint)
+def _against(point: Point, found: PointRates, records: Sequence[Record], roofs: Roofs, most: int) -> dict[str, Any]:
+    """The point beside the run's ceilings, where it has ones that fit."""
+    footprint, shares = records[0].footprint("point"), found.shares
+    regime, computed = roofs.regime(point, footprint), roofs.computed(point)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
-    return Against(
-        found=found,
-        traffic=records[0].traffic,
+    row = {f"regime{end}": getattr(regime, name) for end, name in _REGIME.items()}
+    row |= {"footprint": footprint, "ceiling_note": note, "fma_gflops": computed and computed.median}
+    for name, roof in (("ceiling", ceiling), ("dram", roofs.plain(point))):
+        if roof:
+            row |= {f"{name}_gbps": roof.median, f"{name}_low": roof.low, f"{name}_high": roof.high}
+    if ceiling:
+        row |= {"ceiling_op": ceiling.probe.op, "ceiling_form": ceiling.form}
+        row["ceiling_threads"] = len(ceiling.probe.cpus)
+        row["ceiling_fraction"] = found.rates["point"].median / ceiling.median
+    held = Against(
+        found,
+        records[0].traffic,
         stores=point.op != "decode",
         appends=point.op == "append",
         regime=regime,
         footprint=footprint,
         ceiling=ceiling,
-        note=note,
-        plain=roofs.plain(point),
-        computed=roofs.computed(point),
+        computed=computed,
         peak=roofs.peak,
         core_level=records[0].core_level,
         huge=huge_share(records),
+        most=most,
     )
-
-
-def _against(point: Point, held: Against) -> dict[str, Any]:
-    """The point beside the run's ceilings, where it has ones that fit."""
-    row: dict[str, Any] = {
-        "regime": held.regime.word,
-        "regime_reason": held.regime.reason,
-        "regime_confidence": held.regime.confidence,
-        "ceiling_note": held.note,
-    }
-    for name, roof in (("ceiling", held.ceiling), ("dram", held.plain)):
-        if roof:
-            row |= {f"{name}_gbps": roof.median, f"{name}_low": roof.low, f"{name}_high": roof.high}
-    if held.ceiling:
-        row |= {"ceiling_op": held.ceiling.probe.op, "ceiling_form": held.ceiling.form}
-        row["ceiling_threads"] = len(held.ceiling.probe.cpus)
-        row["ceiling_fraction"] = held.rate.median / held.ceiling.median
-    if held.computed:
-        row["fma_gflops"] = held.computed.median
     if point.op == "decode":
-        row["l3"], row["l3_reason"] = claim(held)
-        row["l3_needs"] = decided_by(held)
-        ratios = {"l3_reads": held.found.near, "l3_decode": held.found.shares.get("memory")}
-        ratios["l3_gain"] = held.found.shares.get("rotated")
+        row |= dict(zip(("l3", "l3_reason"), claim(held), strict=True)) | {"l3_needs": decided_by(held)}
+        ratios = {"l3_reads": found.near, "l3_decode": shares.get("memory"), "l3_gain": shares.get("rotated")}
         for name, ratio in ratios.items():
             row |= enclosed(name, ratio) if ratio else {}
     row["above"], row["above_reason"] = above(held)
@@ -245,28 +224,15 @@ def _against(point: Point, held: Against) -> dict[str, Any]:
 # ---- noise -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Undisturbed:
-    """What a sample may meet and still count as undisturbed: judgement."""
-
-    steal: float = 0.01  # of the threads' time, taken by a hypervisor
-    switches: float = 1.0  # involuntary, for each thread: a kernel thread's turn is short, a second is somebody's work
-    faults: float = 0.0  # all memory was touched before: pages move, or are read back from disk
-    throttled: int = 0
-
-
-UNDISTURBED = Undisturbed()
+_STOLEN = 0.01  # of the threads' time, by a hypervisor: more disturbs a sample
+_SWITCHES = 1.0  # involuntary, for each thread: a kernel thread's turn is short, a second is somebody's work
 
 
 def disturbed(sample: Sample, threads: int) -> bool:
-    """Whether something else took part in it, which may show in its length alone."""
-    return (
-        sample.off
-        or sample.steal > UNDISTURBED.steal * sample.seconds * threads
-        or sample.throttled > UNDISTURBED.throttled
-        or sample.switches > UNDISTURBED.switches * threads
-        or sample.faults > UNDISTURBED.faults * threads
-    )
+    """Whether something else took part in it, which may show in its length alone. All memory was touched before it: a
+    fault is a page that moves, or is read back from disk."""
+    stolen = sample.steal > _STOLEN * sample.seconds * threads
+    return sample.off or stolen or bool(sample.throttled or sample.faults) or sample.switches > _SWITCHES * threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,14 +249,8 @@ class Noise:
 def noise(points: pd.DataFrame) -> Noise:
     """`points`: the table of that name."""
     several = points[points["launches"] > 1]
-    efficiency = several["efficiency_spread"]
-    return Noise(
-        gbps=known(several["spread"].median()),
-        gbps_most=known(several["spread"].quantile(0.9)),
-        efficiency=known(efficiency.median()),
-        efficiency_most=known(efficiency.quantile(0.9)),
-        disturbed=known(points["disturbed"].mean()),
-    )
+    spreads = (known(several[name].quantile(most)) for name in ("spread", "efficiency_spread") for most in (0.5, 0.9))
+    return Noise(*spreads, known(points["disturbed"].mean()))
 
 
 def known(value: float) -> float | None:

@@ -105,7 +105,9 @@ def printed(profile: Probed) -> MachineProfile:
     machine, alike = profile.machine, ("run", "capacities", "plateaus", "windows", "advice")
     return MachineProfile(
         **{name: getattr(profile, name) for name in alike},
-        fingerprint=machine.fingerprint, environment=machine.environment, topology=machine,
+        fingerprint=machine.fingerprint,
+        environment=machine.environment,
+        topology=machine,
         preflight=profile.checks,
         ceilings=tuple(map(ceiling_row, profile.ceilings)),
     )
