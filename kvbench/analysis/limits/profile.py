@@ -1,6 +1,5 @@
 """One point in depth: rates with their spread, efficiency, what binds it."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from statistics import median
@@ -125,7 +124,11 @@ DecodeOrStore = Annotated[Profile, Meta(extra_json_schema=_CASES)]
 
 def profile(visit: Record) -> Profile:
     samples = {name: [s for s in visit.samples if s.program == name] for name in visit.traffic}
-    rates = {name: _rate(_gbps(visit, name, taken)) for name, taken in samples.items()}
+    rates = {}
+    for name, taken in samples.items():
+        values = [gbps(visit.traffic[name].compulsory * s.passes, s.seconds) for s in taken]
+        low, middle, high = map(float, np.quantile(values, (0.25, 0.5, 0.75)))
+        rates[name] = Rate(middle, low, high)
     facts = _facts(visit, samples["point"])
     facts["rates"] = {name: rate for name, rate in rates.items() if name not in (PACE, *COMPUTE)}
     facts["gbps"] = rates["point"].median
@@ -135,25 +138,26 @@ def profile(visit: Record) -> Profile:
             moved = visit.traffic[over].compulsory / visit.traffic[under].compulsory
             facts[name] = _times(moved, samples[under], samples[over])
     if NEIGHBOUR in samples:
-        facts |= _beside(visit, samples)
+        found = visit.tails.get(NEIGHBOUR)
+        facts |= {"neighbour_p50": found and found.p50, "neighbour_p99": found and found.p99}
+        facts["neighbour_times"] = _times(1.0, samples[NEIGHBOUR], samples["point"])
+        facts["neighbour_gbps"] = visit.neighbour
     return Profile(**facts)
 
 
+_BYTES = ("compulsory", "issued", "line", "kv", "scales", "table")
+_ALIKE = ("point", "schedule", "max_abs_err", "layers", "slice_bytes")
+
+
 def _facts(visit: Record, samples: list[Sample]) -> dict[str, Any]:
-    traffic = visit.traffic["point"]
-    alone, seconds = visit.tails.get("point"), median(s.seconds / s.passes for s in samples)
+    traffic, passes = visit.traffic["point"], [s.seconds / s.passes for s in samples]
+    alone, seconds = visit.tails.get("point"), median(passes)
     return {
+        **{name: getattr(visit, name) for name in _ALIKE},
+        **{f"bytes_{name}": getattr(traffic, name) for name in _BYTES},
         "kernel": visit.point.kernel,
-        "point": visit.point,
-        "schedule": visit.schedule,
         "ai": traffic.ai,
         "flops": traffic.flops,
-        "bytes_compulsory": traffic.compulsory,
-        "bytes_issued": traffic.issued,
-        "bytes_line": traffic.line,
-        "bytes_kv": traffic.kv,
-        "bytes_scales": traffic.scales,
-        "bytes_table": traffic.table,
         "seconds_per_pass": seconds,
         "pass_p50": alone and alone.p50,
         "pass_p99": alone and alone.p99,
@@ -162,24 +166,10 @@ def _facts(visit: Record, samples: list[Sample]) -> dict[str, Any]:
         "passes": sum(s.passes for s in samples),
         "thread_skew": median(s.skew for s in samples),
         "stage_share": dict(zip(("qk", "softmax", "pv"), visit.stage_share, strict=False)),
-        "max_abs_err": visit.max_abs_err,
-        "layers": visit.layers,
-        "slice_bytes": visit.slice_bytes,
         "memory": SliceMemory(**visit.memory),
         "switches": sum(s.switches for s in samples),
         "faults": sum(s.faults for s in samples),
-        "samples": tuple(s.seconds / s.passes for s in samples),
-    }
-
-
-def _beside(visit: Record, samples: dict[str, list[Sample]]) -> dict[str, Any]:
-    """The point while a neighbour streamed memory."""
-    found = visit.tails.get(NEIGHBOUR)
-    return {
-        "neighbour_p50": found and found.p50,
-        "neighbour_p99": found and found.p99,
-        "neighbour_times": _times(1.0, samples[NEIGHBOUR], samples["point"]),
-        "neighbour_gbps": visit.neighbour,
+        "samples": tuple(passes),
     }
 
 
@@ -188,12 +178,15 @@ def _against(
 ) -> dict[str, Any]:
     """The point beside its witnesses of the same rounds. A probe counts with the best of its forms."""
     own, traffic = samples["point"], visit.traffic
-    found: dict[str, Any] = {}
-    for key, forms in _witnesses(rates).items():
+    found, groups = {}, dict[str, list[str]]()  # programs by what they stand for; of copies each for itself
+    for name in rates:
+        if name not in (NEIGHBOUR, PACE, *COMPUTE, *chain.from_iterable(_L3.values())):
+            groups.setdefault(name if name == COPY_NT.name else Role.of(name).kind, []).append(name)
+    for key, forms in groups.items():
         best = max(forms, key=lambda name: rates[name].median)
         found[f"{key}_gbps"], found[f"{key}_form"] = rates[best].median, best
         moved = traffic["point"].compulsory / traffic[best].compulsory if key != "twin" else 1.0
-        found[_FRACTION.get(key, f"{key}_fraction")] = _times(moved, samples[best], own)
+        found["efficiency" if key == "twin" else f"{key}_fraction"] = _times(moved, samples[best], own)
     found.setdefault("dram_gbps", found.get("ceiling_gbps"))
     found.setdefault("dram_fraction", found.get("ceiling_fraction"))
     peak = next((name for name in (visit.point.computes, PACE) if name in samples), None)
@@ -212,24 +205,4 @@ def _times(work: float, samples: list[Sample], own: list[Sample]) -> float | Non
     return work * median(found) if found else None
 
 
-_FRACTION = {"twin": "efficiency"}
 _L3 = {"l3_reads": ("slice", "memory"), "l3_gain": ("point", "rotated"), "l3_decode": ("point", "memory")}
-
-
-def _witnesses(rates: Iterable[str]) -> dict[str, list[str]]:
-    """Programs by what they stand for: a probe with all its forms; of copies each for itself."""
-    groups: dict[str, list[str]] = {}
-    for name in rates:
-        if name not in (NEIGHBOUR, PACE, *COMPUTE, *chain.from_iterable(_L3.values())):
-            key = name if name == COPY_NT.name else Role.of(name).kind
-            groups.setdefault(key, []).append(name)
-    return groups
-
-
-def _gbps(visit: Record, name: str, samples: list[Sample]) -> list[float]:
-    return [gbps(visit.traffic[name].compulsory * s.passes, s.seconds) for s in samples]
-
-
-def _rate(values: list[float]) -> Rate:
-    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
-    return Rate(float(middle), float(low), float(high))

@@ -4,6 +4,7 @@ those of its own run alone."""
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from statistics import median
 from typing import Any
 
@@ -32,9 +33,15 @@ def ceilings(records: Iterable[Record], machine: Machine, measured: Capacities |
     for record in records:
         if isinstance(record.point, Probe) and complete(record):
             found.setdefault((record.run, record.point), []).append(record)
-    order = sorted(found, key=lambda key: (key[0], *_order(key[1])))
-    forms = {key: dict.fromkeys(s.program for record in found[key] for s in record.samples) for key in order}
-    return tuple(_ceiling(*key, form, found[key], machine, measured) for key in order for form in forms[key])
+    made = []
+    for run, probe in sorted(found, key=lambda key: (key[0], key[1].op, len(key[1].cpus), *_order(key[1]))):
+        own = found[run, probe]
+        forms = dict.fromkeys(sample.program for record in own for sample in record.samples)
+        made += [_ceiling(run, probe, form, own, machine, measured) for form in forms]
+    return tuple(made)
+
+
+_order = attrgetter("cpus", "pages", "isa", "bytes", "distance")
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
@@ -59,9 +66,9 @@ def _ceiling(
 ) -> Ceiling:
     launches: dict[int, list[float]] = {}
     for record in sorted(records, key=lambda record: record.launch):
-        values = [value(record, sample) for sample in record.samples if sample.program == program]
-        launches.setdefault(record.launch, []).extend(values)
-    launches = {launch: values for launch, values in launches.items() if values}
+        for sample in record.samples:
+            if sample.program == program:
+                launches.setdefault(record.launch, []).append(value(record, sample))
     medians = sorted(median(values) for values in launches.values())
     low, high = interval(medians, COVERAGE)
     core = probe.op in WITHOUT_MEMORY
@@ -83,10 +90,6 @@ def huge_share(records: Iterable[Record]) -> float | None:
     """The least share of any launch that is really on huge pages; None where there is no memory."""
     shares = [r.memory["huge_bytes"] / r.memory["resident_bytes"] for r in records if r.memory.get("resident_bytes")]
     return min(shares, default=None)
-
-
-def _order(probe: Probe) -> tuple:
-    return (probe.op, len(probe.cpus), probe.cpus, probe.pages, probe.isa, probe.bytes, probe.distance)
 
 
 # ---- which may be used -----------------------------------------------------------------------------------------------

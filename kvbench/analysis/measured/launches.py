@@ -104,14 +104,10 @@ class PointRates:
         """Programs beside the point that read its rows, or copy as much, and do no more."""
         return [name for name in self.shares if name not in (*_OWN, *_OTHER)]
 
-    def better(self, programs: Iterable[str]) -> str | None:
-        """The fastest of these that were measured beside the point, over all launches."""
-        return max((name for name in programs if name in self.shares), key=lambda n: self.rates[n].median, default=None)
-
     @property
     def witness(self) -> str | None:
         """What efficiency is a share of: the faster form of the reads, or of the copies, beside the point."""
-        return self.better(self.witnesses)
+        return max(self.witnesses, key=lambda name: self.rates[name].median, default=None)
 
 
 def complete(record: Record) -> bool:
@@ -122,7 +118,10 @@ def measured(records: Sequence[Record]) -> PointRates:
     """`records`: those of one point that are complete, at least one."""
     launches: dict[int, list[_Visit]] = {}
     for record in records:
-        launches.setdefault(record.launch, []).append(_visit(record.samples))
+        visit: _Visit = {}
+        launches.setdefault(record.launch, []).append(visit)
+        for sample in record.samples:
+            visit.setdefault(sample.program, []).append(sample)
     bytes_of = {name: traffic.compulsory for name, traffic in records[0].traffic.items() if name != PACE}
     seconds, shares, uneven = {}, {}, set()
     for name, count in bytes_of.items():
@@ -136,12 +135,9 @@ def measured(records: Sequence[Record]) -> PointRates:
             shares[name] = Estimate.of_ratios([work * times for times in found])
         uneven |= few
     rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}
-    near = [
-        own for visits in launches.values() if (own := [each for v in visits for each in _slower(v, "memory", "slice")])
-    ]
-    times = bytes_of["slice"] / bytes_of["memory"] if near else 1.0
-    found = Estimate.of_ratios([times * median(own) for own in near]) if near else None
-    return PointRates(seconds, rates, shares, found, len(uneven))
+    near = ([each for v in visits for each in _slower(v, "memory", "slice")] for visits in launches.values())
+    times = [bytes_of["slice"] / bytes_of["memory"] * median(own) for own in near if own]
+    return PointRates(seconds, rates, shares, Estimate.of_ratios(times) if times else None, len(uneven))
 
 
 def tailed(tails: Sequence[Tail], name: str) -> dict[str, float]:
@@ -170,24 +166,21 @@ def untold(tails: Sequence[Tail], seconds: float) -> str:
 
 def results(records: Iterable[Record]) -> Iterator[Result]:
     """What a history needs, for each point that was measured beside a witness."""
+    for point, own in _by_point(records).items():
+        found = measured(own)
+        if witness := found.witness:
+            share, seconds, rate = found.shares[witness], found.seconds["point"].median, found.rates["point"].median
+            numbers = (share.launches, share.median, share.low, share.high, seconds, rate)
+            yield Result(point, *numbers, witness, own[0].schedule)
+
+
+def _by_point(records: Iterable[Record]) -> dict[Point, list[Record]]:
+    """Those that are complete, at the cores' full speed."""
     points: dict[Point, list[Record]] = {}
     for record in at_speed(records):
         if isinstance(record.point, Point) and complete(record):
             points.setdefault(record.point, []).append(record)
-    for point, own in points.items():
-        found = measured(own)
-        if witness := found.witness:
-            share, seconds, rate = found.shares[witness], found.seconds["point"].median, found.rates["point"].median
-            yield Result(
-                point, share.launches, share.median, share.low, share.high, seconds, rate, witness, own[0].schedule
-            )
-
-
-def _visit(samples: Iterable[Sample]) -> _Visit:
-    found: _Visit = {}
-    for sample in samples:
-        found.setdefault(sample.program, []).append(sample)
-    return found
+    return points
 
 
 def _slower(visit: _Visit, name: str, other: str = "point") -> list[float]:
@@ -197,12 +190,14 @@ def _slower(visit: _Visit, name: str, other: str = "point") -> list[float]:
 
 def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
     """By the name of a point and the launch, the seconds of a pass: the medians that measured() takes its own of."""
-    points: dict[Point, dict[int, list[float]]] = {}
-    for record in at_speed(records):
-        if isinstance(record.point, Point) and complete(record):
-            own = points.setdefault(record.point, {}).setdefault(record.launch, [])
-            own += [s.seconds / s.passes for s in record.samples if s.program == "point"]
-    return {point.name: {launch: median(own) for launch, own in each.items()} for point, each in points.items()}
+    found = {}
+    for point, records_of in _by_point(records).items():
+        launches: dict[int, list[float]] = {}
+        for record in records_of:
+            own = (s.seconds / s.passes for s in record.samples if s.program == "point")
+            launches.setdefault(record.launch, []).extend(own)
+        found[point.name] = {launch: median(own) for launch, own in launches.items()}
+    return found
 
 
 # ---- the cores' speed -------------------------------------------------------------------------------------------------
@@ -211,34 +206,26 @@ def by_launch(records: Iterable[Record]) -> dict[str, dict[int, float]]:
 def speeds(records: Sequence[Record]) -> list[float | None]:
     """How fast the cores were in each visit, as a share of the best that the same ones were in any; None where nothing
     tells."""
-    rates = [_pace(record) for record in records]
-    best: dict[object, float] = {}
-    for record, rate in zip(records, rates, strict=True):
-        if rate:
-            best[_cores(record)] = max(best.get(_cores(record), 0.0), rate)
-    return [rate / best[_cores(record)] if rate else None for record, rate in zip(records, rates, strict=True)]
-
-
-def _cores(record: Record) -> tuple[object, ...]:
-    return record.run, record.point.cpus, record.point.isa
-
-
-def _pace(record: Record) -> float:
-    taken = [sample.passes / sample.seconds for sample in record.samples if sample.program == PACE]
-    return median(taken) * record.traffic[PACE].flops if taken and not record.error else 0.0
+    rates, best = [], dict[object, float]()
+    for record in records:
+        taken = [sample.passes / sample.seconds for sample in record.samples if sample.program == PACE]
+        cores = record.run, record.point.cpus, record.point.isa
+        rates.append((cores, median(taken) * record.traffic[PACE].flops if taken and not record.error else 0.0))
+        best[cores] = max(best.get(cores, 0.0), rates[-1][1])
+    return [rate / best[cores] if rate else None for cores, rate in rates]
 
 
 def at_speed(records: Iterable[Record]) -> list[Record]:
     """Without the visits in which the cores were SLOW, where enough of a point's launches are left."""
     records = list(records)
     slow = [speed is not None and speed < SLOW for speed in speeds(records)]
-    launches: dict[Visited, set[int]] = {}
-    left: dict[Visited, set[int]] = {}
+    launches: dict[Visited, tuple[set[int], set[int]]] = {}  # all, and those that are left
     for record, aside in zip(records, slow, strict=True):
         if complete(record):
-            launches.setdefault(record.point, set()).add(record.launch)
-            left.setdefault(record.point, set()).update(() if aside else (record.launch,))
-    enough_left = {point for point, own in launches.items() if len(left[point]) >= _LEFT * len(own)}
+            own, left = launches.setdefault(record.point, (set(), set()))
+            own.add(record.launch)
+            left.update(() if aside else (record.launch,))
+    enough_left = {point for point, (own, left) in launches.items() if len(left) >= _LEFT * len(own)}
     return [record for record, aside in zip(records, slow, strict=True) if not aside or record.point not in enough_left]
 
 
