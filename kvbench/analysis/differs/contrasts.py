@@ -75,8 +75,11 @@ def contrasts(records: Sequence[Record], points: pd.DataFrame, most: int = 0) ->
         bases = _bases(own, factor, rows)
         for pair in own:
             base, other = pair if value(pair[0], factor) == bases[_values(pair, factor)] else pair[::-1]
-            beside = _side_by_side(rounds.get((factor, base.name), {}), rounds.get((factor, other.name), {}))
-            logs = beside or _by_launch(seconds[base.name], seconds[other.name])
+            ours, theirs = (rounds.get((factor, point.name), {}) for point in (base, other))
+            ratios = [quotients(theirs[launch], own) for launch, own in ours.items() if launch in theirs]
+            beside = [math.log(median(own)) for own in ratios if own]
+            ours, theirs = seconds[base.name], seconds[other.name]
+            logs = beside or [math.log(theirs[launch] / own) for launch, own in ours.items() if launch in theirs]
             if logs:
                 found.append(_row(factor, (base, other), rows, np.array(logs), bool(beside), most))
     return table(found, CONTRAST)
@@ -104,16 +107,6 @@ def _rounds(records: Iterable[Record]) -> dict[tuple[str, str], dict[int, list[S
             for sample in record.samples:
                 found[record.point.factor, names[sample.program]][record.launch].append(sample)
     return found
-
-
-def _side_by_side(base: dict[int, list[Sample]], other: dict[int, list[Sample]]) -> list[float]:
-    """By launch the middle log of other's time over base's, in one round."""
-    ratios = [quotients(other[launch], base[launch]) for launch in base if launch in other]
-    return [math.log(median(own)) for own in ratios if own]
-
-
-def _by_launch(base: dict[int, float], other: dict[int, float]) -> list[float]:
-    return [math.log(other[launch] / base[launch]) for launch in base if launch in other]
 
 
 def _values(pair: _Pair, factor: str) -> frozenset[str]:
@@ -174,20 +167,12 @@ def _together(pairs: pd.DataFrame, most: int) -> _Row:
     else:
         row = pairs[["ratio", "ratio_low", "ratio_high"]].median().to_dict()
         method = f"median ends of the intervals over launches of {counted(len(pairs), 'pair')}"
-    return (
-        row
-        | words
-        | {"pairs": len(pairs), "beside": bool(pairs["beside"].iloc[0]), "method": method, "word": _agreed(words, row)}
-    )
+    word = DEPENDS if min(words["faster"], words["slower"]) > _MANY * len(pairs) else SAME
+    if row["ratio_low"] > 1 or row["ratio_high"] < 1:
+        word = FASTER if row["ratio"] > 1 else SLOWER
+    if words["unknown"] > len(pairs) / 2:
+        word = UNKNOWN
+    return row | words | {"pairs": len(pairs), "beside": bool(pairs["beside"].iloc[0]), "method": method, "word": word}
 
 
 _COUNTED = {"faster": FASTER, "slower": SLOWER, "same": SAME, "unknown": UNKNOWN}
-
-
-def _agreed(words: dict[str, int], row: dict[str, float]) -> str:
-    pairs = sum(words.values())
-    if words["unknown"] > pairs / 2:
-        return UNKNOWN
-    if row["ratio_low"] > 1 or row["ratio_high"] < 1:
-        return FASTER if row["ratio"] > 1 else SLOWER
-    return DEPENDS if min(words["faster"], words["slower"]) > _MANY * pairs else SAME

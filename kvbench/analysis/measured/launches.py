@@ -209,9 +209,10 @@ def speeds(records: Sequence[Record]) -> list[float | None]:
     rates, best = [], dict[object, float]()
     for record in records:
         taken = [sample.passes / sample.seconds for sample in record.samples if sample.program == PACE]
-        cores = record.run, record.point.cpus, record.point.isa
-        rates.append((cores, median(taken) * record.traffic[PACE].flops if taken and not record.error else 0.0))
-        best[cores] = max(best.get(cores, 0.0), rates[-1][1])
+        rates.append((None, 0.0))
+        if taken and not record.error:
+            cores, rate = (record.run, record.point.cpus, record.point.isa), median(taken) * record.traffic[PACE].flops
+            rates[-1], best[cores] = (cores, rate), max(best.get(cores, 0.0), rate)
     return [rate / best[cores] if rate else None for cores, rate in rates]
 
 

@@ -23,10 +23,7 @@ MEMORY_STEP = 1.4  # memory has steps of its own, such as address translation; t
 _PLATEAU = 12.0  # of each plateau: two cells that agree are one, three plateaus where one will do are not
 _SKIPPED = 8.0  # of a cell on no plateau: less than a misfit, more than what noise explains
 _MISFIT = 18.0  # at most, of a cell on a plateau: one wild cell does not break it
-_NOISE = (
-    0.05,
-    0.08,
-)  # standard deviation of log rates, at least and at most: plateaus slope a little, and steps are no noise
+_NOISE = (0.05, 0.08)  # standard deviation of log rates, at least and at most: plateaus slope, and steps are no noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +66,23 @@ def capacities(
     """
     sizes, logs = _sorted(footprints, rates)
     caches = levels(machine, cpus)
-    counts = [len(caches[level]) for level in caches]
-    totals = [float(sum(cache.size for cache in caches[level])) for level in caches]
+    totals = [float(sum(cache.size for cache in own)) for own in caches.values()]
     owners = _owners(_segments(logs), totals, sizes, logs)
     found = []
-    for place, level in enumerate(caches):
-        declared = int(totals[place] / counts[place])
-        bracket, why = _end(place, list(caches), owners, totals, sizes, logs)
-        if bracket is None:
-            found.append(Capacity(level, declared, None, None, None, f"unknown: {why}"))
+    for place, (level, own) in enumerate(caches.items()):
+        declared, end = int(totals[place] / len(own)), _end(place, f"L{level}", owners, totals, sizes, logs)
+        if isinstance(end, str):
+            found.append(Capacity(level, declared, None, None, None, f"unknown: {end}"))
             continue
-        low, effective, high = (bytes_ / counts[place] for bytes_ in bracket)
+        low, effective, high = (bytes_ / len(own) for bytes_ in end)
         seen = Capacity(level, declared, effective, low, high, "")
-        found.append(replace(seen, note=_warning(seen)))
+        if not _trusted(seen):
+            why = "it is shared with others, or the declaration is wrong"
+            if effective >= declared:
+                why = "the declaration is wrong, as virtual machines' often are"
+            told = f"L{level} declares {size(declared)} but serves about {size(effective)}: {why}"
+            seen = replace(seen, note=told)
+        found.append(seen)
     return tuple(found)
 
 
@@ -168,34 +169,33 @@ def _level(logs: np.ndarray, segment: Segment) -> float:
 
 def _end(
     place: int,
-    names: Sequence[int],
+    level: str,
     owners: Sequence[Sequence[Segment]],
     totals: Sequence[float],
     sizes: np.ndarray,
     logs: np.ndarray,
-) -> tuple[tuple[float, float, float] | None, str]:
-    """Where a level ends: the footprint before, the interpolated one, the one after. Or None, and why."""
-    level = f"L{names[place]}"
+) -> tuple[float, float, float] | str:
+    """Where a level ends: the footprint before, the interpolated one, the one after. Or why that is unknown."""
     behind = [segment for owned in owners[place + 1 :] for segment in owned]
     if not owners[place]:
-        return None, f"no two footprints show a plateau of {level} apart from its neighbours'"
+        return f"no two footprints show a plateau of {level} apart from its neighbours'"
     if not behind:
-        return None, f"no plateau behind that of {level} was seen"
+        return f"no plateau behind that of {level} was seen"
     own = max(owners[place], key=lambda segment: segment[1] - segment[0])  # a stretch of slope passes for a short one
     last, first = own[1], behind[0][0]
     if not owners[place + 1] and sizes[first] > totals[place + 1]:
-        return None, f"{level} may end anywhere before {size(sizes[first])}: the level behind it shows no plateau"
+        return f"{level} may end anywhere before {size(sizes[first])}: the level behind it shows no plateau"
     here, there = _level(logs, own), _level(logs, behind[0])
     if here - there < np.log(APART):
-        return None, f"{level} and what lies behind it cannot be told apart: {np.exp(here):.3g} and {np.exp(there):.3g}"
+        return f"{level} and what lies behind it cannot be told apart: {np.exp(here):.3g} and {np.exp(there):.3g}"
     falling = logs[last : first + 1]
     middle = (here + there) / 2
     if not falling[0] >= middle > falling[-1]:
-        return None, f"{level} and what lies behind it do not differ clearly where they meet"
+        return f"{level} and what lies behind it do not differ clearly where they meet"
     after = int(np.argmax(falling < middle))  # the first, where a noisy transition has several
     x0, x1 = np.log2(sizes[last + after - 1]), np.log2(sizes[last + after])
     part = (falling[after - 1] - middle) / (falling[after - 1] - falling[after])
-    return (float(2**x0), float(2 ** (x0 + part * (x1 - x0))), float(2**x1)), ""
+    return float(2**x0), float(2 ** (x0 + part * (x1 - x0))), float(2**x1)
 
 
 def _trusted(seen: Capacity) -> bool:
@@ -204,12 +204,3 @@ def _trusted(seen: Capacity) -> bool:
     if seen.effective is None:
         return True
     return seen.low <= seen.declared <= seen.high or least <= seen.effective / seen.declared <= most
-
-
-def _warning(seen: Capacity) -> str:
-    if _trusted(seen):
-        return ""
-    found = f"L{seen.level} declares {size(seen.declared)} but serves about {size(seen.effective)}"
-    if seen.effective < seen.declared:
-        return f"{found}: it is shared with others, or the declaration is wrong"
-    return f"{found}: the declaration is wrong, as virtual machines' often are"

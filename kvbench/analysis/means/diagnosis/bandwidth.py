@@ -53,22 +53,19 @@ def memory(points: pd.DataFrame) -> MemoryUntested | MemoryRate:
     far = decodes[decodes["regime"] == "DRAM"]
     if far.empty:
         return MemoryUntested(why_not(decodes, Untested.NEARER))
-    held, row = far[far["dram_gbps"].notna()], _fastest(far)
+    held, row = far[far["dram_gbps"].notna()], far.loc[far["gbps"].idxmax()]
     if held.empty:
         return MemoryRate(row["short"], float(row["gbps"]), None, row["ceiling_note"])
     return MemoryRate(row["short"], float(row["gbps"]), _share(held))
 
 
 def _share(held: pd.DataFrame) -> MemoryShare:
-    row, shares = _fastest(held), held["gbps"] / held["dram_gbps"]
-    rates = {"gbps": float(row["gbps"]), "plain_gbps": float(row["dram_gbps"]), "share": float(shares[row.name])}
-    facts = {"threads": int(row["threads"]), "points": len(held), "usual": float(shares.median())}
-    return MemoryShare(name=row["short"], **rates, **facts, best=_best(row) if pd.notna(row["ceiling_gbps"]) else None)
-
-
-def _best(row: pd.Series) -> BestRead:
-    by, exceeded = (row["ceiling_form"], int(row["ceiling_threads"])), bool(row["gbps_low"] > row["ceiling_high"])
-    return BestRead(float(row["ceiling_gbps"]), *by, float(row["ceiling_fraction"]), exceeded)
+    row, shares, best = held.loc[held["gbps"].idxmax()], held["gbps"] / held["dram_gbps"], None
+    if pd.notna(row["ceiling_gbps"]):
+        by, exceeded = (row["ceiling_form"], int(row["ceiling_threads"])), bool(row["gbps_low"] > row["ceiling_high"])
+        best = BestRead(float(row["ceiling_gbps"]), *by, float(row["ceiling_fraction"]), exceeded)
+    numbers = float(row["gbps"]), float(row["dram_gbps"]), int(row["threads"]), float(shares[row.name])
+    return MemoryShare(row["short"], *numbers, best, len(held), float(shares.median()))
 
 
 def decodes_of(points: pd.DataFrame) -> pd.DataFrame:
@@ -80,7 +77,3 @@ def why_not(decodes: pd.DataFrame, otherwise: Untested) -> Untested:
     if decodes.empty:
         return Untested.NO_DECODE
     return Untested.UNKNOWN_CACHES if (decodes["regime"] == "unknown").all() else otherwise
-
-
-def _fastest(points: pd.DataFrame) -> pd.Series:
-    return points.loc[points["gbps"].idxmax()]

@@ -1,6 +1,5 @@
 """What is best of what can be chosen: a layout, a dtype, a variant, blocks, pages; and how many threads."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,35 +93,22 @@ def threads(
 ) -> ThreadsHelp | ThreadsSuffice | None:
     """The usual one of the series of decodes from memory: that with the median knee."""
     decodes = set(points["name"][points["op"] == "decode"])
-    series = list(_from_memory(saturation[saturation["name"].isin(decodes)]))
+    groups = (rows for _, rows in saturation[saturation["name"].isin(decodes)].groupby("series", sort=False))
+    series = [rows for rows in groups if (rows["regime"] == "DRAM").all()]
     if not series:
         return None
-    knees = [int(one["threads"][one["knee"]].iloc[0]) for one in series]
-    usual = sorted(range(len(series)), key=lambda place: (knees[place], -series[place]["gbps"].max()))
-    place = usual[(len(usual) - 1) // 2]
-    return _saturates(series[place], knees[place], len(series), contrasts)
-
-
-def _from_memory(saturation: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    for _, rows in saturation.groupby("series", sort=False):
-        if (rows["regime"] == "DRAM").all():
-            yield rows.sort_values(["threads", "gbps"], ascending=[True, False])
-
-
-def _saturates(rows: pd.DataFrame, knee: int, of: int, contrasts: pd.DataFrame) -> ThreadsHelp | ThreadsSuffice:
-    most, best = int(rows["threads"].max()), rows[rows["best"]].iloc[0]
-    series, threads, rate = str(rows["series"].iloc[0]), int(best["threads"]), float(best["gbps"])
-    if knee < most:
-        share, last = rows[rows["knee"]].iloc[0]["fraction_of_best"], rows[rows["threads"] == most]["fraction_of_best"]
-        return ThreadsSuffice(series, of, most, knee, float(share), threads, rate, float(last.max()))
+    series.sort(key=lambda rows: (rows["threads"][rows["knee"]].iloc[0], -rows["gbps"].max()))
+    rows = series[(len(series) - 1) // 2].sort_values(["threads", "gbps"], ascending=[True, False])
+    most, best, knee = int(rows["threads"].max()), rows[rows["best"]].iloc[0], rows[rows["knee"]].iloc[0]
+    facts = str(rows["series"].iloc[0]), len(series)
+    threads, rate = int(best["threads"]), float(best["gbps"])
+    if knee["threads"] < most:
+        last = float(rows[rows["threads"] == most]["fraction_of_best"].max())
+        return ThreadsSuffice(*facts, most, int(knee["threads"]), float(knee["fraction_of_best"]), threads, rate, last)
     fewer = rows[rows["threads"] < most]
     before = fewer[fewer["threads"] == fewer["threads"].max()].iloc[0]
-    ratio, beside = _gain(before["name"], best["name"], contrasts)
-    return ThreadsHelp(series, of, threads, rate, int(before["threads"]), ratio, beside)
-
-
-def _gain(few: str, many: str, contrasts: pd.DataFrame) -> tuple[Interval, bool]:
-    """How much faster many threads are than few, by the names of the points; and whether both were timed together."""
-    row = contrasts[contrasts["base_name"].isin((few, many)) & contrasts["other_name"].isin((few, many))].iloc[0]
-    found = Interval.of(row, "ratio")
-    return (found if row["base_name"] == few else found.turned), bool(row["beside"])
+    both = (before["name"], best["name"])
+    row = contrasts[contrasts["base_name"].isin(both) & contrasts["other_name"].isin(both)].iloc[0]
+    ratio = Interval.of(row, "ratio")
+    ratio = ratio if row["base_name"] == before["name"] else ratio.turned
+    return ThreadsHelp(*facts, threads, rate, int(before["threads"]), ratio, bool(row["beside"]))

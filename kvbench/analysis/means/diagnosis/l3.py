@@ -62,14 +62,17 @@ class L3Verdict:
 def l3(points: pd.DataFrame, machine: Machine) -> L3Untested | L3Verdict:
     inside, decodes = inside_l3(points), decodes_of(points)
     if inside.empty:
-        return _untested(decodes, suggestion(machine, machine.allowed))
+        closed = suggestion(machine, machine.allowed)
+        why = why_not(decodes, Untested.CLOSED if closed else Untested.ELSEWHERE)
+        return L3Untested(why, int((decodes["l3"] == PRIVATE).sum()), closed.removeprefix("not testable: "))
     counts, doubtful = _leading_first(inside["l3"].value_counts()), bool((inside["regime_confidence"] != "high").any())
     tested = inside[inside["l3"] != NOT_TESTABLE]
     if tested.empty:
         row = clearest(inside)
         return L3Verdict(counts, doubtful, example=(row["short"], row["l3_reason"]))
-    gain = gain_of(tested)
-    return L3Verdict(counts, doubtful, _reads(tested), _kernels(tested, gain), gain == "l3_decode")
+    gain, sets = gain_of(tested), tested.groupby("threads")
+    reads = tuple(L3Reads(int(count), Interval.of(middle(own), "l3_reads")) for count, own in sets)
+    return L3Verdict(counts, doubtful, reads, _kernels(tested, gain), gain == "l3_decode")
 
 
 def inside_l3(points: pd.DataFrame) -> pd.DataFrame:
@@ -86,18 +89,6 @@ def gain_of(tested: pd.DataFrame) -> str:
 def middle(points: pd.DataFrame) -> pd.Series:
     """The point whose reads gain as much from L3 as those of the middle one."""
     return points.sort_values("l3_reads").iloc[(len(points) - 1) // 2]
-
-
-def _untested(decodes: pd.DataFrame, closed: str) -> L3Untested:
-    why = why_not(decodes, Untested.CLOSED if closed else Untested.ELSEWHERE)
-    private = int((decodes["l3"] == PRIVATE).sum())
-    return L3Untested(why, private, closed.removeprefix("not testable: "))
-
-
-def _reads(tested: pd.DataFrame) -> tuple[L3Reads, ...]:
-    sets = tested.sort_values("threads").groupby("threads")
-    every = (middle(own) for _, own in sets)
-    return tuple(L3Reads(int(row["threads"]), Interval.of(row, "l3_reads")) for row in every)
 
 
 def _kernels(tested: pd.DataFrame, gain: str) -> tuple[L3Decodes, ...]:

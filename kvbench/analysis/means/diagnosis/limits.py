@@ -88,12 +88,11 @@ def bounds(points: pd.DataFrame) -> Bounds | None:
     far = far[far["efficiency"].notna() & far["core_fraction"].notna()]
     if far.empty:
         return None
-    return Bounds(int(far["threads"].iloc[0]), tuple(_of_dtype(str(dtype), own) for dtype, own in far.groupby("dtype")))
-
-
-def _of_dtype(dtype: str, rows: pd.DataFrame) -> DtypeBound:
-    beaten = (rows["bound"] == "unknown") & (rows[["efficiency", "core_fraction"]].max(axis=1) >= CLOSE)
-    return DtypeBound(dtype, tuple(_stretches(rows[~beaten])), int(beaten.sum()), len(rows))
+    found = []
+    for dtype, rows in far.groupby("dtype"):
+        beaten = (rows["bound"] == "unknown") & (rows[["efficiency", "core_fraction"]].max(axis=1) >= CLOSE)
+        found.append(DtypeBound(str(dtype), tuple(_stretches(rows[~beaten])), int(beaten.sum()), len(rows)))
+    return Bounds(int(far["threads"].iloc[0]), tuple(found))
 
 
 def _stretches(rows: pd.DataFrame) -> Iterator[Stretch]:

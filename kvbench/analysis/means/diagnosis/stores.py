@@ -51,16 +51,13 @@ class Stores:
 
 
 def stores(points: pd.DataFrame, breakeven: pd.DataFrame) -> Stores | None:
-    good = points[points["gbps"].notna() & (points["op"] != "decode")]
-    rates = tuple(_rate(str(op), rows) for op, rows in good.groupby("op"))
-    return Stores(rates, not breakeven.empty, _payback(breakeven)) if rates else None
-
-
-def _rate(op: str, points: pd.DataFrame) -> StoreRate:
-    row = points.loc[points["gbps"].idxmax()]
-    tokens = row["batch"] * (row["context"] if op == "bulk" else 1)
-    numbers = float(row["gbps"]), float(row["seconds"] / tokens)
-    return StoreRate(op, row["short"], row["regime"], *numbers, row["witness"], float(row["efficiency"]))
+    good, rates = points[points["gbps"].notna() & (points["op"] != "decode")], []
+    for op, rows in good.groupby("op"):
+        row = rows.loc[rows["gbps"].idxmax()]
+        seconds = float(row["seconds"] / (row["batch"] * (row["context"] if op == "bulk" else 1)))
+        facts = str(op), row["short"], row["regime"], float(row["gbps"]), seconds
+        rates.append(StoreRate(*facts, row["witness"], float(row["efficiency"])))
+    return Stores(tuple(rates), not breakeven.empty, _payback(breakeven)) if rates else None
 
 
 def _payback(breakeven: pd.DataFrame) -> Payback | None:
