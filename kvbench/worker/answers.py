@@ -36,29 +36,20 @@ class Answers:
 
     def of(self, point: Point, cache: Cache, q: np.ndarray, signs: Sequence[Any] = (1, 1)) -> Answer:
         """signs: of K and V in the cache, where the answer for others is wanted."""
-        path = self._path(point, cache, q)
-        return _kept(path, q.shape) or _computed(path, point, cache, q * signs[0], signs[1])
-
-    def _path(self, point: Point, cache: Cache, q: np.ndarray) -> Path | None:
-        """Named by all that the data and the question rest on."""
         s = point.shape
         shape = (s.batch, s.q_heads, s.kv_heads, s.head_dim, s.context, s.window)
-        digest = hashlib.sha256(repr((*taken(point, cache), point.scale, shape)).encode() + q.tobytes()).hexdigest()
-        return self._folder / f"{digest[:32]}.npy" if self._folder else None
+        rests_on = repr((*taken(point, cache), point.scale, shape)).encode() + q.tobytes()
+        path = self._folder and self._folder / f"{hashlib.sha256(rests_on).hexdigest()[:32]}.npy"
+        if path is None or not path.is_file():
+            return _computed(path, point, cache, q * signs[0], signs[1])
+        limit, out = np.split(np.load(path, allow_pickle=False), [-q.size])
+        return Answer(out.reshape(q.shape), limit.reshape(q.shape) if limit.size > 1 else limit[0])
 
 
 def taken(point: Point, cache: Cache) -> tuple[str, str | None, tuple[int, int, int] | None]:
     """The dtype of what is stored, the one as whose values it is taken, and the whole numbers that stand for others."""
     levels = cache.library.levels(point.variant, point.dtype, point.shape.head_dim)
     return point.dtype, cache.library.reads(point.variant, point.layout, point.dtype), levels
-
-
-def _kept(path: Path | None, shape: tuple[int, ...]) -> Answer | None:
-    if path is None or not path.is_file():
-        return None
-    kept = np.load(path, allow_pickle=False)
-    limit, out = np.split(kept, [-int(np.prod(shape))])
-    return Answer(out.reshape(shape), limit.reshape(shape) if limit.size > 1 else limit[0])
 
 
 def _computed(path: Path | None, point: Point, cache: Cache, q: np.ndarray, sign: Any) -> Answer:

@@ -57,7 +57,10 @@ class Bench(Owner):
         self.ask(SEED)
         machine = self.room.ground.machine
         self.far_bytes = far_bytes(machine, self.point.cpus)
-        self.between = self._sweep() if self.point.residency == "evicted" else None
+        evicted = self.point.residency == "evicted"
+        self.between = (
+            self.probe("read", to=self.far, size=self.far.size) if evicted else None
+        )  # throws caches' contents out
         self._warm = self.between is None and self.room.needs.footprint < (
             dram_bytes(machine, self.point.cpus) or self.far_bytes
         )
@@ -161,19 +164,22 @@ class Bench(Owner):
         """The point as it would be with that one."""
         return self._program(name, *self._over_layers("decode", **self._walk(schedule=schedule)))
 
-    def staged(self) -> Program:
-        """The point, with the clock read between its stages."""
-        return Program("stages", self.team, self._over_layers("decode", **self._walk(stages=True)), self.between)
+    def stages(self) -> tuple[float, ...]:
+        """Shares of QK, softmax and PV from a run of its own: reading the clock between them costs a little. None where
+        the kernel does not tell them apart."""
+        if self.stores or self.foreign:
+            return ()
+        tasks = self._over_layers("decode", **self._walk(stages=True))
+        shares = self.team.run(*tasks, passes=len(tasks)).stage_share
+        return shares if any(shares) else ()
 
     def stored(self, nt: bool) -> tuple[Task, ...]:
-        op, threads, bulk = self.point.op, self.team.threads, self.point.op == "bulk"
-        tasks = (
-            store_task(
-                op, cache, *(source if bulk else source[:, :, 0]), threads, isa=self.point.isa, nt=nt, advance=not bulk
-            )
-            for cache, source in zip(self.room.caches, self.room.sources, strict=True)
-        )
-        return tuple(self._owned.enter_context(task) for task in tasks)
+        op, bulk, tasks = self.point.op, self.point.op == "bulk", []
+        facts = {"isa": self.point.isa, "nt": nt, "advance": not bulk}
+        for cache, source in zip(self.room.caches, self.room.sources, strict=True):
+            task = store_task(op, cache, *(source if bulk else source[:, :, 0]), self.team.threads, **facts)
+            tasks.append(self._owned.enter_context(task))
+        return tuple(tasks)
 
     def probe(self, op: str, threads: int = 0, **facts: Any) -> Task:
         """By the point's threads, or so many others."""
@@ -206,10 +212,6 @@ class Bench(Owner):
     @property
     def _far_arena(self) -> Arena:
         return self.room.ground.far(self.team, self.point.cpus, self.point.pages, self.far_bytes)
-
-    def _sweep(self) -> Task:
-        """Throws the caches' contents out."""
-        return self.probe("read", to=self.far, size=self.far.size)
 
     def _walk(self, **more: Any) -> dict[str, Any]:
         own = {field.name: getattr(self.point, field.name) for field in POINT if field.walked}
@@ -252,9 +254,8 @@ class Bench(Owner):
         taken = tuple(self._sampled(programs, samples, seconds, how))
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
         if any(program.name == "rotated" for program in programs):
-            error = max(
-                error, self._error([out for *_, out in self._rotated], self.room.signs_of(self._more_layers), 1)
-            )
+            written = [out for *_, out in self._rotated]
+            error = max(error, self._error(written, self.room.signs_of(self._more_layers), 1))
         return taken, max(error, self.verify_left(own), self.verify_changed())
 
     def verified(self) -> float:

@@ -16,8 +16,8 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from kvbench.worker.loop import Program, flat, rounds
 from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
 
-_PLACES = ("row_bytes", "token_stride", "head_stride", "seq_stride", "bytes", "scale_bytes")
+_OF_PLANE = ("row_bytes", "token_stride", "head_stride", "seq_stride", "bytes", "scale_bytes")
+_PLACES = [f"{plane}.{name}" for plane in "kv" for name in _OF_PLANE]  # of rows and scales, as abi.h names them
 
 
 class Guest(Room):
@@ -50,8 +51,8 @@ class Guest(Room):
         """It is filled; but the library must find the rows where they are."""
         for own, other in zip(self.caches, self._host.caches, strict=True):
             own.lengths[:] = other.lengths
-        ours, theirs = (_places(room.caches[0].struct) for room in (self, self._host))
-        if moved := [name for name in ours if ours[name] != theirs[name]]:
+        places = [attrgetter(*_PLACES)(room.caches[0].struct) for room in (self, self._host)]
+        if moved := [name for name, *both in zip(_PLACES, *places, strict=True) if both[0] != both[1]]:
             what = f"{self.library.path.name} lays a {self.point.layout} cache out in another way: {', '.join(moved)}"
             raise NotComparable(what, "both sides must read the same memory")
 
@@ -87,7 +88,8 @@ class Sides:
         with ExitStack() as owned:
             benches, seed = dict[str, Bench](), self._coin.randrange(1 << 32)
             for side in self._coin.sample(SIDES, 2):
-                room = owned.enter_context(Guest(host, self._of(point, side)))
+                twice = side == "head" and point.name in self._job.plan.controls
+                room = owned.enter_context(Guest(host, self._libraries["copy" if twice else side]))
                 benches[side] = owned.enter_context(bench_of(point, room, answers, seed))
             self._choose(benches, tuner)
             third = owned.enter_context(Bench(_known(point, host.library), host, answers))
@@ -100,10 +102,9 @@ class Sides:
                 taken = tuple(rounds(programs, plan.samples, plan.sample_time, seed, watch=watch))
             own = min(sample.passes for sample in taken if sample.program in benches)
             error = max(error, *(bench.verify_left(own) for bench in benches.values()))
-            if foreign := [bench for bench in benches.values() if isinstance(bench, ForeignBench)]:
-                error = max(error, _changed(foreign, host))
-            else:
-                error = max(error, *(bench.verify_changed() for bench in benches.values()))
+            foreign = [bench for bench in benches.values() if isinstance(bench, ForeignBench)]
+            changed = [_changed(foreign, host)] if foreign else [bench.verify_changed() for bench in benches.values()]
+            error = max(error, *changed)
             return Record(
                 launch=self._job.launch,
                 point=point,
@@ -116,15 +117,6 @@ class Sides:
                 max_abs_err=error,
                 schedule=" → ".join(dict.fromkeys(benches[side].schedule for side in SIDES)),
             )
-
-    def _of(self, point: Point, side: str) -> Library:
-        twice = side == "head" and point.name in self._job.plan.controls
-        return self._libraries["copy" if twice else side]
-
-
-def _places(cache: Any) -> dict[str, int]:
-    """Of rows and scales, by the names that abi.h has for them."""
-    return {f"{side}.{name}": getattr(getattr(cache, side), name) for side in "kv" for name in _PLACES}
 
 
 def _changed(sides: Sequence[ForeignBench], host: Room) -> float:

@@ -6,10 +6,10 @@ only for CPUs of the same NUMA node.
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Self
 
 import numpy as np
 
+from kvbench.closing import Closing
 from kvbench.errors import OutOfMemory
 from kvbench.machine import describe
 from kvbench.model import Machine
@@ -19,17 +19,7 @@ _BLOCK = 1 << 20  # bytes of random numbers
 _SEED = 1
 
 
-class _Held:
-    """An arena, its kind of pages, and the node of the CPUs that touched it, if they are of one."""
-
-    def __init__(self, size: int, pages: str, node: int | None, library: Library) -> None:
-        self.arena, self._pages, self._node = Arena(size, pages, library=library), pages, node
-
-    def serves(self, size: int, pages: str, node: int | None) -> bool:
-        return node is not None and (node, pages) == (self._node, self._pages) and self.arena.size >= size
-
-
-class Ground:
+class Ground(Closing):
     """`rooms` and `far`: bytes by kind of pages that the largest room, and the largest far memory, will ask for."""
 
     def __init__(
@@ -41,18 +31,12 @@ class Ground:
     ) -> None:
         self.library, self.machine = library, machine or describe()
         self._most = {"rooms": rooms or {}, "far": far or {}}
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, tuple[Arena, str, int | None]] = {}  # its pages, and the node of all that touched it
         self._nodes = {cpu.cpu: cpu.node for cpu in self.machine.cpus}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         while self._held:
-            self._held.popitem()[1].arena.close()
+            self._held.popitem()[1][0].close()
 
     def node(self, cpus: Sequence[int]) -> int | None:
         """The node of all these CPUs; None where they are of several."""
@@ -68,7 +52,7 @@ class Ground:
         """Give back what stands in those."""
         for place in places:
             if held := self._held.pop(f"rooms{place or ''}", None):
-                held.arena.close()
+                held[0].close()
 
     def far(self, team: Team, cpus: Sequence[int], pages: str, size: int, parts: int = 1) -> Arena:
         """Beside that, as much of random bytes, which no cache or memory controller can shorten.
@@ -86,22 +70,22 @@ class Ground:
     def held(self) -> int:
         """Bytes of the rooms' memory that are there, and will be used again or given back."""
         rooms = self._held.get("rooms")
-        return rooms.arena.inspect()["resident_bytes"] if rooms else 0
+        return rooms[0].inspect()["resident_bytes"] if rooms else 0
 
     def _take(self, use: str, cpus: Sequence[int], pages: str, size: int) -> tuple[Arena, bool]:
         """And whether it is fresh."""
-        node, held = self.node(cpus), self._held.pop(use, None)
-        fresh = held is None or not held.serves(size, pages, node)
-        if held and fresh:
-            held.arena.close()
+        node, (arena, *of) = self.node(cpus), self._held.pop(use, (None, "", None))
+        fresh = arena is None or node is None or of != [pages, node] or arena.size < size
+        if arena and fresh:
+            arena.close()
         if fresh:
             most = size if node is None else max(size, self._most.get(use, {}).get(pages, 0))
             try:
-                held = _Held(most, pages, node, self.library)
+                arena = Arena(most, pages, library=self.library)
             except OutOfMemory:  # what the largest asks for must not cost the others their chance
-                held = _Held(size, pages, node, self.library)
-        self._held[use] = held
-        return held.arena, fresh
+                arena = Arena(size, pages, library=self.library)
+        self._held[use] = arena, pages, node
+        return arena, fresh
 
 
 def touch(team: Team, part: Part) -> None:

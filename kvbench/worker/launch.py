@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
 
+from kvbench.closing import Closing
 from kvbench.errors import KvbenchError
 from kvbench.machine import describe
 from kvbench.machine.disturbances import Disturbances
-from kvbench.model import Contrast, Job, Probe, Record
+from kvbench.model import Contrast, Job, Point, Probe, Record
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.plan import needs_here
@@ -39,8 +39,7 @@ def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
 
     `library`: the plan's own; or in a duel the installed one, which is on neither side.
     """
-    visitor = _Visitor(library, job)
-    with visitor:
+    with _Visitor(library, job) as visitor:
         for group in visitor.groups():
             for point in group:
                 yield point
@@ -63,7 +62,7 @@ def _peak() -> int:
     return int(found[0]) << 10 if found else 0
 
 
-class _Visitor:
+class _Visitor(Closing):
     """Keeps the memory of one group at a time."""
 
     def __init__(self, library: Library, job: Job) -> None:
@@ -81,10 +80,7 @@ class _Visitor:
         self.tuner = Tuner(self._machine, job.plan.tuning, job.plan.chosen)
         self._sides = Sides(job, self._random) if job.plan.against else None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self.leave()
         self._ground.close()
 
@@ -93,21 +89,18 @@ class _Visitor:
         self._room = None
 
     def groups(self) -> list[list[Visited]]:
-        found: dict[tuple[object, ...], list[Visited]] = {}
+        found: dict[object, list[Visited]] = {}
         for point in self._job.points:
-            found.setdefault(self._key(point), []).append(point)
+            if isinstance(point, Point):
+                key = room.key(point, self._needs[point].layers, self._ground)
+            else:
+                key = probing.group(point) if isinstance(point, Probe) else point.name
+            found.setdefault(key, []).append(point)
         order = list(found.values())
         self._random.shuffle(order)
         for group in order:
             self._random.shuffle(group)
         return order
-
-    def _key(self, point: Visited) -> tuple[object, ...]:
-        if isinstance(point, Contrast):
-            return (point.name,)
-        if isinstance(point, Probe):
-            return probing.group(point)
-        return room.key(point, self._needs[point].layers, self._ground)
 
     def record(self, point: Visited) -> Record:
         seed, watch = self._random.randrange(1 << 32), Disturbances(point.cpus).read

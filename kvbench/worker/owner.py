@@ -1,10 +1,11 @@
 """What holds memory, threads or tasks, and gives all of it back at its end, or at once where it cannot be made."""
 
 from contextlib import ExitStack
-from typing import Self
+
+from kvbench.closing import Closing
 
 
-class Owner:
+class Owner(Closing):
     """Subclasses put what they own into `_owned`, in `_prepare()`."""
 
     def __init__(self) -> None:
@@ -18,8 +19,5 @@ class Owner:
     def _prepare(self) -> None:
         raise NotImplementedError
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._owned.close()

@@ -10,7 +10,7 @@ from kvbench.errors import Refused, WrongAnswer
 from kvbench.machine.placement import neighbours
 from kvbench.model import Point, Record, tails
 from kvbench.model.tuning import Ratios
-from kvbench.native import Library, default_library, library_of
+from kvbench.native import library_of
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.foreign import bench_of
@@ -26,13 +26,13 @@ def visit(
     point: Point,
     samples: int,
     seconds: float,
-    library: Library | None = None,
     evidence: Mapping[str, Ratios] | None = None,
     beside: bool = False,
+    plugin: str = "",
 ) -> Record:
     """By itself, in depth: beside all witnesses that there are, and with its stages. evidence: as a Tuner has it."""
     with (
-        Ground(library or default_library()) as ground,
+        Ground(library_of("", plugin)) as ground,
         Room(point, ground) as room,
         bench_of(point, room, Answers()) as bench,
     ):
@@ -40,7 +40,7 @@ def visit(
             raise Refused("the point leaves no core of its nodes free for a neighbour", "fewer --threads")
         tuner = Tuner(ground.machine, evidence)
         found = record(bench, tuner, samples, seconds, beside, more)
-        return replace(found, stage_share=_stages(bench), tuned=tuner.taken())
+        return replace(found, stage_share=bench.stages(), tuned=tuner.taken())
 
 
 def record(
@@ -80,14 +80,10 @@ def visit_plugin(point: Point, samples: int, seconds: float, plugin: Path | str,
     """The same of a plug-in's kernel, in a process of its own."""
     patience = _PATIENCE + 40 * samples * seconds
     try:
-        return apart(_visit_plugin, point, samples, seconds, str(plugin), beside, patience=patience)
+        return apart(visit, point, samples, seconds, None, beside, str(plugin), patience=patience)
     except Ended as end:
         hint = f"kvbench verify --plugin {plugin} says at what"
         raise WrongAnswer(f"the process of {point.kernel} {end.how}", hint) from None
-
-
-def _visit_plugin(point: Point, samples: int, seconds: float, plugin: str, beside: bool) -> Record:
-    return visit(point, samples, seconds, library_of(None, plugin), beside=beside)
 
 
 def more(bench: Bench) -> Iterator[Program]:
@@ -102,13 +98,3 @@ def more(bench: Bench) -> Iterator[Program]:
             yield from bench.reads("dram", bench.far)
         if bench.point.computes != "flops":
             yield bench.computed(bench.point.computes)
-
-
-def _stages(bench: Bench) -> tuple[float, ...]:
-    """Shares of QK, softmax and PV from a run of its own: reading the clock between them costs a little. None where the
-    kernel does not tell them apart."""
-    if bench.stores or bench.foreign:
-        return ()
-    tasks = bench.staged().tasks
-    shares = bench.team.run(*tasks, passes=len(tasks)).stage_share
-    return shares if any(shares) else ()
