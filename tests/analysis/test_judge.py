@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom, false_discovery_control, mannwhitneyu, nct, t, wilcoxon
 
-from kvbench.analysis.differs.compare.notes import ADVISED
 from kvbench.analysis.judge import (
     FASTER,
     LIMITS,
@@ -31,6 +30,7 @@ from kvbench.model.verdict import (
     NOT_COMPARABLE,
     REGRESSION,
 )
+from kvbench.report.words.compared import ADVISED
 from tests.analysis.noises import EXCHANGEABLE, PAIRED, most
 
 DRAW = np.random.default_rng(7)

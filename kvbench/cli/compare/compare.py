@@ -78,6 +78,7 @@ def _bless(base: Path, head: Path) -> int:
 def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, ...]) -> tuple[Any, dict[str, str]]:
     """The comparison, and short names of its points."""
     from kvbench.analysis.differs.compare import compare, learn, short
+    from kvbench.report.words.compared import told
 
     sides = [_side(path) for path in (base, head, *others)]
     seen = [side.run for side in sides[2:]]
@@ -86,7 +87,7 @@ def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, .
             f"--noise: run {min(taken)} is there twice", "name runs that are neither base nor head, once each"
         )
     learned = learn([sides[0], *sides[2:]]) if others else None
-    return compare(sides[0], sides[1], now(), smallest, learned), short(sides[0], sides[1])
+    return told(*compare(sides[0], sides[1], now(), smallest, learned)), short(sides[0], sides[1])
 
 
 def _side(path: Path) -> Any:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from kvbench.analysis.judge import LIMITS as JUDGED
-from kvbench.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +29,14 @@ LIMITS = CompareLimits()
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """The smallest effects that are called a change, and why these."""
+    """The smallest effects that are called a change: of a point in a private cache, beyond those, and of a family.
+    Whether they were `asked` for; and the noise that they are at least."""
 
     cached: float
     beyond: float
     family: float
-    note: str
+    asked: bool
+    learned: "Floor | None"
 
     def of(self, regime: str) -> float:
         return self.cached if regime in ("L1", "L2") else self.beyond
@@ -62,13 +63,6 @@ def effects(asked: float | None, learned: Floor | None) -> Effects:
     if learned:
         usual = (LIMITS.cached, JUDGED.point, JUDGED.family)
     cached, beyond, family = usual if asked is None else (asked,) * 3
-    why = "as asked, and" if asked is not None else "careful, for"
-    why += " no runs of one build have shown this machine's noise"
-    if learned:
-        cached, beyond = max(cached, learned.points), max(beyond, learned.points)
-        family = max(family, learned.families)
-        pairs = f"{counted(learned.pairs, 'comparison')} of one build with itself"
-        why = f"at least {LIMITS.above_noise:g} times what {LIMITS.hardly:.0%} of {pairs} stay below"
-    points = f"{beyond:.1%}" if cached == beyond else f"{cached:.1%} in private caches and {beyond:.1%} beyond them"
-    said = f"smallest effect that is called a change, as a share of base's time: {points} for a point, "
-    return Effects(cached, beyond, family, f"{said}{family:.1%} for a family; {why}")
+    least = learned or Floor(0.0, 0.0, 0)
+    smallest = max(cached, least.points), max(beyond, least.points), max(family, least.families)
+    return Effects(*smallest, asked is not None, learned)

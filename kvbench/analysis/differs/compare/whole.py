@@ -1,18 +1,17 @@
 """Base and head held against each other: each point, each family, and the whole."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
 from kvbench.analysis.differs.compare import views
 from kvbench.analysis.differs.compare.effects import LIMITS, Effects, Floor, effects, floor
-from kvbench.analysis.differs.compare.notes import notes
 from kvbench.analysis.differs.compare.side import Side, missing, refuse, unusable
-from kvbench.analysis.differs.compare.views import BESIDE, MACHINE, SECONDS, WITNESS, Both, Views
-from kvbench.analysis.differs.compare.words import Viewed, judged, viewed
-from kvbench.analysis.judge import as_share, family, incomparable, whole, worst_first
+from kvbench.analysis.differs.compare.views import BESIDE, CEILING, MACHINE, SECONDS, WITNESS, Both, Views
+from kvbench.analysis.differs.compare.words import Viewed, between, judged, viewed
+from kvbench.analysis.judge import Difference, as_share, family, incomparable, whole, worst_first
 from kvbench.analysis.measured.launches import complete
 from kvbench.errors import NotComparable
 from kvbench.model import Comparison, Judged, Point
@@ -41,10 +40,22 @@ class _Seen:
         return tuple(sorted(self.point.cpus)), self.regime == "DRAM"
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a comparison was made under. `differ`: identities that are not the same. `failed`: visits of base and of head.
+    `moved`: by view, what both runs measured over all points, where that differs."""
+
+    differ: frozenset[str]
+    failed: tuple[int, int]
+    moved: tuple[tuple[str, Difference], ...]
+    effects: Effects
+
+
 def compare(
     base: Side, head: Side, created: str, smallest: float | None = None, learned: Floor | None = None
-) -> Comparison:
-    """`smallest`: effect that is called a change, a share of base's time. `learned`: what A/A runs showed."""
+) -> tuple[Comparison, Terms]:
+    """Without notes, which the terms make. `smallest`: effect that is called a change, a share of base's time.
+    `learned`: what A/A runs showed."""
     enough, (seen, lost) = effects(smallest, learned), _seen(base, head)
     if not seen:
         first = lost[0]
@@ -53,9 +64,10 @@ def compare(
     points, families = map(judged, _viewed(seen, enough))
     notes_of = ("; ".join(filter(None, [each.rescheduled, row.note])) for row, each in zip(points, seen, strict=True))
     points = [replace(row, note=note) for row, note in zip(points, notes_of, strict=True)]
-    said = notes(base, head, [each.views for each in seen], points, families, enough)
+    differ = frozenset(what for what in ("build", "suite", "environment") if not base.same(head, what))
+    failed = tuple(sum(bool(record.error) for record in side.records) for side in (base, head))
     points += lost
-    return Comparison(
+    found = Comparison(
         command="compare",
         base=base.run,
         head=head.run,
@@ -65,8 +77,17 @@ def compare(
         points=worst_first(points),
         families=worst_first(families),
         missing=(*missing(base, head), *(f"{each.name}: {each.note}" for each in lost)),
-        notes=said,
+        notes=(),
     )
+    return found, Terms(differ, failed, tuple(_moved(seen)), enough)
+
+
+def _moved(seen: Sequence[_Seen]) -> Iterator[tuple[str, Difference]]:
+    """Whether what both runs measured of the machine itself, and the points' own time, moved over all points."""
+    for view in (CEILING, WITNESS, SECONDS):
+        own = [each.views[view] for each in seen if view in each.views]
+        if own and (found := between(*views.together(own))).way:
+            yield view, found
 
 
 def learn(runs: Sequence[Side]) -> Floor:

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
-from kvbench.analysis.differs.compare import Side, compare
+from kvbench.analysis.differs import compare as analysis
+from kvbench.analysis.differs.compare import Side
 from kvbench.model import Point, Probe, Record, Sample
+from kvbench.report.words.compared import told
 from tests.made_run import DECODE, MACHINE, MIB, READ, probe, traffic, visit
 
 POSITION, PAGED = (replace(DECODE, layout=layout) for layout in ("position", "paged"))
@@ -33,6 +35,10 @@ def probes(of=READ, rate=20.0, luck=LUCK[::-1]):
         Record(n, of, second, {"point": traffic(0.0)}, {}, steps=int(rate * lucky * 1e9))
         for n, lucky in enumerate(luck)
     ]
+
+
+def compare(*sides, **asked):
+    return told(*analysis.compare(*sides, **asked))
 
 
 def compared(base, head, **asked):

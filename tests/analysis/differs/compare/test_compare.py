@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kvbench.analysis.differs.compare import compare, learn, short
+from kvbench.analysis.differs.compare import learn, short
 from kvbench.analysis.differs.compare.effects import Floor, effects, floor
 from kvbench.errors import NotComparable
 from kvbench.model import Fact
@@ -18,6 +18,7 @@ from kvbench.model.verdict import (
     NOT_COMPARABLE,
     REGRESSION,
 )
+from kvbench.report.words.compared import effects as said_of
 from tests.analysis.differs.compare.made_sides import (
     CLOCK,
     FMA,
@@ -25,6 +26,7 @@ from tests.analysis.differs.compare.made_sides import (
     LUCK,
     PAGED,
     POSITION,
+    compare,
     compared,
     measured,
     only,
@@ -319,7 +321,8 @@ def test_short_names():
 def test_smallest_effects(asked, learned, private, beyond, family):
     found = effects(asked, learned)
     assert (found.of("L2"), found.of("L3"), found.of("DRAM"), found.family) == (private, beyond, beyond, family)
-    assert f"{family:.1%} for a family" in found.note and f"{beyond:.1%}" in found.note
+    note = said_of(found)
+    assert f"{family:.1%} for a family" in note and f"{beyond:.1%}" in note
 
 
 def test_noise_is_what_hardly_any_point_exceeds():
