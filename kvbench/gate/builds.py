@@ -56,7 +56,12 @@ def build(
     if _is_library(asked):
         if options:
             raise BadArgument(f"{asked}: a library has no options {' '.join(options)}", "name a revision, or .")
-        return _taken(Path(asked))
+        path = Path(asked)
+        refuse_no_library(path)
+        interface, digest = path.with_name(_INTERFACE), _digest(path)
+        if not interface.is_file():
+            interface = library_path().with_name(_INTERFACE)
+        return Build(f"{path.name} (sha256 {digest[:8]})", path.absolute(), interface.absolute(), digest)
     builds = _cache()
     with tempfile.TemporaryDirectory(prefix=".", dir=builds) as temporary:
         source, known = Path(temporary, "source"), tools()
@@ -93,15 +98,6 @@ def refuse_no_library(path: Path) -> None:
 
 def _is_library(asked: str) -> bool:
     return Path(asked).is_file() or ".so" in Path(asked).suffixes
-
-
-def _taken(path: Path) -> Build:
-    refuse_no_library(path)
-    interface = path.with_name(_INTERFACE)
-    if not interface.is_file():
-        interface = library_path().with_name(_INTERFACE)
-    digest = _digest(path)
-    return Build(f"{path.name} (sha256 {digest[:8]})", path.absolute(), interface.absolute(), digest)
 
 
 def _kind(path: Path) -> bytes:

@@ -2,7 +2,6 @@
 
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import numpy as np
 from kvbench.errors import KvbenchError, NotComparable
 from kvbench.gate.builds import Build, refuse_no_library
 from kvbench.machine import available_memory, describe
-from kvbench.model import AUTO, OWN, SIDES, Machine, Plan, Point
+from kvbench.model import AUTO, OWN, SIDES, Machine, Plan
 from kvbench.native import Cache, Library, is_plugin, library_of, library_path
 from kvbench.plan import Site, expand, refuse_too_large
 from kvbench.runner import new_run
@@ -59,6 +58,12 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
     points = [point for point in found.points if point.kernel in there]
     if not points:
         raise NotComparable(f"{found.suite.source} has no point here that both builds have", "name another --suite")
+    auto = {p.layout: p for p in reversed(points) if p.op == "decode" and p.schedule == AUTO}
+    own = [replace(point, schedule=OWN) for point in reversed(auto.values())]
+    notes = []
+    for side, other in (SIDES, SIDES[::-1]):  # no point is measured by a schedule that only one side has
+        theirs = opened[other].words("schedule")
+        notes += [f"schedule {w}: only {side} has it" for w in opened[side].words("schedule") if w not in theirs]
     same = ""
     if base.digest == head.digest and not asked.every:
         same = f"base and head are {'of the same sources' if base.unbuilt else 'the same library, byte for byte'}"
@@ -66,7 +71,7 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
         machine=machine,
         plan=replace(
             found.plan,
-            points=() if same else (*points, *_own(points)),
+            points=() if same else (*points, *own),
             seed=secrets.randbits(31) if asked.seed is None else asked.seed,
             run=new_run(),
             patience=_PATIENCE,
@@ -79,7 +84,7 @@ def rivals(base: Build, head: Build, asked: Request, folder: Path) -> Contest:
         ),
         unmeasured=same and f"{counted(len(points), 'point')} not measured: {same}",
         missing=tuple(f"{p.name}: only base has this kernel" for p in found.points if p.kernel not in there),
-        notes=tuple(_presets(opened)),
+        notes=tuple(notes),
     )
 
 
@@ -114,18 +119,3 @@ def _driven(side: str, path: str, plugin: str) -> Library:
 
 
 _OLD = "compare builds of a nearer version; or let each measure itself, and use kvbench compare"
-
-
-def _own(points: Sequence[Point]) -> Iterator[Point]:
-    """Points at which each side has the schedule that was chosen for it: what a user of each gets. One for each layout,
-    for they cost more than others."""
-    auto = {point.layout: point for point in reversed(points) if point.op == "decode" and point.schedule == AUTO}
-    for layout in dict.fromkeys(point.layout for point in points if point.layout in auto):
-        yield replace(auto[layout], schedule=OWN)
-
-
-def _presets(opened: Mapping[str, Library]) -> Iterator[str]:
-    """Schedules that only one side has: no point is measured by them."""
-    for side, other in (SIDES, SIDES[::-1]):
-        theirs = opened[other].words("schedule")
-        yield from (f"schedule {w}: only {side} has it" for w in opened[side].words("schedule") if w not in theirs)

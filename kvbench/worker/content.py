@@ -56,30 +56,23 @@ class Content:
                 np.add(found, self._along(self._adds * changed[side], side, rows), out=found)
         if self._c.k.scale_bytes:
             own = slice(self._c.k.bytes + self._c.v.bytes, self._c.bytes)
-            self._scale(layer, first[own], to[own])
-
-    def _scale(self, layer: int, scales: np.ndarray, found: np.ndarray) -> None:
-        """float32 has a last bit to spare: half of what a sum rounds. f16 has none: these scales are the same."""
-        if min(self._c.k.scale_token_stride, self._c.k.scale_head_stride) < 4:
-            found[:] = scales
-            return
-        drawn = np.random.default_rng([SEED, layer]).integers(0, 2, scales.size // 4, dtype=np.uint32)
-        np.bitwise_xor(scales.view(np.uint32), drawn, out=found.view(np.uint32))
+            to[own] = first[own]
+            if min(self._c.k.scale_token_stride, self._c.k.scale_head_stride) >= 4:  # f16 has no bit to spare
+                scales = to[own].view(np.uint32)  # whose last bit is half of what a sum rounds
+                scales ^= np.random.default_rng([SEED, layer]).integers(0, 2, scales.size, dtype=np.uint32)
 
     def _planes(self, layer: np.ndarray) -> list[np.ndarray]:
-        """K and V as [stretches][parts][bytes of some rows]; stretches are side by side, or what pads lies between."""
+        """K and V as [stretches][parts][bytes of some rows]; stretches are side by side, or what pads lies between. Rows
+        are those of a block where K is transposed, else as many as leave nothing over."""
         found, begin = [], 0
         for side, plane in enumerate((self._c.k, self._c.v)):
             step = plane.seq_stride if plane.head_stride < plane.token_stride else plane.head_stride
-            together = self._together(side, step // plane.row_bytes) * plane.row_bytes
+            rows = LANES if side == 0 and self._cell else math.gcd(step // plane.row_bytes, LANES)
+            together = rows * plane.row_bytes
             shape = (plane.bytes // step, step // together, together)
             found.append(as_strided(layer[begin:], shape, (step, together, 1)))
             begin += plane.bytes
         return found
-
-    def _together(self, side: int, rows: int) -> int:
-        """Rows that are taken at once: those of a block where K is transposed, else as many as leave nothing over."""
-        return LANES if side == 0 and self._cell else math.gcd(rows, LANES)
 
     def _along(self, row: np.ndarray, side: int, rows: np.ndarray) -> np.ndarray:
         """Bytes for a row, for as many rows as are taken at once."""

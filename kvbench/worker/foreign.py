@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,6 @@ class ForeignBench(Bench):
         with near_threads(self.point.cpus) as pool:
             for digest in pool.map(lambda at: hashlib.blake2b(view[at : at + room.slice_bytes]).digest(), begins):
                 found.update(digest)
-        for cache in room.caches:
-            for part in described(cache):
-                found.update(part)
+        for part in chain.from_iterable(map(described, room.caches)):
+            found.update(part)
         return found.digest()

@@ -4,11 +4,10 @@ import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import COMPUTE, PLAIN, Job, Probe, Record
-from kvbench.native import Library, Part, Task, Team, forms, probe_task
+from kvbench.native import Team, forms, probe_task
 from kvbench.regime import dram_bytes
 from kvbench.units import MIB
 from kvbench.worker.ground import Ground
@@ -56,7 +55,13 @@ class Buffers(Owner):
         with ExitStack() as owned:
             programs, warm = [], probe.bytes < self._least
             for form, how in forms(probe.op, self._library).items():
-                task = owned.enter_context(_task(self._library, probe, self._parts, how))
+                if probe.op == "latency":
+                    first = self._parts[0]
+                    self._library.check(self._library.lib.kvb_chain(first.base, first.size, _SEED))
+                facts = dict(zip(("to", "source", "second"), self._parts, strict=False)) | how
+                facts |= {"size": self._parts[0].size if self._parts else 0, "steps": steps(probe)}
+                task = probe_task(self._library, probe.op, len(probe.cpus), isa=probe.isa, **facts)
+                owned.enter_context(task)
                 name, every = ("point", 1) if form == PLAIN else (form, FORM_EVERY)
                 programs.append(Program(name, self._team, (task,), warm=warm, every=every))
             taken = rounds(programs, job.plan.samples, job.plan.sample_time, seed, watch=watch)
@@ -73,19 +78,3 @@ class Buffers(Owner):
 def group(probe: Probe) -> tuple[object, ...]:
     """Probes with the same answer share their buffers. Latency makes a chain of its own of them."""
     return (probe.cpus, probe.pages, probe.bytes, probe.op == "latency", streams(probe.op))
-
-
-def _task(library: Library, probe: Probe, buffers: list[Part], how: dict[str, Any]) -> Task:
-    if probe.op == "latency":
-        library.check(library.lib.kvb_chain(buffers[0].base, buffers[0].size, _SEED))
-    facts = dict(zip(("to", "source", "second"), buffers, strict=False))
-    return probe_task(
-        library,
-        probe.op,
-        len(probe.cpus),
-        isa=probe.isa,
-        **facts,
-        **how,
-        size=buffers[0].size if buffers else 0,
-        steps=steps(probe),
-    )

@@ -3,9 +3,9 @@ trust it.
 
 The workload is that of `kvbench score` where the run has it: Llama 3 8B, 4,096 tokens, from memory, most threads."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated
 
 import pandas as pd
 
@@ -26,19 +26,10 @@ FEWEST = 5  # launches of a run that is better than poor
 
 
 @dataclass(frozen=True, slots=True)
-class Enclosed:
+class Enclosed(Interval):
     """A figure and its interval over launches."""
 
-    value: Annotated[float, about("in `unit`: median over launches")]
-    low: Annotated[float, about("in `unit`: lower end of its interval")]
-    high: Annotated[float, about("in `unit`: upper end of its interval")]
     unit: Annotated[str, about("GB/s, tokens/s or times")]
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any], name: str, unit: str) -> Self:
-        """From the row of a table."""
-        found = Interval.of(row, name)
-        return cls(found.value, found.low, found.high, unit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 import pandas as pd
 
-from kvbench.model import FIELDS, Field, Machine, Point, Probe, Shape
+from kvbench.model import FIELDS, Machine, Point, Probe, Shape
 from kvbench.model.annotated import about
 from kvbench.units import counted, cpu_text
 
@@ -208,7 +208,17 @@ def short_names(points: pd.DataFrame) -> list[str]:
     """One for each row of the points' table, no two the same."""
     shown = {name: _varies(points, name) for name in _WORDS}
     facts = points[list(_WORDS)].astype(object).where(points[list(_WORDS)].notna(), None).to_dict("records")
-    return [_name(row, [name for name in _WORDS if shown[name][place]]) for place, row in enumerate(facts)]
+    found = []
+    for place, row in enumerate(facts):
+        words = []
+        for name, field in _WORDS.items():
+            value = row[name]
+            none = value in (None, "", "-") or not value and value == field.default  # and is the usual
+            full = name == "capacity" and value == row["context"]
+            if shown[name][place] and not none and not full:
+                words.append(counted(value, "thread") if name == "threads" else field.short.format(value))
+        found.append(" ".join(words))
+    return found
 
 
 def names_without(points: pd.DataFrame, columns: Iterable[str]) -> list[str]:
@@ -231,18 +241,3 @@ def _varies(points: pd.DataFrame, name: str) -> list[bool]:
         most = values.transform(lambda own: own.map(own.value_counts(normalize=True)) > _MOST)
         varies &= ~most.astype(bool)
     return list(varies)
-
-
-def _name(row: dict[str, Any], shown: list[str]) -> str:
-    if row["capacity"] == row["context"]:
-        shown = [name for name in shown if name != "capacity"]
-    return " ".join(_word(name, row[name]) for name in shown if not _unsaid(_WORDS[name], row[name]))
-
-
-def _unsaid(field: Field, value: Any) -> bool:
-    """What there is none of, unless none is not the usual."""
-    return value in (None, "", "-") or not value and value == field.default
-
-
-def _word(name: str, value: Any) -> str:
-    return counted(value, "thread") if name == "threads" else _WORDS[name].short.format(value)

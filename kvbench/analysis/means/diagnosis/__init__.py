@@ -8,8 +8,7 @@ import pandas as pd
 from kvbench.analysis.means.diagnosis.bandwidth import MemoryRate, MemoryUntested, memory
 from kvbench.analysis.means.diagnosis.choices import CHOICES, Choice, ThreadsHelp, ThreadsSuffice, choice, threads
 from kvbench.analysis.means.diagnosis.l3 import L3Untested, L3Verdict, l3
-from kvbench.analysis.means.diagnosis.limits import Bounds, Fit, PassCost, Tokens, bounds, fit, overhead
-from kvbench.analysis.means.diagnosis.limits import tokens as tokens_facts
+from kvbench.analysis.means.diagnosis.limits import Bounds, Fit, PassCost, Tokens, bounds, fit, overhead, tokens
 from kvbench.analysis.means.diagnosis.stores import Stores, stores
 from kvbench.analysis.means.diagnosis.trust import Above, Doubts, Noise, above, doubts, noise
 from kvbench.model import Check, Machine
@@ -19,32 +18,19 @@ Fact |= Fit | Bounds | Tokens | PassCost | Stores | Above | Noise | Doubts
 
 
 def diagnosis(
-    points: pd.DataFrame,
-    machine: Machine,
-    checks: Sequence[Check],
-    *,
-    contrasts: pd.DataFrame,
-    scaling: pd.DataFrame,
-    overall: pd.DataFrame,
-    saturation: pd.DataFrame,
-    tokens: pd.DataFrame,
-    fits: pd.DataFrame,
-    breakeven: pd.DataFrame,
+    points: pd.DataFrame, machine: Machine, checks: Sequence[Check], **tables: pd.DataFrame
 ) -> tuple[Fact, ...]:
-    """From the tables of these names.
-
-    A run that has nothing to say on a topic leaves it out; but that memory or L3 was not tested is said.
-    """
+    """A run that has nothing to say on a topic leaves it out; but that memory or L3 was not tested is said."""
     found = (
         memory(points),
         l3(points, machine),
-        *(choice(overall, factor) for factor in CHOICES),
-        fit(fits),
-        threads(saturation, points, contrasts),
+        *(choice(tables["overall"], factor) for factor in CHOICES),
+        fit(tables["fits"]),
+        threads(tables["saturation"], points, tables["contrasts"]),
         bounds(points),
-        tokens_facts(tokens),
-        overhead(scaling),
-        stores(points, breakeven),
+        tokens(tables["tokens"]),
+        overhead(tables["scaling"]),
+        stores(points, tables["breakeven"]),
         above(points),
         noise(points),
         doubts(checks),

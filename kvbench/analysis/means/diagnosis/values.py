@@ -3,21 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
+from typing import Annotated, Any, Self
+
+from kvbench.model.annotated import about
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A value, and what encloses it."""
 
-    value: float
-    low: float
-    high: float
+    value: Annotated[float, about("in `unit`: median over launches")]
+    low: Annotated[float, about("in `unit`: lower end of its interval")]
+    high: Annotated[float, about("in `unit`: upper end of its interval")]
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], name: str) -> Self:
+    def of(cls, row: Mapping[str, Any], name: str, *more: str) -> Self:
         """From the row of a table."""
-        return cls(float(row[name]), float(row[f"{name}_low"]), float(row[f"{name}_high"]))
+        return cls(float(row[name]), float(row[f"{name}_low"]), float(row[f"{name}_high"]), *more)
 
     @property
     def turned(self) -> Self:
