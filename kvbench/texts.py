@@ -47,7 +47,10 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def table_csv(table: Any) -> str:
-    """A pandas table as CSV."""
+    """A pandas table as CSV. Whole numbers stay whole, though a column that lacks some holds them as others."""
+    numbers = table.select_dtypes("float")
+    whole = ((numbers % 1 == 0) & (numbers.abs() < 1 << 53) | numbers.isna()).all()
+    table = table.astype(dict.fromkeys(numbers.columns[whole], "Int64"))
     texts = table.select_dtypes(exclude=["number", "bool"])
     fits = {value: cell(value) for name in texts for value in texts[name].unique() if isinstance(value, str)}
     odd = {value: fit for value, fit in fits.items() if fit != value}

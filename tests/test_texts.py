@@ -110,3 +110,15 @@ def test_figures_ask_for_no_screen_and_no_home(tmp_path):
     surroundings = {"PATH": os.environ["PATH"], "MPLBACKEND": "nonsense", **nowhere}
     done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, f"plot: {tmp_path / 'x.png'}\n")
+
+
+def test_whole_numbers_stay_whole_beside_what_is_missing():
+    table = pd.DataFrame(
+        {"count": [1.0, None, 1e9], "rate": [1.0, None, 0.5], "none": [None, None, None], "far": [1e30] * 3}
+    )
+    assert table_csv(table.astype({"none": float})).splitlines() == [
+        "count,rate,none,far",
+        "1,1.0,,1e+30",
+        ",,,1e+30",
+        "1000000000,0.5,,1e+30",
+    ]
