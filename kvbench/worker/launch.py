@@ -11,7 +11,7 @@ for group in shuffled(groups):    # a contrast is one by itself
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,17 +19,20 @@ from pathlib import Path
 from kvbench.closing import Closing
 from kvbench.errors import KvbenchError
 from kvbench.machine import describe
-from kvbench.machine.disturbances import Disturbances
+from kvbench.machine.disturbances import Disturbances, Disturbed
 from kvbench.model import Contrast, Job, Point, Probe, Record
+from kvbench.model.contrast import value
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.plan import needs_here
 from kvbench.plan.needs import members
-from kvbench.worker import contrasting, probing, room
+from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
+from kvbench.worker.bench import Bench
 from kvbench.worker.duel import Sides
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
+from kvbench.worker.loop import rounds
 from kvbench.worker.tuning import Tuner
 from kvbench.worker.visit import record
 
@@ -105,7 +108,7 @@ class _Visitor(Closing):
     def record(self, point: Visited) -> Record:
         seed, watch = self._random.randrange(1 << 32), Disturbances(point.cpus).read
         if isinstance(point, Contrast):
-            return contrasting.record(point, self._job, self._ground, self._answers, self.tuner, seed, watch)
+            return self._contrast(point, seed, watch)
         if isinstance(point, Probe):
             self._room = self._room or self._group.enter_context(probing.Buffers(point, self._ground))
             return self._room.record(point, self._job, seed, watch)
@@ -117,3 +120,23 @@ class _Visitor(Closing):
             found = record(bench, self.tuner, plan.samples, plan.sample_time, plan.neighbour, watch=watch)
             bare = tuple(replace(sample, pass_seconds=()) for sample in found.samples)
             return replace(found, launch=self._job.launch, samples=bare)
+
+    def _contrast(self, contrast: Contrast, seed: int, watch: Callable[[], Disturbed]) -> Record:
+        """Its points in the same rounds, each in a room of its own: programs, each by its value of the factor."""
+        benches, plan = dict[str, Bench](), self._job.plan
+        with ExitStack() as owned:
+            owned.callback(self._ground.leave, range(1, len(contrast.points)))
+            for place, point in enumerate(contrast.points):
+                own = owned.enter_context(room.Room(point, self._ground, place=place))
+                bench = owned.enter_context(Bench(point, own, self._answers, seed))
+                self.tuner.choose(bench)
+                benches[value(point, contrast.factor)] = bench
+            programs = [replace(bench.own, name=name, memory=bench.room.place) for name, bench in benches.items()]
+            error, taken = max(bench.verify() for bench in benches.values()), []
+            for sample in rounds(programs, plan.samples, plan.sample_time, seed, watch=watch):
+                taken.append(replace(sample, pass_seconds=()))
+            for name, bench in benches.items():
+                least = min(sample.passes for sample in taken if sample.program == name)
+                error = max(error, bench.verify_left(least), bench.verify_changed())
+            moved = {name: bench.own.traffic() for name, bench in benches.items()}
+            return Record(self._job.launch, contrast, tuple(taken), moved, {}, max_abs_err=error)

@@ -7,10 +7,19 @@ from itertools import combinations
 from statistics import median
 
 from kvbench.analysis.differs.compare import views
-from kvbench.analysis.differs.compare.effects import LIMITS, Effects, Floor, effects, floor
 from kvbench.analysis.differs.compare.side import Side, missing, refuse, unusable
 from kvbench.analysis.differs.compare.views import BESIDE, CEILING, MACHINE, SECONDS, WITNESS, Both, Views
-from kvbench.analysis.differs.compare.words import Viewed, between, judged, viewed
+from kvbench.analysis.differs.compare.words import (
+    LIMITS,
+    Effects,
+    Floor,
+    Viewed,
+    between,
+    effects,
+    floor,
+    judged,
+    viewed,
+)
 from kvbench.analysis.judge import Difference, as_share, family, incomparable, whole, worst_first
 from kvbench.analysis.measured.launches import complete
 from kvbench.errors import NotComparable

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from kvbench.analysis.differs.compare.effects import LIMITS
 from kvbench.analysis.differs.compare.views import BESIDE, SECONDS, WITNESS, of_family
-from kvbench.analysis.differs.compare.words import between, judged, viewed
+from kvbench.analysis.differs.compare.words import LIMITS, between, judged, viewed
 from kvbench.analysis.judge import LIMITS as JUDGED
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, REGRESSION
 from tests.analysis.noises import DICE, bimodal, lognormal, most, shared
