@@ -11,7 +11,7 @@ import numpy as np
 
 from kvbench.errors import WrongAnswer
 from kvbench.machine.placement import neighbours
-from kvbench.model import AHEAD, AUTO, COPY_NT, NEIGHBOUR, PACE, PLAIN, POINT, Point, Role, Sample
+from kvbench.model import AHEAD, AUTO, COPY_NT, PACE, PLAIN, POINT, Point, Role, Sample
 from kvbench.native import Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
@@ -57,13 +57,10 @@ class Bench(Owner):
         self.ask(SEED)
         machine = self.room.ground.machine
         self.far_bytes = far_bytes(machine, self.point.cpus)
-        evicted = self.point.residency == "evicted"
-        self.between = (
-            self.probe("read", to=self.far, size=self.far.size) if evicted else None
-        )  # throws caches' contents out
-        self._warm = self.between is None and self.room.needs.footprint < (
-            dram_bytes(machine, self.point.cpus) or self.far_bytes
-        )
+        self.between, least = None, dram_bytes(machine, self.point.cpus) or self.far_bytes
+        if self.point.residency == "evicted":  # it throws the caches' contents out
+            self.between = self.probe("read", to=self.far, size=self.far.size)
+        self._warm = self.between is None and self.room.needs.footprint < least
 
     def ask(self, seed: int) -> None:
         """Queries that `seed` tells; each layer's with the signs of its K, so that one answer serves all."""
@@ -81,35 +78,32 @@ class Bench(Owner):
     def own(self) -> Program:
         if self.stores:
             return self._program("point", *self.stored(self.point.variant == "nt"))
-        return self._program("point", *self._over_layers("decode", **self._walk()))
+        return self.under("point", self.schedule or AUTO)
 
     @cached_property
     def witnesses(self) -> list[Program]:
         if self.stores:
             return [self.plainest, self._copy(COPY_NT.name)]
-        wrapped = self._decode(
-            "decode", self.room.caches[0], self.q[0], np.empty_like(self.asked), **self._walk(wrap=self.window[0])
-        )
+        first, out = (self.room.caches[0], self.q[0]), np.empty_like(self.asked)
+        core = Program("core", self.team, (self._decode("decode", *first, out, **self._walk(wrap=self.window[0])),))
         ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
-        return [self.plainest, self._twin(AHEAD.name, ahead), Program("core", self.team, (wrapped,)), *self._nearer()]
+        return [self.plainest, self.under(AHEAD.name, ahead, "twin"), core, *self._nearer()]
 
     @cached_property
     def plainest(self) -> Program:
         """The witness that does no more than read, or copy."""
-        return self._copy("copy") if self.stores else self._twin("twin", "off")
-
-    def crowded(self, neighbour: Neighbour) -> Program:
-        """The point while that one streams memory."""
-        return replace(self.own, name=NEIGHBOUR, beside=neighbour.streaming)
+        return self._copy("copy") if self.stores else self.under("twin", "off", "twin")
 
     def neighbour(self) -> Neighbour | None:
         """On all cores of its nodes that the point leaves free; None where there is none."""
         if not (cpus := neighbours(self.room.ground.machine, self.point.cpus)):
             return None
-        piece = self.far.size // PIECES // 64 * 64
-        parts = (self._far_arena.part(place * piece, piece) for place in range(PIECES))
-        reads = [self.probe("read", len(cpus), to=part, size=piece) for part in parts]
+        reads = self._far_reads(self.far.size // PIECES // 64 * 64, PIECES, len(cpus))
         return Neighbour(self.room.team(cpus), cpus, reads)
+
+    def _far_reads(self, piece: int, count: int, threads: int = 0) -> tuple[Task, ...]:
+        parts = (self._far_arena.part(place * piece, piece) for place in range(count))
+        return tuple(self.probe("read", threads, to=part, size=piece) for part in parts)
 
     def _nearer(self) -> list[Program]:
         """Where L3 feeds the point, and a little beyond: plain reads of its slice and of memory, and the same kernel on
@@ -117,13 +111,10 @@ class Bench(Owner):
         if not near_memory(self.point, self.room.needs, self.room.ground.machine):
             return []
         piece = self.room.slices.size // 64 * 64  # a pass over memory is as long as one over the slice
-        far = (self._far_arena.part(place * piece, piece) for place in range(self.far.size // piece))
-        memory = tuple(self.probe("read", to=part, size=piece) for part in far)
+        memory = self._far_reads(piece, self.far.size // piece)
         plain = self.probe("read", to=self.room.slices, size=piece)
         reads = [Program("slice", self.team, (plain,)), Program("memory", self.team, memory, warm=False)]
-        if self.foreign:
-            return reads
-        return [*reads, self.rotated("rotated", self.far_schedule or self.schedule)]
+        return reads if self.foreign else [*reads, self.rotated("rotated", self.far_schedule or self.schedule)]
 
     def rotated(self, name: str, schedule: str) -> Program:
         """The kernel on copies of the slice that no cache holds, with the schedule that is best there."""
@@ -144,9 +135,6 @@ class Bench(Owner):
     def _more_layers(self) -> range:
         return range(self.room.layers, self.room.layers + self.far.size // self.room.slice_bytes)
 
-    def _twin(self, name: str, schedule: str) -> Program:
-        return self._program(name, *self._over_layers("twin", **self._walk(schedule=schedule)))
-
     def _copy(self, op: str) -> Program:
         """Along the slices, as what is stored goes: from one half of them to the other, in pieces of a MiB or more, so
         that what threads lose by meeting is no part of it."""
@@ -160,9 +148,9 @@ class Bench(Owner):
     def _program(self, name: str, *tasks: Task) -> Program:
         return Program(name, self.team, tasks, self.between, self._warm)
 
-    def under(self, name: str, schedule: str) -> Program:
-        """The point as it would be with that one."""
-        return self._program(name, *self._over_layers("decode", **self._walk(schedule=schedule)))
+    def under(self, name: str, schedule: str, op: str = "decode") -> Program:
+        """The point, or its twin, as it would be with that one."""
+        return self._program(name, *self._over_layers(op, **self._walk(schedule=schedule)))
 
     def stages(self) -> tuple[float, ...]:
         """Shares of QK, softmax and PV from a run of its own: reading the clock between them costs a little. None where

@@ -1,7 +1,7 @@
 """Others on the machine: threads on cores that a point leaves free, which stream memory while samples of it are taken."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import cycle
@@ -17,7 +17,7 @@ _AHEAD = 4  # and so many before a sample begins: caches are full of theirs by t
 class Neighbour:
     """`reads`: tasks of the team, each of another piece of memory."""
 
-    def __init__(self, team: Team, cpus: Sequence[int], reads: Sequence[Task]) -> None:
+    def __init__(self, team: Team, cpus: Sequence[int], reads: Iterable[Task]) -> None:
         self._team, self._cpus, self._reads = team, cpus, cycle(reads)
         self._bytes, self._seconds = 0.0, 0.0
 

@@ -8,7 +8,7 @@ from typing import Any
 from kvbench.apart import Ended, apart
 from kvbench.errors import Refused, WrongAnswer
 from kvbench.machine.placement import neighbours
-from kvbench.model import Point, Record, tails
+from kvbench.model import NEIGHBOUR, Point, Record, tails
 from kvbench.model.tuning import Ratios
 from kvbench.native import library_of
 from kvbench.worker.answers import Answers
@@ -57,7 +57,9 @@ def record(
     tuner.choose_far(bench)
     tuner.choose(bench)
     neighbour, room = bench.neighbour() if beside else None, bench.room
-    programs = [*bench.programs, *extra(bench), *([bench.crowded(neighbour)] if neighbour else [])]
+    programs = [*bench.programs, *extra(bench)]
+    if neighbour:  # the point while that one streams memory
+        programs.append(replace(bench.own, name=NEIGHBOUR, beside=neighbour.streaming))
     taken, error = bench.measured(programs, samples, seconds, **how)
     return Record(
         launch=0,

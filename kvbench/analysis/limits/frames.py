@@ -187,11 +187,11 @@ def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
 def _against(point: Point, found: PointRates, records: Sequence[Record], roofs: Roofs, most: int) -> dict[str, Any]:
     """The point beside the run's ceilings, where it has ones that fit."""
     footprint, shares = records[0].footprint("point"), found.shares
-    regime, computed = roofs.regime(point, footprint), roofs.computed(point)
+    regime, computed = roofs.regime(point, footprint), roofs.by_itself(point.computes, point)
     ceiling, note = roofs.ceiling(point, regime.word, footprint)
     row = {f"regime{end}": getattr(regime, name) for end, name in _REGIME.items()}
     row |= {"footprint": footprint, "ceiling_note": note, "fma_gflops": computed and computed.median}
-    for name, roof in (("ceiling", ceiling), ("dram", roofs.plain(point))):
+    for name, roof in (("ceiling", ceiling), ("dram", roofs.by_itself("read", point, "DRAM"))):
         if roof:
             row |= {f"{name}_gbps": roof.median, f"{name}_low": roof.low, f"{name}_high": roof.high}
     if ceiling:

@@ -34,6 +34,9 @@ class SliceMemory:
     huge_bytes: Annotated[int, about("bytes: really on huge pages")]
 
 
+_Known, _Share = float | None, float | None | UnsetType
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(Printed):
     """A decode beside its twin, its core roof and the FMA peak; a store beside copies.
@@ -47,37 +50,33 @@ class Profile(Printed):
     gbps: Annotated[float, about("GB/s: compulsory bytes over time, median of the samples")]
     twin_gbps: Annotated[float | UnsetType, about("GB/s: the same reads and nothing else")] = UNSET
     twin_form: Annotated[str | UnsetType, about("the program whose rate twin_gbps is")] = UNSET
-    efficiency: Annotated[
-        float | None | UnsetType, about("share of the point's time that the twin takes, median of the rounds")
-    ] = UNSET
+    efficiency: Annotated[_Share, about("share of the point's time that the twin takes, median of the rounds")] = UNSET
     core_gbps: Annotated[float | UnsetType, about("GB/s: the same kernel in a private cache")] = UNSET
     core_level: Annotated[str | UnsetType, about("that cache")] = UNSET
     core_form: Annotated[str | UnsetType, about("the program whose rate core_gbps is")] = UNSET
-    core_fraction: Annotated[float | None | UnsetType, about("share of core_gbps, median of the rounds")] = UNSET
+    core_fraction: Annotated[_Share, about("share of core_gbps, median of the rounds")] = UNSET
     ceiling_gbps: Annotated[float, about("GB/s: the best of all forms of reads of this footprint, by the same threads")]
     ceiling_form: Annotated[str, about("the program whose rate ceiling_gbps is")]
-    ceiling_fraction: Annotated[float | None, about("share of ceiling_gbps, median of the rounds")]
+    ceiling_fraction: Annotated[_Known, about("share of ceiling_gbps, median of the rounds")]
     dram_gbps: Annotated[float, about("GB/s: the best of all forms of reads from memory, by the same threads")]
     dram_form: Annotated[str | UnsetType, about("whose rate dram_gbps is; without it, ceiling_form")] = UNSET
-    dram_fraction: Annotated[float | None, about("share of dram_gbps, median of the rounds")]
+    dram_fraction: Annotated[_Known, about("share of dram_gbps, median of the rounds")]
     other_gbps: Annotated[float | UnsetType, about("GB/s: the other kind of stores")] = UNSET
     other_form: Annotated[str | UnsetType, about("the program whose rate other_gbps is")] = UNSET
-    other_fraction: Annotated[float | None | UnsetType, about("share of other_gbps, median of the rounds")] = UNSET
+    other_fraction: Annotated[_Share, about("share of other_gbps, median of the rounds")] = UNSET
     copy_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by ordinary stores")] = UNSET
     copy_form: Annotated[str | UnsetType, about("the program whose rate copy_gbps is")] = UNSET
-    copy_fraction: Annotated[float | None | UnsetType, about("share of copy_gbps, median of the rounds")] = UNSET
+    copy_fraction: Annotated[_Share, about("share of copy_gbps, median of the rounds")] = UNSET
     copy_nt_gbps: Annotated[float | UnsetType, about("GB/s: as many bytes moved by non-temporal stores")] = UNSET
     copy_nt_form: Annotated[str | UnsetType, about("the program whose rate copy_nt_gbps is")] = UNSET
-    copy_nt_fraction: Annotated[float | None | UnsetType, about("share of copy_nt_gbps, median of the rounds")] = UNSET
-    l3_reads: Annotated[float | None, about("ratio: plain reads of the slice over those of memory, of one in L3")] = (
-        None
-    )
-    l3_gain: Annotated[float | None, about("ratio: time of the same decode from memory over its own")] = None
-    l3_decode: Annotated[float | None, about("ratio: GB/s of the point over those of plain reads of memory")] = None
+    copy_nt_fraction: Annotated[_Share, about("share of copy_nt_gbps, median of the rounds")] = UNSET
+    l3_reads: Annotated[_Known, about("ratio: plain reads of the slice over those of memory, of one in L3")] = None
+    l3_gain: Annotated[_Known, about("ratio: time of the same decode from memory over its own")] = None
+    l3_decode: Annotated[_Known, about("ratio: GB/s of the point over those of plain reads of memory")] = None
     fma_gflops: Annotated[
         float | UnsetType, about("GFLOP/s: what the same threads compute at most by the kernel's instructions")
     ] = UNSET
-    fma_fraction: Annotated[float | None | UnsetType, about("share of fma_gflops that the point computes")] = UNSET
+    fma_fraction: Annotated[_Share, about("share of fma_gflops that the point computes")] = UNSET
     bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
     ai: Annotated[float, about("FLOP per byte: arithmetic intensity, over compulsory bytes")]
     flops: Annotated[float, about("FLOP: of a pass")]
@@ -88,17 +87,15 @@ class Profile(Printed):
     bytes_scales: Annotated[float, about("bytes: of scales, of the compulsory ones")]
     bytes_table: Annotated[float, about("bytes: of the page table, of the compulsory ones")]
     seconds_per_pass: Annotated[float, about("seconds: median of the samples")]
-    pass_p50: Annotated[
-        float | None, about("seconds: median of all passes; null where they are too short to tell apart")
-    ]
-    pass_p99: Annotated[float | None, about("seconds: 99 % of the passes took no longer; null where they are too few")]
-    pass_max: Annotated[float | None, about("seconds: of the longest pass")]
+    pass_p50: Annotated[_Known, about("seconds: median of all passes; null where they are too short to tell apart")]
+    pass_p99: Annotated[_Known, about("seconds: 99 % of the passes took no longer; null where they are too few")]
+    pass_max: Annotated[_Known, about("seconds: of the longest pass")]
     pass_note: Annotated[str, about("why one of these is null; else empty")]
     passes: Annotated[int, about("that were timed")]
-    neighbour_p50: Annotated[float | None, about("seconds: as pass_p50, beside a neighbour that was asked for")] = None
-    neighbour_p99: Annotated[float | None, about("seconds: as pass_p99, beside a neighbour")] = None
-    neighbour_times: Annotated[float | None, about("ratio: time of a pass beside a neighbour over that alone")] = None
-    neighbour_gbps: Annotated[float | None, about("GB/s: what the neighbour read meanwhile")] = None
+    neighbour_p50: Annotated[_Known, about("seconds: as pass_p50, beside a neighbour that was asked for")] = None
+    neighbour_p99: Annotated[_Known, about("seconds: as pass_p99, beside a neighbour")] = None
+    neighbour_times: Annotated[_Known, about("ratio: time of a pass beside a neighbour over that alone")] = None
+    neighbour_gbps: Annotated[_Known, about("GB/s: what the neighbour read meanwhile")] = None
     thread_skew: Annotated[float, about("share of the mean, by which the slowest thread worked longer")]
     stage_share: Annotated[dict[str, float], about("share of the pass: of the stages of a decode, by name")]
     max_abs_err: Annotated[float, about("absolute: largest difference of an output element to float64")]

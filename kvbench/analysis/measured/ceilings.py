@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from kvbench.analysis.measured.launches import complete, interval, steady
-from kvbench.model import COMPUTE, PLAIN, Ceiling, Fact, Machine, Point, Probe, Record, Sample
+from kvbench.model import COMPUTE, PLAIN, Ceiling, Machine, Point, Probe, Record, Sample
 from kvbench.regime import NO_LEVEL, Capacities, Regime, classify
 from kvbench.units import gbps, size
 
@@ -100,40 +100,24 @@ class Roofs:
     the same again and again: each question is answered once."""
 
     def __init__(self, machine: Machine, ceilings: Sequence[Ceiling], run: str, measured: Capacities | None) -> None:
-        self._machine, self._measured = machine, measured
+        self.peak = machine.facts.get("dram_peak")  # GB/s that the machine's DRAM allows in theory
         self._own = [ceiling for ceiling in ceilings if ceiling.run == run]
-        self._plain = [ceiling for ceiling in self._own if ceiling.form == PLAIN]
-        self._regime, self._best = cache(self._regime_of), cache(self._best_of)
+        self._best = cache(self._best_of)
+        self._regime = cache(lambda *where, evicted: classify(machine, *where, evicted=evicted, measured=measured))
 
     def regime(self, point: Point, footprint: float) -> Regime:
-        return self._regime(point.cpus, footprint, point.residency == "evicted")
+        return self._regime(point.cpus, footprint, evicted=point.residency == "evicted")
 
     def ceiling(self, point: Point, level: str, footprint: float) -> tuple[Ceiling | None, str]:
         """The best at this footprint of all forms, by these threads or some of them: reads for a decode and copies for a
         store. Or None, and why there is none."""
         return self._best(READ if point.op == "decode" else COPY, *_who(point), level, footprint)
 
-    def plain(self, point: Point) -> Ceiling | None:
-        """Plain reads of memory by the point's threads."""
-        return self._own_of(self._plain, *READ, point, "DRAM")
-
-    def computed(self, point: Point) -> Ceiling | None:
-        """What the instructions give that its kernel is made of."""
-        return self._own_of(self._own, point.computes, point)
-
-    @staticmethod
-    def _own_of(ceilings: list[Ceiling], op: str, point: Point, level: str | None = None) -> Ceiling | None:
-        """By the point's own threads."""
-        found, _ = ceiling_for(ceilings, op, *_who(point), level)
+    def by_itself(self, op: str, point: Point, level: str | None = None) -> Ceiling | None:
+        """Plain, by the point's own threads: reads of memory, or the instructions that its kernel is made of."""
+        plain = (ceiling for ceiling in self._own if ceiling.form == PLAIN)
+        found, _ = ceiling_for(plain, op, *_who(point), level)
         return found if found and found.median > 0 else None
-
-    @property
-    def peak(self) -> Fact | None:
-        """GB/s that the machine's DRAM allows in theory."""
-        return self._machine.facts.get("dram_peak")
-
-    def _regime_of(self, cpus: tuple[int, ...], footprint: float, evicted: bool) -> Regime:
-        return classify(self._machine, cpus, footprint, evicted=evicted, measured=self._measured)
 
     def _best_of(self, ops: tuple[str, ...], isa: str, cpus: tuple[int, ...], pages: str, *where: Any):
         """By fewer threads, too, where that is faster: of memory they may need less than all."""

@@ -171,12 +171,12 @@ def test_no_other_ceiling_can_be_used(changes, named, others):
 
 def test_only_ceilings_of_the_own_run_count():
     theirs = [made(20.0, run="theirs")]
-    assert Roofs(MACHINE, theirs, "mine", None).plain(AT) is None
-    assert Roofs(MACHINE, [*theirs, made(10.0)], "mine", None).plain(AT).median == 10.0
+    assert Roofs(MACHINE, theirs, "mine", None).by_itself("read", AT, "DRAM") is None
+    assert Roofs(MACHINE, [*theirs, made(10.0)], "mine", None).by_itself("read", AT, "DRAM").median == 10.0
 
 
 def test_a_ceiling_of_nothing_is_none():
-    assert Roofs(MACHINE, [made(0.0)], "mine", None).plain(AT) is None
+    assert Roofs(MACHINE, [made(0.0)], "mine", None).by_itself("read", AT, "DRAM") is None
 
 
 def test_a_level_that_is_none_needs_a_footprint():
@@ -203,7 +203,10 @@ def test_each_form_of_a_probe_is_a_ceiling_and_the_best_counts():
     roofs = Roofs(MACHINE, found, "mine", None)
     best, _ = roofs.ceiling(AT, "DRAM", READ.bytes)
     assert (best.form, best.median) == ("weave", pytest.approx(23))
-    assert (roofs.plain(AT).form, roofs.plain(AT).median) == ("plain", pytest.approx(11))
+    assert (roofs.by_itself("read", AT, "DRAM").form, roofs.by_itself("read", AT, "DRAM").median) == (
+        "plain",
+        pytest.approx(11),
+    )
 
 
 def test_fewer_threads_may_read_faster_and_more_do_not_count():
@@ -212,4 +215,4 @@ def test_fewer_threads_may_read_faster_and_more_do_not_count():
     roofs = Roofs(MACHINE, found, "mine", None)
     best, _ = roofs.ceiling(AT, "DRAM", READ.bytes)
     assert (len(best.probe.cpus), best.median) == (1, 15.0)
-    assert roofs.plain(AT).median == 12.0
+    assert roofs.by_itself("read", AT, "DRAM").median == 12.0
