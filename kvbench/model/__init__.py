@@ -6,7 +6,20 @@ from kvbench.model.fields import Field
 from kvbench.model.hardware import PLACES, Check, Cpu, DataCache, Fact, Machine, Node
 from kvbench.model.kernel import Kernel, Times, Traffic
 from kvbench.model.point import AUTO, COMPUTE, DEFAULTS, FIELDS, HEADS, OWN, POINT, SHAPE, Point, Probe, Shape, Skip
-from kvbench.model.program import AHEAD, BESIDE, COPY_NT, NEIGHBOUR, PACE, PLAIN, SIDES, Role
+from kvbench.model.program import (
+    AHEAD,
+    BESIDE,
+    COPY_NT,
+    CORE,
+    MEMORY,
+    NEIGHBOUR,
+    PACE,
+    PLAIN,
+    ROTATED,
+    SIDES,
+    SLICE,
+    Role,
+)
 from kvbench.model.record import (
     MANY,
     STEP,

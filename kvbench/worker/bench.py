@@ -12,6 +12,7 @@ import numpy as np
 from kvbench.errors import WrongAnswer
 from kvbench.machine.placement import neighbours
 from kvbench.model import AHEAD, AUTO, COPY_NT, PACE, PLAIN, POINT, Point, Role, Sample
+from kvbench.model.program import CORE, MEMORY, ROTATED, SLICE
 from kvbench.native import Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
 from kvbench.oracle import TILE, rounding
 from kvbench.plan import needs
@@ -85,7 +86,7 @@ class Bench(Owner):
         if self.stores:
             return [self.plainest, self._copy(COPY_NT.name)]
         first, out = (self.room.caches[0], self.q[0]), np.empty_like(self.asked)
-        core = Program("core", self.team, (self._decode("decode", *first, out, **self._walk(wrap=self.window[0])),))
+        core = Program(CORE, self.team, (self._decode("decode", *first, out, **self._walk(wrap=self.window[0])),))
         ahead = AUTO if self.schedule == "off" else self.schedule or AUTO
         return [self.plainest, self.under(AHEAD.name, ahead, "twin"), core, *self._nearer()]
 
@@ -113,8 +114,8 @@ class Bench(Owner):
         piece = self.room.slices.size // 64 * 64  # a pass over memory is as long as one over the slice
         memory = self._far_reads(piece, self.far.size // piece)
         plain = self.probe("read", to=self.room.slices, size=piece)
-        reads = [Program("slice", self.team, (plain,)), Program("memory", self.team, memory, warm=False)]
-        return reads if self.foreign else [*reads, self.rotated("rotated", self.far_schedule or self.schedule)]
+        reads = [Program(SLICE, self.team, (plain,)), Program(MEMORY, self.team, memory, warm=False)]
+        return reads if self.foreign else [*reads, self.rotated(ROTATED, self.far_schedule or self.schedule)]
 
     def rotated(self, name: str, schedule: str) -> Program:
         """The kernel on copies of the slice that no cache holds, with the schedule that is best there."""
@@ -241,7 +242,7 @@ class Bench(Owner):
         error = self.verify()
         taken = tuple(self._sampled(programs, samples, seconds, how))
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
-        if any(program.name == "rotated" for program in programs):
+        if any(program.name == ROTATED for program in programs):
             written = [out for *_, out in self._rotated]
             error = max(error, self._error(written, self.room.signs_of(self._more_layers), 1))
         return taken, max(error, self.verify_left(own), self.verify_changed())

@@ -14,7 +14,7 @@ from kvbench.analysis.judge import FASTER, LIMITS, SLOWER, paired
 from kvbench.analysis.looks import chance, needs
 from kvbench.analysis.measured.ceilings import REACH
 from kvbench.analysis.measured.launches import SPREAD, Estimate, PointRates, enough
-from kvbench.model import Ceiling, Fact, Role, Traffic
+from kvbench.model import Ceiling, Fact, Role, Traffic, program
 from kvbench.regime import NO_LEVEL, Regime
 from kvbench.units import GB, size
 
@@ -97,7 +97,7 @@ def evidence(
 
 def beaten(found: PointRates) -> str:
     """What is slower than the point itself, though it does less, by more than chance can do it; else empty."""
-    for name, what in (("core", "core roof"), (found.witness, Role.of(found.witness or "").kind)):
+    for name, what in ((program.CORE, "core roof"), (found.witness, Role.of(found.witness or "").kind)):
         share = found.shares.get(name)
         if share and _beats(share):
             return what
@@ -140,7 +140,7 @@ def _exceeded(point: Against) -> Iterator[tuple[str, str, float]]:
             _unexplained(point, times, "its instructions alone are slower"),
             times,
         )
-    if "core" in shares and (times := shares["core"].low) > 1:
+    if program.CORE in shares and (times := shares[program.CORE].low) > 1:
         why = _unexplained(point, times, "the same kernel walks a window in a private cache more slowly")
         if point.regime.word in ("L1", "L2") and point.regime.word <= (point.core_level or "L2"):
             why = f"its data lies in {point.regime.word}, as near as the window that the core roof walks"
@@ -230,7 +230,7 @@ def claim(point: Against) -> tuple[str, str]:
         return NOT_TESTABLE, regime.reason
     if regime.word != "L3":
         return "", ""
-    if found.near is None or "memory" not in found.shares or "core" not in found.shares:
+    if found.near is None or not found.shares.keys() >= {program.MEMORY, program.CORE}:
         return NOT_TESTABLE, "no reads of its slice and of memory were timed beside it"
     launches = found.near.launches
     if 0.5**launches > chance(launches, point.most):  # so often all lie on one side by chance
@@ -244,16 +244,16 @@ def claim(point: Against) -> tuple[str, str]:
 def decided_by(point: Against) -> int | None:
     """About how many launches the claim takes, where more of them may decide it."""
     found, (word, _) = point.found, claim(point)
-    if point.regime.word != "L3" or found.near is None or "memory" not in found.shares:
+    if point.regime.word != "L3" or found.near is None or program.MEMORY not in found.shares:
         return None
-    ratio = found.shares["memory"] if word == UNSTABLE else found.near
+    ratio = found.shares[program.MEMORY] if word == UNSTABLE else found.near
     settled = word not in (UNSTABLE, NOT_TESTABLE) or word == NOT_TESTABLE and _way(ratio, point.most)
     return None if settled else needs(ratio.median, ratio.low, ratio.high, ratio.launches)
 
 
 def _judged(found: PointRates, most: int) -> tuple[str, str]:
-    reads, core = found.shares["memory"], found.shares["core"]
-    own = f"{_times(found.shares['rotated'])} as fast, " if "rotated" in found.shares else ""
+    reads, core, rotated = (found.shares.get(each) for each in (program.MEMORY, program.CORE, program.ROTATED))
+    own = f"{_times(rotated)} as fast, " if rotated else ""
     said = f"plain reads run {_times(found.near)} as fast from L3 as from memory; "
     said += f"the decode {own}at {_times(reads)} plain reads of memory"
     way, allowed = _way(reads, most), reads.median / core.median

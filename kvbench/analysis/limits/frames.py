@@ -18,16 +18,17 @@ from kvbench.analysis.measured.launches import (
     complete,
     enclosed,
     measured,
+    outliers,
     speeds,
+    steady,
     tailed,
     untold,
 )
 from kvbench.errors import BadArgument
-from kvbench.model import NEIGHBOUR, Ceiling, Contrast, Machine, Point, Record, Sample, Traffic
+from kvbench.model import CORE, MEMORY, NEIGHBOUR, ROTATED, Ceiling, Contrast, Machine, Point, Record, Sample, Traffic
 from kvbench.model.annotated import about
 from kvbench.model.contrast import value
 from kvbench.model.point import Visited
-from kvbench.regime import Capacities
 from kvbench.units import GB, counted
 
 
@@ -59,24 +60,17 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def points(
-    records: Sequence[Record],
-    machine: Machine,
-    ceilings: Sequence[Ceiling] | None = None,
-    capacities: Capacities | None = None,
-    most: int = 0,
+    records: Sequence[Record], machine: Machine, ceilings: Sequence[Ceiling] | None = None, most: int = 0
 ) -> pd.DataFrame:
     """One row for each point, sorted by what it is. Points that failed have an error, and no numbers.
 
-    `ceilings`: those of these records where none are given. `capacities`: of the caches, as they were seen to be where
-    that is not as declared. `most`: launches that the run can have where some are added until questions are
-    decided, else 0.
+    `ceilings`: those of these records where none are given. `most`: launches that the run can have where some are added
+    until questions are decided, else 0.
     """
     runs = sorted({record.run for record in records})
     if len(runs) > 1:
         raise BadArgument(f"records of {len(runs)} runs: {', '.join(runs)}", "one table for each run")
-    if ceilings is None:
-        ceilings = ceilings_of(records, machine, capacities)
-    roofs = Roofs(machine, ceilings, "".join(runs), capacities)
+    roofs = Roofs(machine, ceilings_of(records, machine) if ceilings is None else ceilings, "".join(runs))
     visits: dict[Point, list[_Visit]] = {}
     used = set(map(id, at_speed(records)))
     for record, speed in zip(records, speeds(records), strict=True):
@@ -128,13 +122,14 @@ def _cores(visits: Sequence[tuple[float, bool]]) -> dict[str, Any]:
 
 def _rates(found: PointRates, traffic: Traffic) -> dict[str, Any]:
     seconds = found.seconds["point"]
+    several = seconds.launches > 1
     return {
         "launches": seconds.launches,
         **enclosed("seconds", seconds),
         "spread": seconds.spread,
         "confidence": seconds.confidence,
-        "unstable": seconds.unstable,
-        "outliers": seconds.outliers,
+        "unstable": not steady(seconds.values) if several else None,
+        "outliers": outliers(seconds.values) if several else None,
         **enclosed("gbps", found.rates["point"]),
         "gflops": traffic.flops / seconds.median / GB if traffic.flops else None,
         "ai": traffic.ai if traffic.flops else None,
@@ -168,8 +163,8 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
             row["twin_gbps"] = found.rates[witness].median
         else:
             row |= {"copy_gbps": found.rates[witness].median, "copy_fraction": share.median}
-    if "core" in found.shares:
-        row |= {"core_gbps": found.rates["core"].median, "core_fraction": found.shares["core"].median}
+    if CORE in found.shares:
+        row |= {"core_gbps": found.rates[CORE].median, "core_fraction": found.shares[CORE].median}
     return row
 
 
@@ -214,7 +209,7 @@ def _against(point: Point, found: PointRates, records: Sequence[Record], roofs: 
     )
     if point.op == "decode":
         row |= dict(zip(("l3", "l3_reason"), claim(held), strict=True)) | {"l3_needs": decided_by(held)}
-        ratios = {"l3_reads": found.near, "l3_decode": shares.get("memory"), "l3_gain": shares.get("rotated")}
+        ratios = {"l3_reads": found.near, "l3_decode": shares.get(MEMORY), "l3_gain": shares.get(ROTATED)}
         for name, ratio in ratios.items():
             row |= enclosed(name, ratio) if ratio else {}
     row["above"], row["above_reason"] = above(held)

@@ -12,6 +12,7 @@ from kvbench.analysis.limits.bounds import bound
 from kvbench.analysis.measured.launches import SPREAD, untold
 from kvbench.model import COMPUTE, COPY_NT, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
 from kvbench.model.annotated import Printed, about
+from kvbench.model.program import MEMORY, ROTATED, SLICE
 from kvbench.units import GB, gbps
 
 
@@ -202,4 +203,4 @@ def _times(work: float, samples: list[Sample], own: list[Sample]) -> float | Non
     return work * median(found) if found else None
 
 
-_L3 = {"l3_reads": ("slice", "memory"), "l3_gain": ("point", "rotated"), "l3_decode": ("point", "memory")}
+_L3 = {"l3_reads": (SLICE, MEMORY), "l3_gain": ("point", ROTATED), "l3_decode": ("point", MEMORY)}

@@ -3,7 +3,7 @@ those of its own run alone."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from statistics import median
 from typing import Any
@@ -99,11 +99,11 @@ class Roofs:
     """What points of a run are held against: the regime of a footprint, and the run's own ceilings for it. Points ask
     the same again and again: each question is answered once."""
 
-    def __init__(self, machine: Machine, ceilings: Sequence[Ceiling], run: str, measured: Capacities | None) -> None:
+    def __init__(self, machine: Machine, ceilings: Sequence[Ceiling], run: str) -> None:
         self.peak = machine.facts.get("dram_peak")  # GB/s that the machine's DRAM allows in theory
         self._own = [ceiling for ceiling in ceilings if ceiling.run == run]
         self._best = cache(self._best_of)
-        self._regime = cache(lambda *where, evicted: classify(machine, *where, evicted=evicted, measured=measured))
+        self._regime = cache(partial(classify, machine))
 
     def regime(self, point: Point, footprint: float) -> Regime:
         return self._regime(point.cpus, footprint, evicted=point.residency == "evicted")

@@ -13,12 +13,13 @@ from kvbench.analysis.judge import COVERAGE, paired
 from kvbench.intervals import held, interval
 from kvbench.model import MANY, NEIGHBOUR, PACE, STEP, Point, Record, Role, Sample, Tail, most, quotients
 from kvbench.model.point import Visited
+from kvbench.model.program import CORE, MEMORY, ROTATED, SLICE
 from kvbench.store.summary import Result
 from kvbench.units import GB, duration
 
 SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, most of them met another machine
 FAR_OUT = 3.0  # widths of the middle half, beyond it: what no ordinary scatter reaches
-_OWN, _OTHER = ("point", NEIGHBOUR, "core", "rotated"), ("slice", "memory")  # its own kernel; reads of other rows
+_OWN, _OTHER = ("point", NEIGHBOUR, CORE, ROTATED), (SLICE, MEMORY)  # its own kernel; reads of other rows
 
 SLOW = 0.8  # of the best speed that a run's cores had: another state of the host, not scatter
 _LEFT = 0.5  # of a point's launches, at least, so that slow visits are set aside
@@ -56,16 +57,6 @@ class Estimate:
     def spread(self) -> float | None:
         """Width of the interval against the median; None of a single launch."""
         return (self.high - self.low) / self.median if self.launches > 1 else None
-
-    @property
-    def unstable(self) -> bool | None:
-        """Whether even the middle half of the launches lies far apart; None of a single launch."""
-        return not steady(self.values) if self.launches > 1 else None
-
-    @property
-    def outliers(self) -> int | None:
-        """Launches far outside the others; None of a single launch."""
-        return outliers(self.values) if self.launches > 1 else None
 
     @property
     def confidence(self) -> float:
@@ -135,8 +126,8 @@ def measured(records: Sequence[Record]) -> PointRates:
             shares[name] = Estimate.of_ratios([work * times for times in found])
         uneven |= few
     rates = {name: estimate.of_bytes(bytes_of[name]) for name, estimate in seconds.items()}
-    near = ([each for v in visits for each in _slower(v, "memory", "slice")] for visits in launches.values())
-    times = [bytes_of["slice"] / bytes_of["memory"] * median(own) for own in near if own]
+    near = ([each for v in visits for each in _slower(v, MEMORY, SLICE)] for visits in launches.values())
+    times = [bytes_of[SLICE] / bytes_of[MEMORY] * median(own) for own in near if own]
     return PointRates(seconds, rates, shares, Estimate.of_ratios(times) if times else None, len(uneven))
 
 

@@ -228,11 +228,6 @@ def test_without_known_caches_only_a_like_footprint_is_a_ceiling():
     assert "within a factor of 2 of 64 MiB" in row["ceiling_note"]
 
 
-def test_capacities_that_were_seen_replace_those_declared():
-    records = [visit(0, ALONE, walked=9 * MIB, layers=1), *reads()]
-    assert row_of(records, capacities={3: MIB})["regime"] == "DRAM"
-
-
 def test_ceilings_that_are_given_are_used():
     assert np.isnan(row_of([visit(0, ALONE), *reads()], ceilings=())["ceiling_gbps"])
 
