@@ -23,7 +23,7 @@ def test_where_it_writes(run, tmp_path, capsys):
     out = capsys.readouterr().out
     assert out.startswith("run mine\n  ") and out.endswith(f"report: {run}/report/index.html\n")
     assert max(map(len, out.splitlines()[:-1])) <= 120
-    assert "Decode attention reads up to" in out and "\n\nreport:" in out
+    assert "Decode reads up to" in out and "\n\nreport:" in out
     assert call("report", str(run), "-o", str(tmp_path / "deep" / "er")) == 0
     written = tmp_path / "deep" / "er"
     assert (written / "index.html").read_text() == (run / "report" / "index.html").read_text()

@@ -11,12 +11,12 @@ def number(value: float) -> str:
 
 
 def times(ratio: Interval) -> str:
-    """ "1.25x (1.20..1.31)"."""
-    return f"{ratio.value:.2f}x ({ratio.low:.2f}..{ratio.high:.2f})"
+    """ "1.25x (1.20 to 1.31)"."""
+    return f"{ratio.value:.2f}x ({ratio.low:.2f} to {ratio.high:.2f})"
 
 
 def between(low: float, high: float) -> str:
-    return f"{number(low)}..{number(high)}"
+    return f"{number(low)} to {number(high)}"
 
 
 def listed(items: Iterable[str], most: int | None = None) -> str:
