@@ -13,7 +13,7 @@ from kvbench.analysis.means.headline import Headline
 from kvbench.model import AHEAD, Role
 from kvbench.model.annotated import Printed, about
 from kvbench.report.words import Sentence, sentences
-from kvbench.report.words.headline import badge, tiles, workload
+from kvbench.report.words.headline import badge, machine, tiles, workload
 from kvbench.texts import WIDTH, wrapped
 from kvbench.units import counted, cut
 
@@ -115,7 +115,7 @@ _TITLE, _VALUE = 16, 18  # letters of a column
 def short(summary: RunSummary) -> list[str]:
     """Ten lines at most, and one for each error that is told."""
     found = summary.headline
-    lines = [_cut(workload(found)), ""]
+    lines = [_cut(f"{machine(found)} · {workload(found)}"), ""]
     for tile in tiles(found):
         lines += wrapped([f"{tile.title:<{_TITLE}}{tile.value:<{_VALUE}}{tile.detail}"], hanging=_TITLE + _VALUE)
     grade, reason = badge(found.quality)

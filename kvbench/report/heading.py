@@ -14,4 +14,4 @@ def title(machine: Machine) -> str:
 def subtitle(found: Findings, manifest: Manifest) -> str:
     launches = counted(int(found.samples["launch"].nunique()), "launch")
     made = f"{counted(len(found.points), 'point')} in {launches}"
-    return f"{manifest.suite}: {made}, {manifest.created[:10]}, run {found.run}."
+    return f"Suite {manifest.suite}: {made}, {manifest.created[:10]}, run {found.run}."

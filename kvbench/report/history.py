@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.differs.trend import ACCEPTED, LIMITS, OPEN, Past, Step, Trend
-from kvbench.report.tables import Cell, Sheet
+from kvbench.report.sheet import Cell, Sheet, plain, sheet
 from kvbench.texts import wrapped
 from kvbench.units import counted, cut
 
@@ -12,6 +12,7 @@ _NOTES = 5  # that are told
 _DAY = 10  # characters of a date
 
 _Row = dict[str, Cell | str]  # by its head
+_Facts = dict[str, str]  # words to filter by
 
 HOW = (
     "Efficiency is GB/s of a point as a percentage of its witness's in the same rounds: of a decode the same reads "
@@ -151,14 +152,7 @@ def runs(pasts: Sequence[Past]) -> Sheet:
 
 
 def _table(
-    name: str,
-    title: str,
-    about: str,
-    rows: Sequence[_Row],
-    places: Sequence[int] = (),
-    facts: Sequence[dict[str, str]] = (),
+    name: str, title: str, about: str, rows: Sequence[_Row], places: Sequence[int] = (), facts: Sequence[_Facts] = ()
 ) -> Sheet:
-    """All rows have the same keys. Texts are cells as they stand."""
-    cells = (tuple(c if isinstance(c, Cell) else Cell(c, c) for c in row.values()) for row in rows)
-    places, facts = places or [None] * len(rows), facts or [{}] * len(rows)
-    return Sheet(name, title, about, tuple(*rows[:1]), tuple(cells), tuple(places), tuple(facts))
+    """All rows have the same keys."""
+    return sheet(name, title, about, plain(*(rows[0] if rows else ())), rows, places, facts)

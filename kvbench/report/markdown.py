@@ -6,7 +6,7 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.report import tables
 from kvbench.report.gaps import gaps
 from kvbench.report.heading import subtitle, title
-from kvbench.report.tables import Sheet
+from kvbench.report.sheet import Sheet
 from kvbench.report.words import sentences
 from kvbench.store import Manifest
 from kvbench.texts import markdown as plain

@@ -64,7 +64,7 @@ def write_figure(folder: Path, figure: Figure, table: pd.DataFrame) -> None:
 
 def _one(folder: Path, found: Findings, manifest: Manifest) -> Path:
     with writing(folder, _AGAIN):
-        drawn = list(_drawn(_made(folder), every(found)))
+        drawn = list(_drawn(_made(folder), every(found, manifest.created[:10])))
         write_text(folder / PAGE, page(found, manifest, drawn))
     return folder / PAGE
 

@@ -1,9 +1,10 @@
 """A figure of plain panels: lines or bars, of columns of its table."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -45,26 +46,34 @@ class Panel:
     levels: tuple[tuple[float, str], ...] = ()
 
 
-def chart(name: str, title: str, about: str, table: pd.DataFrame, shown: Sequence[Panel]) -> Figure:
-    return Figure(name, title, about, table, partial(_draw, shown=tuple(shown)))
+def chart(
+    name: str,
+    title: str,
+    about: str,
+    table: pd.DataFrame,
+    shown: Sequence[Panel],
+    colours: Mapping[str, str] = MappingProxyType({}),
+) -> Figure:
+    """`colours`: of values of `by`; the others take those that are there in turn."""
+    return Figure(name, title, about, table, partial(_draw, shown=tuple(shown), colours=colours))
 
 
-def _draw(table: pd.DataFrame, shown: tuple[Panel, ...]) -> Canvas:
+def _draw(table: pd.DataFrame, shown: tuple[Panel, ...], colours: Mapping[str, str]) -> Canvas:
     figure, every, _ = panels(len(shown), _HEIGHT)
     names = {panel.by: list(dict.fromkeys(table[panel.by])) for panel in shown if panel.by}
     for axes, panel in zip(every, shown, strict=True):
         own = table if panel.where is None else table[table[panel.where[0]] == panel.where[1]]
-        _panel(axes, panel, own[own[panel.y].notna()], names.get(panel.by, [""]))
+        _panel(axes, panel, own[own[panel.y].notna()], names.get(panel.by, [""]), colours)
     legend_below(figure, columns=3)
     return figure
 
 
-def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any]) -> None:
+def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any], colours: Mapping[str, str]) -> None:
     places = sorted(set(rows[panel.x])) if _numeric(rows, panel) else list(dict.fromkeys(rows[panel.x]))
     series = [(name, rows if not panel.by else rows[rows[panel.by] == name]) for name in names]
     series = [(number, name, own) for number, (name, own) in enumerate(series) if len(own)]
     for turn, (number, name, own) in enumerate(series):
-        look = {"color": COLOURS[number % len(COLOURS)], "label": str(name) or None}
+        look = {"color": colours.get(name, COLOURS[number % len(COLOURS)]), "label": str(name) or None}
         at = np.array([x if _numeric(rows, panel) else places.index(x) for x in own[panel.x]])
         if panel.bars:
             width = _WIDE / len(series)

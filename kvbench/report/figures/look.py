@@ -5,7 +5,7 @@ import itertools
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -140,6 +140,22 @@ def rate_axis(axes: Axes, label: str, log: bool = False) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(bottom=0)
+
+
+def spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Places near the wanted ones, each `gap` or more from the next: for labels beside marks that lie close together."""
+    order = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    groups: list[tuple[list[int], float]] = []  # of labels that touch, with the middle of each group
+    for place in order:
+        group, middle = [place], wanted[place]
+        while groups and middle - groups[-1][1] < gap * (len(group) + len(groups[-1][0])) / 2:
+            group = groups.pop()[0] + group
+            middle = sum(wanted[each] for each in group) / len(group)
+        groups.append((group, middle))
+    found = {
+        each: middle + gap * (at - (len(group) - 1) / 2) for group, middle in groups for at, each in enumerate(group)
+    }
+    return [found[place] for place in range(len(wanted))]
 
 
 def legend_below(figure: Canvas, columns: int = 3, **more: object) -> None:

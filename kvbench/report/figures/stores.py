@@ -17,7 +17,7 @@ from kvbench.units import duration
 
 MOST = 20  # bars of a panel
 _BAR, _FRAME = 0.3, 0.75  # inches: of a bar with its gap, and of a panel's title and axis
-_NS, _WHAT = 1e9, "a token of all KV heads in one layer"
+_NS = 1e9
 
 COLUMNS = {
     "op": "str",
@@ -42,13 +42,12 @@ def stores(found: Findings, look: Look) -> Figure:
         rows += [_row(place, point, copies) for place, point in shown.iterrows()]
         left += [f"{len(shown)} of {len(own)} points of {op} are shown"] if len(shown) < len(own) else []
     about = (
-        "Append: the time to store one token's K and V of all KV heads in one layer, less is better. Bulk: GB/s of "
-        "compulsory bytes, read and written, beside copies of as many bytes by ordinary (copy) and non-temporal "
-        f"(copy_nt) stores in the same rounds. Bars are intervals over launches. "
+        "Append: time to store K and V of one token, all KV heads of one layer. Bulk: GB/s read and written while a "
+        "prompt is stored, beside copies of as many bytes in the same rounds. Lines: intervals over launches. "
         f"{'; '.join(left) + '; the table of points has all.' if left else ''}"
     )
     missing = "" if rows else "No append or bulk store has a rate: run kvbench sweep stores."
-    title = "Stores: a token at a time, and a whole prompt"
+    title = "What does it cost to store a token, and a whole prompt?"
     return Figure("stores", title, about, table(rows, COLUMNS), lambda t: _draw(t, look), missing)
 
 
@@ -86,8 +85,10 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
     for axes, own in zip(every, panels, strict=True):
         one = own["op"].iloc[0] == "append"
         _bars(axes, own, "token_ns" if one else "gbps", look)
-        axes.set_title("Append of one token" if one else "Bulk store of a prompt")
-        axes.set_xlabel(f"{_WHAT}: less is better" if one else "GB/s: more is better")
+        axes.set_title("One token (append)" if one else "A whole prompt (bulk)")
+        axes.set_xlabel(
+            "time of a token in one layer, all KV heads (less is better)" if one else "GB/s (more is better)"
+        )
         if one:
             axes.xaxis.set_major_formatter(lambda time, _: duration(time / _NS) if time else "0")
         if not one:
@@ -125,5 +126,5 @@ def _witnesses(axes: Axes, own: pd.DataFrame) -> None:
 def _legend(rows: pd.DataFrame) -> list[Line2D]:
     if rows[["copy_gbps", "copy_nt_gbps"]].isna().all(axis=None):
         return []
-    marks = {"copy by ordinary stores": PAPER, "copy by non-temporal stores": INK}
+    marks = {"ordinary copy": PAPER, "copy with non-temporal stores": INK}
     return [Line2D([], [], color=INK, ls="", marker="D", ms=6, mfc=fill, label=label) for label, fill in marks.items()]

@@ -48,6 +48,8 @@ def l3_untested(fact: L3Untested) -> str:
 
 
 def l3_verdict(fact: L3Verdict) -> str:
+    if all(word == NOT_TESTABLE for word, _ in fact.counts):
+        return f"Whether L3 helps decode was not tested at {fact.example[0]}: {fact.example[1]}."
     total = counted(sum(count for _, count in fact.counts), "point")
     answers = "; ".join(f"{_ANSWERS[word]} at {count}" for word, count in fact.counts)
     said = [f"Is decode from L3 faster than a plain read of memory? Of {total}: {answers}."]

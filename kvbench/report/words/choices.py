@@ -7,13 +7,13 @@ from kvbench.analysis.means.diagnosis.choices import Choice, Lead, ThreadsHelp, 
 from kvbench.report.words.phrases import listed, number, times
 from kvbench.units import counted
 
-_FACTORS = {
-    "layout": "Layout",
-    "dtype": "Dtype",
-    "variant": "Kernel variant",
-    "block_tokens": "Block size",
-    "order": "Order of the blocks",
-    "pages": "Pages",
+_FASTEST = {
+    "layout": "{} is the fastest layout",
+    "dtype": "in the same layout, {} gives most tokens/s",
+    "variant": "{} is the fastest kernel variant",
+    "block_tokens": "a block of {} tokens is fastest",
+    "order": "{} is the fastest order of blocks",
+    "pages": "{} pages are fastest",
 }
 _OTHERS = {  # what is said of those that the winner does not clearly lead
     SAME: "Level with {} within noise",
@@ -27,13 +27,13 @@ _APART = "Not timed side by side"
 def choice(fact: Choice) -> str:
     where = "memory" if fact.regime == "DRAM" else fact.regime
     leads = sorted((lead for lead in fact.leads if lead.word == FASTER), key=lambda lead: lead.ratio.value)
-    does = "gives most tokens/s in the same layout" if fact.factor == "dtype" else "is fastest"
+    first = _FASTEST[fact.factor].format(fact.winner)
     if leads:
         shown = leads if len(leads) < 3 else (leads[0], leads[-1])
-        head = f"from {where}, {fact.winner} {does}: {' and '.join(map(_lead, shown))}"
+        head = f"From {where}, {first}: {' and '.join(map(_lead, shown))}"
     else:
-        head = f"from {where}, {fact.winner} comes first, but no lead is clear"
-    said = [f"{_FACTORS[fact.factor]}: {head}", *_rest(fact.leads)]
+        head = f"From {where}, {first}, but no lead is clear"
+    said = [head, *_rest(fact.leads)]
     apart = [lead.over for lead in fact.leads if not lead.beside]
     if apart:
         said.append(f"{_APART}{f': {listed(apart)}' if len(apart) < len(fact.leads) else ''}")
