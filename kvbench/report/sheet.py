@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from kvbench.report.words.phrases import between, number
+from kvbench.report.words.phrases import between
 
 _Row = Mapping[str, Any]
 _Read = str | Callable[[_Row], Any]
@@ -51,7 +51,7 @@ def sheet(
 
 def plain(*names: str) -> Columns:
     """Columns of words and counts, which are named as they are in the rows."""
-    return {name.replace("_", " "): (name, str) for name in names}
+    return {name: (name, str) for name in names}
 
 
 def interval(name: str, write: Callable[[Any], str] | None = None) -> tuple[_Read, Callable[[Any], str]]:
@@ -72,10 +72,6 @@ def cell(value: Any, write: Callable[[Any], str] = str) -> Cell:
     if not known(value):
         return Cell("", "")
     return Cell(write(value), float(f"{value:.6g}") if isinstance(value, int | float) else str(value))
-
-
-def rate(value: float | None) -> Cell:
-    return cell(value, number)
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:

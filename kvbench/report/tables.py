@@ -202,7 +202,7 @@ def lines(found: Findings) -> Sheet:
 
 def schedules(found: Findings) -> Sheet:
     columns: Columns = {
-        **plain(*PARTS),
+        **{part.replace("_", " "): (part, str) for part in PARTS},
         "schedule": ("preset", str),
         "times as fast as the default": ("gain", _times),
         "interval": interval("gain"),

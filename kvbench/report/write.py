@@ -9,8 +9,8 @@ import pandas as pd
 
 from kvbench.analysis.differs.trend import Past
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.measured.columns import machine_name
 from kvbench.errors import Unwritable
+from kvbench.report import machines
 from kvbench.report.figures import every
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import styled, svg
@@ -27,16 +27,17 @@ _AGAIN = "then call kvbench report again"
 _NO_NAME = re.compile(r"[^\w.-]+")  # what no folder or link should have in it
 
 
-def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
-    """The path of the first page. Of several runs each has a folder of its own beside it."""
+def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]], paths: Sequence[Path] = ()) -> Path:
+    """The path of the first page. Of several runs, whose own folders are `paths`, each has a page beside it."""
     if len(studies) == 1:
         return _one(folder, *studies[0])
     places = [f"{number}-{_NO_NAME.sub('-', found.run)}" for number, (found, _) in enumerate(studies, 1)]
-    names = [f"{number}: {machine_name(found.machine)}" for number, (found, _) in enumerate(studies, 1)]
+    names = machines.names(studies, paths)
     for place, study in zip(places, studies, strict=True):
         _one(folder / place, *study)
     with writing(folder, _AGAIN):
-        write_text(folder / PAGE, machines_page(studies, names, places))
+        drawn = list(_drawn(_made(folder), machines.figures(studies, names)))
+        write_text(folder / PAGE, machines_page(studies, names, places, drawn))
     return folder / PAGE
 
 

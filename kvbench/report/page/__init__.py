@@ -14,7 +14,7 @@ from markupsafe import Markup
 from kvbench.analysis.differs.trend import Past
 from kvbench.analysis.means.diagnosis import Doubts, Fact
 from kvbench.analysis.means.findings import Findings
-from kvbench.report import history, tables
+from kvbench.report import history, machines, tables
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES
 from kvbench.report.gaps import gaps
 from kvbench.report.heading import subtitle, title
@@ -114,20 +114,27 @@ def _finding(fact: Fact, sentence: Sentence, linked: set[str]) -> dict[str, str]
     return {"topic": topic, "link": link if link in linked else "", "text": sentence.text}
 
 
-def machines_page(studies: Sequence[tuple[Findings, Manifest]], names: Sequence[str], places: Sequence[str]) -> str:
+def machines_page(
+    studies: Sequence[tuple[Findings, Manifest]], names: Sequence[str], places: Sequence[str], drawn: Sequence[Drawn]
+) -> str:
     """The page of several runs, whose own pages are in the folders `places`."""
     runs = [
-        {"name": name, "place": place, "subtitle": subtitle(*study), "missing": gaps(*study)}
-        | {"diagnosis": sentences(study[0].diagnosis)}
-        for study, name, place in zip(studies, names, places, strict=True)
+        {
+            "name": name,
+            "place": place,
+            "badge": " ".join(badge(found.headline.quality)),
+            "missing": gaps(found, manifest),
+        }
+        for (found, manifest), name, place in zip(studies, names, places, strict=True)
     ]
     different = {found.machine.fingerprint for found, _ in studies}
     return _rendered(
         "machines.html",
         title=f"Decode attention on {counted(len(different), 'machine')}, {counted(len(runs), 'run')}",
-        subtitle="Each beside its own ceilings.",
+        subtitle="Each run has a page of its own: follow its name.",
         runs=runs,
-        table=tables.machines([found for found, _ in studies], names),
+        table=machines.side_by_side(studies, names),
+        figures=[_inline(each) for each in drawn],
     )
 
 
