@@ -73,8 +73,8 @@ def _panel(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
         axes.plot(fastest["threads"].astype(float), fastest["gbps"], color=colour, lw=1.2, zorder=3)
         for point in own.itertuples():
             row, at = int(point.row), (point.threads, point.gbps)
-            whiskers(axes, row, at, (point.gbps_low, point.gbps_high), color=colour, elinewidth=0.8, zorder=3)
-            tag(axes.plot(*at, look.mark(point.layout), color=colour, ms=5, zorder=4)[0], row)
+            whiskers(axes, row, point.threads, (point.gbps_low, point.gbps_high), color=colour, zorder=3)
+            tag(axes.plot(*at, "o", color=colour, ms=5, zorder=4)[0], row)
             if pd.notna(point.knee) and point.knee:
                 tag(axes.plot(*at, "o", ms=12, color=INK, mfc="none", mew=1, zorder=3.5)[0], row)
     top = 1.12 * max(rows["gbps_high"].max(), memory.max() if len(memory) else 0)

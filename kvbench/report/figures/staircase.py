@@ -129,8 +129,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     rate_axis(axes, "GB/s", log=True)
     _background(axes, table[table["kind"] == "level"])
     axes.plot(reads["bytes"], reads["gbps"], color=INK, lw=1.2, marker="_", ms=8, zorder=2)
-    for read in reads.itertuples():
-        whiskers(axes, None, (read.bytes, read.gbps), (read.gbps_low, read.gbps_high), color=INK, elinewidth=0.8)
+    axes.vlines(reads["bytes"], reads["gbps_low"], reads["gbps_high"], color=INK, lw=0.8)
     memory = reads.loc[reads["regime"] == "DRAM", "gbps"].max()
     if not math.isnan(memory):
         axes.axhline(memory, color=INK, lw=0.9, ls=(0, (5, 4)), zorder=1)
@@ -158,11 +157,9 @@ def _series(axes: Axes, series: pd.DataFrame, look: Look, named: bool) -> None:
     axes.plot(series["bytes"], series["twin_gbps"], ".", color=FAINT, ms=5, zorder=2)
     axes.plot(warm["bytes"], warm["gbps"], color=colour, lw=1.4, zorder=3)
     for point in series.itertuples():
-        row, at, ends = int(point.row), (point.bytes, point.gbps), (point.gbps_low, point.gbps_high)
-        whiskers(axes, row, at, ends, color=colour, elinewidth=0.8, zorder=3)
-        fill = colour if point.residency == HOT else PAPER
-        (drawn,) = axes.plot(*at, "o", ms=6.5, color=colour, mfc=fill, mew=1.6, zorder=4)
-        tag(drawn, row)
+        row, fill = int(point.row), colour if point.residency == HOT else PAPER
+        whiskers(axes, row, point.bytes, (point.gbps_low, point.gbps_high), color=colour, zorder=3)
+        tag(axes.plot(point.bytes, point.gbps, "o", ms=6.5, color=colour, mfc=fill, mew=1.6, zorder=4)[0], row)
     if named and len(warm):
         first = warm.iloc[0]
         at = {"xytext": (0, -9), "textcoords": "offset points", "ha": "center", "va": "top", "fontsize": 8.5}

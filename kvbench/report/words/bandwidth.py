@@ -35,10 +35,12 @@ def memory_rate(fact: MemoryRate) -> str:
     if held.name != fact.name:
         said += f" The fastest with a plain read beside it gets {number(held.gbps)} GB/s ({held.name})."
     by = "the same thread" if held.threads == 1 else f"the same {held.threads} threads"
-    said += f" That is {held.share:.0%} of a plain read by {by}."
+    said += f" That is {held.share:.0%} of a plain read by {by}"
     if held.best and held.best.exceeded:
-        said += f" It exceeds the best read of this run ({number(held.best.gbps)} GB/s): suspect."
-    return said
+        return f"{said}. It exceeds the best read of this run ({number(held.best.gbps)} GB/s): suspect."
+    if held.best and held.share > 1:
+        said += f", which prefetches nothing, and {held.best.share:.0%} of the best read of this run"
+    return f"{said}."
 
 
 def l3_untested(fact: L3Untested) -> str:
