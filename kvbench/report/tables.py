@@ -13,13 +13,12 @@ from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
 from kvbench.report.words.limits import BINDS
-from kvbench.report.words.phrases import between, number
+from kvbench.report.words.phrases import BESIDE, between, number
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
 _share, _times = "{:.0%}".format, "{:.2f}".format
 FILTERS = ("op", "layout", "dtype", "residency", "threads", "regime")
-_BESIDE = {"twin": "plain read", "twin_ahead": "read, own schedule", "copy": "copy", "copy_nt": "non-temporal copy"}
 _TOKENS = (  # per second
     "tokens/s: what the KV cache alone would allow, from memory, with the weights and all other work left out"
 )
@@ -60,7 +59,7 @@ def points(found: Findings) -> Sheet:
         "interval": interval("gbps"),
         "time of a pass": ("seconds", duration),
         "% of its witness": ("efficiency", _share),
-        "witness": ("witness", lambda name: _BESIDE.get(Role.of(name).name, name)),
+        "witness": ("witness", lambda name: BESIDE.get(Role.of(name).name, name)),
         "% of best read": ("ceiling_fraction", _share),
         "best read, GB/s": ("ceiling_gbps", number),
         "% of core speed": ("core_fraction", _share),

@@ -4,6 +4,13 @@ from collections.abc import Iterable
 
 from kvbench.analysis.means.diagnosis.values import Interval
 
+BESIDE = {  # what a point is timed beside, by its name in files
+    "twin": "a plain read of the same rows",
+    "twin_ahead": "a read of the same rows",
+    "copy": "an ordinary copy",
+    "copy_nt": "a non-temporal copy",
+}
+
 
 def number(value: float) -> str:
     """Three digits, never as a power of ten: "23.7", "1234"."""
