@@ -11,10 +11,22 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import COLOURS, FAINT, INK, MARKS, PAPER, legend_below, panels
+from kvbench.report.figures.look import (
+    COLOURS,
+    FAINT,
+    INK,
+    MARKS,
+    PAPER,
+    bytes_axis,
+    legend_below,
+    panels,
+    rate_axis,
+    tag,
+)
+from kvbench.units import size
 
 _HEIGHT = 3.2  # inches of a panel
 _TICKS = 9  # values that an axis names one by one
@@ -27,7 +39,7 @@ _WIDE = 0.8  # of the room that bars beside each other fill
 class Panel:
     """`y` over `x`, columns of the table, with a line (or `bars`) for each value of `by`.
 
-    low, high: columns that enclose y. where: the rows that it shows, by a column's value. log: of which axes, such as
+    low, high: columns that enclose y. A column `row` of the table: of the points' table, known to the marks. where: the rows that it shows, by a column's value. log: of which axes, such as
     "xy". text: how a value of x is written. levels: heights that are marked, each with its name.
     """
 
@@ -82,6 +94,9 @@ def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any], colou
         else:
             mark = MARKS[number % len(MARKS)] if len(own) <= _MARKED else None
             axes.plot(at, own[panel.y], marker=mark, ms=4.5, lw=1.4, **look)
+            for x, y, row in zip(at, own[panel.y], own.get("row", [None] * len(own)), strict=True):
+                if pd.notna(row):
+                    tag(axes.plot(x, y, mark, ms=4.5, color=look["color"])[0], int(row))
         if panel.low:
             for colour, wide in ((PAPER, 2.4), (INK, 0.8)) if panel.bars else ((INK, 0.8),):
                 axes.vlines(at, own[panel.low], own[panel.high], color=colour, lw=wide, zorder=3)
@@ -94,12 +109,9 @@ def _numeric(rows: pd.DataFrame, panel: Panel) -> bool:
 
 def _axes(axes: Axes, panel: Panel, rows: pd.DataFrame, places: list[Any]) -> None:
     axes.set_xlabel(panel.x_label)
-    axes.set_ylabel(panel.y_label)
     axes.set_title(panel.title)
+    rate_axis(axes, panel.y_label, log="y" in panel.log)
     if "y" in panel.log:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
         if panel.bars and len(rows):  # they begin below the least of them
             axes.set_ylim(bottom=10 ** math.floor(math.log10(rows[panel.y].min() / 3)))
     else:
@@ -107,6 +119,8 @@ def _axes(axes: Axes, panel: Panel, rows: pd.DataFrame, places: list[Any]) -> No
     if not _numeric(rows, panel):
         axes.set_xticks(range(len(places)), [panel.text(place) for place in places])
         axes.grid(axis="x", visible=False)
+    elif panel.text is size:
+        bytes_axis(axes, panel.x_label)
     elif "x" in panel.log or len(places) <= _TICKS:
         if "x" in panel.log:
             axes.set_xscale("log", base=2)
