@@ -111,34 +111,27 @@ def _rates(values: Sequence[float | None], unit: str, ratios: bool = True) -> li
 
 
 def figures(studies: Sequence[_Study], labels: Sequence[str]) -> list[Figure]:
-    heads = [found.headline for found, _ in studies]
+    heads, table = [found.headline for found, _ in studies], findings.machines([found for found, _ in studies])
     bars = [
         (label, bar.dtype, bar.layout, rate.value, rate.low, rate.high, bar.gbps)
         for label, head in zip(labels, heads, strict=True)
         for bar in head.bars
         for rate in [bar.tokens_per_second]
     ]
-    columns = ["machine", "dtype", "layout", "tokens_per_second", "low", "high", "gbps"]
-    decode = Panel("dtype", "tokens_per_second", "", "tokens/s", by="machine", low="low", high="high", bars=True)
-    asked = listed(dict.fromkeys(workload(head) for head in heads))
-    about = f"{asked}, fastest layout of each dtype. Lines: intervals over launches."
-    first = _figure(
-        "tokens-by-machine", "Which machine decodes faster?", about, pd.DataFrame(bars, columns=columns), decode
-    )
-    table = findings.machines([found for found, _ in studies])
     reads = [
         (label, level, rate)
         for level, column in _LEVELS.items()
         for label, rate in zip(labels, table[column], strict=True)
         if known(rate)
     ]
-    panel = Panel("level", "gbps", "", "GB/s", by="machine", bars=True, log="y")
-    about = "The fastest read of each level by all threads of a run; the scale is logarithmic."
+    tokens = pd.DataFrame(bars, columns=["machine", "dtype", "layout", "tokens_per_second", "low", "high", "gbps"])
     rates = pd.DataFrame(reads, columns=["machine", "level", "gbps"])
-    return [first, _figure("reads-by-machine", "Which machine reads faster?", about, rates, panel)]
-
-
-def _figure(name: str, title: str, about: str, table: pd.DataFrame, panel: Panel) -> Figure:
-    made = chart(name, title, about, table, [panel])
-    missing = "" if len(table) else "No run has such a rate: run kvbench sweep quick."
-    return Figure(name, title, about, table, made.draw, missing)
+    decode = Panel("dtype", "tokens_per_second", "", "tokens/s", by="machine", low="low", high="high", bars=True)
+    asked = listed(dict.fromkeys(workload(head) for head in heads))
+    about = f"{asked}, fastest layout of each dtype. Lines: intervals over launches."
+    missing = "No run has such a rate: run kvbench sweep quick."
+    return [
+        chart("tokens-by-machine", "Which machine decodes faster?", about, tokens, [decode], missing=missing),
+        chart("reads-by-machine", "Which machine reads faster?", "The fastest read of each level, on a logarithmic scale.",
+              rates, [Panel("level", "gbps", "", "GB/s", by="machine", bars=True, log="y")], missing=missing),
+    ]  # fmt: skip

@@ -215,33 +215,26 @@ def schedules(found: Findings) -> Sheet:
 
 
 def skips(found: Sequence[Skip]) -> Sheet:
-    columns: Columns = {"reason": ("reason", str), "particulars": ("detail", str), "combination": (_facts, str)}
+    rows = [
+        {"reason": skip.reason, "particulars": skip.detail}
+        | {"combination": ", ".join(f"{key}={value}" for key, value in skip.facts.items())}
+        for skip in found
+    ]
     about = "Combinations of the suite that this machine does not measure."
-    return sheet("skips", "Left out", about, columns, [asdict(skip) for skip in found])
-
-
-def _facts(skip: dict[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in skip["facts"].items())
+    return sheet("skips", "Left out", about, plain("reason", "particulars", "combination"), rows)
 
 
 def facts(machine: Machine) -> Sheet:
-    columns: Columns = {
-        "fact": ("name", str),
-        "value": (lambda row: "unknown" if row["value"] is None else said(row["name"], row["value"]), str),
-        **plain("source", "confidence", "note"),
-    }
-    rows = [{"name": name} | asdict(fact) for name, fact in machine.facts.items()]
-    return sheet("facts", "The machine", "", columns, rows)
+    rows = [
+        {**asdict(fact), "fact": name, "value": "unknown" if fact.value is None else said(name, fact.value)}
+        for name, fact in machine.facts.items()
+    ]
+    return sheet("facts", "The machine", "", plain("fact", "value", "source", "confidence", "note"), rows)
 
 
 def checks(found: Sequence[Check]) -> Sheet:
-    columns: Columns = {
-        **plain("status"),
-        "check": ("name", str),
-        **plain("value"),
-        "why it matters": ("why", str),
-        "what to do": ("advice", str),
-    }
+    columns = plain("status") | {"check": ("name", str), "value": ("value", str)}
+    columns |= {"why it matters": ("why", str), "what to do": ("advice", str)}
     return sheet("checks", "Before the run", "", columns, [asdict(check) for check in found])
 
 
@@ -260,20 +253,13 @@ def provenance(manifest: Manifest) -> Sheet:
         **{f"option {name}": word for name, word in manifest.options.items() if word not in (None, [], ())},
     }
     rows = [{"what": what, "value": str(value)} for what, value in known.items()]
-    return sheet("facts", "Provenance", "", plain("what", "value"), rows)
+    return sheet("provenance", "How the run was made", "", plain("what", "value"), rows)
 
 
 def every(found: Findings) -> list[Sheet]:
     """All tables of results, in the order of a report."""
-    return [
-        points(found),
-        tokens(found),
-        contrasts(found),
-        fits(found),
-        lines(found),
-        schedules(found),
-        ceilings(found.ceilings),
-    ]
+    results = [table(found) for table in (points, tokens, contrasts, fits, lines, schedules)]
+    return [*results, ceilings(found.ceilings)]
 
 
 def _signed(seconds: float) -> str:

@@ -65,9 +65,11 @@ def chart(
     table: pd.DataFrame,
     shown: Sequence[Panel],
     colours: Mapping[str, str] = MappingProxyType({}),
+    missing: str = "",
 ) -> Figure:
-    """`colours`: of values of `by`; the others take those that are there in turn."""
-    return Figure(name, title, about, table, partial(_draw, shown=tuple(shown), colours=colours))
+    """`colours`: of values of `by`; the others take those that are there in turn. `missing`: said where there is no row."""
+    draw = partial(_draw, shown=tuple(shown), colours=colours)
+    return Figure(name, title, about, table, draw, "" if len(table) else missing)
 
 
 def _draw(table: pd.DataFrame, shown: tuple[Panel, ...], colours: Mapping[str, str]) -> Canvas:

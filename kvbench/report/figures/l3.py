@@ -36,9 +36,9 @@ def l3(found: Findings, look: Look) -> Figure:
     ]  # fmt: skip
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     colours = {_series(row, "decode"): look.colour(row["dtype"]) for _, row in inside.iterrows()}
-    missing = "" if rows else "No layer that fits L3 was read beside memory: run kvbench sweep l3fit."
-    made = chart("l3", "How much faster is L3 than memory, for reads and for decode?", about, table, panels, colours)
-    return Figure(made.name, made.title, made.about, made.table, made.draw, missing)
+    title = "How much faster is L3 than memory, for reads and for decode?"
+    missing = "No layer that fits L3 was read beside memory: run kvbench sweep l3fit."
+    return chart("l3", title, about, table, panels, colours, missing)
 
 
 def _told(question: str, of: str, row: pd.Series) -> dict[str, object]:

@@ -36,9 +36,8 @@ def saturation(found: Findings, look: Look) -> Figure:
     )
     colours = {line: look.colour(dtype) for line, dtype in zip(rows["line"], rows["dtype"], strict=True)}
     table = pd.concat([rows, _ceiling(rows)], ignore_index=True)
-    missing = "" if len(rows) else "No decode was measured with several numbers of threads: run kvbench sweep threads."
-    made = chart("saturation", "Do more threads help?", about, table, panels, colours | {_CEILING: FAINT})
-    return Figure(made.name, made.title, made.about, made.table, made.draw, missing)
+    missing = "No decode was measured with several numbers of threads: run kvbench sweep threads."
+    return chart("saturation", "Do more threads help?", about, table, panels, colours | {_CEILING: FAINT}, missing)
 
 
 def _chosen(every: pd.DataFrame) -> list[str]:

@@ -33,12 +33,14 @@ def tails(found: Findings, look: Look) -> Figure:
         "them no longer than p99. Beside a neighbour: while other cores of the same nodes streamed memory (--neighbour). "
         f"{left_out(rows['row'].nunique(), every)}"
     )
-    missing = "" if len(rows) else "No decode has enough passes of 20 µs or more: run kvbench sweep standard."
-    made = chart("tails", "How slow are the slowest steps?", about, table(rows.to_dict("records"), COLUMNS), (
+    panels = [
         Panel("context", "p50_us", "context, tokens", "p50 of a pass, µs", by="series", log="x"),
         Panel("context", "tail", "context, tokens", "p99 / p50", by="series", log="x", levels=((1.0, "no tail"),)),
-    ), {series: look.colour(dtype) for series, dtype in zip(rows["series"], rows["dtype"], strict=True)})  # fmt: skip
-    return Figure(made.name, made.title, made.about, made.table, made.draw, missing)
+    ]
+    colours = {series: look.colour(dtype) for series, dtype in zip(rows["series"], rows["dtype"], strict=True)}
+    missing = "No decode has enough passes of 20 µs or more: run kvbench sweep standard."
+    found = table(rows.to_dict("records"), COLUMNS)
+    return chart("tails", "How slow are the slowest steps?", about, found, panels, colours, missing)
 
 
 def _told(row: Any, point: pd.Series) -> list[dict[str, Any]]:
