@@ -90,7 +90,7 @@ def _drawn(folder: Path, figures: Sequence[Figure]) -> Iterator[Drawn]:
         if not figure.missing:
             write_text(folder / f"{figure.name}.csv", data)
             text = _pictures(folder, figure)
-        yield Drawn(figure.name, figure.title, figure.about, text, data, figure.missing)
+        yield Drawn(figure, text, data)
 
 
 def _pictures(folder: Path, figure: Figure) -> str:

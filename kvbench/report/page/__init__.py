@@ -4,9 +4,8 @@ import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -15,12 +14,12 @@ from kvbench.analysis.differs.trend import Past
 from kvbench.analysis.means.diagnosis import Doubts, Fact
 from kvbench.analysis.means.findings import Findings
 from kvbench.report import history, machines, tables
+from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES
 from kvbench.report.gaps import gaps
-from kvbench.report.heading import subtitle, title
 from kvbench.report.tables import FILTERS
 from kvbench.report.words import Sentence, sentences
-from kvbench.report.words.headline import badge, machine, tiles, workload
+from kvbench.report.words.headline import badge, machine, subtitle, tiles, title, workload
 from kvbench.store import Manifest
 from kvbench.texts import shown
 from kvbench.units import counted
@@ -58,16 +57,12 @@ _LOOK, _OFTEN = re.compile(r' style="([^"]+)"'), 10  # a style that so many elem
 _TAG, _BETWEEN, _DIGITS = re.compile(r"<[^>]+>"), re.compile(r">\s+<"), re.compile(r"(\.\d\d)\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A figure as text. `svg` is empty where there is nothing to draw, and `missing` says why."""
+class Drawn(NamedTuple):
+    """A figure with its picture and its table as text. `svg` is empty where there is nothing to draw."""
 
-    name: str
-    title: str
-    about: str
+    figure: Figure
     svg: str
     csv: str
-    missing: str
 
 
 def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
@@ -79,7 +74,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     linked = {each["name"] for each in shown} | {table.name for table in (dtypes, points, *more) if table.rows}
     return _rendered(
         "run.html",
-        title=title(found.machine),
+        title=title(found),
         machine=machine(found.headline),
         subtitle=subtitle(found, manifest),
         workload=f"Decode attention: {workload(found.headline)}",
@@ -183,14 +178,13 @@ def _filters(found: Findings) -> dict[str, list[str]]:
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
 
-def _inline(each: Drawn) -> dict[str, Any]:
-    data = each.csv.encode()
+def _inline(drawn: Drawn) -> dict[str, Any]:
+    each, data = drawn.figure, drawn.csv.encode()
     link = f"data:text/csv;base64,{b64encode(data).decode()}" if len(data) <= LARGE else f"figures/{each.name}.csv"
     said = Markup('<svg role="img" aria-label="{}" ').format(each.title)
-    svg = Markup(themed(each.svg, each.name).replace("<svg ", said, 1))
+    svg = Markup(themed(drawn.svg, each.name).replace("<svg ", said, 1))
     facts = {"name": each.name, "title": each.title, "about": each.about, "missing": each.missing}
-    facts |= {"label": _LABELS.get(each.name, each.title)}
-    return facts | {"svg": svg, "csv": link}
+    return facts | {"label": _LABELS.get(each.name, each.title), "svg": svg, "csv": link}
 
 
 def themed(svg: str, name: str) -> str:

@@ -4,9 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kvbench.analysis.limits.bounds import CONFIRMED, CORE, REFUTED, UNSTABLE
+from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.headline import FAIR, FEWEST, GOOD, Bar, Enclosed, Headline, Helped, Quality
+from kvbench.analysis.measured.columns import machine_name
 from kvbench.report.words.limits import BINDS
 from kvbench.report.words.phrases import listed, number
+from kvbench.store import Manifest
 from kvbench.units import counted
 
 _FEW = 3  # kernels or dtypes that a line names
@@ -18,6 +21,16 @@ class Tile:
     title: str
     value: str
     detail: str
+
+
+def title(found: Findings) -> str:
+    return f"Decode attention on {machine_name(found.machine)}"
+
+
+def subtitle(found: Findings, manifest: Manifest) -> str:
+    launches = counted(int(found.samples["launch"].nunique()), "launch")
+    made = f"{counted(len(found.points), 'point')} in {launches}"
+    return f"Suite {manifest.suite}: {made}, {manifest.created[:10]}, run {found.run}."
 
 
 def machine(found: Headline) -> str:
