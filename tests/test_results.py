@@ -39,9 +39,9 @@ def test_a_run_says_what_was_measured_and_what_was_checked(tmp_path):
     assert run.checks == (WARNED,) and run.machine == MACHINE
     said = {sentence["topic"]: sentence["text"] for sentence in plain(summary(run.findings()))["diagnosis"]}
     assert said["bandwidth"].startswith(
-        "Decode attention reads up to 15 GB/s from memory (head f16). That is 75% of a plain read"
+        "Decode reads up to 15 GB/s from memory (head f16). That is 75% of a plain read"
     )
-    assert said["doubt"] == "Doubts about the machine: load (1.5)."
+    assert said["doubt"] == "What may have disturbed the run: load (1.5)."
     assert list(run.frame("points")["name"]) == [DECODE.name]
 
 

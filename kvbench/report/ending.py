@@ -10,21 +10,17 @@ from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.limits.frames import Noise, known, noise
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.headline import Headline
-from kvbench.model import AHEAD, Role
+from kvbench.model import Role
 from kvbench.model.annotated import Printed, about
+from kvbench.report.ruled import Column, ruled
 from kvbench.report.words import Sentence, sentences
-from kvbench.report.words.headline import badge, tiles, workload
+from kvbench.report.words.headline import badge, machine, tiles, workload
 from kvbench.texts import WIDTH, wrapped
 from kvbench.units import counted, cut
 
 _FEW = 2  # errors that are told in full
-_LINES = 40  # of the whole summary
-_LEGEND = {
-    "twin": "twin: the same reads and nothing else",
-    "copy": "copy, copy_nt: as many bytes moved by ordinary and by non-temporal stores",
-}
-# Where there is no room for all: the first of these are left to the report.
-_LEFT_OUT = ("overhead", "stores", "tokens", "bound", "threads", "fit", "suspect", "dtype", "layout", "l3", "bandwidth")
+_BESIDE = {"twin": "read", "copy": "copy"}
+_LEGEND = {"read": "read: of the same rows, and nothing else", "copy": "copy: of as many bytes as are stored"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +111,7 @@ _TITLE, _VALUE = 16, 18  # letters of a column
 def short(summary: RunSummary) -> list[str]:
     """Ten lines at most, and one for each error that is told."""
     found = summary.headline
-    lines = [_cut(workload(found)), ""]
+    lines = [_cut(f"{machine(found)} · {workload(found)}"), ""]
     for tile in tiles(found):
         lines += wrapped([f"{tile.title:<{_TITLE}}{tile.value:<{_VALUE}}{tile.detail}"], hanging=_TITLE + _VALUE)
     grade, reason = badge(found.quality)
@@ -124,20 +120,8 @@ def short(summary: RunSummary) -> list[str]:
 
 
 def text(summary: RunSummary) -> list[str]:
-    """No more than a page: what does not fit is counted."""
-    head = [list(part) for part in (_heading(summary), _table(summary.places))]
-    kept, taken = list(summary.diagnosis), sum(len(part) + 1 for part in head if part)
-    for topic in _LEFT_OUT:
-        if taken + len(_sentences(kept, summary)) > _LINES:
-            kept = [sentence for sentence in kept if sentence.topic != topic]
-    found = [part for part in (*head, _sentences(kept, summary)) if part]
-    return [line for part in found for line in ("", *part)][1:]
-
-
-def _sentences(kept: Sequence[Sentence], summary: RunSummary) -> list[str]:
-    lines = list(wrapped(sentence.text for sentence in kept))
-    left = len(summary.diagnosis) - len(kept)
-    return [*lines, f"  and {counted(left, 'sentence')} more: kvbench report"] if left else lines
+    parts = (_heading(summary), _table(summary.places), wrapped(sentence.text for sentence in summary.diagnosis))
+    return [line for part in map(list, parts) if part for line in ("", *part)][1:]
 
 
 def _heading(summary: RunSummary) -> Iterator[str]:
@@ -153,27 +137,20 @@ def _cut(line: str) -> str:
     return cut(" ".join(line.splitlines()), WIDTH - 2)
 
 
-def _table(places: Sequence[Place]) -> Iterator[str]:
-    if not places:
-        return
-    labels = _labels(places)
-    width = max(map(len, labels.values()))
-    yield f"  {'':<{width}}    GB/s"
-    for place in {place.name: place for place in places}.values():
-        role = Role.of(place.witness)
-        form = role.kind if role == AHEAD else role.name
-        share = "" if place.efficiency is None else f"{place.efficiency:.0%} of {form}"
-        share = "at the reads" if form == "twin" and (place.efficiency or 0) > 1 else share
-        yield f"  {_cut(f'{labels[place.name]:<{width}}  {place.gbps:>6.3g}  {share:<16}  {place.short}')}"
-    said = {Role.of(place.witness).kind for place in places}
-    legend = "; ".join(words for form, words in _LEGEND.items() if form in said)
-    if legend:
-        yield f"  {legend}"
-
-
-def _labels(places: Sequence[Place]) -> dict[str, str]:
-    """By point: it has one line, whatever it stands out in."""
-    found: dict[str, str] = {}
+def _table(places: Sequence[Place]) -> list[str]:
+    """A point has one line, whatever it stands out in."""
+    rows: dict[str, dict[str, object]] = {}
     for place in places:
-        found[place.name] = f"{found.get(place.name, place.kind)}, {place.rank}"
-    return found
+        form = _BESIDE.get(Role.of(place.witness).kind, "")
+        share = "" if place.efficiency is None else f"{place.efficiency:.0%} of a {form}"
+        label = f"{rows[place.name]['label']}, {place.rank}" if place.name in rows else f"{place.kind}, {place.rank}"
+        rows[place.name] = {"label": label, "gbps": place.gbps, "share": share, "short": place.short}
+    columns = (
+        Column("label", ""),
+        Column("gbps", "GB/s", "{:.3g}".format),
+        Column("share", ""),
+        Column("short", ""),
+    )
+    lines = ruled(pd.DataFrame(rows.values()), columns) if rows else []
+    said = "; ".join(_LEGEND[form] for form in _LEGEND if any(f"of a {form}" in line for line in lines))
+    return [f"  {_cut(line)}" for line in filter(None, (*lines, said))]

@@ -9,7 +9,7 @@ from kvbench.model import Point, Probe
 from kvbench.store import Manifest
 from kvbench.units import counted
 
-_RESUME = "kvbench sweep --resume goes on with it"
+_RESUME = "To go on: kvbench sweep --resume"
 
 
 def gaps(found: Findings, manifest: Manifest) -> list[str]:
@@ -29,35 +29,32 @@ def _visits(found: Findings, manifest: Manifest) -> Iterator[str]:
     of_each = found.points[["launches", "set_aside", "failed"]].fillna(0).sum(axis=1)
     made = int(of_each.clip(upper=manifest.plan.launches).sum())  # some have more, where launches were added
     if not planned:
-        yield "The run asked for no points: it has ceilings alone."
+        yield "The suite has no points: only ceilings were measured."
     elif not visited:
-        yield f"Of {counted(planned, 'point')} none was visited: {_RESUME}."
+        yield f"None of {counted(planned, 'point')} was measured. {_RESUME}."
     elif made < every:
-        never = f", and {counted(planned - visited, 'point')} never" if visited < planned else ""
-        yield f"The run is not finished: of {every} visits of its points {made} were made{never}; {_RESUME}."
+        never = f" {counted(planned - visited, 'point')} were never measured." if visited < planned else ""
+        yield f"The run is not finished: {made} of {every} visits are done.{never} {_RESUME}."
 
 
 def _failed(found: Findings) -> Iterator[str]:
     lost = found.points[found.points["gbps"].isna()]
     if len(lost):
         which = "Every point" if len(lost) == len(found.points) else f"{len(lost)} of {len(found.points)} points"
-        yield f"{which} failed in every launch and has no numbers; the first: {lost['error'].iloc[0]}"
+        yield f"{which} failed in every launch: {lost['error'].iloc[0]}"
     some = int(((found.points["failed"] > 0) & found.points["gbps"].notna()).sum())
     if some:
-        yield f"{counted(some, 'point')} failed in some launches: the numbers are those of the others."
+        yield f"{counted(some, 'point')} failed in some launches. The numbers are from the others."
 
 
 def _launches(found: Findings, manifest: Manifest) -> Iterator[str]:
     made = int(found.samples["launch"].nunique())
     if made < manifest.plan.launches:
-        yield f"Of {counted(manifest.plan.launches, 'planned launch')}, {made or 'none'} gave samples."
+        yield f"{made or 'None'} of {counted(manifest.plan.launches, 'planned launch')} gave samples."
     if made and held(made, COVERAGE) < COVERAGE:
         enough = next(number for number in count(made) if held(number, COVERAGE) >= COVERAGE)
         few = f"{made} launches are" if made > 1 else "One launch is"
-        yield (
-            f"{few} too few for intervals that hold with a probability of {COVERAGE:.0%}: {enough} are needed, and no "
-            "claim is settled with fewer."
-        )
+        yield f"{few} too few for {COVERAGE:.0%} intervals: {enough} are needed. Until then nothing is decided."
 
 
 def _ceilings(found: Findings, manifest: Manifest) -> Iterator[str]:
@@ -65,12 +62,12 @@ def _ceilings(found: Findings, manifest: Manifest) -> Iterator[str]:
         {point for point in manifest.plan.points if isinstance(point, Probe)} - {c.probe for c in found.ceilings}
     )
     if not found.ceilings:
-        yield "No ceiling was measured: shares of the machine's bandwidth are unknown."
+        yield "No ceiling was measured: the machine's bandwidth is unknown."
         return
     if lost:
-        yield f"{counted(lost, 'ceiling')} of the run gave no number."
+        yield f"{counted(lost, 'ceiling')} gave no number."
     if not any(c.level == "DRAM" and c.probe.op == "read" for c in found.ceilings):
-        yield "No read ceiling of DRAM was measured: shares of it are unknown."
+        yield "No read of memory was measured: shares of it are unknown."
 
 
 def _open(found: Findings) -> Iterator[str]:
@@ -78,6 +75,6 @@ def _open(found: Findings) -> Iterator[str]:
     if found.open:
         nearest = min(found.open, key=lambda each: each.needs)
         yield (
-            f"Left open: {counted(len(found.open), 'question')}. The nearest, {nearest.question}, takes about "
-            f"{counted(nearest.needs, 'launch')} in all."
+            f"{counted(len(found.open), 'question')} still open. The nearest needs about "
+            f"{counted(nearest.needs, 'launch')} in all: {nearest.question}."
         )

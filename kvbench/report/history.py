@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.differs.trend import ACCEPTED, LIMITS, OPEN, Past, Step, Trend
-from kvbench.report.tables import Cell, Sheet
+from kvbench.report.sheet import Cell, Sheet, plain, sheet
 from kvbench.texts import wrapped
 from kvbench.units import counted, cut
 
@@ -12,12 +12,13 @@ _NOTES = 5  # that are told
 _DAY = 10  # characters of a date
 
 _Row = dict[str, Cell | str]  # by its head
+_Facts = dict[str, str]  # words to filter by
 
 HOW = (
-    "Efficiency is GB/s of a point as a percentage of its witness's in the same rounds: of a decode the same reads "
-    "alone, of a store a copy. The latest run is held against the baseline: the runs since the last accepted step, up "
-    f"to the first open one. A step is a lasting change by {LIMITS.effect:.0%} of the efficiency or more, at a "
-    f"false-discovery rate of {LIMITS.rate:.0%} over all points; its interval holds it with a probability of 95%."
+    "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a decode a read of the same "
+    "rows, of a store a copy). Baseline: the median of the runs since the last accepted step, up to the first open one. "
+    f"Step: a lasting change of {LIMITS.effect:.0%} of the efficiency or more, at a false-discovery rate of "
+    f"{LIMITS.rate:.0%} over all points; its interval holds it with a probability of 95%."
 )
 
 
@@ -122,8 +123,8 @@ def steps(pasts: Sequence[Past]) -> Sheet:
         for past, trend, step in sorted(found, key=lambda each: (each[2].state != OPEN, each[2].effect))
     ]
     about = (
-        "By how much the efficiency changed for good, as a share of what it was before. The run may be off by one; by a "
-        "few where noise is as large as the step. kvbench history accept POINT --run RUN --reason TEXT accepts one."
+        "A lasting change, as a share of the efficiency before. The run may be off by one, or by a few where noise is as "
+        "large as the step. To accept one: kvbench history accept POINT --run RUN --reason TEXT."
     )
     return _table("steps", "Steps", about, rows)
 
@@ -135,7 +136,7 @@ def accepted(pasts: Sequence[Past]) -> Sheet:
         for past in pasts
         for each in past.accepted
     ]
-    about = "Steps that somebody accepted: from these runs on, these points are held against what follows."
+    about = "Accepted steps: from these runs on, later runs are compared with what follows."
     return _table("accepted", "What was accepted", about, rows)
 
 
@@ -146,19 +147,12 @@ def runs(pasts: Sequence[Past]) -> Sheet:
         for past in pasts
         for ran in reversed(past.runs)
     ]
-    about = "The latest first. Builds and environments are digests: where one differs from the line below, it changed."
+    about = "The latest first. Build and environment are digests: where one differs from the line below, it changed."
     return _table("runs", "Runs", about, rows)
 
 
 def _table(
-    name: str,
-    title: str,
-    about: str,
-    rows: Sequence[_Row],
-    places: Sequence[int] = (),
-    facts: Sequence[dict[str, str]] = (),
+    name: str, title: str, about: str, rows: Sequence[_Row], places: Sequence[int] = (), facts: Sequence[_Facts] = ()
 ) -> Sheet:
-    """All rows have the same keys. Texts are cells as they stand."""
-    cells = (tuple(c if isinstance(c, Cell) else Cell(c, c) for c in row.values()) for row in rows)
-    places, facts = places or [None] * len(rows), facts or [{}] * len(rows)
-    return Sheet(name, title, about, tuple(*rows[:1]), tuple(cells), tuple(places), tuple(facts))
+    """All rows have the same keys."""
+    return sheet(name, title, about, plain(*(rows[0] if rows else ())), rows, places, facts)

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
+import pandas as pd
+
 from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY
 from kvbench.analysis.measured.machines import UNITS, Probed, staircase, usual_pages
 from kvbench.model import PLAIN, Ceiling, Fact, Machine
 from kvbench.regime import dram_bytes
+from kvbench.report.ruled import Column, ruled
 from kvbench.units import counted, cpu_text, size
 
 _BAR = 40  # characters, for the highest rate
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_COLUMN = 22
 _LONG = 160  # characters of a fact; --json has all of it
 _OPS = ("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency")
 
@@ -72,7 +74,9 @@ def _ceilings(profile: Probed) -> Iterator[str]:
             own = [c for c in profile.ceilings if c.probe.cpus == cpus and c.probe.pages == pages]
             if own:
                 yield from _table_of(own, f"{_threads(cpus)}, {_given(own, pages)}", count)
-                yield from _missing(profile, own)
+                needed, most = dram_bytes(profile.machine, cpus), max(c.probe.bytes for c in own)
+                if needed and most and not any(c.level == "DRAM" for c in own):
+                    yield f"  DRAM: not testable, needs {size(needed)}; memory allowed {size(most)}"
 
 
 def _given(own: Sequence[Ceiling], pages: str) -> str:
@@ -81,32 +85,26 @@ def _given(own: Sequence[Ceiling], pages: str) -> str:
     return f"{pages} pages" + (f" ({min(shares):.0%} of them huge)" if shares and pages != "base" else "")
 
 
-def _missing(profile: Probed, own: Sequence[Ceiling]) -> Iterator[str]:
-    needed = dram_bytes(profile.machine, own[0].probe.cpus)
-    most = max(c.probe.bytes for c in own)
-    if needed and most and not any(c.level == "DRAM" for c in own):
-        yield f"  DRAM: not testable, needs {size(needed)}; memory allowed {size(most)}"
-
-
 def _table_of(own: Sequence[Ceiling], title: str, count: int) -> Iterator[str]:
-    columns = _columns(own)
+    """The best of its footprints and forms for each level; of latency the least."""
     tier = next((c.probe.isa for c in own if c.probe.op in ("read", "write")), "")
-    yield from ("", f"{title}, {tier}")
-    yield (f"  {'':<11}" + "".join(f"{level:<{_COLUMN}}" for level in columns)).rstrip()
+    levels = _columns(own)
+    rows = []
     for op in _OPS:
-        best = [_best(ceilings, op) for ceilings in columns.values()]
-        if any(best):
-            yield (
-                f"  {'latency ns' if op == 'latency' else op:<11}"
-                + "".join(f"{_cell(ceiling, count):<{_COLUMN}}" for ceiling in best)
-            ).rstrip()
+        sign = -1 if op == "latency" else 1
+        each = [[c for c in ceilings if c.probe.op == op] for ceilings in levels.values()]
+        if any(each):
+            best = [max(found, key=lambda c: sign * c.median, default=None) for found in each]
+            head = "latency ns" if op == "latency" else op
+            rows.append(dict(zip(("", *levels), (head, *(_cell(c, count) for c in best)), strict=True)))
+    yield from ("", f"{title}, {tier}")
+    if rows:
+        yield from (f"  {line}" for line in ruled(pd.DataFrame(rows), [Column(name, name) for name in rows[0]]))
     alone = [c for c in own if c.probe.op in WITHOUT_MEMORY]
-    names = {"flops": "fma {}"}
     if alone:
-        yield "  " + ", ".join(
-            f"{names.get(c.probe.op, c.probe.op).format(c.probe.isa)} {_cell(c, count)} {UNITS[c.probe.op]}"
-            for c in alone
-        )
+        names = (f"fma {c.probe.isa}" if c.probe.op == "flops" else c.probe.op for c in alone)
+        said = (f"{name} {_cell(c, count)} {UNITS[c.probe.op]}" for name, c in zip(names, alone, strict=True))
+        yield f"  {', '.join(said)}"
 
 
 def _columns(own: Sequence[Ceiling]) -> dict[str, list[Ceiling]]:
@@ -121,12 +119,6 @@ def _columns(own: Sequence[Ceiling]) -> dict[str, list[Ceiling]]:
         most = min(largest.values(), default=walks[-1].probe.bytes)
         columns[size(most)] = [c for c in walks if c.probe.bytes == most]
     return columns
-
-
-def _best(ceilings: Sequence[Ceiling], op: str) -> Ceiling | None:
-    """The ceiling of a level is the best of its footprints and forms."""
-    sign = -1 if op == "latency" else 1
-    return max((c for c in ceilings if c.probe.op == op), key=lambda c: sign * c.median, default=None)
 
 
 def _cell(ceiling: Ceiling | None, count: int) -> str:

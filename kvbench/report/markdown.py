@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from kvbench.analysis.means.findings import Findings
 from kvbench.report import tables
 from kvbench.report.gaps import gaps
-from kvbench.report.heading import subtitle, title
-from kvbench.report.tables import Sheet
+from kvbench.report.sheet import Sheet
 from kvbench.report.words import sentences
+from kvbench.report.words.headline import subtitle, title
 from kvbench.store import Manifest
 from kvbench.texts import markdown as plain
 
@@ -19,7 +19,7 @@ def markdown(found: Findings, manifest: Manifest) -> str:
 
 
 def _lines(found: Findings, manifest: Manifest) -> Iterator[str]:
-    yield from (f"# {plain(title(found.machine))}", "", plain(subtitle(found, manifest)), "")
+    yield from (f"# {plain(title(found))}", "", plain(subtitle(found, manifest)), "")
     for sentence in gaps(found, manifest):
         yield from (f"> **Missing:** {plain(sentence)}", "")
     yield from (

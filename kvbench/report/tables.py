@@ -1,115 +1,120 @@
-"""Tables for people: which columns they have, in what units, and what each percentage is a share of."""
+"""The tables of a run: which columns they have, in what units, and what each percentage is a share of."""
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
-import pandas as pd
-
-from kvbench.analysis.means import findings
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.ceilings import COVERAGE
 from kvbench.analysis.measured.launches import COVERAGE as CERTAIN
 from kvbench.analysis.measured.machines import UNITS
-from kvbench.model import Ceiling, Check, Machine, Skip
+from kvbench.model import Ceiling, Check, Machine, Role, Skip
 from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
-from kvbench.report.words.phrases import number
+from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
+from kvbench.report.words.limits import BINDS
+from kvbench.report.words.phrases import BESIDE, between, number
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
-_Read = Callable[[dict[str, Any]], Any]
-_Columns = dict[str, tuple[_Read, Callable[[Any], str]]]  # by head: a row's value, and how it is written
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """`text` as people read it; `order` to sort by, a number or a text."""
-
-    text: str
-    order: float | str
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """`facts`: for each row, words to filter by; `places`: the number of its point, or none."""
-
-    name: str
-    title: str
-    about: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    places: tuple[int | None, ...]
-    facts: tuple[dict[str, str], ...]
-
-
 _share, _times = "{:.0%}".format, "{:.2f}".format
 FILTERS = ("op", "layout", "dtype", "residency", "threads", "regime")
+_TOKENS = (  # per second
+    "tokens/s: what the KV cache alone would allow, from memory, with the weights and all other work left out"
+)
+
+
+def dtypes(found: Findings) -> Sheet:
+    """The fastest layout of each, for the workload of the first screen."""
+    points = found.points.set_index("name")
+    rows = [
+        {**asdict(bar), "tokens": bar.tokens_per_second.value, "ends": bar.tokens_per_second}
+        | {"memory": bar.gbps / points.loc[bar.name, "dram_gbps"], "core": points.loc[bar.name, "core_fraction"]}
+        for bar in found.headline.bars
+    ]
+    columns: Columns = {
+        **plain("dtype"),
+        "best layout": ("layout", str),
+        "tokens/s": ("tokens", number),
+        "interval": (lambda row: Cell(between(row["ends"].low, row["ends"].high), row["ends"].low), str),
+        "GB/s": ("gbps", number),
+        "% of memory read": ("memory", _share),
+        "% of core speed": ("core", _share),
+        "what limits": ("bound", lambda word: BINDS.get(word, "not clear")),
+        "largest error": ("max_abs_err", "{:.0e}".format),
+    }
+    about = (
+        "Memory read: a plain read of memory by the same threads. Core speed: the same kernel with its data in a "
+        "private cache. The limit is the one that a dtype comes near to; near neither, it is not clear."
+    )
+    return sheet("dtypes", "Which dtype, and what limits it?", about, columns, rows)
 
 
 def points(found: Findings) -> Sheet:
-    columns: _Columns = {
-        "point": (_of("short"), str),
-        "regime": (_of("regime"), str),
-        "pass": (_of("seconds"), duration),
-        "GB/s": (_of("gbps"), number),
-        "interval": (_interval("gbps"), str),
-        "% of witness": (_of("efficiency"), _share),
-        "witness": (_of("witness"), str),
-        "% of ceiling": (_of("ceiling_fraction"), _share),
-        "ceiling": (_of("ceiling_gbps"), number),
-        "its form": (_of("ceiling_form"), str),
-        "% of core roof": (_of("core_fraction"), _share),
-        "GFLOP/s": (_of("gflops"), number),
-        "FLOP/byte": (_of("ai"), number),
-        "bound": (_of("bound"), str),
-        "L3": (_of("l3"), str),
+    columns: Columns = {
+        "point": ("short", str),
+        "level": ("regime", str),
+        "tokens/s": ("tokens", number),
+        "GB/s": ("gbps", number),
+        "interval": interval("gbps"),
+        "time of a pass": ("seconds", duration),
+        "% of its witness": ("efficiency", _share),
+        "witness": ("witness", lambda name: BESIDE.get(Role.of(name).name, name)),
+        "% of best read": ("ceiling_fraction", _share),
+        "best read, GB/s": ("ceiling_gbps", number),
+        "% of core speed": ("core_fraction", _share),
+        "FLOP/byte": ("ai", number),
+        "what limits": ("bound", str),
+        "L3 helps": ("l3", str),
         "notes": (_notes, str),
     }
     about = (
-        "GB/s are compulsory bytes (K and V once for each KV head, scales, query, output, page table) over time: the "
-        f"median of the launches, and an interval that holds it with a probability of {CERTAIN:.0%} where there are "
-        "launches enough. Witness: twin, the same reads alone (twin: plain; twin_ahead: in the point's own schedule), or a "
-        "copy of as many bytes as a store moves. Ceiling: the best of the run's own reads in all forms, of a store of its "
-        "copies, of such a footprint by the same threads or fewer. Core roof: the same kernel on data in a private cache."
+        "GB/s: bytes that a pass must read (K and V once for each KV head, scales, query, output, page table) over its "
+        f"time; the median of the launches, with an interval that holds it with a probability of {CERTAIN:.0%} where "
+        f"launches suffice. {_TOKENS}. Witness: what was timed beside it in the same rounds; of a decode a read of the same "
+        "rows, of a store a copy. Best read: the fastest read of such a working set in this run, by as many threads or "
+        "fewer; for stores, copy. Core speed: the same kernel with its data in a private cache."
     )
-    rows = [facts | {"place": place} for place, facts in enumerate(_records(found.points))]
-    return _table("points", "Points", about, columns, rows)
+    tokens = tokens_of(found)
+    rows = [row | {"tokens": tokens.get(row["name"])} for row in records(found.points)]
+    facts = [{key: str(row[key]) for key in FILTERS if known(row.get(key))} for row in rows]
+    return sheet("points", "Every point", about, columns, rows, range(len(rows)), facts)
+
+
+def tokens_of(found: Findings) -> dict[str, float]:
+    """Tokens per second by a point's name: of the first screen's model, or of another with such layers."""
+    rows = found.tokens[found.tokens["tokens_per_second"].notna()]
+    first = rows["model"].str.split(", ").map(lambda names: found.headline.model not in names)
+    rows = rows.assign(other=first).sort_values("other", kind="stable").drop_duplicates("name")
+    return dict(zip(rows["name"], rows["tokens_per_second"], strict=True))
 
 
 def _notes(row: dict[str, Any]) -> str:
     """All that should make a reader look twice."""
     said = [row["error"]] if row["error"] else []
-    said += [f"above the {row['above']}: {row['above_reason']}"] if row["above"] else []
+    said += [f"above its {row['above']}: {row['above_reason']}"] if row["above"] else []
     said += ["unstable"] if row["unstable"] is True else []
     said += [f"launches far off the others: {row['outliers']}"] if row["outliers"] else []
     said += [row["ceiling_note"]] if row["ceiling_note"] and not row["error"] else []
-    said += ["regime in doubt"] if row["regime_confidence"] == "low" else []
+    said += ["level in doubt"] if row["regime_confidence"] == "low" else []
     return "; ".join(said)
 
 
 def ceilings(found: Iterable[Ceiling]) -> Sheet:
-    columns: _Columns = {
-        "probe": (_of("op"), str),
-        "form": (_of("form"), str),
-        "threads": (_of("threads"), str),
-        "CPUs": (_of("cpus"), str),
-        "footprint": (_of("bytes"), size),
-        "level": (_of("level"), str),
-        "pages": (_of("pages"), str),
-        "tier": (_of("isa"), str),
-        "rate": (_of("median"), number),
-        "unit": (_of("unit"), str),
-        "interval": (_of("interval"), str),
-        "launches": (_of("launches"), str),
-        "notes": (_of("notes"), str),
+    columns: Columns = {
+        "probe": ("op", str),
+        **plain("form", "threads", "CPUs"),
+        "working set": ("bytes", size),
+        **plain("level", "pages"),
+        "instruction set": ("isa", str),
+        "rate": ("median", number),
+        **plain("unit", "interval", "launches", "notes"),
     }
     about = (
-        "What the machine itself gave in this run. Every ceiling holds for its threads, pages and tier alone. Intervals "
-        f"over the launches hold the median with a probability of {COVERAGE:.0%}, or are all that the launches gave."
+        "What the machine itself reached in this run. A ceiling holds for its threads, pages and instruction set only. "
+        f"Intervals hold the median with a probability of {COVERAGE:.0%}, or span all launches where these are few."
     )
-    return _table("ceilings", "Ceilings", about, columns, [_ceiling(each) for each in found])
+    return sheet("ceilings", "What the machine reached", about, columns, [_ceiling(each) for each in found])
 
 
 def _ceiling(found: Ceiling) -> dict[str, Any]:
@@ -118,157 +123,122 @@ def _ceiling(found: Ceiling) -> dict[str, Any]:
         "op": probe.op,
         "form": found.form if probe.bytes else "",
         "threads": len(probe.cpus),
-        "cpus": cpu_text(probe.cpus),
+        "CPUs": cpu_text(probe.cpus),
         "bytes": probe.bytes or None,
         "level": found.level,
         "pages": probe.pages if probe.bytes else "",
         "isa": probe.isa,
         "median": found.median,
         "unit": UNITS.get(probe.op, "GB/s"),
-        "interval": Cell(f"{number(found.low)}..{number(found.high)}", found.low),
+        "interval": Cell(between(found.low, found.high), found.low),
         "launches": len(found.samples),
         "notes": "" if found.stable else "unstable",
     }
 
 
 def contrasts(found: Findings) -> Sheet:
-    columns: _Columns = {
-        "what": (_of("factor"), str),
-        "base": (_of("base"), str),
-        "other": (_of("other"), str),
-        "op": (_of("op"), str),
-        "regime": (_of("regime"), str),
-        "pairs": (_of("pairs"), str),
-        "side by side": (_of("beside"), lambda beside: "yes" if beside else "no"),
-        "times as fast as base": (_of("ratio"), _times),
-        "interval": (_interval("ratio"), str),
-        "faster": (_of("faster"), str),
-        "slower": (_of("slower"), str),
-        "same within noise": (_of("same"), str),
-        "verdict": (_of("word"), str),
+    columns: Columns = {
+        "what differs": ("factor", str),
+        **plain("base", "other", "op"),
+        "level": ("regime", str),
+        **plain("pairs"),
+        "side by side": ("beside", lambda beside: "yes" if beside else "no"),
+        "times as fast as base": ("ratio", _times),
+        "interval": interval("ratio"),
+        **plain("faster", "slower"),
+        "same within noise": ("same", str),
+        "verdict": ("word", str),
     }
     about = (
-        "Time of the base over time of the other, of points that differ in nothing else, launch by launch: above 1 the "
-        "other is faster. Of several pairs their middle, with an interval over them."
+        "Pairs of points that differ in one thing. Time of the base over time of the other, launch by launch: above 1 "
+        "the other is faster. Of several pairs, their median."
     )
-    return _table("contrasts", "Points that differ in one thing", about, columns, _records(found.overall))
+    return sheet("contrasts", "Which choice is faster?", about, columns, records(found.overall))
 
 
 def tokens(found: Findings) -> Sheet:
-    columns: _Columns = {
-        "model": (_of("model"), str),
-        "layers": (_of("layers"), str),
-        "layout": (_of("layout"), str),
-        "dtype": (_of("dtype"), str),
-        "variant": (_of("variant"), str),
-        "threads": (_of("threads"), str),
-        "batch": (_of("batch"), str),
-        "context": (_of("context"), str),
-        "tokens/s at most": (_of("tokens_per_second"), number),
-        "interval": (_interval("tokens_per_second"), str),
-        "note": (_of("note"), str),
+    columns: Columns = {
+        **plain("model", "layers", "layout", "dtype", "variant", "threads", "batch", "context"),
+        "tokens/s": ("tokens_per_second", number),
+        "interval": interval("tokens_per_second"),
+        "GB/s": ("gbps", number),
+        **plain("note"),
     }
-    about = "Tokens a second if nothing but the KV cache were read: weights and all other work come on top."
-    return _table("tokens", "Upper bound of tokens a second", about, columns, _records(found.tokens))
+    rates = dict(zip(found.points["name"], found.points["gbps"], strict=True))
+    rows = [row | {"gbps": rates.get(row["name"])} for row in records(found.tokens)]
+    return sheet("tokens", "How many tokens per second, at most?", f"{_TOKENS}.", columns, rows)
 
 
 def fits(found: Findings) -> Sheet:
-    columns: _Columns = {
-        "model": (_of("model"), str),
-        "dtype": (_of("dtype"), str),
-        "threads": (_of("threads"), str),
-        "bytes per token and layer": (_of("bytes_per_token"), number),
-        "in L3 from context": (_of("l3_low_context"), number),
-        "to context": (_of("l3_high_context"), number),
-        "faster than DRAM there": (_of("l3"), str),
-        "example": (_of("example"), str),
-        "reason": (_of("reason"), str),
+    columns: Columns = {
+        **plain("model", "dtype", "threads"),
+        "bytes per token and layer": ("bytes_per_token", number),
+        "in L3 from context": ("l3_low_context", str),
+        "to context": ("l3_high_context", str),
+        "faster there": ("l3", str),
+        **plain("example", "reason"),
     }
-    about = "Up to which context one layer's slice lies in L3, and whether it was read faster than from DRAM there."
-    return _table("fits", "Slices in L3", about, columns, _records(found.fits))
+    about = "Contexts of which one layer lies in L3, and whether decode is faster there than a plain read of memory."
+    return sheet("fits", "Which contexts fit in L3?", about, columns, records(found.fits))
 
 
 def lines(found: Findings) -> Sheet:
-    columns: _Columns = {
-        "layout": (_of("layout"), str),
-        "dtype": (_of("dtype"), str),
-        "variant": (_of("variant"), str),
-        "threads": (_of("threads"), str),
-        "residency": (_of("residency"), str),
-        "contexts": (lambda row: f"{row['context_low']}..{row['context_high']} ({row['contexts']})", str),
-        "fixed cost of a pass": (_of("fixed_seconds"), _signed),
-        "its interval": (_interval("fixed_seconds", _signed), str),
-        "GB/s beyond it": (_of("gbps"), number),
-        "interval": (_interval("gbps"), str),
-        "largest misfit, % of the line": (_of("misfit"), _share),
+    columns: Columns = {
+        **plain("layout", "dtype", "variant", "threads", "residency"),
+        "contexts": (lambda row: f"{row['context_low']} to {row['context_high']} ({row['contexts']})", str),
+        "fixed cost of a pass": ("fixed_seconds", _signed),
+        "its interval": interval("fixed_seconds", _signed),
+        "GB/s beyond it": ("gbps", number),
+        "interval": interval("gbps"),
+        "largest misfit, % of the line": ("misfit", _share),
     }
     about = (
-        "A straight line through the time of a pass against context, from memory: what a pass costs without tokens, and "
-        "the rate of each further one. Misfit: the largest distance of a median from the line, as % of the line."
+        "A straight line through the time of a pass by context, from memory. Fixed cost: what a pass takes without "
+        "tokens. GB/s: the rate of each further token. Misfit: how far a median lies off the line."
     )
-    return _table("lines", "Fixed cost and rate", about, columns, _records(found.scaling))
+    return sheet("lines", "What does a short context cost?", about, columns, records(found.scaling))
 
 
 def schedules(found: Findings) -> Sheet:
-    parts = {part.replace("_", " "): (_of(part), str) for part in PARTS}
-    columns: _Columns = {
-        **parts,
-        "schedule": (_of("preset"), str),
-        "times as fast as the default": (_of("gain"), _times),
-        "interval": (_interval("gain"), str),
-        "default": (_of("default"), str),
-        "rounds": (_of("rounds"), str),
+    columns: Columns = {
+        **{part.replace("_", " "): (part, str) for part in PARTS},
+        "schedule": ("preset", str),
+        "times as fast as the default": ("gain", _times),
+        "interval": interval("gain"),
+        **plain("default", "rounds"),
     }
     about = (
-        "Order of rows and prefetches of the points that asked for none: in the first launch all were timed in turn on the "
-        "memory of the first point of a class. The default stays unless another one is more than 1.02 times as fast, and "
-        "its interval lies above 1; of those nearly as fast as the fastest the simplest is taken."
+        "Schedule: the order of rows and prefetches. In the first launch all schedules were timed in turn. The default "
+        "stays unless another is more than 1.02 times as fast and its interval lies above 1; the simplest wins a tie."
     )
-    return _table("schedules", "Schedules chosen", about, columns, _records(found.schedules))
+    return sheet("schedules", "Which schedule was chosen?", about, columns, records(found.schedules))
 
 
 def skips(found: Sequence[Skip]) -> Sheet:
-    columns: _Columns = {
-        "reason": (_of("reason"), str),
-        "particulars": (_of("detail"), str),
-        "combination": (_of("facts"), str),
-    }
     rows = [
-        {"reason": s.reason, "detail": s.detail, "facts": ", ".join(f"{k}={v}" for k, v in s.facts.items())}
-        for s in found
+        {"reason": skip.reason, "particulars": skip.detail}
+        | {"combination": ", ".join(f"{key}={value}" for key, value in skip.facts.items())}
+        for skip in found
     ]
-    return _table("skips", "Left out", "Combinations of the suite that are no point here.", columns, rows)
+    about = "Combinations of the suite that this machine does not measure."
+    return sheet("skips", "Left out", about, plain("reason", "particulars", "combination"), rows)
 
 
 def facts(machine: Machine) -> Sheet:
-    columns: _Columns = {
-        "fact": (_of("name"), str),
-        "value": (_of("value"), str),
-        "source": (_of("source"), str),
-        "confidence": (_of("confidence"), str),
-        "note": (_of("note"), str),
-    }
     rows = [
-        {"name": name, "value": "unknown" if fact.value is None else said(name, fact.value)}
-        | {"source": fact.source, "confidence": fact.confidence, "note": fact.note}
+        {**asdict(fact), "fact": name, "value": "unknown" if fact.value is None else said(name, fact.value)}
         for name, fact in machine.facts.items()
     ]
-    return _table("facts", "The machine", "", columns, rows)
+    return sheet("facts", "The machine", "", plain("fact", "value", "source", "confidence", "note"), rows)
 
 
 def checks(found: Sequence[Check]) -> Sheet:
-    columns: _Columns = {
-        "status": (_of("status"), str),
-        "check": (_of("name"), str),
-        "value": (_of("value"), str),
-        "why it matters": (_of("why"), str),
-        "what to do": (_of("advice"), str),
-    }
-    return _table("checks", "Before the run", "", columns, [asdict(check) for check in found])
+    columns = plain("status") | {"check": ("name", str), "value": ("value", str)}
+    columns |= {"why it matters": ("why", str), "what to do": ("advice", str)}
+    return sheet("checks", "Before the run", "", columns, [asdict(check) for check in found])
 
 
 def provenance(manifest: Manifest) -> Sheet:
-    columns: _Columns = {"what": (_of("what"), str), "value": (_of("value"), str)}
     plan = manifest.plan
     known = {
         "run": manifest.run,
@@ -283,92 +253,13 @@ def provenance(manifest: Manifest) -> Sheet:
         **{f"option {name}": word for name, word in manifest.options.items() if word not in (None, [], ())},
     }
     rows = [{"what": what, "value": str(value)} for what, value in known.items()]
-    return _table("facts", "Provenance", "", columns, rows)
-
-
-def machines(studies: Sequence[Findings], names: Sequence[str]) -> Sheet:
-    columns: _Columns = {
-        "machine": (_of("name"), str),
-        "fingerprint": (_of("fingerprint"), str),
-        "threads": (_of("threads"), str),
-        "tier": (_of("isa"), str),
-        "L1 read, GB/s": (_of("l1_gbps"), number),
-        "L2 read, GB/s": (_of("l2_gbps"), number),
-        "L3 read, GB/s": (_of("l3_gbps"), number),
-        "DRAM read, GB/s": (_of("dram_gbps"), number),
-        "FMA, GFLOP/s": (_of("fma_gflops"), number),
-        "fastest decode from DRAM, GB/s": (_of("best_gbps"), number),
-        "% of the same threads' DRAM read": (_of("share"), _share),
-        "which": (_of("best"), str),
-    }
-    rows = [row | {"name": name} for row, name in zip(_records(findings.machines(studies)), names, strict=True)]
-    about = "Reads are the ceilings of each run itself, by its largest set of CPUs; no level means none was measured."
-    return _table("machines", "Machines", about, columns, rows)
+    return sheet("provenance", "How the run was made", "", plain("what", "value"), rows)
 
 
 def every(found: Findings) -> list[Sheet]:
     """All tables of results, in the order of a report."""
-    return [
-        tokens(found),
-        fits(found),
-        contrasts(found),
-        lines(found),
-        points(found),
-        ceilings(found.ceilings),
-        schedules(found),
-    ]
-
-
-# ---- cells -----------------------------------------------------------------------------------------------------------
-
-
-def _table(
-    name: str,
-    title: str,
-    about: str,
-    columns: _Columns,
-    rows: Sequence[dict[str, Any]],
-) -> Sheet:
-    return Sheet(
-        name=name,
-        title=title,
-        about=about,
-        heads=tuple(columns),
-        rows=tuple(tuple(_cell(read(row), shown) for read, shown in columns.values()) for row in rows),
-        places=tuple(row.get("place") for row in rows),
-        facts=tuple({key: str(row[key]) for key in FILTERS if _known(row.get(key))} for row in rows),
-    )
-
-
-def _cell(value: Any, shown: Callable[[Any], str]) -> Cell:
-    if isinstance(value, Cell):
-        return value
-    if not _known(value):
-        return Cell("", "")
-    return Cell(shown(value), float(f"{value:.6g}") if isinstance(value, int | float) else str(value))
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return frame.astype(object).where(frame.notna(), None).to_dict("records")
-
-
-def _of(name: str) -> _Read:
-    return lambda row: row[name]
-
-
-def _interval(name: str, shown: Callable[[Any], str] | None = None) -> _Read:
-    """Both ends in one cell, sorted by the lower one."""
-    show = shown or number
-
-    def read(row: dict[str, Any]) -> Cell | None:
-        low, high = row[f"{name}_low"], row[f"{name}_high"]
-        return Cell(f"{show(low)}..{show(high)}", float(low)) if _known(low) and _known(high) else None
-
-    return read
-
-
-def _known(value: Any) -> bool:
-    return value is not None and value is not pd.NA and not (isinstance(value, float) and math.isnan(value))
+    results = [table(found) for table in (points, tokens, contrasts, fits, lines, schedules)]
+    return [*results, ceilings(found.ceilings)]
 
 
 def _signed(seconds: float) -> str:

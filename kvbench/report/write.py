@@ -9,8 +9,8 @@ import pandas as pd
 
 from kvbench.analysis.differs.trend import Past
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.measured.columns import machine_name
 from kvbench.errors import Unwritable
+from kvbench.report import machines
 from kvbench.report.figures import every
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import styled, svg
@@ -27,16 +27,17 @@ _AGAIN = "then call kvbench report again"
 _NO_NAME = re.compile(r"[^\w.-]+")  # what no folder or link should have in it
 
 
-def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
-    """The path of the first page. Of several runs each has a folder of its own beside it."""
+def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]], paths: Sequence[Path] = ()) -> Path:
+    """The path of the first page. Of several runs, whose own folders are `paths`, each has a page beside it."""
     if len(studies) == 1:
         return _one(folder, *studies[0])
     places = [f"{number}-{_NO_NAME.sub('-', found.run)}" for number, (found, _) in enumerate(studies, 1)]
-    names = [f"{number}: {machine_name(found.machine)}" for number, (found, _) in enumerate(studies, 1)]
+    names = machines.names(studies, paths)
     for place, study in zip(places, studies, strict=True):
         _one(folder / place, *study)
     with writing(folder, _AGAIN):
-        write_text(folder / PAGE, machines_page(studies, names, places))
+        drawn = list(_drawn(_made(folder), machines.figures(studies, names)))
+        write_text(folder / PAGE, machines_page(studies, names, places, drawn))
     return folder / PAGE
 
 
@@ -64,7 +65,7 @@ def write_figure(folder: Path, figure: Figure, table: pd.DataFrame) -> None:
 
 def _one(folder: Path, found: Findings, manifest: Manifest) -> Path:
     with writing(folder, _AGAIN):
-        drawn = list(_drawn(_made(folder), every(found)))
+        drawn = list(_drawn(_made(folder), every(found, manifest.created[:10])))
         write_text(folder / PAGE, page(found, manifest, drawn))
     return folder / PAGE
 
@@ -89,7 +90,7 @@ def _drawn(folder: Path, figures: Sequence[Figure]) -> Iterator[Drawn]:
         if not figure.missing:
             write_text(folder / f"{figure.name}.csv", data)
             text = _pictures(folder, figure)
-        yield Drawn(figure.name, figure.title, figure.about, text, data, figure.missing)
+        yield Drawn(figure, text, data)
 
 
 def _pictures(folder: Path, figure: Figure) -> str:

@@ -110,7 +110,7 @@ def test_plot(made_up):
         assert call("machine", "--quick", "--plot", str(made_up / name)) == 0
     assert (made_up / "stairs.png").read_bytes().startswith(b"\x89PNG")
     drawn = (made_up / "stairs.svg").read_text()
-    for word in ("GB/s", "footprint", "L3 declared", "1 thread: CPU 0", "2 threads: CPUs 0-1", "Test CPU"):
+    for word in ("GB/s", "working set", "L3 ", "1 thread, CPU 0", "2 threads, CPUs 0-1", "Test CPU"):
         assert word in drawn
 
 

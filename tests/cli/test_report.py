@@ -23,7 +23,7 @@ def test_where_it_writes(run, tmp_path, capsys):
     out = capsys.readouterr().out
     assert out.startswith("run mine\n  ") and out.endswith(f"report: {run}/report/index.html\n")
     assert max(map(len, out.splitlines()[:-1])) <= 120
-    assert "Decode attention reads up to" in out and "\n\nreport:" in out
+    assert "Decode reads up to" in out and "\n\nreport:" in out
     assert call("report", str(run), "-o", str(tmp_path / "deep" / "er")) == 0
     written = tmp_path / "deep" / "er"
     assert (written / "index.html").read_text() == (run / "report" / "index.html").read_text()
@@ -64,7 +64,7 @@ def test_several_runs(run, tmp_path, capsys):
     for place in ("1-mine", "2-mine"):
         assert f'href="{place}/index.html"' in page and (out / place / "index.html").is_file()
     text = plain_text(page)
-    assert "1: zorglub 9000 64-Core" in text and "2: a machine without a name" in text
+    assert "zorglub 9000 64-Core" in text and "a machine without a name" in text and "1.00x" in text
 
 
 def test_the_name_of_a_run_is_no_path(run, tmp_path):

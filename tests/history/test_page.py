@@ -62,14 +62,14 @@ def test_steps_stand_in_a_table(text):
 
 def test_every_point_and_run_is_in_a_table(text):
     assert len(cells(text, "points")) == POINTS and len(cells(text, "runs")) == RUNS
-    assert "as a percentage of its witness" in section(text, "points")
+    assert "% of the rate of its witness" in section(text, "points")
 
 
 def test_points_with_steps_are_drawn_first_and_the_rest_is_counted(text, drawn):
     names = [point.name for point in made.points(POINTS)]
     order = [names.index(name) for name in dict.fromkeys(row["name"] for row in drawn)]
     assert order[:2] == [3, 8] and len(order) == 6
-    assert "2 points with steps, and 4 without" in text and f"Not drawn: {POINTS - 6} points" in text
+    assert "2 of 2 points with steps, and 4 without" in text and f"Not drawn: {POINTS - 6} points" in text
 
 
 def test_the_figure_has_every_run_and_level(drawn):

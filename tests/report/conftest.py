@@ -3,11 +3,14 @@
 import fcntl
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
 from tests.cli.test_cli import call
 from tests.report import made
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +42,12 @@ def rich(once):
 def report(once, rich):
     """The folder of its report."""
     return once("report", lambda folder: reported(folder, rich))
+
+
+@pytest.fixture(scope="session")
+def shipped(once):
+    """The folder of the report of a real run, whose first screen has all its parts."""
+    return once("shipped", lambda folder: reported(folder, ROOT / "results" / "zen4-kvm-2" / "quick"))
 
 
 @pytest.fixture(scope="session")

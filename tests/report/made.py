@@ -127,17 +127,17 @@ RICH = [*decodes(), *stores(), *PROBES]
 # Runs that have little to show, each with what its report must say is missing.
 ONE = [DECODE]
 BARE: dict[str, tuple[list[Record], list[Point | Probe], int, tuple[str, ...]]] = {
-    "nothing visited": ([], [*ONE, *PROBES], 3, ("Of 1 point none was visited", "kvbench sweep --resume")),
-    "one launch of three": (whole([*ONE, *PROBES], 1), [*ONE, *PROBES], 3, ("Of 3 planned launches, 1 gave", "One launch is too few")),
-    "cut within a launch": (whole([*decodes()[:4], *PROBES], 3)[:-20], [*decodes()[:4], *PROBES], 3, ("of 12 visits of its points 10 were made",)),
-    "a point never visited": (whole([*ONE, *PROBES], 1), [*decodes()[:2], *ONE, *PROBES], 1, ("and 2 points never",)),
+    "nothing visited": ([], [*ONE, *PROBES], 3, ("None of 1 point was measured", "kvbench sweep --resume")),
+    "one launch of three": (whole([*ONE, *PROBES], 1), [*ONE, *PROBES], 3, ("1 of 3 planned launches gave", "One launch is too few")),
+    "cut within a launch": (whole([*decodes()[:4], *PROBES], 3)[:-20], [*decodes()[:4], *PROBES], 3, ("10 of 12 visits are done",)),
+    "a point never visited": (whole([*ONE, *PROBES], 1), [*decodes()[:2], *ONE, *PROBES], 1, ("2 points were never measured",)),
     "one point": (whole(ONE), ONE, 7, ("No ceiling was measured",)),
     "all failed": ([failed(n, point) for n in range(2) for point in ONE], ONE, 2, ("Every point failed in every launch", "signal 11")),
     "everything failed": ([failed(n, point) for n in range(2) for point in (*ONE, READS[-1])], [*ONE, READS[-1]], 2, ("Every point failed", "No ceiling was measured")),
-    "probes alone": (whole(PROBES), list(PROBES), 7, ("asked for no points",)),
+    "probes alone": (whole(PROBES), list(PROBES), 7, ("The suite has no points",)),
     "no ceilings": (whole([*decodes()[:2], *stores()[:1]]), [*decodes()[:2], *stores()[:1]], 7, ("No ceiling was measured",)),
-    "near ceilings alone": (whole([*ONE, *READS[:4]]), [*ONE, *READS[:4]], 7, ("No read ceiling of DRAM",)),
-    "a launch failed": ([*whole([*ONE, *READS], 6), failed(6)], [*ONE, *READS], 7, ("1 point failed in some launches", "Of 7 planned launches, 6 gave")),
+    "near ceilings alone": (whole([*ONE, *READS[:4]]), [*ONE, *READS[:4]], 7, ("No read of memory was measured",)),
+    "a launch failed": ([*whole([*ONE, *READS], 6), failed(6)], [*ONE, *READS], 7, ("1 point failed in some launches", "6 of 7 planned launches gave")),
 }  # fmt: skip
 
 

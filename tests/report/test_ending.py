@@ -10,7 +10,6 @@ from kvbench.analysis.means.findings import findings
 from kvbench.analysis.means.models import Geometry
 from kvbench.model import Check
 from kvbench.report.ending import summary, text
-from kvbench.report.words import Sentence
 from kvbench.store import plain
 from tests.made_run import DECODE, MACHINE, MIB, RUN, STORE, failed, probe, visit
 
@@ -76,19 +75,21 @@ def test_many_failures_are_counted():
     many = [failed(0, replace(HEAD, shape=replace(HEAD.shape, context=64 << n))) for n in range(9)]
     shown = text(summary_of(many))
     assert shown[0] == "9 points, 1 launch; 9 with errors" and shown[3] == "  and 7 more"
-    assert shown[-1].startswith("  The noise is unknown: no point has more than one launch. Launches failed at 9 of 9")
+    assert shown[-1].startswith(
+        "  Noise is unknown: no point has more than one launch. 9 of 9 points failed in a launch"
+    )
 
 
 def test_verdicts_are_the_sentences_of_the_diagnosis():
     found = summary_of(whole(), models=[Geometry("small", 24, 8, 2, 64, 4096)], checks=[Check("load", "warn", "2", "")])
     assert found.verdicts == tuple(sentence.text for sentence in found.diagnosis)
     assert found.verdicts[0].startswith(
-        "Decode attention reads up to 15 GB/s from memory (decode head f16 rotate). That is 75% of a plain"
+        "Decode reads up to 15 GB/s from memory (decode head f16 rotate). That is 75% of a plain read"
     )
     assert [sentence.topic for sentence in found.diagnosis if sentence.topic in ("tokens", "doubt")] == (
         ["tokens", "doubt", "doubt"]
     )
-    assert "Doubts about the machine: load (2)." in [line.strip() for line in text(found)]
+    assert "What may have disturbed the run: load (2)." in [line.strip() for line in text(found)]
 
 
 def test_noise_is_the_width_of_the_intervals():
@@ -100,7 +101,9 @@ def test_noise_is_the_width_of_the_intervals():
     assert noise.efficiency == pytest.approx(np.median([0, 0.04, 0.04, 0]))
     assert noise.disturbed == 0
     told = " ".join(line.strip() for line in text(summary_of(whole())))
-    assert "half of the points vary by 4.0% of their time or less, nine in ten by 4.0% of it" in told
+    assert (
+        "a typical point varied by 4% of its time between launches. One point in ten varied by 4% of its time" in told
+    )
 
 
 def test_one_launch_knows_no_noise():
@@ -129,18 +132,6 @@ def test_long_words_do_not_break_the_page():
     assert max(map(len, text(summary_of(records)))) <= 120
 
 
-def test_what_does_not_fit_a_page_is_left_to_the_report():
-    """Nine lines before them, six sentences of five lines, and one line that counts the other seven."""
-    first, doubts = ["bandwidth", "l3", "layout", "dtype"], ["doubt", "doubt"]
-    topics = [*first, "fit", "threads", "bound", "tokens", "overhead", "stores", "suspect", *doubts]
-    long = tuple(Sentence(topic, f"{topic} {'word ' * 100}") for topic in topics)
-    lines = text(replace(summary_of(whole()), diagnosis=long))
-    assert len(lines) <= 40 and lines[-1] == "  and 7 sentences more: kvbench report"
-    told = [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in topics]
-    assert told == [*first, *doubts]
-
-
-def test_every_denominator_is_explained():
+def test_every_denominator_is_named():
     lines = "\n".join(text(summary_of(whole())))
-    assert "91% of twin" in lines and "twin: the same reads and nothing else" in lines
-    assert "50% of copy_nt" in lines and "non-temporal" in lines
+    assert "91% of a read" in lines and "read: of the same rows" in lines and "50% of a copy" in lines

@@ -12,7 +12,7 @@ from tests.report.made import BARE
 def test_little_to_show(name, change):
     found = change(found_in(BARE[name][0]))
     figures = every(found)
-    assert {figure.name for figure in figures} >= {"staircase", "saturation", "roofline", "stores", "noise"}
+    assert {figure.name for figure in figures} >= {"staircase", "saturation", "roofline", "stores"}
     for figure in figures:
         _, text = drawn(lambda *_, figure=figure: figure, found)
         assert bool(text) is not bool(figure.missing) and not strange_colours(text)

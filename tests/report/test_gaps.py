@@ -47,4 +47,4 @@ def test_visits_that_are_set_aside_and_added_were_made(rich):
     aside = found.points.assign(launches=found.points["launches"] - 1, set_aside=1)
     assert gaps(replace(found, points=aside), run.manifest) == []
     added = found.points.assign(launches=[20] * (len(found.points) - 1) + [1])
-    assert gaps(replace(found, points=added), run.manifest)[0].startswith("The run is not finished: of ")
+    assert gaps(replace(found, points=added), run.manifest)[0].startswith("The run is not finished: ")

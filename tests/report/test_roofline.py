@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from kvbench.report.figures.roofline import rooflines
+from kvbench.report.figures.look import spread
+from kvbench.report.figures.roofline import roofline
 from tests.made_run import DECODE, MIB, READ, probe, visit
 from tests.report.drawn import drawn, found_in, parts
 
@@ -25,7 +26,7 @@ def roofs():
 
 
 def first(records):
-    return drawn(lambda found, look: rooflines(found, look)[0], found_in(records))
+    return drawn(lambda found, look: roofline(found, look, "2026-01-02"), found_in(records))
 
 
 def test_a_point_is_at_its_intensity_and_rate():
@@ -34,7 +35,7 @@ def test_a_point_is_at_its_intensity_and_rate():
     (point,) = figure.table.query("kind == 'point'").to_dict("records")
     assert (point["ai"], point["gflops"], point["gflops_low"]) == pytest.approx((4.0, 40.0, 40.0))
     assert point["ai_issued"] == pytest.approx(FLOPS / 7)
-    assert parts(text) == {point["row"]: 2 * 2}  # mark, bar; above and side by side
+    assert parts(text) == {point["row"]: 2}  # mark, bar
 
 
 def test_roofs_are_the_run_s_own_on_the_same_threads():
@@ -43,33 +44,39 @@ def test_roofs_are_the_run_s_own_on_the_same_threads():
     assert reads.to_dict() == pytest.approx({"DRAM": 20.0, "L3": 60.0})
     assert figure.table.query("kind == 'FMA peak'")["gflops"].tolist() == pytest.approx([200.0])
     words = set(re.findall(r"<text[^>]*>([^<]*)</text>", text))
-    assert {"DRAM read 20 GB/s", "L3 read 60 GB/s", "GFLOP/s"} <= words
-    assert any("FMA scalar 200 GFLOP/s" in word for word in words)
+    assert {"Memory read 20 GB/s", "L3 read 60 GB/s", "GFLOP/s"} <= words
+    assert "Multiply-add peak (scalar) 200 GFLOP/s" in words
+    assert any("a machine without a name, 2 threads" in word and "2026-01-02" in word for word in words)
 
 
-def test_the_core_roof_is_the_highest_of_its_dtype_and_group():
+def test_core_speed_is_the_highest_of_its_dtype_and_group():
     """50 and 70 GB/s of 4 FLOP per byte."""
     faster = visit(0, RATES | {"core": [70.0]}, replace(DECODE, layout="paged"), flops=FLOPS)
     other = visit(0, RATES, replace(DECODE, dtype="i8"), flops=FLOPS)
     cores = (
-        first([visit(0, RATES, flops=FLOPS), faster, other])[0].table.query("kind == 'core roof'").set_index("dtype")
+        first([visit(0, RATES, flops=FLOPS), faster, other])[0].table.query("kind == 'core speed'").set_index("dtype")
     )
     assert cores["gflops"].to_dict() == pytest.approx({"f16": 280.0, "i8": 200.0})
 
 
-def test_each_cpu_set_has_its_own_and_the_largest_comes_first():
+def test_it_is_of_the_cpu_set_with_most_threads():
     alone = replace(DECODE, cpus=(0,))
-    figures = rooflines_of([*roofs(), visit(0, RATES, flops=FLOPS), visit(0, RATES, alone, flops=FLOPS)])
-    assert [figure.name for figure in figures] == ["roofline", "roofline-cpu0"]
-    assert figures[1].table.query("kind == 'read ceiling'")["gbps"].tolist() == pytest.approx([999.0])
-    assert [len(figure.table.query("kind == 'point'")) for figure in figures] == [1, 1]
+    figure, _ = first([*roofs(), visit(0, RATES, flops=FLOPS), visit(0, RATES, alone, flops=FLOPS)])
+    assert 999.0 not in figure.table["gbps"].tolist() and len(figure.table.query("kind == 'point'")) == 1
 
 
-def rooflines_of(records):
-    from kvbench.report.figures.look import Look
+def test_the_fastest_of_each_dtype_is_labelled_and_no_label_covers_another():
+    slower = visit(0, RATES | {"point": [9.0]}, replace(DECODE, layout="paged"), flops=FLOPS)
+    others = [visit(0, RATES, replace(DECODE, dtype=dtype), flops=FLOPS) for dtype in ("i8", "e4m3")]
+    figure, text = first([*roofs(), visit(0, RATES, flops=FLOPS), slower, *others])
+    assert sorted(figure.table.query("kind == 'point'")["label"].str.split().str[1]) == ["e4m3", "f16", "i8"]
+    labels = re.findall(r"<text[^>]*>((?:f16|i8|e4m3): 10 GB/s)</text>", text)
+    assert sorted(labels) == ["e4m3: 10 GB/s", "f16: 10 GB/s", "i8: 10 GB/s"]
 
-    found = found_in(records)
-    return rooflines(found, Look(found.points))
+
+def test_labels_keep_apart_and_near_their_marks():
+    assert spread([0.5, 0.5, 0.9], 0.1) == pytest.approx([0.45, 0.55, 0.9])
+    assert spread([0.3, 0.1, 0.2], 0.2) == pytest.approx([0.4, 0.0, 0.2])
 
 
 def test_a_point_above_a_roof_has_a_cross_and_its_name_in_the_legend():
@@ -77,6 +84,6 @@ def test_a_point_above_a_roof_has_a_cross_and_its_name_in_the_legend():
     below = [visit(n, RATES, flops=FLOPS) for n in range(6)]
     far = [probe(n, 20.0) for n in range(6)]
     figure, text = first([*far, *above])
-    assert figure.table.query("kind == 'point'")["above"].tolist() != [""] and "above a roof" in text
+    assert figure.table.query("kind == 'point'")["above"].tolist() != [""] and "above a limit" in text
     figure, text = first([*far, *below])
-    assert figure.table.query("kind == 'point'")["above"].tolist() == [""] and "above a roof" not in text
+    assert figure.table.query("kind == 'point'")["above"].tolist() == [""] and "above a limit" not in text

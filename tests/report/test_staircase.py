@@ -50,7 +50,7 @@ def test_points_stand_at_their_footprint_beside_their_twin():
 
 
 def test_ceilings_are_those_of_the_same_threads_and_pages_in_their_better_form():
-    ceilings = table(records()).query("kind == 'ceiling'")
+    ceilings = table(records()).query("kind == 'read'")
     assert dict(zip(ceilings["bytes"], ceilings["gbps"], strict=True)) == pytest.approx({8 * MIB: 60, 256 * MIB: 20})
     assert ceilings["regime"].tolist() == ["L3", "DRAM"]
 
@@ -58,41 +58,30 @@ def test_ceilings_are_those_of_the_same_threads_and_pages_in_their_better_form()
 def test_regimes_cover_the_axis_and_change_where_the_table_of_regimes_says():
     """Two threads: L2 up to 0.8 MiB each, L3 from 1.5 MiB each to 0.7 x 32 MiB, memory from 4 x 32 MiB on."""
     small = visit(0, RATES, at(64), walked=256 * KIB, layers=1)
-    areas = table([small, *records()]).query("kind == 'regime'")
+    areas = table([small, *records()]).query("kind == 'level'")
     assert areas["label"].tolist() == ["L2", "mixed", "L3", "mixed", "DRAM"]
     assert (areas["bytes"].iloc[1:].to_numpy() == areas["bytes_end"].iloc[:-1].to_numpy()).all()
     expected = [1.6 * MIB, 3 * MIB, 0.7 * 32 * MIB, 128 * MIB]
     assert areas["bytes"].iloc[1:].tolist() == pytest.approx(expected, rel=0.04)
 
 
-def test_capacities_are_those_of_the_caches_that_the_threads_use():
-    ends = table(records()).query("kind == 'capacity'").set_index("label")["bytes"]
-    assert ends.to_dict() == {"L1": 64 * KIB, "L2": 2 * MIB, "L3": 32 * MIB}
-
-
 def test_every_mark_knows_its_point():
     figure, text = staircase_of(records())
     assert parts(text) == dict.fromkeys(figure.table["row"].dropna(), 2)  # mark, bar
     words = set(re.findall(r"<text[^>]*>([^<]*)</text>", text))
-    title = "2 threads on CPUs 0-1; dashed: DRAM read ceiling 20 GB/s"
-    assert {"GB/s", title, "twin", "read ceiling", "L3", "hot"} <= words
+    assert {"GB/s", "f16", "all layers in turn", "fastest read of memory", "L3", "memory"} <= words
+    assert "2 threads" in figure.about
 
 
-def test_one_panel_for_each_number_of_threads_and_no_more_than_four():
-    many = [visit(0, RATES, replace(at(1024), cpus=tuple(range(count)))) for count in (1, 2, 3, 4)]
-    many += [visit(0, RATES, replace(at(1024), cpus=cpus)) for cpus in ((1,), (2,))]
-    panels = table(many).groupby(["threads", "cpus"], sort=False).ngroups
-    assert panels == 4
-
-
-def test_layouts_that_climb_no_stairs_are_left_out_and_that_is_said():
-    figure, _ = staircase_of([*records(), visit(0, RATES, replace(DECODE, layout="paged"))])
-    assert set(figure.table["layout"].dropna()) == {"head"}
-    assert "3 of 4 points are of this kind" in figure.about
+def test_of_points_of_one_size_the_fastest_is_shown_by_most_threads():
+    slower = visit(0, RATES | {"point": [20.0]}, replace(DECODE, layout="paged"))
+    alone = visit(0, RATES, at(1024, cpus=(0,)), walked=8 * MIB, layers=1)
+    points = table([*records(), slower, alone]).query("kind == 'point'")
+    assert len(points) == 3 and set(points["layout"]) == {"head"} and set(points["threads"]) == {2}
 
 
 def test_machines_without_known_caches():
     figure, text = drawn(
         staircase, replace(found_in(records()), machine=replace(found_in(records()).machine, caches=()))
     )
-    assert set(figure.table.query("kind == 'regime'")["label"]) == {"unknown"} and tagged(text)
+    assert set(figure.table.query("kind == 'level'")["label"]) == {"unknown"} and tagged(text)

@@ -17,7 +17,7 @@ def test_a_token_and_a_prompt():
     assert (append["op"], append["token_ns"]) == ("append", pytest.approx(16 * MIB / 8 / 2))
     assert (bulk["op"], bulk["token_ns"]) == ("bulk", pytest.approx(16 * MIB / 8 / 1024))
     assert (bulk["gbps"], bulk["copy_gbps"], bulk["copy_nt_gbps"]) == pytest.approx((8.0, 10.0, 16.0))
-    assert parts(text) == {append["row"]: 7, bulk["row"]: 9}  # bar; interval and two caps, on paper; two copies
+    assert parts(text) == {append["row"]: 3, bulk["row"]: 3}  # bar; interval, on paper
     assert tagged(text) == set(figure.table["row"]) and not strange_colours(text)
 
 

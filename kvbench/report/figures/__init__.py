@@ -6,15 +6,15 @@ from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.hero import hero
 from kvbench.report.figures.l3 import l3
 from kvbench.report.figures.look import Look
-from kvbench.report.figures.noise import noise
-from kvbench.report.figures.roofline import rooflines
+from kvbench.report.figures.roofline import roofline
 from kvbench.report.figures.saturation import saturation
 from kvbench.report.figures.staircase import staircase
 from kvbench.report.figures.stores import stores
 from kvbench.report.figures.tails import tails
 
 
-def every(found: Findings) -> list[Figure]:
+def every(found: Findings, day: str = "") -> list[Figure]:
+    """`day`: of the run."""
     look = Look(found.points)
-    first = [draw(found, look) for draw in (hero, staircase, l3, saturation)]
-    return [*first, *rooflines(found, look), *(draw(found, look) for draw in (stores, tails, noise))]
+    others = [draw(found, look) for draw in (staircase, l3, saturation, stores, tails)]
+    return [hero(found, look), roofline(found, look, day), *others]

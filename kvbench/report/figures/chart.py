@@ -1,19 +1,32 @@
 """A figure of plain panels: lines or bars, of columns of its table."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import COLOURS, FAINT, INK, MARKS, PAPER, legend_below, panels
+from kvbench.report.figures.look import (
+    COLOURS,
+    FAINT,
+    INK,
+    MARKS,
+    PAPER,
+    bytes_axis,
+    legend_below,
+    panels,
+    rate_axis,
+    tag,
+)
+from kvbench.units import size
 
 _HEIGHT = 3.2  # inches of a panel
 _TICKS = 9  # values that an axis names one by one
@@ -26,7 +39,7 @@ _WIDE = 0.8  # of the room that bars beside each other fill
 class Panel:
     """`y` over `x`, columns of the table, with a line (or `bars`) for each value of `by`.
 
-    low, high: columns that enclose y. where: the rows that it shows, by a column's value. log: of which axes, such as
+    low, high: columns that enclose y. A column `row` of the table: of the points' table, known to the marks. where: the rows that it shows, by a column's value. log: of which axes, such as
     "xy". text: how a value of x is written. levels: heights that are marked, each with its name.
     """
 
@@ -45,26 +58,36 @@ class Panel:
     levels: tuple[tuple[float, str], ...] = ()
 
 
-def chart(name: str, title: str, about: str, table: pd.DataFrame, shown: Sequence[Panel]) -> Figure:
-    return Figure(name, title, about, table, partial(_draw, shown=tuple(shown)))
+def chart(
+    name: str,
+    title: str,
+    about: str,
+    table: pd.DataFrame,
+    shown: Sequence[Panel],
+    colours: Mapping[str, str] = MappingProxyType({}),
+    missing: str = "",
+) -> Figure:
+    """`colours`: of values of `by`; the others take those that are there in turn. `missing`: said where there is no row."""
+    draw = partial(_draw, shown=tuple(shown), colours=colours)
+    return Figure(name, title, about, table, draw, "" if len(table) else missing)
 
 
-def _draw(table: pd.DataFrame, shown: tuple[Panel, ...]) -> Canvas:
+def _draw(table: pd.DataFrame, shown: tuple[Panel, ...], colours: Mapping[str, str]) -> Canvas:
     figure, every, _ = panels(len(shown), _HEIGHT)
     names = {panel.by: list(dict.fromkeys(table[panel.by])) for panel in shown if panel.by}
     for axes, panel in zip(every, shown, strict=True):
         own = table if panel.where is None else table[table[panel.where[0]] == panel.where[1]]
-        _panel(axes, panel, own[own[panel.y].notna()], names.get(panel.by, [""]))
+        _panel(axes, panel, own[own[panel.y].notna()], names.get(panel.by, [""]), colours)
     legend_below(figure, columns=3)
     return figure
 
 
-def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any]) -> None:
+def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any], colours: Mapping[str, str]) -> None:
     places = sorted(set(rows[panel.x])) if _numeric(rows, panel) else list(dict.fromkeys(rows[panel.x]))
     series = [(name, rows if not panel.by else rows[rows[panel.by] == name]) for name in names]
     series = [(number, name, own) for number, (name, own) in enumerate(series) if len(own)]
     for turn, (number, name, own) in enumerate(series):
-        look = {"color": COLOURS[number % len(COLOURS)], "label": str(name) or None}
+        look = {"color": colours.get(name, COLOURS[number % len(COLOURS)]), "label": str(name) or None}
         at = np.array([x if _numeric(rows, panel) else places.index(x) for x in own[panel.x]])
         if panel.bars:
             width = _WIDE / len(series)
@@ -73,6 +96,9 @@ def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any]) -> No
         else:
             mark = MARKS[number % len(MARKS)] if len(own) <= _MARKED else None
             axes.plot(at, own[panel.y], marker=mark, ms=4.5, lw=1.4, **look)
+            for x, y, row in zip(at, own[panel.y], own.get("row", [None] * len(own)), strict=True):
+                if pd.notna(row):
+                    tag(axes.plot(x, y, mark, ms=4.5, color=look["color"])[0], int(row))
         if panel.low:
             for colour, wide in ((PAPER, 2.4), (INK, 0.8)) if panel.bars else ((INK, 0.8),):
                 axes.vlines(at, own[panel.low], own[panel.high], color=colour, lw=wide, zorder=3)
@@ -85,12 +111,9 @@ def _numeric(rows: pd.DataFrame, panel: Panel) -> bool:
 
 def _axes(axes: Axes, panel: Panel, rows: pd.DataFrame, places: list[Any]) -> None:
     axes.set_xlabel(panel.x_label)
-    axes.set_ylabel(panel.y_label)
     axes.set_title(panel.title)
+    rate_axis(axes, panel.y_label, log="y" in panel.log)
     if "y" in panel.log:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
         if panel.bars and len(rows):  # they begin below the least of them
             axes.set_ylim(bottom=10 ** math.floor(math.log10(rows[panel.y].min() / 3)))
     else:
@@ -98,6 +121,8 @@ def _axes(axes: Axes, panel: Panel, rows: pd.DataFrame, places: list[Any]) -> No
     if not _numeric(rows, panel):
         axes.set_xticks(range(len(places)), [panel.text(place) for place in places])
         axes.grid(axis="x", visible=False)
+    elif panel.text is size:
+        bytes_axis(axes, panel.x_label)
     elif "x" in panel.log or len(places) <= _TICKS:
         if "x" in panel.log:
             axes.set_xscale("log", base=2)

@@ -15,30 +15,30 @@ COLUMNS = ("question", "series", "threads", "kernel", "group", "bytes", "share",
 
 
 def l3(found: Findings, look: Look) -> Figure:
-    """The machine: plain reads of the slice over those of memory. The kernel: its decode over the same from memory."""
+    """Plain reads of a layer over those of memory; and its decode over the same from memory."""
     inside = decodes_of(found.points)
     inside = inside[inside["l3_reads"].notna()].sort_values("footprint")
     inside = inside.assign(share=[round(_share(row, found), 2) for _, row in inside.iterrows()])
     machine = [middle(own) for _, own in inside.groupby(["threads", "share"])]
-    every = [("the machine", "l3_reads", row) for row in machine]
-    every += [("the kernel", "l3_gain", row) for _, row in inside[inside["l3_gain"].notna()].iterrows()]
+    every = [("plain reads", "l3_reads", row) for row in machine]
+    every += [("decode", "l3_gain", row) for _, row in inside[inside["l3_gain"].notna()].iterrows()]
     rows = [_told(question, of, row) for question, of, row in every]
     about = (
-        "Times of the same rounds, by the same threads; bars are intervals over launches. Left: plain reads of memory "
-        "over plain reads of the slice, the middle one of points with one share and as many threads. Right: a decode of "
-        "slices in memory over the same decode of one slice. At 1 neither is faster; where a line falls to 1, L3 ends. "
-        "The share is of the size that the machine declares."
+        "Both were timed in the same rounds, by the same threads; bars are intervals over launches. Left: a plain read of "
+        "one layer in L3 against a plain read of memory (the median of alike points). Right: decode of that layer against "
+        "the same decode from memory. At 1 L3 gains nothing. Layer / L3: its size over the L3 that the machine declares."
     )
     panels = [
-        Panel("share", "ratio", "slice / L3", "times as fast as from memory", title=question.capitalize(), by="series",
+        Panel("share", "ratio", "layer / L3", "times as fast from L3", title=question.capitalize(), by="series",
               low="ratio_low", high="ratio_high", where=("question", question), log="x", text="{:.2g}".format,
               levels=((1.0, "as fast as memory"),))
-        for question in ("the machine", "the kernel")
+        for question in ("plain reads", "decode")
     ]  # fmt: skip
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    missing = "" if rows else "No slice that fits L3 was read beside memory: run kvbench sweep l3fit."
-    made = chart("l3", "Is L3 faster than memory?", about, table, panels)
-    return Figure(made.name, made.title, made.about, made.table, made.draw, missing)
+    colours = {_series(row, "decode"): look.colour(row["dtype"]) for _, row in inside.iterrows()}
+    title = "How much faster is L3 than memory, for reads and for decode?"
+    missing = "No layer that fits L3 was read beside memory: run kvbench sweep l3fit."
+    return chart("l3", title, about, table, panels, colours, missing)
 
 
 def _told(question: str, of: str, row: pd.Series) -> dict[str, object]:
@@ -48,8 +48,8 @@ def _told(question: str, of: str, row: pd.Series) -> dict[str, object]:
 
 
 def _series(row: pd.Series, question: str) -> str:
-    threads = counted(int(row["threads"]), "thread")
-    return threads if question == "the machine" else f"{row['dtype']} {row['layout']} G={row['group']}, {threads}"
+    threads, heads = counted(int(row["threads"]), "thread"), counted(int(row["group"]), "query head") + " a KV head"
+    return threads if question == "plain reads" else f"{row['dtype']} {row['layout']}, {heads}, {threads}"
 
 
 def _share(row: pd.Series, found: Findings) -> float:

@@ -5,19 +5,16 @@ import itertools
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib
-import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from kvbench.native import default_library
@@ -86,37 +83,14 @@ def panels(count: int, height: float) -> tuple[Canvas, list[Axes], int]:
 
 
 class Look:
-    """The same colour for a dtype in every report, and the same mark for a layout in every figure of a run."""
+    """The same colour for a dtype in every report."""
 
     def __init__(self, points: pd.DataFrame) -> None:
-        every = _cycle([*default_library().words("dtype"), *sorted(points["dtype"])], COLOURS)
-        self._colours = {dtype: every[dtype] for dtype in every if dtype in set(points["dtype"])}
-        self._marks = _cycle(sorted(points["layout"]), MARKS)
+        every = dict.fromkeys([*default_library().words("dtype"), *sorted(points["dtype"])])
+        self._colours = dict(zip(every, itertools.cycle(COLOURS), strict=False))
 
     def colour(self, dtype: str) -> str:
         return self._colours.get(dtype, FAINT)
-
-    def mark(self, layout: str) -> str:
-        return self._marks.get(layout, MARKS[-1])
-
-    def fill(self, dtype: str, residency: str) -> str:
-        """A mark is hollow where every pass finds the caches cold."""
-        return self.colour(dtype) if residency == HOT else PAPER
-
-    def legend(self, points: pd.DataFrame) -> list[Artist]:
-        """What the marks of these points mean."""
-        dtypes, layouts, words = (set(points[name]) for name in ("dtype", "layout", "residency"))
-        found: list[Artist] = [Patch(color=c, label=dtype) for dtype, c in self._colours.items() if dtype in dtypes]
-        found += [_dot(mark, INK, layout) for layout, mark in self._marks.items() if layout in layouts]
-        return found + [_dot("h", INK if word == HOT else PAPER, word) for word in sorted(words)]
-
-
-def _dot(mark: str, fill: str, label: str) -> Line2D:
-    return Line2D([], [], color=INK, ls="", marker=mark, ms=6, mfc=fill, label=label)
-
-
-def _cycle(words: Iterable[str], looks: Iterable[str]) -> dict[str, str]:
-    return dict(zip(dict.fromkeys(words), itertools.cycle(looks), strict=False))
 
 
 # ---- axes ------------------------------------------------------------------------------------------------------------
@@ -140,6 +114,22 @@ def rate_axis(axes: Axes, label: str, log: bool = False) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(bottom=0)
+
+
+def spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Places near the wanted ones, each `gap` or more from the next: for labels beside marks that lie close together."""
+    order = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    groups: list[tuple[list[int], float]] = []  # of labels that touch, with the middle of each group
+    for place in order:
+        group, middle = [place], wanted[place]
+        while groups and middle - groups[-1][1] < gap * (len(group) + len(groups[-1][0])) / 2:
+            group = groups.pop()[0] + group
+            middle = sum(wanted[each] for each in group) / len(group)
+        groups.append((group, middle))
+    found = {
+        each: middle + gap * (at - (len(group) - 1) / 2) for group, middle in groups for at, each in enumerate(group)
+    }
+    return [found[place] for place in range(len(wanted))]
 
 
 def legend_below(figure: Canvas, columns: int = 3, **more: object) -> None:
@@ -172,22 +162,26 @@ def tag(artist: Artist, row: int) -> Artist:
     return artist
 
 
-def whiskers(
-    axes: Axes, row: int | None, at: tuple[float, float], ends: tuple[float, float], along: str = "y", **look: object
-) -> None:
-    """An interval between `ends`. Of a point in this row, its bar and caps know it as its mark does."""
-    middle = at["xy".index(along)]
-    lengths = np.maximum([[middle - ends[0]], [ends[1] - middle]], 0)
-    for part in axes.errorbar(*at, **{f"{along}err": lengths}, fmt="none", **look).get_children():
-        if row is not None:
-            tag(part, row)
+def whiskers(axes: Axes, row: int, x: float, ends: tuple[float, float], **look: object) -> None:
+    """An interval between `ends`, which knows its point as a mark does."""
+    tag(axes.plot([x, x], ends, lw=0.8, **look)[0], row)
 
 
-def whiskers_on_bar(axes: Axes, row: int | None, at: tuple[float, float], ends: tuple[float, float]) -> None:
-    """An interval on a bar to the right: ink on paper, for the bar may be as dark as ink, or on a dark page as light."""
-    for colour, more in ((PAPER, 2), (INK, 0)):
-        wide = {"elinewidth": 1 + more, "capthick": 1 + more, "capsize": 2.5 + more / 2}
-        whiskers(axes, row, at, ends, along="x", color=colour, **wide)
+def bars(axes: Axes, rows: pd.DataFrame, value: str, names: Sequence[str], words: Sequence[str], look: Look) -> None:
+    """Bars to the right in the colours of their dtypes, with their intervals: ink on paper, for a bar may be as dark as
+    ink. `names` to the left, `words` to the right; `row` is of the points' table."""
+    for place, row in enumerate(rows.to_dict("records")):
+        drawn = [*axes.barh(place, row[value], height=0.66, color=look.colour(row["dtype"]))]
+        for colour, wide in ((PAPER, 2.6), (INK, 1.0)):
+            ends = [row[f"{value}_low"], row[f"{value}_high"]]
+            drawn += axes.plot(ends, [place, place], color=colour, lw=wide, solid_capstyle="butt", zorder=3)
+        for part in drawn:
+            tag(part, int(row["row"]))
+        axes.text(1.02, place, words[place], transform=axes.get_yaxis_transform(), va="center", fontsize=9)
+    axes.set_yticks(range(len(rows)), names, fontsize=9)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
 
 
 def svg(figure: Canvas, name: str, title: str = "") -> str:

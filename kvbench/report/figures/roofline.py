@@ -1,8 +1,7 @@
-"""Arithmetic intensity against FLOP/s: which roof a point is under, and how far below it."""
+"""The roofline: what memory, the caches and the core allow, and how near the fastest decode of each dtype comes."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pandas as pd
@@ -15,184 +14,166 @@ from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
 from kvbench.analysis.means.findings import Findings
 from kvbench.model import Ceiling
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import GRID, INK, PAPER, Look, canvas, legend_below, rate_axis, tag
+from kvbench.report.figures.look import FAINT, INK, PAPER, Look, canvas, legend_below, rate_axis, spread, tag
+from kvbench.report.words.headline import machine, workload
+from kvbench.report.words.phrases import number
 from kvbench.units import counted, cpu_text
 
 _LEVELS = ("L1", "L2", "L3", "DRAM")  # other regimes are no level of the machine
-_CLOSE, _ASIDE = 1.25, 2.0  # lines nearer than that have their labels so far apart
-_MARGIN = 2.5  # times the intensity at the left end: room for a label beside the first mark
-_LABEL = 0.06  # of all points' room, what the name of a group takes
+_NAMES = {"DRAM": "Memory"}
+_WHERE = {"mixed": "partly cached"}
+_CLOSE = 1.3  # times as fast: of lines that lie nearer the faster one is left out
+_HEIGHT = 5.0  # inches
+_LINE = 0.046  # of the height of the axes: of a label
 
 COLUMNS = ("kind", "row", "label", "layout", "dtype", "group", "residency", "context", "footprint", "regime", "above")
-COLUMNS += ("ai", "ai_issued", "gflops", "gflops_low", "gflops_high", "gbps")
+COLUMNS += ("ai", "ai_issued", "gflops", "gflops_low", "gflops_high", "gbps", "tokens_per_second")
 
 
-def rooflines(found: Findings, look: Look) -> list[Figure]:
-    """One for each CPU set, the one with most threads first; at least one, which may have nothing to show."""
+def roofline(found: Findings, look: Look, day: str) -> Figure:
+    """Of the CPU set with most threads. `day`: of the run."""
     every = decodes_of(found.points)
     every = every[every["ai"].notna()]
-    if every.empty:
-        return [_figure("roofline", "", [], look, "No decode point has a rate: run kvbench sweep quick.")]
-    sets = every[["threads", "cpus"]].drop_duplicates().sort_values(["threads", "cpus"], ascending=[False, True])
-    figures = []
-    for place, (threads, cpus) in enumerate(zip(sets["threads"].tolist(), sets["cpus"], strict=True)):
-        own = every[every["cpus"] == cpus]
-        rows = [*_roofs(found.ceilings, own), *_cores(own), *_points(own)]
-        name = "roofline" if not place else f"roofline-cpu{cpus.replace(',', '.')}"
-        figures.append(_figure(name, f"{counted(threads, 'thread')}, CPU{'s' * (threads > 1)} {cpus}", rows, look))
-    return figures
-
-
-def _figure(name: str, whose: str, rows: Sequence[dict[str, Any]], look: Look, missing: str = "") -> Figure:
+    own = every[every["cpus"] == every.loc[every["threads"].idxmax(), "cpus"]] if len(every) else every
+    tokens = {bar.name: bar.tokens_per_second.value for bar in found.headline.bars}
+    rows = [*_roofs(found.ceilings, own), *_points(_fastest(own, tokens), tokens)] if len(own) else []
     about = (
-        "Horizontal: FLOP per compulsory byte. Vertical: FLOP/s. Slanted: the read ceilings of the run's own probes on "
-        "the same threads, by level; level: FMA peak, measured too; short bars: the core roof, the same kernel on data "
-        "that never leave a private cache, the highest of its dtype and G. Filled marks: one slice again and again (hot); "
-        "hollow: all layers in turn. "
-        "A cross marks a point above a roof, explained in the table."
+        "Each mark is the fastest decode of a dtype (where heads differ, of each number of query heads a KV head): hollow from memory, "
+        "filled with its data in a cache. Slanted lines: what reads from memory or a cache allow (bytes per second times "
+        "FLOP per byte). Level line: multiply-add peak. Short bar: core speed, the same kernel in a private cache. "
+        "All were measured in this run, by the same threads. A cross marks a point above a limit, explained in the table."
     )
-    title = f"Roofline: {whose}" if whose else "Roofline"
+    heading = f"Decode attention on {machine(found.headline)}{f', {day}' if day else ''} (kvbench)"
+    heading += f"\ntokens/s: {workload(found.headline)}" if tokens else ""
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    return Figure(name, title, about, table, lambda t: _draw(t, look), missing)
+    missing = "" if rows else "No decode has a rate: run kvbench sweep quick."
+    title = "How near does each dtype come to what memory and the core allow?"
+    return Figure("roofline", title, about, table, lambda shown: _draw(shown, look, heading), missing)
 
 
 # ---- what is drawn ---------------------------------------------------------------------------------------------------
 
 
+def _fastest(points: pd.DataFrame, tokens: dict[str, float]) -> pd.DataFrame:
+    """Of each dtype and group, from memory and from caches; from memory rather one whose tokens per second are known."""
+    ranked = points.assign(known=points["name"].isin(tokens), near=points["regime"] != "DRAM")
+    ranked = ranked.sort_values(["known", "gflops"], ascending=False, kind="stable")
+    return ranked.drop_duplicates(["dtype", "group", "near"])
+
+
 def _roofs(ceilings: Iterable[Ceiling], points: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """The best read of each level, and FMA peak, by the tier and threads of the points."""
+    """The best read of each level, and the FMA peak, by the instruction set and threads of the points."""
     first = points.iloc[0]
     own = [c for c in ceilings if (cpu_text(c.probe.cpus), c.probe.isa) == (first["cpus"], first["isa"])]
     for level in _LEVELS:
         reads = [c for c in own if c.probe.op == "read" and c.level == level and c.probe.pages == first["pages"]]
         if reads:
-            best = max(reads, key=lambda c: c.median)
-            yield {"kind": "read ceiling", "label": level, "gbps": best.median}
+            yield {"kind": "read ceiling", "label": level, "gbps": max(c.median for c in reads)}
     for c in own:
         if c.probe.op == "flops":
             rates = {"gflops": c.median, "gflops_low": c.low, "gflops_high": c.high}
-            yield {"kind": "FMA peak", "label": f"FMA {c.probe.isa}"} | rates
-
-
-def _cores(points: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """What the core alone allows of each dtype and number of query heads on a KV head."""
+            yield {"kind": "FMA peak", "label": c.probe.isa} | rates
     known = points[points["core_gbps"].notna()]
-    rates = known.assign(roof=known["core_gbps"] * known["ai"])
-    for (dtype, group), own in rates.groupby(["dtype", "group"]):
-        best = own.loc[own["roof"].idxmax()]
-        same = {"label": best["short"], "dtype": dtype, "group": group}
-        yield {"kind": "core roof", "ai": own["ai"].max(), "gflops": best["roof"]} | same
+    for (dtype, group), alike in known.assign(roof=known["core_gbps"] * known["ai"]).groupby(["dtype", "group"]):
+        best = alike.loc[alike["roof"].idxmax()]
+        same = {"label": best["short"], "dtype": dtype, "group": group, "ai": best["ai"]}
+        yield {"kind": "core speed", "gflops": best["roof"]} | same
 
 
-def _points(points: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _points(points: pd.DataFrame, tokens: dict[str, float]) -> Iterator[dict[str, Any]]:
     same = ("layout", "dtype", "group", "residency", "context", "footprint", "regime", "above")
     same += ("ai", "ai_issued", "gflops", "gbps")
     for row, facts in zip(points.index, points.to_dict("records"), strict=True):
         rates = {f"gflops_{end}": facts[f"gbps_{end}"] * facts["ai"] for end in ("low", "high")}
+        rates["tokens_per_second"] = tokens.get(facts["name"])
         yield {"kind": "point", "row": row, "label": facts["short"]} | {n: facts[n] for n in same} | rates
 
 
 # ---- how it is drawn -------------------------------------------------------------------------------------------------
 
 
-def _draw(table: pd.DataFrame, look: Look) -> Canvas:
+def _draw(table: pd.DataFrame, look: Look, heading: str) -> Canvas:
     points, reads = table[table["kind"] == "point"], table[table["kind"] == "read ceiling"]
-    peak = table.loc[table["kind"] == "FMA peak", "gflops"].max()
-    figure, (axes, strips) = canvas(2, height=4.4, height_ratios=(3, 2))
+    peaks, cores = table[table["kind"] == "FMA peak"], table[table["kind"] == "core speed"]
+    figure, (axes,) = canvas(height=_HEIGHT)
     axes.set_xscale("log", base=2)
     rate_axis(axes, "GFLOP/s", log=True)
-    places = _places(reads["gbps"].tolist())
-    low, high = _limits(axes, points, reads, peak, max(places, default=0))
-    for roof, place in zip(reads.itertuples(), places, strict=True):
-        _slope(axes, roof, (low, high), peak, place)
-    for roof in table[table["kind"] == "FMA peak"].itertuples():
-        axes.axhline(roof.gflops, color=INK, lw=1.4)
-        axes.text(high, roof.gflops, f"{roof.label} {roof.gflops:.3g} GFLOP/s ", ha="right", va="bottom", fontsize=9)
-    for core in table[table["kind"] == "core roof"].itertuples():
-        axes.plot([core.ai / 1.12, core.ai * 1.12], [core.gflops] * 2, color=look.colour(core.dtype), lw=2.4)
-    for point in points.sort_values("gflops").itertuples():
-        _mark(axes, point, point.ai, look)
-    _strips(strips, points, table[table["kind"] == "core roof"], look)
-    axes.set_xlabel("FLOP per compulsory byte (K and V once, scales, query, output, page table)")
+    ends = points["ai"].min() / 6, points["ai"].max() * 1.6
+    axes.set_xlim(*ends)
+    tops = [*points["gflops_high"], *cores["gflops"], *peaks["gflops"]]
+    axes.set_ylim(points["gflops_low"].min() / 5, 2.0 * max(tops))
+    _slopes(axes, reads.sort_values("gbps"), peaks["gflops"].max())
+    for peak in peaks.itertuples():
+        axes.axhline(peak.gflops, color=INK, lw=1.4)
+        words = f"Multiply-add peak ({peak.label}) {number(peak.gflops)} GFLOP/s"
+        axes.text(ends[0] * 1.06, peak.gflops * 1.03, words, ha="left", va="bottom", fontsize=9)
+    for core in cores.itertuples():
+        axes.plot([core.ai / 1.1, core.ai * 1.1], [core.gflops] * 2, color=look.colour(core.dtype), lw=2.4)
+    for point in points.itertuples():
+        _mark(axes, point, look)
+    _labels(axes, points, look)
+    axes.set_title(heading, fontsize=10.5, pad=10)
+    axes.set_xlabel("FLOP per byte of K, V, scales, query, output and page table")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    legend_below(figure, columns=5, handles=_legend(points, look))
+    legend_below(figure, columns=4, handles=_legend(points))
     return figure
 
 
-def _limits(axes: Axes, points: pd.DataFrame, reads: pd.DataFrame, peak: float, last: int) -> tuple[float, float]:
-    """The ends of the horizontal axis: all points, labels left of them up to place `last`, and ridges that are near: of
-    the slowest roof, and of the fastest."""
-    least, most = points["ai"].min(), points["ai"].max()
-    ridges = peak / reads["gbps"] if len(reads) and not math.isnan(peak) else points["ai"]
-    low = min(least / _MARGIN / _ASIDE**last, max(ridges.min() / _MARGIN, least / 8))
-    high = max(2 * most, min(1.5 * ridges.max(), 8 * most))
-    rates = [points["gflops_low"].min() / 1.5, *(low * reads["gbps"])]
-    tops = [points["gflops_high"].max(), *([peak] if not math.isnan(peak) else high * reads["gbps"])]
-    axes.set_xlim(low, high)
-    axes.set_ylim(min(rates), 1.8 * max(tops))
-    return low, high
+def _slopes(axes: Axes, reads: pd.DataFrame, peak: float) -> None:
+    """They stop where the core stops them. A cache that reads hardly faster than the one behind it has none."""
+    (left, right), (bottom, _), before = axes.get_xlim(), axes.get_ylim(), 0.0
+    for roof in reads.itertuples():
+        start = max(left, bottom / roof.gbps)
+        end = min(right, peak / roof.gbps) if not math.isnan(peak) else right
+        if roof.gbps < _CLOSE * before or end < 1.5 * start:
+            continue
+        before = roof.gbps
+        style = "-" if roof.label == "DRAM" else "--"
+        axes.plot([start, end], [start * roof.gbps, end * roof.gbps], color=INK, lw=1.2, ls=style)
+        turned = {
+            "rotation": math.degrees(math.atan(roof.gbps)),
+            "rotation_mode": "anchor",
+            "transform_rotates_text": True,
+        }
+        words, at = f"{_NAMES.get(roof.label, roof.label)} read {number(roof.gbps)} GB/s", 1.1 * start
+        axes.text(at, 1.08 * at * roof.gbps, words, ha="left", va="bottom", fontsize=9, **turned)
 
 
-def _places(rates: list[float]) -> list[int]:
-    """Which of several places along its line each label takes: lines that lie close together take turns."""
-    order = sorted(range(len(rates)), key=lambda number: rates[number])
-    places = [0] * len(rates)
-    for before, number in pairwise(order):
-        places[number] = places[before] + 1 if rates[number] < _CLOSE * rates[before] else 0
-    return places
-
-
-def _slope(axes: Axes, roof: Any, ends: tuple[float, float], peak: float, place: int) -> None:
-    """It stops where the core stops it. One that has no room for its label would not be known: it is not drawn."""
-    low, high = ends
-    end = min(high, peak / roof.gbps) if not math.isnan(peak) else high
-    where = low * 1.06 * _ASIDE**place
-    if end < _ASIDE * where:
-        return
-    axes.plot([low, end], [low * roof.gbps, end * roof.gbps], color=INK, lw=1, ls="-" if roof.label == "DRAM" else "--")
-    text = f"{roof.label} read {roof.gbps:.3g} GB/s"
-    turned = {"rotation": math.degrees(math.atan(roof.gbps)), "rotation_mode": "anchor", "transform_rotates_text": True}
-    over = {"bbox": {"fc": PAPER, "ec": "none", "pad": 0}}
-    axes.text(where, 1.02 * where * roof.gbps, text, ha="left", va="bottom", fontsize=8.5, **turned, **over)
-
-
-def _mark(axes: Axes, point: Any, where: float, look: Look) -> None:
+def _mark(axes: Axes, point: Any, look: Look) -> None:
     colour = look.colour(point.dtype)
-    drawn = axes.plot([where] * 2, [point.gflops_low, point.gflops_high], color=colour, lw=0.7, zorder=3)
-    fill = look.fill(point.dtype, point.residency)
-    drawn += axes.plot(where, point.gflops, look.mark(point.layout), ms=5.5, color=colour, mfc=fill, zorder=4)
+    drawn = axes.plot([point.ai] * 2, [point.gflops_low, point.gflops_high], color=colour, lw=0.8, zorder=3)
+    fill = PAPER if point.regime == "DRAM" else colour
+    drawn += axes.plot(point.ai, point.gflops, "o", ms=6.5, color=colour, mfc=fill, mew=1.6, zorder=4)
     if point.above:
-        drawn += axes.plot(where, point.gflops, "x", ms=9, color=INK, zorder=5)
+        drawn += axes.plot(point.ai, point.gflops, "x", ms=10, color=INK, zorder=5)
     for part in drawn:
         tag(part, int(point.row))
 
 
-def _strips(axes: Axes, points: pd.DataFrame, cores: pd.DataFrame, look: Look) -> None:
-    """The same points, of which many share an intensity: side by side, the smaller footprints to the left. A group has
-    room for its name."""
-    groups = list(points.sort_values("ai").groupby(["group", "dtype"], sort=False))
-    least = _LABEL * sum(len(own) + 2 for _, own in groups)
-    left, ticks, labels = 0.0, [], []
-    for (group, dtype), own in groups:
-        width = max(len(own) + 2, least)
-        start, end = left + (width - len(own) + 1) / 2, left + (width + len(own) - 1) / 2
-        for place, point in enumerate(own.sort_values(["footprint", "context", "layout"]).itertuples()):
-            _mark(axes, point, start + place, look)
-        for core in cores[(cores["group"] == group) & (cores["dtype"] == dtype)].itertuples():
-            axes.plot([start - 0.6, end + 0.6], [core.gflops] * 2, color=look.colour(dtype), lw=2.4)
-        ticks.append(left + width / 2)
-        labels.append(f"{dtype}\nG={group:g}")
-        left += width
-        axes.axvline(left, color=GRID, lw=0.6)
-    axes.set_xticks(ticks, labels)
-    axes.set_xlim(0, left)
-    axes.grid(False, axis="x")
-    axes.set_title("The same, side by side: dtype and query heads on a KV head (G), larger footprints to the right")
-    rate_axis(axes, "GFLOP/s")
+def _labels(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """In a column to the right of all marks, each with a line to its own."""
+    low, high = (math.log(end) for end in axes.get_ylim())
+    heights = [(math.log(rate) - low) / (high - low) for rate in points["gflops"]]
+    most = points["group"].mode()[0]
+    for point, height in zip(points.itertuples(), spread(heights, _LINE), strict=True):
+        heads = "" if point.group == most else f", {counted(int(point.group), 'query head')} a KV head"
+        where = "" if point.regime == "DRAM" else f", {_WHERE.get(point.regime, point.regime)}"
+        tokens = "" if pd.isna(point.tokens_per_second) else f"{number(point.tokens_per_second)} tokens/s, "
+        words = f"{point.dtype}{heads}{where}: {tokens}{number(point.gbps)} GB/s"
+        line = {"arrowstyle": "-", "color": FAINT, "lw": 0.6, "shrinkA": 4, "shrinkB": 5, "relpos": (0, 0.5)}
+        axes.annotate(words, (point.ai, point.gflops), (1.04, height), textcoords="axes fraction", ha="left",
+                      va="center", fontsize=8.5, arrowprops=line, annotation_clip=False)  # fmt: skip
+        axes.plot(1.025, height, "o", ms=5, color=look.colour(point.dtype), transform=axes.transAxes, clip_on=False)
 
 
-def _legend(points: pd.DataFrame, look: Look) -> list[Artist]:
-    found = [*look.legend(points), Line2D([], [], color=INK, lw=2.4, label="core roof")]
+def _legend(points: pd.DataFrame) -> list[Artist]:
+    def dot(fill: str, label: str) -> Line2D:
+        return Line2D([], [], color=INK, ls="", marker="o", ms=6.5, mew=1.6, mfc=fill, label=label)
+
+    found: list[Artist] = [dot(PAPER, "from memory")]
+    if (points["regime"] != "DRAM").any():
+        found.append(dot(INK, "data in a cache"))
+    found.append(Line2D([], [], color=INK, lw=2.4, label="core speed"))
     if (points["above"] != "").any():
-        found.append(Line2D([], [], color=INK, ls="", marker="x", ms=8, label="above a roof"))
+        found.append(Line2D([], [], color=INK, ls="", marker="x", ms=8, label="above a limit"))
     return found

@@ -1,10 +1,8 @@
 """What storing costs: one token at a time, and a whole prompt beside a copy of as many bytes."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
@@ -12,12 +10,14 @@ from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.columns import table
 from kvbench.report.figures.choice import usual
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import INK, PAPER, Look, canvas, legend_below, tag, whiskers_on_bar
+from kvbench.report.figures.look import INK, PAPER, Look, bars, canvas, legend_below
+from kvbench.report.words.phrases import number
 from kvbench.units import duration
 
 MOST = 20  # bars of a panel
 _BAR, _FRAME = 0.3, 0.75  # inches: of a bar with its gap, and of a panel's title and axis
-_NS, _WHAT = 1e9, "a token of all KV heads in one layer"
+_NS = 1e9
+_COPIES = {"copy_gbps": (PAPER, "ordinary copy"), "copy_nt_gbps": (INK, "copy with non-temporal stores")}
 
 COLUMNS = {
     "op": "str",
@@ -42,13 +42,12 @@ def stores(found: Findings, look: Look) -> Figure:
         rows += [_row(place, point, copies) for place, point in shown.iterrows()]
         left += [f"{len(shown)} of {len(own)} points of {op} are shown"] if len(shown) < len(own) else []
     about = (
-        "Append: the time to store one token's K and V of all KV heads in one layer, less is better. Bulk: GB/s of "
-        "compulsory bytes, read and written, beside copies of as many bytes by ordinary (copy) and non-temporal "
-        f"(copy_nt) stores in the same rounds. Bars are intervals over launches. "
+        "Append: time to store K and V of one token, all KV heads of one layer. Bulk: GB/s read and written while a "
+        "prompt is stored, beside copies of as many bytes in the same rounds. Lines: intervals over launches. "
         f"{'; '.join(left) + '; the table of points has all.' if left else ''}"
     )
     missing = "" if rows else "No append or bulk store has a rate: run kvbench sweep stores."
-    title = "Stores: a token at a time, and a whole prompt"
+    title = "What does it cost to store a token, and a whole prompt?"
     return Figure("stores", title, about, table(rows, COLUMNS), lambda t: _draw(t, look), missing)
 
 
@@ -84,46 +83,21 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
     heights = [_FRAME + _BAR * len(own) for own in panels]
     figure, every = canvas(len(panels), height=sum(heights) / len(panels) + 0.3, height_ratios=heights)
     for axes, own in zip(every, panels, strict=True):
-        one = own["op"].iloc[0] == "append"
-        _bars(axes, own, "token_ns" if one else "gbps", look)
-        axes.set_title("Append of one token" if one else "Bulk store of a prompt")
-        axes.set_xlabel(f"{_WHAT}: less is better" if one else "GB/s: more is better")
-        if one:
+        if own["op"].iloc[0] == "append":
+            bars(axes, own, "token_ns", own["label"], [duration(time / _NS) for time in own["token_ns"]], look)
+            axes.set_title("One token (append)")
+            axes.set_xlabel("time of a token in one layer, all KV heads (less is better)")
             axes.xaxis.set_major_formatter(lambda time, _: duration(time / _NS) if time else "0")
-        if not one:
-            _witnesses(axes, own)
+        else:
+            bars(axes, own, "gbps", own["label"], [f"{number(rate)} GB/s" for rate in own["gbps"]], look)
+            axes.set_title("A whole prompt (bulk)")
+            axes.set_xlabel("GB/s (more is better)")
+            for column, (fill, _) in _COPIES.items():
+                axes.plot(own[column], range(len(own)), "D", ms=6, color=INK, mfc=fill, zorder=4)
         axes.set_xlim(left=0)
-    legend_below(figure, handles=_legend(rows))
+    if rows[list(_COPIES)].notna().any(axis=None):
+        marks = [
+            Line2D([], [], color=INK, ls="", marker="D", ms=6, mfc=fill, label=of) for fill, of in _COPIES.values()
+        ]
+        legend_below(figure, handles=marks)
     return figure
-
-
-def _bars(axes: Axes, own: pd.DataFrame, value: str, look: Look) -> None:
-    at = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 9}
-    rates = value, f"{value}_low", f"{value}_high"
-    for place, (row, dtype, middle, low, high) in enumerate(_each(own, "row", "dtype", *rates)):
-        (drawn,) = axes.barh(place, middle, height=0.66, color=look.colour(dtype))
-        tag(drawn, int(row))
-        whiskers_on_bar(axes, int(row), (middle, place), (low, high))
-        axes.text(1.02, place, duration(middle / _NS) if value == "token_ns" else f"{middle:.3g} GB/s", **at)
-    axes.set_yticks(range(len(own)), own["label"])
-    axes.set_ylim(len(own) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")
-
-
-def _each(own: pd.DataFrame, *names: str) -> Iterator[tuple]:
-    return zip(*(own[name] for name in names), strict=True)
-
-
-def _witnesses(axes: Axes, own: pd.DataFrame) -> None:
-    for place, (row, plain, streamed) in enumerate(_each(own, "row", "copy_gbps", "copy_nt_gbps")):
-        for rate, fill in ((plain, PAPER), (streamed, INK)):
-            (drawn,) = axes.plot(rate, place, "D", ms=6, color=INK, mfc=fill, zorder=4)
-            tag(drawn, int(row))
-
-
-def _legend(rows: pd.DataFrame) -> list[Line2D]:
-    if rows[["copy_gbps", "copy_nt_gbps"]].isna().all(axis=None):
-        return []
-    marks = {"copy by ordinary stores": PAPER, "copy by non-temporal stores": INK}
-    return [Line2D([], [], color=INK, ls="", marker="D", ms=6, mfc=fill, label=label) for label, fill in marks.items()]

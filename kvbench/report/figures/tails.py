@@ -29,16 +29,18 @@ def tails(found: Findings, look: Look) -> Figure:
     rows = pd.DataFrame([each for row, point in shown.iterrows() for each in _told(row, point)], columns=list(COLUMNS))
     rows = rows[rows["series"].isin(list(dict.fromkeys(rows["series"]))[:_MOST])]
     about = (
-        f"Of decodes: {setting(shown)}. Passes of 20 us and more are timed one by one. p50: half took no longer; p99: 99 % "
-        "took no longer; medians of the launches. Beside a neighbour: while other cores of the same nodes streamed memory "
-        f"(--neighbour). {left_out(rows['row'].nunique(), every)}"
+        f"Of decodes: {setting(shown)}. Passes of 20 µs or more, timed one by one: half took no longer than p50, 99 % of "
+        "them no longer than p99. Beside a neighbour: while other cores of the same nodes streamed memory (--neighbour). "
+        f"{left_out(rows['row'].nunique(), every)}"
     )
-    missing = "" if len(rows) else "No decode has enough passes of 20 us or more: run kvbench sweep standard."
-    made = chart("tails", "The slowest steps", about, table(rows.to_dict("records"), COLUMNS), (
-        Panel("context", "p50_us", "context, tokens", "p50 of a pass, us", by="series", log="xy"),
+    panels = [
+        Panel("context", "p50_us", "context, tokens", "p50 of a pass, µs", by="series", log="x"),
         Panel("context", "tail", "context, tokens", "p99 / p50", by="series", log="x", levels=((1.0, "no tail"),)),
-    ))  # fmt: skip
-    return Figure(made.name, made.title, made.about, made.table, made.draw, missing)
+    ]
+    colours = {series: look.colour(dtype) for series, dtype in zip(rows["series"], rows["dtype"], strict=True)}
+    missing = "No decode has enough passes of 20 µs or more: run kvbench sweep standard."
+    found = table(rows.to_dict("records"), COLUMNS)
+    return chart("tails", "How slow are the slowest steps?", about, found, panels, colours, missing)
 
 
 def _told(row: Any, point: pd.Series) -> list[dict[str, Any]]:

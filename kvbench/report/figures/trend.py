@@ -23,7 +23,7 @@ from kvbench.units import counted
 MOST, CALM = 16, 4  # panels; and of them, at most so many of points without a step
 _LEVEL, _STEP = COLOURS[0], COLOURS[1]
 _LETTERS = 54  # that fit above a panel
-_DATES, _DATE = 4, 10  # below a panel; characters of one
+_DATE = 10  # characters of one
 
 COLUMNS = {
     "row": "Int64",  # of the points' table
@@ -41,11 +41,15 @@ def trend(past: Past, rows: Sequence[int], name: str, title: str) -> Figure:
     """`rows`: of the points' table, for each of its trends."""
     chosen = _chosen(past)
     lines = [line for place in chosen for line in _lines(past, past.trends[place], rows[place])]
+    shown, every = (
+        sum(bool(each.steps) for each in of) for of in ([past.trends[place] for place in chosen], past.trends)
+    )
+    left = len(past.trends) - len(chosen)
     about = (
-        "Efficiency: GB/s of the point as a percentage of its witness's in the same rounds (of a decode the same reads "
-        "alone, of a store a copy), the median of each run's launches. Runs are in the order of time, equally far "
-        "apart. Blue: the median of each stretch between two steps. The ground changes its shade where the environment "
-        f"changed. {_said(past, chosen)}"
+        "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a decode a read of the "
+        "same rows, of a store a copy); one dot a run, in the order of time. Blue: the median between two steps. The "
+        f"background changes where the environment changed. Shown: {shown} of {counted(every, 'point')} with steps, and "
+        f"{len(chosen) - shown} without, those that last moved most. Not drawn: {counted(left, 'point')}."
     )
     missing = "" if lines else "No point has a rate beside a witness."
     return Figure(name, title, about, table(lines, COLUMNS), _draw, missing)
@@ -63,15 +67,6 @@ def _chosen(past: Past) -> list[int]:
     moved = [place for place in ranked if past.trends[place].steps][:MOST]
     calm = [place for place in ranked if not past.trends[place].steps]
     return moved + calm[: min(CALM, MOST - len(moved))]
-
-
-def _said(past: Past, chosen: Sequence[int]) -> str:
-    moved = sum(bool(each.steps) for each in past.trends)
-    shown = sum(bool(past.trends[place].steps) for place in chosen)
-    words = f"{counted(shown, 'point')} with steps" if shown == moved else f"{shown} of {moved} points with steps"
-    left = len(past.trends) - len(chosen)
-    others = f" Not drawn: {counted(left, 'point')}; the table has all." if left else ""
-    return f"Shown: {words}, and {len(chosen) - shown} without, those that last moved most.{others}"
 
 
 def _lines(past: Past, own: Trend, row: int) -> Iterator[dict[str, Any]]:
@@ -137,25 +132,20 @@ def _steps(axes: Axes, own: pd.DataFrame) -> None:
     low, high = own["efficiency"].min(), own["efficiency"].max()
     reach = max(high - low, 0.01)
     axes.set_ylim(low - 0.06 * reach, high + 0.3 * reach)
-    first, last = axes.get_xlim()
     for step in own[own["step"].notna()].itertuples():
-        open_ = step.state == OPEN
-        axes.axvline(step.place - 0.5, color=_STEP if open_ else FAINT, lw=1.4, ls="-" if open_ else "--")
-        right = step.place > (first + last) / 2
-        gap = (-1 if right else 1) * 0.01 * (last - first)
-        text = f"{step.state} {100 * step.step:+.1f}%"
-        axes.text(
-            step.place - 0.5 + gap, high + 0.26 * reach, text, fontsize=8, va="top", ha="right" if right else "left"
-        )
+        at, is_open = step.place - 0.5, step.state == OPEN
+        axes.axvline(at, color=_STEP if is_open else FAINT, lw=1.4, ls="-" if is_open else "--")
+        right = at > sum(axes.get_xlim()) / 2
+        axes.annotate(f"{step.state} {100 * step.step:+.1f}%", (at, high + 0.26 * reach), (-4 if right else 4, 0),
+                      textcoords="offset points", fontsize=8, va="top", ha="right" if right else "left")  # fmt: skip
 
 
 def _dates(axes: Axes, runs: pd.DataFrame) -> None:
-    """Days, below some of the runs."""
-    chosen = np.unique(np.linspace(0, len(runs) - 1, min(_DATES, len(runs))).round().astype(int))
-    days = [created[:_DATE] for created in runs["created"].iloc[chosen]]
-    axes.set_xticks(runs["place"].iloc[chosen].astype(float), days, fontsize=8)
-    for label, edge in zip(axes.get_xticklabels(), range(len(days)), strict=True):
-        label.set_ha("left" if edge == 0 else "right" if edge == len(days) - 1 else "center")
+    """The first day and the last."""
+    ends = runs.iloc[[0, -1]] if len(runs) > 1 else runs
+    axes.set_xticks(ends["place"].astype(float), [created[:_DATE] for created in ends["created"]], fontsize=8)
+    for label, side in zip(axes.get_xticklabels(), ("left", "right"), strict=False):
+        label.set_ha(side)
 
 
 def _legend(rows: pd.DataFrame, runs: pd.DataFrame) -> list[Line2D | Patch]:

@@ -4,27 +4,48 @@ import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from kvbench.analysis.differs.trend import Past
+from kvbench.analysis.means.diagnosis import Doubts, Fact
 from kvbench.analysis.means.findings import Findings
-from kvbench.report import history, tables
+from kvbench.report import history, machines, tables
+from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import COLOURS, FAINT, GRID, INK, PAPER, SHADES
 from kvbench.report.gaps import gaps
-from kvbench.report.heading import subtitle, title
 from kvbench.report.tables import FILTERS
-from kvbench.report.words import sentences
-from kvbench.report.words.headline import badge, tiles, workload
+from kvbench.report.words import Sentence, sentences
+from kvbench.report.words.headline import badge, machine, subtitle, tiles, title, workload
 from kvbench.store import Manifest
 from kvbench.texts import shown
 from kvbench.units import counted
 
 LARGE = 50_000  # bytes of a figure's data beyond which it is in the file beside the page alone
+
+_LABELS = {  # of figures, where there is room for a word only
+    "roofline": "Roofline",
+    "staircase": "Caches",
+    "l3": "L3",
+    "saturation": "Threads",
+    "stores": "Storing",
+    "tails": "Slowest steps",
+}
+_SHOWN = {  # by topic of a sentence: a word for it, and the figure or table that shows it
+    "bandwidth": ("Memory", "roofline"),
+    "l3": ("L3", "l3"),
+    "fit": ("Fits in L3", "fits"),
+    "threads": ("Threads", "saturation"),
+    "bound": ("Limits", "dtypes"),
+    "tokens": ("Tokens/s", "tokens"),
+    "overhead": ("Pass cost", "lines"),
+    "stores": ("Storing", "stores"),
+    "suspect": ("Suspect", "points"),
+    "doubt": ("Trust", "points"),
+}
 
 # What the colours of a figure are called in style.css, which has them for light and for dark.
 _NAMES = {INK: "ink", FAINT: "faint", GRID: "grid", PAPER: "paper"}
@@ -36,61 +57,79 @@ _LOOK, _OFTEN = re.compile(r' style="([^"]+)"'), 10  # a style that so many elem
 _TAG, _BETWEEN, _DIGITS = re.compile(r"<[^>]+>"), re.compile(r">\s+<"), re.compile(r"(\.\d\d)\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A figure as text. `svg` is empty where there is nothing to draw, and `missing` says why."""
+class Drawn(NamedTuple):
+    """A figure with its picture and its table as text. `svg` is empty where there is nothing to draw."""
 
-    name: str
-    title: str
-    about: str
+    figure: Figure
     svg: str
     csv: str
-    missing: str
 
 
 def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     """The page of one run."""
-    groups = _groups(drawn)
+    hero, *others = map(_inline, drawn)
+    shown, missing = [each for each in others if not each["missing"]], [each for each in others if each["missing"]]
+    points, *more = tables.every(found)
+    dtypes = tables.dtypes(found)
+    linked = {each["name"] for each in shown} | {table.name for table in (dtypes, points, *more) if table.rows}
     return _rendered(
         "run.html",
-        title=title(found.machine),
+        title=title(found),
+        machine=machine(found.headline),
         subtitle=subtitle(found, manifest),
-        workload=workload(found.headline),
+        workload=f"Decode attention: {workload(found.headline)}",
         grade=found.headline.quality.grade,
         badge=badge(found.headline.quality),
         tiles=tiles(found.headline),
-        hero=groups.pop("hero"),
+        hero=hero,
         missing=gaps(found, manifest),
-        diagnosis=sentences(found.diagnosis),
+        findings=[_finding(*each, linked) for each in zip(found.diagnosis, sentences(found.diagnosis), strict=True)],
+        open=missing,
+        dtypes=dtypes,
+        figures=shown,
+        filters=_filters(found),
+        points=points,
+        tables=more,
         fingerprint=found.machine.fingerprint,
         surroundings=found.machine.environment,
         warnings=found.machine.warnings,
         facts=tables.facts(found.machine),
         checks=tables.checks(found.checks),
-        filters=_filters(found),
-        groups=[group for name, group in groups.items() if name != "noise"],
-        noise=groups.get("noise"),
-        tables=tables.every(found),
         command=manifest.command,
         provenance=tables.provenance(manifest),
         skips=tables.skips(manifest.skips),
     )
 
 
-def machines_page(studies: Sequence[tuple[Findings, Manifest]], names: Sequence[str], places: Sequence[str]) -> str:
+def _finding(fact: Fact, sentence: Sentence, linked: set[str]) -> dict[str, str]:
+    """A sentence with what it is about, and the figure or table that shows it where the page has that."""
+    topic, link = _SHOWN.get(sentence.topic, (sentence.topic.replace("_", " ").capitalize(), "contrasts"))
+    if isinstance(fact, Doubts):
+        return {"topic": topic, "link": "checks", "text": sentence.text}
+    return {"topic": topic, "link": link if link in linked else "", "text": sentence.text}
+
+
+def machines_page(
+    studies: Sequence[tuple[Findings, Manifest]], names: Sequence[str], places: Sequence[str], drawn: Sequence[Drawn]
+) -> str:
     """The page of several runs, whose own pages are in the folders `places`."""
     runs = [
-        {"name": name, "place": place, "subtitle": subtitle(*study), "missing": gaps(*study)}
-        | {"diagnosis": sentences(study[0].diagnosis)}
-        for study, name, place in zip(studies, names, places, strict=True)
+        {
+            "name": name,
+            "place": place,
+            "badge": " ".join(badge(found.headline.quality)),
+            "missing": gaps(found, manifest),
+        }
+        for (found, manifest), name, place in zip(studies, names, places, strict=True)
     ]
     different = {found.machine.fingerprint for found, _ in studies}
     return _rendered(
         "machines.html",
         title=f"Decode attention on {counted(len(different), 'machine')}, {counted(len(runs), 'run')}",
-        subtitle="Each beside its own ceilings.",
+        subtitle="Each run has a page of its own: follow its name.",
         runs=runs,
-        table=tables.machines([found for found, _ in studies], names),
+        table=machines.side_by_side(studies, names),
+        figures=[_inline(each) for each in drawn],
     )
 
 
@@ -139,24 +178,13 @@ def _filters(found: Findings) -> dict[str, list[str]]:
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
 
-def _groups(drawn: Sequence[Drawn]) -> dict[str, dict[str, Any]]:
-    """Figures of one kind stand in one place: their names begin with the same word."""
-    found: dict[str, dict[str, Any]] = {}
-    for each in drawn:
-        kind = each.name.partition("-")[0]
-        title = each.title.partition(":")[0]
-        group = found.setdefault(kind, {"name": kind, "title": title, "missing": each.missing, "figures": []})
-        group["figures"].append(_inline(each))
-    return found
-
-
-def _inline(each: Drawn) -> dict[str, Any]:
-    data = each.csv.encode()
+def _inline(drawn: Drawn) -> dict[str, Any]:
+    each, data = drawn.figure, drawn.csv.encode()
     link = f"data:text/csv;base64,{b64encode(data).decode()}" if len(data) <= LARGE else f"figures/{each.name}.csv"
     said = Markup('<svg role="img" aria-label="{}" ').format(each.title)
-    svg = Markup(themed(each.svg, each.name).replace("<svg ", said, 1))
+    svg = Markup(themed(drawn.svg, each.name).replace("<svg ", said, 1))
     facts = {"name": each.name, "title": each.title, "about": each.about, "missing": each.missing}
-    return facts | {"svg": svg, "csv": link}
+    return facts | {"label": _LABELS.get(each.name, each.title), "svg": svg, "csv": link}
 
 
 def themed(svg: str, name: str) -> str:

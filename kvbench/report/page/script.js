@@ -110,14 +110,12 @@
     });
   }
 
-  // ---- figures of which one is shown at a time
-  for (const group of all(".group")) {
-    const sheets = all(".sheet", group), buttons = all(".sheets button", group);
-    const turn = (place) => {
-      sheets.forEach((sheet, number) => sheet.classList.toggle("shown", number === place));
-      buttons.forEach((button, number) => button.setAttribute("aria-pressed", String(number === place)));
-    };
-    buttons.forEach((button, place) => button.addEventListener("click", () => turn(place)));
-    turn(0);
+  // ---- a link into what is folded opens it
+  function reveal() {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    for (let each = target; each; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;
+    if (target) target.scrollIntoView();
   }
+  addEventListener("hashchange", reveal);
+  reveal();
 })();

@@ -1,70 +1,64 @@
-"""Sentences on what can be chosen, and on how many threads."""
+"""Sentences on what to choose, and on how many threads."""
+
+from collections.abc import Iterator, Sequence
 
 from kvbench.analysis.differs.contrasts import DEPENDS, FASTER, SAME, SLOWER, UNKNOWN
 from kvbench.analysis.means.diagnosis.choices import Choice, Lead, ThreadsHelp, ThreadsSuffice
 from kvbench.report.words.phrases import listed, number, times
 from kvbench.units import counted
 
-_FACTORS = {
-    "layout": "Layout",
-    "dtype": "Number format",
-    "variant": "Kernel variant",
-    "block_tokens": "Block size",
-    "order": "Order of the blocks",
-    "pages": "Pages",
+_FASTEST = {
+    "layout": "{} is the fastest layout",
+    "dtype": "in the same layout, {} gives most tokens/s",
+    "variant": "{} is the fastest kernel variant",
+    "block_tokens": "a block of {} tokens is fastest",
+    "order": "{} is the fastest order of blocks",
+    "pages": "{} pages are fastest",
 }
-_RELATIONS = {  # of one lead among others
-    FASTER: "",
-    SAME: "within the noise ",
-    DEPENDS: "depending on the point ",
-    UNKNOWN: "with too few launches to be sure ",
-    SLOWER: "but ",
+_OTHERS = {  # what is said of those that the winner does not clearly lead
+    SAME: "Level with {} within noise",
+    DEPENDS: "Ahead of {} at some points only",
+    UNKNOWN: "To tell it from {} takes more launches",
+    SLOWER: "Slower than {}",
 }
-_ALL = {  # where that is all there is to say
-    SAME: "no difference shows above the noise",
-    UNKNOWN: "there are too few launches to tell",
-    DEPENDS: "which is fastest depends on the point",
-}
-_APART = "not timed side by side"
+_APART = "Not timed side by side"
 
 
 def choice(fact: Choice) -> str:
     where = "memory" if fact.regime == "DRAM" else fact.regime
-    does = f"{'gives the most tokens per second' if fact.factor == 'dtype' else 'decodes fastest'} from {where}"
-    by_word = {word: listed(_lead(lead) for lead in fact.leads if lead.word == word) for word in _RELATIONS}
-    said = "; ".join(f"{_RELATIONS[word]}{leads}" for word, leads in by_word.items() if leads)
-    words = {lead.word for lead in fact.leads}
-    if FASTER in words:
-        head = f"{fact.winner} {does}: {said}"
-    elif len(words) == 1:
-        head = f"{_ALL.get(*words, _ALL[DEPENDS])}. From {where}, {fact.winner} is {by_word[words.pop()]}"
+    leads = sorted((lead for lead in fact.leads if lead.word == FASTER), key=lambda lead: lead.ratio.value)
+    first = _FASTEST[fact.factor].format(fact.winner)
+    if leads:
+        shown = leads if len(leads) < 3 else (leads[0], leads[-1])
+        head = f"From {where}, {first}: {' and '.join(map(_lead, shown))}"
     else:
-        head = f"none clearly {does}. {fact.winner} comes nearest: {said}"
+        head = f"From {where}, {first}, but no lead is clear"
+    said = [head, *_rest(fact.leads)]
     apart = [lead.over for lead in fact.leads if not lead.beside]
-    which = f"Those with {listed(apart)}" if len(apart) < len(fact.leads) else "They"
-    return f"{_FACTORS[fact.factor]}: {head}{f'. {which} were {_APART}' if apart else ''}."
+    if apart:
+        said.append(f"{_APART}{f': {listed(apart)}' if len(apart) < len(fact.leads) else ''}")
+    return f"{'. '.join(said)}."
 
 
 def _lead(lead: Lead) -> str:
-    over = f", {lead.pairs} pairs" if lead.pairs > 1 else ""
-    return f"{lead.ratio.value:.2f}x {lead.over} ({lead.ratio.low:.2f}..{lead.ratio.high:.2f}{over})"
+    return f"{lead.ratio.value:.2f}x {lead.over} ({lead.ratio.low:.2f} to {lead.ratio.high:.2f})"
+
+
+def _rest(leads: Sequence[Lead]) -> Iterator[str]:
+    for word, template in _OTHERS.items():
+        if over := [lead.over for lead in leads if lead.word == word]:
+            yield template.format(listed(over))
 
 
 def threads_help(fact: ThreadsHelp) -> str:
-    more = "More threads still help" if fact.ratio.low > 1 else "Whether more threads help is open"
-    apart = "" if fact.beside else f", {_APART}"
-    return (
-        f"{more}: {counted(fact.threads, 'thread')}, the most that were measured, read {number(fact.gbps)} GB/s from memory. "
-        f"That is {times(fact.ratio)} the rate of {counted(fact.fewer, 'thread')} ({_series(fact)}{apart})."
-    )
+    more = "More threads help" if fact.ratio.low > 1 else "Whether more threads help is not decided"
+    apart = "" if fact.beside else f" {_APART}."
+    rates = f"{counted(fact.threads, 'thread')} read {number(fact.gbps)} GB/s from memory"
+    return f"{more}: {rates}, {times(fact.ratio)} the rate of {counted(fact.fewer, 'thread')}.{apart}"
 
 
 def threads_suffice(fact: ThreadsSuffice) -> str:
-    best = f"{number(fact.gbps)} GB/s from memory with {counted(fact.best, 'thread')}"
-    last = f" With all {fact.most} it reaches {fact.last:.0%} of it." if fact.best < fact.most else ""
-    reached = f"with {fact.knee} of {fact.most}, decoding reaches {fact.share:.0%} of its best rate"
-    return f"More threads hardly help: {reached}, {best} ({_series(fact)}).{last}"
-
-
-def _series(fact: ThreadsHelp | ThreadsSuffice) -> str:
-    return f"{fact.series}, the median of {fact.of} series" if fact.of > 1 else fact.series
+    last = f" All {fact.most} reach {fact.last:.0%} of it." if fact.best < fact.most else ""
+    enough = f"{fact.knee} of {counted(fact.most, 'thread')} {'is' if fact.knee == 1 else 'are'} enough"
+    reach = f"{'it reaches' if fact.knee == 1 else 'they reach'} {fact.share:.0%} of the best rate"
+    return f"{enough}: {reach}, {number(fact.gbps)} GB/s from memory with {counted(fact.best, 'thread')}.{last}"

@@ -4,9 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kvbench.analysis.limits.bounds import CONFIRMED, CORE, REFUTED, UNSTABLE
+from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.means.headline import FAIR, FEWEST, GOOD, Bar, Enclosed, Headline, Helped, Quality
+from kvbench.analysis.measured.columns import machine_name
 from kvbench.report.words.limits import BINDS
 from kvbench.report.words.phrases import listed, number
+from kvbench.store import Manifest
 from kvbench.units import counted
 
 _FEW = 3  # kernels or dtypes that a line names
@@ -20,13 +23,23 @@ class Tile:
     detail: str
 
 
+def title(found: Findings) -> str:
+    return f"Decode attention on {machine_name(found.machine)}"
+
+
+def subtitle(found: Findings, manifest: Manifest) -> str:
+    launches = counted(int(found.samples["launch"].nunique()), "launch")
+    made = f"{counted(len(found.points), 'point')} in {launches}"
+    return f"Suite {manifest.suite}: {made}, {manifest.created[:10]}, run {found.run}."
+
+
+def machine(found: Headline) -> str:
+    name = f"{found.machine} (virtual machine)" if found.virtual else found.machine
+    return ", ".join(filter(None, [name, counted(found.threads, "thread"), found.isa.upper()]))
+
+
 def workload(found: Headline) -> str:
-    """Machine and workload, in a line."""
-    machine = f"{found.machine} (virtual machine)" if found.virtual else found.machine
-    parts = [machine, counted(found.threads, "thread"), found.isa.upper()]
-    if found.model:
-        parts += [f"{found.model}, {found.context:,} tokens, KV cache only"]
-    return " · ".join(filter(None, parts))
+    return f"{found.model}, {found.context:,} tokens, KV cache only" if found.model else "no known model"
 
 
 def tiles(found: Headline) -> list[Tile]:
@@ -136,15 +149,12 @@ def _times(each: Enclosed) -> str:
 
 
 def hero_title(found: Headline) -> str:
-    if not found.bars:
-        return "Which dtype gives most tokens per second?"
-    return f"Which dtype gives most tokens per second? {found.model}, {found.context:,} tokens, {_by(found)}"
+    whose = f" {found.model}, {found.context:,} tokens, {_by(found)}" if found.bars else ""
+    return f"Which dtype gives most tokens per second?{whose}"
 
 
 def hero_about(found: Headline) -> str:
     return (
-        "One sequence; reading the KV cache of all layers from memory is all that a step does here, without weights. "
-        "Each bar is the fastest layout and variant of its dtype. The upright mark is what a plain read of as many bytes "
-        "by the same threads allows in this run. A line is the interval over launches; the error is the largest of an "
-        "output against float64."
+        "Fastest layout and variant of each dtype, one sequence, KV cache only: weights and all other work are left out. "
+        "Error: the largest difference of an output to float64."
     )

@@ -4,6 +4,13 @@ from collections.abc import Iterable
 
 from kvbench.analysis.means.diagnosis.values import Interval
 
+BESIDE = {  # what a point is timed beside, by its name in files
+    "twin": "a plain read of the same rows",
+    "twin_ahead": "a read of the same rows",
+    "copy": "an ordinary copy",
+    "copy_nt": "a non-temporal copy",
+}
+
 
 def number(value: float) -> str:
     """Three digits, never as a power of ten: "23.7", "1234"."""
@@ -11,12 +18,12 @@ def number(value: float) -> str:
 
 
 def times(ratio: Interval) -> str:
-    """ "1.25x (1.20..1.31)"."""
-    return f"{ratio.value:.2f}x ({ratio.low:.2f}..{ratio.high:.2f})"
+    """ "1.25x (1.20 to 1.31)"."""
+    return f"{ratio.value:.2f}x ({ratio.low:.2f} to {ratio.high:.2f})"
 
 
 def between(low: float, high: float) -> str:
-    return f"{number(low)}..{number(high)}"
+    return f"{number(low)} to {number(high)}"
 
 
 def listed(items: Iterable[str], most: int | None = None) -> str:

@@ -1,12 +1,10 @@
 """Sentences on what it costs to store tokens."""
 
 from kvbench.analysis.means.diagnosis.stores import Payback, Pays, StoreRate, Stores
-from kvbench.regime import NO_LEVEL
-from kvbench.report.words.phrases import between, number
+from kvbench.report.words.phrases import BESIDE, between, number
 from kvbench.units import duration
 
-_COPIES = {"copy": "a copy with ordinary stores", "copy_nt": "a copy with non-temporal stores"}
-_WHAT = {"append": "one token at a time", "bulk": "a whole prompt"}
+_WHAT = {"append": "Storing one token", "bulk": "Storing a prompt"}
 
 
 def stores(fact: Stores) -> str:
@@ -14,23 +12,21 @@ def stores(fact: Stores) -> str:
     if fact.payback:
         said.append(_payback(fact.payback))
     elif fact.paybacks:
-        said.append("What a layout costs to store, or saves to read, is lost in the noise.")
+        said.append("No layout saves or costs more than the noise.")
     return " ".join(said)
 
 
 def _rate(fact: StoreRate) -> str:
-    where = "" if fact.regime in NO_LEVEL else f" to {'memory' if fact.regime == 'DRAM' else fact.regime}"
-    share = f" and {fact.share:.0%} of {_COPIES[fact.witness]}" if fact.witness else ""
-    rate = f"{number(fact.gbps)} GB/s{where}"
+    share = f", {fact.share:.0%} of the speed of {BESIDE[fact.witness]}" if fact.witness else ""
     each = f"{duration(fact.seconds)} a token and layer"
-    return f"Storing {_WHAT.get(fact.op, fact.op)} runs at {rate} ({fact.name}). That is {each}{share}."
+    return f"{_WHAT.get(fact.op, fact.op)} takes {each} ({fact.name}): {number(fact.gbps)} GB/s{share}."
 
 
 def _payback(fact: Payback) -> str:
-    said = f"{fact.dearer} is dearer to store than {fact.cheaper}. It"
+    said = f"{fact.dearer} costs more to store than {fact.cheaper}"
     if fact.tokens is None:
-        return f"{said} saves nothing in reading that shows above the noise."
+        return f"{said} and saves nothing in reading above the noise."
     tokens = f"{number(fact.tokens.value)}", f"({between(fact.tokens.low, fact.tokens.high)})"
     if fact.when == Pays.BY_CONTEXT:
-        return f"{said} pays its appends only from a context of {tokens[0]} tokens {tokens[1]} on."
-    return f"{said} pays that back after {tokens[0]} decoded tokens {tokens[1]} at a context of {fact.context}."
+        return f"{said} and pays off from a context of {tokens[0]} tokens {tokens[1]}."
+    return f"{said} and pays off after {tokens[0]} decoded tokens {tokens[1]} at a context of {fact.context:,}."

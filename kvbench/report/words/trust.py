@@ -1,4 +1,6 @@
-"""Sentences on what a run's numbers should be trusted with."""
+"""Sentences on how far to trust a run's numbers."""
+
+from collections.abc import Iterator
 
 from kvbench.analysis.means.diagnosis.trust import Above, Doubts, Noise, Slow
 from kvbench.report.words.phrases import listed
@@ -8,41 +10,46 @@ _WARNINGS = 6  # that a sentence names
 
 
 def above(fact: Above) -> str:
-    said = f"{fact.count} of {counted(fact.points, 'point')} exceed what should bound them"
-    example = f"For example {fact.name} exceeds its {fact.roof}"
+    said = f"{fact.count} of {counted(fact.points, 'point')} are faster than what should limit them"
+    example = f"{fact.name} exceeds its {fact.roof}"
     if not fact.unexplained:
-        return f"{said}, all with an explanation. {example}: {fact.reason}."
-    return f"{said}, {fact.unexplained} without an explanation: suspect. {example}: perhaps {fact.reason}."
+        return f"{said}, all for a known reason. Example: {example}: {fact.reason}."
+    return (
+        f"{said}, {fact.unexplained} for no known reason: suspect. Example: {example}, perhaps because {fact.reason}."
+    )
 
 
 def noise(fact: Noise) -> str:
+    return f"{'. '.join(_noise(fact))}."
+
+
+def _noise(fact: Noise) -> Iterator[str]:
     points = counted(fact.points, "point")
-    if fact.spread is None:
-        said = ["The noise is unknown: no point has more than one launch"]
+    if fact.spread is None or fact.most is None:
+        yield "Noise is unknown: no point has more than one launch"
     else:
-        said = [
-            f"Noise between launches: half of the points vary by {fact.spread:.1%} of their time or less, nine in ten by "
-            f"{fact.most:.1%} of it or less"
-        ]
+        yield f"Noise: a typical point varied by {fact.spread:.0%} of its time between launches"
+        yield f"One point in ten varied by {fact.most:.0%} of its time or more"
     if fact.unstable:
-        said.append(f"{fact.unstable} of {points} jump between launches")
+        yield f"{fact.unstable} of {points} {'is' if fact.unstable == 1 else 'are'} unstable"
     if fact.disturbed:
-        said.append(f"{fact.disturbed:.1%} of the samples met other work")
+        yield f"Other work disturbed {fact.disturbed:.1%} of the samples"
     if fact.uneven:
-        said.append(f"Launches of {counted(fact.uneven, 'point')} are in no ratio: their samples differ in length")
+        yield f"{counted(fact.uneven, 'point')} cannot be compared launch by launch: their samples differ in length"
     if fact.slow:
-        said.append(_slow(fact.slow))
+        yield _slow(fact.slow)
     if fact.failed:
-        said.append(f"Launches failed at {fact.failed} of {points}")
-    return f"{'. '.join(said)}."
+        yield f"{fact.failed} of {points} failed in a launch or more"
 
 
 def _slow(fact: Slow) -> str:
-    said = f"Cores ran at {fact.speed:.0%} of their speed during {fact.count} of {counted(fact.visits, 'visit')}"
+    said = f"The cores ran at {fact.speed:.0%} of their speed in {fact.count} of {counted(fact.visits, 'visit')}"
     if fact.aside == fact.count:
-        return f"{said}, which are set aside"
-    return f"{said}, of which {fact.aside or 'none'} are set aside: too few others are left"
+        return f"{said}, which are left out"
+    return f"{said}; {fact.aside or 'none'} of these are left out, for too few others remain"
 
 
 def doubts(fact: Doubts) -> str:
-    return f"Doubts about the machine: {listed((f'{name} ({value})' for name, value in fact.checks), _WARNINGS)}."
+    return (
+        f"What may have disturbed the run: {listed((f'{name} ({value})' for name, value in fact.checks), _WARNINGS)}."
+    )

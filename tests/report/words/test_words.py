@@ -46,6 +46,7 @@ FACTS = [
     MemoryRate("head f16", 25.0, SHARE),
     MemoryRate("head i8", 26.04, MemoryShare("head f16", 25.0, 20.0, 1, 1.25, ABOVE, 1, 1.25)),
     MemoryRate("head f16", 25.0, MemoryShare("head f16", 25.0, 27.5, 2, 0.909, None, 1, 0.909)),
+    MemoryRate("head f16", 25.0, replace(SHARE, plain_gbps=20.0, share=1.25)),
     L3Untested(Untested.ELSEWHERE, 3),
     L3Untested(Untested.CLOSED, 0, "not testable at 2 threads; try --threads 1"),
     L3Untested(Untested.CLOSED, 0, "no L3 is known for these CPUs"),

@@ -1,0 +1,86 @@
+"""A table for people: cells as they are read and as they sort, from rows and a column's way of writing."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from kvbench.report.words.phrases import between
+
+_Row = Mapping[str, Any]
+_Read = str | Callable[[_Row], Any]
+Columns = dict[str, tuple[_Read, Callable[[Any], str]]]  # by head: where a row's value is, and how it is written
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`text` as people read it; `order` to sort by, a number or a text."""
+
+    text: str
+    order: float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """`facts`: for each row, words to filter by; `places`: the number of its point, or none."""
+
+    name: str
+    title: str
+    about: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    places: tuple[int | None, ...]
+    facts: tuple[dict[str, str], ...]
+
+
+def sheet(
+    name: str,
+    title: str,
+    about: str,
+    columns: Columns,
+    rows: Sequence[_Row],
+    places: Sequence[int] = (),
+    facts: Sequence[dict[str, str]] = (),
+) -> Sheet:
+    cells = (tuple(cell(_value(row, read), write) for read, write in columns.values()) for row in rows)
+    places, facts = places or [None] * len(rows), facts or [{}] * len(rows)
+    return Sheet(name, title, about, tuple(columns), tuple(cells), tuple(places), tuple(facts))
+
+
+def plain(*names: str) -> Columns:
+    """Columns of words and counts, which are named as they are in the rows."""
+    return {name: (name, str) for name in names}
+
+
+def interval(name: str, write: Callable[[Any], str] | None = None) -> tuple[_Read, Callable[[Any], str]]:
+    """Both ends in one cell, sorted by the lower one."""
+
+    def read(row: _Row) -> Cell | None:
+        low, high = row[f"{name}_low"], row[f"{name}_high"]
+        text = (lambda: f"{write(low)} to {write(high)}") if write else (lambda: between(low, high))
+        return Cell(text(), float(low)) if known(low) and known(high) else None
+
+    return read, str
+
+
+def cell(value: Any, write: Callable[[Any], str] = str) -> Cell:
+    """Empty where nothing is known."""
+    if isinstance(value, Cell):
+        return value
+    if not known(value):
+        return Cell("", "")
+    return Cell(write(value), float(f"{value:.6g}") if isinstance(value, int | float) else str(value))
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+
+def known(value: Any) -> bool:
+    return value is not None and value is not pd.NA and not (isinstance(value, float) and math.isnan(value))
+
+
+def _value(row: _Row, read: _Read) -> Any:
+    return row[read] if isinstance(read, str) else read(row)
