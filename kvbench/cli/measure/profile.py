@@ -9,6 +9,7 @@ from msgspec import UNSET
 from kvbench.cli._options import json_option, neighbour_option, plugin_option, tuning_option
 from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
+from kvbench.cli._types import Count
 from kvbench.errors import refuse_beyond
 from kvbench.units import duration, size
 
@@ -18,7 +19,7 @@ from kvbench.units import duration, size
 @point_options
 @plugin_option
 @tuning_option
-@click.option("--samples", type=int, default=12, show_default=True, help="Rounds of samples.")
+@click.option("--samples", type=Count(), default=12, show_default=True, help="Rounds of samples.")
 @click.option("--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample.")
 @neighbour_option
 @json_option
@@ -32,10 +33,10 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Measure one point in depth: OP is decode, append or bulk.
+    """Measure one kernel in depth: OP is decode, append or bulk.
 
-    The point is timed in turn with its witnesses: its twin (the same reads and nothing else), the core roof (the same
-    kernel on data that never leaves a private cache), the read ceiling of its footprint, and the FMA peak.
+    It is timed in turn with what could limit it: the same reads without the arithmetic (its twin), the same kernel on
+    data in a private cache (the core roof), the fastest reads of as much memory, and the FMA peak.
     """
     from kvbench.analysis.limits.profile import profile
     from kvbench.cli._point import point_of
