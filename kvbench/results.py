@@ -1,5 +1,6 @@
 """A run that was measured, as tables."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,9 @@ class Run:
         )
 
     def findings(self) -> Findings:
-        asked = (self.manifest.run, self.records, self.machine, self.checks, geometries(), self.manifest.looks)
-        return findings(*asked)
+        """All that a report shows."""
+        models = geometries(self.manifest.models)
+        return findings(self.manifest.run, self.records, self.machine, self.checks, models, self.manifest.looks)
 
 
 def load(path: Path | str) -> Run:
@@ -55,10 +57,11 @@ def load(path: Path | str) -> Run:
         return Run(Path(path), directory.manifest, found, tuple(directory.records), _checks(facts.get("preflight")))
 
 
-def geometries() -> tuple[Geometry, ...]:
-    """The shapes of published models."""
-    names = [field.name for field in fields(Geometry) if field.name != "name"]
-    return tuple(Geometry(name, **{key: getattr(model, key) for key in names}) for name, model in models().items())
+def geometries(asked: Iterable[str] | None) -> tuple[Geometry, ...]:
+    """The shapes of these published models; of all where nobody knows which were asked for."""
+    keys, known = [field.name for field in fields(Geometry) if field.name != "name"], models()
+    own = {name: known[name] for name in (known if asked is None else asked) if name in known}
+    return tuple(Geometry(name, **{key: getattr(model, key) for key in keys}) for name, model in own.items())
 
 
 def _checks(lines: Any) -> tuple[Check, ...]:

@@ -7,6 +7,7 @@ from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.measured.ceilings import value
 from kvbench.analysis.measured.machines import describe_record
 from kvbench.model import Check, Contrast, Point, Probe, Record
+from kvbench.report.gaps import left_out
 from kvbench.store import Manifest
 from kvbench.texts import WIDTH
 from kvbench.units import counted, cut, size, span
@@ -97,6 +98,8 @@ def ending(manifest: Manifest, place: str, records: Sequence[Record]) -> list[st
     failed = {each.point.name: each.error for each in records if each.error and isinstance(each.point, Probe)}
     for name, error in list(failed.items())[:1]:
         lines.append(f"  failed    {counted(len(failed), 'ceiling')}, first {name}: {error}")
+    if why := left_out(manifest):
+        lines.append(cut(f"  left out  {why}", WIDTH))
     peak = max((record.peak for record in records), default=0)
     return [
         *lines,

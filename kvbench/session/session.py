@@ -89,6 +89,7 @@ class Session(Closing):
             created=now(),
             suite=sweep.suite.name,
             question=sweep.suite.question,
+            models=sweep.models,
             plan=plan,
             skips=sweep.skips,
             options=asdict(options),

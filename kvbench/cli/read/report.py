@@ -47,14 +47,14 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
 
 
 def _study(path: Path, hide: bool) -> tuple[Any, Any]:
-    from kvbench.analysis.means.findings import findings
     from kvbench.report.redact import redact
-    from kvbench.results import geometries, load
+    from kvbench.results import Run, load
 
     run = load(path)
-    parts = (run.manifest, run.machine, run.checks, run.records)
-    manifest, machine, checks, records = redact(*parts) if hide else parts
-    return findings(manifest.run, records, machine, checks, geometries(), manifest.looks), manifest
+    if hide:
+        manifest, machine, checks, records = redact(run.manifest, run.machine, run.checks, run.records)
+        run = Run(run.path, manifest, machine, records, checks)
+    return run.findings(), run.manifest
 
 
 def _text(studies: list[Any], form: str) -> str:
