@@ -56,7 +56,8 @@ def tokens(fact: Tokens) -> str:
 
 
 def _rates(fact: ModelTokens) -> str:
-    return listed(f"{number(rate)} at {context} tokens" for context, rate in fact.rates)
+    rates = listed(f"{number(rate)} at {context} tokens" for context, rate in fact.rates)
+    return f"{rates} ({fact.remark})" if fact.remark else rates
 
 
 def pass_cost(fact: PassCost) -> str:
