@@ -19,8 +19,8 @@ RANKS = {
     2: {"native", "store", "regime"},
     3: {"machine"},
     4: {"suite", "plan", "worker", "runner", "analysis"},
-    5: {"report", "gate", "verify", "results", "sizing"},
-    6: {"session", "history", "lab", "exports"},
+    5: {"report", "gate", "verify", "results"},
+    6: {"session", "sizing", "history", "lab", "exports"},
     7: {"cli"},
 }
 CHAIN = ["suite", "plan", "worker", "runner"]  # within rank 4 the measuring half is itself a line

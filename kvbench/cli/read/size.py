@@ -24,7 +24,7 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
     click.option("--layers", type=Count(), help="Layers of the model."),
     *options("q_heads", "kv_heads", "head_dim"),
     click.option("--context", type=Count(), help="Tokens in every sequence. [default: the model's longest]"),
-    *options("batch", "dtype", "scale", "layout", "inner", "block_tokens", "pad"),
+    *options("dtype", "scale", "layout", "inner", "block_tokens", "pad"),
     click.option(
         "--window", type=Count(), help="Tokens that a sliding layer attends to; 0: all. [default: the model's]"
     ),
@@ -34,7 +34,15 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
         "--capacity", type=Count(), help="Tokens that every layer has room for. [default: those it attends to]"
     ),
 )
-@click.option("--users", type=Count(1), help="Sequences decoded together on one copy of the model. [default: 1]")
+@click.option(
+    "--users",
+    "--batch",
+    "batch",
+    type=Count(),
+    default=1,
+    show_default=True,
+    help="Sequences decoded together on one copy of the model.",
+)
 @click.option("--replicas", type=Count(1), default=1, show_default=True, help="Copies of the model.")
 @click.option("--weights", type=Bytes(), help="Weights that each step reads, such as 16GB.")
 @click.option("--budget", type=Bytes(), help="Memory for caches, such as 40GiB. Prints how many sequences fit.")
@@ -68,7 +76,7 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     laid = {name: value for name, value in laid.items() if value is not None and value is not False}
     if laid and not mapped:
         raise BadArgument(f"--{min(laid)} is of the map of a decoder's buffers", "give --map with it")
-    path, names = asked.pop("machine"), ("users", "replicas", "weights", "budget")
+    path, names = asked.pop("machine"), ("replicas", "weights", "budget")
     lengths = read_lengths(text) if (text := asked.pop("lengths")) is not None else None
     wanted = Wanted(**{name: asked.pop(name) for name in names}, lengths=lengths)
     shape = geometry(model) if model else None
