@@ -1,8 +1,14 @@
-"""Decode attention over the KV cache, measured against the memory bandwidth of the machine it runs on."""
+"""Decode attention over the KV cache, measured against the memory bandwidth of the machine it runs on.
+
+run = kvbench.load("runs/quick-...")   # or kvbench.sweep("quick")
+run.points, run.ceilings, run.tokens(), run.plot("hero")
+cache = kvbench.Cache(kv_heads=8, head_dim=128, capacity=4096, dtype="f16")
+"""
 
 from importlib import import_module
 
 _HOMES = {"Cache": "kvbench.native", "Pool": "kvbench.native", "load": "kvbench.results", "sweep": "kvbench.session"}
+__all__ = [*_HOMES, "native"]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:
@@ -14,3 +20,7 @@ def __getattr__(name: str) -> object:
     if name == "native":
         return import_module("kvbench.native")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

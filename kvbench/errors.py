@@ -1,6 +1,7 @@
 """Every error that kvbench raises: a line that says what is wrong, a hint, and the exit code that it ends in."""
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from enum import IntEnum
 from typing import Self
 
@@ -91,4 +92,11 @@ def refuse_beyond(argument: str, value: float, limits: tuple[float, float]) -> N
 
 
 def unknown_word(argument: str, word: object, allowed: Iterable[str]) -> BadArgument:
-    return BadArgument(f"{argument}: {word!r} is not known", f"one of: {', '.join(allowed)}")
+    return BadArgument(f"{argument}: {word!r} is not known", one_of(word, allowed))
+
+
+def one_of(word: object, allowed: Iterable[str]) -> str:
+    """The hint for a word that is none of these: the nearest one first."""
+    allowed = tuple(allowed)
+    near = get_close_matches(word[:60], allowed, 1, 0.5) if isinstance(word, str) else ()
+    return (f"did you mean {near[0]}? " if near else "") + f"one of: {', '.join(allowed)}"

@@ -187,7 +187,7 @@ def suggestion(machine: Machine, cpus: Sequence[int], measured: Capacities | Non
     )
     if not others:
         return f"not testable {at}, nor at fewer: a core's private caches hold too much of what L3 holds"
-    return f"not testable {at}; try --threads {max(others)}"
+    return f"not testable {at}; try --axis threads={max(others)}"
 
 
 # ---- where a thread's share lies -------------------------------------------------------------------------------------

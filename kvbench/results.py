@@ -1,6 +1,9 @@
-"""A run that was measured, as tables."""
+"""A run that was measured: as tidy tables, figures, and five answers."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -8,18 +11,26 @@ import pandas as pd
 
 from kvbench.analysis.limits import frames
 from kvbench.analysis.means.findings import Findings, findings
-from kvbench.analysis.means.models import Geometry
-from kvbench.errors import BadArgument, BadRun
-from kvbench.model import Check, Machine, Record
+from kvbench.analysis.means.models import Geometry, tokens
+from kvbench.analysis.measured.machines import ceiling_row
+from kvbench.errors import BadRun, unknown_word
+from kvbench.model import Check, Machine, Point, Record
+from kvbench.report.words.headline import badge, tiles, workload
 from kvbench.store import Manifest, RunDirectory, read
+from kvbench.suite.models import model as geometry
 from kvbench.suite.models import models
+from kvbench.units import counted, cpu_text
 
-_FRAMES = ("points", "samples")
+_FRAMES = ("points", "samples", "ceilings", "contrasts")
+_TILE = "display:inline-block;vertical-align:top;width:14em;margin:.3em;padding:.5em;border:1px solid;border-radius:4px"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, repr=False)
 class Run:
-    """`path` is the run directory. `records`: one for each visit. `checks`: of the preflight before the first."""
+    """`path` is the run directory. `records`: one for each visit. `checks`: of the preflight before the first.
+
+    Tables: points, samples, ceilings, contrasts, tokens(). Figures: plot("hero"), plot("roofline"), ...
+    """
 
     path: Path
     manifest: Manifest
@@ -28,18 +39,74 @@ class Run:
     checks: tuple[Check, ...] = ()
 
     def frame(self, name: str) -> pd.DataFrame:
-        """ "points", a row for each, or "samples", a row for every sample of every program."""
+        """The table of that name."""
         if name not in _FRAMES:
-            raise BadArgument(f"there is no table {name!r}", f"one of: {', '.join(_FRAMES)}")
-        return (
-            frames.points(self.records, self.machine, most=self.manifest.looks)
-            if name == "points"
-            else frames.samples(self.records)
-        )
+            raise unknown_word("table", name, _FRAMES)
+        return getattr(self, name)
+
+    @cached_property
+    def points(self) -> pd.DataFrame:
+        """A row for each point, with all that is known of it."""
+        return frames.points(self.records, self.machine, most=self.manifest.looks)
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """A row for each sample of every program."""
+        return frames.samples(self.records)
+
+    @cached_property
+    def ceilings(self) -> pd.DataFrame:
+        """A row for each read, write, copy or FLOP rate that the run measured of the machine itself."""
+        rows = (asdict(ceiling_row(each)) for each in self.findings().ceilings)
+        return pd.DataFrame(row | {"cpus": cpu_text(row["cpus"])} for row in rows).drop(columns="samples")
+
+    @cached_property
+    def contrasts(self) -> pd.DataFrame:
+        """A row for each pair of points that differ in one thing, with the ratio of their times."""
+        return self.findings().contrasts
+
+    def tokens(self, model: str | None = None) -> pd.DataFrame:
+        """Tokens per second by layout, dtype and context, if reading the cache were all that a step does: of the models
+        that the run was asked for, or of this one."""
+        if model is None:
+            return self.findings().tokens
+        geometry(model)  # it refuses what it does not know
+        return tokens(self.points, geometries([model]))
+
+    def plot(self, name: str) -> Any:
+        """The Matplotlib axes of a figure of the report, the first where it has several; all of it is their `figure`."""
+        from kvbench.report.figures import every
+
+        figures = {figure.name: figure for figure in every(self.findings())}
+        if name not in figures:
+            raise unknown_word("figure", name, figures)
+        if figures[name].missing:
+            raise BadRun(f"{self.path} has no {name}: {figures[name].missing}", "plot another figure")
+        return figures[name].canvas().axes[0]
 
     def findings(self) -> Findings:
-        asked = (self.manifest.run, self.records, self.machine, self.checks, geometries(), self.manifest.looks)
-        return findings(*asked)
+        """All that a report shows."""
+        return self._findings
+
+    @cached_property
+    def _findings(self) -> Findings:
+        models = geometries(self.manifest.models)
+        return findings(self.manifest.run, self.records, self.machine, self.checks, models, self.manifest.looks)
+
+    def __repr__(self) -> str:
+        points = {record.point for record in self.records if isinstance(record.point, Point)}
+        launches = {record.launch for record in self.records}
+        what = f"{counted(len(points), 'point')} in {counted(len(launches), 'launch')}"
+        return f"<kvbench run {self.manifest.run} of {self.manifest.suite}: {what}, {self.path}>"
+
+    def _repr_html_(self) -> str:
+        found = self.findings().headline
+        grade, why = badge(found.quality)
+        boxes = "".join(
+            f'<div style="{_TILE}">{escape(each.title)}<br><b>{escape(each.value)}</b><br>{escape(each.detail)}</div>'
+            for each in tiles(found)
+        )
+        return f"<p>{escape(workload(found))}</p>{boxes}<p><b>{escape(grade)}</b>: {escape(why)}</p>"
 
 
 def load(path: Path | str) -> Run:
@@ -55,10 +122,11 @@ def load(path: Path | str) -> Run:
         return Run(Path(path), directory.manifest, found, tuple(directory.records), _checks(facts.get("preflight")))
 
 
-def geometries() -> tuple[Geometry, ...]:
-    """The shapes of published models."""
-    names = [field.name for field in fields(Geometry) if field.name != "name"]
-    return tuple(Geometry(name, **{key: getattr(model, key) for key in names}) for name, model in models().items())
+def geometries(asked: Iterable[str] | None) -> tuple[Geometry, ...]:
+    """The shapes of these published models; of all where nobody knows which were asked for."""
+    keys, known = [field.name for field in fields(Geometry) if field.name != "name"], models()
+    own = {name: known[name] for name in (known if asked is None else asked) if name in known}
+    return tuple(Geometry(name, **{key: getattr(model, key) for key in keys}) for name, model in own.items())
 
 
 def _checks(lines: Any) -> tuple[Check, ...]:

@@ -67,12 +67,12 @@ def test_windows(part, threads, low, high, largest):
     assert window.low == pytest.approx(low * MIB)
     assert window.high == pytest.approx(high * MIB)
     assert (window.open, window.largest_threads) == (low <= high, largest)
-    closed = f"not testable at {threads} threads; try --threads {largest}"
+    closed = f"not testable at {threads} threads; try --axis threads={largest}"
     assert suggestion(part, cpus) == ("" if low <= high else closed)
 
 
 def test_other_suggestions():
-    assert suggestion(SNC4, first(SNC4, 60)) == "not testable at 60 threads; try --threads 6"
+    assert suggestion(SNC4, first(SNC4, 60)) == "not testable at 60 threads; try --axis threads=6"
     for part in (APPLE, NOTHING):
         assert suggestion(part, first(part, 4)) == "not testable: no L3 is known for these CPUs"
 
@@ -102,7 +102,7 @@ def test_unlike_cores_open_it_at_more_threads_too():
     """Nine: the one efficient core has 4 MiB alone, two have 2 MiB each. 30 of 30.8 MiB at ten."""
     part = replace(HYBRID, caches=(*HYBRID.caches[:-1], DataCache(3, 44 * MIB, tuple(range(24)))))
     assert [count for count in range(1, 12) if windows(part, first(part, count))[0].open] == [*range(1, 9), 10]
-    assert suggestion(part, first(part, 9)) == "not testable at 9 threads; try --threads 10"
+    assert suggestion(part, first(part, 9)) == "not testable at 9 threads; try --axis threads=10"
     assert suggestion(part, first(part, 10)) == ""
 
 
@@ -217,7 +217,7 @@ def test_measured_capacities_replace_the_declared_ones():
     lower = classify(MERGED, cpus, 64 * MIB, measured={3: 16 * MIB})
     assert (lower.word, lower.confidence) == ("DRAM", "high")
     assert windows(MERGED, cpus, {3: 16 * MIB})[0].high == pytest.approx(11.2 * MIB)
-    assert suggestion(MERGED, cpus, {3: 16 * MIB}) == "not testable at 16 threads; try --threads 14"
+    assert suggestion(MERGED, cpus, {3: 16 * MIB}) == "not testable at 16 threads; try --axis threads=14"
     assert MERGED.caches[-1].size == 260 * MIB
 
 
@@ -331,4 +331,4 @@ def test_second_threads_are_not_what_to_try():
     l2 += tuple(DataCache(2, MIB, (cpu,)) for cpu in range(4, 14))
     part = Machine(cpus, tuple(range(18)), (*l2, DataCache(3, 40 * MIB, tuple(range(18)))), (), {}, (), "", "")
     assert windows(part, range(14))[0].largest_threads == 18
-    assert suggestion(part, range(14)) == "not testable at 14 threads; try --threads 9"
+    assert suggestion(part, range(14)) == "not testable at 14 threads; try --axis threads=9"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import kvbench
+from kvbench.errors import BadArgument
 from kvbench.model import Check
 from kvbench.report.ending import summary
 from kvbench.results import geometries
@@ -52,7 +53,7 @@ def test_a_preflight_that_cannot_be_read_is_none(tmp_path, lines):
 
 def test_geometries_are_those_of_the_file():
     known = tomllib.loads(MODELS.read_text())
-    found = {model.name: model for model in geometries()}
+    found = {model.name: model for model in geometries(None)}
     assert found.keys() == known.keys()
     for name, facts in known.items():
         expected, got = {"window": 0, "window_every": 0, **facts, "name": name}, asdict(found[name])
@@ -92,3 +93,39 @@ def test_the_example_s_machine_is_shipped(capsys):
     assert len(SHIPPED) >= 3
     assert call("size", "llama-3-8b", "--context", "4096", "--machine", str(ROOT / "results/spr-kvm-2/standard")) == 0
     assert "GB/s" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return kvbench.load(ROOT / "results" / "zen4-kvm-2" / "quick")
+
+
+def test_a_run_in_a_notebook(shipped):
+    assert repr(shipped).startswith("<kvbench run 20261125-032211-81f9 of quick: 55 points in 7 launches, ")
+    html = shipped._repr_html_()
+    assert all(title in html for title in ("Fastest decode", "Memory read", "L3 read", "Does L3 help?", "What limits"))
+    assert "GOOD RUN" in html and html.count("<div") == html.count("</div>") == 5
+
+
+def test_tables(shipped):
+    assert len(shipped.points) == 55 and shipped.frame("points") is shipped.points
+    assert set(shipped.ceilings["op"]) >= {"read", "copy", "flops"} and len(shipped.contrasts)
+    for table in (shipped.points, shipped.ceilings, shipped.contrasts, shipped.tokens()):
+        assert not any(isinstance(value, tuple | list | dict) for value in table.iloc[0])
+    assert set(shipped.tokens(model="llama-3-8b")["model"]) == {"llama-3-8b"}
+    with pytest.raises(BadArgument, match="llama-3-8c"):
+        shipped.tokens(model="llama-3-8c")
+    with pytest.raises(BadArgument, match="table"):
+        shipped.frame("pints")
+
+
+def test_figures(shipped):
+    assert "tokens/s" in shipped.plot("hero").get_xlabel() and len(shipped.plot("roofline").figure.axes)
+    with pytest.raises(BadArgument) as caught:
+        shipped.plot("rooflin")
+    assert caught.value.hint.startswith("did you mean roofline?")
+
+
+def test_the_package_lists_what_it_has():
+    assert {"Cache", "Pool", "load", "sweep", "native"} <= set(dir(kvbench))
+    assert all(getattr(kvbench, name) for name in dir(kvbench))

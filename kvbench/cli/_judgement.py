@@ -11,7 +11,11 @@ from kvbench.errors import BadArgument, Exit, unknown_word
 from kvbench.model.verdict import EQUIVALENT, IMPROVEMENT, NOT_COMPARABLE, REGRESSION
 
 export_option = click.option(
-    "--export", "exports", multiple=True, metavar="KIND=FILE", help="Write it as junit, markdown, ... too; - is stdout."
+    "--export",
+    "exports",
+    multiple=True,
+    metavar="KIND=FILE",
+    help="Also write the result as junit or markdown; - is stdout.",
 )
 Wanted = tuple[str, Path | None]  # a kind of export and its file, None for standard output
 

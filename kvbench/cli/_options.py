@@ -5,43 +5,33 @@ from typing import Any
 
 import click
 
-from kvbench.cli._types import Named
+from kvbench.cli._types import Count, Named
 from kvbench.model import PLACES
 
-PLACED = f"A list such as 0-3,8; or {', '.join(PLACES)}."
+PLACED = f"Which CPUs: a list such as 0-3,8; or {', '.join(PLACES)}."
 
+_file = click.Path(exists=True, dir_okay=False, resolve_path=True)
 plugin_option = click.option(
-    "--plugin",
-    type=click.Path(exists=True, dir_okay=False, resolve_path=True),
-    help="A shared object with kernels of your own, beside ours.",
+    "--plugin", type=_file, help="Shared object with decode kernels of your own, to use beside ours."
 )
 only_option = click.option(
-    "--only", multiple=True, metavar="PATTERN", help="Points whose name matches, such as 'decode.*.i8.*'."
+    "--only", multiple=True, metavar="PATTERN", help="Only points whose name matches, such as 'decode.*.i8.*'."
 )
-seed_option = click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    help="Random seed for the order in which points are visited.",
-)
-threads_option = click.option("--threads", default="all", show_default=True, help="Threads: a number, or all.")
+seed_option = click.option("--seed", type=Count(0), help="Seed of the random order of the visits. [default: 1]")
+threads_option = click.option("--threads", default="all", show_default=True, help="Number of threads, or all.")
 cpus_option = click.option("--cpus", help=f"{PLACED} [default: compact]")
-isa_option = click.option("--isa", help="Force a tier. [default: $KVBENCH_ISA, else the best that this CPU runs]")
-override_option = click.option("--override", type=Named(), help="A TOML file that corrects what the system says.")
+isa_option = click.option("--isa", help="Instruction set. [default: $KVBENCH_ISA, else the best that this CPU runs]")
+override_option = click.option("--override", type=Named(), help="TOML file that corrects what the system reports.")
 tuning_option = click.option(
     "--tuning",
     type=Named(),
     metavar="FILE|off",
-    help="What earlier runs have seen of schedules; off: the default one. [default: in the user's cache folder]",
+    help="File with the schedule timings of earlier runs; off: do not tune. [default: in the user's cache folder]",
 )
 neighbour_option = click.option(
-    "--neighbour",
-    is_flag=True,
-    default=None,
-    help="Time the point too while the other cores of its nodes stream memory.",
+    "--neighbour", is_flag=True, default=None, help="Also time each point while the other cores stream memory."
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="A JSON object instead of text.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 def with_options(*options: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,27 +46,27 @@ def with_options(*options: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _AXIS = click.option(
-    "--axis", "axes", multiple=True, metavar="NAME=VALUE[,VALUE]", help="In place of the suite's own values."
+    "--axis",
+    "axes",
+    multiple=True,
+    metavar="NAME=VALUE[,VALUE]",
+    help="Measure these values of an axis instead of the suite's. May be repeated.",
 )
 _PLACED = (
     click.option("--cpus", help=f"{PLACED} [default: the suite's]"),
     isa_option,
-    click.option("--pages", help="One kind of pages, in place of the suite's."),
-    click.option("--schedule", help="One order of rows and prefetches, in place of the suite's; auto: tuned."),
-    click.option(
-        "--library",
-        type=click.Path(exists=True, dir_okay=False, resolve_path=True),
-        help="Another build of the kernels.",
-    ),
+    click.option("--pages", help="Memory pages to ask for, instead of the suite's: base, thp or huge."),
+    click.option("--schedule", help="How rows are read and prefetched, instead of the suite's; auto: tuned."),
+    click.option("--library", type=_file, help="Measure another build of the kernel library."),
 )
 which_options = with_options(_AXIS, only_option, *_PLACED)
 suite_options = with_options(  # what kvbench.session.Options has of them
     _AXIS,
     only_option,
-    click.option("--launches", type=int, help="Fresh processes, each visiting all points. [default: the suite's]"),
-    click.option("--samples", type=int, help="Samples of a visit. [default: the suite's]"),
+    click.option("--launches", type=Count(), help="Fresh processes; each visits all points. [default: the suite's]"),
+    click.option("--samples", type=Count(), help="Samples in a visit. [default: the suite's]"),
     click.option("--sample-time", type=float, help="Seconds of a sample. [default: the suite's]"),
-    click.option("--seed", type=click.IntRange(0), help="Random seed for the order of the visits. [default: 1]"),
+    seed_option,
     *_PLACED,
     plugin_option,
     neighbour_option,

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kvbench.cli._options import cpus_option, isa_option, threads_option, with_options
+from kvbench.cli._types import Count
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.model import DEFAULTS, FIELDS, HEADS, Field, Point
 
@@ -13,9 +14,11 @@ _OWN = {  # options that other commands have too, or that are called otherwise
     "isa": isa_option,
     "threads": threads_option,
     "cpus": cpus_option,
-    "order": click.option("--sequential", "order", flag_value="sequential", help="Blocks in order, paged."),
+    "order": click.option(
+        "--sequential", "order", flag_value="sequential", help="Keep the blocks of a paged cache in order."
+    ),
 }
-_TYPES = {"count": int, "count from 0": int}  # of a kind of field; suite/axes.py reads the others
+_TYPES = {"count": Count(), "count from 0": Count()}  # of a kind of field; suite/axes.py reads the others
 
 
 def options(*names: str) -> list[Callable[..., Any]]:
@@ -36,17 +39,7 @@ def _called(name: str) -> str:
 
 def point_options(command: Callable[..., Any]) -> Callable[..., Any]:
     own = options(*(field.name for field in FIELDS if field.axis and field.name != "op"))
-    return with_options(*own, _renamed("prefetch", "schedule"))(command)
-
-
-def _renamed(old: str, new: str) -> Callable[..., Any]:
-    """An option of older versions, which names the one to use."""
-
-    def refuse(_context: Any, _option: Any, value: Any) -> None:
-        if value is not None:
-            raise BadArgument(f"{_called(old)} is no more", f"it is called {_called(new)} now")
-
-    return click.option(_called(old), hidden=True, expose_value=False, callback=refuse)
+    return with_options(*own)(command)
 
 
 def point_of(op: str, library: Any, **asked: Any) -> Point:

@@ -29,19 +29,23 @@ class Bytes(click.ParamType):
         return count
 
 
-class Tokens(click.ParamType):
-    """As axes of a suite have them."""
+class Count(click.ParamType):
+    """A number as axes of a suite have it."""
 
-    name = "TOKENS"
+    name = "N"
+
+    def __init__(self, least: int | None = None) -> None:
+        self._least = least
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         text = str(value).strip()
-        if found := re.fullmatch(COUNT, text):
-            return whole(*found.groups())
         try:
-            return int(text)  # too small or too large: who asked for it says so
+            count = whole(*found.groups()) if (found := re.fullmatch(COUNT, text)) else int(text)
         except ValueError:
-            self.fail(f"{text[:60]!r} is no number of tokens; write 4096 or 4k")
+            self.fail(f"{text[:60]!r} is no whole number; write 4096 or 4k")
+        if self._least is not None and count < self._least:
+            self.fail(f"{count} is less than {self._least}")
+        return count  # too small or too large for what it counts: who asked for it says so
 
 
 class Seconds(click.ParamType):

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pandas as pd
 
-from kvbench.errors import BadArgument, Refused, unknown_word
+from kvbench.errors import Refused, unknown_word
 from kvbench.lab import experiments
 from kvbench.machine import available_memory
 from kvbench.model import Machine
@@ -20,15 +20,6 @@ from kvbench.native import Library
 from kvbench.report.figures.figure import Figure
 from kvbench.report.ruled import Column
 from kvbench.units import size
-
-_NOW = {  # what answers the question of a former experiment
-    "arena": "kvbench size MODEL --map",
-    "corrupt": "kvbench verify",
-    "gqa": "kvbench sweep gqa --report",
-    "interference": "kvbench profile decode --neighbour",
-    "paging": "kvbench sweep paged --report",
-    "prefix": "kvbench sweep stores --report",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +61,6 @@ def names() -> list[str]:
 
 def find(name: str) -> Callable[..., Outcome]:
     """Called with a Setup, and what it takes by keyword."""
-    if name in _NOW:
-        raise BadArgument(f"lab {name} is gone", f"now: {_NOW[name]}")
     if name not in names():
         raise unknown_word("NAME", name, names())
     return _module(name).experiment

@@ -17,7 +17,6 @@ channels = 12
 mts = 5600
 """
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterable
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from kvbench import named
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, one_of
 from kvbench.machine.dram import channels_peak
 from kvbench.model import Cpu, DataCache, Fact
 from kvbench.units import cpu_list, cpu_text
@@ -215,6 +214,4 @@ def _complete(path: Path | str, read: dict[str, Any]) -> None:
 def _known(path: Path | str, where: str, word: str, allowed: Iterable[str]) -> None:
     if word in allowed:
         return
-    near = difflib.get_close_matches(word, allowed, 1, 0.5)
-    hint = f"one of: {', '.join(allowed)}" + (f"; nearest: {near[0]}" if near else "")
-    raise BadArgument(f"{path}: {where} {word!r} is not known", hint)
+    raise BadArgument(f"{path}: {where} {word!r} is not known", one_of(word, allowed))

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from kvbench.model.annotated import Count, Cpus, Size, about
 from kvbench.model.fields import Field, declared, of
+from kvbench.model.hardware import PLACES
 from kvbench.model.kernel import kernel_id
 from kvbench.units import cpu_text
 
@@ -20,24 +21,26 @@ HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apa
 class Shape:
     """One decode step. Every sequence holds `context` tokens; window 0 attends to all of them."""
 
-    batch: Annotated[Size, about("sequences")] = of("count", 1, "batch={}", "Sequences.", usual=True)
+    batch: Annotated[Size, about("sequences")] = of("count", 1, "batch={}", "Sequences in the batch.", usual=True)
     q_heads: Annotated[Size, about("query heads")] = of("count", None, "q={}", "Query heads.", usual=True)
     kv_heads: Annotated[Size, about("KV heads")] = of("count", None, "kv={}", "KV heads.", usual=True)
-    head_dim: Annotated[Size, about("elements of a row")] = of("count", None, "d={}", "Elements of a row.", usual=True)
+    head_dim: Annotated[Size, about("elements of a row")] = of(
+        "count", None, "d={}", "Elements of a row of K or V.", usual=True
+    )
     context: Annotated[Size, about("tokens that every sequence holds")] = of(
-        "context", 4096, "t={}", "Tokens that every sequence holds."
+        "context", 4096, "t={}", "Tokens in every sequence, such as 8k."
     )
     capacity: Annotated[Size, about("tokens that there is room for")] = of(
-        "count", None, "cap={}", "Tokens that there is room for. [default: the context]"
+        "count", None, "cap={}", "Tokens that the cache has room for. [default: the context]"
     )
     window: Annotated[Count, about("tokens attended to; 0: all")] = of(
-        "window", 0, "win={}", "Attend to the last so many tokens; 0: to all.", within="op"
+        "window", 0, "win={}", "Attend only to this many of the last tokens; 0: to all.", within="op"
     )
     layers: Annotated[Count, about("slices in rotation; 0: by the residency")] = of(
         "count from 0",
         0,
         "layers={}",
-        "Slices to rotate over; 0: more than caches hold, 1 if hot or evicted.",
+        "Layers to walk in turn; 0: more than the caches hold (1 if hot or evicted).",
         column="layers_asked",  # `layers` are those in rotation
     )
 
@@ -57,19 +60,24 @@ class Point(Visited):
     """What is measured: a kernel on a shape, on these CPUs (one thread each), pages, residency and schedule."""
 
     op: Annotated[str, about("what it does: decode, append, bulk, ...")] = of(
-        "word", "decode", "{}", words=("decode", "append", "bulk")
+        "word", "decode", "{}", "What the kernel does: decode, append or bulk.", words=("decode", "append", "bulk")
     )
     variant: Annotated[str, about("the way of doing it; - where there is but one")] = of(
-        "word", None, "{}", "A way of doing the op; see kvbench kernels. [default: the first]", usual=True
+        "word", None, "{}", "How the kernel does it; see kvbench kernels. [default: the first]", usual=True
     )
     layout: Annotated[str, about("of the cache; - where there is none")] = of(
-        "word", "head", "{}", "Where the rows of a cache lie.", sized=True
+        "word", "head", "{}", "Layout of the cache; see kvbench kernels.", sized=True
     )
     inner: Annotated[str, about("order inside a block of a paged cache")] = of(
-        "word", "head", "inner {}", "Order inside a block of a paged cache.", within="layout", sized=True
+        "word",
+        "head",
+        "inner {}",
+        "Order of rows in a block of a paged cache: head or token.",
+        within="layout",
+        sized=True,
     )
     block_tokens: Annotated[Count, about("tokens of a block of a paged cache")] = of(
-        "count", 16, "block={}", "Tokens of a block, paged.", within="layout", sized=True
+        "count", 16, "block={}", "Tokens in a block of a paged cache.", within="layout", sized=True
     )
     shuffle: Annotated[Count | None, about("seed of the order of a paged cache's blocks; null: in order")] = of(
         "count from 0",
@@ -82,34 +90,50 @@ class Point(Visited):
         "word", "f16", "{}", "Number format of K and V.", sized=True
     )
     scale: Annotated[str, about("number format of the scales, where the dtype has any")] = of(
-        "word", "f32", "{} scales", "Dtype of the scales, where there are any.", within="dtype", sized=True
+        "word",
+        "f32",
+        "{} scales",
+        "Number format of the scales, for formats that have them.",
+        within="dtype",
+        sized=True,
     )
     isa: Annotated[str, about("tier of the instruction set")] = of(
-        "word", "best", "{}", "A tier. [default: $KVBENCH_ISA, else the best that this CPU runs]"
+        "word", "best", "{}", "Instruction set to use. [default: $KVBENCH_ISA, else the best that this CPU runs]"
     )
     shape: Annotated[Shape, about("geometry of the model and fill of its cache")]
     residency: Annotated[
         str, about("hot: one slice alone; rotate: the slices in turn; evicted: caches swept before a pass")
     ] = of(
-        "word", "rotate", "{}", "One slice, slices in turn, or caches swept first.", words=("hot", "rotate", "evicted")
+        "word",
+        "rotate",
+        "{}",
+        "hot: one layer again and again; rotate: all in turn; evicted: caches are flushed first.",
+        words=("hot", "rotate", "evicted"),
     )
     schedule: Annotated[str, about("order of rows and prefetches that was asked for; auto: the library's choice")] = of(
-        "word", AUTO, "{}", "Order of rows and prefetches; auto: the library's choice.", within="op", walked=True
+        "word",
+        AUTO,
+        "{}",
+        "How rows are read and prefetched; auto: the fastest that was measured.",
+        within="op",
+        walked=True,
     )
     pad: Annotated[Count | None, about("bytes behind each head's plane; null: the default")] = of(
         "count from 0",
         None,
         "pad={}",
-        "Bytes behind each head's plane. [default: an odd number of lines]",
+        "Bytes of padding after each head. [default: what makes it an odd number of cache lines]",
         sized=True,
     )
     deterministic: Annotated[bool, about("whether the work is split by the shape alone")] = of(
-        "flag", False, "deterministic", "Split by shape only.", within="op", walked=True
+        "flag", False, "deterministic", "Give the same bits with any number of threads.", within="op", walked=True
     )
     pages: Annotated[str, about("kind of pages that was asked for: base, thp or huge")] = of(
-        "word", "thp", "{}", "Kind of pages to ask the system for."
+        "word", "thp", "{}", "Memory pages to ask for: base, thp or huge."
     )
-    cpus: Annotated[Cpus, about("the CPU of each thread")] = of("cpus", None, "CPUs {}", within="threads")
+    cpus: Annotated[Cpus, about("the CPU of each thread")] = of(
+        "cpus", None, "CPUs {}", f"CPUs to run on: a list such as 0-3,8; or {', '.join(PLACES)}.", within="threads"
+    )
 
     @property
     def kernel(self) -> str:
@@ -150,10 +174,20 @@ def _word(value: Any) -> str:
 
 POINT, SHAPE = declared(Point), declared(Shape)
 _BESIDE = {  # what is asked or said of a point beside its own fields, each before one of them
-    "batch": Field("model", "word", about="Geometry of suites/models.toml; options override it.", column=None),
+    "batch": Field(
+        "model", "word", about="A model of suites/models.toml. Options for its heads override it.", column=None
+    ),
     "head_dim": Field("group", "count", "query heads on a KV head", axis=False),
-    "dtype": Field("order", "word", default="shuffled", words=("sequential", "shuffled"), within="layout", column=None),
-    "cpus": Field("threads", "threads", "how many", "all", "{}"),
+    "dtype": Field(
+        "order",
+        "word",
+        about="Order of the blocks of a paged cache.",
+        default="shuffled",
+        words=("sequential", "shuffled"),
+        within="layout",
+        column=None,
+    ),
+    "cpus": Field("threads", "threads", "how many", "all", "{}", "A number, all, or domain: the cores of one L3."),
 }
 
 

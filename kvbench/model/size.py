@@ -164,16 +164,17 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How fast steps can be at most, if reading is all that they do."""
+    """How fast steps can be: at the rate of a measured decode, or at most, if plain reads are all that they do."""
 
     bytes: Annotated[int, about("bytes: what a step reads")]
     level: Annotated[str, about("where they lie: L1, L2, L3, DRAM, mixed, unknown; empty where nothing is read")]
-    footprint: Annotated[int | None, about("bytes: of the reads that it is held against; null if unknown")] = None
-    gbps: Annotated[float | None, about("GB/s: of those reads; null if unknown")] = None
-    tokens: Annotated[float | None, about("tokens per second: of the whole batch, at most; null if unknown")] = None
+    footprint: Annotated[int | None, about("bytes: walked by what was measured; null if unknown")] = None
+    gbps: Annotated[float | None, about("GB/s: of what was measured; null if unknown")] = None
+    tokens: Annotated[float | None, about("tokens per second: of the whole batch; null if unknown")] = None
     low: Annotated[float | None, about("tokens per second: by the low end of the reads; null if unknown")] = None
     high: Annotated[float | None, about("tokens per second: by the high end of the reads; null if unknown")] = None
     reason: Annotated[str, about("why it is unknown; else empty")] = ""
+    decode: Annotated[str, about("the point whose decode was measured; empty: plain reads")] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,5 +207,5 @@ class Size(Printed):
     fleet: Annotated[Fleet, about("many users on several copies of the model")]
     admission: Annotated[Admission, about("what fits a memory")]
     fit: Annotated[Fit, about("where the slice of a layer lies")]
-    tokens_per_second: Annotated[Rates, about("at most, on what the machine's own reads reached")]
+    tokens_per_second: Annotated[Rates, about("at the rate of the same decode, or at most at that of plain reads")]
     notes: Annotated[tuple[str, ...], about("what else must be known")]

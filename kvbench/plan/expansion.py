@@ -58,6 +58,11 @@ class Sweep:
     def contrasts(self) -> tuple[Contrast, ...]:
         return tuple(each for each in self.plan.points if isinstance(each, Contrast))
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Those that were asked for by name."""
+        return tuple(dict.fromkeys(facts["model"] for facts in self.asked.values() if facts["model"]))
+
     def varying(self) -> dict[str, tuple[Any, ...]]:
         """The axes in which points differ, with the values they have."""
         found = {axis: tuple(dict.fromkeys(facts[axis] for facts in self.asked.values())) for axis in AXES}

@@ -1,6 +1,6 @@
 """How long a sweep takes and how much memory, before anything is measured. Its rates are assumed, and said to be."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kvbench.errors import Refused
@@ -15,7 +15,8 @@ REPEAT = 4.0 * GB  # bytes/s of the other slices
 FILLERS = 8  # threads that fill faster than fewer do
 READ = 10.0 * GB  # bytes/s of a walk, all threads
 START = 0.6  # seconds until a fresh process measures
-TUNE = 0.3  # seconds to time all schedules for a class of points
+TUNE = 0.6  # seconds to time all schedules for a class of points
+ANSWER = 15e6  # elements of K and V per second that the reference is computed with, once for all launches
 VISIT = 0.03  # seconds of a visit beside its samples and its memory
 SLICE = 1e-4  # seconds to prepare each slice
 _FORMS = {"read": 7 / 3, "copy": 4 / 3, "copy_nt": 4 / 3}  # of a probe, of which each has a third of the samples
@@ -53,13 +54,20 @@ def forecast(sweep: Sweep, tuned: int = 0) -> Forecast:
     longest = max(each.values(), default=0.0)
     launches = plan.launches if plan.points else 0
     return Forecast(
-        seconds=launches * (START + sum(each.values()) + filling) + tuned * TUNE,
+        seconds=launches * (START + sum(each.values()) + filling) + tuned * TUNE + _answers(needs),
         timed=launches * sum(plan.samples * _samples(point, plan, needs) for point in plan.points),
         largest=largest,
         memory=arena + beside + PROCESS if needs else 0,
         tuned=tuned,
         patience=_PATIENCE + _SLOWER * longest + (arena + beside) / _FILLED,
     )
+
+
+def _answers(points: Iterable[Point]) -> float:
+    """Seconds; points with the same data share an answer."""
+    data = {(point.dtype, point.scale, point.shape) for point in points if point.op == "decode"}
+    elements = (2 * shape.batch * shape.kv_heads * shape.head_dim * shape.context for _, _, shape in data)
+    return sum(elements) / ANSWER
 
 
 def visits(plan: Plan, needs: Mapping[Point, Needs]) -> dict[Visited, float]:

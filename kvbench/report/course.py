@@ -2,11 +2,15 @@
 
 import math
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import count
 
 from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.measured.ceilings import value
+from kvbench.analysis.measured.launches import enough
 from kvbench.analysis.measured.machines import describe_record
 from kvbench.model import Check, Contrast, Point, Probe, Record
+from kvbench.report.gaps import left_out
 from kvbench.store import Manifest
 from kvbench.texts import WIDTH
 from kvbench.units import counted, cut, size, span
@@ -14,32 +18,42 @@ from kvbench.units import counted, cut, size, span
 _OPEN = 6  # questions that are told, those that are nearest to an answer first
 
 
-def heading(
-    manifest: Manifest, place: str, checks: Sequence[Check], done: Sequence[Record], budget: float | None
-) -> list[str]:
-    """`done`: what was measured before."""
+def heading(manifest: Manifest, place: str, checks: Sequence[Check], done: Sequence[Record], limit: float) -> list[str]:
+    """`done`: what was measured before. `limit`: seconds that it may take."""
     plan, forecast = manifest.plan, manifest.forecast
     points, probes = (sum(isinstance(each, kind) for each in plan.points) for kind in (Point, Probe))
     sets = counted(len(plan.points) - points - probes, "contrast")
     seconds = forecast.get("seconds", 0)
     lines = [
         f"{manifest.suite}: {manifest.question}",
-        f"{points} points, {probes} ceilings and {sets} in {plan.launches} launches, about {span(seconds)} "
-        f"and {size(forecast.get('memory', 0))} of memory, into {place}",
+        f"{counted(points, 'point')}, {counted(probes, 'ceiling')} and {sets} in {counted(plan.launches, 'launch')}: "
+        f"at most {span(limit)} and {size(forecast.get('memory', 0))} of memory, into {place}",
     ]
     if manifest.looks:
-        lines.append(f"up to {manifest.looks} launches, of points whose questions are open")
+        lines.append(f"up to {manifest.looks} launches are made while questions are open, of their points alone")
+    elif not enough(plan.launches):
+        least = next(number for number in count(plan.launches) if enough(number))
+        lines.append(
+            f"{counted(plan.launches, 'launch')} cannot settle a question: that takes {least} (--launches {least})"
+        )
     if classes := int(forecast.get("tuned", 0)):
         lines.append(f"tuning {counted(classes, 'class')} of points in the first launch")
     if done:
         lines.append(f"{len(done)} of {len(plan.points) * plan.launches} visits are done already")
     launch = seconds / plan.launches
-    if budget and launch > budget:
+    if launch > limit:
         lines.append(f"a launch takes about {span(launch)}, more than the budget: one is made all the same")
     warned = [check.name for check in checks if check.status == "warn"]
     if warned:
         lines.append(f"what may disturb it, see kvbench doctor: {', '.join(warned)}")
     return lines
+
+
+def outlook(each: float, rest: float, limit: float) -> str:
+    """Once a launch has ended: seconds that one takes, that the planned ones will take, and that it may take in all."""
+    ends = (datetime.now() + timedelta(seconds=rest)).strftime("%H:%M:%S")
+    beyond = f" (more than {span(limit)})" if rest > limit else ""
+    return f"a launch takes {span(each)}: the planned ones end in {span(rest)}{beyond}, at {ends}"
 
 
 class Newest:
@@ -97,6 +111,8 @@ def ending(manifest: Manifest, place: str, records: Sequence[Record]) -> list[st
     failed = {each.point.name: each.error for each in records if each.error and isinstance(each.point, Probe)}
     for name, error in list(failed.items())[:1]:
         lines.append(f"  failed    {counted(len(failed), 'ceiling')}, first {name}: {error}")
+    if why := left_out(manifest):
+        lines.append(cut(f"  left out  {why}", WIDTH))
     peak = max((record.peak for record in records), default=0)
     return [
         *lines,

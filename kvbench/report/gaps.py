@@ -1,5 +1,6 @@
 """What a run lacks, in sentences: a report says it before anything else."""
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 
@@ -18,8 +19,22 @@ def gaps(found: Findings, manifest: Manifest) -> list[str]:
         *_failed(found),
         *_launches(found, manifest),
         *_ceilings(found, manifest),
+        *_left_out(manifest),
         *(_open(found) if manifest.looks else ()),
     ]
+
+
+def left_out(manifest: Manifest) -> str:
+    """What was asked for and cannot be measured here, by reason; empty where nothing is."""
+    details = {skip.reason: skip.detail for skip in reversed(manifest.skips)}  # of the first
+    reasons = Counter(skip.reason for skip in manifest.skips).most_common()
+    why = "; ".join(f"{number} {reason} ({details[reason]})" for reason, number in reasons)
+    return f"{counted(len(manifest.skips), 'combination')} of the suite's values: {why}" if why else ""
+
+
+def _left_out(manifest: Manifest) -> Iterator[str]:
+    if why := left_out(manifest):
+        yield f"Not measured here: {why}."
 
 
 def _visits(found: Findings, manifest: Manifest) -> Iterator[str]:

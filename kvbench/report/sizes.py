@@ -218,15 +218,17 @@ _LEVELS = (
 
 def _rates(found: Size) -> Iterator[str]:
     rates = found.tokens_per_second
-    each = counted(found.decoder.batch, "sequence")
-    yield f"tokens per second at most, {each} a step: by K and V alone {_bound(rates.kv)}"
+    yield f"tokens per second, {counted(found.decoder.batch, 'sequence')} a step"
+    yield f"  K and V alone     {_bound(rates.kv)}"
     if rates.weights:
-        yield f"  by these and the weights {_bound(rates.weights)}"
+        yield f"  with the weights  {_bound(rates.weights)}"
 
 
 def _bound(found: Bound) -> str:
     if found.tokens is None:
         return f"unknown: {found.reason}"
     where = "from memory" if found.level == "DRAM" else f"of {size(found.footprint)}"
-    reads = f"{size(found.bytes)} a step at {found.gbps:.3g} GB/s, plain reads {where}"
-    return f"{found.tokens:,.4g} ({found.low:,.4g}..{found.high:,.4g}), {reads}"
+    rate = f"the measured decode {found.decode}" if found.decode else f"plain reads {where}"
+    most = "" if found.decode else "at most "
+    said = f"{size(found.bytes)} a step at {found.gbps:.3g} GB/s, as {rate}"
+    return f"{most}{found.tokens:,.4g} ({found.low:,.4g}..{found.high:,.4g}): {said}"

@@ -39,6 +39,7 @@ from kvbench.plan import (
     visits,
 )
 from kvbench.plan.classes import classes
+from kvbench.plan.forecast import START
 from kvbench.results import Run
 from kvbench.runner import Execute, new_run, run
 from kvbench.session.identity import build, identity, refuse_changed, versions
@@ -47,6 +48,8 @@ from kvbench.store import Manifest, RunDirectory, plain
 from kvbench.store.evidence import OFF, Evidence
 from kvbench.texts import printable
 from kvbench.units import now
+
+_SURE = 1.5  # times its forecast: no sweep took longer
 
 
 class Session(Closing):
@@ -89,6 +92,7 @@ class Session(Closing):
             created=now(),
             suite=sweep.suite.name,
             question=sweep.suite.question,
+            models=sweep.models,
             plan=plan,
             skips=sweep.skips,
             options=asdict(options),
@@ -164,6 +168,29 @@ class Session(Closing):
         weights, plan = self.weights(), self.directory.manifest.plan
         made = [weights[record.point.name] for record in self.done if record.launch < plan.launches]
         return plan.launches * sum(weights.values()) - sum(made)
+
+    @property
+    def limit(self) -> float:
+        """Seconds that it may take, before any is measured: to be above them is unlikely."""
+        manifest = self.directory.manifest
+        whole = manifest.plan.launches * math.fsum(self.weights().values())
+        planned = _SURE * manifest.forecast["seconds"] * self.left() / whole if whole else 0.0
+        until = self.options.asked_suite.until_decided if manifest.looks else 0.0
+        return self.options.budget or max(planned, until)
+
+    def outlook(self) -> tuple[float, float] | None:
+        """Seconds that a launch takes and that those which are left will take, once one has ended here."""
+        plan = self.directory.manifest.plan
+        launches: dict[int, list[Record]] = {}
+        for record in self.directory.records[len(self.done) :]:
+            launches.setdefault(record.launch, []).append(record)
+        whole = [number for number, own in launches.items() if len(own) == len(plan.points)]
+        if not whole:
+            return None
+        own = launches[max(whole)]
+        last = max(record.began + record.wall for record in own)
+        each = START + last - min(record.began for record in own) - math.fsum(record.once for record in own)
+        return each, each * max(0, plan.launches - 1 - max(whole))
 
     def _more(self, number: int) -> tuple[Visited, ...]:
         """What launch `number` visits; nothing where it does not begin. One that has begun is finished."""

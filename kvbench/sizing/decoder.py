@@ -67,7 +67,7 @@ def refuse_nonsense(decoder: Decoder) -> None:
 
 
 def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return "--users" if name == "batch" else f"--{name.replace('_', '-')}"
 
 
 def parts(decoder: Decoder) -> tuple[Layers, ...]:

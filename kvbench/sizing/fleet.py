@@ -29,11 +29,9 @@ def _rung(decoder: Decoder, name: str, kv_heads: int) -> Rung:
     return Rung(name, kv_heads, other.group, *counts, intensity(other), kv_heads == decoder.kv_heads)
 
 
-def fleet(decoder: Decoder, users: int | None, replicas: int, weights: int | None) -> Fleet:
-    each = cache_bytes(decoder) // decoder.batch
-    users = users or decoder.batch
-    replica = users * each + (weights or 0)
-    return Fleet(users, replicas, each, replica, replicas * replica, weights)
+def fleet(decoder: Decoder, replicas: int, weights: int | None) -> Fleet:
+    replica = cache_bytes(decoder) + (weights or 0)
+    return Fleet(decoder.batch, replicas, cache_bytes(decoder) // decoder.batch, replica, replicas * replica, weights)
 
 
 # ---- admission -------------------------------------------------------------------------------------------------------

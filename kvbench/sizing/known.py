@@ -1,20 +1,26 @@
 """What is known of a machine that is to decode: its caches, and what its own reads reached where it was measured."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from kvbench.analysis.measured.columns import short_names
 from kvbench.analysis.measured.plateaus import Capacity, corrections
 from kvbench.errors import BadRun
 from kvbench.machine import describe
 from kvbench.machine.placement import place
 from kvbench.model import Ceiling, Machine, Probe
-from kvbench.model.size import Bound
+from kvbench.model.size import Bound, Decoder
 from kvbench.regime import NO_LEVEL, Capacities, Regime, classify
+from kvbench.results import load
 from kvbench.store.files import read_json, reading
+from kvbench.store.summary import MANIFEST
 from kvbench.store.values import read
-from kvbench.units import GB, counted, size
+from kvbench.units import GB, counted, cpu_text, size
 
 _FILE = "machine.json"  # of a run directory
 _HINT = "name a run directory, or a file that kvbench machine --json has printed"
@@ -32,6 +38,7 @@ class Known:
     cpus: tuple[int, ...]
     measured: Capacities
     reads: tuple[Ceiling, ...] = ()
+    decodes: pd.DataFrame | None = None  # the points of a run that these threads have decoded
 
     def regime(self, footprint: float) -> Regime:
         return classify(self.machine, self.cpus, footprint, measured=self.measured)
@@ -39,6 +46,25 @@ class Known:
     def read_rate(self, level: str) -> float | None:
         """GB/s, the best of the level."""
         return max((ceiling.median for ceiling in self.reads if ceiling.level == level), default=None)
+
+    def decoded(self, decoder: Decoder, count: int) -> Bound | None:
+        """At the rate of the fastest decode of this format, layout and group from where `count` bytes lie, at the context
+        that is nearest; None where none was measured."""
+        level = self.regime(count).word
+        if self.decodes is None or not count or level in NO_LEVEL:
+            return None
+        alike = {"dtype": decoder.dtype, "layout": decoder.layout, "group": decoder.group, "regime": level}
+        own = self.decodes
+        for column, wanted in alike.items():
+            own = own[own[column] == wanted]
+        if own.empty:
+            return None
+        far = (own["context"] / decoder.context).map(lambda ratio: abs(math.log(ratio)))
+        near = own[far == far.min()]
+        best = near.loc[near["gbps"].idxmax()]
+        rates = [float(best[f"gbps{end}"]) for end in ("", "_low", "_high")]
+        tokens = (decoder.batch * rate * GB / count for rate in rates)
+        return Bound(count, level, int(best["footprint"]), rates[0], *tokens, decode=best["short"])
 
     def bound(self, count: int, sequences: int) -> Bound:
         """Where every step reads `count` bytes and gives each of the sequences a token."""
@@ -73,9 +99,16 @@ def known(path: Path) -> Known:
     file = path / _FILE if path.is_dir() else path
     try:
         with reading(file):
-            return _known(str(path), read(dict[str, Any], read_json(file, follow=file is path)))
+            found = _known(str(path), read(dict[str, Any], read_json(file, follow=file is path)))
+        return replace(found, decodes=_decodes(path, found.cpus)) if (path / MANIFEST).is_file() else found
     except BadRun as error:
         raise BadRun(error.args[0], _HINT) from None
+
+
+def _decodes(path: Path, cpus: tuple[int, ...]) -> pd.DataFrame:
+    points = load(path).frame("points")
+    points = points[(points["op"] == "decode") & points["gbps"].notna() & (points["cpus"] == cpu_text(cpus))]
+    return points.assign(short=short_names(points))
 
 
 def _known(name: str, facts: Mapping[str, Any]) -> Known:

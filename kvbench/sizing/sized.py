@@ -27,13 +27,13 @@ from kvbench.sizing.decoder import (
 from kvbench.sizing.fleet import admission, fleet, ladder
 from kvbench.sizing.known import Known
 from kvbench.sizing.lengths import Lengths
+from kvbench.units import counted
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What else is asked of a cache. budget, weights: bytes; weights are those that one step reads."""
 
-    users: int | None = None  # None: the sequences of the batch
     replicas: int = 1
     budget: int | None = None
     weights: int | None = None
@@ -44,7 +44,7 @@ def size_of(decoder: Decoder, known: Known, wanted: Wanted, max_context: int = 0
     """`max_context`: of the model; 0 where it is not known."""
     refuse_nonsense(decoder)
     found, each, held = parts(decoder), row(decoder), allocated(decoder, known.machine)
-    streamed, together = streamed_bytes(decoder), fleet(decoder, wanted.users, wanted.replicas, wanted.weights)
+    streamed, together = streamed_bytes(decoder), fleet(decoder, wanted.replicas, wanted.weights)
     if max(held.mapped, together.bytes) >= LARGEST:
         raise BadArgument(f"the caches take {LARGEST} bytes or more", "smaller numbers")
     of_layer = max((layers.bytes for layers in found), default=0)
@@ -69,13 +69,16 @@ def size_of(decoder: Decoder, known: Known, wanted: Wanted, max_context: int = 0
         admission=admission(decoder, wanted.budget, wanted.lengths),
         fit=_fit(decoder, known),
         tokens_per_second=_rates(decoder, known, streamed, wanted.weights),
-        notes=tuple(_notes(decoder, max_context)),
+        notes=tuple(_notes(decoder, known, max_context)),
     )
 
 
-def _notes(decoder: Decoder, max_context: int) -> Iterator[str]:
+def _notes(decoder: Decoder, known: Known, max_context: int) -> Iterator[str]:
     if 0 < max_context < decoder.context:
         yield f"{decoder.context:,} tokens are more than the longest context of {decoder.model}, {max_context:,}"
+    if known.decodes is not None and not known.decoded(decoder, streamed_bytes(decoder)):
+        kind = f"{decoder.dtype} in {decoder.layout} layout, {counted(decoder.group, 'query head')} on a KV head"
+        yield f"{known.name} has no decode of {kind}: no decode is faster than the plain reads"
 
 
 # ---- on a machine ----------------------------------------------------------------------------------------------------
@@ -105,8 +108,20 @@ def _level(level: int, capacity: int, room: float, token: int, read: int, window
 
 
 def _rates(decoder: Decoder, known: Known, streamed: int, weights: int | None) -> Rates:
-    both = None if weights is None else known.bound(streamed + weights, decoder.batch)
-    return Rates(known.bound(streamed, decoder.batch), both)
+    """Weights are read as fast as their plain reads; what K and V take comes on top."""
+    kv = known.decoded(decoder, streamed) or known.bound(streamed, decoder.batch)
+    if weights is None:
+        return Rates(kv, None)
+    both = known.bound(streamed + weights, decoder.batch)
+    decoded = known.decoded(decoder, streamed + weights) if streamed else None
+    if both.tokens is None or decoded is None:
+        return Rates(kv, both)
+    share = streamed / (streamed + weights)
+    mixed = {
+        name: 1 / (share / getattr(decoded, name) + (1 - share) / getattr(both, name))
+        for name in ("gbps", "tokens", "low", "high")
+    }
+    return Rates(kv, replace(both, **mixed, decode=decoded.decode))
 
 
 # ---- over contexts ---------------------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ class Manifest:
     versions: dict[str, str]
     command: str
     forecast: dict[str, Number]
+    models: tuple[str, ...] | None = None  # that were asked for by name; None: older runs do not say
     format: int = FORMAT
 
     @property

@@ -209,6 +209,8 @@ def _manifest(path: Path) -> Manifest:
         if not file.exists():
             if half_kept(path, _MANIFEST).exists():
                 raise BadRun(f"{path} was being replaced by --bless, and that was interrupted", "bless it once more")
+            if (page := path / "report" / "index.html").is_file():
+                raise BadRun(f"{path} holds a report, and not the measurements behind it", f"open {page}")
             raise BadRun(f"{path} is no run directory: there is no {file}", hint)
         found = from_json(read_json(file))
     with reading(path / _JOURNAL):

@@ -4,13 +4,12 @@ A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "
 one slice relative to caches, "0.5xL3". window: also "model". Words: also "all". threads: also "domain" and "all".
 """
 
-import difflib
 import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, one_of
 from kvbench.machine.placement import MOST_THREADS
 from kvbench.model import DEFAULTS, FIELDS, PLACES
 from kvbench.native import Library, default_library
@@ -19,7 +18,6 @@ from kvbench.suite.values import ALL, Relative
 from kvbench.units import COUNT, cpu_list, whole
 
 AXES = {field.name: field for field in FIELDS if field.axis}
-RENAMED = {"prefetch": "schedule", "best": "auto"}  # axes, options, suites and values of older versions
 BY_KERNEL = ("variant", "layout", "dtype", "isa")  # "all" of these depends on the op
 BY_CPU = tuple(name for name in AXES if DEFAULTS[name] == "best")  # the default is a word for the CPU's own
 MOST = 100_000  # values of an axis, and points of a suite
@@ -70,14 +68,7 @@ def words(name: str, library: Library | None = None) -> tuple[str, ...]:
 
 
 def unknown(where: str, word: Any, allowed: Iterable[str], what: str = "is not known") -> BadArgument:
-    """The nearest word first, then all of them. Of a word that older versions had, what it is called now."""
-    allowed = tuple(allowed)
-    if RENAMED.get(word if isinstance(word, str) else "") in allowed:
-        return BadArgument(f"{where} {what}", f"it is called {RENAMED[word]} now")
-    near = difflib.get_close_matches(word[:60], allowed, 1, 0.5) if isinstance(word, str) else ()
-    return BadArgument(
-        f"{where} {what}", (f"did you mean {near[0]}? " if near else "") + f"one of: {', '.join(allowed)}"
-    )
+    return BadArgument(f"{where} {what}", one_of(word, allowed))
 
 
 def shown(value: Any) -> str:

@@ -263,7 +263,9 @@ class Bench(Owner):
             yield sample if sample.one_by_one else replace(sample, pass_seconds=())
 
     def _wrong(self, what: str) -> WrongAnswer:
-        return WrongAnswer(f"{self.point.kernel} {what}", "run kvbench verify, and report what it says")
+        return WrongAnswer(
+            f"{self.point.kernel} {what}", "run kvbench verify, and report its output as a bug of kvbench"
+        )
 
     def verify(self) -> float:
         """The largest error of all slices, each of them walked once; of stores that of three, one of them drawn anew.

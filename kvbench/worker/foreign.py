@@ -110,7 +110,7 @@ class ForeignBench(Bench):
 
     def _wrong(self, what: str) -> WrongAnswer:
         hint = f"kvbench verify --plugin {self.room.library.plugin.path} says more"
-        return WrongAnswer(f"{self.point.kernel} {what}", hint)
+        return WrongAnswer(f"the plug-in's kernel {self.point.kernel} {what}", hint)
 
     def _read(self) -> bytes:
         """A digest of all that the kernel is given."""

@@ -46,14 +46,15 @@ def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
         for group in visitor.groups():
             for point in group:
                 yield point
-                began, start = time.time(), time.perf_counter()
+                began, start, spent = time.time(), time.perf_counter(), visitor.spent
                 try:
                     found = visitor.record(point)
                 except (KvbenchError, MemoryError) as error:  # of this one; the others get their chance
                     short = isinstance(error, MemoryError)
                     found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
-                wall = time.perf_counter() - start
-                yield replace(found, part=job.part, began=began, wall=wall, peak=_peak(), tuned=visitor.tuner.taken())
+                wall, once = time.perf_counter() - start, visitor.spent - spent
+                found = replace(found, part=job.part, began=began, wall=wall, once=once, peak=_peak())
+                yield replace(found, tuned=visitor.tuner.taken())
                 if found.error and job.plan.is_foreign(point):
                     return  # nobody knows what it has left behind: another process goes on
             visitor.leave()
@@ -86,6 +87,11 @@ class _Visitor(Closing):
     def close(self) -> None:
         self.leave()
         self._ground.close()
+
+    @property
+    def spent(self) -> float:
+        """Seconds on what later launches find done."""
+        return self._answers.spent + self.tuner.spent
 
     def leave(self) -> None:
         self._group.close()

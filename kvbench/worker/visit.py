@@ -84,8 +84,8 @@ def visit_plugin(point: Point, samples: int, seconds: float, plugin: Path | str,
     try:
         return apart(visit, point, samples, seconds, None, beside, str(plugin), patience=patience)
     except Ended as end:
-        hint = f"kvbench verify --plugin {plugin} says at what"
-        raise WrongAnswer(f"the process of {point.kernel} {end.how}", hint) from None
+        hint = f"kvbench verify --plugin {plugin} says in which case"
+        raise WrongAnswer(f"the plug-in's kernel {point.kernel} failed: its process {end.how}", hint) from None
 
 
 def more(bench: Bench) -> Iterator[Program]:

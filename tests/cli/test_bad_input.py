@@ -62,8 +62,6 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     (f"{POINT} --dtype f17", "dtype", "bf16"),
     (f"{POINT} --residency warm", "--residency", "rotate"),
     (f"{POINT} --schedule far", "--schedule", "cross"),
-    (f"{POINT} --schedule best", "--schedule", "called auto now"),
-    (f"{POINT} --prefetch weave", "--prefetch", "called --schedule now"),
     (f"{POINT} --layout all", "--layout", "several"),
     (f"{POINT} --variant fast", "--variant", "flash"),
     (f"{POINT} --cpus one", "--cpus", "0-3"),
@@ -72,8 +70,6 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     *((f"{POINT} --sample-time {text}", "--sample-time", "0.0001 to 10") for text in ("nan", "inf", "-1", "1e9")),
     # lab
     ("lab nonsense", "NAME: 'nonsense'", "quant", "window"),
-    ("lab gqa", "now: kvbench sweep gqa --report"),
-    ("lab paging --context 128", "now: kvbench sweep paged --report"),
     ("lab quant --dtype f16", "lab quant takes no --dtype", "--model, --context"),
     ("lab window --layout head", "--layout"),
     ("lab users --layout diagonal", "layout: 'diagonal'", "head"),

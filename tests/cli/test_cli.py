@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import kvbench.cli
 from kvbench.cli import main
 from kvbench.errors import BadArgument
 from kvbench.native import default_library
+from kvbench.suite import AXES
 
 
 def call(*arguments):
@@ -45,6 +47,30 @@ def test_version(capsys):
 def test_help(capsys, arguments):
     assert call(*arguments) == 0
     assert "kernels" in capsys.readouterr().out
+
+
+def test_help_of_sweep_names_the_axes(capsys):
+    assert call("sweep", "--help") == 0
+    _, said = capsys.readouterr().out.split("Axes:\n")
+    axes, examples = said.split("Examples:\n")
+    assert re.findall(r"^  (\w+)", axes, re.MULTILINE) == list(AXES) and all(AXES[name].about for name in AXES)
+    assert len(re.findall(r"^  kvbench sweep", examples, re.MULTILINE)) == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("swep", "sweep"),
+        ("sweep --laucnhes 3", "--launches"),
+        ("sweep --axis contxt=8k", "context"),
+        ("profile decod --model gpt-2", "decode"),
+        ("lab offlod", "offload"),
+        ("size lama-3-8b", "llama-3-8b"),
+        ("schema swep", "sweep"),
+    ],
+)
+def test_near_misses_get_a_suggestion(asked, meant, capsys):
+    refused(capsys, *asked.split(), words=("id you mean", meant))
 
 
 @pytest.mark.parametrize("asked", ["--help", "sweep --help"])

@@ -99,7 +99,7 @@ def test_a_quota_and_threads_asked_for(root, capsys):
     code, out, _ = told(capsys, "doctor", "--strict")
     assert code == 0 and "1.5 CPUs' worth of time; threads: 1, allowed CPUs: 2" in out
     code, out, _ = told(capsys, "doctor", "--strict", "--threads", "3")
-    assert code == 5 and "threads: 3" in out and "or use --threads 1" in out
+    assert code == 5 and "threads: 3" in out and "or use --axis threads=1" in out
 
 
 WATCHED = """

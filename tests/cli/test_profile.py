@@ -11,6 +11,7 @@ from kvbench.analysis.limits.profile import profile
 from kvbench.machine import describe
 from kvbench.model import Record, Sample, Shape, Traffic
 from kvbench.native import default_library
+from kvbench.report.words.advice import advice
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.ground import Ground
@@ -144,3 +145,18 @@ def test_the_table_names_every_denominator(capsys):
     printed = capsys.readouterr().out
     for name in ("point", "twin", "core roof", "read ceiling", "FMA peak", "bound:", "verified", "issued"):
         assert name in printed
+
+
+@pytest.mark.parametrize(
+    ("seconds", "bound", "reason", "said"),
+    [
+        ({"twin": 0.095, "core": 0.02}, "memory", "95% of its plain twin", "Reads limit this kernel: it runs at 95%"),
+        ({"twin": 0.05, "core": 0.098}, "core", "98% of its core roof", "The core limits this kernel: it runs at 98%"),
+        ({"twin": 0.05, "core": 0.06}, "unknown", "far from both", "Neither the reads (50%) nor the core (60%)"),
+        ({"twin": 0.05, "core": 0.2}, "unknown", "more launches", "it is faster than the core roof"),
+    ],
+)
+def test_the_end_says_what_limits_it_and_what_to_try(seconds, bound, reason, said):
+    facts = profile(visit_of({"point": [0.1], "ceiling": [0.05], "fma": [0.02]} | {k: [s] for k, s in seconds.items()}))
+    assert facts.bound == bound and reason in facts.bound_reason
+    assert said in advice(facts) and " Try " in advice(facts)

@@ -58,24 +58,24 @@ def test_bytes(setup, plant):
     for row in found.itertuples():
         own = lengths(row)
         assert len(own) == SEQUENCES and own == sorted(own, reverse=True)
-        assert (row.longest, row.shortest, row.tokens) == (own[0], own[-1], sum(own)) and 1 <= own[-1] <= own[0] <= 128
+        assert row.tokens == sum(own) and 1 <= own[-1] <= own[0] <= 128
         assert row.bytes == moved(own)
         assert row.padded_bytes == pytest.approx(moved([own[0]] * SEQUENCES) / moved(own))
         assert row.padded_times == pytest.approx(row.padded_bytes)
         assert row.efficiency == pytest.approx(1.0), "as many bytes, at one rate"
-        assert row.even_gbps == pytest.approx(20.0) and row.skew == row.even_skew == 0.02
+        assert row.even_gbps == pytest.approx(20.0) and row.skew == 0.02
     assert lengths(found.iloc[2]) == [128, *[16] * 7]
 
 
 @pytest.mark.parametrize(
     ("slower", "said"),
     [
-        (lambda number: 1.0, "no batch loses time beyond the noise"),
-        (lambda number: 2.0, "beyond the noise, time is lost by one long (50% to 50% of them);"),
-        (lambda number: 0.8, "no batch loses time beyond the noise"),
+        (lambda number: 1.0, "none is slower beyond the noise"),
+        (lambda number: 2.0, "50% (one long, 50% to 50%): one long is slower. "),
+        (lambda number: 0.8, "none is slower beyond the noise"),
         (
             lambda number: 0.8 + 0.8 * (number % 2),
-            "no batch loses time beyond the noise, one long (62% to 125% of them) coming nearest",
+            "(one long, 62% to 125%): none is slower beyond the noise",
         ),
     ],
 )
@@ -86,10 +86,7 @@ def test_the_sentence_goes_by_the_data(setup, plant, slower, said):
     plant(seconds)
     found = experiment(setup, **SMALL)
     assert said in found.sentence
-    assert (
-        f"the batch that suffers most ({found.table.loc[found.table['padded_times'].idxmax(), 'batch']})"
-        in found.sentence
-    )
+    assert f"the worst batch ({found.table.loc[found.table['padded_times'].idxmax(), 'batch']})" in found.sentence
 
 
 def test_another_layout_has_the_same_batches(setup, plant):

@@ -111,11 +111,11 @@ def test_dram(text, gbps, tmp_path, write):
 
 
 WRONG = [
-    ("[facts]\nsocket = 1", "[facts] 'socket' is not known", "nearest: sockets"),
-    ("[fact]\nsockets = 1", "table 'fact' is not known", "one of: facts, core, cache, dram; nearest: facts"),
+    ("[facts]\nsocket = 1", "[facts] 'socket' is not known", "did you mean sockets?"),
+    ("[fact]\nsockets = 1", "table 'fact' is not known", "did you mean facts? one of: facts, core, cache, dram"),
     ("[facts]\nzebra = 1", "'zebra' is not known", "one of: brand"),
-    ('[[cache]]\nlevle = 3\nsize = "1MiB"', "[cache] 'levle' is not known", "nearest: level"),
-    ("[dram]\nmt = 3200", "[dram] 'mt' is not known", "nearest: mts"),
+    ('[[cache]]\nlevle = 3\nsize = "1MiB"', "[cache] 'levle' is not known", "did you mean level?"),
+    ("[dram]\nmt = 3200", "[dram] 'mt' is not known", "did you mean mts?"),
     ('[facts]\nsockets = "two"', "[facts] sockets is 'two'", "a whole number"),
     ("[facts]\nsockets = true", "[facts] sockets is True", "a whole number"),
     ("[facts]\nsockets = 0", "[facts] sockets is 0", "a whole number"),

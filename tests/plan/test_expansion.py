@@ -255,7 +255,7 @@ def test_an_l3_window_that_is_not_open(sweep):
         (16, "4096"),
     }
     reason, detail = why(found)
-    assert reason == CLOSED and detail.startswith("not testable at 16 threads; try --threads 5")
+    assert reason == CLOSED and detail.startswith("not testable at 16 threads; try --axis threads=5")
     assert not sweep(axes.format("rotate"), SMALL_L3).skips, "many slices are not meant to lie in L3"
     assert not sweep(axes.format("evicted"), SMALL_L3).skips
 

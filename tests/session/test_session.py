@@ -17,7 +17,7 @@ from kvbench.history.reading import summarized
 from kvbench.model import Contrast, Point, Record, Sample, Traffic
 from kvbench.model.contrast import value
 from kvbench.native import library_path
-from kvbench.report.course import left_open
+from kvbench.report.course import heading, left_open
 from kvbench.report.gaps import gaps
 from kvbench.session import Options, Session
 from kvbench.store import RunDirectory
@@ -442,3 +442,35 @@ def test_the_library_function(tmp_path, monkeypatch):
     assert again.records == found.records
     with pytest.raises(BadArgument, match="points, samples"):
         found.frame("nonsense")
+
+
+class Timed(Played):
+    """Visits of a tenth of a second; each in the first launch takes as long again for what is kept."""
+
+    def __call__(self, job):
+        for place, found in enumerate(super().__call__(job)):
+            once = 0.1 if not job.launch else 0.0
+            yield replace(found, began=1e9 + 0.2 * place, wall=0.1 + once, once=once)
+
+
+def test_after_a_launch_it_is_known_how_long_the_others_take(tmp_path):
+    """What only the first has to do is not counted."""
+    with Session.begin(Options("smoke", AXES, launches=4), tmp_path / "run", execute=Timed()) as session:
+        points = len(session.directory.manifest.plan.points)
+        assert session.limit > session.directory.manifest.forecast["seconds"]
+        seen = [(record.launch, session.outlook()) for record in session.records()]
+    assert all(said is None for launch, said in seen[: points - 1])
+    each, rest = seen[points - 1][1]
+    assert each == pytest.approx(0.6 + 0.2 * points - 0.1 * points, abs=0.11)
+    assert rest == pytest.approx(3 * each) and seen[-1][1][1] == 0
+
+
+def test_the_budget_is_the_limit(tmp_path):
+    with Session.begin(Options("smoke", AXES, budget=90.0), tmp_path / "run", execute=Played()) as session:
+        assert session.limit == 90.0
+
+
+def test_too_few_launches_are_told_before(tmp_path):
+    with Session.begin(Options("smoke", AXES, launches=5), tmp_path / "run", execute=Played()) as session:
+        said = heading(session.directory.manifest, "run", (), (), 60.0)
+    assert "5 launches cannot settle a question: that takes 6 (--launches 6)" in said

@@ -6,6 +6,7 @@ The machine: 4 cores with 32 KiB of L1 and 1 MiB of L2 each, on 32 MiB of L3; tw
 import json
 from dataclasses import asdict, replace
 
+import pandas as pd
 import pytest
 
 from kvbench.analysis.measured.machines import printed, profile
@@ -91,6 +92,48 @@ def test_never_a_guess():
     assert found.tokens is None and found.reason == "nothing was measured: name a run with --machine"
     tiny = rate(Case(1, 1, 1, 64, 64)).kv
     assert tiny.tokens is None and tiny.reason.startswith("nothing as small as 16 KiB")
+
+
+def decodes(*rows):
+    """The columns of the table of points that count."""
+    names = ("dtype", "layout", "group", "regime", "context", "gbps", "footprint", "short")
+    found = pd.DataFrame(rows, columns=names)
+    return replace(MEASURED, decodes=found.assign(gbps_low=0.9 * found["gbps"], gbps_high=1.1 * found["gbps"]))
+
+
+RUN = decodes(
+    ("f16", "head", 4, "DRAM", 8192, 15.0, 300 * MIB, "flash"),
+    ("f16", "head", 4, "DRAM", 8192, 16.0, 300 * MIB, "other"),
+    ("f16", "head", 4, "DRAM", 512, 18.0, 300 * MIB, "short"),
+    ("f16", "head", 1, "DRAM", 8192, 19.0, 300 * MIB, "plain"),
+    ("f16", "paged", 4, "DRAM", 8192, 19.5, 300 * MIB, "paged"),
+    ("f16", "head", 4, "L3", 8192, 60.0, 8 * MIB, "near"),
+)
+
+
+def test_a_measured_decode_goes_before_reads():
+    """The fastest of this format, layout and group, at the nearest context, from where the cache lies."""
+    case = of_model("llama-3-8b", context=8192)
+    found = rate(case, RUN).kv
+    assert (found.decode, found.gbps) == ("other", 16.0) and found.tokens == pytest.approx(16e9 / GIB)
+    assert (found.low, found.high) == (pytest.approx(0.9 * found.tokens), pytest.approx(1.1 * found.tokens))
+    assert rate(replace(case, context=600, batch=8), RUN).kv.decode == "short"
+    assert rate(replace(case, layout="paged"), RUN).kv.decode == "paged"
+    assert "no decode" not in " ".join(sized(case, RUN).notes)
+
+
+def test_without_such_a_decode_reads_stand_and_it_is_said():
+    case = of_model("llama-3-8b", context=8192, dtype="i8")
+    found = sized(case, RUN)
+    assert found.tokens_per_second.kv.decode == "" and found.tokens_per_second.kv.gbps == 20.0
+    assert "no decode of i8 in head layout, 4 query heads" in found.notes[0]
+
+
+def test_weights_are_read_as_fast_as_reads():
+    """1 GiB of K and V at 16 GB/s, 1 GiB of weights at 20: 2 GiB at 17.8."""
+    found = rate(of_model("llama-3-8b", context=8192), RUN, weights=GIB).weights
+    assert found.gbps == pytest.approx(2 / (1 / 16 + 1 / 20)) and found.decode == "other"
+    assert found.tokens == pytest.approx(found.gbps * 1e9 / (2 * GIB))
 
 
 # ---- machines in files -----------------------------------------------------------------------------------------------

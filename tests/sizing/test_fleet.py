@@ -16,12 +16,12 @@ LENGTHS = [13, 500, 500, 1, 1024, 77]
 
 
 def test_fleet():
-    case = of_model("llama-3-8b", context=4096, batch=4)
-    found = sized(case, users=10, replicas=3, weights=16 * 10**9).fleet
+    case = of_model("llama-3-8b", context=4096, batch=10)
+    found = sized(case, replicas=3, weights=16 * 10**9).fleet
     assert found.bytes_per_user == 512 * MIB and found.bytes_per_replica == 10 * 512 * MIB + 16 * 10**9
     assert found.bytes == 3 * found.bytes_per_replica
     alone = sized(case).fleet
-    assert (alone.users, alone.replicas, alone.bytes) == (4, 1, case.bytes())
+    assert (alone.users, alone.replicas, alone.bytes) == (10, 1, case.bytes())
 
 
 def within(case, context, budget):

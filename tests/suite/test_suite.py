@@ -161,12 +161,6 @@ def test_an_unknown_suite_names_the_nearest():
     assert caught.value.hint.startswith("did you mean quick? one of: batch, ") and ".toml" in caught.value.hint
 
 
-def test_a_suite_of_older_versions_names_the_new_one():
-    with pytest.raises(BadArgument) as caught:
-        find("prefetch")
-    assert caught.value.hint.startswith("it is called schedule now")
-
-
 # ---- what is wrong, and where ----------------------------------------------------------------------------------------
 
 
@@ -174,7 +168,6 @@ def test_a_suite_of_older_versions_names_the_new_one():
     ("good", "bad", "begin", "hint"),
     [
         ("dtype =", "dtypes =", "x.toml:14: grid.dtypes is not an axis", "did you mean dtype? one of: op, variant"),
-        ("schedule =", "prefetch =", "x.toml:20: grid.prefetch is not an axis", "it is called schedule now"),
         ("threads =", "thread =", "x.toml:10: axes.thread is not an axis", "did you mean threads? "),
         ('"f16"', '"f61"', "x.toml:14: grid.dtype: 'f61' is not known", "did you mean f16? one of: f32, f16"),
         ('"llama-3-8b"', '"llama-3-8"', "x.toml:8: axes.model: 'llama-3-8' is not known", "did you mean llama-3-8b? "),

@@ -95,6 +95,13 @@ def evidence(
     return ", ".join(said)
 
 
+def would_tell(efficiency: float | None, core_fraction: float | None, beaten: bool) -> str:
+    """What would tell what limits a decode, where its witnesses do not; else empty."""
+    if efficiency is None or core_fraction is None:
+        return "longer samples on an idle machine would tell"
+    return "more launches on an idle machine would tell" if beaten else ""
+
+
 def beaten(found: PointRates) -> str:
     """What is slower than the point itself, though it does less, by more than chance can do it; else empty."""
     for name, what in ((program.CORE, "core roof"), (found.witness, Role.of(found.witness or "").kind)):

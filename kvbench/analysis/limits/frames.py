@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pandas as pd
 
-from kvbench.analysis.limits.bounds import Against, above, beaten, bound, claim, decided_by, evidence
+from kvbench.analysis.limits.bounds import Against, above, beaten, bound, claim, decided_by, evidence, would_tell
 from kvbench.analysis.measured.ceilings import Roofs, huge_share
 from kvbench.analysis.measured.ceilings import ceilings as ceilings_of
 from kvbench.analysis.measured.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
@@ -104,7 +104,10 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dic
     why = [evidence(found.witness, *numbers, one.core_level)]
     why += [f"the point itself beats its {roof}, which so limits nothing"] if roof else []
     why += [f"samples of unlike length in {counted(found.uneven, 'launch')}"] if found.uneven else []
-    row |= {"bound": bound(*numbers, beaten=bool(roof)), "bound_reason": ", ".join(why), "uneven": found.uneven}
+    word = bound(*numbers, beaten=bool(roof))
+    if word == "unknown" and point.op == "decode":
+        why.append(would_tell(*numbers[:2], bool(roof)) or "far from both: kvbench profile shows its stages")
+    row |= {"bound": word, "bound_reason": ", ".join(why), "uneven": found.uneven}
     return row | _against(point, found, good, roofs, most)
 
 

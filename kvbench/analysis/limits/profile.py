@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
-from kvbench.analysis.limits.bounds import bound
+from kvbench.analysis.limits.bounds import bound, evidence, would_tell
 from kvbench.analysis.measured.launches import SPREAD, untold
 from kvbench.model import COMPUTE, COPY_NT, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
 from kvbench.model.annotated import Printed, about
@@ -79,6 +79,7 @@ class Profile(Printed):
     ] = UNSET
     fma_fraction: Annotated[_Share, about("share of fma_gflops that the point computes")] = UNSET
     bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
+    bound_reason: Annotated[str, about("the numbers it rests on, and what would tell where it is unknown")]
     ai: Annotated[float, about("FLOP per byte: arithmetic intensity, over compulsory bytes")]
     flops: Annotated[float, about("FLOP: of a pass")]
     bytes_compulsory: Annotated[float, about("bytes: of a pass, K and V once per KV head")]
@@ -193,7 +194,13 @@ def _against(
         found["fma_fraction"] = _times(traffic["point"].flops / traffic[peak].flops, samples[peak], own)
         found["core_level"] = visit.core_level
     shares = found.get("efficiency"), found.get("core_fraction")
-    found["bound"] = bound(*shares, thread_skew, beaten=max(filter(None, shares), default=0.0) > 1 + SPREAD)
+    beaten = max(filter(None, shares), default=0.0) > 1 + SPREAD
+    found["bound"] = bound(*shares, thread_skew, beaten)
+    witness, share = found.get("twin_form", "copy"), found.get("efficiency", found.get("copy_fraction"))
+    reason = [evidence(witness, share, shares[1], thread_skew, visit.core_level)]
+    if found["bound"] == "unknown" and visit.point.op == "decode":
+        reason.append(would_tell(*shares, beaten) or "far from both")
+    found["bound_reason"] = ", ".join(reason)
     return found
 
 

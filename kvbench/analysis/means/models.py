@@ -25,7 +25,7 @@ TOKENS = {
     "name": text("all that it is, in one word: what runs are joined by"),
     "tokens_per_second": number("tokens per second: of the whole batch, were reading the cache all that a step does"),
     **ends("tokens_per_second", "tokens per second"),
-    "note": text("why there is no number; else empty"),
+    "note": text("why there is no number, or what to know about it; else empty"),
 }
 FITS = {
     "model": text("its name"),
@@ -82,17 +82,27 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
         context = int(rows["context"].iloc[0])
         by_window = {int(w) if 0 < (w := row["window"]) < context else 0: row for row in rows.to_dict("records")}
         any_row = next(iter(by_window.values()))
-        shared: dict[tuple[int, int, int], list[str]] = {}
+        shared: dict[tuple[int, int, int, str], list[str]] = {}
         for model in models:
-            if all(getattr(model, name) == any_row[name] for name in HEADS) and context <= model.max_context:
+            if all(getattr(model, name) == any_row[name] for name in HEADS):
                 sliding = model.sliding(context)
-                shared.setdefault((model.layers, sliding, model.window if sliding else 0), []).append(model.name)
-        for (layers, sliding, window), names in shared.items():
+                window, note = model.window if sliding else 0, _beyond(model, context)
+                shared.setdefault((model.layers, sliding, window, note), []).append(model.name)
+        for (layers, sliding, window, note), names in shared.items():
             parts = {0: layers - sliding, window: sliding} if window else {0: layers}
             parts = {limit: count for limit, count in parts.items() if count}
             told = {name: any_row[name] for name in TOKENS if name in POINT and name != "layers"}
-            found.append(told | {"model": ", ".join(sorted(names)), "layers": layers} | _rate(by_window, parts, layers))
+            found.append(
+                told
+                | {"model": ", ".join(sorted(names)), "layers": layers, "note": note}
+                | _rate(by_window, parts, layers)
+            )
     return table(found, TOKENS)
+
+
+def _beyond(model: Geometry, context: int) -> str:
+    """What was measured is told, whether or not the model was made for it."""
+    return f"the model was made for {model.max_context:,} tokens at most" if context > model.max_context else ""
 
 
 def _rate(by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], layers: int) -> dict[str, Any]:

@@ -131,7 +131,7 @@ FOUND = {
     "regime_reason": text("why"),
     "regime_confidence": text("high, low or none"),
     "bound": text("memory, core, scheduling or unknown"),
-    "bound_reason": text("the numbers it rests on"),
+    "bound_reason": text("the numbers it rests on, and what would tell where it is unknown"),
     "l3": text(
         "whether a slice that fits L3 is read faster than memory: confirmed, refuted, ...; empty where it says nothing"
     ),

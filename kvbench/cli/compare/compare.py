@@ -17,12 +17,12 @@ from kvbench.units import now
 @click.command("compare")
 @click.argument("base", type=Named())
 @click.argument("head", type=Named())
-@click.option("--gate", is_flag=True, help="Say the verdict by exit code: 0 fine, 1 regression, 3 not clear.")
+@click.option("--gate", is_flag=True, help="Exit with the verdict: 0 fine, 1 regression, 3 inconclusive.")
 @click.option(
     "--min-effect",
     "smallest",
     type=Percent(),
-    help="Smallest effect that is called a change, as a share of base's time. [default: 5% of a point, 3% of a family]",
+    help="Smallest change that counts, as a share of the time. [default: 5% for a point, 3% for a family]",
 )
 @click.option(
     "--noise",
@@ -30,10 +30,10 @@ from kvbench.units import now
     multiple=True,
     metavar="RUN",
     type=Named(),
-    help="Another run of base's build; what it seems to differ by is noise, and no such effect is called a change.",
+    help="Another run of BASE's build. Differences from BASE of that size are noise and never count.",
 )
 @export_option
-@click.option("--bless", is_flag=True, help="Afterwards HEAD's files replace BASE's, which may be missing at first.")
+@click.option("--bless", is_flag=True, help="Then replace BASE with HEAD. BASE need not exist yet.")
 @json_option
 def command(
     base: Path,
@@ -45,10 +45,11 @@ def command(
     bless: bool,
     as_json: bool,
 ) -> int:
-    """Whether HEAD is slower or faster than BASE: two folders that kvbench sweep has written on one machine.
+    """Say whether the run HEAD is slower or faster than the run BASE.
 
-    Each point is held against what was measured beside it in the same rounds, and launch against launch. Without
-    --gate the exit code is 0 wherever the two can be compared.
+    Both are folders that kvbench sweep has written on the same machine. Each point is divided by the reads that were
+    timed beside it, and launches are compared with launches. Without --gate, the exit code is 0 if the runs can be
+    compared.
     """
     from kvbench.store.keep import is_vacant
 

@@ -9,30 +9,34 @@ import click
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._options import isa_option, json_option, only_option, plugin_option
 from kvbench.cli._streams import say
-from kvbench.cli._types import Named, Seconds
+from kvbench.cli._types import Count, Named, Seconds
 from kvbench.errors import Exit
 from kvbench.model.verdict import NOT_COMPARABLE
 
 
 @click.command("gate")
-@click.option("--base", default="HEAD", show_default=True, metavar="REV|LIB", help="A git revision, or a library.")
+@click.option("--base", default="HEAD", show_default=True, metavar="REV|LIB", help="Git revision, or a library.")
 @click.option(
-    "--head", default=".", show_default=True, metavar="REV|LIB|.", help="The same; . is the sources as they are."
+    "--head",
+    default=".",
+    show_default=True,
+    metavar="REV|LIB|.",
+    help="Git revision, or a library; . is the working tree.",
 )
-@click.option("--suite", default="gate", show_default=True, help="One of kvbench suites, or a path that ends in .toml.")
+@click.option("--suite", default="gate", show_default=True, help="Name of a suite, or a path that ends in .toml.")
 @only_option
 @click.option(
     "--budget",
     type=Seconds(),
     default="4m",
     show_default=True,
-    help="About what it takes; confirming a change takes longer.",
+    help="Time for the first round. Confirming a change takes longer.",
 )
-@click.option("--seed", type=click.IntRange(0), help="Random seed for the order of the sides. [default: drawn]")
+@click.option("--seed", type=Count(0), help="Seed of the random order of the sides. [default: drawn]")
 @isa_option
 @plugin_option
-@click.option("--every", is_flag=True, help="Measure all points even where both sides are the same.")
-@click.option("--out", type=Named(file_okay=False), help="A folder for every pair that is taken.")
+@click.option("--every", is_flag=True, help="Measure all points, even those whose code is the same on both sides.")
+@click.option("--out", type=Named(file_okay=False), help="Folder for the timings of every pair.")
 @export_option
 @json_option
 def command(
@@ -45,11 +49,11 @@ def command(
     plugin: str | None,
     **asked: Any,
 ) -> int:
-    """Whether the kernels of HEAD are slower or faster than those of BASE, both measured in turn in the same processes.
+    """Build the kernels of BASE and HEAD, and say whether HEAD is slower or faster.
 
-    Sides of the same sources, or that are the same library, are not measured. A change is called one once fresh launches
-    have confirmed it. The exit code says the verdict: 0 fine, 1 regression, 3 not clear, 4 if a kernel crashed
-    or answered wrongly.
+    Both are measured in turn in the same processes. Nothing is measured where both compile from the same preprocessed
+    sources. A change counts only after fresh launches have confirmed it. The exit code gives the verdict: 0 fine, 1
+    regression, 3 inconclusive, 4 a kernel crashed or gave a wrong answer.
     """
     from kvbench.gate import Request, gate, sides
     from kvbench.machine import available_memory

@@ -14,7 +14,7 @@ import click
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, threads_option
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Named, Percent
+from kvbench.cli._types import Count, Named, Percent
 from kvbench.errors import BadArgument
 from kvbench.model.annotated import Printed, about
 
@@ -54,34 +54,29 @@ class Experiments(Printed):
 
 @click.command("lab")
 @click.argument("name", metavar="[NAME]", required=False)
-@click.option("--model", help="Geometry of a model of suites/models.toml.")
-@click.option("--context", type=click.IntRange(1), help="Tokens that every sequence holds, or the most of them.")
+@click.option("--model", help="A model of suites/models.toml: its heads and layers.")
+@click.option("--context", type=Count(1), help="Tokens in every sequence, or in the longest.")
 @click.option("--dtype", help="Number format of the cache.")
 @click.option("--layout", help="Layout of the cache.")
-@click.option("--window", type=click.IntRange(1), help="Attend to the last so many tokens.")
-@click.option("--cold", type=Percent(), help="Share of the cache that lies elsewhere, such as 25%.")
+@click.option("--window", type=Count(1), help="Attend only to this many of the last tokens.")
+@click.option("--cold", type=Percent(), help="Share of the cache that is offloaded, such as 25%.")
 @threads_option
 @cpus_option
 @isa_option
-@click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Of the orders, lengths and numbers that it draws.",
-)
+@click.option("--seed", default=1, show_default=True, type=Count(0), help="Seed of all that is drawn at random.")
 @click.option(
     "--out",
     type=Named(file_okay=False),
     default=Path("runs", "lab"),
     show_default=True,
-    help="The folder of NAME.csv, NAME.svg and NAME.png.",
+    help="Folder for NAME.csv, NAME.svg and NAME.png.",
 )
 @json_option
 def command(name: str | None, **asked: Any) -> None:
-    """Run the experiment NAME: a table, a figure, and one sentence that says what it shows, in a minute or less.
+    """Run the experiment NAME, in a minute or less.
 
-    Without NAME, list them with the question of each and what may be asked of it.
+    It prints a table and one sentence that answers its question, and draws a figure. Without NAME, list the experiments
+    with their questions and options.
     """
     from kvbench.lab import find
 

@@ -9,7 +9,9 @@ from msgspec import UNSET
 from kvbench.cli._options import json_option, neighbour_option, plugin_option, tuning_option
 from kvbench.cli._point import point_options
 from kvbench.cli._streams import say, say_json
+from kvbench.cli._types import Count
 from kvbench.errors import refuse_beyond
+from kvbench.texts import wrapped
 from kvbench.units import duration, size
 
 
@@ -18,7 +20,7 @@ from kvbench.units import duration, size
 @point_options
 @plugin_option
 @tuning_option
-@click.option("--samples", type=int, default=12, show_default=True, help="Rounds of samples.")
+@click.option("--samples", type=Count(), default=12, show_default=True, help="Rounds of samples.")
 @click.option("--sample-time", type=float, default=0.03, show_default=True, help="Seconds per sample.")
 @neighbour_option
 @json_option
@@ -32,15 +34,16 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Measure one point in depth: OP is decode, append or bulk.
+    """Measure one kernel in depth: OP is decode, append or bulk.
 
-    The point is timed in turn with its witnesses: its twin (the same reads and nothing else), the core roof (the same
-    kernel on data that never leaves a private cache), the read ceiling of its footprint, and the FMA peak.
+    It is timed in turn with what could limit it: the same reads without the arithmetic (its twin), the same kernel on
+    data in a private cache (the core roof), the fastest reads of as much memory, and the FMA peak.
     """
     from kvbench.analysis.limits.profile import profile
     from kvbench.cli._point import point_of
     from kvbench.machine import describe
     from kvbench.native import library_of
+    from kvbench.report.words.advice import advice
     from kvbench.store.evidence import Evidence
     from kvbench.suite.values import LIMITS
     from kvbench.worker import visit, visit_plugin
@@ -63,7 +66,8 @@ def command(
     if as_json:
         say_json(facts)
     else:
-        say("\n".join([*_heading(facts, asked["model"] or ""), "", *_rates(facts), "", *_details(facts)]))
+        lines = [*_heading(facts, asked["model"] or ""), "", *_rates(facts), "", *_details(facts), ""]
+        say("\n".join([*lines, *wrapped([advice(facts)], "")]))
 
 
 def _heading(facts: Any, name: str) -> list[str]:
@@ -133,7 +137,7 @@ def _tail(facts: Any, of: str) -> str:
 def _details(facts: Any) -> list[str]:
     shape = facts.point.shape
     lines = [
-        f"  bound: {facts.bound}",
+        *wrapped([f"bound: {facts.bound} ({facts.bound_reason})"]),
         f"  one pass: {_tail(facts, 'pass')} of {facts.passes}; slowest thread {facts.thread_skew:.1%} over the mean",
         f"  bytes of a pass: {facts.bytes_compulsory:,.0f} compulsory, {facts.bytes_issued:,.0f} issued, "
         f"{facts.bytes_line:,.0f} in lines touched",
@@ -141,7 +145,7 @@ def _details(facts: Any) -> list[str]:
     if facts.neighbour_gbps is not None:
         times = "" if facts.neighbour_times is None else f"{facts.neighbour_times:.2f} times as long; "
         lines.insert(
-            2, f"  beside a neighbour that reads {facts.neighbour_gbps:.1f} GB/s: {times}{_tail(facts, 'neighbour')}"
+            -1, f"  beside a neighbour that reads {facts.neighbour_gbps:.1f} GB/s: {times}{_tail(facts, 'neighbour')}"
         )
     if facts.l3_reads and facts.l3_gain:
         lines.append(

@@ -13,30 +13,52 @@ from kvbench.cli._options import json_option, suite_options, tuning_option
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Named, Percent, Seconds
 from kvbench.errors import BadArgument, Exit
+from kvbench.model import FIELDS
 
 
-@click.command("sweep")
+class _WithAxes(click.Command):
+    """Its help lists the axes, and shows examples."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Axes"):
+            formatter.write_dl([(field.name, field.about) for field in FIELDS if field.axis])
+        with formatter.section("Examples"):
+            formatter.write_dl(_EXAMPLES)
+
+
+_EXAMPLES = [
+    ("kvbench sweep --report", "Measure the suite quick and write its report."),
+    ("kvbench sweep --axis context=8k,32k --axis dtype=f16,i8", "Two contexts in two formats."),
+    ("kvbench sweep standard --budget 10m --out runs/new", "As many launches as ten minutes allow."),
+]
+
+
+@click.command("sweep", cls=_WithAxes)
 @click.argument("suite", metavar="[SUITE]", required=False)
 @suite_options
 @tuning_option
-@click.option("--target-ci", type=Percent(), help="Add launches until every interval is that narrow. With --budget.")
+@click.option("--target-ci", type=Percent(), help="Add launches until all intervals are this narrow. Needs --budget.")
 @click.option(
     "--until-decided/--no-until-decided",
     default=None,
-    help="Add launches while questions are open, of their points alone. [default: the suite's, without --launches]",
+    help="Add launches for points whose questions are open. [default: as the suite says, unless --launches is given]",
 )
-@click.option("--budget", type=Seconds(), help="Start no further launch that would not finish in time: 90s, 10m, 2h.")
-@click.option("--patience", type=Seconds(), help="Kill a visit after this long without progress. [default: forecast]")
-@click.option("--out", type=Named(), help="The run directory. [default: a new one below runs/]")
-@click.option("--resume", is_flag=True, help="Finish the run in --out; with --launches N, once it has N.")
-@click.option("--report", is_flag=True, help="Write the report too, as kvbench report does.")
-@click.option("--verbose", is_flag=True, help="End with every sentence of the report, not with its answers alone.")
+@click.option(
+    "--budget", type=Seconds(), help="Start no launch that would end after this time, such as 90s, 10m or 2h."
+)
+@click.option(
+    "--patience", type=Seconds(), help="Stop a visit that makes no progress for this time. [default: by the forecast]"
+)
+@click.option("--out", type=Named(), help="Run directory. [default: a new one below runs/]")
+@click.option("--resume", is_flag=True, help="Finish the run in --out; with --launches N, until it has N.")
+@click.option("--report", is_flag=True, help="Also write the report, as kvbench report does.")
+@click.option("--verbose", is_flag=True, help="End with every sentence of the report instead of the main answers.")
 @json_option
 def command(out: Path | None, resume: bool, report: bool, verbose: bool, as_json: bool, **asked: Any) -> int:
-    """Measure SUITE (default: quick) on this machine, into a run directory.
+    """Measure SUITE (default: quick) on this machine, and write a run directory.
 
-    SUITE is one of kvbench suites, or a path that ends in .toml. Every launch is a fresh process that visits all points
-    in an order of its own; what is measured is on the disk at once, and --resume finishes what was interrupted.
+    SUITE is a name from kvbench suites, or a path that ends in .toml. Each launch is a fresh process that visits all
+    points in random order. Every result is written at once, so --resume can finish an interrupted run.
     """
     from kvbench.session import Options, Session
 
@@ -60,16 +82,25 @@ def command(out: Path | None, resume: bool, report: bool, verbose: bool, as_json
 def _measured(session: Any) -> bool:
     """Whether it came to its end. However it ends, what there is can be read."""
     from kvbench.cli._progress import follow
-    from kvbench.report.course import Newest, heading
+    from kvbench.report.course import Newest, heading, outlook
 
     directory = session.directory
     try:
-        lines = heading(directory.manifest, str(directory.path), session.checks, session.done, session.options.budget)
+        limit = session.limit
+        lines = heading(directory.manifest, str(directory.path), session.checks, session.done, limit)
         say("\n".join([*lines, *filter(None, [session.remark])]), err=True)
         left, weights = session.left(), session.weights()
-        for _ in follow(
-            session.records(), lambda: left + session.added, lambda record: weights[record.point.name], Newest()
-        ):
+        told = []
+
+        def ends(record: Any) -> str:
+            """Once: when the first launch has ended."""
+            if told or not (seen := session.outlook()):
+                return ""
+            told.append(seen)
+            return outlook(*seen, limit) if seen[1] else ""
+
+        whole = (lambda: left + session.added, lambda record: weights[record.point.name])
+        for _ in follow(session.records(), *whole, Newest(), ends):
             pass
     except KeyboardInterrupt:
         return False

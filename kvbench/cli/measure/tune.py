@@ -33,13 +33,13 @@ class TunedClasses(Printed):
 @click.argument("suite", metavar="[SUITE]", required=False)
 @which_options
 @tuning_option
-@click.option("--fresh", is_flag=True, help="Forget what earlier runs have seen.")
+@click.option("--fresh", is_flag=True, help="Ignore the timings of earlier runs.")
 @json_option
 def command(fresh: bool, as_json: bool, **asked: Any) -> None:
-    """Choose the schedules of the points of SUITE (default: quick): time all of them, for each class of points.
+    """Find the fastest schedule for each class of points in SUITE (default: quick).
 
-    A sweep does the same in its first launch. What is seen joins what earlier runs have seen on this machine with this
-    library.
+    A schedule says how rows are read and prefetched. All of them are timed. A sweep does the same in its first launch.
+    The timings are kept for later runs with this library on this machine.
     """
     from kvbench.analysis.measured.schedules import schedules
     from kvbench.report.ruled import ruled

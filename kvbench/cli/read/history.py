@@ -19,19 +19,20 @@ _root = click.option(
     type=Named(),
     default="runs",
     show_default=True,
-    help="The folder that holds the runs, at any depth.",
+    help="Folder with the runs, at any depth.",
 )
 _machine = click.option(
-    "--machine", metavar="FINGERPRINT", help="Only runs of this machine; its first letters will do."
+    "--machine", metavar="FINGERPRINT", help="Only runs of this machine. Its first letters are enough."
 )
-_point = click.option("--point", "pattern", metavar="PATTERN", help="Points by name, such as 'decode.*.i8.*'.")
+_point = click.option("--point", "pattern", metavar="PATTERN", help="Points to show, such as 'decode.*.i8.*'.")
 
 
 @click.group("history", context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """What the runs below a folder say over time: a trend for each point, and the steps in it.
+    """Show how the points of many runs change over time.
 
-    The runs are the truth, and accepted.json beside them.
+    A step is a lasting change. Everything is computed from the runs below a folder and from accepted.json, which lists
+    the steps that somebody has accepted.
     """
 
 
@@ -39,7 +40,7 @@ def command() -> None:
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
 @_root
 def add(runs: tuple[Path, ...], root: Path) -> None:
-    """Copy RUNs below the root, where they are not there yet, and see that each has its summary."""
+    """Copy RUNs into the root folder, and write their summaries. Runs that are there already stay as they are."""
     from kvbench.history import place
 
     for run in runs:
@@ -52,7 +53,7 @@ def add(runs: tuple[Path, ...], root: Path) -> None:
 @_machine
 @_point
 @click.option("--report", "folder", metavar="DIR", type=Named(), help="Also write a page into DIR.")
-@click.option("--gate", is_flag=True, help="Exit with 1 where an open step leads down.")
+@click.option("--gate", is_flag=True, help="Exit with 1 if a point became slower and nobody accepted it.")
 @json_option
 def show(
     root: Path,
@@ -62,7 +63,7 @@ def show(
     gate: bool,
     as_json: bool,
 ) -> int:
-    """For each point: its runs, the latest against its baseline, and where its efficiency changed for good."""
+    """Show each point: its runs, the latest beside its baseline, and its steps."""
     from kvbench.report.history import text
     from kvbench.report.past import shown
 
@@ -81,14 +82,14 @@ def show(
 
 @command.command("accept")
 @click.argument("point", metavar="POINT")
-@click.option("--run", required=True, help="The first run after the step, by its name or that of its folder.")
-@click.option("--reason", required=True, help="Why it is right as it is.")
-@click.option("--who", help="Who says so. [default: you, as this system names you]")
+@click.option("--run", required=True, help="First run after the step: its name, or that of its folder.")
+@click.option("--reason", required=True, help="Why the step is right.")
+@click.option("--who", help="Who accepts it. [default: your user name]")
 @_root
 def accept(point: str, run: str, reason: str, who: str | None, root: Path) -> None:
-    """Accept the step of POINT at a run: from there on, it is held against what follows.
+    """Accept the step of POINT at a run: that run becomes the new baseline.
 
-    POINT is a name, or a pattern for several, such as 'decode.*.i8.*'.
+    POINT is a name, or a pattern for several points, such as 'decode.*.i8.*'.
     """
     from kvbench.history import accept as said
 
@@ -102,9 +103,9 @@ def accept(point: str, run: str, reason: str, who: str | None, root: Path) -> No
 @_root
 @_machine
 @_point
-@click.option("-o", "--out", type=Named(), help="A file. [default: standard output]")
+@click.option("-o", "--out", type=Named(), help="File to write. [default: standard output]")
 def export(root: Path, machine: str | None, pattern: str | None, out: Path | None) -> None:
-    """All results as one CSV table, for other tools: a row for each point of each run."""
+    """Write all results as one CSV table with a row for each point of each run."""
     from kvbench.history import exported
 
     put(exported(_history(root).only(pattern, machine)), out, "csv", "then export again")

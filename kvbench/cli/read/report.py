@@ -14,21 +14,26 @@ _TEXTS = ("md", "json", "csv")
 
 @click.command("report")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=Named())
-@click.option("-o", "--out", type=Named(), help="html: a folder [default: report in RUN]; else a file.")
+@click.option(
+    "-o",
+    "--out",
+    type=Named(),
+    help="Folder for html [default: report in RUN]; file for the others [default: standard output].",
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(["html", *_TEXTS]),
     default="html",
     show_default=True,
-    help="md: for a pull request; json: all that was found out; csv: the points. To standard output without --out.",
+    help="html: a page; md: text for a pull request; json: everything; csv: the table of points.",
 )
 @click.option("--redact", "hide", is_flag=True, help="Leave out host names, the CPU's name and paths.")
 def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> None:
-    """Say what the RUNs found, and draw it: one page that needs no network, every figure with its numbers as CSV.
+    """Report what each RUN found: a page with figures, which needs no network.
 
-    A RUN is a folder that kvbench sweep has written, finished or not. Of several, a page compares the machines, and
-    each has a page of its own, with its own ceilings.
+    A RUN is a folder that kvbench sweep has written, finished or not. The numbers of each figure lie beside it as CSV.
+    Several runs get a page each, and one that compares their machines.
     """
     if form == "html" and out is None and len(runs) > 1:
         raise BadArgument("--out: several runs need a folder for their pages", "name one: -o report")
@@ -42,14 +47,14 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
 
 
 def _study(path: Path, hide: bool) -> tuple[Any, Any]:
-    from kvbench.analysis.means.findings import findings
     from kvbench.report.redact import redact
-    from kvbench.results import geometries, load
+    from kvbench.results import Run, load
 
     run = load(path)
-    parts = (run.manifest, run.machine, run.checks, run.records)
-    manifest, machine, checks, records = redact(*parts) if hide else parts
-    return findings(manifest.run, records, machine, checks, geometries(), manifest.looks), manifest
+    if hide:
+        manifest, machine, checks, records = redact(run.manifest, run.machine, run.checks, run.records)
+        run = Run(run.path, manifest, machine, records, checks)
+    return run.findings(), run.manifest
 
 
 def _text(studies: list[Any], form: str) -> str:

@@ -32,9 +32,10 @@ _CALL = {"history": "history show --json", "report": "report --format json"}
 @click.command("schema")
 @click.argument("command", metavar="[COMMAND]", required=False)
 def command(command: str | None) -> None:
-    """Print the JSON Schema (2020-12) of what COMMAND prints with --json; without COMMAND, list those that have one.
+    """Print the JSON Schema (2020-12) of what COMMAND prints with --json.
 
-    It says the meaning and the unit of every key. Keys are added in time; none is renamed or dropped in a version.
+    It gives the meaning and the unit of every key. New keys may be added; none is renamed or dropped within a version.
+    Without COMMAND, list the commands that have a schema.
     """
     if command is None:
         say("\n".join(names()))

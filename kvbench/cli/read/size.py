@@ -9,7 +9,7 @@ import click
 from kvbench.cli._options import json_option, with_options
 from kvbench.cli._point import options, refuse_missing
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Bytes, Named, Plot, Tokens
+from kvbench.cli._types import Bytes, Count, Named, Plot
 from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder
 
@@ -21,43 +21,49 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
 @click.command("size")
 @click.argument("model", metavar="[MODEL]", required=False)
 @with_options(
-    click.option("--layers", type=int, help="Layers."),
+    click.option("--layers", type=Count(), help="Layers of the model."),
     *options("q_heads", "kv_heads", "head_dim"),
-    click.option("--context", type=Tokens(), help="Tokens that every sequence holds. [default: the model's longest]"),
-    *options("batch", "dtype", "scale", "layout", "inner", "block_tokens", "pad"),
+    click.option("--context", type=Count(), help="Tokens in every sequence. [default: the model's longest]"),
+    *options("dtype", "scale", "layout", "inner", "block_tokens", "pad"),
     click.option(
-        "--window", type=int, help="Tokens that a sliding layer attends to, 0 for all. [default: the model's]"
+        "--window", type=Count(), help="Tokens that a sliding layer attends to; 0: all. [default: the model's]"
     ),
-    click.option("--window-every", type=int, help="Every Nth layer uses full attention. [default: the model's]"),
-    click.option("--ephemeral", type=int, default=0, help="Layers of an encoder, of whose K and V nothing stays."),
-    click.option("--capacity", type=int, help="Tokens with room in every layer. [default: what each attends to]"),
+    click.option("--window-every", type=Count(), help="Every Nth layer attends to all tokens. [default: the model's]"),
+    click.option("--ephemeral", type=Count(), default=0, help="Encoder layers, which keep no K and V."),
+    click.option(
+        "--capacity", type=Count(), help="Tokens that every layer has room for. [default: those it attends to]"
+    ),
 )
-@click.option("--users", type=click.IntRange(1), help="Sequences of a replica. [default: the batch]")
-@click.option("--replicas", type=click.IntRange(1), default=1, show_default=True, help="Copies of the model.")
-@click.option("--weights", type=Bytes(), help="Bytes of weights that each step reads, such as 16GB.")
-@click.option("--budget", type=Bytes(), help="Memory for caches, such as 40GiB: how much fits?")
-@click.option("--lengths", metavar="KIND", help="How long sequences are: uniform:A-B, fixed:N, or a file of numbers.")
+@click.option(
+    "--users",
+    "--batch",
+    "batch",
+    type=Count(),
+    default=1,
+    show_default=True,
+    help="Sequences decoded together on one copy of the model.",
+)
+@click.option("--replicas", type=Count(1), default=1, show_default=True, help="Copies of the model.")
+@click.option("--weights", type=Bytes(), help="Weights that each step reads, such as 16GB.")
+@click.option("--budget", type=Bytes(), help="Memory for caches, such as 40GiB. Prints how many sequences fit.")
+@click.option("--lengths", metavar="KIND", help="Lengths of the sequences: uniform:A-B, fixed:N, or a file of numbers.")
 @click.option(
     "--machine",
     type=Named(),
-    help="Where it is to run: a run directory, or what kvbench machine --json has printed. [default: this machine]",
+    help="Run directory, or a file from kvbench machine --json: the machine and its rates. [default: this machine]",
 )
-@click.option("--map", "mapped", is_flag=True, help="Also lay out all buffers of a decoder of MODEL, byte by byte.")
-@click.option("--canaries", is_flag=True, help="With --map: a known pattern behind every buffer.")
-@click.option("--align", type=int, help="With --map: every buffer begins at a multiple of it. [default: 64 bytes]")
-@click.option("--plot", type=Plot(), help="Draw size against context, as .png or .svg.")
+@click.option(
+    "--map", "mapped", is_flag=True, help="Also show where each buffer of MODEL's decoder would lie in memory."
+)
+@click.option("--canaries", is_flag=True, help="With --map: put a known pattern behind every buffer.")
+@click.option("--align", type=Count(), help="With --map: bytes to align every buffer to. [default: 64]")
+@click.option("--plot", type=Plot(), help="Also draw size against context, as .png or .svg.")
 @json_option
 def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, **asked: Any) -> None:
-    """What the KV cache of MODEL, or of a geometry that you give, costs: the formula with the numbers in it, what is
-    allocated beside what is streamed, many users, what fits a memory and which cache, and tokens per second at most.
+    """Compute what the KV cache of MODEL takes: bytes, what fits, and tokens per second at most.
 
-    MODEL is one of suites/models.toml; options override what it says. Nothing is measured: rates are those that a
-    machine's own reads reached in an earlier run, named with --machine.
-
-    Three figures that circulate are wrong. Gemma-3-4B (34 layers, 4 KV heads, head_dim 256) takes 544 MiB at 4,096
-    tokens of f16 when no layer is capped at its window, not 896. A model of 4 layers with 4 heads of 16 takes 64 KiB at
-    32 tokens of f32, not 16. And 0.031 FLOP per byte is no arithmetic intensity of decode: that is 2 FLOP for a line of
-    64 bytes. It is 2G/b, with G query heads on each KV head and b bytes per element: 0.5 and more in f32.
+    MODEL is one of suites/models.toml. Options override its geometry; without MODEL they give all of it. Nothing is
+    measured: tokens per second come from the run that --machine names.
     """
     from kvbench.report.arena_map import map_text
     from kvbench.report.sizes import size_text, sized
@@ -70,7 +76,7 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     laid = {name: value for name, value in laid.items() if value is not None and value is not False}
     if laid and not mapped:
         raise BadArgument(f"--{min(laid)} is of the map of a decoder's buffers", "give --map with it")
-    path, names = asked.pop("machine"), ("users", "replicas", "weights", "budget")
+    path, names = asked.pop("machine"), ("replicas", "weights", "budget")
     lengths = read_lengths(text) if (text := asked.pop("lengths")) is not None else None
     wanted = Wanted(**{name: asked.pop(name) for name in names}, lengths=lengths)
     shape = geometry(model) if model else None

@@ -30,15 +30,15 @@ class Doctor(Printed):
 
 
 @click.command("doctor")
-@click.option("--threads", default="all", show_default=True, help="Threads that would run: a number, or all.")
+@click.option("--threads", default="all", show_default=True, help="Number of threads that will run, or all.")
 @cpus_option
 @override_option
-@click.option("--strict", is_flag=True, help=f"Exit with {Exit.REFUSED} when a warning stands.")
+@click.option("--strict", is_flag=True, help=f"Exit with {Exit.REFUSED} if there is a warning.")
 @json_option
 def command(threads: str, cpus: str | None, override: Path | None, strict: bool, as_json: bool) -> int:
-    """Say whether this machine is fit to be measured now, and what to do where it is not.
+    """Check whether this machine is ready to be measured, and say what to do if it is not.
 
-    It observes for a second or two and changes nothing.
+    It watches for a second or two and changes nothing.
     """
     from kvbench.machine import describe
     from kvbench.machine.placement import place

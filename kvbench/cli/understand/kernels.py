@@ -22,7 +22,7 @@ class Kernels(Printed):
 @plugin_option
 @json_option
 def command(plugin: str | None, as_json: bool) -> None:
-    """List the kernels and what this CPU can run."""
+    """List the kernels, and say which of them this CPU can run."""
     from kvbench.native import library_of
 
     library = library_of(None, plugin)

@@ -15,24 +15,28 @@ _AGAIN = "then measure again"
 
 
 @click.command("machine")
-@click.option("--quick", is_flag=True, help="Fewer footprints, CPU sets and page kinds: a minute on a small machine.")
-@click.option("--identify", is_flag=True, help="Say who the machine is, and measure nothing.")
-@click.option("--threads", default="all", show_default=True, help="Threads at most: a number, or all.")
+@click.option("--quick", is_flag=True, help="Fewer sizes, CPU sets and page kinds: a minute on a small machine.")
+@click.option("--identify", is_flag=True, help="Describe the machine without measuring it.")
+@click.option("--threads", default="all", show_default=True, help="Largest number of threads, or all.")
 @cpus_option
 @isa_option
-@click.option("--pages", help="One kind of pages. [default: transparent huge ones; without --quick base pages too]")
+@click.option(
+    "--pages", help="Kind of memory pages. [default: transparent huge pages; without --quick also base pages]"
+)
 @override_option
 @seed_option
 @click.option(
     "--out",
     type=Named(dir_okay=False),
-    help="Where the profile goes. [default: by fingerprint, below $XDG_STATE_HOME/kvbench]",
+    help="File for the profile. [default: one below $XDG_STATE_HOME/kvbench]",
 )
-@click.option("--plot", type=Plot(), help="Draw the staircase too, as .png or .svg.")
+@click.option("--plot", type=Plot(), help="Also draw read bandwidth against size, as .png or .svg.")
 @json_option
 def command(**asked: Any) -> int:
-    """Measure what this machine can do: reads, stores and copies at every cache level and from memory, FMA peak,
-    latency and clock. Every other figure of kvbench is held against such ceilings of its own run.
+    """Measure what this machine can do: bandwidth, latency, FMA peak and clock.
+
+    Reads, stores and copies are measured in every cache level and in memory. A sweep measures its own ceilings; it does
+    not use these.
     """
     from kvbench.analysis.measured.machines import profile
     from kvbench.machine import describe
@@ -77,7 +81,9 @@ def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list
     best = library.isa(asked["isa"])
     tiers = (*(isa for isa in library.isas() if isa != best), best)
     pages, memory = _pages(asked["pages"], asked["quick"]), min(available_memory(), available_memory(Files("/")))
-    plan = probes(machine, Scope(cpus, tiers, memory, pages, asked["quick"], asked["seed"]))
+    plan = probes(
+        machine, Scope(cpus, tiers, memory, pages, asked["quick"], 1 if asked["seed"] is None else asked["seed"])
+    )
     plan = replace(plan, run=new_run())
     say(f"{len(plan.points)} probes in {plan.launches} launches, run {plan.run}", err=True)
     return list(follow(run(plan), lambda: len(plan.points) * plan.launches, lambda record: 1.0, describe_record))

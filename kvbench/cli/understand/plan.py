@@ -73,10 +73,10 @@ class PlannedSweep(Printed):
 @suite_options
 @json_option
 def command(as_json: bool, **asked: Any) -> None:
-    """What a sweep of SUITE would measure here, and nothing is measured: points, time, memory, what is left out.
+    """Show what a sweep of SUITE would measure here: points, time, memory, and what is left out.
 
-    SUITE is one of kvbench suites, or a path that ends in .toml. An axis is set as a suite sets it: --axis
-    context=1k,8k --axis dtype=f16.
+    Nothing is measured. SUITE is a name from kvbench suites, or a path that ends in .toml. The axes are listed by
+    kvbench sweep --help.
     """
     from kvbench.session import Options, planned
 

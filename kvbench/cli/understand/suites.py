@@ -31,9 +31,9 @@ class Suites(Printed):
 @click.command("suites")
 @json_option
 def command(as_json: bool) -> None:
-    """List the suites: points and time on this machine, and the question that each answers.
+    """List the suites: their points and time on this machine, and the question that each answers.
 
-    kvbench plan SUITE says more of one.
+    For more about one suite: kvbench plan SUITE.
     """
     from kvbench.cli.understand.plan import by_reason, site
     from kvbench.plan import expand, forecast

@@ -10,14 +10,17 @@ from kvbench.errors import BadArgument, Exit
 
 
 @click.command("verify")
-@click.option("--quick", is_flag=True, help="Fewer situations, and faults under the best tier alone.")
-@click.option("--isa", envvar="KVBENCH_ISA", metavar="TIER", help="One tier instead of all that run here.")
+@click.option("--quick", is_flag=True, help="Fewer cases; plant faults only in kernels of the best instruction set.")
+@click.option(
+    "--isa", envvar="KVBENCH_ISA", metavar="TIER", help="Check one instruction set instead of all that run here."
+)
 @plugin_option
 @json_option
 def command(quick: bool, isa: str | None, plugin: str | None, as_json: bool) -> int:
-    """Check every kernel that runs here against float64, and that planted faults are noticed.
+    """Check every kernel that runs here against a float64 reference.
 
-    With --plugin its kernels alone are checked, each in a process of its own.
+    Then plant faults and check that each is noticed. With --plugin, check only the plug-in's kernels, each in a process
+    of its own.
     """
     from kvbench.native import library_of
     from kvbench.verify import check_plugin

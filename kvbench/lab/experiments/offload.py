@@ -5,227 +5,146 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.measured.launches import held, interval
+from kvbench.analysis.measured.launches import interval
 from kvbench.errors import BadArgument, WrongAnswer
 from kvbench.lab.experiment import Outcome, Setup, refuse_too_large
-from kvbench.lab.measuring import point, tuned
+from kvbench.lab.measuring import point, refuse_impossible
 from kvbench.lab.tiers import FileTier, MemoryTier, Tier
-from kvbench.native import Arena, Cache, Task, Team, decode_task, probe_task
-from kvbench.oracle import attention, tolerance
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.figure import Figure
 from kvbench.report.ruled import Column
 from kvbench.suite import Model
 from kvbench.suite import model as geometry
-from kvbench.units import GB, counted, duration, gbps, size
+from kvbench.units import GB, counted, duration, size
+from kvbench.worker.answers import Answers
+from kvbench.worker.bench import Bench
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Caller, Program, rounds
-from kvbench.worker.owner import Owner
-from kvbench.worker.probing import ROUNDS
 from kvbench.worker.room import Room, near_threads
+from kvbench.worker.tuning import Tuner
 
 _SHARES = (0.05, 0.10, 0.25, 0.50, 1.0)
 _BLOCK = 16  # tokens of a page
-_SECONDS, _LEAST, _MOST = 25.0, 2, 15  # of all rounds, with an untimed one before them, and how many there may be
-_SURE = 0.95  # with which intervals hold a median
+_ROUNDS = 6  # beside an untimed one: their ends hold a median with 97 %
 _TIMES = 50  # passes of the FMA probe: to wake the threads must be no part of it
-WARM, FMA, AGAIN = "nothing elsewhere", "fma", "recomputed, at least"
-OUT, BACK, STEP = "out", "back", "step"
+WARM, FMA, AGAIN = "nothing elsewhere", "flops", "recomputed, at least"
+BACK, STEP = "all back", "step"
 
-Times = Mapping[str, Sequence[float]]
+Times = Mapping[str, Sequence[float]]  # seconds in each round; of FMA, of one FLOP
 
 
 def experiment(setup: Setup, model: str = "qwen3-0.6b", context: int = 2048, cold: float | None = None) -> Outcome:
     known, shares = geometry(model), _SHARES if cold is None else (cold,)
     if not all(0 < share <= 1 for share in shares):
         raise BadArgument(f"cold is {cold:.0%}", "a share of the pages, over 0% and up to 100%")
+    held = point(setup, model, context, layout="paged", block_tokens=_BLOCK, layers=known.layers)
+    refuse_impossible(setup, held)
     with ExitStack() as owned:
-        decoder = owned.enter_context(PagedDecoder(setup, model, context))
+        ground = owned.enter_context(Ground(setup.library, setup.machine))
+        room = owned.enter_context(Room(held, ground))
+        bench = owned.enter_context(Bench(held, room, Answers()))
+        Tuner(setup.machine, {}).choose(bench)
+        bench.verify()
+        pages = room.arena.view()[: room.layers * room.slice_bytes].reshape(known.layers, 2, -(-context // _BLOCK), -1)
+        refuse_too_large(pages.nbytes)  # once more
         pool = owned.enter_context(near_threads(setup.cpus))
-        memory = owned.enter_context(MemoryTier(decoder.pages, setup.library, pool))
-        file = owned.enter_context(FileTier(decoder.pages, setup.folder, pool))
-        tiers = (memory, file)
-        facts = Facts(known, decoder.count, decoder.pages.nbytes // decoder.count, decoder.fma_flops)
-        counts = facts.cold(shares)
-        seconds = sum(_there_and_back(tier, decoder, counts) for tier in tiers)
-        count = min(_MOST, max(_LEAST, int(_SECONDS / seconds) - 1))
-        times = _timed(_calls(decoder, tiers, counts), count, setup.seed)
-    table, even = tabled(times, facts, [tier.name for tier in tiers], counts), facts.even(times)
-    notes = (*_notes(facts, count, times), *(tier.about for tier in tiers))
+        tiers = (
+            owned.enter_context(MemoryTier(pages, setup.library, pool)),
+            owned.enter_context(FileTier(pages, setup.folder, pool)),
+        )
+        facts = Facts(known, pages.shape[2], pages.nbytes // pages.shape[2])
+        for tier in tiers:
+            _there_and_back(tier, pages)
+        times = _timed(bench, tiers, facts, shares, setup.seed)
+    table, even = tabled(times, facts, [tier.name for tier in tiers], shares), facts.even(times)
+    notes = (*_notes(facts, times), *(tier.about for tier in tiers))
     return Outcome(table, _COLUMNS, _figure(table, even), sentence(table, even), notes)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`flops`: what a call of the FMA probe computes."""
-
     model: Model
     pages: int
     page_bytes: int
-    flops: float
 
     def cold(self, shares: Sequence[float]) -> list[int]:
         """Pages, at least one: as near to the shares as whole pages are, each number once."""
         return sorted({max(1, round(share * self.pages)) for share in shares})
 
-    @property
-    def page_flops(self) -> float:
-        """To project a page's tokens to K and V once more, in every layer; 0 where the hidden size is not known."""
-        known = self.model
-        return 2.0 * known.hidden * 2 * known.kv_heads * known.head_dim * _BLOCK * known.layers
-
     def again(self, pages: int, times: Times) -> float:
-        """Seconds that the projections of so many pages take at the rate of the FMA probe."""
-        return pages * self.page_flops * float(np.median(times[FMA])) / self.flops
+        """Seconds to project so many pages' tokens to K and V once more, in every layer, at the rate of the FMA probe; NaN
+        where the hidden size is not known."""
+        known = self.model
+        flops = 2.0 * known.hidden * 2 * known.kv_heads * known.head_dim * _BLOCK * known.layers
+        return pages * flops * float(np.median(times[FMA])) if flops else float("nan")
 
     def even(self, times: Times) -> float:
-        """GB/s of a tier that brings a page back as fast as it can be recomputed; NaN where that is not known."""
-        return gbps(self.page_bytes, self.again(1, times)) if self.page_flops else float("nan")
+        """GB/s of a tier that brings a page back as fast as it can be recomputed."""
+        return self.page_bytes / self.again(1, times) / GB
 
 
-class PagedDecoder(Owner):
-    """A paged cache for each layer, side by side in one arena, and the tasks that decode a token with all of them.
-
-    `pages` is all of it as [layers, K and V, pages, bytes].
-    """
-
-    def __init__(self, setup: Setup, model: str, context: int) -> None:
-        known = geometry(model)
-        self._setup, self._model, self._known, self._context = setup, model, known, context
-        self._facts = {"layout": "paged", "dtype": "f16", "block_tokens": _BLOCK, "library": setup.library}
-        self._shape = (known.kv_heads, known.head_dim, context)
-        self._bytes = Cache.size_of(*self._shape, **self._facts)
-        refuse_too_large(2 * known.layers * self._bytes)  # cache and copy
-        super().__init__()
-
-    def _prepare(self) -> None:
-        setup, known, own = self._setup, self._known, self._owned.enter_context
-        self._arena = own(Arena(known.layers * self._bytes, library=setup.library))
-        self._team = own(Team(len(setup.cpus), setup.cpus, setup.library))
-        self.count = -(-self._context // _BLOCK)
-        self.pages = self._arena.view().reshape(known.layers, 2, self.count, -1)
-        shape = (known.layers, 1, known.q_heads, known.head_dim)
-        self._q = np.random.default_rng(setup.seed).standard_normal(shape, dtype=np.float32)
-        self._out = np.zeros_like(self._q)
-        self._schedule = self._tuned()
-        self._tasks = [own(self._layer(layer)) for layer in range(known.layers)]
-        self._fma = own(probe_task(setup.library, "flops", self._team.threads, isa=setup.isa, steps=ROUNDS))
-        self.fma_flops = _TIMES * self._fma.traffic().flops
-
-    def _tuned(self) -> str:
-        setup = self._setup
-        facts = {"layout": "paged", "block_tokens": _BLOCK, "layers": self._known.layers}
-        alike = point(setup, self._model, self._context, **facts)
-        with Ground(setup.library, setup.machine) as ground, Room(alike, ground) as room:
-            return tuned(room)
-
-    def _layer(self, layer: int) -> Task:
-        """Its cache is filled; the first one's answer is checked."""
-        cache = Cache(*self._shape, **self._facts, arena=self._arena, offset=layer * self._bytes)
-        cache.lengths[:] = self._context
-        args = (cache, self._q[layer], self._out[layer], self._team.threads)
-        with decode_task("fill", *args, isa=self._setup.isa, seed=self._setup.seed + layer) as fill:
-            self._team.run(fill)
-        task = decode_task("decode", *args, isa=self._setup.isa, schedule=self._schedule)
-        if layer == 0:
-            self._team.run(task)
-            self._check(cache)
-        return task
-
-    def _check(self, cache: Cache) -> None:
-        largest = float(np.abs(cache.numpy()[1]).max())
-        off = float(np.abs(attention(self._q[0], cache.rows, cache.lengths) - self._out[0]).max())
-        if not off <= tolerance(largest, self._context):
-            raise WrongAnswer(f"decode is off by {off:.3g}", "run kvbench verify")
-
-    def step(self) -> None:
-        self._team.run(*self._tasks, passes=len(self._tasks))
-
-    def multiply(self) -> None:
-        self._team.run(self._fma, passes=_TIMES)
-
-    def digest(self) -> int:
-        """A checksum of all bytes of the cache."""
-        return zlib.crc32(self.pages)
-
-
-def _there_and_back(tier: Tier, decoder: PagedDecoder, counts: Sequence[int]) -> float:
-    """What comes back is what went. Seconds that the tier will take of a round, about."""
-    before = decoder.digest()
-    out = _took(partial(tier.put, range(decoder.count)))
-    decoder.pages[:] = 0
-    back = _took(partial(tier.fetch, range(decoder.count)))
-    if decoder.digest() != before:
+def _there_and_back(tier: Tier, pages: np.ndarray) -> None:
+    """What comes back is what went."""
+    before, every = zlib.crc32(pages), range(pages.shape[2])
+    tier.put(every)
+    pages[:] = 0
+    tier.fetch(every)
+    if zlib.crc32(pages) != before:
         raise WrongAnswer(f"{tier.name}: pages came back with other bytes", "try another --out")
-    return out + back * (1 + sum(counts) / decoder.count) + _took(decoder.step) * len(counts)
 
 
-def _took(call: Callable[[], object]) -> float:
-    start = perf_counter()
-    call()
-    return perf_counter() - start
+def _timed(bench: Bench, tiers: Sequence[Tier], facts: Facts, shares: Sequence[float], seed: int) -> Times:
+    """After a round that does not count."""
+    tasks, fma = bench.own.tasks, bench.computed(FMA)
 
+    def step(tier: Tier | None = None, count: int = 0) -> None:
+        if tier:
+            tier.fetch(range(count))  # the oldest
+        bench.team.run(*tasks, passes=len(tasks))
 
-def _calls(decoder: PagedDecoder, tiers: Sequence[Tier], counts: Sequence[int]) -> dict[str, Callable[[], object]]:
-    def fetched(tier: Tier, count: int) -> None:
-        tier.fetch(range(count))  # the oldest
-        decoder.step()
-
-    calls: dict[str, Callable[[], object]] = {WARM: decoder.step, FMA: decoder.multiply}
+    calls: dict[str, Callable[[], object]] = {WARM: step}
     for tier in tiers:
-        calls[f"{tier.name} {OUT}"] = partial(tier.put, range(decoder.count))
-        calls[f"{tier.name} {BACK}"] = partial(tier.fetch, range(decoder.count))
-        calls |= {f"{tier.name} {count}": partial(fetched, tier, count) for count in counts}
-    return calls
-
-
-def _timed(calls: Mapping[str, Callable[[], object]], count: int, seed: int) -> dict[str, list[float]]:
-    """Seconds of each call in every round, after a round that does not count."""
-    taken: dict[str, list[float]] = {name: [] for name in calls}
-    programs = [Program(name, Caller(), (call,), warm=False) for name, call in calls.items()]
-    for sample in rounds(programs, 1 + count, _SECONDS, seed, passes=dict.fromkeys(calls, 1)):
+        calls[f"{tier.name} {BACK}"] = partial(tier.fetch, range(facts.pages))
+        calls |= {f"{tier.name} {count}": partial(step, tier, count) for count in facts.cold(shares)}
+    programs = [fma, *(Program(name, Caller(), (call,), warm=False) for name, call in calls.items())]
+    taken: dict[str, list[float]] = {program.name: [] for program in programs}
+    for sample in rounds(programs, 1 + _ROUNDS, 1.0, seed, passes=dict.fromkeys(calls, 1) | {FMA: _TIMES}):
         if sample.round:
-            taken[sample.program].append(sample.seconds)
+            work = sample.passes * fma.traffic().flops if sample.program == FMA else 1.0
+            taken[sample.program].append(sample.seconds / work)
     return taken
 
 
 # ---- what was found --------------------------------------------------------------------------------------------------
 
 
-def tabled(times: Times, facts: Facts, tiers: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
-    """A row for each way of a tier, and for each step: by what lay elsewhere, and where. `counts`: pages."""
-    rows = list(_rows(times, facts, tiers, counts))
-    table = pd.DataFrame(rows)
-    warm = table.loc[table["tier"] == WARM, "seconds"].iloc[0]
-    steps, moves = table["does"] == STEP, table["does"] != STEP
-    table["times"] = (table["seconds"] / warm).where(steps)
+def tabled(times: Times, facts: Facts, tiers: Sequence[str], shares: Sequence[float]) -> pd.DataFrame:
+    """A row for all pages of each tier, and for each step: by what lay elsewhere, and where."""
+    table = pd.DataFrame(_rows(times, facts, tiers, facts.cold(shares)))
+    back = table["does"] == BACK
+    table["times"] = (table["seconds"] / float(np.median(times[WARM]))).where(~back)
     for name, end in {"gbps": "seconds", "gbps_low": "high", "gbps_high": "low"}.items():
-        table[name] = (table["moved"] / table[end] / GB).where(moves)
+        table[name] = (table["moved"] / table[end] / GB).where(back)
     return table
 
 
 def _rows(times: Times, facts: Facts, tiers: Sequence[str], counts: Sequence[int]) -> Iterator[dict[str, Any]]:
-    def row(tier: str, does: str, pages: int, moves: bool, taken: Sequence[float]) -> dict[str, Any]:
-        (low, high), seconds = interval(taken, _SURE), float(np.median(taken))
-        cold, moved = pages / facts.pages, pages * facts.page_bytes if moves else 0
-        return {"tier": tier, "does": does, "cold": cold, "moved": moved, "seconds": seconds, "low": low, "high": high}
+    def row(tier: str, does: str, pages: int, moved: int, taken: Sequence[float]) -> dict[str, Any]:
+        low, high = interval(taken, 0.95)
+        ends = {"seconds": float(np.median(taken)), "low": low, "high": high}
+        return {"tier": tier, "does": does, "cold": pages / facts.pages, "moved": moved * facts.page_bytes, **ends}
 
-    for tier in tiers:
-        for does in (OUT, BACK):
-            yield row(tier, does, facts.pages, True, times[f"{tier} {does}"])
-    yield row(WARM, STEP, 0, False, times[WARM])
+    yield from (row(tier, BACK, facts.pages, facts.pages, times[f"{tier} {BACK}"]) for tier in tiers)
+    yield row(WARM, STEP, 0, 0, times[WARM])
     for count in counts:
-        for tier in tiers:
-            yield row(tier, STEP, count, True, times[f"{tier} {count}"])
-        if facts.page_flops:
-            again = facts.again(count, times)
-            yield row(AGAIN, STEP, count, False, [again + seconds for seconds in times[WARM]])
+        yield from (row(tier, STEP, count, count, times[f"{tier} {count}"]) for tier in tiers)
+        if facts.model.hidden:
+            yield row(AGAIN, STEP, count, 0, [facts.again(count, times) + seconds for seconds in times[WARM]])
 
 
 def _percent(share: float) -> str:
@@ -246,68 +165,43 @@ _COLUMNS = (
 
 
 def sentence(table: pd.DataFrame, even: float) -> str:
-    steps = table[(table["does"] == STEP) & (table["tier"] != WARM)]
-    shares = sorted(set(steps["cold"]))
-    share = shares[len(shares) // 2]
-    warm = table[table["tier"] == WARM].iloc[0]
-    own = steps[(steps["cold"] == share) & (steps["tier"] != AGAIN)]
+    """Of the share in the middle."""
+    steps, warm = table[table["does"] == STEP], table[table["tier"] == WARM].iloc[0]
+    shares = sorted(set(steps["cold"]) - {0.0})
+    own = steps[(steps["cold"] == shares[len(shares) // 2]) & (steps["tier"] != AGAIN)]
     slower = " and ".join(_slower(row, warm) for _, row in own.iterrows())
-    first = (
-        f"Beside one that finds all pages in the cache, a decode step with {_percent(share)} of them elsewhere takes "
-        f"{slower}"
-    )
+    first = f"A decode step with {_percent(own['cold'].iloc[0])} of the pages elsewhere takes {slower}."
     if np.isnan(even):
-        return f"{first}; what recomputing would take is not known without the model's hidden size."
-    return f"{first}; {_cheaper(table[table['does'] == BACK], even)}."
+        return f"{first} The model's hidden size is not known, and so neither what recomputing takes."
+    rates = " and ".join(_beside(row, even) for _, row in table[table["does"] == BACK].iterrows())
+    return f"{first} Fetching a page beats recomputing it above {even:.2g} GB/s: {rates}."
 
 
 def _slower(row: pd.Series, warm: pd.Series) -> str:
     apart = row["low"] > warm["high"] or row["high"] < warm["low"]
-    factor = f"{row['times']:.3g} times as long" if apart else "as long, as far as the noise lets it be told,"
-    return f"{factor} from {row['tier']}"
+    return f"{row['times']:.3g}x as long from {row['tier']}" if apart else f"as long from {row['tier']} (within noise)"
 
 
-def _cheaper(back: pd.DataFrame, even: float) -> str:
-    """The rate is the most that can be asked of a tier: recomputing takes longer than its projections alone."""
-    words = []
-    for _, row in back.iterrows():
-        does = (
-            "gives more" if row["gbps_low"] > even else "gives less" if row["gbps_high"] < even else "gives about that"
-        )
-        words.append(f"{row['tier']} {does} ({row['gbps']:.3g} GB/s)")
-    return f"bringing a page back beats recomputing it from {even:.2g} GB/s on, at the latest: {' and '.join(words)}"
+def _beside(row: pd.Series, even: float) -> str:
+    word = "more" if row["gbps_low"] > even else "less" if row["gbps_high"] < even else "about that"
+    return f"{row['tier']} gives {word} ({row['gbps']:.3g} GB/s)"
 
 
 def _figure(table: pd.DataFrame, even: float) -> Figure:
-    rates = Panel(
-        x="does", y="gbps", x_label="all pages", y_label="GB/s", title="Moving pages", by="tier", bars=True, log="y",
-        low="gbps_low", high="gbps_high", levels=() if np.isnan(even) else ((even, "as fast as recomputing"),),
-    )  # fmt: skip
     shown = table.assign(percent=100 * table["cold"])
     shown = shown.assign(**{f"ms_{name}": 1e3 * table[name] for name in ("seconds", "low", "high")})
-    steps = Panel(
-        x="percent", y="ms_seconds", x_label="% of the pages elsewhere before the step", y_label="ms for a token",
-        title="A decode step", where=("does", STEP), by="tier", log="y", low="ms_low", high="ms_high",
-        text="{:.0f}".format,
-    )  # fmt: skip
-    about = "Left: rates of all pages at once. Right: a step that first brings cold pages back. Medians and intervals."
+    rates = Panel("does", "gbps", "all pages", "GB/s", "Bringing pages back", by="tier", bars=True, log="y", low="gbps_low",
+                  high="gbps_high", levels=() if np.isnan(even) else ((even, "as fast as recomputing"),))  # fmt: skip
+    steps = Panel("percent", "ms_seconds", "% of the pages elsewhere before the step", "ms for a token", "A decode step",
+                  where=("does", STEP), by="tier", log="y", low="ms_low", high="ms_high", text="{:.0f}".format)  # fmt: skip
+    about = "Left: all pages at once. Right: a step that first brings cold pages back. Medians and intervals."
     return chart("offload", "Pages of the cache elsewhere", about, shown, (rates, steps))
 
 
-def _notes(facts: Facts, rounds: int, times: Times) -> tuple[str, ...]:
-    known, rate = facts.model, facts.flops / float(np.median(times[FMA])) / 1e9
-    pages = (
-        f"{counted(facts.pages, 'page')} of {_BLOCK} tokens in all {known.layers} layers, {size(facts.page_bytes)} each"
-    )
-    again = (
-        f"recomputing: 2 x {known.hidden} x 2 x {known.kv_heads} x {known.head_dim} FLOP for a token and layer, at the "
-        f"{rate:.3g} GFLOP/s of the FMA probe beside; the projections alone, without the layers that lead to their "
-        "inputs: what it really costs is more"
-    )
+def _notes(facts: Facts, times: Times) -> tuple[str, ...]:
+    pages = f"{counted(facts.pages, 'page')} of {_BLOCK} tokens in {facts.model.layers} layers, {size(facts.page_bytes)} each"
+    rate = 1 / float(np.median(times[FMA])) / GB
     return (
-        f"{pages}, f16; medians of {counted(rounds, 'round')}, between times that hold them with "
-        f"{held(rounds, _SURE):.0%}",
-        "a step brings the oldest pages back, then decodes layer after layer: nothing of it overlaps; shares are those "
-        "of whole pages",
-        *([again] if facts.page_flops else []),
+        f"{pages}, f16; medians of {len(times[WARM])} rounds, between the ends that hold them with 95 %",
+        f"recomputing: the projections to K and V alone, at the {rate:.3g} GFLOP/s of the FMA probe; it really costs more",
     )

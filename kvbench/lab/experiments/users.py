@@ -18,7 +18,7 @@ from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.figure import Figure
 from kvbench.report.ruled import Column
 from kvbench.report.words.phrases import listed, number
-from kvbench.units import duration, size
+from kvbench.units import size
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program
 from kvbench.worker.room import Room
@@ -38,12 +38,7 @@ def experiment(
     refuse_impossible(setup, held)
     with Ground(setup.library, setup.machine) as ground, Room(held, ground) as room:
         found = pd.DataFrame(_measured(setup, room, batches))
-    lengths = pd.DataFrame(
-        {"batch": name, "sequence": place, "length": length}
-        for name, own in batches.items()
-        for place, length in enumerate(own, start=1)
-    )
-    return Outcome(found, _COLUMNS, _figure(found, lengths), _sentence(found), _notes(found))
+    return Outcome(found, _COLUMNS, _figure(found), _sentence(found), _NOTES)
 
 
 def _batches(context: int, seed: int) -> dict[str, np.ndarray]:
@@ -71,30 +66,21 @@ _WAYS = {"as it is": lambda lengths: lengths, "even": _even, "padded": _padded}
 
 
 def _measured(setup: Setup, room: Room, batches: Mapping[str, np.ndarray]) -> Iterator[dict[str, Any]]:
-    team, schedule = room.team(setup.cpus), tuned(room)
+    schedule, (own, even, padded) = tuned(room), _WAYS
     for batch, lengths in batches.items():
         with _programs(setup, room, schedule, lengths) as programs:
             taken = beside(programs, setup.seed)
-        own, even, padded = _WAYS
         yield {
             "batch": batch,
-            "sequences": len(lengths),
             "tokens": int(lengths.sum()),
-            "longest": int(lengths.max()),
-            "shortest": int(lengths.min()),
             "lengths": " ".join(map(str, lengths)),
             "bytes": taken.moved[own],
-            **enclosed("seconds", taken.seconds(own)),
-            **enclosed("gbps", taken.rate(own)),
+            "gbps": taken.rate(own).median,
             "even_gbps": taken.rate(even).median,
             **enclosed("efficiency", taken.share(own, even)),
             "skew": taken.skew(own),
-            "even_skew": taken.skew(even),
             "padded_bytes": taken.moved[padded] / taken.moved[own],
-            "padded_seconds": taken.seconds(padded).median,
             **enclosed("padded_times", taken.times(padded, own)),
-            "threads": team.threads,
-            "rounds": taken.seconds(own).launches,
         }
 
 
@@ -102,10 +88,9 @@ def _measured(setup: Setup, room: Room, batches: Mapping[str, np.ndarray]) -> It
 def _programs(setup: Setup, room: Room, schedule: str, lengths: np.ndarray) -> Iterator[list[Program]]:
     """One for each way, by its name; all on the same memory."""
     shape, team = room.point.shape, room.team(setup.cpus)
+    dims = (shape.batch, shape.q_heads, shape.head_dim)
+    q = np.random.default_rng(setup.seed).standard_normal(dims, dtype=np.float32)
     facts = {"isa": setup.isa, "schedule": schedule}
-    q = np.random.default_rng(setup.seed).standard_normal(
-        (shape.batch, shape.q_heads, shape.head_dim), dtype=np.float32
-    )
     with ExitStack() as owned:
         programs = []
         for way, make in _WAYS.items():
@@ -124,10 +109,7 @@ def _programs(setup: Setup, room: Room, schedule: str, lengths: np.ndarray) -> I
 _COLUMNS = (
     Column("batch", "lengths"),
     Column("tokens", "tokens"),
-    Column("longest", "longest"),
-    Column("shortest", "shortest"),
     Column("bytes", "bytes", size),
-    Column("seconds", "time", duration),
     Column("gbps", "GB/s", number),
     Column("even_gbps", "even GB/s", number),
     Column("efficiency", "of even", "{:.0%}".format),
@@ -135,62 +117,40 @@ _COLUMNS = (
     Column("padded_bytes", "padded: bytes", "{:.2f} times".format),
     Column("padded_times", "time", "{:.2f} times".format),
 )
+_NOTES = (
+    f"{_SEQUENCES} sequences, a decode step of one layer from memory; even: as many tokens in sequences of one length, timed "
+    "in the same rounds",
+    "skew: how much longer the slowest thread works than the mean; padded: every sequence computed to the longest one's end",
+)
 
 
-def _notes(found: pd.DataFrame) -> tuple[str, ...]:
-    return (
-        f"{found['sequences'].iloc[0]} sequences, a decode step of one layer from memory; even: a batch of as many tokens "
-        "and equally long sequences, in the same rounds; of even: share of its GB/s, which is how efficiently the work is "
-        "dealt out to threads",
-        f"skew: how much longer the slowest of {found['threads'].iloc[0]} threads works than the mean, in % of that",
-        "padded: every sequence computed up to the longest one's end, over the batch as it is. Medians of "
-        f"{found['rounds'].min()} rounds",
-    )
-
-
-def _figure(found: pd.DataFrame, lengths: pd.DataFrame) -> Figure:
-    shares = found.assign(
-        share=100 * found["efficiency"],
-        low=100 * found["efficiency_low"],
-        high=100 * found["efficiency_high"],
-        what="time",
-    )
+def _figure(found: pd.DataFrame) -> Figure:
+    shares = found.assign(share=100 * found["efficiency"], what="time")
+    shares = shares.assign(low=100 * found["efficiency_low"], high=100 * found["efficiency_high"])
     padded = pd.concat(
-        found[["batch"]].assign(padded=found[column], what=what)
-        for column, what in (("padded_bytes", "bytes"), ("padded_times", "time"))
-    )
-    table = pd.concat(
-        [lengths.assign(series=lengths["batch"]), shares, padded.assign(series=padded["what"])], ignore_index=True
+        found[["batch"]].assign(padded=found[f"padded_{what}"], what=what) for what in ("bytes", "times")
     )
     panels = (
-        Panel("sequence", "length", "sequence of the batch", "tokens", "Lengths", by="series", text="{:.0f}".format),
         Panel("batch", "share", "", "% of an even batch's GB/s", "Efficiency", low="low", high="high", bars=True,
               levels=((100.0, "even"),)),
-        Panel("batch", "padded", "", "times the batch as it is", "Padded to the longest", by="series", bars=True),
+        Panel("batch", "padded", "", "times the batch as it is", "Padded to the longest", by="what", bars=True),
     )  # fmt: skip
     about = "A decode step of one layer and a batch from memory. Whiskers: intervals over rounds."
-    return chart("users", "Batches of uneven lengths", about, table, panels)
+    return chart("users", "Batches of uneven lengths", about, pd.concat([shares, padded], ignore_index=True), panels)
 
 
 def _sentence(found: pd.DataFrame) -> str:
+    shares = listed(f"{_between(row)}" for _, row in found.iterrows())
+    slow = list(found.loc[found["efficiency_high"] < 1, "batch"])
+    lost = f"{listed(slow)} {'is' if len(slow) == 1 else 'are'} slower" if slow else "none is slower beyond the noise"
     waste = found.loc[found["padded_times"].idxmax()]
-    shares = listed(f"{row['efficiency']:.0%} ({row['batch']})" for _, row in found.iterrows())
     return (
-        f"A batch of uneven lengths is read at {shares} of the GB/s of an even batch of as many bytes: {_judged(found)}; "
-        f"padded to its longest sequence, the batch that suffers most ({waste['batch']}) moves "
-        f"{waste['padded_bytes']:.2f} times the bytes and takes {waste['padded_times']:.2f} times as long "
-        f"({waste['padded_times_low']:.2f}..{waste['padded_times_high']:.2f})."
+        f"Beside an even batch of as many tokens, uneven ones read at {shares}: {lost}. Padded to its longest sequence, the "
+        f"worst batch ({waste['batch']}) moves {waste['padded_bytes']:.2f} times the bytes and takes "
+        f"{waste['padded_times']:.2f} times as long."
     )
 
 
-def _judged(found: pd.DataFrame) -> str:
-    clear = found[found["efficiency_high"] < 1]
-    if clear.empty:
-        least = found.loc[found["efficiency"].idxmin()]
-        return f"no batch loses time beyond the noise, {_between(least)} coming nearest"
-    lost = [_between(row) for _, row in clear.iterrows()]
-    return f"beyond the noise, time is lost by {listed(lost)}"
-
-
 def _between(row: pd.Series) -> str:
-    return f"{row['batch']} ({row['efficiency_low']:.0%} to {row['efficiency_high']:.0%} of them)"
+    ends = f"{row['efficiency_low']:.0%} to {row['efficiency_high']:.0%}"
+    return f"{row['efficiency']:.0%} ({row['batch']}, {ends})"

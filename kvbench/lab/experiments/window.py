@@ -22,16 +22,9 @@ def experiment(setup: Setup, model: str = "llama-3-8b", context: int = 32768, wi
         raise BadArgument(f"--context {context} never leaves a window of {window}", "more context, or less window")
     known = geometry(model)
     refuse_too_large(8 * context * (4 * known.head_dim + known.q_heads))
-    found = pd.DataFrame(_deviations(setup.seed, known, _contexts(context, window), window))
+    contexts = [window << octave for octave in range(((context - 1) // window).bit_length())]
+    found = pd.DataFrame(_deviations(setup.seed, known, [*contexts, context], window))
     return Outcome(found, _COLUMNS, _figure(found), _sentence(found, window), _notes(window))
-
-
-def _contexts(most: int, window: int) -> list[int]:
-    """From half a window on, each twice as long."""
-    found = sorted({max(1, window // 2), window})
-    while found[-1] * 2 < most:
-        found.append(2 * found[-1])
-    return [*found, most]
 
 
 def _deviations(seed: int, known: Model, contexts: Sequence[int], window: int) -> Iterator[dict[str, Any]]:
@@ -69,10 +62,9 @@ _COLUMNS = (
 
 def _notes(window: int) -> tuple[str, ...]:
     return (
-        "off: root mean square of the difference to attention to all tokens, over that of the latter, in float64",
-        "random: keys of a normal distribution, where all tokens weigh alike and what they sum up to evens out; local: "
-        f"a token weighs less by a factor e with every {window / _NEAR:g} tokens of distance. Neither is a model's own: "
-        "that lies where it was trained to",
+        "off: root mean square of the difference to full attention, over that of full attention, in float64",
+        f"random: all tokens weigh alike; local: a token weighs e times less with every {window / _NEAR:g} tokens of "
+        "distance. A trained model lies somewhere between",
         "what a window saves in bytes and time: kvbench sweep window --report",
     )
 
@@ -90,7 +82,6 @@ def _figure(found: pd.DataFrame):
 def _sentence(found: pd.DataFrame, window: int) -> str:
     last = found.iloc[-1]
     return (
-        f"At {last['context']:.0f} tokens the answer of a window of {window} is off that of full attention by "
-        f"{last['random_deviation']:.2g} times its size on random data, and by {last['local_deviation']:.1e} times it "
-        "where attention is local."
+        f"At {last['context']:.0f} tokens, a window of {window} changes the answer by {last['random_deviation']:.2g} times its "
+        f"size on random data, and by {last['local_deviation']:.1e} times where attention is local."
     )

@@ -103,7 +103,7 @@ def quota(scene: Scene) -> Finding:
     value = f"{cpus:.3g} CPUs' worth of time; threads: {threads}, allowed CPUs: {len(scene.machine.allowed)}"
     if threads <= cpus:
         return ok(value)
-    fewer = f", or use --threads {floor(cpus)}" if cpus >= 1 else ""
+    fewer = f", or use --axis threads={floor(cpus)}" if cpus >= 1 else ""
     return warn(value, f"raise the control group's CPU quota to {threads}{fewer}")
 
 

@@ -40,6 +40,7 @@ def _bound(fact: DtypeBound) -> str:
 def tokens(fact: Tokens) -> str:
     first, *others = fact.shapes
     rates = listed(f"{number(rate)} tokens/s at {context:,} tokens" for context, rate in first.rates)
+    rates += f" ({first.remark})" if first.remark else ""
     more = f" The table has {counted(len(others), 'other model shape')}." if others else ""
     return f"{listed(first.models, _MODELS)}, KV reads only, fastest dtype of each: at most {rates}.{more}"
 

@@ -58,8 +58,12 @@ def test_a_step_walks_all_layers():
 
 def test_models_of_one_shape_share_a_row_as_far_as_they_go():
     found = rates([timed(at(1024), 0.001), timed(at(2048), 0.002)], SMALL, TWIN)
-    assert list(zip(found["context"], found["model"], strict=True)) == [(1024, "another small, small"), (2048, "small")]
-    assert rates([timed(at(8192), 0.001)], SMALL, TWIN).empty
+    assert found[["context", "model", "note"]].to_dict("split")["data"] == [
+        [1024, "another small, small", ""],
+        [2048, "small", ""],
+        [2048, "another small", "the model was made for 1,024 tokens at most"],
+    ]
+    assert rates([timed(at(8192), 0.001)], SMALL)["note"][0] == "the model was made for 4,096 tokens at most"
 
 
 def test_every_sequence_of_a_batch_gets_a_token():

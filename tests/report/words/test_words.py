@@ -48,7 +48,7 @@ FACTS = [
     MemoryRate("head f16", 25.0, MemoryShare("head f16", 25.0, 27.5, 2, 0.909, None, 1, 0.909)),
     MemoryRate("head f16", 25.0, replace(SHARE, plain_gbps=20.0, share=1.25)),
     L3Untested(Untested.ELSEWHERE, 3),
-    L3Untested(Untested.CLOSED, 0, "not testable at 2 threads; try --threads 1"),
+    L3Untested(Untested.CLOSED, 0, "not testable at 2 threads; try --axis threads=1"),
     L3Untested(Untested.CLOSED, 0, "no L3 is known for these CPUs"),
     L3Verdict((("confirmed", 5), ("core-bound", 1), ("unstable", 1)), True, READS, (I8, F16)),
     L3Verdict((("core-bound", 1),), False, READS[:1], (F16,), plain=True),

@@ -107,10 +107,11 @@ def _stretches(rows: pd.DataFrame) -> Iterator[Stretch]:
 
 @dataclass(frozen=True, slots=True)
 class ModelTokens:
-    """`rates`: tokens per second by context."""
+    """`rates`: tokens per second by context. `remark`: what to know about the longest."""
 
     models: tuple[str, ...]
     rates: tuple[tuple[int, float], ...]
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +126,13 @@ def tokens(tokens: pd.DataFrame) -> Tokens | None:
     known = tokens[tokens["tokens_per_second"].notna()]
     known = known[known["batch"] == known["batch"].min()]
     each = known.assign(model=known["model"].str.split(", ")).explode("model")
-    found: dict[tuple[tuple[int, float], ...], list[str]] = {}
+    found: dict[tuple[tuple[tuple[int, float], ...], str], list[str]] = {}
     for model, rows in each.groupby("model"):
         best = rows.groupby("context")["tokens_per_second"].max()
         ends = dict.fromkeys((best.index.min(), best.index.max()))
-        found.setdefault(tuple((int(end), float(best[end])) for end in ends), []).append(str(model))
-    return Tokens(tuple(ModelTokens(tuple(names), rates) for rates, names in found.items())) if found else None
+        remark = str(rows["note"][rows["context"].idxmax()])
+        found.setdefault((tuple((int(end), float(best[end])) for end in ends), remark), []).append(str(model))
+    return Tokens(tuple(ModelTokens(tuple(names), *said) for said, names in found.items())) if found else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,4 +70,4 @@ def test_where_l3_is_closed_another_number_of_threads_is_named():
     """2 x 12 MiB of L2 before 32 MiB of L3: 1.5 x 12 MiB of one thread are within 0.7 x 32 MiB, of two not."""
     large = tuple(replace(cache, size=12 * MIB) if cache.level == 2 else cache for cache in MACHINE.caches)
     found = fact(L3Untested, rated(15.0), replace(MACHINE, caches=large, allowed=(0, 1)))
-    assert found == L3Untested(Untested.CLOSED, 0, "not testable at 2 threads; try --threads 1")
+    assert found == L3Untested(Untested.CLOSED, 0, "not testable at 2 threads; try --axis threads=1")

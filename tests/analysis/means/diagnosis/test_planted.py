@@ -45,7 +45,7 @@ def test_words(name):
 
 UNTESTED = {
     "private cache": (Untested.ELSEWHERE, ""),
-    "private caches hold more than L3": (Untested.CLOSED, "not testable at 8 threads; try --threads 3"),
+    "private caches hold more than L3": (Untested.CLOSED, "not testable at 8 threads; try --axis threads=3"),
     "L3 unknown": (Untested.CLOSED, "no L3 is known for these CPUs"),
     "no cache known": (Untested.UNKNOWN_CACHES, "no L3 is known for these CPUs"),
 }
