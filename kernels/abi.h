@@ -238,7 +238,7 @@ int32_t kvb_logits(const float *row, float *matrix, int64_t position, int64_t ro
 
 /* Probes: what the machine itself can do. */
 typedef struct kvb_probe {
-    int32_t op;    /* read write write_nt copy copy_nt triad flops dot8 dot16 latency clock */
+    int32_t op;    /* read write write_nt copy copy_nt triad flops dot8 latency clock */
     int32_t isa;
     void *a;       /* read: source; write, copy, triad: destination; latency: the chain */
     const void *b; /* copy, triad: source */
@@ -247,7 +247,7 @@ typedef struct kvb_probe {
     int64_t distance; /* read, copy: prefetch so many bytes ahead; 0 = leave it to the hardware. Then read takes the
                        * eighths of a share in turn, for one run of lines leaves a core idle that follows eight */
     int64_t steps; /* times over the buffers, 0 = once; latency: loads, each pass on from where the last one stopped;
-                    * flops, dot8, dot16: rounds; clock: additions */
+                    * flops, dot8: rounds; clock: additions */
     int32_t schedule; /* read: prefetch as it does, lines in the order of addresses; 0 = off, then `distance` says */
 } kvb_probe;
 

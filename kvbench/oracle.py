@@ -6,6 +6,7 @@ for each block of tokens: weights times values
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -30,17 +31,20 @@ def attention_in_steps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same of a kernel that multiplies whole numbers: with q as it takes that, and how far its weights may be off.
 
-    levels: the largest whole numbers of a query and of weights, as kvb_levels tells, and how many elements of a query
-    share a step. A weight is off by at most half a step: six standard deviations of their sum, for it has no sign in
-    common on ordinary data; or by nothing where it stays a float.
+    levels: the largest whole numbers of a query and of weights, as kvb_levels tells, and how many elements share a step.
+    A weight is off by at most half a step: six standard deviations of their sum, for it has no sign in common on
+    ordinary data.
     """
     q = _in_steps(q, levels[0], levels[2])
     weights, first = _weights(q, rows, lengths, window)
-    out = _sums(weights, first, q, rows)
-    if not levels[1]:
-        return out, np.zeros(())
-    _to_variances(weights, levels[1], first, q, rows)
-    variance = _sums(weights, first, q, lambda at, count: (None, _codes(rows(at, count)[1]) ** 2))
+    out, variance = _sums(weights, first, q, rows), np.zeros(q.shape)
+    for b, d in product(range(len(q)), range(0, q.shape[2], levels[2])):
+        one, part = slice(b, b + 1), slice(d, d + levels[2])  # elements that share a scale of V share weights
+        own = _of(rows, one, part)
+        off = _variances(weights[one].copy(), levels[1], first, q[one], own)
+        variance[one, :, part] = _sums(
+            off, first, q[one, :, part], lambda *at, own=own: (None, _codes(own(*at)[1]) ** 2)
+        )
     return out, 6 * np.sqrt(variance)
 
 
@@ -56,13 +60,18 @@ def _in_steps(q: np.ndarray, levels: int, together: int) -> np.ndarray:
     return codes * (most / np.float32(levels)).astype(np.float64) / np.float64(scale)
 
 
+def _of(rows: Rows, sequence: slice, elements: slice) -> Rows:
+    """V alone, of a sequence, and of some of its elements."""
+    return lambda first, count: (None, rows(first, count)[1][sequence, ..., elements])
+
+
 def _codes(v: np.ndarray) -> np.ndarray:
     """Rows in units of their largest element."""
     most = np.abs(v).max(axis=-1, keepdims=True)
     return np.divide(v, most, out=np.zeros_like(v), where=most > 0)
 
 
-def _to_variances(weights: np.ndarray, levels: int, first: int, q: np.ndarray, rows: Rows) -> None:
+def _variances(weights: np.ndarray, levels: int, first: int, q: np.ndarray, rows: Rows) -> np.ndarray:
     """In place, what rounding does to each. A step is at least the largest weight of a token's tile, each times its
     row's largest element: the tile may begin at any token, and has no more than TILE."""
     for at, count in _blocks(first, first + weights.shape[2]):
@@ -75,6 +84,7 @@ def _to_variances(weights: np.ndarray, levels: int, first: int, q: np.ndarray, r
         tiles = np.pad(weights[b, head], (TILE, -tokens % TILE + TILE)).reshape(-1, TILE).max(axis=1)
         near = np.maximum(np.maximum(tiles[:-2], tiles[1:-1]), tiles[2:])
         weights[b, head] = np.repeat((near / levels) ** 2 / 12, TILE)[:tokens]
+    return weights
 
 
 def _weights(q: np.ndarray, rows: Rows, lengths: Sequence[int], window: int | None) -> tuple[np.ndarray, int]:

@@ -344,7 +344,16 @@ def in_steps(q: np.ndarray, scale: float, levels: int, block: int) -> np.ndarray
 
 def weights_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels: int, plain: bool) -> np.ndarray:
     """How far an output [H, G, D] may be off for its weights [H, G, T] being whole numbers, the largest of a tile `levels`:
-    half a step each, of whatever tile a token falls into. `plain`: half a step times a sign that nobody chose."""
+    half a step each, of whatever tile a token falls into. v_scale: [H, T, parts], each of as many elements that share
+    weights. `plain`: half a step times a sign that nobody chose."""
+    block, parts = -(-v.shape[2] // v_scale.shape[2]), range(v_scale.shape[2])
+    own = (
+        _part_off(weights, v[..., i * block : (i + 1) * block], np.abs(v_scale[..., i]), levels, plain) for i in parts
+    )
+    return np.concatenate(list(own), axis=2)
+
+
+def _part_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels: int, plain: bool) -> np.ndarray:
     heavy = weights * v_scale[:, None, :]
     blocks = -(-heavy.shape[2] // TILE)
     tiles = np.zeros((*heavy.shape[:2], (blocks + 2) * TILE))
@@ -355,6 +364,17 @@ def weights_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels:
     codes = np.divide(np.abs(v), v_scale[..., None], out=np.zeros_like(v), where=v_scale[..., None] > 0)
     most = step @ codes / 2 + 1e-31 * heavy.shape[2]  # a tile that is lighter than that weighs nothing
     return np.minimum(most, 6 * np.sqrt(step**2 @ codes**2 / 12)) if plain else most
+
+
+def v_scales(shape: Shape, planes: Planes, table, seq: int, first: int, count: int) -> np.ndarray:
+    """Of rows of V of a format of codes: [H, count, 1], or of packed rows one for each block."""
+    rows, scales = places(shape, table, seq, slots_of(shape, first, count))
+    if shape.dtype in PACKED:
+        raw = planes.v[spans(rows, shape.payload)].reshape(*rows.shape, -1, PACKED[shape.dtype])
+        return np.ascontiguousarray(raw[..., :2]).view(np.float16)[..., 0].astype(float)
+    return (
+        np.ascontiguousarray(planes.v_scale[spans(scales, shape.scale_bytes)]).view(STORED[shape.scale]).astype(float)
+    )
 
 
 def practical(v: np.ndarray) -> float:
@@ -378,7 +398,7 @@ def decode(
 ) -> tuple[np.ndarray, np.ndarray]:
     """q [B, Hq, D] -> out and bound, both float64 [B, Hq, D]. `plain`: data of unit size, held to `practical`.
     `halves`: of a kernel that rounds K and V to float16 as it loads them. `levels`: of one that multiplies whole numbers,
-    the largest of a query, of each block of packed rows' or of all, and of weights, which are floats where it is 0."""
+    the largest of a query and of weights, of each block of packed rows' or of all."""
     out, bound = np.zeros(q.shape), np.zeros(q.shape)
     scale = scale or 1 / np.sqrt(shape.head_dim)
     for seq, length in enumerate(np.asarray(lengths)):
@@ -390,11 +410,10 @@ def decode(
         grouped = own.reshape(shape.kv_heads, -1, shape.head_dim)
         answer, limit = attend(grouped, k, v, scale)
         limit = np.full_like(limit, practical(v)) if plain else limit
-        if levels and levels[1] and k.shape[1]:
-            _, scales = places(shape, table, seq, slots_of(shape, *attended(int(length), window)))
-            raw = np.ascontiguousarray(planes.v_scale[spans(scales, shape.scale_bytes)])
+        if levels and k.shape[1]:
             weights = softmax(scale * (grouped @ k.swapaxes(1, 2)))
-            limit += weights_off(weights, v, raw.view(STORED[shape.scale])[..., 0].astype(float), levels[1], plain)
+            own = v_scales(shape, planes, table, seq, *attended(int(length), window))
+            limit += weights_off(weights, v, own, levels[1], plain)
         out[seq] = answer.reshape(q.shape[1:])
         bound[seq] = limit.reshape(q.shape[1:])
     return out, bound

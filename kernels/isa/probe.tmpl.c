@@ -122,27 +122,18 @@ static double probe_flops(int64_t rounds)
     return (double)rounds * (2 * VL * FLOPS_ACC);
 }
 
-/* As many sums of products of whole numbers, by the instruction that the row kernel is made of: `each` operations of a lane. */
-#define PROBE_DOTS(word, into, each)                                                                                   \
-    static double probe_##word(int64_t rounds)                                                                         \
-    {                                                                                                                  \
-        vi x = v_set_int(0x01020304), y = v_set_int(0x05060708), acc[FLOPS_ACC];                                       \
-        PROBE_UNROLL for (int i = 0; i < FLOPS_ACC; i++)                                                               \
-            acc[i] = v_set_int(i);                                                                                     \
-        for (int64_t r = 0; r < rounds; r++)                                                                           \
-            PROBE_UNROLL for (int i = 0; i < FLOPS_ACC; i++) {                                                         \
-                v_hide(&x);                                                                                            \
-                into(&acc[i], x, y);                                                                                   \
-            }                                                                                                          \
-        PROBE_UNROLL for (int i = 0; i < FLOPS_ACC; i++)                                                               \
-            v_hide(&acc[i]);                                                                                           \
-        return (double)rounds * ((each) * VL * FLOPS_ACC);                                                             \
-    }
-#ifdef DOT_BYTES
-PROBE_DOTS(dot8, v_dot_query_into, 8)
-#endif
-#ifdef V_DOT_I16
-PROBE_DOTS(dot16, v_dot_i16_into, 4)
-#else
-PROBE_DOTS(dot16, v_dot_query_into, 4) /* a product of 16 bits is two of bytes */
-#endif
+/* As many sums of products of bytes, by the instructions that dot is made of. */
+static double probe_dot8(int64_t rounds)
+{
+    vi x = v_set_int(0x01020304), y = v_set_int(0x05060708), acc[FLOPS_ACC];
+    PROBE_UNROLL for (int i = 0; i < FLOPS_ACC; i++)
+        acc[i] = v_set_int(i);
+    for (int64_t r = 0; r < rounds; r++)
+        PROBE_UNROLL for (int i = 0; i < FLOPS_ACC; i++) {
+            v_hide(&x);
+            v_dot_weights_into(&acc[i], x, y);
+        }
+    PROBE_UNROLL for (int i = 0; i < FLOPS_ACC; i++)
+        v_hide(&acc[i]);
+    return (double)rounds * (8 * VL * FLOPS_ACC);
+}

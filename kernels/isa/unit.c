@@ -85,9 +85,6 @@ const kvb_tier TIER = {
     .copy_nt = probe_copy_nt,
     .triad = probe_triad,
     .flops = probe_flops,
-#ifdef DOT_BYTES
     .dot8 = probe_dot8,
-#endif
-    .dot16 = probe_dot16,
     .q_part = Q_PART(HEADS),
 };

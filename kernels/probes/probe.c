@@ -49,10 +49,10 @@ static void count(int64_t steps)
 
 static double (*compute(int32_t op, const kvb_tier *tier))(int64_t)
 {
-    return op == OP_DOT8 ? tier->dot8 : op == OP_DOT16 ? tier->dot16 : tier->flops;
+    return op == OP_DOT8 ? tier->dot8 : tier->flops;
 }
 
-static bool computes(int32_t op) { return op == OP_FLOPS || op == OP_DOT8 || op == OP_DOT16; }
+static bool computes(int32_t op) { return op == OP_FLOPS || op == OP_DOT8; }
 
 /* As the schedule asks while it reads rows: in the order of addresses, or of a block of K and one of V those behind it. */
 static kvb_ahead ahead_of(const kvb_probe *args)
@@ -78,8 +78,7 @@ static void work(kvb_task *task, int32_t thread, void *scratch)
     (void)scratch;
     switch (args->op) {
     case OP_FLOPS:
-    case OP_DOT8:
-    case OP_DOT16: compute(args->op, tier)(args->steps); return;
+    case OP_DOT8: compute(args->op, tier)(args->steps); return;
     case OP_CLOCK: count(args->steps); return;
     case OP_LATENCY:
         if (thread == 0)
@@ -128,7 +127,7 @@ static int32_t check_probe(const kvb_probe *a, int32_t threads)
     TRY(kvb_check_word("schedule", a->schedule, SCHEDULES));
     if (computes(a->op) && !compute(a->op, kvb_tier_of(a->isa)))
         return kvb_fail(KVB_UNSUPPORTED, "isa %s has no %s", kvb_word("isa", a->isa), kvb_word("op", a->op));
-    if ((a->op == OP_DOT8 || a->op == OP_DOT16) && !kvb_row_kernel_runs(a->isa, READ_DOT_I8))
+    if (a->op == OP_DOT8 && !kvb_row_kernel_runs(a->isa, READ_DOT_I8))
         return kvb_fail(KVB_UNSUPPORTED, "%s of isa %s does not run on this CPU", kvb_word("op", a->op), kvb_word("isa", a->isa));
     TRY(kvb_check_range("steps", a->steps, a->op >= OP_FLOPS, INT64_MAX / 1024));
     if (computes(a->op) || a->op == OP_CLOCK)

@@ -73,28 +73,33 @@ void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *gro
     }
 }
 
-/* One weight as a whole number. A NaN counts as nothing here: it stays in the sum of the weights. */
-static int32_t whole(float w, float inverse) { return w == w ? (int32_t)rintf(w * inverse) : 0; }
+/* A weight times what a code of V is worth. A NaN counts as nothing here: it stays in the sum of the weights. */
+static float weighted(int32_t dtype, const uint8_t *v, int64_t d, float p)
+{
+    float w = p * kvb_scalar_step(dtype, v, d);
+    return w == w ? w : 0.0f;
+}
 
-void kvb_scalar_pv_dot(const kvb_tile *tile, const kvb_group *group, const float *p)
+/* Of the elements of a head that share weights, from `from` on. */
+static void sum_block(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p, int64_t h, int64_t from)
+{
+    float weights[TILE];
+    for (int32_t t = 0; t < tile->count; t++)
+        weights[t] = weighted(dtype, kvb_row_at(tile->v, t), from, p[h * QUERY_SCORES + t]);
+    const float most = largest(weights, tile->count), inverse = steps(DOT_WEIGHT, most);
+    for (int64_t d = from; d < at_most(from + together(dtype), group->dim); d++) {
+        int32_t sum = 0;
+        for (int32_t t = 0; t < tile->count; t++)
+            sum += (int32_t)rintf(weights[t] * inverse) * kvb_scalar_code(dtype, kvb_row_at(tile->v, t), d);
+        float *acc = &group->acc[h * group->dim_pad + d];
+        *acc = (float)((double)*acc * (double)group->rescale[h] + (double)sum * (double)(most / DOT_WEIGHT));
+    }
+}
+
+void kvb_scalar_pv_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p)
 {
     kvb_scalar_assert(tile, group);
-    int32_t sum[HEADS][DIM_MAX] = {{0}};
-    float most[HEADS];
     for (int64_t h = 0; h < group->heads; h++)
-        most[h] = largest(p + h * QUERY_SCORES, tile->count);
-    for (int32_t t = 0; t < tile->count; t++) {
-        const int8_t *v = (const int8_t *)kvb_row_at(tile->v, t);
-        for (int64_t h = 0; h < group->heads; h++) {
-            int32_t weight = whole(p[h * QUERY_SCORES + t], steps(DOT_WEIGHT, most[h]));
-            for (int64_t d = 0; d < group->dim; d++)
-                sum[h][d] += weight * v[d];
-        }
-    }
-    for (int64_t h = 0; h < group->heads; h++)
-        for (int64_t d = 0; d < group->dim; d++) {
-            float *acc = &group->acc[h * group->dim_pad + d];
-            double more = (double)sum[h][d] * (double)(most[h] / DOT_WEIGHT);
-            *acc = (float)((double)*acc * (double)group->rescale[h] + more);
-        }
+        for (int64_t from = 0; from < group->dim; from += together(dtype))
+            sum_block(dtype, tile, group, p, h, from);
 }

@@ -49,7 +49,7 @@ void kvb_scalar_perhead(int32_t dtype, const kvb_tile *tile, const kvb_group *gr
 
 void kvb_scalar_prepare_query(int32_t dtype, const kvb_group *group);
 void kvb_scalar_qk_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *group, float *scores);
-void kvb_scalar_pv_dot(const kvb_tile *tile, const kvb_group *group, const float *p);
+void kvb_scalar_pv_dot(int32_t dtype, const kvb_tile *tile, const kvb_group *group, const float *p);
 
 /* ---- probe.c --------------------------------------------------------------------------------------------------- */
 

@@ -18,6 +18,10 @@
     static void dot_##word(const kvb_tile *t, const kvb_group *g, float *s)                       \
     {                                                                                             \
         kvb_scalar_qk_dot(DTYPE_##name, t, g, s);                                                 \
+    }                                                                                             \
+    static void dot_pv_##word(const kvb_tile *t, const kvb_group *g, const float *p)              \
+    {                                                                                             \
+        kvb_scalar_pv_dot(DTYPE_##name, t, g, p);                                                 \
     }
 
 KVB_DTYPES(DTYPE)
@@ -31,7 +35,7 @@ DOT(q4_0, Q4_0)
 #define FLOATS(word) .qk = ALL(qk_##word), .pv = ALL(pv_##word), .decode = decode_##word, SHARED
 #define ROWS(word, name, ...) [DTYPE_##name] = {FLOATS(word), .perhead = perhead_##word, .encode = encode_##word},
 #define DOTS(word) .prepare_query = prepare_##word, .qk = ALL(dot_##word), .qk_t = ALL(dot_##word)
-#define WHOLE(word, sum) {DOTS(word), .pv = ALL(sum), SHARED}
+#define WHOLE(word) {DOTS(word), .pv = ALL(dot_pv_##word), SHARED}
 
 const kvb_tier kvb_tier_scalar = {
     .rows = {KVB_DTYPES(ROWS)},
@@ -40,9 +44,9 @@ const kvb_tier kvb_tier_scalar = {
     .rows[DTYPE_BF16].qk_t = ALL(qk_bf16),
     .rows[DTYPE_I8].qk_t = ALL(qk_i8),
     .rows[READ_ROUND16] = {FLOATS(round16)},
-    .rows[READ_DOT_I8] = WHOLE(i8, kvb_scalar_pv_dot),
-    .rows[READ_DOT_Q8_0] = WHOLE(q8_0, pv_q8_0),
-    .rows[READ_DOT_Q4_0] = WHOLE(q4_0, pv_q4_0),
+    .rows[READ_DOT_I8] = WHOLE(i8),
+    .rows[READ_DOT_Q8_0] = WHOLE(q8_0),
+    .rows[READ_DOT_Q4_0] = WHOLE(q4_0),
     .max = kvb_scalar_max,
     .exp = kvb_scalar_exp,
     .twin = kvb_scalar_twin,
@@ -54,5 +58,4 @@ const kvb_tier kvb_tier_scalar = {
     .triad = kvb_scalar_triad,
     .flops = kvb_scalar_flops,
     .dot8 = kvb_scalar_dots,
-    .dot16 = kvb_scalar_dots,
 };

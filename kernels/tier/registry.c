@@ -65,8 +65,7 @@ static const op_row rows[] = {
     {OP_COPY_NT, "-", false, false, true, "copy a buffer, non-temporal stores"},
     {OP_TRIAD, "-", false, false, true, "a = b + s * c, ordinary stores"},
     {OP_FLOPS, "-", false, true, true, "fused multiply-adds that stay in registers"},
-    {OP_DOT8, "-", false, false, true, "products of whole numbers of 8 bits that stay in registers"},
-    {OP_DOT16, "-", false, false, true, "products of whole numbers of 16 bits that stay in registers"},
+    {OP_DOT8, "-", false, false, true, "products of bytes that stay in registers"},
     {OP_LATENCY, "-", false, false, false, "pointer chase through a random cycle of lines"},
     {OP_CLOCK, "-", false, false, false, "dependent additions: one per cycle of the core"},
 };
@@ -95,9 +94,8 @@ static void add(const op_row *row, int32_t index, const char *variant, const cha
             (row->layouts && row->dtypes && !kvb_layout_has(layout, dtype)) ||
             (index >= 0 && kvb_reads(index, layout, dtype) < 0))
             continue;
-        const bool dots = row->op == OP_DOT8 || row->op == OP_DOT16;
-        const int32_t row_kernel = dots ? READ_DOT_I8 : index < 0 ? dtype : kvb_row_kernel_of(index, dtype);
-        if (!kvb_has_row_kernel(isa, row_kernel) || (row->op == OP_DOT8 && !kvb_tier_of(isa)->dot8))
+        const int32_t row_kernel = row->op == OP_DOT8 ? READ_DOT_I8 : index < 0 ? dtype : kvb_row_kernel_of(index, dtype);
+        if (!kvb_has_row_kernel(isa, row_kernel))
             continue;
         kernels[count++] = (kvb_kernel){
             .op = kvb_word("op", row->op),

@@ -179,8 +179,7 @@ typedef struct kvb_tier {
     void (*copy_nt)(void *to, const void *from, int64_t bytes, int64_t distance);
     void (*triad)(void *to, const void *from, const void *from2, int64_t bytes);
     double (*flops)(int64_t rounds); /* returns the FLOPs done */
-    /* the same of products of whole numbers, of bytes and of 16 bits; null where the tier has no such row kernel */
-    double (*dot8)(int64_t rounds), (*dot16)(int64_t rounds);
+    double (*dot8)(int64_t rounds);  /* the same of products of bytes */
     int32_t q_part; /* `part` of groups with HEADS slots; that of others is LANES. 0: `dim_pad` of all, heads follow each other */
 } kvb_tier;
 

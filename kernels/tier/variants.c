@@ -46,5 +46,5 @@ int32_t kvb_levels(int32_t variant, int32_t dtype, int32_t which)
     if (kvb_reads(variant, LAYOUT_HEAD, dtype) < 0 || kvb_row_kernel_of(variant, dtype) < READ_DOT_I8)
         return 0;
     const int32_t elements = kvb_formats[dtype].elements, packed = elements > 1;
-    return which == 0 ? DOT_QUERY : which == 1 ? !packed * DOT_WEIGHT : packed * elements;
+    return which == 0 ? DOT_QUERY : which == 1 ? DOT_WEIGHT : packed * elements;
 }

@@ -11,7 +11,7 @@ from kvbench.model.hardware import PLACES
 from kvbench.model.kernel import kernel_id
 from kvbench.units import cpu_text
 
-COMPUTE = ("flops", *(f"dot{bits}" for bits in (8, 16)))  # probes of instructions that stay in registers
+COMPUTE = ("flops", "dot8", "dot16")  # probes of instructions that stay in registers; dot16 is of older runs
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
@@ -142,8 +142,8 @@ class Point(Visited):
     @property
     def computes(self) -> str:
         """The probe of the instructions that its kernel is made of. Runs from before `dot` have a variant by each name."""
-        if self.variant == "dot":  # a tier without instructions for bytes takes numbers of 16 bits
-            return "dot16" if self.isa == "avx2" else "dot8"
+        if self.variant == "dot":
+            return "dot8"
         return self.variant if self.variant in COMPUTE else "flops"
 
     @property

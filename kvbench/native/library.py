@@ -209,8 +209,8 @@ class Library:
         return self.lib.kvb_cell(self.number("layout", layout), self.number("dtype", dtype))
 
     def levels(self, variant: str, dtype: str, head_dim: int = 1) -> tuple[int, int, int] | None:
-        """The largest whole numbers of a query and of weights, of a variant that multiplies such, 0 of weights that stay
-        floats; and how many elements of a query share a step. None: it multiplies none."""
+        """The largest whole numbers of a query and of weights, of a variant that multiplies such, and how many elements
+        share a step. None: it multiplies none."""
         if variant not in self.words("variant"):
             return None
         asked = self.number("variant", variant), self.number("dtype", dtype)

@@ -2,7 +2,8 @@
  * Elements of q behind dim are zero as whole numbers, and those of rows are numbers whatever they hold, so no row is
  * cut to its dim. */
 
-enum { VB = 4 * VL }; /* bytes of a vector */
+enum { VB = 4 * VL };                                                     /* bytes of a vector */
+enum { DOT_PACKS = VB > 32 ? VB / 32 : 1, DOT_VECS = VB < 32 ? 32 / VB : 1 }; /* packs of one, or its like in a pack */
 
 /* Steps to one, or 0 where that is not finite: then all of it counts as zero. */
 INLINE float dot_steps(float levels, float most)
@@ -44,17 +45,6 @@ INLINE vf dot_query_at(const kvb_group *group, int head, int64_t d, float invers
         return v_zero();
     vf x = dot_floats(group, head, d);
     return inverse == 0.0f ? v_zero() : v_round(v_mul(x, v_set1(inverse)));
-}
-
-/* What a head's weights must be multiplied by, and in `step` what a whole number is then worth. */
-INLINE float dot_weight_steps(const float *p, int end, float *step)
-{
-    vf most = v_load(p);
-    for (int t = VL; t < end; t += VL)
-        most = v_max(most, v_load(p + t));
-    float largest = v_hmax(most);
-    *step = largest / DOT_WEIGHT;
-    return dot_steps(DOT_WEIGHT, largest);
 }
 
 /* Four bytes, in all lanes. */
@@ -107,16 +97,13 @@ INLINE void dot_scores(const vf *sums, const float *each, float *scores, const i
         memcpy(scores + h * QUERY_SCORES, all + h * tokens, (size_t)tokens * sizeof *all);
 }
 
-#define DOT_ROWS(kernel, of_block, of_slice, reads)                                                             \
-    {                                                                                                        \
-        .prepare_query = CAT(prepare_query_, kernel), .qk = CLASSES(qk, kernel), .qk_t = CLASSES(qkt, kernel), .pv = CLASSES(pv, kernel),  \
-        .qk_heads = QK_HEADS, .qk_t_heads = of_block, .pv_heads = of_slice, .whole = reads,                  \
-    }
+/* A tile's weights of each head as bytes; of packs those that one vector of codes meets, each with weights of its own. */
+typedef struct dot_weights {
+    int8_t bytes[DOT_PACKS][HEADS][TILE];
+    float step[DOT_PACKS][HEADS], first[DOT_PACKS][HEADS]; /* what one is worth; what their sums begin with */
+} dot_weights;
 
-#ifdef DOT_BYTES
-#include "isa/dot/bytes.tmpl.c"
-#else
-#include "isa/dot/i16.tmpl.c"
-#endif
+enum { SLICE_SUMS = PV_ACC / 4 }; /* most heads of a slice of VB elements */
 
+#include "isa/dot/rows.tmpl.c"
 #include "isa/dot/packs.tmpl.c"

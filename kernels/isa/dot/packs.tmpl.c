@@ -4,11 +4,7 @@
  *   q[h]      | b0 b1 b2 b3 | b4 ...   and for each lane a step, and what its sum begins with
  *   row t     | c0 c1 c2 c3 | c4 ...   acc[h][t] += float(b0 c0 + b1 c1 + b2 c2 + b3 c3) * (scale of the pack * step)
  *
- * Codes are loaded as they lie, with `bias` added to what they mean: sums begin that much lower. PV is that of
- * floats. */
-
-/* Packs of a vector, or vectors of a pack: 1 where they are of one length. */
-enum { DOT_PACKS = VB > 32 ? VB / 32 : 1, DOT_VECS = VB < 32 ? 32 / VB : 1 };
+ * Codes have `bias` added to what they mean: sums begin that much lower. */
 
 /* So much of a head's q as meets DOT_PACKS packs. */
 typedef struct dot_part {
@@ -40,18 +36,17 @@ INLINE void prepare_packs(const kvb_group *group, const int bias)
         }
 }
 
-#define DOT_BIAS_q8_0 DOT_K_BIAS
-#define DOT_BIAS_q4_0 8
-
 #define DTYPE q8_0
 #define ELEMENT 34
+#define BIAS 0
 #include "isa/dot/packs_kernel.tmpl.c"
 #define DTYPE q4_0
 #define ELEMENT 18
+#define BIAS 8
 #include "isa/dot/packs_kernel.tmpl.c"
 
 #define ROWS_DOT_PACKED(dtype)                                                                                         \
     {                                                                                                                  \
-        .prepare_query = prepare_query_dot_##dtype, .qk = CLASSES(qk_dot, dtype), .pv = CLASSES(pv, dtype),            \
-        .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = PV_HEADS                                             \
+        .prepare_query = prepare_query_dot_##dtype, .qk = CLASSES(qk_dot, dtype), .pv = CLASSES(pv_dot, dtype),        \
+        .qk_heads = QK_HEADS, .qk_t_heads = QK_HEADS, .pv_heads = SLICE_SUMS / DOT_VECS                                \
     }

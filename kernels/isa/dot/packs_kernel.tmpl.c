@@ -1,8 +1,8 @@
-/* QK of packs.tmpl.c for DTYPE, whose packs have ELEMENT bytes. */
+/* QK of packs.tmpl.c for DTYPE, whose packs have ELEMENT bytes, and whose codes are loaded with BIAS added; and its PV. */
 #define PACK 32
-#define BIAS CAT(DOT_BIAS_, DTYPE)
+#define QK_BIAS (BIAS ? BIAS : DOT_BIAS) /* one without a sign wherever a tier multiplies such ones alone */
 
-static void CAT(prepare_query_dot_, DTYPE)(const kvb_group *group) { prepare_packs(group, BIAS); }
+static void CAT(prepare_query_dot_, DTYPE)(const kvb_group *group) { prepare_packs(group, QK_BIAS); }
 
 /* The pack at k.from of each row, and where a vector holds two the one `next` bytes behind it; 0 behind the last. */
 INLINE void CAT(qk_packs_, DTYPE)(vf *acc, kvb_places k, int next, const dot_part *q, const int heads)
@@ -14,9 +14,9 @@ INLINE void CAT(qk_packs_, DTYPE)(vf *acc, kvb_places k, int next, const dot_par
         CAT(v_codes_, DTYPE)(pack, pack + next, x);
         const vf scale = v_pack_scales(pack, pack + next);
         UNROLL for (int h = 0; h < heads; h++) {
-            vi sum = BIAS ? v_load_ints(q[h].first) : v_none();
+            vi sum = QK_BIAS ? v_load_ints(q[h].first) : v_none();
             UNROLL for (int i = 0; i < DOT_VECS; i++)
-                v_dot_codes_into(&sum, x[i], v_load_bytes(q[h].codes + i * VB), BIAS);
+                v_dot_codes_into(&sum, BIAS ? x[i] : v_biased(x[i]), v_load_bytes(q[h].codes + i * VB), QK_BIAS);
             v_fma_into(&acc[INDEX(h, heads) * tokens + t], v_mul(scale, v_load(q[h].step)), v_floats(sum));
         }
     }
@@ -68,7 +68,11 @@ INLINE void CAT(qk_dot_tile_, DTYPE)(const kvb_tile *tile, const kvb_group *grou
 
 STAGE(qk_dot, DTYPE, float, NEVER, 1)
 
+#include "isa/dot/pv.tmpl.c"
+STAGE(pv_dot, DTYPE, const float, NEVER, 1)
+
 #undef DTYPE
 #undef ELEMENT
 #undef PACK
 #undef BIAS
+#undef QK_BIAS

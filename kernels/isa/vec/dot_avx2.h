@@ -1,7 +1,5 @@
 /* Whole numbers: the operations that dot.tmpl.c is written with. */
-#define DOT_I16 8 /* dot of i8 by products of 16 bits: sums of a PV slice, heads x vectors */
-#define DOT_K_BIAS 0
-#define V_DOT_I16
+#define DOT_BIAS 0
 
 typedef __m256i vi;
 static inline vi v_none(void) { return _mm256_setzero_si256(); }
@@ -10,38 +8,20 @@ static inline vi v_set_int(int32_t x) { return _mm256_set1_epi32(x); }
 static inline void v_hide(vi *a) { __asm__ volatile("" : "+x"(*a)); }
 static inline vi v_int_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
 static inline vf v_floats(vi a) { return _mm256_cvtepi32_ps(a); }
-static inline void v_store_i16(int16_t *p, vf a)
-{
-    __m256i i = _mm256_cvtps_epi32(a);
-    __m128i wide = _mm_packs_epi32(_mm256_castsi256_si128(i), _mm256_extracti128_si256(i, 1));
-    _mm_storeu_si128((__m128i *)(void *)p, wide);
-}
-static inline vi v_load_i16(const int16_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
-/* 2 * VL codes as numbers of 16 bits */
-static inline vi v_wide_codes(const uint8_t *p)
-{
-    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
-}
-/* VL codes of two rows as numbers of 16 bits, side by side */
-static inline vi v_code_pairs(const uint8_t *a, const uint8_t *b)
-{
-    __m128i x = _mm_loadl_epi64((const __m128i *)(const void *)a), y = _mm_loadl_epi64((const __m128i *)(const void *)b);
-    return _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(x, y));
-}
-/* Eight bytes, again and again. */
-static inline vi v_set_eight(const void *p) { return _mm256_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)p)); }
-/* Each lane of *acc grows by two products of numbers of 16 bits. */
-static inline void v_dot_i16_into(vi *acc, vi a, vi b) { *acc = _mm256_add_epi32(*acc, _mm256_madd_epi16(a, b)); }
-/* VB bytes; VL whole numbers */
+/* VB codes, or bytes, as they are; VL whole numbers */
+#define v_biased(codes) (codes)
+static inline vi v_codes(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
 static inline vi v_load_bytes(const int8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
 static inline vi v_load_ints(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
-/* Each lane of *acc grows by four products of bytes of which no two reach 2^15: those of `plain` codes have no sign,
- * and others leave theirs to q, so that even -128 fits. */
-static inline void v_dot_codes_into(vi *acc, vi codes, vi q, bool plain)
+/* Each lane of *acc grows by four products of bytes of which no two reach 2^15. Weights have no sign, and no more than 127. */
+static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
-    vi pairs = plain ? _mm256_maddubs_epi16(codes, q)
-                     : _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(q, codes));
-    *acc = _mm256_add_epi32(*acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    *acc = _mm256_add_epi32(*acc, _mm256_madd_epi16(_mm256_maddubs_epi16(weights, codes), _mm256_set1_epi16(1)));
+}
+/* `plain` codes have no sign, and are below 16; others leave theirs to `other`, so that even -128 fits. */
+static inline void v_dot_codes_into(vi *acc, vi codes, vi other, bool plain)
+{
+    v_dot_weights_into(acc, plain ? codes : _mm256_abs_epi8(codes), plain ? other : _mm256_sign_epi8(other, codes));
 }
 /* The codes of a pack, those of q4_0 with 8 added; and its scale. A vector has room for no second one. */
 static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to)
@@ -56,3 +36,28 @@ static inline void v_codes_q4_0(const uint8_t *pack, const uint8_t *then, vi *to
     to[0] = _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(both, 4), both), _mm256_set1_epi8(15));
 }
 static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then) { return (void)then, v_half(pack); }
+/* The codes of four rows, the four of an element side by side: 128-bit lane l of to[j] is of the elements from 16 l + 4 j on.
+ * v_unquad: from that order to theirs. */
+static inline void v_quads(const vi *rows, vi *to)
+{
+    vi ab = _mm256_unpacklo_epi8(rows[0], rows[1]), cd = _mm256_unpacklo_epi8(rows[2], rows[3]);
+    to[0] = _mm256_unpacklo_epi16(ab, cd);
+    to[1] = _mm256_unpackhi_epi16(ab, cd);
+    ab = _mm256_unpackhi_epi8(rows[0], rows[1]), cd = _mm256_unpackhi_epi8(rows[2], rows[3]);
+    to[2] = _mm256_unpacklo_epi16(ab, cd);
+    to[3] = _mm256_unpackhi_epi16(ab, cd);
+}
+static inline void v_unquad(vf *a)
+{
+    vf low01 = _mm256_permute2f128_ps(a[0], a[1], 0x20), high01 = _mm256_permute2f128_ps(a[0], a[1], 0x31);
+    vf low23 = _mm256_permute2f128_ps(a[2], a[3], 0x20), high23 = _mm256_permute2f128_ps(a[2], a[3], 0x31);
+    a[0] = low01, a[1] = low23, a[2] = high01, a[3] = high23;
+}
+/* Four weights in all lanes. A vector has room for no second pack. */
+static inline vi v_weights(const int8_t *first, const int8_t *second, int j)
+{
+    int32_t four;
+    (void)second, (void)j;
+    memcpy(&four, first, sizeof four);
+    return v_set_int(four);
+}

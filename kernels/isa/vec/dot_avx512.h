@@ -1,8 +1,5 @@
 /* Whole numbers: the operations that dot.tmpl.c is written with. */
-#define DOT_BYTES      /* dot of i8 by products of bytes, */
-#define DOT_K_BIAS 128 /* of which one has no sign: the keys' codes, and the weights */
-#define DOT_V_BIAS 0
-#define V_DOT_I16
+#define DOT_BIAS 128 /* one of two bytes has no sign: codes of K have 128 added */
 
 typedef __m512i vi;
 static inline vi v_none(void) { return _mm512_set1_epi32(0); }
@@ -22,9 +19,6 @@ static inline vi v_int_sums(const vi *a)
 }
 /* Eight bytes, again and again. */
 static inline vi v_set_eight(const void *p) { return _mm512_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)p)); }
-/* Each lane of *acc grows by two products of numbers of 16 bits. By hand, as below: so this tier compiles without VNNI, and runs it
- * in functions that are called where the CPU has it; and no accumulator is copied. */
-static inline void v_dot_i16_into(vi *acc, vi a, vi b) { __asm__("vpdpwssd %2, %1, %0" : "+v"(*acc) : "v"(a), "v"(b)); }
 /* Codes with 128 added; VB of them; and VB bytes as they are */
 static inline vi v_biased(vi codes) { return _mm512_xor_si512(codes, _mm512_set1_epi32((int32_t)0x80808080)); }
 static inline vi v_codes(const uint8_t *p) { return v_biased(_mm512_loadu_si512(p)); }
@@ -56,20 +50,20 @@ static inline void v_shared_sums(const vi *a, int n, vi *to)
     sums = n == 4 ? sums : v_added(sums, _mm512_shuffle_f32x4(sums, sums, 0xb1), true);
     to[0] = _mm512_castps_si512(sums);
 }
-/* Each lane of *acc grows by four products of bytes, of which those of `plain` have no sign. */
+/* Each lane of *acc grows by four products of bytes, of which those of `plain` have no sign. By hand: so this tier compiles
+ * without VNNI, and runs it in functions that are called where the CPU has it; and no accumulator is copied. */
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(*acc) : "v"(plain), "v"(b));
 }
-#define v_dot_query_into(acc, codes, query) v_dot_bytes_into(acc, codes, query)
 #define v_dot_weights_into(acc, weights, codes) v_dot_bytes_into(acc, weights, codes)
-#define v_dot_codes_into(acc, codes, q, plain) v_dot_bytes_into(acc, codes, q)
-/* The codes of two packs with 128 added, of q4_0 with 8; and the scale of each in all its lanes. */
+#define v_dot_codes_into(acc, codes, other, plain) v_dot_bytes_into(acc, codes, other)
+/* The codes of two packs, of q4_0 with 8 added; and the scale of each in all its lanes. */
 static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(pack + 2));
     __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(then + 2));
-    to[0] = v_biased(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+    to[0] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 static inline void v_codes_q4_0(const uint8_t *pack, const uint8_t *then, vi *to)
 {
@@ -86,16 +80,14 @@ static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
     memcpy(&high, then, sizeof high);
     return _mm512_cvtph_ps(_mm256_set_m128i(_mm_set1_epi16(high), _mm_set1_epi16(low)));
 }
-/* VB codes of four rows from byte `at` on, the four of an element side by side: 128-bit lane l of to[j] is of the
- * elements from 16 l + 4 j on. v_unquad: from that order to theirs. */
-static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
+/* The codes of four rows, the four of an element side by side: 128-bit lane l of to[j] is of the elements from 16 l + 4 j on.
+ * v_unquad: from that order to theirs. */
+static inline void v_quads(const vi *rows, vi *to)
 {
-    vi a = _mm512_loadu_si512(rows[0] + at), b = _mm512_loadu_si512(rows[1] + at);
-    vi c = _mm512_loadu_si512(rows[2] + at), d = _mm512_loadu_si512(rows[3] + at);
-    vi ab = _mm512_unpacklo_epi8(a, b), cd = _mm512_unpacklo_epi8(c, d);
+    vi ab = _mm512_unpacklo_epi8(rows[0], rows[1]), cd = _mm512_unpacklo_epi8(rows[2], rows[3]);
     to[0] = _mm512_unpacklo_epi16(ab, cd);
     to[1] = _mm512_unpackhi_epi16(ab, cd);
-    ab = _mm512_unpackhi_epi8(a, b), cd = _mm512_unpackhi_epi8(c, d);
+    ab = _mm512_unpackhi_epi8(rows[0], rows[1]), cd = _mm512_unpackhi_epi8(rows[2], rows[3]);
     to[2] = _mm512_unpacklo_epi16(ab, cd);
     to[3] = _mm512_unpackhi_epi16(ab, cd);
 }
@@ -107,4 +99,13 @@ static inline void v_unquad(vf *a)
     a[1] = _mm512_shuffle_f32x4(low01, low23, 0xdd);
     a[2] = _mm512_shuffle_f32x4(high01, high23, 0x88);
     a[3] = _mm512_shuffle_f32x4(high01, high23, 0xdd);
+}
+/* Four weights in all lanes of to[j] that are of the first pack, and four in those of the second. */
+static inline vi v_weights(const int8_t *first, const int8_t *second, int j)
+{
+    int32_t low, high;
+    (void)j;
+    memcpy(&low, first, sizeof low);
+    memcpy(&high, second, sizeof high);
+    return first == second ? v_set_int(low) : _mm512_mask_set1_epi32(v_set_int(low), 0xff00, high);
 }

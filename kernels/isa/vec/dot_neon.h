@@ -1,7 +1,5 @@
 /* Whole numbers: the operations that dot.tmpl.c is written with. */
-#define DOT_BYTES      /* dot of i8 by products of bytes, */
-#define DOT_K_BIAS 0   /* which both have a sign or both have none, as weights do */
-#define DOT_V_BIAS 128
+#define DOT_BIAS 0 /* both of two bytes have a sign */
 
 typedef int32x4_t vi;
 static inline vi v_none(void) { return vdupq_n_s32(0); }
@@ -11,36 +9,28 @@ static inline void v_hide(vi *a) { __asm__ volatile("" : "+w"(*a)); }
 static inline vi v_int_add(vi a, vi b) { return vaddq_s32(a, b); }
 static inline vf v_floats(vi a) { return vcvtq_f32_s32(a); }
 /* VB codes, or bytes, as they are */
+#define v_biased(codes) (codes)
 static inline vi v_codes(const uint8_t *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
 static inline vi v_load_bytes(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
 /* Each lane of *acc grows by four products of bytes. By number where the compiler has no such instructions: so this tier
  * compiles without dot products, and runs them in functions that are called where the CPU has them. There is no directive for
  * them that both gcc and Clang understand in assembly. */
 #ifdef __ARM_FEATURE_DOTPROD
-static inline void v_dot_query_into(vi *acc, vi codes, vi query)
-{
-    *acc = vdotq_s32(*acc, vreinterpretq_s8_s32(codes), vreinterpretq_s8_s32(query));
-}
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
-    uint32x4_t sum = vreinterpretq_u32_s32(*acc);
-    sum = vdotq_u32(sum, vreinterpretq_u8_s32(weights), vreinterpretq_u8_s32(codes));
-    *acc = vreinterpretq_s32_u32(sum);
+    *acc = vdotq_s32(*acc, vreinterpretq_s8_s32(weights), vreinterpretq_s8_s32(codes));
 }
 #else
 __asm__(".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
         "\t.equ .Lkvb_v\\n, \\n\n\t.endr");
-#define DOT_BY_NUMBER(number) number " | .Lkvb_%2 << 16 | .Lkvb_%1 << 5 | .Lkvb_%0" /* an operand is printed as v7 */
-static inline void v_dot_query_into(vi *acc, vi codes, vi query)
-{
-    __asm__(".inst " DOT_BY_NUMBER("0x4e809400") : "+w"(*acc) : "w"(codes), "w"(query)); /* sdot, four lanes */
-}
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
-    __asm__(".inst " DOT_BY_NUMBER("0x6e809400") : "+w"(*acc) : "w"(weights), "w"(codes)); /* udot */
+    __asm__(".inst 0x4e809400 | .Lkvb_%2 << 16 | .Lkvb_%1 << 5 | .Lkvb_%0" /* sdot, four lanes; an operand is printed as v7 */
+            : "+w"(*acc)
+            : "w"(weights), "w"(codes));
 }
 #endif
-#define v_dot_codes_into(acc, codes, q, plain) v_dot_query_into(acc, codes, q)
+#define v_dot_codes_into(acc, codes, other, plain) v_dot_weights_into(acc, codes, other)
 static inline vi v_load_ints(const int32_t *p) { return vld1q_s32(p); }
 /* The codes of a pack in two vectors, of q4_0 with 8 added; and its scale. A vector has room for no second pack. */
 static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to)
@@ -57,12 +47,11 @@ static inline void v_codes_q4_0(const uint8_t *pack, const uint8_t *then, vi *to
     to[1] = vreinterpretq_s32_u8(vshrq_n_u8(both, 4));
 }
 static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then) { return (void)then, v_half(pack); }
-/* VB codes with 128 added, of four rows from byte `at` on, the four of an element side by side. */
-static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
+/* The codes of four rows, the four of an element side by side. */
+static inline void v_quads(const vi *rows, vi *to)
 {
-    const uint8x16_t bias = vdupq_n_u8(0x80);
-    uint8x16_t a = veorq_u8(vld1q_u8(rows[0] + at), bias), b = veorq_u8(vld1q_u8(rows[1] + at), bias);
-    uint8x16_t c = veorq_u8(vld1q_u8(rows[2] + at), bias), d = veorq_u8(vld1q_u8(rows[3] + at), bias);
+    uint8x16_t a = vreinterpretq_u8_s32(rows[0]), b = vreinterpretq_u8_s32(rows[1]);
+    uint8x16_t c = vreinterpretq_u8_s32(rows[2]), d = vreinterpretq_u8_s32(rows[3]);
     uint16x8_t ab = vreinterpretq_u16_u8(vzip1q_u8(a, b)), cd = vreinterpretq_u16_u8(vzip1q_u8(c, d));
     to[0] = vreinterpretq_s32_u16(vzip1q_u16(ab, cd));
     to[1] = vreinterpretq_s32_u16(vzip2q_u16(ab, cd));
@@ -71,3 +60,11 @@ static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
     to[3] = vreinterpretq_s32_u16(vzip2q_u16(ab, cd));
 }
 static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
+/* Four weights in all lanes. A vector has room for no second pack. */
+static inline vi v_weights(const int8_t *first, const int8_t *second, int j)
+{
+    int32_t four;
+    (void)second, (void)j;
+    memcpy(&four, first, sizeof four);
+    return v_set_int(four);
+}

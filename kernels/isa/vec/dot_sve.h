@@ -1,7 +1,5 @@
 /* Whole numbers: the operations that dot.tmpl.c is written with. Every SVE has these dot products. */
-#define DOT_BYTES      /* dot of i8 by products of bytes, */
-#define DOT_K_BIAS 0   /* which both have a sign or both have none, as weights do */
-#define DOT_V_BIAS 128
+#define DOT_BIAS 0 /* both of two bytes have a sign */
 
 typedef svuint8_t vb FIXED;
 typedef svuint16_t vh FIXED;
@@ -17,19 +15,15 @@ static inline void v_hide(vi *a)
 static inline vi v_int_add(vi a, vi b) { return svadd_s32_x(v_all(), a, b); }
 static inline vf v_floats(vi a) { return svcvt_f32_s32_x(v_all(), a); }
 /* VB codes, or bytes, as they are */
+#define v_biased(codes) (codes)
 static inline vi v_codes(const uint8_t *p) { return svreinterpret_s32_u8(svld1_u8(svptrue_b8(), p)); }
 static inline vi v_load_bytes(const int8_t *p) { return svreinterpret_s32_s8(svld1_s8(svptrue_b8(), p)); }
 /* Each lane of *acc grows by four products of bytes. */
-static inline void v_dot_query_into(vi *acc, vi codes, vi query)
-{
-    *acc = svdot_s32(*acc, svreinterpret_s8_s32(codes), svreinterpret_s8_s32(query));
-}
 static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 {
-    vu sum = svdot_u32(svreinterpret_u32_s32(*acc), svreinterpret_u8_s32(weights), svreinterpret_u8_s32(codes));
-    *acc = svreinterpret_s32_u32(sum);
+    *acc = svdot_s32(*acc, svreinterpret_s8_s32(weights), svreinterpret_s8_s32(codes));
 }
-#define v_dot_codes_into(acc, codes, q, plain) v_dot_query_into(acc, codes, q)
+#define v_dot_codes_into(acc, codes, other, plain) v_dot_weights_into(acc, codes, other)
 static inline vi v_load_ints(const int32_t *p) { return svld1_s32(v_all(), p); }
 /* The codes of as many packs as a vector has room for, one or two, of q4_0 with 8 added; and the scale of each in all
  * its lanes. */
@@ -52,11 +46,11 @@ static inline vf v_pack_scales(const uint8_t *pack, const uint8_t *then)
 {
     return svsel_f32(svptrue_pat_b32(SV_VL8), v_half(pack), v_half(then));
 }
-/* VB codes with 128 added, of four rows from byte `at` on, the four of an element side by side. */
-static inline vb v_biased(const uint8_t *p) { return sveor_n_u8_x(svptrue_b8(), svld1_u8(svptrue_b8(), p), 0x80); }
-static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
+/* The codes of four rows, the four of an element side by side. */
+static inline void v_quads(const vi *rows, vi *to)
 {
-    vb a = v_biased(rows[0] + at), b = v_biased(rows[1] + at), c = v_biased(rows[2] + at), d = v_biased(rows[3] + at);
+    vb a = svreinterpret_u8_s32(rows[0]), b = svreinterpret_u8_s32(rows[1]);
+    vb c = svreinterpret_u8_s32(rows[2]), d = svreinterpret_u8_s32(rows[3]);
     vh ab = svreinterpret_u16_u8(svzip1_u8(a, b)), cd = svreinterpret_u16_u8(svzip1_u8(c, d));
     to[0] = svreinterpret_s32_u16(svzip1_u16(ab, cd));
     to[1] = svreinterpret_s32_u16(svzip2_u16(ab, cd));
@@ -65,3 +59,11 @@ static inline void v_quads(const uint8_t *const *rows, int at, vi *to)
     to[3] = svreinterpret_s32_u16(svzip2_u16(ab, cd));
 }
 static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
+/* Four weights in all lanes of to[j], which are of one pack: of two that a vector has room for, the first half of them is the
+ * first one's. */
+static inline vi v_weights(const int8_t *first, const int8_t *second, int j)
+{
+    int32_t four;
+    memcpy(&four, SVE_BITS > 256 && j >= 2 ? second : first, sizeof four);
+    return v_set_int(four);
+}

@@ -32,7 +32,7 @@ INLINE void qk_shared_lines(vi *acc, kvb_places k, const int8_t *q, int dim, pre
             UNROLL for (int t = 0; t < LANES; t++) {
                 if (t % heads == 0)
                     prefetch_line(cursor, order);
-                v_dot_query_into(&acc[t], v_repeated(lines + t * VB + s * VB / heads, heads), w);
+                v_dot_codes_into(&acc[t], v_repeated(lines + t * VB + s * VB / heads, heads), w, DOT_BIAS);
             }
         }
     }
@@ -48,7 +48,7 @@ INLINE void qk_shared_rows(vi *acc, const kvb_tile *tile, int first, const int8_
             prefetch_with(cursor, row + at, 2 * t + at / LINE, ORDER_ROWS);
             UNROLL for (int s = 0; s < heads; s++) {
                 vi codes = v_biased(v_repeated(row + at + s * VB / heads, heads));
-                v_dot_query_into(&acc[t], codes, v_load_bytes(q + at * heads + s * VB));
+                v_dot_codes_into(&acc[t], codes, v_load_bytes(q + at * heads + s * VB), DOT_BIAS);
             }
         }
     }

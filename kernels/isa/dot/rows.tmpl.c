@@ -1,5 +1,5 @@
-/* dot of i8 by products of bytes: four neighbours to a lane. One factor has no sign
- * where DOT_K_BIAS or DOT_V_BIAS is 128: codes are then taken with 128 added, and the sums begin that much lower. */
+/* dot of i8 rows: four neighbours to a lane. Where DOT_BIAS is 128 one factor has no sign: codes of K are then taken with 128
+ * added, and the sums begin that much lower. */
 
 /* A vector of q: VB codes of a head; or where V_SHARED, of all heads as many of each. A head's lie side by side. */
 #ifdef V_SHARED
@@ -32,16 +32,21 @@ static void prepare_query_dot_i8(const kvb_group *group)
             for (int at = 0; at < VL; at += PART)
                 memcpy(prepared->codes + dot_code(group->slots, h, d + at), bytes + at, PART);
         }
-        prepared->first[h] = (int32_t)(-DOT_K_BIAS * v_hsum(total));
+        prepared->first[h] = (int32_t)(-DOT_BIAS * v_hsum(total));
     }
 }
 
-#include "isa/dot/bytes_qk_t.tmpl.c"
+#include "isa/dot/qk_t.tmpl.c"
 #ifdef V_SHARED
-#include "isa/dot/bytes_qk_shared.tmpl.c"
+#include "isa/dot/qk_shared.tmpl.c"
 #endif
-#include "isa/dot/bytes_qk.tmpl.c"
-#include "isa/dot/bytes_pv.tmpl.c"
+#include "isa/dot/qk.tmpl.c"
+
+#define DTYPE i8
+#define ELEMENT 1
+#define PACK 1
+#define BIAS 0
+#include "isa/dot/pv.tmpl.c"
 
 /* Rows one after another: where registers hold the sums of all of D, and a row is more than a line. */
 static bool whole_dot_i8(int64_t heads, int64_t dim)
@@ -51,5 +56,14 @@ static bool whole_dot_i8(int64_t heads, int64_t dim)
 
 STAGE(qk, dot_i8, float, FEW_DOTS, 1)
 STAGE(qkt, dot_i8, float, FEW_DOTS, 1)
-STAGE(pv, dot_i8, const float, FEW_DOTS, 1)
-#define ROWS_DOT_I8 DOT_ROWS(dot_i8, BLOCK_SUMS, SLICE_SUMS, whole_dot_i8)
+STAGE(pv_dot, i8, const float, FEW_DOTS, 1)
+#undef DTYPE
+#undef ELEMENT
+#undef PACK
+#undef BIAS
+#define ROWS_DOT_I8                                                                                                    \
+    {                                                                                                                  \
+        .prepare_query = prepare_query_dot_i8, .qk = CLASSES(qk, dot_i8), .qk_t = CLASSES(qkt, dot_i8),                \
+        .pv = CLASSES(pv_dot, i8), .qk_heads = QK_HEADS, .qk_t_heads = BLOCK_SUMS, .pv_heads = SLICE_SUMS,             \
+        .whole = whole_dot_i8,                                                                                         \
+    }

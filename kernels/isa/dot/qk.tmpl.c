@@ -13,7 +13,7 @@ INLINE void qk_step_bytes(vi *acc, kvb_places k, int at, const int8_t *q, const 
     UNROLL for (int h = 0; h < heads; h++) {
         vi w = v_load_bytes(q + h * VB);
         UNROLL for (int t = 0; t < tokens; t++)
-            v_dot_query_into(&acc[INDEX(h, heads) * tokens + t], x[t], w);
+            v_dot_codes_into(&acc[INDEX(h, heads) * tokens + t], x[t], w, DOT_BIAS);
     }
 }
 
@@ -26,7 +26,7 @@ INLINE void qk_rows_bytes(vi *acc, const kvb_tile *tile, int first, prefetch *cu
             UNROLL for (int in = 0; in < 2 * VB; in += VB)
                 if (at + in < dim) {
                     prefetch_with(cursor, row + at + in, 2 * t + in / VB, ORDER_ROWS);
-                    v_dot_query_into(&acc[t], v_codes(row + at + in), v_load_bytes(q + at + in));
+                    v_dot_codes_into(&acc[t], v_codes(row + at + in), v_load_bytes(q + at + in), DOT_BIAS);
                 }
     }
 }

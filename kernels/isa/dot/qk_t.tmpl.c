@@ -18,7 +18,7 @@ INLINE void qkt_cell_bytes(vi *acc, const uint8_t *const *k, int64_t at, const i
     UNROLL for (int i = 0; i < heads; i++) {
         vi w = dot_four(q + i * width);
         UNROLL for (int v = 0; v < vectors; v++)
-            v_dot_query_into(&acc[INDEX(i, heads) * vectors + INDEX(v, vectors)], x[v], w);
+            v_dot_codes_into(&acc[INDEX(i, heads) * vectors + INDEX(v, vectors)], x[v], w, DOT_BIAS);
     }
 }
 
