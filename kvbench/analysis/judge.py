@@ -20,15 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kvbench.model import Judged, Point
-from kvbench.model.verdict import (
-    CONTAMINATED,
-    EQUIVALENT,
-    IMPROVEMENT,
-    INCONCLUSIVE,
-    NOT_COMPARABLE,
-    REGRESSION,
-    WORDS,
-)
+from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION, WORDS
 
 COVERAGE = 0.95  # of the intervals
 OUTSIDE = (1 - COVERAGE) / 2  # chance on each side
@@ -146,21 +138,10 @@ class Question:
     def judged(self, verdict: str, note: str, detectable: float) -> Judged:
         found = self.found
         way = SLOWER if found.estimate >= 0 else FASTER
-        return Judged(
-            self.name,
-            self.family,
-            verdict,
-            *map(as_share, found[:3]),
-            p=float(getattr(found, way)),
-            q=self.q[way],
-            detectable=as_share(detectable),
-            base_gbps=self.gbps and self.gbps[0],
-            head_gbps=self.gbps and self.gbps[1],
-            base_seconds=self.seconds and self.seconds[0],
-            head_seconds=self.seconds and self.seconds[1],
-            launches=found.launches,
-            note=note,
-        )
+        chances = float(getattr(found, way)), self.q[way], as_share(detectable)  # p, q, and what would have been seen
+        speeds = *(self.gbps or (None, None)), *(self.seconds or (None, None))
+        effect = map(as_share, found[:3])
+        return Judged(self.name, self.family, verdict, *effect, *chances, *speeds, found.launches, note)
 
 
 def fewest(questions: int) -> int:

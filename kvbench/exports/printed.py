@@ -18,12 +18,17 @@ _MISSING = 5  # that are told
 
 
 def text(found: Comparison, names: Mapping[str, str]) -> list[str]:
-    """`names`: short ones of points, by their own."""
+    """`names`: short ones of points, by their own. Points that cannot be compared are told as far as there is room."""
+    lost = [f"not compared: {counted(len(found.missing), 'point')}"] if found.missing else []
+    for name, _, why in (line.partition(": ") for line in found.missing[:_MISSING]):
+        lost.append(f"{names.get(name, name)}: {why}")
+    if len(found.missing) > _MISSING:
+        lost.append(f"and {len(found.missing) - _MISSING} more: --json")
     parts = [
         list(wrapped([f"{found.verdict}: head {found.head} against base {found.base}, on {found.machine}"], "")),
         list(_table("family", found.families, {})),
         list(_table("point", found.points, names)),
-        list(wrapped(_lost(found, names))),
+        list(wrapped(lost)),
         list(wrapped(found.notes)),
     ]
     return [line for part in parts if part for line in ("", *part)][1:]
@@ -46,18 +51,6 @@ def _table(level: str, rows: Sequence[Judged], names: Mapping[str, str]) -> Iter
         if row.note and row.effect is not None:
             yield from wrapped([row.note], " " * 6)
     yield f"  {counts(rows, {'family': 'families', 'point': 'points'}[level])}"
-
-
-def _lost(found: Comparison, names: Mapping[str, str]) -> Iterator[str]:
-    """Points that cannot be compared, as far as there is room."""
-    if not found.missing:
-        return
-    yield f"not compared: {counted(len(found.missing), 'point')}"
-    for line in found.missing[:_MISSING]:
-        name, _, why = line.partition(": ")
-        yield f"{names.get(name, name)}: {why}"
-    if len(found.missing) > _MISSING:
-        yield f"and {len(found.missing) - _MISSING} more: --json"
 
 
 # ---- JSON ------------------------------------------------------------------------------------------------------------

@@ -53,9 +53,7 @@ def build(
     report: Report = lambda line: None,
 ) -> Build:
     """`asked` is a library, taken as it is; "." for the sources around `repository` as they stand; or a git revision.
-
-    `options` are settings of CMake, such as "KVB_SLOW=0.05". `report` hears what takes long.
-    """
+    `options` are settings of CMake, such as "KVB_SLOW=0.05". `report` hears what takes long."""
     if _is_library(asked):
         if options:
             raise BadArgument(f"{asked}: a library has no options {' '.join(options)}", "name a revision, or .")

@@ -27,10 +27,8 @@ def gate(
     follow: Follow = Stages.measure,
     execute: Execute | None = None,
 ) -> tuple[Comparison, dict[str, str]]:
-    """And short names of its points. `out`: a folder that gets every pair as soon as it is taken.
-
-    `follow` measures the stages, and may say how far it is.
-    """
+    """And short names of its points. `out`: a folder that gets every pair as soon as it is taken. `follow` measures the
+    stages, and may say how far it is."""
     with scratch() as folder, Pairs(out) as kept:
         found = rivals(base, head, asked, folder)
         stages = Stages(found.plan, found.machine, budget, execute)

@@ -13,15 +13,10 @@ _NAMES = ("kernels", "pyproject.toml")  # CMakeLists.txt reads the version from 
 
 def copied(asked: str, repository: Path, to: Path) -> str:
     """The tree around `repository`, "." as it stands, or a revision. Returns its name for people."""
-    tree = _tree_around(repository)
-    return _copy_tree(tree, to) if asked == "." else _copy_revision(tree, asked, to)
-
-
-def _tree_around(repository: Path) -> Path:
     here = repository.absolute()
-    for folder in (here, *here.parents):
-        if (folder / "kernels" / "CMakeLists.txt").is_file() and (folder / "pyproject.toml").is_file():
-            return folder
+    for tree in (here, *here.parents):
+        if (tree / "kernels" / "CMakeLists.txt").is_file() and (tree / "pyproject.toml").is_file():
+            return _copy_tree(tree, to) if asked == "." else _copy_revision(tree, asked, to)
     raise BadArgument(f"{here} is in no source tree of kvbench", "run it in a clone of kvbench, or name libraries")
 
 

@@ -13,11 +13,8 @@ from kvbench.units import counted
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What a gate has measured. `screen`: its launches over all points, with those that were added to it.
-
-    `fresh`: launches for candidates alone, where there were any. `controls`: points that had base on both sides of
-    these. `launches` of a stage, as planned.
-    """
+    """What a gate has measured. `screen`: its launches over all points, with those that were added. `fresh`: those for
+    candidates alone, if any. `controls`: points that had base on both sides of these. `launches` of a stage."""
 
     screen: Screened
     fresh: Screened | None

@@ -55,10 +55,8 @@ class Ground(Closing):
                 held[0].close()
 
     def far(self, team: Team, cpus: Sequence[int], pages: str, size: int, parts: int = 1) -> Arena:
-        """Beside that, as much of random bytes, which no cache or memory controller can shorten.
-
-        `parts`: how many buffers of it will be walked side by side, each of them split among the threads.
-        """
+        """Beside that, as much of random bytes, which no cache or memory controller can shorten. `parts`: how many buffers
+        of it will be walked side by side, each of them split among the threads."""
         arena, fresh = self._take("far", cpus, pages, size)
         if fresh:
             each = arena.size // parts // 64 * 64

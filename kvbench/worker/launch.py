@@ -39,9 +39,7 @@ from kvbench.worker.visit import record
 
 def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
     """Each point when its visit begins, then its record; an error stands for samples where it cannot be measured.
-
-    `library`: the plan's own; or in a duel the installed one, which is on neither side.
-    """
+    `library`: the plan's own; or in a duel the installed one, which is on neither side."""
     with _Visitor(library, job) as visitor:
         for group in visitor.groups():
             for point in group:

@@ -105,11 +105,9 @@ class Walk:
 
 
 class Passes:
-    """`each`: how many a program does in a sample, and how long they should take; by its name.
-
-    All samples are as long as those of the slowest program: about `seconds`, or one pass of it where that is longer.
-    What has something between its passes takes twice `seconds` by the wall, however short its own part is of that.
-    """
+    """`each`: how many a program does in a sample, and how long they should take; by its name. All samples are as long as
+    those of the slowest program: about `seconds`, or one pass of it where that is longer. What has something between its
+    passes takes twice `seconds` by the wall, however short its own part is of that."""
 
     def __init__(self, programs: Sequence[Program], seconds: float, walk: Walk) -> None:
         self._seconds, self._walk = seconds, walk
@@ -160,9 +158,7 @@ def rounds(
     watch: Callable[[], Disturbed] = lambda: Disturbed(0.0, 0),
 ) -> Iterator[Sample]:
     """`samples` rounds over all programs, about `seconds` for each sample; or so many `passes`, however long they take.
-
-    `watch` tells what has disturbed the teams so far.
-    """
+    `watch` tells what has disturbed the teams so far."""
     shuffled, walk = random.Random(seed), Walk()
     found = None if passes else Passes(flat(programs), seconds, walk)
     now = watch()

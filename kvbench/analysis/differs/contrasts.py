@@ -61,12 +61,10 @@ _MANY = 0.1  # of the pairs: fewer say faster, or slower, by chance
 
 
 def contrasts(records: Sequence[Record], points: pd.DataFrame, most: int = 0) -> pd.DataFrame:
-    """A row for each two of `points` that are equal but for a factor, and what depends on it.
-
-    Ratios are formed within launches, of the rounds that sampled both where there were such, and judged as pairs. The
-    base moves more compulsory bytes than the other, in all pairs together; where they are alike it is the first by its
-    name. `most`: launches that the run can have where some are added until questions are decided, else 0.
-    """
+    """A row for each two of `points` that are equal but for a factor, and what depends on it. Ratios are formed within
+    launches, of the rounds that sampled both where there were such. The base moves more compulsory bytes than the other,
+    in all pairs together; else it is the first by its name. `most`: launches that the run can have where some are added
+    until questions are decided, else 0."""
     rows = {row["name"]: row for row in points[points["seconds"].notna()].to_dict("records")}
     known = {record.point.name: record.point for record in records if record.point.name in rows}
     seconds, rounds, found = by_launch(records), _rounds(records), []

@@ -87,10 +87,8 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`run`: the first one after it. Effects are shares of the efficiency before: −0.05 is 5 % less.
-
-    `low` and `high`: a 95 % interval, None where the runs are too few. `q`: None of an accepted step.
-    """
+    """`run`: the first one after it. Effects are shares of the efficiency before: −0.05 is 5 % less. `low`, `high`: a 95 %
+    interval, None where the runs are too few. `q`: None of an accepted step."""
 
     run: int  # as in Series
     effect: float

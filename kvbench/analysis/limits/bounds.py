@@ -1,9 +1,6 @@
-"""What a point's rate says beside what it is held against: what limits it, whether it exceeds a roof and why that can
-be, and whether L3 feeds it faster than memory would.
-
-A roof is a measurement too, of another walk and often of another footprint. Where that explains nothing, a point that
-exceeds it is suspect.
-"""
+"""What a point's rate says beside what it is held against: what limits it, whether L3 feeds it faster than memory would,
+and whether it exceeds a roof. That is a measurement too, of another walk and often of another footprint: where that
+explains nothing, the point is suspect."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -62,10 +59,8 @@ class Against:
 
 
 def bound(efficiency: float | None, core_fraction: float | None, thread_skew: float, beaten: bool = False) -> str:
-    """memory: at the twin. core: at the core roof. scheduling: far from both while threads wait for each other.
-
-    A roof that is `beaten` by the point itself says nothing.
-    """
+    """memory: at the twin. core: at the core roof. scheduling: far from both while threads wait for each other. A roof that
+    is `beaten` by the point itself says nothing."""
     if efficiency is None or core_fraction is None or beaten:
         return "unknown"
     if max(efficiency, core_fraction) >= CLOSE:

@@ -62,11 +62,8 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
 def points(
     records: Sequence[Record], machine: Machine, ceilings: Sequence[Ceiling] | None = None, most: int = 0
 ) -> pd.DataFrame:
-    """One row for each point, sorted by what it is. Points that failed have an error, and no numbers.
-
-    `ceilings`: those of these records where none are given. `most`: launches that the run can have where some are added
-    until questions are decided, else 0.
-    """
+    """One row for each point, sorted by what it is. Points that failed have an error, and no numbers. `most`: launches that
+    the run can have where some are added until questions are decided, else 0."""
     runs = sorted({record.run for record in records})
     if len(runs) > 1:
         raise BadArgument(f"records of {len(runs)} runs: {', '.join(runs)}", "one table for each run")

@@ -40,10 +40,8 @@ _Known, _Share = float | None, float | None | UnsetType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(Printed):
-    """A decode beside its twin, its core roof and the FMA peak; a store beside copies.
-
-    A share is null where in no round both samples were about as long as they were meant to be.
-    """
+    """A decode beside its twin, its core roof and the FMA peak; a store beside copies. A share is null where in no round
+    both samples were about as long as they were meant to be."""
 
     kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
     point: Annotated[Point, about("what was measured")]

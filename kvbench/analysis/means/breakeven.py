@@ -52,10 +52,8 @@ _Costs = dict[str, dict[int, _Times]]  # by op and context
 
 
 def breakeven(points: pd.DataFrame, scaling: pd.DataFrame) -> pd.DataFrame:
-    """`scaling`: the table of that name; it stands in for a decode at a context that only stores were measured at.
-
-    Of variants and schedules the fastest counts. Pairs of which something was not measured have no row.
-    """
+    """`scaling` stands in for a decode at a context that only stores were measured at. Of variants and schedules the fastest
+    counts. Pairs of which something was not measured have no row."""
     timed = points[points["seconds"].notna() & (points["window"] == 0)]
     rows = []
     for setting, here in timed.groupby(list(_SETTING), dropna=False):

@@ -69,10 +69,8 @@ class Geometry:
 
 
 def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
-    """A row for each point that a model's layers would be, from memory; those of one shape and depth share it.
-
-    A step of the model walks all its layers, one after another, so that its time is at least the sum of theirs.
-    """
+    """A row for each point that a model's layers would be, from memory; those of one shape and depth share it. A step
+    takes at least as long as all its layers together."""
     far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & points["seconds"].notna()]
     heads = {tuple(getattr(model, name) for name in HEADS) for model in models}
     known = [each in heads for each in far[list(HEADS)].itertuples(index=False, name=None)]

@@ -22,13 +22,9 @@ WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
 
 
 def ceilings(records: Iterable[Record], machine: Machine, measured: Capacities | None = None) -> tuple[Ceiling, ...]:
-    """One for each run, probe and form that has samples, sorted. Records of points, and those that failed, are left out.
-
-    `median` is that of the launches' medians. `low` and `high` are two of those medians: the narrowest symmetric pair
-    that holds the true median with probability COVERAGE, whatever the distribution. Up to 11 launches that is their
-    whole range, which of L launches holds it with probability 1 - 2^(1-L).
-    `measured` capacities replace the declared ones in the choice of the level.
-    """
+    """One for each run, probe and form that has samples, sorted. `low` and `high` are two of the launches' medians: the
+    narrowest symmetric pair that holds the true one with COVERAGE, whatever the distribution; of 11 launches or fewer
+    their range. `measured` capacities replace the declared ones in the choice of the level."""
     found: dict[tuple[str, Probe], list[Record]] = {}
     for record in records:
         if isinstance(record.point, Probe) and complete(record):
@@ -143,11 +139,8 @@ def ceiling_for(
     level: str | None = None,
     footprint: float | None = None,
 ) -> tuple[Ceiling | None, str]:
-    """The one that a point may be held against, among those of a run; or None, and why there is none.
-
-    Of a `level`, the best. With a `footprint` the best at the nearest size: within the level if one is given, else no
-    further than REACH away.
-    """
+    """The one that a point may be held against, among those of a run; or None, and why there is none. Of a `level`, the
+    best; with a `footprint` the best at the nearest size, within the level if one is given, else within REACH."""
     if level in NO_LEVEL:
         level = None  # it covers footprints that have nothing in common
     wanted = {"cpus": tuple(sorted(cpus)), "isa": isa, "pages": pages, "level": level}

@@ -53,9 +53,9 @@ def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Re
 
 def staircase(ceilings: Sequence[Ceiling], cpus: tuple[int, ...]) -> tuple[list[int], list[float]]:
     """Footprints, rising, and the rates of the plain read of these CPUs, on the first kind of pages there is."""
-    steps = [c for c in ceilings if c.probe.op == "read" and c.probe.cpus == cpus and c.form == PLAIN]
-    pages = usual_pages(ceilings)
-    rates = {c.probe.bytes: c.median for c in steps if c.probe.pages == pages}
+    of = ("read", cpus, usual_pages(ceilings), PLAIN)
+    steps = (c for c in ceilings if (c.probe.op, c.probe.cpus, c.probe.pages, c.form) == of)
+    rates = {c.probe.bytes: c.median for c in steps}
     return sorted(rates), [rates[count] for count in sorted(rates)]
 
 

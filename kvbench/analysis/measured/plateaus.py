@@ -1,7 +1,4 @@
-"""Plateaus of a bandwidth staircase, and what each level of cache really holds: declared sizes can lie.
-
-A staircase is the rate of one walk over growing footprints, all else being equal.
-"""
+"""Plateaus of a staircase, the rate of one walk over growing footprints; and what each level of cache really holds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -59,11 +56,8 @@ def plateaus(footprints: Sequence[float], rates: Sequence[float]) -> tuple[Plate
 def capacities(
     footprints: Sequence[float], rates: Sequence[float], machine: Machine, cpus: Sequence[int]
 ) -> tuple[Capacity, ...]:
-    """The capacity of every declared level, from a staircase of one thread on each of `cpus`, all walking equal shares.
-
-    A level ends where the rate crosses the geometric middle between its plateau and the next. Footprints are those
-    of all threads together; capacities are of one cache, so of a core, a cluster or a domain.
-    """
+    """The capacity of one cache of every declared level, from a staircase of one thread on each of `cpus` together. A
+    level ends where the rate crosses the geometric middle between its plateau and the next."""
     sizes, logs = _sorted(footprints, rates)
     caches = levels(machine, cpus)
     totals = [float(sum(cache.size for cache in own)) for own in caches.values()]
@@ -87,11 +81,8 @@ def capacities(
 
 
 def corrections(capacities: Sequence[Capacity]) -> Mapping[int, float]:
-    """What to believe instead of the declared sizes, by level: only where the two contradict each other.
-
-    Only of the last level, the one that strangers share; and only what is smaller, since footprints were chosen by the
-    declared sizes and do not reach past a larger cache.
-    """
+    """What to believe instead of declared sizes that this contradicts: of the last level, which strangers share, and only
+    what is smaller, for footprints were chosen by the declared sizes and do not reach past a larger cache."""
     last = max((c.level for c in capacities), default=0)
     return {
         c.level: c.effective for c in capacities if c.level == last and not _trusted(c) and c.effective < c.declared
@@ -143,12 +134,9 @@ def _noise(logs: np.ndarray) -> float:
 def _owners(
     segments: Sequence[Segment], totals: Sequence[float], sizes: np.ndarray, logs: np.ndarray
 ) -> list[list[Segment]]:
-    """The segments of each level, and last those of memory.
-
-    A level ends no later than its declared size says. But where that leaves it without a plateau while what lies
-    behind has two, the nearer one clearly faster and from well inside the declared size on, then it was declared too
-    small.
-    """
+    """The segments of each level, and last those of memory. A level ends no later than its declared size says. But where
+    that leaves it without a plateau while what lies behind has two, the nearer one clearly faster and from well inside
+    the declared size on, then it was declared too small."""
     owners: list[list[Segment]] = [[] for _ in (*totals, inf)]
     for first, last in segments:
         fits = (place for place, total in enumerate(totals) if sizes[last] <= TRUSTED[1] * total)

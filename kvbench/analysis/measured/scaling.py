@@ -37,14 +37,10 @@ SCALING = {
 
 
 def scaling(records: Sequence[Record], points: pd.DataFrame) -> pd.DataFrame:
-    """A row for each series of `points` from memory that differ in nothing but the context and the room for it.
-
-    A straight line through the times of each launch, fitted to the logarithms of their ratios: so long contexts do not
-    drown short ones, and noise, which takes a share of a time, leaves the line where it is; then the median of the
-    lines, and the interval of launches.COVERAGE over the launches. A rate is NaN where the interval's end has no slope.
-    Series whose bytes do not grow evenly with the context have no row: a window ends the growth, and an append never
-    grows.
-    """
+    """A row for each series of `points` from memory that differ in nothing but the context and the room for it: the
+    median of a line through the times of each launch. It is fitted to the logarithms of ratios, so that long contexts do
+    not drown short ones. A rate is NaN where the interval's end has no slope. Series whose bytes do not grow evenly with
+    the context have no row: a window ends the growth, and an append never grows."""
     seconds = by_launch(records)
     far = points[(points["regime"] == FAR) & points["seconds"].notna()]
     alike = [name for name in POINT if name not in _ALONG]

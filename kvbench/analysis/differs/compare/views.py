@@ -119,10 +119,9 @@ def _costs(records: Iterable[Record]) -> dict[Probe, Series]:
         if isinstance(record.point, Probe) and complete(record):
             own = values.setdefault(record.point, {}).setdefault(record.launch, [])
             own += [value(record, sample) for sample in record.samples if sample.program == "point"]
-    found = {probe: {launch: median(own) for launch, own in each.items()} for probe, each in values.items()}
-    return {
-        probe: {n: -math.log(rate) for n, rate in own.items()} for probe, own in found.items() if min(own.values()) > 0
-    }
+    rates = {probe: {launch: median(own) for launch, own in each.items()} for probe, each in values.items()}
+    known = {probe: own for probe, own in rates.items() if min(own.values()) > 0}
+    return {probe: {n: -math.log(rate) for n, rate in own.items()} for probe, own in known.items()}
 
 
 def _ceiling(point: Point, footprint: float, probes: Probes) -> Both | None:
