@@ -11,7 +11,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from kvbench.analysis.differs.trend import Past
-from kvbench.analysis.means.diagnosis import Doubts, Fact
+from kvbench.analysis.means.diagnosis import Bounds, Doubts, Fact
 from kvbench.analysis.means.findings import Findings
 from kvbench.report import history, machines, tables
 from kvbench.report.figures.figure import Figure
@@ -71,6 +71,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     shown, missing = [each for each in others if not each["missing"]], [each for each in others if each["missing"]]
     points, *more = tables.every(found)
     dtypes = tables.dtypes(found)
+    facts = [fact for fact in found.diagnosis if not (dtypes.rows and isinstance(fact, Bounds))]  # its table says more
     linked = {each["name"] for each in shown} | {table.name for table in (dtypes, points, *more) if table.rows}
     return _rendered(
         "run.html",
@@ -83,7 +84,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         tiles=tiles(found.headline),
         hero=hero,
         missing=gaps(found, manifest),
-        findings=[_finding(*each, linked) for each in zip(found.diagnosis, sentences(found.diagnosis), strict=True)],
+        findings=[_finding(*each, linked) for each in zip(facts, sentences(facts), strict=True)],
         open=missing,
         dtypes=dtypes,
         figures=shown,

@@ -75,7 +75,8 @@ def _l3(found: Headline) -> Tile:
 def _helps(found: Headline) -> Tile:
     title = "Does L3 help?"
     if not found.helped:
-        return Tile(title, "not tested", found.no_l3)
+        then = "" if "not testable" in found.no_l3 else ": kvbench sweep l3fit times them"
+        return Tile(title, "not tested", f"{found.no_l3}{then}")
     words = {each.verdict for each in found.helped}
     value = "yes" if words == {CONFIRMED} else "partly" if CONFIRMED in words else "no"
     if CONFIRMED not in words and UNSTABLE in words:
