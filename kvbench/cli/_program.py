@@ -64,10 +64,7 @@ class Commands(click.Group):
 
 
 @click.command(
-    cls=Commands,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=_CODES,
+    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_CODES
 )
 @click.option("--version", is_flag=True, help="Show the version and exit.")
 @click.pass_context

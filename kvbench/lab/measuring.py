@@ -17,7 +17,7 @@ from kvbench.oracle import attention, tolerance, whole
 from kvbench.plan import needs_here
 from kvbench.plan.needs import PROCESS
 from kvbench.suite import model as geometry
-from kvbench.units import counted
+from kvbench.units import GB, counted
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program, rounds
@@ -66,13 +66,9 @@ class Beside:
     samples: dict[str, list[Sample]]
     moved: dict[str, float]
 
-    def seconds(self, name: str) -> Estimate:
-        """Time of a pass."""
-        return Estimate.of([sample.seconds / sample.passes for sample in self.samples[name]])
-
-    def rate(self, name: str) -> Estimate:
+    def rate(self, name: str) -> float:
         """GB/s."""
-        return self.seconds(name).of_bytes(self.moved[name])
+        return self.moved[name] / median(sample.seconds / sample.passes for sample in self.samples[name]) / GB
 
     def times(self, name: str, other: str) -> Estimate:
         """How many times as long as the other it takes."""

@@ -23,7 +23,7 @@ FOUND = Beside(
 
 
 def test_ratios_are_of_one_round():
-    assert FOUND.seconds("a").median == 2.0 and FOUND.rate("b").median == 0.5
+    assert FOUND.rate("b") == 0.5
     assert FOUND.times("b", "a").values == (2.0, 2.0, 2.0)
     assert FOUND.times("c", "a").values == (4.0, 2.0, 8.0)
     assert FOUND.share("a", "b").values == (1.0, 1.0, 1.0), "half of the bytes in half of the time"
