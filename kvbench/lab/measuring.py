@@ -42,8 +42,8 @@ def refuse_impossible(setup: Setup, held: Point) -> None:
     needed = needs_here([held], setup.machine)[held]
     if needed.layers > _SLICES:
         raise BadArgument(
-            f"{counted(held.shape.context, 'token')}: it takes {needed.layers:,} such slices to leave the caches "
-            "behind, and most of the time would go into making them",
+            f"{counted(held.shape.context, 'token')}: {needed.layers:,} layers of that size would be needed to "
+            "exceed the caches, which takes too long",
             "more --context, or a larger --model",
         )
     refuse_too_large(needed.memory + PROCESS)
@@ -74,7 +74,7 @@ class Beside:
         """How many times as long as the other it takes."""
         if found := quotients(self.samples[name], self.samples[other]):
             return Estimate.of(found)
-        what = f"in no round the samples of {name} and of {other} are about as long as they were meant to be"
+        what = f"no round has samples of {name} and {other} of the wanted length"
         raise Refused(what, "stop what else runs on this machine")
 
     def share(self, name: str, other: str) -> Estimate:

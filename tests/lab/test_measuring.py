@@ -57,5 +57,5 @@ def test_what_is_impossible_is_refused_first(setup, monkeypatch):
     with pytest.raises(Refused, match="needs .* of memory, .* are free"):
         refuse_impossible(setup, point(setup, "gpt-2", 1 << 30))
     monkeypatch.setattr("kvbench.regime.FAR_BYTES", 1 << 30)
-    with pytest.raises(BadArgument, match="64 tokens: it takes .* such slices"):
+    with pytest.raises(BadArgument, match="64 tokens: .* layers of that size"):
         refuse_impossible(setup, point(setup, "gpt-2", 64))
