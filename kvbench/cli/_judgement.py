@@ -49,9 +49,9 @@ def _wanted(word: str, as_json: bool) -> Wanted:
     if kind not in kinds():
         raise unknown_word("--export", kind, kinds())
     if not given or not path:
-        raise BadArgument(f"--export {word}: there is no file", f"write --export {kind}=FILE, or {kind}=- for stdout")
+        raise BadArgument(f"--export {word} names no file", f"write --export {kind}=FILE, or {kind}=- for stdout")
     if path == "-" and as_json:
-        raise BadArgument(f"--export {word}: --json is on standard output", "name a file")
+        raise BadArgument(f"--export {word}: --json already writes to standard output", "name a file")
     return kind, None if path == "-" else Path(path)
 
 

@@ -68,7 +68,7 @@ def _value(name: str, value: Any, library: Any) -> Any:
 
     first, *others = read_axis(_called(name), name, value, library)
     if others or first == ALL:
-        raise BadArgument(f"{_called(name)}: {str(value)[:60]!r} is several values", "one of them: a point has no more")
+        raise BadArgument(f"{_called(name)}: {str(value)[:60]!r} stands for several values", "give one value")
     return first
 
 

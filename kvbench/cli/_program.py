@@ -60,21 +60,20 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            raise Unwritable(f"cannot write: {error.strerror}", "its reader has left: name another file") from None
+            raise Unwritable(
+                f"cannot write: {error.strerror}", "the program that read it has ended: name another file"
+            ) from None
 
 
 @click.command(
-    cls=Commands,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=_CODES,
+    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_CODES
 )
 @click.option("--version", is_flag=True, help="Show the version and exit.")
 @click.pass_context
 def kvbench(ctx: click.Context, version: bool) -> None:
     """Decode attention over the KV cache, measured against the memory bandwidth of this machine."""
     if version and ctx.invoked_subcommand:
-        raise click.UsageError(f"--version stands alone, and {ctx.invoked_subcommand} is a command", ctx)
+        raise click.UsageError(f"--version takes no command, and here it has {ctx.invoked_subcommand}", ctx)
     if version:
         say(f"kvbench {import_module('kvbench').__version__}")
     elif ctx.invoked_subcommand is None:

@@ -90,7 +90,7 @@ class Plot(Named):
 
         path = super().convert(value, param, ctx)
         if path.suffix not in (".png", ".svg"):
-            raise BadArgument(f"--plot is {path}", "a file that ends in .png or .svg")
+            raise BadArgument(f"--plot cannot draw {path}", "name a file that ends in .png or .svg")
         if not path.parent.is_dir():
             raise BadArgument(f"--plot: there is no folder {path.parent}", "make it first")
         refuse_output(path, "then draw it again")

@@ -17,7 +17,7 @@ from kvbench.oracle import attention, tolerance, whole
 from kvbench.plan import needs_here
 from kvbench.plan.needs import PROCESS
 from kvbench.suite import model as geometry
-from kvbench.units import counted
+from kvbench.units import GB, counted
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program, rounds
@@ -42,8 +42,8 @@ def refuse_impossible(setup: Setup, held: Point) -> None:
     needed = needs_here([held], setup.machine)[held]
     if needed.layers > _SLICES:
         raise BadArgument(
-            f"{counted(held.shape.context, 'token')}: it takes {needed.layers:,} such slices to leave the caches "
-            "behind, and most of the time would go into making them",
+            f"{counted(held.shape.context, 'token')}: {needed.layers:,} layers of that size would be needed to "
+            "exceed the caches, which takes too long",
             "more --context, or a larger --model",
         )
     refuse_too_large(needed.memory + PROCESS)
@@ -66,19 +66,15 @@ class Beside:
     samples: dict[str, list[Sample]]
     moved: dict[str, float]
 
-    def seconds(self, name: str) -> Estimate:
-        """Time of a pass."""
-        return Estimate.of([sample.seconds / sample.passes for sample in self.samples[name]])
-
-    def rate(self, name: str) -> Estimate:
+    def rate(self, name: str) -> float:
         """GB/s."""
-        return self.seconds(name).of_bytes(self.moved[name])
+        return self.moved[name] / median(sample.seconds / sample.passes for sample in self.samples[name]) / GB
 
     def times(self, name: str, other: str) -> Estimate:
         """How many times as long as the other it takes."""
         if found := quotients(self.samples[name], self.samples[other]):
             return Estimate.of(found)
-        what = f"in no round the samples of {name} and of {other} are about as long as they were meant to be"
+        what = f"no round has samples of {name} and {other} of the wanted length"
         raise Refused(what, "stop what else runs on this machine")
 
     def share(self, name: str, other: str) -> Estimate:

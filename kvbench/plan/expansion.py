@@ -29,9 +29,9 @@ from kvbench.units import size
 _Facts = dict[str, Any]  # one value of each axis
 _KERNEL = ("op", *BY_KERNEL)  # the axes that name one
 
-NO_KERNEL, NO_TIER, NO_PAGES = "no such kernel", "tier not on this CPU", "pages not given here"
-INVALID, CPUS, UNKNOWN = "invalid combination", "not so many CPUs", "cache size unknown"
-CLOSED, MEMORY = "L3 window not open", "does not fit memory"
+NO_KERNEL, NO_TIER, NO_PAGES = "no such kernel", "instruction set not on this CPU", "pages not available here"
+INVALID, CPUS, UNKNOWN = "invalid combination", "not enough CPUs", "cache size unknown"
+CLOSED, MEMORY = "no size that only L3 holds", "does not fit memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,9 @@ def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:
     nothing = f"{sweep.suite.source} has no points"
     if only and (others := expand(sweep.suite, site).points):
         hint = f"it has {others[0].name}, ...; see what kvbench plan says of it"
-        raise BadArgument(f"{nothing} here that are named {' or '.join(only)}, as --only asks", hint)
+        raise BadArgument(f"{nothing} here whose name matches --only {' or '.join(only)}", hint)
     if not sweep.skips:
-        raise BadArgument(f"{nothing}: all that its grids say is left out by its skips", "see [[skip]] in it")
+        raise BadArgument(f"{nothing}: its [[skip]] tables leave out everything", "change them")
     reasons = Counter(skip.reason for skip in sweep.skips).most_common(3)
     why = "".join(f"; {count} left out: {reason}" for reason, count in reasons)
     first = sweep.skips[0]

@@ -50,7 +50,7 @@ class Site:
         """One CPU for each thread, sorted: the same ones are one point. A sweep does not put two threads on one CPU."""
         if threads == "domain":
             if cpus is not None:
-                raise BadArgument("threads = domain chooses its own cpus", "leave one of them out")
+                raise BadArgument("threads = domain already says which CPUs", "leave cpus out")
             return tuple(sorted(place(self.machine, "domain", "all")))
         found = place(self.machine, cpus, threads)
         if len(set(found)) < len(found):

@@ -47,7 +47,7 @@ def refuse_changed(then: Mapping[str, str], now: Mapping[str, str], source: str)
     if changed:
         raise NotComparable(
             f"{source}: {' and '.join(changed)} changed since the run began",
-            "what it has measured stays: undo the change and resume it, or begin another run",
+            "its measurements are kept: undo the change and resume, or begin another run",
         )
 
 

@@ -253,7 +253,9 @@ def _renew(directory: RunDirectory, options: Options) -> None:
     changed = replace(plan, launches=launches, patience=options.patience or plan.patience)
     found = replace(manifest, plan=changed, options=asdict(options), forecast=forecast)
     if begun > (found.most_launches if launches == plan.launches else launches):
-        raise BadArgument(f"launches is {launches}, and {directory.path} has begun {begun}", "ask for as many, or more")
+        raise BadArgument(
+            f"launches is {launches}, but {directory.path} has already begun {begun}", "ask for as many, or more"
+        )
     if found != manifest:
         directory.rewrite(found)
 
@@ -308,5 +310,8 @@ def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machin
     refuse_empty(found, site, options.only)
     refuse_without_plugin(found, site)
     if options.neighbour and not any(neighbours(machine, point.cpus) for point in found.points):
-        raise Refused("no point leaves a core of its nodes free for a neighbour", "fewer threads: --axis threads=1")
+        raise Refused(
+            "every point uses all cores of its NUMA nodes, so none is free for a neighbour",
+            "fewer threads: --axis threads=1",
+        )
     return found, seen, machine

@@ -81,7 +81,8 @@ def _parsed(source: str, text: str) -> dict[str, Any]:
         at = _AT.search(message)
         line = int(at[1]) if at else text.count("\n") + 1 if "at end of document" in message else 1
         raise BadArgument(
-            f"{source}:{line}: this is no TOML: {_AT.sub('', message)[:120]}", 'keys are written as: dtype = "f16"'
+            f"{source}:{line}: this is not valid TOML: {_AT.sub('', message)[:120]}",
+            'keys are written as: dtype = "f16"',
         ) from None
 
 

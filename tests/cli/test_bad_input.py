@@ -49,7 +49,7 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ("sweep smoke --target-ci much", "1%"),
     (f"sweep smoke --isa {ABSENT}", "isa"),
     ("sweep smoke --pages giant", "thp"),
-    ("sweep smoke --cpus 9999", "not so many CPUs", "--cpus: CPU 9999 is not online", "cpus=9999"),
+    ("sweep smoke --cpus 9999", "not enough CPUs", "--cpus: CPU 9999 is not online", "cpus=9999"),
     ("sweep smoke --cpus 9999 --only nothing", "CPU 9999 is not online"),
     ("sweep smoke --library /nowhere.so", "/nowhere.so"),
     ("sweep smoke --axis schedule=off --schedule off", "given twice"),
@@ -79,7 +79,7 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ("lab offload --cold much", "--cold", "much"),
     ("lab quant --threads 0", "--threads"),
     ("lab quant --isa mmx", "isa: 'mmx'"),
-    ("lab users --context 1", "1 token: it takes ", "more --context"),
+    ("lab users --context 1", "1 token: ", "layers of that size", "more --context"),
     ("lab window --context 100", "--context 100 never leaves a window of 1024"),
     # report, compare and gate
     ("report", "RUN"),

@@ -45,7 +45,6 @@ def made_up(monkeypatch, tmp_path):
     monkeypatch.setattr(Files, "live", True)
     grow(tree, cores=2, caches=[(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)])
     monkeypatch.setenv("KVBENCH_ROOT", str(tree))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(kvbench.runner, "launch", answers)
     monkeypatch.setattr("kvbench.machine.preflight.Live", lambda: Still(tree))
     return tmp_path
@@ -83,16 +82,15 @@ def test_an_l3_that_is_half_there_is_noticed(made_up, capsys):
 
 
 def test_text_names_every_level_and_says_where_the_profile_went(made_up, capsys):
-    assert call("machine", "--quick") == 0
+    kept = made_up / "machine.json"
+    assert call("machine", "--quick", "--out", str(kept)) == 0
     printed = capsys.readouterr()
     for word in ("fingerprint", "Test CPU", "L1", "L2", "L3", "DRAM", "write_nt", "latency ns", "GFLOP/s", "GHz"):
         assert word in printed.out, word
     assert "1 thread on CPU 0" in printed.out and "2 threads on CPUs 0-1" in printed.out
     assert "408 (400..416)" in printed.out, "L1 of two threads: 400 GB/s, 1 to 4 % more"
     assert "█" in printed.out
-    (kept,) = made_up.glob("state/kvbench/*/machine-*.json")
-    assert str(kept) in printed.err
-    assert json.loads(kept.read_text())["fingerprint"] == kept.parent.name
+    assert str(kept) in printed.err and json.loads(kept.read_text())["fingerprint"] in printed.out
 
 
 def test_the_same_machine_has_the_same_fingerprint(made_up, capsys):
@@ -130,7 +128,7 @@ def test_nothing_measured_is_no_profile(made_up, monkeypatch, capsys):
 
     monkeypatch.setattr(kvbench.runner, "launch", broken)
     assert call("machine", "--quick", "--plot", str(made_up / "stairs.png")) == 4
-    assert not list(made_up.glob("state/**/*.json")) and not (made_up / "stairs.png").exists()
+    assert not (made_up / "stairs.png").exists()
     assert "visits failed" in capsys.readouterr().err
 
 
@@ -148,28 +146,17 @@ def test_fewer_launches_are_marked(made_up, monkeypatch, capsys):
     assert not any("!" in row for row in rows if row.startswith("  read"))
 
 
-def test_a_made_up_machine_leaves_no_profile_unasked(made_up, monkeypatch, capsys):
+def test_a_made_up_machine_is_told_from_the_one_that_is_measured(made_up, monkeypatch, capsys):
     """Its numbers are this machine's."""
     monkeypatch.setattr(Files, "live", False)
     assert call("machine", "--quick") == 0
     assert "this one is measured" in capsys.readouterr().err
-    assert not list(made_up.glob("state/**/*.json"))
-    assert call("machine", "--quick", "--out", str(made_up / "asked.json")) == 0
-    assert (made_up / "asked.json").exists()
 
 
 def test_memory_too_small_for_dram_is_said(made_up, monkeypatch, capsys):
     monkeypatch.setattr(kvbench.machine, "available_memory", lambda files=None: 100 << 20)
     assert call("machine", "--quick") == 0
     assert "DRAM: not testable, needs 128 MiB" in capsys.readouterr().out
-
-
-def test_a_profile_that_cannot_be_kept_is_still_shown(made_up, monkeypatch, capsys):
-    (made_up / "file").write_text("")
-    monkeypatch.setenv("XDG_STATE_HOME", str(made_up / "file"))
-    assert call("machine", "--quick") == 0
-    printed = capsys.readouterr()
-    assert "DRAM" in printed.out and "--out" in printed.err
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(made_up, capsys):

@@ -30,7 +30,7 @@ def test_text(capsys):
     first, points, when, memory, *rest = out.splitlines()
     assert first.startswith("l3fit: Does a slice")
     assert " points, " in points and " contrasts, 10 launches of 3 samples of 30 ms" in points
-    assert "time: about " in when and "assumed" in when
+    assert "time: about " in when and "estimate" in when
     assert "32 GiB available" in memory and "decode.flash" in memory
     assert any(line.split()[:2] == ["layers", "0"] for line in rest)
 
@@ -38,7 +38,7 @@ def test_text(capsys):
 def test_what_is_left_out(capsys):
     code, out, _ = told(capsys, "plan", "threads")
     assert code == 0
-    assert "left out: " in out and "not so many CPUs: 4 threads on 2 CPUs" in out and "threads=4" in out
+    assert "left out: " in out and "not enough CPUs: 4 threads on 2 CPUs" in out and "threads=4" in out
 
 
 def test_json(capsys):

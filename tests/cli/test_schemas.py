@@ -81,7 +81,7 @@ def sides(folder):
 def bare(folder):
     """A run of little, with a skip."""
     points = [*made.decodes()[:1], *made.READS[:2]]
-    skips = (Skip({"threads": 9}, "not so many CPUs", "9 threads on 2 CPUs"),)
+    skips = (Skip({"threads": 9}, "not enough CPUs", "9 threads on 2 CPUs"),)
     return str(made.directory(folder / "bare", made.whole(points, 1), points, skips=skips))
 
 

@@ -23,7 +23,7 @@ FOUND = Beside(
 
 
 def test_ratios_are_of_one_round():
-    assert FOUND.seconds("a").median == 2.0 and FOUND.rate("b").median == 0.5
+    assert FOUND.rate("b") == 0.5
     assert FOUND.times("b", "a").values == (2.0, 2.0, 2.0)
     assert FOUND.times("c", "a").values == (4.0, 2.0, 8.0)
     assert FOUND.share("a", "b").values == (1.0, 1.0, 1.0), "half of the bytes in half of the time"
@@ -57,5 +57,5 @@ def test_what_is_impossible_is_refused_first(setup, monkeypatch):
     with pytest.raises(Refused, match="needs .* of memory, .* are free"):
         refuse_impossible(setup, point(setup, "gpt-2", 1 << 30))
     monkeypatch.setattr("kvbench.regime.FAR_BYTES", 1 << 30)
-    with pytest.raises(BadArgument, match="64 tokens: it takes .* such slices"):
+    with pytest.raises(BadArgument, match="64 tokens: .* layers of that size"):
         refuse_impossible(setup, point(setup, "gpt-2", 64))

@@ -218,7 +218,7 @@ def test_pages_that_are_not_given(sweep):
         ("pad = 63", INVALID, "pad is 63"),
         ("threads = 3", CPUS, "3 threads on 2 CPUs"),
         ('cpus = "9"', CPUS, "--cpus: CPU 9 is not online"),
-        ('cpus = "node"\nthreads = "domain"', CPUS, "threads = domain chooses its own cpus"),
+        ('cpus = "node"\nthreads = "domain"', CPUS, "threads = domain already says which CPUs"),
         ('context = "0.00001xL1"', INVALID, "1e-05xL1 of 64 KiB is less than one token"),
     ],
 )

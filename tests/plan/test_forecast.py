@@ -24,7 +24,7 @@ def test_time_grows_with_what_is_measured(sweep):
     assert swept.seconds > hot.seconds
     found = sweep("context = 1024")
     more = replace(found, plan=replace(found.plan, launches=2 * found.plan.launches))
-    answer = 2 * 1024 * 8 * 128 / 15e6  # is computed once
+    answer = 2 * 1024 * 8 * 128 / 30e6  # is computed once
     assert forecast(more).seconds == pytest.approx(2 * one.seconds - answer)
 
 

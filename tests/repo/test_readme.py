@@ -39,7 +39,6 @@ def furnished(folder):
 
 def run(command, folder, capsys, patch, more=()):
     """As written, but for how long is measured."""
-    patch.setenv("XDG_STATE_HOME", str(folder))
     patch.chdir(folder)
     arguments = [*shlex.split(command)[1:], *more]
     if arguments[0] in ("profile", "sweep"):

@@ -143,7 +143,7 @@ def test_launches_may_be_asked_for_anew(tmp_path):
     kept = RunDirectory.open(tmp_path / "run")
     assert len(kept.records) == 4 * points and kept.manifest.plan.launches == kept.manifest.options["launches"] == 4
     assert kept.manifest.forecast["seconds"] == pytest.approx(2 * seconds)
-    with pytest.raises(BadArgument, match="launches is 3, and .* has begun 4"):
+    with pytest.raises(BadArgument, match="launches is 3, but .* has already begun 4"):
         Session.resume(tmp_path / "run", {"launches": 3})
     assert RunDirectory.open(tmp_path / "run").manifest == kept.manifest
 
@@ -157,7 +157,7 @@ def test_launches_that_a_resumption_adds_can_be_read(tmp_path, clock):
     kept = RunDirectory.open(tmp_path / "run")
     assert len({record.launch for record in kept.records}) == 11 and kept.manifest.plan.patience == 5.0
     for fewer in ({"target_ci": None}, {"launches": 10}):  # with which what there is could not be read
-        with pytest.raises(BadArgument, match="has begun 11"):
+        with pytest.raises(BadArgument, match="has already begun 11"):
             Session.resume(tmp_path / "run", fewer)
 
 
@@ -374,7 +374,7 @@ def test_added_launches_are_resumed(tmp_path):
         with Session.resume(path, execute=torn()) as session:
             assert len(list(session.records())) == len(records) - cut
             assert visits_by_launch(session) == whole
-    with pytest.raises(BadArgument, match="has begun 14"):  # by hand there are as many as somebody says
+    with pytest.raises(BadArgument, match="has already begun 14"):  # by hand there are as many as somebody says
         Session.resume(path, {"launches": 7})
 
 

@@ -85,7 +85,7 @@ def _found(base: Path, head: Path, smallest: float | None, others: tuple[Path, .
     seen = [side.run for side in sides[2:]]
     if taken := {run for run in seen if run in (sides[0].run, sides[1].run) or seen.count(run) > 1}:
         raise BadArgument(
-            f"--noise: run {min(taken)} is there twice", "name runs that are neither base nor head, once each"
+            f"--noise: run {min(taken)} is named twice", "name runs that are neither base nor head, once each"
         )
     learned = learn([sides[0], *sides[2:]]) if others else None
     return told(*compare(sides[0], sides[1], now(), smallest, learned)), short(sides[0], sides[1])

@@ -17,6 +17,7 @@ from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Count, Named, Percent
 from kvbench.errors import BadArgument
 from kvbench.model.annotated import Printed, about
+from kvbench.units import cpu_text, duration
 
 _SHARED = {"threads", "cpus", "isa", "seed", "out", "as_json"}
 
@@ -78,38 +79,39 @@ def command(name: str | None, **asked: Any) -> None:
     It prints a table and one sentence that answers its question, and draws a figure. Without NAME, list the experiments
     with their questions and options.
     """
-    from kvbench.lab import find
+    from kvbench.lab import about as question
+    from kvbench.lab import find, names
+    from kvbench.report.write import write_figure
 
     if name is None:
-        if asked["as_json"]:
-            say_json(Experiments(experiments=_experiments()))
-        else:
-            say(_listed())
+        _list([Experiment(each, question(each), _takes(find(each))) for each in names()], asked["as_json"])
         return
-    experiment = find(name)
+    experiment, folder = find(name), asked["out"]
     options = {key: value for key, value in asked.items() if key not in _SHARED and value is not None}
-    _refuse_what_it_does_not_take(name, options, _takes(experiment))
-    _refuse_unknown_words(options)
-    with _folder(asked["out"]):
-        setup = _setup(asked)
-        start = perf_counter()
+    takes = _takes(experiment)
+    _refuse(name, options, takes)
+    with _folder(folder):
+        setup, start = _setup(asked), perf_counter()
         found = experiment(setup, **options)
         seconds = perf_counter() - start
-        _write(found, asked["out"])
-    facts = _takes(experiment) | options | _scene(setup)
+        write_figure(folder, found.figure, found.table)
+    scene = {"isa": setup.isa, "threads": len(setup.cpus), "cpus": cpu_text(setup.cpus), "seed": setup.seed}
+    facts = takes | options | scene
     if asked["as_json"]:
-        say_json(
-            Found(
-                experiment=name,
-                asked=facts,
-                seconds=seconds,
-                sentence=found.sentence,
-                notes=tuple(found.notes),
-                rows=tuple(json.loads(found.table.to_json(orient="records", double_precision=15))),
-            )
-        )
+        rows = tuple(json.loads(found.table.to_json(orient="records", double_precision=15)))
+        told = {"experiment": name, "asked": facts, "seconds": seconds, "sentence": found.sentence}
+        say_json(Found(**told, notes=tuple(found.notes), rows=rows))
     else:
-        say("\n".join(_text(name, facts, found, seconds, asked["out"])))
+        say("\n".join(_text(name, facts, found, seconds, folder)))
+
+
+def _list(found: list[Experiment], as_json: bool) -> None:
+    if as_json:
+        say_json(Experiments(experiments=tuple(found)))
+        return
+    for each in found:
+        takes = ", ".join(f"--{key}" if value is None else f"--{key} {value}" for key, value in each.takes.items())
+        say(f"{each.name:<13}{each.about}\n{'':<13}  {takes}")
 
 
 @contextmanager
@@ -129,36 +131,18 @@ def _folder(path: Path) -> Iterator[None]:
                 each.rmdir()
 
 
-def _refuse_what_it_does_not_take(name: str, options: dict[str, Any], takes: dict[str, Any]) -> None:
-    for key in options.keys() - takes.keys():
-        others = ", ".join(f"--{other}" for other in takes) or "no option of its own"
-        raise BadArgument(f"lab {name} takes no --{key}", f"it takes {others}")
-
-
 def _takes(experiment: Any) -> dict[str, Any]:
     """What may be asked of it, with its defaults."""
     parameters = inspect.signature(experiment).parameters.values()
     return {each.name: each.default for each in parameters if each.default is not each.empty}
 
 
-def _experiments() -> tuple[Experiment, ...]:
-    from kvbench.lab import about as question
-    from kvbench.lab import find, names
-
-    return tuple(Experiment(name, question(name), _takes(find(name))) for name in names())
-
-
-def _listed() -> str:
-    lines = []
-    for each in _experiments():
-        takes = ", ".join(f"--{key}" if value is None else f"--{key} {value}" for key, value in each.takes.items())
-        lines += [f"{each.name:<13}{each.about}"] + ([f"{'':<13}  {takes}"] if takes else [])
-    return "\n".join(lines)
-
-
-def _refuse_unknown_words(options: dict[str, Any]) -> None:
+def _refuse(name: str, options: dict[str, Any], takes: dict[str, Any]) -> None:
+    """Options that it does not take, and words that the library does not know."""
     from kvbench.native import default_library
 
+    for key in options.keys() - takes.keys():
+        raise BadArgument(f"lab {name} takes no --{key}", f"it takes {', '.join(f'--{other}' for other in takes)}")
     for kind in options.keys() & {"dtype", "layout"}:
         default_library().number(kind, options[kind])
 
@@ -170,32 +154,13 @@ def _setup(asked: dict[str, Any]) -> Any:
     from kvbench.native import default_library
 
     machine, library = describe(), default_library()
-    return Setup(
-        machine=machine,
-        library=library,
-        cpus=place(machine, asked["cpus"], asked["threads"]),
-        isa=library.isa(asked["isa"]),
-        seed=asked["seed"],
-        folder=asked["out"],
-    )
-
-
-def _scene(setup: Any) -> dict[str, Any]:
-    from kvbench.units import cpu_text
-
-    return {"isa": setup.isa, "threads": len(setup.cpus), "cpus": cpu_text(setup.cpus), "seed": setup.seed}
-
-
-def _write(found: Any, folder: Path) -> None:
-    from kvbench.report.write import write_figure
-
-    write_figure(folder, found.figure, found.table)
+    cpus, isa = place(machine, asked["cpus"], asked["threads"]), library.isa(asked["isa"])
+    return Setup(machine, library, cpus, isa, asked["seed"], asked["out"])
 
 
 def _text(name: str, facts: dict[str, Any], found: Any, seconds: float, folder: Path) -> list[str]:
     from kvbench.report.ruled import ruled
     from kvbench.texts import wrapped
-    from kvbench.units import duration
 
     asked = ", ".join(f"{key} {value}" for key, value in facts.items() if value is not None)
     return [

@@ -64,7 +64,7 @@ def command(out: Path | None, resume: bool, report: bool, verbose: bool, as_json
 
     given = {name: value for name, value in asked.items() if value not in (None, ())}
     if resume and out is None:
-        raise BadArgument("--resume finishes the run in --out, and there is none", "name the run directory with --out")
+        raise BadArgument("--resume needs --out", "name the run directory that is to be finished")
     called = shlex.join(["kvbench", *sys.argv[1:]])
     with Session.resume(out, given) if resume else Session.begin(Options(**given), out, called) as session:
         whole = False

@@ -15,11 +15,7 @@ from kvbench.texts import printable
 _tell = partial(say, err=True)
 
 _root = click.option(
-    "--root",
-    type=Named(),
-    default="runs",
-    show_default=True,
-    help="Folder with the runs, at any depth.",
+    "--root", type=Named(), default="runs", show_default=True, help="Folder with the runs, at any depth."
 )
 _machine = click.option(
     "--machine", metavar="FINGERPRINT", help="Only runs of this machine. Its first letters are enough."
@@ -55,14 +51,7 @@ def add(runs: tuple[Path, ...], root: Path) -> None:
 @click.option("--report", "folder", metavar="DIR", type=Named(), help="Also write a page into DIR.")
 @click.option("--gate", is_flag=True, help="Exit with 1 if a point became slower and nobody accepted it.")
 @json_option
-def show(
-    root: Path,
-    machine: str | None,
-    pattern: str | None,
-    folder: Path | None,
-    gate: bool,
-    as_json: bool,
-) -> int:
+def show(root: Path, machine: str | None, pattern: str | None, folder: Path | None, gate: bool, as_json: bool) -> int:
     """Show each point: its runs, the latest beside its baseline, and its steps."""
     from kvbench.report.history import text
     from kvbench.report.past import shown

@@ -75,7 +75,7 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     laid = {name: asked.pop(name) for name in ("canaries", "align")}
     laid = {name: value for name, value in laid.items() if value is not None and value is not False}
     if laid and not mapped:
-        raise BadArgument(f"--{min(laid)} is of the map of a decoder's buffers", "give --map with it")
+        raise BadArgument(f"--{min(laid)} only works with --map", "add --map")
     path, names = asked.pop("machine"), ("replicas", "weights", "budget")
     lengths = read_lengths(text) if (text := asked.pop("lengths")) is not None else None
     wanted = Wanted(**{name: asked.pop(name) for name in names}, lengths=lengths)
@@ -107,7 +107,7 @@ def _map(model: str | None, decoder: Any, **laid: Any) -> Any:
     from kvbench.sizing.map import arena_map, mapped
 
     if not model:
-        raise BadArgument("--map lays out a model's decoder, and there is no MODEL", "name one of suites/models.toml")
+        raise BadArgument("--map needs a MODEL", "name one of suites/models.toml")
     plan = arena_map(model, decoder.context, decoder.dtype, **laid)
     for name, planned in asdict(mapped(model, decoder.context, decoder.dtype)).items():
         if (asked := getattr(decoder, name)) not in (planned, _FREE.get(name, planned)):

@@ -1,6 +1,5 @@
 """kvbench machine"""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,7 @@ _AGAIN = "then measure again"
 )
 @override_option
 @seed_option
-@click.option(
-    "--out",
-    type=Named(dir_okay=False),
-    help="File for the profile. [default: one below $XDG_STATE_HOME/kvbench]",
-)
+@click.option("--out", type=Named(dir_okay=False), help="File for the profile, as JSON.")
 @click.option("--plot", type=Plot(), help="Also draw read bandwidth against size, as .png or .svg.")
 @json_option
 def command(**asked: Any) -> int:
@@ -61,9 +56,11 @@ def command(**asked: Any) -> int:
     found = profile(machine, checks, records)
     _tell(found, asked["as_json"], text)
     if found.ceilings:
-        _keep(found, asked["out"], files.live)
-        _draw(found, asked["plot"])
-    return _complain(records)
+        _keep(found, asked["out"], asked["plot"])
+    if failed := [record for record in records if record.error]:
+        first = f"first {failed[0].point.kernel}: {failed[0].error}"
+        say(f"kvbench: {len(failed)} of {len(records)} visits failed, {first}", err=True)
+    return Exit.ERRORS if failed else Exit.FINE
 
 
 def _measure(machine: Any, cpus: tuple[int, ...], asked: dict[str, Any]) -> list[Any]:
@@ -101,40 +98,21 @@ def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:
     return (usual,) if quick or usual == base else (usual, base)
 
 
-def _keep(found: Any, path: Path | None, live: bool) -> None:
-    """Where nobody asked for it, no place is no reason to fail. Of a made-up machine there is no profile unasked."""
+def _keep(found: Any, path: Path | None, plot: Path | None) -> None:
+    from kvbench.analysis.measured.machines import printed
+    from kvbench.store import write_json
     from kvbench.store.files import writing
 
     if path:
         with writing(path, _AGAIN):
-            _write(found, path, asked=True)
-    elif live:
-        try:
-            _write(found, _home() / "kvbench" / found.machine.fingerprint / f"machine-{found.run}.json", False)
-        except (OSError, RuntimeError) as error:
-            say(f"kvbench: the profile is not kept: {error} (name another place with --out)", err=True)
-
-
-def _write(found: Any, path: Path, asked: bool) -> None:
-    from kvbench.analysis.measured.machines import printed
-    from kvbench.store import write_json
-
-    write_json(path, printed(found), asked)
-    say(f"profile: {path}", err=True)
-
-
-def _home() -> Path:
-    """RuntimeError where this user has none."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-
-
-def _draw(found: Any, path: Path | None) -> None:
-    if path:
+            write_json(path, printed(found), asked=True)
+        say(f"profile: {path}", err=True)
+    if plot:
         from kvbench.report.figures.look import save
         from kvbench.report.figures.reads import reads
 
-        save(reads(found), path)
-        say(f"plot: {path}", err=True)
+        save(reads(found), plot)
+        say(f"plot: {plot}", err=True)
 
 
 def _tell(found: Any, as_json: bool, text: Any) -> None:
@@ -144,14 +122,3 @@ def _tell(found: Any, as_json: bool, text: Any) -> None:
         say_json(printed(found))
     else:
         say("\n".join(text(found)))
-
-
-def _complain(records: list[Any]) -> int:
-    failed = [record for record in records if record.error]
-    if failed:
-        first = failed[0]
-        say(
-            f"kvbench: {len(failed)} of {len(records)} visits failed, first {first.point.kernel}: {first.error}",
-            err=True,
-        )
-    return Exit.ERRORS if failed else Exit.FINE

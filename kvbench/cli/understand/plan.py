@@ -10,6 +10,7 @@ from kvbench.cli._options import json_option, suite_options
 from kvbench.cli._streams import say, say_json
 from kvbench.model import Point, Probe
 from kvbench.model.annotated import Printed, about
+from kvbench.units import GB, counted, duration, size, span
 
 Written = str | int | float | bool | None  # a value as a suite writes it
 
@@ -130,7 +131,6 @@ def written(value: Any) -> Written:
 
 def _heading(sweep: Any, seen: Any) -> list[str]:
     from kvbench.plan.forecast import FILL, READ
-    from kvbench.units import GB, counted, duration, size, span
 
     plan = sweep.plan
     needs = f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context {seen.largest.shape.context}"
@@ -140,7 +140,7 @@ def _heading(sweep: Any, seen: Any) -> list[str]:
         f"{counted(len(sweep.contrasts), 'contrast')}, {plan.launches} launches "
         f"of {plan.samples} samples of {duration(plan.sample_time)}",
         f"  time: about {span(seen.seconds)}, {seen.timed / seen.seconds:.0%} of it in samples "
-        f"(assumed: a thread fills {FILL / GB:g} GB/s, all read {READ / GB:g} GB/s)",
+        f"(estimate: {FILL / GB:g} GB/s per thread to fill memory, {READ / GB:g} GB/s in total to read it)",
         f"  memory: {needs}; {size(sweep.memory)} available",
     ]
 
@@ -167,7 +167,7 @@ def _skipped(sweep: Any) -> list[str]:
         lines.append(f"    {len(skips):>5}  {reason}: {skips[0].detail}")
         if example := _example(sweep, skips[0]):
             lines.append(f"           such as {' '.join(f'{axis}={_short(value)}' for axis, value in example.items())}")
-    return ["", f"  left out: {len(sweep.skips)}", *lines] if lines else []
+    return ["", f"  left out: {counted(len(sweep.skips), 'combination')}", *lines] if lines else []
 
 
 def by_reason(skips: Iterable[Any]) -> dict[str, list[Any]]:

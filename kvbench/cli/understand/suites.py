@@ -8,6 +8,7 @@ import click
 from kvbench.cli._options import json_option
 from kvbench.cli._streams import say, say_json
 from kvbench.model.annotated import Printed, about
+from kvbench.units import span
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,6 @@ def command(as_json: bool) -> None:
     from kvbench.cli.understand.plan import by_reason, site
     from kvbench.plan import expand, forecast
     from kvbench.suite import find, shipped
-    from kvbench.units import span
 
     here = site()
     sweeps = [expand(find(name), here) for name in shipped()]
