@@ -41,6 +41,7 @@ typedef uint16_t __mmask16;
 
 static inline zmm _mm512_set1_ps(float x) EACH(r.f[i] = x)
 static inline zmm _mm512_setzero_ps(void) { return _mm512_set1_ps(0.0f); }
+static inline zmm _mm512_mask_set1_epi32(zmm a, int mask, int x) EACH(r.u[i] = mask >> i & 1 ? (uint32_t)x : a.u[i])
 static inline zmm _mm512_add_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] + b.f[i])
 static inline zmm _mm512_sub_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] - b.f[i])
 static inline zmm _mm512_mul_ps(zmm a, zmm b) EACH(r.f[i] = a.f[i] * b.f[i])
@@ -211,11 +212,6 @@ CALLED zmm lanes_unpack(zmm a, zmm b, int half, int bytes)
     }
     return r;
 }
-CALLED void lanes_dpwssd(zmm *acc, zmm a, zmm b)
-{
-    for (int i = 0; i < 16; i++)
-        acc->u[i] += (uint32_t)(a.w[2 * i] * b.w[2 * i]) + (uint32_t)(a.w[2 * i + 1] * b.w[2 * i + 1]);
-}
 CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 {
     for (int i = 0; i < 64; i++)
@@ -246,15 +242,12 @@ CALLED void lanes_dpbusd(zmm *acc, zmm a, zmm b)
 #define v_pin v_pin_zmm /* these name registers that are not there, and are never called */
 #define v_fma_into v_fma_into_zmm
 #define v_hide v_hide_zmm
-#define v_dot_i16_into v_dot_i16_into_zmm
 #define v_dot_bytes_into v_dot_bytes_into_zmm
 #include "isa/vec/vec_avx512.h"
 #undef v_pin
 #undef v_fma_into
 #undef v_hide
-#undef v_dot_i16_into
 #undef v_dot_bytes_into
-static inline void v_dot_i16_into(vi *acc, vi a, vi b) { lanes_dpwssd(acc, a, b); }
 static inline void v_dot_bytes_into(vi *acc, vi plain, vi b) { lanes_dpbusd(acc, plain, b); }
 static inline void v_fma_into(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
 static inline void v_hide(vi *a) { __asm__ volatile("" : "+m"(*a)); }
