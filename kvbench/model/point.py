@@ -34,10 +34,10 @@ class Shape:
         "window", 0, "win={}", "Attend to the last so many tokens; 0: to all.", within="op"
     )
     layers: Annotated[Count, about("slices in rotation; 0: by the residency")] = of(
-        "count from 0",
+        "layers",
         0,
         "layers={}",
-        "Slices to rotate over; 0: more than caches hold, 1 if hot or evicted.",
+        "Slices to rotate over; 0: more than caches hold, 1 if hot or evicted; model: whole sets of its layers.",
         column="layers_asked",  # `layers` are those in rotation
     )
 

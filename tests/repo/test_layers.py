@@ -19,9 +19,10 @@ RANKS = {
     2: {"native", "store", "regime"},
     3: {"machine"},
     4: {"suite", "plan", "worker", "runner", "analysis"},
-    5: {"report", "gate", "verify", "results", "sizing"},
-    6: {"session", "history", "lab", "exports"},
-    7: {"cli"},
+    5: {"score"},
+    6: {"report", "gate", "verify", "results", "sizing"},
+    7: {"session", "history", "lab", "exports", "submission"},
+    8: {"cli"},
 }
 CHAIN = ["suite", "plan", "worker", "runner"]  # within rank 4 the measuring half is itself a line
 RANK = {module: rank for rank, modules in RANKS.items() for module in modules}
