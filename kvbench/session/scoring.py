@@ -1,14 +1,14 @@
 """The runs of a score.
 
-candidates:  each kernel of each width in one launch, of which nothing is kept but the fastest's names
+candidates:  each kernel of each width in one launch, those near the fastest in another; their names alone are kept
 the score:   these alone, base and tuned, in launches of their own: that they were picked is no part of their numbers
 the longer:  the same on more tokens, in a folder of the run
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from kvbench.errors import WrongAnswer
@@ -21,6 +21,7 @@ from kvbench.store.evidence import Evidence
 
 MORE = "longer"  # the folder in the run's
 _FASTER = 1.02  # times, by which a candidate must be faster than those named before it
+_HEAT, _NEARLY = 1.3, 1.4  # times the fastest: who is nearer is timed again; launches that this makes, about
 _BRIEF = {"axes": ("layers=0",), "launches": 1, "samples": 3, "sample_time": 0.015}  # how candidates are timed
 Follow = Callable[[Iterable[Record], int], Iterator[Record]]
 
@@ -45,22 +46,39 @@ def pick(asked: dict[str, Any], follow: Follow) -> tuple[str, ...]:
     facts = {"library": options.library or "", "plugin": options.plugin or "", "foreign": library.foreign_variants}
     tuning = evidence.read()[0] if evidence else None
     plan = replace(sweep.plan, points=sweep.points, patience=seen.patience, tuning=tuning, **facts)
-    records = list(follow(run(plan), len(plan.points)))
+    records: list[Record] = []
+    heats = [lambda: plan.points, lambda: _near(plan.points, records)]
+    more = run(plan, more=lambda number: heats[number]() if number < len(heats) else ())
+    for record in follow(more, round(_NEARLY * len(plan.points))):
+        records.append(record)
     if evidence and (tunings := [tuned for record in records for tuned in record.tuned]):
         evidence.add(tunings)
     return tuple(_fastest(sweep.points, records, bits) for bits in WIDTHS)
 
 
+def _near(points: Sequence[Point], records: Iterable[Record]) -> list[Point]:
+    """Those that another launch may find to be the fastest."""
+    seconds = _seconds(records)
+    best = {bits: min((own for p, own in seconds.items() if width(p) == bits), default=0.0) for bits in WIDTHS}
+    return [point for point in points if point in seconds and seconds[point] <= _HEAT * best[width(point)]]
+
+
+def _seconds(records: Iterable[Record]) -> dict[Any, float]:
+    """Of the fastest pass: other work that comes and goes makes candidates slower, and none of them faster."""
+    found: dict[Any, float] = {}
+    for record in records:
+        own = [s.seconds / s.passes for s in record.samples if s.program == "point"]
+        if own and not record.error:
+            found[record.point] = min(own + [found.get(record.point, inf)])
+    return found
+
+
 def _fastest(points: Sequence[Point], records: Iterable[Record], bits: int) -> str:
-    seconds = {
-        record.point: median(s.seconds / s.passes for s in record.samples if s.program == "point")
-        for record in records
-        if not record.error
-    }
+    seconds, errors = _seconds(records), {record.point: record.error for record in records if record.error}
     own = [point for point in points if width(point) == bits]
-    if not (right := [point for point in own if point in seconds]):
-        errors = [record.error for record in records if record.point in own]
-        raise WrongAnswer(f"no kernel of {bits} bits is right: {', '.join(errors[:1])}", "run kvbench verify")
+    if not (right := [point for point in own if point in seconds and point not in errors]):
+        why = next((errors[point] for point in own if point in errors), "there is none")
+        raise WrongAnswer(f"no kernel of {bits} bits is right: {why}", "run kvbench verify")
     best = right[0]
     for point in right[1:]:
         best = point if seconds[best] > _FASTER * seconds[point] else best
