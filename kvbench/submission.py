@@ -99,6 +99,19 @@ def _alike(found: Any, other: Any) -> bool:
     return bool(found == other)
 
 
+def found_in(path: Path) -> Iterator[Path]:
+    """Scores that a path names: a run, an archive, or what a folder that is no run holds of these."""
+    if path.name.endswith(ENDING) or holds(path):
+        yield path
+    elif path.is_dir() and not (path / _OWN[0]).exists():
+        yield from (each for each in sorted(path.iterdir()) if each.name.endswith(ENDING) or holds(each))
+
+
+def of(path: Path) -> Score:
+    """What found_in() has found."""
+    return scored(path) if path.is_dir() else checked(path)
+
+
 # ---- archives --------------------------------------------------------------------------------------------------------
 
 
@@ -119,6 +132,7 @@ def pack(path: Path, out: Path, name: str) -> Score:
 
 def _copy(run: Run, place: Path, name: str) -> None:
     manifest, machine, checks, records = redact(run.manifest, run.machine, run.checks, run.records)
+    name = name or f"machine {machine.fingerprint[:6]}"
     machine = replace(machine, facts=machine.facts | {"brand": Fact(name, "named by its owner", "low")})
     with RunDirectory.create(place, manifest) as directory:
         for record in records:

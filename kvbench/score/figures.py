@@ -10,7 +10,7 @@ from kvbench.analysis.measured.columns import machine_name
 from kvbench.model import AUTO, TUNER, Machine, Point, Record
 from kvbench.model.annotated import Printed, about
 from kvbench.score.definition import VERSION, WIDTHS, digest, geometry, width
-from kvbench.score.rules import Breach, Measured, breaches, state
+from kvbench.score.rules import Breach, Measured, breaches, state, weighed
 from kvbench.store import Manifest
 
 
@@ -89,7 +89,7 @@ def score(
     """longer: visits of the second line. more: what was found of the run's files. name: what the machine is called."""
     measured = list(_measured(manifest, machine, records))
     own = any(manifest.options.get(option) for option in ("library", "plugin"))
-    found = [*more, *breaches(machine, measured, records), *([Breach("own")] if own else [])]
+    found = weighed([*more, *breaches(machine, measured, records), *([Breach("own")] if own else [])])
     tuned = [each for each in measured if each.point.schedule == AUTO and each.row.get("launches")]
     first = tuned[0].row if tuned else {}
     hypervisor = machine.facts.get("hypervisor")
@@ -97,7 +97,7 @@ def score(
         score=VERSION,
         digest=digest(),
         state=state(found),
-        breaches=tuple(found),
+        breaches=found,
         machine=name or machine_name(machine),
         kind=str(hypervisor.value).replace("none", "bare metal") if hypervisor and hypervisor.value else "unknown",
         threads=max((len(each.point.cpus) for each in measured), default=0),

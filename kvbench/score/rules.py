@@ -7,7 +7,7 @@ from statistics import median
 from typing import Annotated, Any
 
 from kvbench.analysis.limits.bounds import SUSPECT
-from kvbench.analysis.limits.frames import disturbed
+from kvbench.analysis.limits.frames import disturbed, known
 from kvbench.analysis.measured.launches import SLOW, complete, speeds
 from kvbench.machine.placement import place
 from kvbench.model import Machine, Point, Record
@@ -48,6 +48,12 @@ class Measured:
 def state(breaches: Sequence[Breach]) -> str:
     """The worst of what each of them makes a run."""
     return max((_MILD.get(each.rule, INVALID) for each in breaches), key=STATES.index, default=VALID)
+
+
+def weighed(found: Sequence[Breach]) -> tuple[Breach, ...]:
+    """Each once, the worst first."""
+    once = [each for place, each in enumerate(found) if each not in found[:place]]
+    return tuple(sorted(once, key=lambda each: -STATES.index(state([each]))))
 
 
 def breaches(machine: Machine, measured: Sequence[Measured], records: Sequence[Record]) -> Iterator[Breach]:
@@ -96,7 +102,7 @@ def _of_numbers(each: Measured, machine: Machine) -> Iterator[Breach]:
         yield Breach("caches", each.bits, {"found": footprint, "wanted": least or 0.0})
     if row["above_reason"].startswith(SUSPECT):
         yield Breach("above", each.bits, {"found": row["above_reason"]})
-    share = row["twin_gbps"] / row["ceiling_gbps"] if row["ceiling_gbps"] > 0 else 0.0  # NaN is not above 0
+    share = known(row["twin_gbps"] / row["ceiling_gbps"]) or 0.0  # NaN where one of them is missing
     if not RULES.reads[0] <= share <= RULES.reads[1]:
         yield Breach("witnesses", each.bits, {"found": share})
     if each.point.schedule == "auto" and each.half_width > RULES.half_width:

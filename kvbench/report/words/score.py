@@ -19,6 +19,7 @@ _BREACHES = {
     "caches unknown": "no last-level cache is known, so nobody can tell whether one helps (see --override)",
     "above": "faster than can be explained: {found}",
     "witnesses": "reads beside it at {found:.0%} of the best reads of memory",
+    "no witnesses": "no reads of memory in this run to hold it against",
     "met": "launch {launch} is contaminated: other work took part in {met:.0%} of its samples",
     "reads": "launch {launch} is contaminated: memory gave {reads:.0%} of what it gave in the others",
     "cores slow": "launch {launch} is contaminated: its cores had {cores:.0%} of their speed",
@@ -43,6 +44,8 @@ def breach(found: Breach) -> str:
     name = found.rule
     if name == "contaminated":
         name = next(kind for kind in ("met", "reads", "cores") if kind in facts).replace("cores", "cores slow")
+    if name == "witnesses" and not facts["found"]:
+        name = "no witnesses"
     if name == "caches":
         name = name if facts["wanted"] else "caches unknown"
         facts = {key: size(float(value)) for key, value in facts.items()}
