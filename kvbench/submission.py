@@ -55,20 +55,20 @@ def holds(path: Path) -> bool:
 def scored(path: Path) -> Score:
     """Of a run directory. What its journal says counts; what does not fit the seal makes it invalid."""
     if not holds(path):
-        return _scored(path, Breach("unsealed"))
+        return _scored(path, Breach("unsealed", {}))
     with reading(path / SEAL):
         facts = read(dict[str, Any], read_json(path / SEAL))
         kept = read(dict[str, Any], facts.get("score"))
         version = f"{kept.get('score')} #{kept.get('digest')}"
         if version != (own := f"{VERSION} #{digest()}"):
-            return _scored(path, Breach("version", facts={"found": version[:40], "wanted": own}))
+            return _scored(path, Breach("version", {"found": version[:40], "wanted": own}))
         then = read(Sealed, facts)
     now = _digests(path)
     changed = sorted(name for name in {*then.files, *now} if then.files.get(name) != now.get(name))
-    found = _scored(path, *(Breach("files", facts={"name": name}) for name in changed))
+    found = _scored(path, *(Breach("files", {"name": name}) for name in changed))
     if changed or _alike(plain(found), plain(then.score)):
         return found
-    return replace(found, state=INVALID, breaches=(*found.breaches, Breach("figures")))
+    return replace(found, state=INVALID, breaches=(*found.breaches, Breach("figures", {})))
 
 
 def _scored(path: Path, *more: Breach) -> Score:

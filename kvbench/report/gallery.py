@@ -30,8 +30,8 @@ def write_gallery(page: Path, scores: Sequence[Score], notes: Sequence[str]) -> 
 
 def sheet(scores: Iterable[Score]) -> Sheet:
     """What counts first, then the faster with 16 bits."""
-    order = sorted(scores, key=lambda each: (each.state in ("open", "invalid"), each.state, -_first(each)))
-    order = [each for each in order if each.state != "invalid"] + [each for each in order if each.state == "invalid"]
+    ranks = {"valid": 0, "noisy": 0, "open": 1}
+    order = sorted(scores, key=lambda each: (ranks.get(each.state, 2), -_first(each)))
     rows = [dict(_row(each)) for each in order]
     cells = tuple(tuple(row.values()) for row in rows)
     heads = tuple(rows[0]) if rows else ()

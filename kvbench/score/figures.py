@@ -89,7 +89,7 @@ def score(
     """longer: visits of the second line. more: what was found of the run's files. name: what the machine is called."""
     measured = list(_measured(manifest, machine, records))
     own = any(manifest.options.get(option) for option in ("library", "plugin"))
-    found = weighed([*more, *breaches(machine, measured, records), *([Breach("own")] if own else [])])
+    found = weighed([*more, *breaches(machine, measured, records), *([Breach("own", {})] if own else [])])
     tuned = [each for each in measured if each.point.schedule == AUTO and each.row.get("launches")]
     first = tuned[0].row if tuned else {}
     hypervisor = machine.facts.get("hypervisor")

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from statistics import median
 from typing import Annotated, Any
 
@@ -27,8 +27,8 @@ class Breach:
     """A rule that a run breaks."""
 
     rule: Annotated[str, about("its name")]
+    facts: Annotated[dict[str, Value], about("what was found, and what is wanted")]
     bits: Annotated[int, about("of the figure that it is about; 0: of all")] = 0
-    facts: Annotated[dict[str, Value], about("what was found, and what is wanted")] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def breaches(machine: Machine, measured: Sequence[Measured], records: Sequence[R
     for bits in WIDTHS:
         kernels = {each.point.kernel for each in measured if each.bits == bits}
         if len(kernels) != 1:
-            yield Breach("kernels", bits, {"count": len(kernels)})
+            yield Breach("kernels", {"count": len(kernels)}, bits)
     for each in measured:
         yield from _of_workload(each, machine)
         yield from _of_numbers(each, machine)
@@ -75,14 +75,14 @@ def _of_workload(each: Measured, machine: Machine) -> Iterator[Breach]:
         found = getattr(point, name) if name in _WORKLOAD else getattr(point.shape, name)
         right = found > 0 and found % layers == 0 if name == "layers" else found == value
         if not right:
-            yield Breach("workload", each.bits, {"name": name, "found": found, "wanted": value or layers})
+            yield Breach("workload", {"name": name, "found": found, "wanted": value or layers}, each.bits)
     if each.bits == WIDTHS[0] and point.variant != "flash":
-        yield Breach("workload", each.bits, {"name": "variant", "found": point.variant, "wanted": "flash"})
+        yield Breach("workload", {"name": "variant", "found": point.variant, "wanted": "flash"}, each.bits)
     if len(set(point.cpus)) < (cores := len(place(machine, None, "all"))):
-        yield Breach("cores", each.bits, {"found": len(set(point.cpus)), "wanted": cores})
+        yield Breach("cores", {"found": len(set(point.cpus)), "wanted": cores}, each.bits)
     moved, count = _moved(each), counted(point.dtype, shape)
     if any(abs(found - count) > RULES.counted * count for found in moved):
-        yield Breach("bytes", each.bits, {"found": min(moved, key=lambda found: -abs(found - count)), "wanted": count})
+        yield Breach("bytes", {"found": min(moved, key=lambda found: -abs(found - count)), "wanted": count}, each.bits)
 
 
 def _moved(each: Measured) -> list[float]:
@@ -92,21 +92,21 @@ def _moved(each: Measured) -> list[float]:
 def _of_numbers(each: Measured, machine: Machine) -> Iterator[Breach]:
     row, good = each.row, [record for record in each.records if complete(record)]
     if errors := [record.error for record in each.records if record.error]:
-        yield Breach("answers", each.bits, {"found": errors[0]})
+        yield Breach("answers", {"found": errors[0]}, each.bits)
     if (launches := int(row.get("launches", 0))) < RULES.launches:
-        yield Breach("launches", each.bits, {"found": launches, "wanted": RULES.launches})
+        yield Breach("launches", {"found": launches, "wanted": RULES.launches}, each.bits)
     if not good:
         return
     least, footprint = dram_bytes(machine, each.point.cpus), min(record.footprint("point") for record in good)
     if least is None or footprint < least:
-        yield Breach("caches", each.bits, {"found": footprint, "wanted": least or 0.0})
+        yield Breach("caches", {"found": footprint, "wanted": least or 0.0}, each.bits)
     if row["above_reason"].startswith(SUSPECT):
-        yield Breach("above", each.bits, {"found": row["above_reason"]})
+        yield Breach("above", {"found": row["above_reason"]}, each.bits)
     share = known(row["twin_gbps"] / row["ceiling_gbps"]) or 0.0  # NaN where one of them is missing
     if not RULES.reads[0] <= share <= RULES.reads[1]:
-        yield Breach("witnesses", each.bits, {"found": share})
+        yield Breach("witnesses", {"found": share}, each.bits)
     if each.point.schedule == "auto" and each.half_width > RULES.half_width:
-        yield Breach("width", each.bits, {"found": each.half_width, "wanted": RULES.half_width})
+        yield Breach("width", {"found": each.half_width, "wanted": RULES.half_width}, each.bits)
 
 
 def _contaminated(measured: Sequence[Measured], records: Sequence[Record]) -> Iterator[Breach]:
@@ -120,11 +120,11 @@ def _contaminated(measured: Sequence[Measured], records: Sequence[Record]) -> It
     less = _reads(measured)
     for launch in sorted(taken):
         if met[launch] > RULES.disturbed * taken[launch]:
-            yield Breach("contaminated", 0, {"launch": launch, "met": met[launch] / taken[launch]})
+            yield Breach("contaminated", {"launch": launch, "met": met[launch] / taken[launch]})
         elif less.get(launch, 1.0) < RULES.slower:
-            yield Breach("contaminated", 0, {"launch": launch, "reads": less[launch]})
+            yield Breach("contaminated", {"launch": launch, "reads": less[launch]})
         elif launch in slow:
-            yield Breach("contaminated", 0, {"launch": launch, "cores": slow[launch]})
+            yield Breach("contaminated", {"launch": launch, "cores": slow[launch]})
 
 
 def _reads(measured: Sequence[Measured]) -> dict[int, float]:
