@@ -29,6 +29,7 @@ from kvbench.store.scratch import scratch
 SEAL, LONGER, ENDING = "score.json", "longer", ".tar.gz"
 _OWN = ("manifest.json", "journal.jsonl", "machine.json")
 _PARTS = (*_OWN, *(f"{LONGER}/{name}" for name in _OWN))
+_MEASURED = ("figures", "longer", "read_gbps", "best_gbps")  # what a journal alone tells of a score
 _MOST = 64 << 20  # bytes of an archive, unpacked
 _CLOSE = 1e-6  # share by which figures may differ that other builds of Python make of the same journal
 _HINT = "an archive that kvbench submit has written"
@@ -66,7 +67,7 @@ def scored(path: Path) -> Score:
     now = _digests(path)
     changed = sorted(name for name in {*then.files, *now} if then.files.get(name) != now.get(name))
     found = _scored(path, *(Breach("files", {"name": name}) for name in changed))
-    if changed or _alike(plain(found), plain(then.score)):
+    if changed or all(_alike(*(plain(getattr(each, name)) for each in (found, then.score))) for name in _MEASURED):
         return found
     return replace(found, state=INVALID, breaches=(*found.breaches, Breach("figures", {})))
 

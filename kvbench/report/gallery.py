@@ -16,7 +16,7 @@ _ABOUT = (
     "16 bits are exact; 8 and 4 bits are the fastest verified kernel of that width. Tuned: the schedule was chosen by a "
     "measurement on that machine; base: it was not. In brackets the interval, and the share of plain reads of memory in "
     "the same run. Rows may be compared where the version is the same and both are valid or noisy; two whose intervals "
-    "overlap are tied. What is open has kernels or a build of its own; what is invalid has no rank, and says why. A "
+    "overlap are tied. What is open has kernels or a build of its own; what is invalid has no figures, and says why. A "
     "virtual machine stands for itself, not for its host."
 )
 
@@ -32,9 +32,9 @@ def sheet(scores: Iterable[Score]) -> Sheet:
     """What counts first, then the faster with 16 bits."""
     ranks = {"valid": 0, "noisy": 0, "open": 1}
     order = sorted(scores, key=lambda each: (ranks.get(each.state, 2), -_first(each)))
-    rows = [dict(_row(each)) for each in order]
-    cells = tuple(tuple(row.values()) for row in rows)
-    heads = tuple(rows[0]) if rows else ()
+    rows = [tuple(_row(each)) for each in order]
+    cells = tuple(tuple(cell for _, cell in row) for row in rows)
+    heads = tuple(head for head, _ in rows[0]) if rows else ()
     return Sheet("scores", "Machines", _ABOUT, heads, cells, (None,) * len(rows), ({},) * len(rows))
 
 
@@ -43,19 +43,19 @@ def _first(found: Score) -> float:
 
 
 def _row(found: Score) -> Iterator[tuple[str, Cell]]:
-    own = {each.bits: each for each in found.figures}
+    own = {} if found.state == "invalid" else {each.bits: each for each in found.figures}
     yield "machine", _text(found.machine)
     yield "state", _text(found.state)
+    yield "class", _text("virtual" if words.kind(found).startswith("virtual") else words.kind(found))
+    yield "cores", Cell(str(found.threads), found.threads)
     for bits in WIDTHS:
         yield f"{bits} bits, tuned", _rate(own.get(bits))
         base = own[bits].base if bits in own else None
-        yield f"{bits} bits, base", Cell(number(base.tokens), base.tokens) if base else Cell("", "")
+        yield "base", Cell(number(base.tokens), base.tokens) if base else Cell("", "")
     yield "reads, GB/s", Cell(number(found.read_gbps), found.read_gbps) if found.read_gbps else Cell("", "")
-    yield "cores", Cell(str(found.threads), found.threads)
-    yield "class", _text(words.kind(found))
-    yield "kernels", _text(", ".join(words.kernel(each) for each in found.figures))
     yield "date", _text(found.created[:10])
     yield "version", _text(found.tag)
+    yield "kernels", _text(", ".join(words.kernel(each) for each in own.values()))
     yield "why", _text(words.why(found))
 
 

@@ -29,7 +29,8 @@ Follow = Callable[[Iterable[Record], int], Iterator[Record]]
 def forecast(asked: dict[str, Any]) -> tuple[float, float]:
     """Seconds of all, and of those what is not in timed samples: memory is filled, processes begin."""
     parts = [planned(options, options.kernels)[:2] for options in (_candidates(asked), _score(asked), _longer(asked))]
-    shares = [1.0] + [len(WIDTHS) / len({point.kernel for point in sweep.points}) for sweep, _ in parts[1:]]
+    again = 2.0  # candidates are verified and tuned, and some are timed again
+    shares = [again, *(len(WIDTHS) / len({point.kernel for point in sweep.points}) for sweep, _ in parts[1:])]
     seconds, timed = (
         sum(share * getattr(seen, name) for share, (_, seen) in zip(shares, parts, strict=True))
         for name in ("seconds", "timed")

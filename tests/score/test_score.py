@@ -1,6 +1,7 @@
 """What a score says, and what makes it none. Each fault is planted in a run that is valid without it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,11 +12,13 @@ from tests.made_run import failed, machine
 from tests.score import made
 
 FIRST = made.points()[0]
+RESULTS = Path(__file__).resolve().parents[2] / "results" / "README.md"
 
 
 def test_the_version_stands_for_this_workload_and_these_rules():
     """Whoever changes what is measured, counted or demanded makes another version: figures of this one stay what they are."""
     assert (VERSION, digest()) == ("1.0", "df247ae3")
+    assert f"{VERSION} #{digest()}" in RESULTS.read_text()
 
 
 @pytest.fixture(scope="module")
