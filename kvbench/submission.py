@@ -1,18 +1,16 @@
 """The files of a score: a run directory that is sealed when it is complete, and an archive of it that others may read.
 
-score.json lies beside a run's own files: its score, and digests of all files that this was made of.
+score.json lies beside a run's own files: the version of the score, and digests of all files that it is made of.
 """
 
 import gzip
 import io
-import math
 import tarfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from kvbench import named
 from kvbench.analysis.measured.ceilings import ceilings
@@ -21,7 +19,7 @@ from kvbench.errors import BadRun
 from kvbench.model import Fact
 from kvbench.report.redact import redact
 from kvbench.results import Run, load
-from kvbench.score import INVALID, VERSION, Breach, Score, digest, score
+from kvbench.score import VERSION, Breach, Score, digest, score
 from kvbench.store import RunDirectory, plain, read, write_json
 from kvbench.store.files import read_json, reading, replacing, writing
 from kvbench.store.scratch import scratch
@@ -29,23 +27,24 @@ from kvbench.store.scratch import scratch
 SEAL, LONGER, ENDING = "score.json", "longer", ".tar.gz"
 _OWN = ("manifest.json", "journal.jsonl", "machine.json")
 _PARTS = (*_OWN, *(f"{LONGER}/{name}" for name in _OWN))
-_MEASURED = ("figures", "longer", "read_gbps", "best_gbps")  # what a journal alone tells of a score
 _MOST = 64 << 20  # bytes of an archive, unpacked
-_CLOSE = 1e-6  # share by which figures may differ that other builds of Python make of the same journal
 _HINT = "an archive that kvbench submit has written"
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
-    score: Score
-    files: dict[str, str]  # digests, by name
+class Seal:
+    """What score.json holds."""
+
+    score: str
+    digest: str
+    files: dict[str, str]  # their digests, by name
 
 
 def seal(path: Path) -> Score:
     """When all that it asks for is measured."""
     found = _scored(path)
     with writing(path / SEAL):
-        write_json(path / SEAL, plain(Sealed(found, _digests(path))))
+        write_json(path / SEAL, plain(Seal(VERSION, digest(), _digests(path))))
     return found
 
 
@@ -54,22 +53,15 @@ def holds(path: Path) -> bool:
 
 
 def scored(path: Path) -> Score:
-    """Of a run directory. What its journal says counts; what does not fit the seal makes it invalid."""
+    """Of a run directory, computed anew. What was changed since it was sealed makes it invalid."""
     if not holds(path):
         return _scored(path, Breach("unsealed", {}))
     with reading(path / SEAL):
-        facts = read(dict[str, Any], read_json(path / SEAL))
-        kept = read(dict[str, Any], facts.get("score"))
-        version = f"{kept.get('score')} #{kept.get('digest')}"
-        if version != (own := f"{VERSION} #{digest()}"):
-            return _scored(path, Breach("version", {"found": version[:40], "wanted": own}))
-        then = read(Sealed, facts)
-    now = _digests(path)
+        then = read(Seal, read_json(path / SEAL))
+    now, kept, own = _digests(path), f"{then.score} #{then.digest}"[:40], f"{VERSION} #{digest()}"
     changed = sorted(name for name in {*then.files, *now} if then.files.get(name) != now.get(name))
-    found = _scored(path, *(Breach("files", {"name": name}) for name in changed))
-    if changed or all(_alike(*(plain(getattr(each, name)) for each in (found, then.score))) for name in _MEASURED):
-        return found
-    return replace(found, state=INVALID, breaches=(*found.breaches, Breach("figures", {})))
+    found = [Breach("files", {"name": name}) for name in changed]
+    return _scored(path, *found, *([Breach("version", {"found": kept, "wanted": own})] if kept != own else []))
 
 
 def _scored(path: Path, *more: Breach) -> Score:
@@ -88,16 +80,6 @@ def _digests(path: Path) -> dict[str, str]:
             for name in _PARTS
             if (path / name).exists()
         }
-
-
-def _alike(found: Any, other: Any) -> bool:
-    if isinstance(found, dict) and isinstance(other, dict):
-        return found.keys() == other.keys() and all(_alike(found[name], other[name]) for name in found)
-    if isinstance(found, list | tuple) and isinstance(other, list | tuple):
-        return len(found) == len(other) and all(map(_alike, found, other))
-    if isinstance(found, float) and isinstance(other, float | int):
-        return math.isclose(found, other, rel_tol=_CLOSE)
-    return bool(found == other)
 
 
 def found_in(path: Path) -> Iterator[Path]:
@@ -119,7 +101,7 @@ def of(path: Path) -> Score:
 def pack(path: Path, out: Path, name: str) -> Score:
     """Without host names and paths. `name`: what the machine is called, in place of its CPU's name."""
     found = scored(path)
-    if spoilt := [each for each in found.breaches if each.rule in ("unsealed", "version", "files", "figures")]:
+    if spoilt := [each for each in found.breaches if each.rule in ("unsealed", "version", "files")]:
         raise BadRun(f"{path} is no whole score: {spoilt[0].rule}", "kvbench score RUN says what is wrong with it")
     with scratch() as place:
         _copy(load(path), place / "run", name)

@@ -40,7 +40,6 @@ class Figure:
     gbps: Annotated[float, about("GB/s: of the tuned one")]
     share: Annotated[float | None, about("share of the plain reads of memory in the same run")]
     error: Annotated[float, about("absolute: largest error of an answer")]
-    pages: Annotated[str, about("kind of pages that was asked for")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +83,8 @@ def score(
     records: Sequence[Record],
     longer: Sequence[Record] = (),
     more: Iterable[Breach] = (),
-    name: str = "",
 ) -> Score:
-    """longer: visits of the second line. more: what was found of the run's files. name: what the machine is called."""
+    """longer: visits of the second line. more: what was found of the run's files."""
     measured = list(_measured(manifest, machine, records))
     own = any(manifest.options.get(option) for option in ("library", "plugin"))
     found = weighed([*more, *breaches(machine, measured, records), *([Breach("own", {})] if own else [])])
@@ -98,7 +96,7 @@ def score(
         digest=digest(),
         state=state(found),
         breaches=found,
-        machine=name or machine_name(machine),
+        machine=machine_name(machine),
         kind=str(hypervisor.value).replace("none", "bare metal") if hypervisor and hypervisor.value else "unknown",
         threads=max((len(each.point.cpus) for each in measured), default=0),
         read_gbps=known(first["dram_gbps"]) if first else None,
@@ -133,7 +131,6 @@ def _figure(tuned: Measured, measured: Sequence[Measured]) -> Figure:
         gbps=row["gbps"],
         share=known(row["gbps"] / row["dram_gbps"]),
         error=row["max_abs_err"],
-        pages=tuned.point.pages,
     )
 
 

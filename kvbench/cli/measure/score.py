@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +99,7 @@ def _run(session: Any) -> None:
     """However it ends, what there is can be read."""
     try:
         weights = session.weights()
-        total = session.left()
-        for _ in _follow(session.records(), total, lambda record: weights[record.point.name]):
+        for _ in _followed(session.records(), session.left(), lambda record: weights[record.point.name]):
             pass
     finally:
         session.finish()
@@ -108,11 +107,7 @@ def _run(session: Any) -> None:
             say(session.remark, err=True)
 
 
-def _followed(records: Iterable[Any], count: int) -> Iterator[Any]:
-    return _follow(records, count, lambda record: 1.0)
-
-
-def _follow(records: Iterable[Any], total: float, weight: Any) -> Iterator[Any]:
+def _followed(records: Iterable[Any], total: float, weight: Callable[[Any], float] = lambda _: 1.0) -> Iterator[Any]:
     from kvbench.cli._progress import follow
     from kvbench.report.course import Newest
 

@@ -25,7 +25,6 @@ _BREACHES = {
     "cores slow": "launch {launch} is contaminated: its cores had {cores:.0%} of their speed",
     "unsealed": "it is not finished: kvbench score --resume --out DIR",
     "files": "{name} was changed since the score was made",
-    "figures": "the figures beside it are not those of its journal",
     "version": "it is score {found}, and this kvbench makes {wanted}",
     "own": "own kernels or an own build",
     "width": "the interval reaches {found:.1%} to each side, and {wanted:.0%} are allowed",
