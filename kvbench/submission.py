@@ -56,12 +56,26 @@ def scored(path: Path) -> Score:
     """Of a run directory, computed anew. What was changed since it was sealed makes it invalid."""
     if not holds(path):
         return _scored(path, Breach("unsealed", {}))
-    with reading(path / SEAL):
-        then = read(Seal, read_json(path / SEAL))
-    now, kept, own = _digests(path), f"{then.score} #{then.digest}"[:40], f"{VERSION} #{digest()}"
-    changed = sorted(name for name in {*then.files, *now} if then.files.get(name) != now.get(name))
-    found = [Breach("files", {"name": name}) for name in changed]
+    then, own = _kept(path), f"{VERSION} #{digest()}"
+    kept = f"{then.score} #{then.digest}"[:40]
+    found = [Breach("files", {"name": name}) for name in _changed(path, then)]
     return _scored(path, *found, *([Breach("version", {"found": kept, "wanted": own})] if kept != own else []))
+
+
+def refuse_changed(path: Path) -> None:
+    """Before a sealed one is resumed, which seals it anew."""
+    if holds(path) and (names := _changed(path, _kept(path))):
+        raise BadRun(f"{path / names[0]} was changed since the score was made", "begin another one")
+
+
+def _kept(path: Path) -> Seal:
+    with reading(path / SEAL):
+        return read(Seal, read_json(path / SEAL))
+
+
+def _changed(path: Path, then: Seal) -> list[str]:
+    now = _digests(path)
+    return sorted(name for name in {*then.files, *now} if then.files.get(name) != now.get(name))
 
 
 def _scored(path: Path, *more: Breach) -> Score:

@@ -90,14 +90,15 @@ def score(
     found = weighed([*more, *breaches(machine, measured, records), *([Breach("own", {})] if own else [])])
     tuned = [each for each in measured if each.point.schedule == AUTO and each.row.get("launches")]
     first = tuned[0].row if tuned else {}
-    hypervisor = machine.facts.get("hypervisor")
+    fact = machine.facts.get("hypervisor")
+    kind = str(fact.value) if fact and fact.value else "unknown"
     return Score(
         score=VERSION,
         digest=digest(),
         state=state(found),
         breaches=found,
         machine=machine_name(machine),
-        kind=str(hypervisor.value).replace("none", "bare metal") if hypervisor and hypervisor.value else "unknown",
+        kind="bare metal" if kind == "none" else kind,
         threads=max((len(each.point.cpus) for each in measured), default=0),
         read_gbps=known(first["dram_gbps"]) if first else None,
         best_gbps=known(first["ceiling_gbps"]) if first else None,

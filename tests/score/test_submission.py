@@ -58,6 +58,7 @@ def test_a_changed_run_is_not_packed(tmp_path):
     with pytest.raises(BadRun):
         pack(run, tmp_path / "a.tar.gz", "")
     assert not (tmp_path / "a.tar.gz").exists()
+    assert call("score", "--resume", "--out", str(run)) == 2, "nor is it sealed anew"
 
 
 def link(member):

@@ -39,10 +39,10 @@ def command(
 ) -> int:
     """The number to quote: tokens per second of attention, by a workload that is the same on all machines.
 
-    With RUN, say the score of a run that is there. results/README.md has the rules.
+    With RUN, say the score of a run that is there, or of an archive. results/README.md has the rules.
     """
     from kvbench.report.words import score as words
-    from kvbench.submission import scored
+    from kvbench.submission import of
 
     given = {name: value for name, value in asked.items() if value is not None}
     if run is None:
@@ -51,7 +51,7 @@ def command(
             return Exit.INTERRUPTED
     elif given or out or resume:
         raise BadArgument("RUN is there already, and options of measuring are given", "leave out one or the other")
-    found = scored(run)
+    found = of(run)
     if badge:
         put(words.badge(found), badge, "badge", "then call kvbench score RUN --badge again")
     if as_json:
@@ -65,7 +65,7 @@ def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | N
     """The run directory; None where it was interrupted."""
     from kvbench.session import Session, scoring
     from kvbench.store.keep import is_vacant
-    from kvbench.submission import seal
+    from kvbench.submission import refuse_changed, seal
     from kvbench.units import span
 
     if resume and (out is None or asked):
@@ -75,6 +75,7 @@ def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | N
     begun: Session | None = None
     try:
         if resume:
+            refuse_changed(out)
             begun = Session.resume(out)
         else:
             seconds, filling = scoring.forecast(asked)
