@@ -37,10 +37,10 @@ class Shape:
         "window", 0, "win={}", "Attend only to this many of the last tokens; 0: to all.", within="op"
     )
     layers: Annotated[Count, about("slices in rotation; 0: by the residency")] = of(
-        "count from 0",
+        "layers",
         0,
         "layers={}",
-        "Layers to walk in turn; 0: more than the caches hold (1 if hot or evicted).",
+        "Layers to walk in turn; 0: more than the caches hold (1 if hot or evicted); model: whole sets of its layers.",
         column="layers_asked",  # `layers` are those in rotation
     )
 

@@ -8,7 +8,8 @@ for grid in suite:
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any
@@ -97,7 +98,8 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
             skips.setdefault(tuple(facts.values()), Skip(facts, *left.args))
     for point in _too_many(needed, site.memory):
         skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
-    points = (*asked, *witnesses(needed, site.machine), *_side_by_side(needed, site))
+    beside = _side_by_side(needed, site) if suite.contrasts else ()
+    points = (*asked, *witnesses(needed, site.machine), *beside)
     plan = Plan(points, suite.launches, suite.samples, suite.sample_time, seed)
     return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)
 
@@ -235,8 +237,19 @@ def only_point(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
 def _on(facts: _Facts, cpus: tuple[int, ...], site: Site) -> Point:
     """What does not matter to a layout, dtype or op gets its default, so that no point stands twice."""
     facts = _settled(facts, site)
+    whole = model(facts["model"]).layers if facts["layers"] == "model" and facts["model"] else 0
+    facts |= {"layers": 0} if facts["layers"] == "model" else {}
     own = {field.name: facts[field.name] for field in POINT}
-    return Point(**own | {"cpus": cpus}, shape=_shape(facts, cpus, site))
+    point = Point(**own | {"cpus": cpus}, shape=_shape(facts, cpus, site))
+    return _in_sets(point, whole, site) if whole else point
+
+
+def _in_sets(point: Point, layers: int, site: Site) -> Point:
+    """With as many whole sets of a model's layers as it takes to leave the caches behind."""
+    with suppress(KvbenchError):  # what no cache can hold is left out later, with the reason
+        sets = -(-needs(point, site.far(point.cpus)).layers // layers)
+        return replace(point, shape=replace(point.shape, layers=layers * sets))
+    return point
 
 
 def _settled(facts: _Facts, site: Site) -> _Facts:

@@ -1,7 +1,7 @@
 """The axes of a sweep, and how their values are written.
 
 A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "256..64k x2". context: also a size of
-one slice relative to caches, "0.5xL3". window: also "model". Words: also "all". threads: also "domain" and "all".
+one slice relative to caches, "0.5xL3". window and layers: also "model". Words: also "all". threads: also "domain" and "all".
 """
 
 import math
@@ -24,12 +24,13 @@ MOST = 100_000  # values of an axis, and points of a suite
 _LARGEST = 1 << 31  # of any count
 _RANGE = re.compile(rf"{COUNT}\s*\.\.\s*{COUNT}\s*x\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)")
 _RELATIVE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*x\s*L([1-3])")
-_WORDS = {"window": ("model",), "threads": ("domain", ALL)}  # that stand beside counts, by kind
-_FROM_ZERO = ("count from 0", "window")  # kinds whose counts begin at 0
+_WORDS = {"window": ("model",), "layers": ("model",), "threads": ("domain", ALL)}  # that stand beside counts, by kind
+_FROM_ZERO = ("count from 0", "window", "layers")  # kinds whose counts begin at 0
 _FORMS = {
     "count": 'a number such as 4096 or "4k", or a range such as "256..64k x2"',
     "context": 'tokens such as 4096 or "4k", a range such as "256..64k x2", or a size such as "0.5xL3"',
     "window": 'tokens such as 1024 or "1k", 0 for all, or "model"',
+    "layers": 'slices such as 16, 0 for more than caches hold, or "model" for whole sets of its layers',
     "count from 0": 'a number from 0 on, such as 8, or a range such as "1..16 x2"',
     "threads": 'a number, a range such as "1..16 x2", "domain" or "all"',
     "cpus": f'a list such as "0-3,8", each CPU once, or {", ".join(PLACES)}',

@@ -3,6 +3,7 @@
 # What the suite asks.
 question = "What the suite asks."
 launches = 3               # as samples and sample_time, only where the defaults do not suit
+contrasts = false          # no points side by side: each by itself
 until_decided = 360        # seconds of a run, within which launches are added while questions are open
 
 [axes]                     # of every grid
@@ -32,7 +33,7 @@ from kvbench.suite.values import LIMITS, UNTIL, Axes, Grid, Suite
 
 _FOLDER, _MODELS = "suites", "models.toml"
 _NUMBERS = LIMITS | UNTIL
-_KEYS = ("question", *_NUMBERS, "axes", "grid", "skip")
+_KEYS = ("question", *_NUMBERS, "contrasts", "axes", "grid", "skip")
 _HEADER = re.compile(r"\s*(\[\[?)\s*[\"']?(\w+)[\"']?\s*\]")
 _AT = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 
@@ -102,7 +103,9 @@ class _Reader:
             raise BadArgument(
                 f"{self._at('', 0, 'question')} {what}", 'one line of text: question = "How fast is ...?"'
             )
-        facts = {key: self._number(key) for key in _NUMBERS if key in self._content}
+        facts: dict[str, Any] = {key: self._number(key) for key in _NUMBERS if key in self._content}
+        if type(facts.setdefault("contrasts", self._content.get("contrasts", True))) is not bool:
+            raise BadArgument(f"{self._at('', 0, 'contrasts')} is {shown(facts['contrasts'])}", "true or false")
         common = self._table("axes", 0, self._content.get("axes", {}))
         grids = tuple(self._tables("grid", common)) or (Grid(common, self._line("axes", 0) or 1),)
         return Suite(name, self._source, question.strip(), grids, tuple(self._tables("skip", {})), **facts)

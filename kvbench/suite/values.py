@@ -44,6 +44,7 @@ class Suite:
     launches: int = 10
     samples: int = 3
     sample_time: float = 0.03  # seconds
+    contrasts: bool = True  # whether points that differ in one thing are also timed side by side
     until_decided: float = (
         0.0  # seconds of a run, within which launches are added while questions are open; 0: none are
     )

@@ -30,6 +30,7 @@ from tests.lab.test_lab_command import outcome
 from tests.machine.healthy import Still
 from tests.machine.trees import grow
 from tests.report import made
+from tests.score import made as score
 
 BASELINE = Path(__file__).resolve().parents[2] / "results" / "zen3-kvm-2" / "quick"
 CACHES = [(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)]
@@ -93,7 +94,14 @@ def past(folder):
     return str(folder / "past")
 
 
+def scores(folder):
+    """A noisy one, so that there is a rule that it breaks."""
+    run = score.run(folder / "score", visits=list(score.records(score.points(), wobble=0.15)))
+    return [[str(run), "--json"]]
+
+
 CALLS = {
+    "score": scores,
     "kernels": lambda folder: [["--json"]],
     "doctor": lambda folder: [["--json"]],
     "machine": lambda folder: [["--identify", "--json"], ["--quick", "--json", "--out", str(folder / "machine.json")]],

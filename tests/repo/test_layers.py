@@ -19,10 +19,11 @@ RANKS = {
     2: {"native", "store", "regime"},
     3: {"machine"},
     4: {"suite", "plan", "worker", "runner", "analysis"},
-    5: {"report", "gate", "verify"},
-    6: {"results", "history", "exports"},
-    7: {"session", "sizing", "lab"},
-    8: {"cli"},
+    5: {"score"},
+    6: {"report", "gate", "verify"},
+    7: {"results", "history", "exports"},
+    8: {"session", "sizing", "lab", "submission"},
+    9: {"cli"},
 }
 CHAIN = ["suite", "plan", "worker", "runner"]  # within rank 4 the measuring half is itself a line
 RANK = {module: rank for rank, modules in RANKS.items() for module in modules}

@@ -5,7 +5,7 @@ import pytest
 from kvbench.plan import expand, forecast
 from kvbench.plan.expansion import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_TIER, UNKNOWN
 from kvbench.plan.needs import slice_of
-from kvbench.regime import classify
+from kvbench.regime import classify, far_bytes
 from kvbench.suite import find, shipped
 from tests.plan.test_expansion import SMALL_L3, reasons, site
 from tests.plan.test_plan import BARE, DIES, TWO
@@ -49,3 +49,13 @@ def test_l3fit_asks_how_many_slices_fit():
     assert {p.shape.layers for p in found.points} >= {1, 2, 4, 8, 16, 32}
     words = {classify(DIES, p.cpus, slice_of(p)).word for p in found.points if p.residency == "hot"}
     assert {"L3", "DRAM"} <= words
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_score_rotates_whole_sets_of_layers_beyond_all_caches(machine):
+    found = expand(find("score"), site(MACHINES[machine]))
+    for point, needed in found.needs.items():
+        far = far_bytes(MACHINES[machine], point.cpus)
+        assert point.shape.layers % 32 == 0 and needed.footprint >= far
+        assert point.shape.layers == 32 or needed.footprint - 32 * needed.walked < far, "no more sets than it takes"
+    assert not found.contrasts

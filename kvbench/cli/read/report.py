@@ -7,7 +7,8 @@ import click
 
 from kvbench.cli._streams import json_text, put, say
 from kvbench.cli._types import Named
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, KvbenchError
+from kvbench.units import counted
 
 _TEXTS = ("md", "json", "csv")
 
@@ -33,8 +34,13 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
     """Report what each RUN found: a page with figures, which needs no network.
 
     A RUN is a folder that kvbench sweep has written, finished or not. The numbers of each figure lie beside it as CSV.
-    Several runs get a page each, and one that compares their machines.
+    Several runs get a page each, and one that compares their machines. Of scores, their archives,
+    or folders of these, such as results/*, a gallery shows all machines.
     """
+    if form == "html" and (len(runs) > 1 or not (runs[0] / "manifest.json").exists()):
+        runs = _gallery(runs, out)
+        if not runs:
+            return
     if form == "html" and out is None and len(runs) > 1:
         raise BadArgument("--out: several runs need a folder for their pages", "name one: -o report")
     studies = [_study(path, hide) for path in runs]
@@ -44,6 +50,30 @@ def command(runs: tuple[Path, ...], out: Path | None, form: str, hide: bool) -> 
         from kvbench.report.write import BESIDE, own
 
         _draw(studies, () if hide else runs, out or own(runs[0] / BESIDE))
+
+
+def _gallery(paths: tuple[Path, ...], out: Path | None) -> tuple[Path, ...]:
+    """Draws those that hold a score. The others, unless they are nothing that a report is made of."""
+    from kvbench.report.gallery import write_gallery
+    from kvbench.submission import found_in, of
+
+    places = {path: list(found_in(path)) for path in paths}
+    left = tuple(path for path, found in places.items() if not found)
+    if len(left) == len(paths):
+        return paths
+    scores, notes = [], []
+    for place in (place for found in places.values() for place in found):
+        try:
+            scores.append(of(place))
+        except KvbenchError as error:
+            notes.append(f"{place} is left out: {error.args[0]}")
+    runs = tuple(path for path in left if (path / "manifest.json").exists())
+    notes += [f"{path} holds no score" for path in left if path not in runs]
+    for note in notes:
+        say(note, err=True)
+    page = write_gallery((out or Path("gallery")) / ("scores.html" if runs else "index.html"), scores, notes)
+    say(f"scores of {counted(len(scores), 'machine')}: {page}")
+    return runs
 
 
 def _study(path: Path, hide: bool) -> tuple[Any, Any]:

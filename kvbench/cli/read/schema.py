@@ -20,6 +20,7 @@ _TYPES = {  # of what is printed: one, or one of several
     "plan": "cli.understand.plan:PlannedSweep",
     "profile": "analysis.limits.profile:DecodeOrStore",
     "report": "report.data:Report report.data:Reports",
+    "score": "score:Score",
     "size": "report.sizes:Sized",
     "suites": "cli.understand.suites:Suites",
     "sweep": "report.ending:Swept",

@@ -155,6 +155,12 @@ def history_page(pasts: Sequence[Past], notes: Sequence[str], drawn: Sequence[Dr
     )
 
 
+def gallery_page(table: tables.Sheet, count: int, notes: Sequence[str]) -> str:
+    """Scores of many machines."""
+    facts = {"title": f"kvbench scores of {counted(count, 'machine')}", "subtitle": "Sort by any column."}
+    return _rendered("gallery.html", table=table, notes=notes, **facts)
+
+
 def _rendered(template: str, **content: Any) -> str:
     facts = {"undefined": StrictUndefined, "finalize": lambda fact: shown(fact) if type(fact) is str else fact}
     environment = Environment(

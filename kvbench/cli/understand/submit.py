@@ -1,0 +1,34 @@
+"""kvbench submit"""
+
+from pathlib import Path
+
+import click
+
+from kvbench.cli._streams import say
+from kvbench.cli._types import Named
+from kvbench.errors import BadArgument, Exit
+
+
+@click.command("submit")
+@click.argument("path", metavar="RUN|FILE", type=Named())
+@click.option("--out", type=Named(dir_okay=False), help="The archive, which ends in .tar.gz.")
+@click.option("--name", default="", help="What the machine shall be called. [default: by its fingerprint]")
+@click.option(
+    "--check", is_flag=True, help="Say in one line whether the archive FILE is a score, and whether it is valid."
+)
+def command(path: Path, out: Path | None, name: str, check: bool) -> int:
+    """Make an archive of a score that others can check: its journal and digests, without host names and paths.
+
+    The CPU's name is left out too, unless it is given as --name. --check takes an archive from anybody: it unpacks
+    nothing but a score's own files, and computes the score anew.
+    """
+    from kvbench.report.words.score import machine, verdict
+    from kvbench.submission import ENDING, checked, pack
+
+    if check == bool(out):
+        raise BadArgument("either --out or --check is needed", "kvbench submit RUN --out FILE, or --check FILE")
+    if out and not out.name.endswith(ENDING):
+        raise BadArgument(f"--out is {out}", f"a file that ends in {ENDING}")
+    found = pack(path, out, name) if out else checked(path)
+    say(f"{verdict(found)}; {machine(found)}")
+    return Exit.UNCLEAR if found.state == "invalid" else Exit.FINE

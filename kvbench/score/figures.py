@@ -1,0 +1,145 @@
+"""The figures of a score, from the visits of its run."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from kvbench.analysis.limits import frames
+from kvbench.analysis.limits.frames import known
+from kvbench.analysis.measured.columns import machine_name
+from kvbench.model import AUTO, TUNER, Machine, Point, Record
+from kvbench.model.annotated import Printed, about
+from kvbench.score.definition import VERSION, WIDTHS, digest, geometry, width
+from kvbench.score.rules import Breach, Measured, breaches, state, weighed
+from kvbench.store import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Tokens per second: the median of the launches, and what encloses it."""
+
+    tokens: Annotated[float, about("tokens per second: of all sequences, attention alone")]
+    low: Annotated[float, about("tokens per second: lower end of its interval")]
+    high: Annotated[float, about("tokens per second: upper end of its interval")]
+
+    @classmethod
+    def of(cls, row: dict[str, Any], batch: int) -> "Rate":
+        step = batch / geometry()[0]
+        return cls(step / row["seconds"], step / row["seconds_high"], step / row["seconds_low"])
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What caches of one width allow."""
+
+    bits: Annotated[int, about("bits of an element")]
+    kernel: Annotated[str, about("op.variant.layout.dtype.isa")]
+    tuned: Annotated[Rate, about("by the schedule that was measured to be the fastest: the figure to quote")]
+    base: Annotated[Rate | None, about("by the schedule that the library has where nothing is measured")]
+    schedule: Annotated[str, about("the one that was chosen")]
+    gbps: Annotated[float, about("GB/s: of the tuned one")]
+    share: Annotated[float | None, about("share of the plain reads of memory in the same run")]
+    error: Annotated[float, about("absolute: largest error of an answer")]
+
+
+@dataclass(frozen=True, slots=True)
+class Longer:
+    """The tuned kernel on more tokens; no part of the score."""
+
+    bits: Annotated[int, about("bits of an element")]
+    batch: Annotated[int, about("sequences")]
+    context: Annotated[int, about("tokens of each")]
+    rate: Annotated[Rate, about("of three launches")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score(Printed):
+    """Scores are compared where `score` and `digest` are the same, and neither is invalid."""
+
+    score: Annotated[str, about("version of the workload and of the rules")]
+    digest: Annotated[str, about("of all that this version stands for")]
+    state: Annotated[str, about("what the rules make of the run", "valid", "noisy", "open", "invalid")]
+    breaches: Annotated[tuple[Breach, ...], about("the rules that it breaks")]
+    machine: Annotated[str, about("its name")]
+    kind: Annotated[str, about("bare metal, the hypervisor's name, or unknown")]
+    threads: Annotated[int, about("threads, one for each core")]
+    read_gbps: Annotated[float | None, about("GB/s: plain reads of memory by these threads")]
+    best_gbps: Annotated[float | None, about("GB/s: the best reads of memory in any form")]
+    figures: Annotated[tuple[Figure, ...], about("by width, the widest first")]
+    longer: Annotated[tuple[Longer, ...], about("the second line")]
+    created: Annotated[str, about("when the run began")]
+    run: Annotated[str, about("its name")]
+    build: Annotated[str, about("of the kernels")]
+    tuner: Annotated[int, about("version of how schedules are chosen")]
+
+    @property
+    def tag(self) -> str:
+        return f"{self.score} #{self.digest}"
+
+
+def score(
+    manifest: Manifest,
+    machine: Machine,
+    records: Sequence[Record],
+    longer: Sequence[Record] = (),
+    more: Iterable[Breach] = (),
+) -> Score:
+    """longer: visits of the second line. more: what was found of the run's files."""
+    measured = list(_measured(manifest, machine, records))
+    own = any(manifest.options.get(option) for option in ("library", "plugin"))
+    found = weighed([*more, *breaches(machine, measured, records), *([Breach("own", {})] if own else [])])
+    tuned = [each for each in measured if each.point.schedule == AUTO and each.row.get("launches")]
+    first = tuned[0].row if tuned else {}
+    fact = machine.facts.get("hypervisor")
+    kind = str(fact.value) if fact and fact.value else "unknown"
+    return Score(
+        score=VERSION,
+        digest=digest(),
+        state=state(found),
+        breaches=found,
+        machine=machine_name(machine),
+        kind="bare metal" if kind == "none" else kind,
+        threads=max((len(each.point.cpus) for each in measured), default=0),
+        read_gbps=known(first["dram_gbps"]) if first else None,
+        best_gbps=known(first["ceiling_gbps"]) if first else None,
+        figures=tuple(_figure(each, measured) for each in sorted(tuned, key=lambda each: -each.bits)),
+        longer=tuple(_longer(longer, machine)),
+        created=manifest.created,
+        run=manifest.run,
+        build=manifest.versions.get("library", ""),
+        tuner=TUNER,
+    )
+
+
+def _measured(manifest: Manifest, machine: Machine, records: Sequence[Record]) -> Iterator[Measured]:
+    rows = {row["name"]: row for row in frames.points(records, machine).to_dict("records")}
+    for point in manifest.plan.points:
+        if isinstance(point, Point):
+            own = tuple(record for record in records if record.point == point)
+            yield Measured(width(point), point, rows.get(point.name, {}), own)
+
+
+def _figure(tuned: Measured, measured: Sequence[Measured]) -> Figure:
+    row, kernel = tuned.row, tuned.point.kernel
+    others = [each.row for each in measured if each.point.kernel == kernel and each.point.schedule != AUTO]
+    base = [Rate.of(other, 1) for other in others if other.get("launches")]
+    return Figure(
+        bits=tuned.bits,
+        kernel=kernel,
+        tuned=Rate.of(row, tuned.point.shape.batch),
+        base=base[0] if base else None,
+        schedule=row["ran"],
+        gbps=row["gbps"],
+        share=known(row["gbps"] / row["dram_gbps"]),
+        error=row["max_abs_err"],
+    )
+
+
+def _longer(records: Sequence[Record], machine: Machine) -> Iterator[Longer]:
+    points = {record.point.name: record.point for record in records if isinstance(record.point, Point)}
+    found = []
+    for row in frames.points(records, machine).to_dict("records") if records else ():
+        if row["launches"]:
+            shape, bits = points[row["name"]].shape, width(points[row["name"]])
+            found.append(Longer(bits, shape.batch, shape.context, Rate.of(row, shape.batch)))
+    yield from sorted(found, key=lambda each: (-each.batch, WIDTHS.index(each.bits)))

@@ -1,0 +1,128 @@
+"""The runs of a score.
+
+candidates:  each kernel of each width in one launch, those near the fastest in another; their names alone are kept
+the score:   these alone, base and tuned, in launches of their own: that they were picked is no part of their numbers
+the longer:  the same on more tokens, in a folder of the run
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from kvbench.errors import WrongAnswer
+from kvbench.model import AUTO, Point, Record
+from kvbench.runner import run
+from kvbench.score import LONGER, LONGER_LAUNCHES, SUITE, WIDTHS, width
+from kvbench.session.options import Options
+from kvbench.session.session import Session, planned
+from kvbench.store.evidence import Evidence
+
+MORE = "longer"  # the folder in the run's
+_FASTER = 1.02  # times, by which a candidate must be faster than those named before it
+_HEAT, _NEARLY = 1.3, 1.4  # times the fastest: who is nearer is timed again; launches that this makes, about
+_BRIEF = {"axes": ("layers=0",), "launches": 1, "samples": 3, "sample_time": 0.015}  # how candidates are timed
+Follow = Callable[[Iterable[Record], int], Iterator[Record]]
+
+
+def forecast(asked: dict[str, Any]) -> tuple[float, float]:
+    """Seconds of all, and of those what is not in timed samples: memory is filled, processes begin."""
+    parts = [planned(options, options.kernels)[:2] for options in (_candidates(asked), _score(asked), _longer(asked))]
+    again = 2.0  # candidates are verified and tuned, and some are timed again
+    shares = [again, *(len(WIDTHS) / len({point.kernel for point in sweep.points}) for sweep, _ in parts[1:])]
+    seconds, timed = (
+        sum(share * getattr(seen, name) for share, (_, seen) in zip(shares, parts, strict=True))
+        for name in ("seconds", "timed")
+    )
+    return seconds, seconds - timed
+
+
+def pick(asked: dict[str, Any], follow: Follow) -> tuple[str, ...]:
+    """Names of the fastest kernels, one of each width. WrongAnswer where one of them has none that is right."""
+    options = _candidates(asked)
+    library = options.kernels
+    sweep, seen, machine = planned(options, library)
+    evidence = Evidence.asked(options.tuning, machine.fingerprint, library.path)
+    facts = {"library": options.library or "", "plugin": options.plugin or "", "foreign": library.foreign_variants}
+    tuning = evidence.read()[0] if evidence else None
+    plan = replace(sweep.plan, points=sweep.points, patience=seen.patience, tuning=tuning, **facts)
+    records: list[Record] = []
+    heats = [lambda: plan.points, lambda: _near(plan.points, records)]
+    more = run(plan, more=lambda number: heats[number]() if number < len(heats) else ())
+    for record in follow(more, round(_NEARLY * len(plan.points))):
+        records.append(record)
+    if evidence and (tunings := [tuned for record in records for tuned in record.tuned]):
+        evidence.add(tunings)
+    return tuple(_fastest(sweep.points, records, bits) for bits in WIDTHS)
+
+
+def _near(points: Sequence[Point], records: Iterable[Record]) -> list[Point]:
+    """Those that another launch may find to be the fastest."""
+    seconds = _seconds(records)
+    best = {bits: min((own for p, own in seconds.items() if width(p) == bits), default=0.0) for bits in WIDTHS}
+    return [point for point in points if point in seconds and seconds[point] <= _HEAT * best[width(point)]]
+
+
+def _seconds(records: Iterable[Record]) -> dict[Any, float]:
+    """Of the fastest pass: other work that comes and goes makes candidates slower, and none of them faster."""
+    found: dict[Any, float] = {}
+    for record in records:
+        own = [s.seconds / s.passes for s in record.samples if s.program == "point"]
+        if own and not record.error:
+            found[record.point] = min(own + [found.get(record.point, inf)])
+    return found
+
+
+def _fastest(points: Sequence[Point], records: Iterable[Record], bits: int) -> str:
+    seconds, errors = _seconds(records), {record.point: record.error for record in records if record.error}
+    own = [point for point in points if width(point) == bits]
+    if not (right := [point for point in own if point in seconds and point not in errors]):
+        why = next((errors[point] for point in own if point in errors), "there is none")
+        raise WrongAnswer(f"no kernel of {bits} bits is right: {why}", "run kvbench verify")
+    best = right[0]
+    for point in right[1:]:
+        best = point if seconds[best] > _FASTER * seconds[point] else best
+    return best.kernel
+
+
+def begin(asked: dict[str, Any], kernels: Sequence[str], out: Path | None, command: str) -> Session:
+    return Session.begin(_score(asked, kernels), out, command)
+
+
+def begin_longer(first: Session) -> Session:
+    """Of the kernels that another one measures; or what is left of it."""
+    folder = first.directory.path / MORE
+    if (folder / "manifest.json").exists():
+        return Session.resume(folder)
+    points, options = first.directory.manifest.plan.points, first.options
+    kernels = list(dict.fromkeys(point.kernel for point in points if isinstance(point, Point)))
+    asked = {name: getattr(options, name) for name in ("pages", "library", "plugin", "tuning")}
+    return Session.begin(_longer({**asked, "isa": options.isa}, kernels), folder, "kvbench score")
+
+
+# ---- what each of them asks for --------------------------------------------------------------------------------------
+
+
+def _candidates(asked: dict[str, Any]) -> Options:
+    return _with_plugin(Options(SUITE, **_BRIEF, **asked))
+
+
+def _score(asked: dict[str, Any], kernels: Sequence[str] = ("*",)) -> Options:
+    options = Options(SUITE, only=[f"{kernel}/*" for kernel in kernels], **asked)
+    return _with_plugin(replace(options, axes=(f"schedule={AUTO},{options.kernels.schedule(AUTO)}",)))
+
+
+def _longer(asked: dict[str, Any], kernels: Sequence[str] = ("*",)) -> Options:
+    batches, contexts = (",".join(map(str, sorted(values))) for values in zip(*LONGER, strict=True))
+    only = [f"{kernel}/b{batch}.*/ctx{tokens}.*" for kernel in kernels for batch, tokens in LONGER]
+    axes = (f"batch={batches}", f"context={contexts}", "layers=0")
+    return _with_plugin(Options(SUITE, axes=axes, only=only, launches=LONGER_LAUNCHES, **asked))
+
+
+def _with_plugin(options: Options) -> Options:
+    """Its kernels beside the suite's."""
+    if not (own := options.kernels.foreign_variants):
+        return options
+    known = dict.fromkeys(v for grid in options.asked_suite.grids for v in grid.axes["variant"])
+    return replace(options, axes=(*options.axes, f"variant={','.join([*known, *own])}"))

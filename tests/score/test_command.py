@@ -1,0 +1,77 @@
+"""kvbench score from its candidates to its lines; nothing is really measured."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from kvbench.model import Record
+from kvbench.store.run import FILES
+from tests.cli.test_cli import call
+from tests.cli.test_exit_codes import unwatched
+from tests.score import made
+
+
+@pytest.fixture
+def still(monkeypatch, tmp_path):
+    unwatched(monkeypatch, tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def measuring(launch):
+        monkeypatch.setattr("kvbench.runner.launch", launch)
+
+    measuring(made.played)
+    return measuring
+
+
+def facts(path, capsys):
+    capsys.readouterr()
+    assert call("score", str(path), "--json") in (0, 3)
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_fastest_of_each_width_is_measured_anew(still, tmp_path, capsys):
+    assert call("score", "--out", str(tmp_path / "run"), "--badge", str(tmp_path / "b.svg")) == 0
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 6 and "VALID" in out.splitlines()[0]
+    assert "score: about " in err and "to fill memory" in err and "picked decode.flash.head.f16." in err
+    found = facts(tmp_path / "run", capsys)
+    assert [each["kernel"].split(".")[3] for each in found["figures"]] == ["f16", "i8", "q4_0"]
+    assert all(each["base"]["tokens"] < each["tuned"]["tokens"] for each in found["figures"])
+    assert {(each["batch"], each["context"]) for each in found["longer"]} == {(8, 4096), (1, 32768)}
+    assert set(FILES) | {"score.json", "longer"} == {each.name for each in (tmp_path / "run").iterdir()}
+    assert (tmp_path / "b.svg").read_text().startswith("<svg")
+    assert call("score", "--out", str(tmp_path / "run")) == 2
+
+
+def test_a_wrong_kernel_is_not_picked(still, tmp_path, capsys):
+    def wrong(job):
+        for record in made.played(job):
+            bad = record.point.kernel.startswith("decode.flash.head.f16.")
+            yield Record(job.launch, record.point, (), {}, {}, error="is off by 1", run=job.plan.run) if bad else record
+
+    still(wrong)
+    assert call("score", "--out", str(tmp_path / "run")) == 0
+    assert facts(tmp_path / "run", capsys)["figures"][0]["kernel"].split(".")[2:4] != ["head", "f16"]
+
+
+def test_an_interrupted_one_goes_on(still, tmp_path, capsys):
+    def interrupted(job):
+        if job.launch == 4 and job.plan.run:
+            raise KeyboardInterrupt
+        yield from made.played(job)
+
+    still(interrupted)
+    path = tmp_path / "run"
+    assert call("score", "--out", str(path)) == 130
+    assert f"kvbench score --resume --out {path}" in capsys.readouterr().err
+    assert facts(path, capsys)["state"] == "invalid" and call("submit", str(path), "--out", str(path) + ".tar.gz") == 2
+    still(made.played)
+    assert call("score", "--resume", "--out", str(path)) == 0
+    assert facts(path, capsys)["state"] == "valid"
+
+
+def test_where_no_kernel_is_right_there_is_no_score(still, tmp_path, capsys):
+    still(lambda job: (replace(r, samples=(), error="is off by 1") for r in made.played(job)))
+    assert call("score", "--out", str(tmp_path / "run")) == 4
+    assert "no kernel of 16 bits is right: is off by 1" in capsys.readouterr().err and not (tmp_path / "run").exists()
