@@ -92,9 +92,6 @@ def of_family(members: Sequence[Mapping[int, float]]) -> dict[int, float]:
     return {launch: median(values) for launch, values in launches.items() if 2 * len(values) > len(members)}
 
 
-# ---- fresh launches --------------------------------------------------------------------------------------------------
-
-
 def confirmed(candidates: Sequence[StageRow], fresh: Screened) -> dict[str, bool]:
     """By name, of candidates of all levels together. What the fresh launches could not measure is not confirmed."""
     found = {row.name: (row.candidate, again) for row in candidates if (again := fresh.again(row))}

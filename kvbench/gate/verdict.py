@@ -44,18 +44,9 @@ def judged(
     word = CONTAMINATED if alarms else whole(points, families)
     if missing and word in (EQUIVALENT, IMPROVEMENT):
         word = INCONCLUSIVE
-    return Comparison(
-        command="gate",
-        base=base,
-        head=head,
-        machine=machine,
-        created=created,
-        verdict=word,
-        points=worst_first(points),
-        families=worst_first(families),
-        missing=(*missing, *(f"{name}: {duel.fault or duel.few}" for name, duel in lost.items())),
-        notes=(*notes, *_notes(course, alarms, points)),
-    )
+    lacking = (*missing, *(f"{name}: {duel.fault or duel.few}" for name, duel in lost.items()))
+    said = word, worst_first(points), worst_first(families), lacking, (*notes, *_notes(course, alarms, points))
+    return Comparison("gate", base, head, machine, created, *said)
 
 
 def _word(row: StageRow, course: Course, confirmed: Mapping[str, bool]) -> tuple[str, str]:

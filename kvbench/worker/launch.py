@@ -51,17 +51,13 @@ def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
                     short = isinstance(error, MemoryError)
                     found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
                 wall, once = time.perf_counter() - start, visitor.spent - spent
-                found = replace(found, part=job.part, began=began, wall=wall, once=once, peak=_peak())
-                yield replace(found, tuned=visitor.tuner.taken())
+                # What getrusage tells would begin with what this process was forked from.
+                held = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()
+                peak, tuned = int(held[0]) << 10 if held else 0, visitor.tuner.taken()
+                yield replace(found, part=job.part, began=began, wall=wall, once=once, peak=peak, tuned=tuned)
                 if found.error and job.plan.is_foreign(point):
                     return  # nobody knows what it has left behind: another process goes on
             visitor.leave()
-
-
-def _peak() -> int:
-    """What getrusage tells would begin with what this process was forked from."""
-    found = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()
-    return int(found[0]) << 10 if found else 0
 
 
 class _Visitor(Closing):

@@ -39,20 +39,20 @@ class Tuner:
         """Sets the bench's schedule, to one of `presets` or of all. `of`: whose choice, where it is not everybody's."""
         if self._tunes(bench):
             name = "/".join(filter(None, [class_of(bench.point, bench.room.needs, self._machine), of]))
-            bench.schedule = self._best(name, bench.under, bench.schedule, presets or self._presets(bench))
+            bench.schedule = self._best(
+                name, bench.under, bench.schedule, presets or bench.room.library.words("schedule")
+            )
 
     def choose_far(self, bench: Bench) -> None:
         """Sets the schedule of the bench's copies in memory, before choose(), where it has any."""
         point, needs = bench.point, bench.room.needs
         if self._tunes(bench) and near_memory(point, needs, self._machine):
             name = class_of(point, needs, self._machine, far=True)
-            bench.far_schedule = self._best(name, bench.rotated, bench.schedule, self._presets(bench))
+            presets = bench.room.library.words("schedule")
+            bench.far_schedule = self._best(name, bench.rotated, bench.schedule, presets)
 
     def _tunes(self, bench: Bench) -> bool:
         return self._evidence is not None and bool(bench.schedule) and tunable(bench.point)
-
-    def _presets(self, bench: Bench) -> Sequence[str]:
-        return bench.room.library.words("schedule")
 
     def _best(self, name: str, program: _Make, default: str, presets: Sequence[str]) -> str:
         if name not in self._chosen:

@@ -90,8 +90,6 @@ def overall(contrasts: pd.DataFrame, most: int = 0) -> pd.DataFrame:
     return table(rows, OVERALL)
 
 
-# ---- pairs -----------------------------------------------------------------------------------------------------------
-
 _Row = dict[str, Any]
 _Pair = tuple[Point, Point]
 
@@ -147,9 +145,6 @@ def _row(factor: str, pair: _Pair, rows: dict[str, _Row], logs: np.ndarray, besi
 def _ratio(estimate: float, low: float, high: float) -> dict[str, float]:
     """From logarithms of other's time over base's."""
     return {"ratio": math.exp(-estimate), "ratio_low": math.exp(-high), "ratio_high": math.exp(-low)}
-
-
-# ---- all pairs together ----------------------------------------------------------------------------------------------
 
 
 def _together(pairs: pd.DataFrame, most: int) -> _Row:

@@ -89,8 +89,6 @@ def _sure(times: _Times, launches: int) -> _Times:
     return times if enough(int(launches)) else (times[0], -math.inf, math.inf)
 
 
-# ---- a pair ----------------------------------------------------------------------------------------------------------
-
 _Cache = tuple[str, _Costs, pd.DataFrame]  # its layout, what its points took, the lines through them
 
 

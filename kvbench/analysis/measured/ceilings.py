@@ -40,9 +40,6 @@ def ceilings(records: Iterable[Record], machine: Machine, measured: Capacities |
 _order = attrgetter("cpus", "pages", "isa", "bytes", "distance")
 
 
-# ---- values ----------------------------------------------------------------------------------------------------------
-
-
 def value(record: Record, sample: Sample) -> float:
     """GB/s; what computes: GFLOP/s; latency: ns for each load; clock: GHz, an addition being one cycle."""
     op, traffic = record.point.op, record.traffic[sample.program]
@@ -86,9 +83,6 @@ def huge_share(records: Iterable[Record]) -> float | None:
     """The least share of any launch that is really on huge pages; None where there is no memory."""
     shares = [r.memory["huge_bytes"] / r.memory["resident_bytes"] for r in records if r.memory.get("resident_bytes")]
     return min(shares, default=None)
-
-
-# ---- which may be used -----------------------------------------------------------------------------------------------
 
 
 class Roofs:

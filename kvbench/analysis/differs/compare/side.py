@@ -1,6 +1,6 @@
 """The two sides of a comparison: what each is, and which of their points can be held against each other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kvbench.analysis.measured.columns import machine_name, names
@@ -23,6 +23,11 @@ class Side:
         return self.identity.get(what) == other.identity.get(what)
 
     @property
+    def names(self) -> set[str]:
+        """Of the points that it was to measure."""
+        return {point.name for point in self.planned}
+
+    @property
     def named(self) -> str:
         return machine_name(self.machine, self.identity.get("machine") or "unknown")
 
@@ -42,16 +47,9 @@ def refuse(base: Side, head: Side) -> None:
     if not base.same(head, "machine"):
         what = f"base is of {base.named}, head of {head.named}"
         raise NotComparable(f"two machines: {what}", "compare runs of one machine; kvbench report BASE HEAD shows both")
-    if not {point.name for point in base.planned} & {point.name for point in head.planned}:
+    if not base.names & head.names:
         hint = "run the same suite, with the same version of kvbench, on both"
         raise NotComparable(f"runs {base.run} and {head.run} have no point in common", hint)
-
-
-def missing(base: Side, head: Side) -> Iterator[str]:
-    """Points that only one of the runs was to measure."""
-    for side, other, word in ((base, head, "base"), (head, base, "head")):
-        there = {point.name for point in other.planned}
-        yield from (f"{point.name}: only {word} has it" for point in side.planned if point.name not in there)
 
 
 def unusable(base: Sequence[Record], head: Sequence[Record]) -> str:

@@ -83,9 +83,6 @@ def together(members: Sequence[Both]) -> Both:
     return _both(*launches, median)
 
 
-# ---- series ----------------------------------------------------------------------------------------------------------
-
-
 def _both(base: Mapping[int, object], head: Mapping[int, object], log: Callable[..., float]) -> Both:
     return {launch: log(each) for launch, each in base.items()}, {launch: log(each) for launch, each in head.items()}
 
@@ -101,9 +98,6 @@ def _witness(base: Launches, head: Launches) -> str | None:
     common = set.intersection(*({name for each in side.values() for name in each.witnesses} for side in (base, head)))
     rates = {name: median(each.rates[name].median for each in every if name in each.shares) for name in common}
     return max(sorted(rates), key=rates.__getitem__, default=None)
-
-
-# ---- probes ----------------------------------------------------------------------------------------------------------
 
 
 def probed(base: Iterable[Record], head: Iterable[Record]) -> Probes:

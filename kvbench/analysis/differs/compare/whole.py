@@ -7,7 +7,7 @@ from itertools import combinations
 from statistics import median
 
 from kvbench.analysis.differs.compare import views
-from kvbench.analysis.differs.compare.side import Side, missing, refuse, unusable
+from kvbench.analysis.differs.compare.side import Side, refuse, unusable
 from kvbench.analysis.differs.compare.views import BESIDE, CEILING, MACHINE, SECONDS, WITNESS, Both, Views
 from kvbench.analysis.differs.compare.words import (
     LIMITS,
@@ -76,18 +76,13 @@ def compare(
     differ = frozenset(what for what in ("build", "suite", "environment") if not base.same(head, what))
     failed = tuple(sum(bool(record.error) for record in side.records) for side in (base, head))
     points += lost
-    found = Comparison(
-        command="compare",
-        base=base.run,
-        head=head.run,
-        machine=base.named,
-        created=created,
-        verdict=whole(points, families),
-        points=worst_first(points),
-        families=worst_first(families),
-        missing=(*missing(base, head), *(f"{each.name}: {each.note}" for each in lost)),
-        notes=(),
-    )
+    sides = ((base, head.names, "base"), (head, base.names, "head"))
+    missing = [
+        f"{p.name}: only {word} has it" for own, others, word in sides for p in own.planned if p.name not in others
+    ]
+    missing += [f"{each.name}: {each.note}" for each in lost]
+    said = whole(points, families), worst_first(points), worst_first(families), tuple(missing)
+    found = Comparison("compare", base.run, head.run, base.named, created, *said, notes=())
     return found, Terms(differ, failed, tuple(_moved(seen)), enough)
 
 
@@ -116,14 +111,10 @@ def learn(runs: Sequence[Side]) -> Floor:
     return floor(*found, len(pairs))
 
 
-# ---- points and families ---------------------------------------------------------------------------------------------
-
-
 def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
     """Points that can be compared, of those that both runs were to measure, and those that cannot."""
     refuse(base, head)
-    there = {point.name for point in head.planned}
-    of_base, of_head = base.visits(), head.visits()
+    there, of_base, of_head = head.names, base.visits(), head.visits()
     probes = views.probed(base.records, head.records)
     alike = base.same(head, "environment")
     found: list[_Seen] = []

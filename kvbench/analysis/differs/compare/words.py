@@ -86,9 +86,6 @@ def effects(asked: float | None, learned: Floor | None) -> Effects:
     return Effects(*smallest, asked is not None, learned)
 
 
-# ---- one point or family -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewed(Question):
     """`views`: the evidence in each, that which is tested among them. `told`: see LIMITS."""
