@@ -15,11 +15,11 @@ from kvbench.model.annotated import Printed, about
 from kvbench.report.ruled import Column, ruled
 from kvbench.report.words import Sentence, sentences
 from kvbench.report.words.headline import badge, machine, tiles, workload
+from kvbench.report.words.phrases import WITNESS
 from kvbench.texts import WIDTH, wrapped
 from kvbench.units import counted, cut
 
 _FEW = 2  # errors that are told in full
-_BESIDE = {"twin": "read", "copy": "copy"}
 _LEGEND = {"read": "read: of the same rows, and nothing else", "copy": "copy: of as many bytes as are stored"}
 
 
@@ -141,7 +141,7 @@ def _table(places: Sequence[Place]) -> list[str]:
     """A point has one line, whatever it stands out in."""
     rows: dict[str, dict[str, object]] = {}
     for place in places:
-        form = _BESIDE.get(Role.of(place.witness).kind, "")
+        form = WITNESS.get(Role.of(place.witness).kind, "")
         share = "" if place.efficiency is None else f"{place.efficiency:.0%} of a {form}"
         label = f"{rows[place.name]['label']}, {place.rank}" if place.name in rows else f"{place.kind}, {place.rank}"
         rows[place.name] = {"label": label, "gbps": place.gbps, "share": share, "short": place.short}

@@ -13,7 +13,7 @@ from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
 from kvbench.report.words.limits import BINDS
-from kvbench.report.words.phrases import BESIDE, between, number
+from kvbench.report.words.phrases import WITNESS, between, number
 from kvbench.store import Manifest
 from kvbench.units import cpu_text, duration, size
 
@@ -59,7 +59,7 @@ def points(found: Findings) -> Sheet:
         "interval": interval("gbps"),
         "time of a pass": ("seconds", duration),
         "% of its witness": ("efficiency", _share),
-        "witness": ("witness", lambda name: BESIDE.get(Role.of(name).name, name)),
+        "witness": ("witness", lambda name: WITNESS.get(Role.of(name).kind, name)),
         "% of best read": ("ceiling_fraction", _share),
         "best read, GB/s": ("ceiling_gbps", number),
         "% of core speed": ("core_fraction", _share),

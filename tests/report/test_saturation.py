@@ -38,3 +38,15 @@ def test_of_a_layout_and_dtype_the_series_of_most_thread_counts_is_shown():
     rows = rows[rows["row"].notna()]
     assert rows["series"].nunique() == MOST
     assert list(rows[rows["layout"] == "head"]["context"]) == [2048, 2048, 2048]
+
+
+def test_of_two_placements_the_faster_is_shown():
+    records = [*series([5.0, 9.0]), visit(0, {"point": [7.0]}, replace(DECODE, cpus=(0, 2)))]
+    rows = drawn(saturation, found_in(records))[0].table
+    assert rows[rows["row"].notna()]["gbps"].tolist() == pytest.approx([5.0, 9.0])
+
+
+def test_many_threads_have_a_logarithmic_axis():
+    for most, scale in ((3, "linear"), (40, "log")):
+        figure, _ = drawn(saturation, found_in([*series([float(n) for n in range(1, most + 1)])]))
+        assert {axes.get_xscale() for axes in figure.canvas().axes if axes.get_visible()} == {scale}

@@ -97,7 +97,7 @@ def _panel(axes: Axes, panel: Panel, rows: pd.DataFrame, names: list[Any], colou
             mark = MARKS[number % len(MARKS)] if len(own) <= _MARKED else None
             axes.plot(at, own[panel.y], marker=mark, ms=4.5, lw=1.4, **look)
             for x, y, row in zip(at, own[panel.y], own.get("row", [None] * len(own)), strict=True):
-                if pd.notna(row):
+                if mark and pd.notna(row):
                     tag(axes.plot(x, y, mark, ms=4.5, color=look["color"])[0], int(row))
         if panel.low:
             for colour, wide in ((PAPER, 2.4), (INK, 0.8)) if panel.bars else ((INK, 0.8),):

@@ -10,6 +10,7 @@ from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import FAINT, Look
 
 MOST = 6  # series of a panel
+_LINEAR = 16  # threads up to which their axis is linear
 _CEILING = "fastest read of memory"
 
 # Of the points, beside what is found of each series.
@@ -23,10 +24,14 @@ def saturation(found: Findings, look: Look) -> Figure:
         where=every["regime"].eq("DRAM").map({True: "memory", False: "a cache"})
     )
     rows = every[every["series"].isin(_chosen(every))]
-    rows = rows.assign(line=rows["dtype"] + " " + rows["layout"]).sort_values(["line", "threads"], kind="stable")
+    rows = rows.assign(line=rows["dtype"] + " " + rows["layout"]).sort_values(
+        ["line", "threads", "gbps"], kind="stable"
+    )
+    rows = rows.drop_duplicates(["where", "series", "threads"], keep="last")
+    wide = "x" if len(rows) and rows["threads"].max() > _LINEAR else ""
     panels = [
         Panel("threads", "gbps", "threads", "GB/s", title=f"Decode from {where}", by="line", low="gbps_low",
-              high="gbps_high", where=("where", where), text="{:.0f}".format)
+              high="gbps_high", where=("where", where), log=wide, text="{:.0f}".format)
         for where in ("memory", "a cache") if where in set(rows["where"])
     ]  # fmt: skip
     about = (

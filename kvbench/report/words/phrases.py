@@ -4,12 +4,7 @@ from collections.abc import Iterable
 
 from kvbench.analysis.means.diagnosis.values import Interval
 
-BESIDE = {  # what a point is timed beside, by its name in files
-    "twin": "a plain read of the same rows",
-    "twin_ahead": "a read of the same rows",
-    "copy": "an ordinary copy",
-    "copy_nt": "a non-temporal copy",
-}
+WITNESS = {"twin": "read", "copy": "copy"}  # what a point is timed beside, by its kind
 
 
 def number(value: float) -> str:

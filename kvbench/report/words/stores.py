@@ -1,9 +1,10 @@
 """Sentences on what it costs to store tokens."""
 
 from kvbench.analysis.means.diagnosis.stores import Payback, Pays, StoreRate, Stores
-from kvbench.report.words.phrases import BESIDE, between, number
+from kvbench.report.words.phrases import between, number
 from kvbench.units import duration
 
+_COPIES = {"copy": "an ordinary copy", "copy_nt": "a non-temporal copy"}
 _WHAT = {"append": "Storing one token", "bulk": "Storing a prompt"}
 
 
@@ -17,7 +18,7 @@ def stores(fact: Stores) -> str:
 
 
 def _rate(fact: StoreRate) -> str:
-    share = f", {fact.share:.0%} of the speed of {BESIDE[fact.witness]}" if fact.witness else ""
+    share = f", {fact.share:.0%} of the speed of {_COPIES[fact.witness]}" if fact.witness else ""
     each = f"{duration(fact.seconds)} a token and layer"
     return f"{_WHAT.get(fact.op, fact.op)} takes {each} ({fact.name}): {number(fact.gbps)} GB/s{share}."
 
