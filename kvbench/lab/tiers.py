@@ -4,7 +4,6 @@ A page is a block of tokens of all layers: it leaves as one record, and comes ba
 """
 
 import errno
-import fcntl
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
@@ -55,8 +54,7 @@ class MemoryTier(Closing):
 
 
 class FileTier(Closing):
-    """In `folder`, without a name, so that nothing is left of it whatever happens. It passes the page cache by where the
-    file system can do that."""
+    """In `folder`, without a name, so that nothing is left of it whatever happens."""
 
     name = "a file"
 
@@ -66,17 +64,14 @@ class FileTier(Closing):
         with writing(folder, _AGAIN):
             folder.mkdir(parents=True, exist_ok=True)
             self._file = TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
-        self._direct = self._past_the_page_cache()
-        way = "past the page cache" if self._direct else "which the page cache was told to forget after each use"
-        self.about = f"file: in {folder}, {way}; what a device or a host caches is not known"
+        self.about = f"file: in {folder}; the page cache is told to forget it after each use, a device or a host is not"
 
     def close(self) -> None:
         self._file.close()
 
     def put(self, pages: Iterable[int]) -> None:
-        """Until all of it is on the device."""
+        """Until all of it is on the device, or else the page cache could not forget it."""
         self._move(self._write, pages)
-        os.fdatasync(self._file.fileno())
 
     def fetch(self, pages: Iterable[int]) -> None:
         self._move(self._read, pages)
@@ -84,25 +79,14 @@ class FileTier(Closing):
     def _move(self, move: Callable[[int], None], pages: Iterable[int]) -> None:
         with writing(self._folder, _AGAIN):
             list(self._pool.map(move, pages))
-            if not self._direct:
-                os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            os.fdatasync(self._file.fileno())
+            os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def _write(self, page: int) -> None:
         self._whole(os.pwritev(self._file.fileno(), self._parts(page), page * self._record))
 
     def _read(self, page: int) -> None:
         self._whole(os.preadv(self._file.fileno(), self._parts(page), page * self._record))
-
-    def _past_the_page_cache(self) -> bool:
-        """Whether that is possible is seen by trying. Why else it failed is told when pages are put."""
-        flags = fcntl.fcntl(self._file, fcntl.F_GETFL)
-        try:
-            fcntl.fcntl(self._file, fcntl.F_SETFL, flags | os.O_DIRECT)
-            self._write(0)
-        except OSError:
-            fcntl.fcntl(self._file, fcntl.F_SETFL, flags)
-            return False
-        return True
 
     def _parts(self, page: int) -> list[np.ndarray]:
         return [part for sides in self._pages[:, :, page] for part in sides]

@@ -28,8 +28,8 @@ def left_out(manifest: Manifest) -> str:
     """What was asked for and cannot be measured here, by reason; empty where nothing is."""
     details = {skip.reason: skip.detail for skip in reversed(manifest.skips)}  # of the first
     reasons = Counter(skip.reason for skip in manifest.skips).most_common()
-    why = "; ".join(f"{number} {reason} ({details[reason]})" for reason, number in reasons)
-    return f"{counted(len(manifest.skips), 'combination')} of the suite's values: {why}" if why else ""
+    why = "; ".join(f"{reason}: {number} ({details[reason]})" for reason, number in reasons)
+    return f"{counted(len(manifest.skips), 'combination')} of the suite's values; {why}" if why else ""
 
 
 def _left_out(manifest: Manifest) -> Iterator[str]:

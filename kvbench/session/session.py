@@ -49,7 +49,7 @@ from kvbench.store.evidence import OFF, Evidence
 from kvbench.texts import printable
 from kvbench.units import now
 
-_SURE = 1.5  # times its forecast: no sweep took longer
+_SURE, _START = 1.5, 20.0  # times its forecast, and seconds more: no sweep took longer
 
 
 class Session(Closing):
@@ -174,7 +174,7 @@ class Session(Closing):
         """Seconds that it may take, before any is measured: to be above them is unlikely."""
         manifest = self.directory.manifest
         whole = manifest.plan.launches * math.fsum(self.weights().values())
-        planned = _SURE * manifest.forecast["seconds"] * self.left() / whole if whole else 0.0
+        planned = _START + _SURE * manifest.forecast["seconds"] * self.left() / whole if whole else 0.0
         until = self.options.asked_suite.until_decided if manifest.looks else 0.0
         return self.options.budget or max(planned, until)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kvbench import named
 from kvbench.errors import BadArgument
+from kvbench.units import COUNT, whole
 
 _FORM = "uniform:A-B, fixed:N, or a file of whole numbers"
 _LARGEST = 1 << 31
@@ -41,10 +42,10 @@ def _sum(longest: int, window: int, step: int) -> int:
 
 
 def read_lengths(text: str) -> Lengths:
-    if found := re.fullmatch(r"fixed:(\d{1,18})", text):
-        runs = [(int(found[1]), int(found[1]), 1)]
-    elif found := re.fullmatch(r"uniform:(\d{1,18})-(\d{1,18})", text):
-        runs = [(int(found[1]), int(found[2]), 1)]
+    if found := re.fullmatch(f"fixed:{COUNT}", text):
+        runs = [(whole(*found.groups()), whole(*found.groups()), 1)]
+    elif found := re.fullmatch(f"uniform:{COUNT}-{COUNT}", text):
+        runs = [(whole(found[1], found[2]), whole(found[3], found[4]), 1)]
     elif text.startswith(("fixed:", "uniform:")):
         raise BadArgument(f"--lengths: {text[:60]!r} is not understood", _FORM)
     else:

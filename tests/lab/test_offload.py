@@ -68,11 +68,6 @@ def test_pages_come_back_as_they_went(kind, each, tmp_path, pool):
             assert not os.listdir(tmp_path), "a file without a name"
 
 
-def test_parts_too_odd_to_pass_the_page_cache_go_through_it(tmp_path, pool):
-    with Arena(MIB) as arena, FileTier(pages(arena, 100), tmp_path, pool) as tier:
-        assert "told to forget" in tier.about
-
-
 def test_where_no_file_can_be(tmp_path, pool):
     with Arena(MIB) as arena:
         (tmp_path / "taken").write_text("")

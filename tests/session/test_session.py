@@ -17,7 +17,7 @@ from kvbench.history.reading import summarized
 from kvbench.model import Contrast, Point, Record, Sample, Traffic
 from kvbench.model.contrast import value
 from kvbench.native import library_path
-from kvbench.report.course import heading, left_open
+from kvbench.report.course import ending, heading, left_open
 from kvbench.report.gaps import gaps
 from kvbench.session import Options, Session
 from kvbench.store import RunDirectory
@@ -474,3 +474,19 @@ def test_too_few_launches_are_told_before(tmp_path):
     with Session.begin(Options("smoke", AXES, launches=5), tmp_path / "run", execute=Played()) as session:
         said = heading(session.directory.manifest, "run", (), (), 60.0)
     assert "5 launches cannot settle a question: that takes 6 (--launches 6)" in said
+
+
+def test_what_cannot_be_measured_is_told_at_the_end(tmp_path):
+    asked = ("context=64,1000m", *AXES[1:])
+    with Session.begin(Options("smoke", asked, launches=1), tmp_path / "run", execute=Played()) as session:
+        list(session.records())
+        manifest, found = session.directory.manifest, session.run().findings()
+    (line,) = [line for line in ending(manifest, "run", ()) if line.startswith("  left out")]
+    assert "1 combination" in line and "does not fit memory: 1 (" in line
+    assert any(gap.startswith("Not measured here: 1 combination") for gap in gaps(found, manifest))
+
+
+def test_models_are_those_that_were_asked_for(tmp_path):
+    """Others of the same shape are not told of."""
+    with Session.begin(Options("smoke", AXES, launches=1), tmp_path / "run", execute=Played()) as session:
+        assert session.directory.manifest.models == ("falcon-7b",)

@@ -24,6 +24,11 @@ def test_fleet():
     assert (alone.users, alone.replicas, alone.bytes) == (10, 1, case.bytes())
 
 
+def test_lengths_take_k_as_contexts_do():
+    assert read_lengths("uniform:1-4k").runs == read_lengths("uniform:1-4096").runs == ((1, 4096, 1),)
+    assert read_lengths("fixed:2k").runs == ((2048, 2048, 1),)
+
+
 def within(case, context, budget):
     """Whether the calculator's cache takes so many tokens, and no more than the budget."""
     longer = Case(**{**vars(case), "context": context})
