@@ -59,6 +59,7 @@ def weighed(found: Sequence[Breach]) -> tuple[Breach, ...]:
 
 def breaches(machine: Machine, measured: Sequence[Measured], records: Sequence[Record]) -> Iterator[Breach]:
     """records: all of the run, probes too."""
+    yield from _contaminated(measured, records)  # first, for much else follows from it
     for bits in WIDTHS:
         kernels = {each.point.kernel for each in measured if each.bits == bits}
         if len(kernels) != 1:
@@ -66,7 +67,6 @@ def breaches(machine: Machine, measured: Sequence[Measured], records: Sequence[R
     for each in measured:
         yield from _of_workload(each, machine)
         yield from _of_numbers(each, machine)
-    yield from _contaminated(measured, records)
 
 
 def _of_workload(each: Measured, machine: Machine) -> Iterator[Breach]:
