@@ -346,7 +346,8 @@ def weights_off(weights: np.ndarray, v: np.ndarray, v_scale: np.ndarray, levels:
     """How far an output [H, G, D] may be off for its weights [H, G, T] being whole numbers, the largest of a tile `levels`:
     half a step each, of whatever tile a token falls into. v_scale: [H, T, parts], each of as many elements that share
     weights. `plain`: half a step times a sign that nobody chose."""
-    block, parts = -(-v.shape[2] // v_scale.shape[2]), range(v_scale.shape[2])
+    parts = range(v_scale.shape[2])
+    block = BLOCK if len(parts) > 1 else v.shape[2]
     own = (
         _part_off(weights, v[..., i * block : (i + 1) * block], np.abs(v_scale[..., i]), levels, plain) for i in parts
     )

@@ -80,9 +80,9 @@ def build(
 
 
 def _looked_at(asked: str, repository: Path) -> tuple[str, str]:
-    """The name of sources, and a digest of what they would become."""
+    """The name of sources, and a digest of what they would become: comments and layout are no part of it."""
     with tempfile.TemporaryDirectory(prefix=".", dir=_cache()) as temporary:
-        return copied(asked, repository, Path(temporary)), _key(Path(temporary), tools(), ())
+        return copied(asked, repository, Path(temporary)), _key(Path(temporary), tools(), (), bare=True)
 
 
 # ---- a library ----------------------------------------------------------------------------------------------------
@@ -177,8 +177,16 @@ def _cache() -> Path:
     return folder
 
 
-def _key(source: Path, known: Tools, options: Sequence[str]) -> str:
-    """A digest of everything that makes the library what it is."""
+# A comment; or a text in quotes, which may look like one.
+_NOT_CODE = re.compile(rb'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
+
+
+def _code(found: re.Match[bytes]) -> bytes:
+    return found[1] or b" "
+
+
+def _key(source: Path, known: Tools, options: Sequence[str], bare: bool = False) -> str:
+    """A digest of everything that makes the library what it is. `bare`: C as a compiler sees it, without comments."""
     version = re.findall(r"^version = .*", (source / "pyproject.toml").read_text(), re.MULTILINE)
     found = hashlib.sha256(
         repr((version, known.compiler, known.environment, tuple(options), platform.machine())).encode()
@@ -186,6 +194,8 @@ def _key(source: Path, known: Tools, options: Sequence[str]) -> str:
     for path in sorted((source / "kernels").rglob("*")):
         if path.is_file():
             content = path.read_bytes()
+            if bare and path.suffix in (".c", ".h"):
+                content = b"\n".join(filter(None, map(bytes.strip, _NOT_CODE.sub(_code, content).splitlines())))
             found.update(f"\n{path.relative_to(source)} {len(content)}\n".encode() + content)
     return found.hexdigest()[:24]
 

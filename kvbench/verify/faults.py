@@ -78,8 +78,9 @@ class Victim:
 
 def flipped_bit(victim: Victim) -> np.ndarray:
     """The highest bit of one element of one key: its sign, or what a code counts most by."""
-    token = victim.last // 2
-    element = int(np.argmax(np.abs(victim.q[0, 0] * victim.prepared.k[0, token, 0])))
+    keys = victim.prepared.k[0, : victim.last, 0]
+    token = int(np.argmax(keys @ victim.q[0, 0]))  # the one that weighs most
+    element = int(np.argmax(np.abs(victim.q[0, 0] * keys[token])))
     key, (elements, size) = victim.rows(token, 0)[0], victim.block
     byte, mask = element * size + size - 1, 0x80
     if elements > 1:  # wherever in its block the bit is that changes the element most, and no other
@@ -123,9 +124,9 @@ def stale_tail(victim: Victim) -> np.ndarray:
 
 
 def wrong_scale(victim: Victim) -> np.ndarray:
-    """Scores over sqrt(D + 1) in place of sqrt(D)."""
+    """Scores over sqrt(D + 2) in place of sqrt(D)."""
     dim = victim.prepared.situation.head_dim
-    return victim.decode(q=victim.q * np.float32(np.sqrt(dim / (dim + 1))))
+    return victim.decode(q=victim.q * np.float32(np.sqrt(dim / (dim + 2))))
 
 
 def wrong_row_scale(victim: Victim) -> np.ndarray | None:

@@ -50,7 +50,7 @@ def kernels(tmp_path):
 @pytest.mark.parametrize(
     ("path", "before", "after"),
     [
-        ("base/words.h", "TILE = 1024", "TILE = 131072"),
+        ("base/words.h", "TILE = 1024", "TILE = 262144"),
         ("base/words.h", "DIM_MAX = 1024", "DIM_MAX = 262144"),
     ],
 )
