@@ -59,7 +59,7 @@ def _gallery(paths: tuple[Path, ...], out: Path | None) -> tuple[Path, ...]:
 
     places = {path: list(found_in(path)) for path in paths}
     left = tuple(path for path, found in places.items() if not found)
-    if len(left) == len(paths):
+    if len(left) == len(places):
         return paths
     scores, notes = [], []
     for place in (place for found in places.values() for place in found):
