@@ -61,7 +61,7 @@ def _memory(found: Headline) -> Tile:
     title = "Memory read"
     if not found.memory:
         return Tile(title, "not measured", f"no read of memory by {counted(found.threads, 'thread')}")
-    return Tile(title, f"{number(found.memory.value)} GB/s", f"plain read, {_by(found)} ({_range(found.memory)})")
+    return Tile(title, f"{number(found.memory.value)} GB/s", f"plain read, {_by(found)} (interval {_range(found.memory)})")
 
 
 def _l3(found: Headline) -> Tile:
@@ -98,12 +98,10 @@ def _limits(bars: Sequence[Bar]) -> Tile:
         groups.setdefault(bar.bound, []).append(bar.dtype)
     if not groups:
         return Tile(title, "not measured", "no decode from memory")
-    most = max(groups, key=lambda bound: len(groups[bound]))
     if len(groups) == 1:
-        return Tile(title, _LIMITED.get(most, most), "of all dtypes measured")
-    value = "the dtype decides" if len(groups[most]) <= len(bars) / 2 else _LIMITED.get(most, most)
+        return Tile(title, *(_LIMITED.get(bound, bound) for bound in groups), "of all dtypes measured")
     detail = "; ".join(f"{_LIMITED.get(bound, bound)}: {listed(sorted(own))}" for bound, own in groups.items())
-    return Tile(title, value, detail)
+    return Tile(title, "depends on dtype", detail)
 
 
 def badge(quality: Quality) -> tuple[str, str]:
@@ -126,7 +124,7 @@ def _reasons(quality: Quality) -> Iterator[str]:
     if quality.unstable:
         yield f"{quality.unstable} of {counted(quality.points, 'point')} {'is' if quality.unstable == 1 else 'are'} unstable"
     if quality.grade == GOOD:
-        yield "larger differences can be trusted"
+        yield f"differences above {quality.spread:.0%} can be trusted"
     elif quality.grade == FAIR:
         yield "smaller differences are not decided, unless they were timed side by side"
     else:
@@ -157,5 +155,5 @@ def hero_title(found: Headline) -> str:
 def hero_about(found: Headline) -> str:
     return (
         "Fastest layout and variant of each dtype, one sequence, KV cache only: weights and all other work are left out. "
-        "Error: the largest difference of an output to float64."
+        "Error: the largest difference of an output to float64 arithmetic on the same codes."
     )
