@@ -61,7 +61,9 @@ def _memory(found: Headline) -> Tile:
     title = "Memory read"
     if not found.memory:
         return Tile(title, "not measured", f"no read of memory by {counted(found.threads, 'thread')}")
-    return Tile(title, f"{number(found.memory.value)} GB/s", f"plain read, {_by(found)} (interval {_range(found.memory)})")
+    return Tile(
+        title, f"{number(found.memory.value)} GB/s", f"plain read, {_by(found)} (interval {_range(found.memory)})"
+    )
 
 
 def _l3(found: Headline) -> Tile:
@@ -101,7 +103,7 @@ def _limits(bars: Sequence[Bar]) -> Tile:
     if len(groups) == 1:
         return Tile(title, *(_LIMITED.get(bound, bound) for bound in groups), "of all dtypes measured")
     detail = "; ".join(f"{_LIMITED.get(bound, bound)}: {listed(sorted(own))}" for bound, own in groups.items())
-    return Tile(title, "depends on dtype", detail)
+    return Tile(title, "by dtype", detail)
 
 
 def badge(quality: Quality) -> tuple[str, str]:
