@@ -124,9 +124,9 @@ def stale_tail(victim: Victim) -> np.ndarray:
 
 
 def wrong_scale(victim: Victim) -> np.ndarray:
-    """Scores over sqrt(D + 2) in place of sqrt(D)."""
-    dim = victim.prepared.situation.head_dim
-    return victim.decode(q=victim.q * np.float32(np.sqrt(dim / (dim + 2))))
+    """Scores over sqrt(D + 1) in place of sqrt(D); over sqrt(D + 2) where the kernel rounds to whole numbers."""
+    dim, more = victim.prepared.situation.head_dim, 2 if victim.prepared.rounds else 1
+    return victim.decode(q=victim.q * np.float32(np.sqrt(dim / (dim + more))))
 
 
 def wrong_row_scale(victim: Victim) -> np.ndarray | None:

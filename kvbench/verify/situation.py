@@ -73,6 +73,11 @@ class Prepared:
         self._taken = (None if read == dtype else read, library.levels(stepped, dtype, s.head_dim) if stepped else None)
         self._settle()
 
+    @property
+    def rounds(self) -> bool:
+        """Whether its kernels round queries and weights to whole numbers, which hides the smallest faults."""
+        return self._taken[1] is not None
+
     def _settle(self) -> None:
         """What is right for what is stored and asked now."""
         s, (read, levels) = self.situation, self._taken
