@@ -2,8 +2,9 @@
  * Elements of q behind dim are zero as whole numbers, and those of rows are numbers whatever they hold, so no row is
  * cut to its dim. */
 
-enum { VB = 4 * VL };                                                     /* bytes of a vector */
-enum { DOT_PACKS = VB > 32 ? VB / 32 : 1, DOT_VECS = VB < 32 ? 32 / VB : 1 }; /* packs of one, or its like in a pack */
+enum { VB = 4 * VL };                        /* bytes of a vector */
+enum { DOT_PACKS = VB > 32 ? VB / 32 : 1 }; /* packs of 32 codes in a vector */
+enum { DOT_VECS = VB < 32 ? 32 / VB : 1 };  /* vectors of codes in a pack */
 
 /* Steps to one, or 0 where that is not finite: then all of it counts as zero. */
 INLINE float dot_steps(float levels, float most)

@@ -8,7 +8,7 @@
 
 /* A slice is VB elements of a row, or the pack that they are in. */
 #define SLICE (PACK > VB ? PACK : VB)
-#define NTH_PACKS (PACK == 1 || DOT_PACKS == 1 ? 1 : DOT_PACKS)
+#define NTH_PACKS (PACK == 1 ? 1 : DOT_PACKS) /* that one vector of codes meets */
 
 /* Weights of heads from `head` on as bytes; of packs times their scales, of those that a vector has of element `at` of each row
  * and from there on. A NaN counts as nothing. */
@@ -52,7 +52,7 @@ INLINE void CAT(dot_weights_, DTYPE)(dot_weights *w, const kvb_tile *tile, const
     }
 }
 
-/* Codes of four rows, as they are added up: `slices` of them from element `at` on. */
+/* The codes of one slice of four rows, the four of an element side by side: slice `slice` from element `at` on. */
 INLINE void CAT(dot_quads_, DTYPE)(const uint8_t *const *rows, int at, int dim, const int slice, vi *x)
 {
 #if PACK > 1

@@ -53,11 +53,5 @@ static inline void v_unquad(vf *a)
     vf low23 = _mm256_permute2f128_ps(a[2], a[3], 0x20), high23 = _mm256_permute2f128_ps(a[2], a[3], 0x31);
     a[0] = low01, a[1] = low23, a[2] = high01, a[3] = high23;
 }
-/* Four weights in all lanes. A vector has room for no second pack. */
-static inline vi v_weights(const int8_t *first, const int8_t *second, int j)
-{
-    int32_t four;
-    (void)second, (void)j;
-    memcpy(&four, first, sizeof four);
-    return v_set_int(four);
-}
+/* Four weights in all lanes: a vector has room for no second pack. */
+#define v_weights(first, second, j) dot_four(first)

@@ -60,11 +60,5 @@ static inline void v_quads(const vi *rows, vi *to)
     to[3] = vreinterpretq_s32_u16(vzip2q_u16(ab, cd));
 }
 static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
-/* Four weights in all lanes. A vector has room for no second pack. */
-static inline vi v_weights(const int8_t *first, const int8_t *second, int j)
-{
-    int32_t four;
-    (void)second, (void)j;
-    memcpy(&four, first, sizeof four);
-    return v_set_int(four);
-}
+/* Four weights in all lanes: a vector has room for no second pack. */
+#define v_weights(first, second, j) dot_four(first)

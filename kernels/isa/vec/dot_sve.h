@@ -59,11 +59,5 @@ static inline void v_quads(const vi *rows, vi *to)
     to[3] = svreinterpret_s32_u16(svzip2_u16(ab, cd));
 }
 static inline void v_unquad(vf *a) { (void)a; } /* they are in order */
-/* Four weights in all lanes of to[j], which are of one pack: of two that a vector has room for, the first half of them is the
- * first one's. */
-static inline vi v_weights(const int8_t *first, const int8_t *second, int j)
-{
-    int32_t four;
-    memcpy(&four, SVE_BITS > 256 && j >= 2 ? second : first, sizeof four);
-    return v_set_int(four);
-}
+/* Four weights in all lanes: of two packs in a vector, to[0] and to[1] are of the first one, to[2] and to[3] of the second. */
+#define v_weights(first, second, j) dot_four(SVE_BITS > 256 && (j) >= 2 ? (second) : (first))
