@@ -14,4 +14,7 @@
     X(q8_0, Q8_0, 32, 34, false) \
     X(q4_0, Q4_0, 32, 18, false)
 
+/* The packed ones that `dot` takes as they are: X(word, enumerator). isa/dot/packs.tmpl.c says how their codes are loaded. */
+#define KVB_DOT_PACKS(X) X(q8_0, Q8_0) X(q4_0, Q4_0)
+
 #endif

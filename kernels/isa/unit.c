@@ -73,8 +73,7 @@ const kvb_tier TIER = {
 #endif
     .rows[DTYPE_I8].qk_t = CLASSES(qkt, i8),
     .rows[READ_DOT_I8] = ROWS_DOT_I8,
-    .rows[READ_DOT_Q8_0] = ROWS_DOT_PACKED(q8_0),
-    .rows[READ_DOT_Q4_0] = ROWS_DOT_PACKED(q4_0),
+    KVB_DOT_PACKS(ROWS_DOT_PACKED)
     .max = softmax_max,
     .exp = softmax_exp,
     .twin = twin,

@@ -27,8 +27,7 @@
 KVB_DTYPES(DTYPE)
 STAGES(round16, READ_ROUND16)
 DOT(i8, I8)
-DOT(q8_0, Q8_0)
-DOT(q4_0, Q4_0)
+KVB_DOT_PACKS(DOT)
 
 #define ALL(function) {function, function, function, function}
 #define SHARED .qk_heads = HEADS, .qk_t_heads = HEADS, .pv_heads = HEADS
@@ -36,6 +35,7 @@ DOT(q4_0, Q4_0)
 #define ROWS(word, name, ...) [DTYPE_##name] = {FLOATS(word), .perhead = perhead_##word, .encode = encode_##word},
 #define DOTS(word) .prepare_query = prepare_##word, .qk = ALL(dot_##word), .qk_t = ALL(dot_##word)
 #define WHOLE(word) {DOTS(word), .pv = ALL(dot_pv_##word), SHARED}
+#define PACKS(word, name) .rows[READ_DOT_##name] = WHOLE(word),
 
 const kvb_tier kvb_tier_scalar = {
     .rows = {KVB_DTYPES(ROWS)},
@@ -45,8 +45,7 @@ const kvb_tier kvb_tier_scalar = {
     .rows[DTYPE_I8].qk_t = ALL(qk_i8),
     .rows[READ_ROUND16] = {FLOATS(round16)},
     .rows[READ_DOT_I8] = WHOLE(i8),
-    .rows[READ_DOT_Q8_0] = WHOLE(q8_0),
-    .rows[READ_DOT_Q4_0] = WHOLE(q4_0),
+    KVB_DOT_PACKS(PACKS)
     .max = kvb_scalar_max,
     .exp = kvb_scalar_exp,
     .twin = kvb_scalar_twin,

@@ -10,7 +10,8 @@
 /* ---- variants.c: what a variant of decode makes of a cache's rows ---------------------------------------------- */
 
 /* Ways to read a row, as indices of a tier's `rows`: each dtype as it is, then those that are of one variant alone. */
-enum { READ_ROUND16 = DTYPES, READ_DOT_I8, READ_DOT_Q8_0, READ_DOT_Q4_0, READS };
+#define KVB_READ_DOT(word, name) READ_DOT_##name,
+enum { READ_ROUND16 = DTYPES, READ_DOT_I8, KVB_DOT_PACKS(KVB_READ_DOT) READS };
 
 /* The way that a variant reads rows of a dtype for which it has a kernel: kvb_reads() is not negative. */
 int32_t kvb_row_kernel_of(int32_t variant, int32_t dtype);

@@ -10,15 +10,14 @@ typedef struct reading {
     int32_t row_kernels[DTYPES]; /* of one that is apart: index into the rows of a tier, or 0 where it has none */
 } reading;
 
+#define DOT_PACK(word, name) [DTYPE_##name] = READ_DOT_##name,
 static const reading readings[VARIANTS] = {
     [VARIANT_FLASH] = {.transposed = true},
     [VARIANT_TWOPASS] = {.transposed = true},
     [VARIANT_ROUND16] = {.apart = true, .halves = true, .row_kernels = {[DTYPE_F32] = READ_ROUND16}},
     [VARIANT_DOT] = {.transposed = true,
                      .apart = true,
-                     .row_kernels = {[DTYPE_I8] = READ_DOT_I8,
-                                     [DTYPE_Q8_0] = READ_DOT_Q8_0,
-                                     [DTYPE_Q4_0] = READ_DOT_Q4_0}},
+                     .row_kernels = {[DTYPE_I8] = READ_DOT_I8, KVB_DOT_PACKS(DOT_PACK)}},
 };
 
 int32_t kvb_reads(int32_t variant, int32_t layout, int32_t dtype)

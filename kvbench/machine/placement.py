@@ -1,16 +1,18 @@
 """Which CPU each thread runs on.
 
 compact  fills one L3 domain after the other        domain  one L3 domain alone
-scatter  deals threads out over sockets, nodes,     node    one NUMA node alone
+spread   deals threads out over sockets, nodes,     node    one NUMA node alone
          domains in turn                            socket  one socket alone
 
-Whatever the word, every physical core gets a thread before an SMT sibling gets one, and strong cores before weak ones.
+A node's name (node0) or that of a kind of cores stands for those alone. Whatever the word, every physical core gets a thread before an SMT
+sibling gets one, and strong cores before weak ones.
 """
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, zip_longest
+from itertools import chain, pairwise, zip_longest
 
 from kvbench.errors import BadArgument, Unsupported
 from kvbench.machine.caches import last_levels
@@ -18,27 +20,50 @@ from kvbench.model import PLACES, Cpu, Machine
 from kvbench.units import cpu_text
 
 MOST_THREADS = 1024
+UNITS = ("domain", "node", "socket")  # as many threads as one has cores, too
+SIBLINGS, POWERS = "all+smt", "powers"  # one for each CPU; a series of numbers
 _NUMBER = "[0-9]{1,18}"  # with more digits it is none of a CPU, nor of threads
 _RANGE = re.compile(f"({_NUMBER})(?:-({_NUMBER}))?")
-_HINT = f"a list such as 0-3,8, or one of: {', '.join(PLACES)}"
 
 
 def place(machine: Machine, cpus: str | None, threads: str | int | None) -> tuple[int, ...]:
     """One CPU for each thread. `cpus` is a word, or a list that is taken as it stands; by default compact.
 
     Without a number of threads: one for each physical core (CPU of a list), and no more than the quota pays for. With
-    more threads than CPUs it begins again at the first.
+    more threads than CPUs it begins again at the first. Threads of a domain, node or socket are as many as one has cores,
+    and on those of it unless `cpus` says otherwise.
     """
-    if cpus is None or cpus in PLACES:
-        order = _ordered(machine, cpus or "compact")
-        cores = sum(not rank for rank in _ranks(machine, order).values())
-    else:
-        order = _listed(machine, cpus)
-        cores = len(order)
+    threads = "domain" if threads == "ccx" else threads
+    if threads in UNITS:
+        if cpus not in (None, "compact", "spread"):
+            raise BadArgument(f"threads = {threads} already says which CPUs", "leave cpus out")
+        own = place(machine, str(threads), "all")
+        return place(machine, cpus, len(own)) if cpus == "spread" else own
+    order, cores = _order(machine, cpus)
     count = _count(threads)
     if count is None:
-        count = max(1, min(cores, _paid(machine)))
+        count = max(1, min(len(order) if threads == SIBLINGS else cores, _paid(machine)))
     return tuple(order[thread % len(order)] for thread in range(count))
+
+
+def powers(machine: Machine, cpus: str | None) -> tuple[int, ...]:
+    """Numbers of threads, one for each core at most, that show where a further one stops to help: powers of two within
+    a domain, then of whole domains, nodes and sockets, then all. Spread, they are of sockets first. Strong cores come
+    first, and all of them are one of the numbers."""
+    order, cores = _order(machine, cpus)
+    first = [cpu for cpu, rank in _ranks(machine, order).items() if not rank]
+    home, known = _domains(machine), {cpu.cpu: cpu for cpu in machine.cpus}
+    groups = [[known[cpu].socket for cpu in first], [known[cpu].node for cpu in first], [home[cpu] for cpu in first]]
+    steps = [max(Counter(each).values()) for each in reversed(groups)]
+    if cpus == "spread":
+        steps = [len(set(each)) for each in groups]
+    most = int(max(1, min(cores, _paid(machine))))
+    found = {most}
+    for unit, limit in pairwise((1, *steps, cores)):
+        found |= {unit << bit for bit in range((limit // unit).bit_length())} | {limit}
+    kinds = [known[cpu].kind for cpu in first]
+    strong = kinds.count(kinds[0])
+    return tuple(sorted(count for count in found | {strong} if count <= min(strong, most) or count == most))
 
 
 def neighbours(machine: Machine, cpus: Iterable[int]) -> tuple[int, ...]:
@@ -51,11 +76,12 @@ def neighbours(machine: Machine, cpus: Iterable[int]) -> tuple[int, ...]:
 
 
 def _count(threads: str | int | None) -> int | None:
-    if threads is None or threads == "all":
+    if threads in (None, "all", SIBLINGS):
         return None
     text = str(threads)
     if not re.fullmatch(_NUMBER, text) or not 1 <= int(text) <= MOST_THREADS:
-        raise BadArgument(f"--threads is {text[:60]!r}", f"a number from 1 to {MOST_THREADS}, or all")
+        allowed = ", ".join((*UNITS, "all", SIBLINGS))
+        raise BadArgument(f"--threads is {text[:60]!r}", f"a number from 1 to {MOST_THREADS}, or one of: {allowed}")
     return int(text)
 
 
@@ -65,6 +91,23 @@ def _paid(machine: Machine) -> float:
     return math.floor(quota) if isinstance(quota, int | float) else math.inf
 
 
+def _order(machine: Machine, cpus: str | None) -> tuple[tuple[int, ...], int]:
+    """The CPUs that a word or a list means, and how many threads share none of their cores (CPUs of a list)."""
+    if cpus is None or cpus in (*PLACES, *words_of(machine)):
+        order = _ordered(machine, cpus or "compact")
+        return order, sum(not rank for rank in _ranks(machine, order).values())
+    order = _listed(machine, cpus)
+    return order, len(order)
+
+
+def words_of(machine: Machine) -> tuple[str, ...]:
+    """What stands for CPUs on this machine alone: its nodes, and kinds of cores where there are several."""
+    allowed = [cpu for cpu in machine.cpus if cpu.cpu in machine.allowed]
+    kinds = tuple(dict.fromkeys(cpu.kind for cpu in allowed))
+    nodes = dict.fromkeys(f"node{cpu.node}" for cpu in allowed)
+    return (*nodes, *(kinds if len(kinds) > 1 else ()))
+
+
 def _listed(machine: Machine, text: str) -> tuple[int, ...]:
     """In the order given."""
     allowed, found = set(machine.allowed), dict[int, None]()
@@ -72,7 +115,8 @@ def _listed(machine: Machine, text: str) -> tuple[int, ...]:
         ends = _RANGE.fullmatch(part)
         first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
         if first > last:
-            raise BadArgument(f"--cpus: {part[:60]!r} is not known", _HINT)
+            known = ", ".join((*PLACES, *words_of(machine)))
+            raise BadArgument(f"--cpus: {part[:60]!r} is not known", f"a list such as 0-3,8, or one of: {known}")
         for cpu in range(first, last + 1):
             if cpu not in allowed:
                 online = any(cpu == one.cpu for one in machine.cpus)
@@ -91,7 +135,9 @@ def _ordered(machine: Machine, word: str) -> tuple[int, ...]:
     levels: tuple[Callable[[Cpu], int], ...] = (lambda cpu: cpu.socket, lambda cpu: cpu.node, lambda cpu: home[cpu.cpu])
     if word == "domain" and not machine.caches:
         raise Unsupported("--cpus: no cache is declared, so there are no domains to choose from", "node or socket")
-    if word in ("domain", "node", "socket"):
+    if word not in PLACES:
+        allowed = [cpu for cpu in allowed if word in (cpu.kind, f"node{cpu.node}")]
+    if word in UNITS:
         level = levels[("socket", "node", "domain").index(word)]
         allowed = max(_groups(allowed, level), key=lambda group: len({cpu.core for cpu in group}))
     kinds = list(machine.facts["core_kinds"].value or ())
@@ -100,7 +146,7 @@ def _ordered(machine: Machine, word: str) -> tuple[int, ...]:
     turns: dict[tuple[int, int], list[Cpu]] = {}
     for cpu in allowed:
         turns.setdefault((ranks[cpu.cpu], kinds.index(cpu.kind) if cpu.kind in kinds else 0), []).append(cpu)
-    deal = levels if word == "scatter" else ()
+    deal = levels if word == "spread" else ()
     return tuple(chain.from_iterable(_dealt(turns[turn], deal) for turn in sorted(turns)))
 
 

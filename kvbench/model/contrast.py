@@ -18,6 +18,7 @@ _WITH = {
     "block_tokens": set(),
     "order": {"shuffle"},
     "pages": set(),
+    "memory": set(),
     "group": {"q_heads"},
     "threads": {"cpus"},
 }

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from kvbench.model.annotated import Count, Number, about
 
-PLACES = ("compact", "scatter", "domain", "node", "socket")  # words for CPUs; kvbench.machine.placement knows which
+PLACES = ("compact", "spread", "domain", "node", "socket")  # words for CPUs; kvbench.machine.placement knows which
 
 Scalar = bool | Count | Number | str | None
 Known = Scalar | list[Scalar | dict[str, Scalar]] | dict[str, Scalar]

@@ -13,6 +13,7 @@ from kvbench.units import cpu_text
 
 COMPUTE = ("flops", "dot8", "dot16")  # probes of instructions that stay in registers; dot16 is of older runs
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
+LOCAL, INTERLEAVE = "local", "interleave"  # where memory lies
 OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
 
@@ -134,6 +135,15 @@ class Point(Visited):
     cpus: Annotated[Cpus, about("the CPU of each thread")] = of(
         "cpus", None, "CPUs {}", f"CPUs to run on: a list such as 0-3,8; or {', '.join(PLACES)}.", within="threads"
     )
+    memory: Annotated[
+        str, about("where its pages lie: local, with the threads; interleave, over all nodes; or a node")
+    ] = of(
+        "memory",
+        LOCAL,
+        "memory {}",
+        "NUMA nodes of the memory: local, with the threads; interleave, over all; node0; or nodes, each in turn.",
+        later=True,
+    )
 
     @property
     def kernel(self) -> str:
@@ -187,7 +197,14 @@ _BESIDE = {  # what is asked or said of a point beside its own fields, each befo
         within="layout",
         column=None,
     ),
-    "cpus": Field("threads", "threads", "how many", "all", "{}", "A number, all, or domain: the cores of one L3."),
+    "cpus": Field(
+        "threads",
+        "threads",
+        "how many",
+        "all",
+        "{}",
+        "A number; cores of a domain (one L3), node or socket; all, all+smt; or powers: a series.",
+    ),
 }
 
 

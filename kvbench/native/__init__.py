@@ -1,5 +1,6 @@
 """The only door to C. A library is opened by path, so two builds can stand side by side in one process."""
 
+from kvbench.native import numa
 from kvbench.native.arena import Arena, Part, pages_given
 from kvbench.native.cache import Cache
 from kvbench.native.library import Library, default_library, library_of, library_path

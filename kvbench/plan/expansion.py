@@ -15,15 +15,17 @@ from itertools import product
 from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
+from kvbench.machine.placement import POWERS
 from kvbench.model import DEFAULTS, HEADS, POINT, SHAPE, Contrast, Kernel, Plan, Point, Shape, Skip
 from kvbench.model.kernel import kernel_id
+from kvbench.model.point import INTERLEAVE, LOCAL
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
 from kvbench.plan.sets import contrasts
 from kvbench.plan.site import L3_SHARE, Site
 from kvbench.plan.witnesses import witnesses
 from kvbench.regime import lacking
 from kvbench.suite import AXES, Relative, Suite, model
-from kvbench.suite.axes import BY_CPU, BY_KERNEL, MOST, words
+from kvbench.suite.axes import BY_CPU, BY_KERNEL, MOST, NODES, words
 from kvbench.suite.values import ALL, Axes, Grid
 from kvbench.units import size
 
@@ -31,6 +33,7 @@ _Facts = dict[str, Any]  # one value of each axis
 _KERNEL = ("op", *BY_KERNEL)  # the axes that name one
 
 NO_KERNEL, NO_TIER, NO_PAGES = "no such kernel", "instruction set not on this CPU", "pages not available here"
+NO_NODE = "no such NUMA node"
 INVALID, CPUS, UNKNOWN = "invalid combination", "not enough CPUs", "cache size unknown"
 CLOSED, MEMORY = "no size that only L3 holds", "does not fit memory"
 
@@ -199,13 +202,23 @@ def _resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
 
 
 def _named(axes: Axes, site: Site) -> Axes:
-    """What "best" means, where it is asked for."""
+    """What "best" and "powers" mean, where they are asked for; no place may be named that this machine lacks."""
     best = {"isa": site.isa}
-    asked = {axis: axes[axis] for axis in BY_CPU if axis in axes}
-    return {
-        axis: tuple(dict.fromkeys(best[axis] if value == DEFAULTS[axis] else value for value in values))
-        for axis, values in asked.items()
+    found = {
+        axis: tuple(dict.fromkeys(best[axis] if value == DEFAULTS[axis] else value for value in axes[axis]))
+        for axis in BY_CPU
+        if axis in axes
     }
+    for axis, nodes in (("cpus", site.cpu_nodes), ("memory", site.nodes)):
+        if NODES in (asked := axes.get(axis, ())):
+            found[axis] = tuple(dict.fromkeys(one for word in asked for one in (nodes if word == NODES else (word,))))
+    places = found.get("cpus", axes.get("cpus", (None,)))
+    for word in places:
+        site.refuse_unknown(word)
+    if POWERS in (threads := axes.get("threads", ())):
+        series = sorted({count for word in places for count in site.powers(word)})
+        found["threads"] = tuple(dict.fromkeys((*series, *(value for value in threads if value != POWERS))))
+    return found
 
 
 def _constraint(table: Grid, site: Site) -> Axes:
@@ -278,6 +291,8 @@ def _refuse_kernel(facts: _Facts, site: Site) -> None:
         raise _Left(NO_KERNEL, kernel_id(*(facts[axis] for axis in _KERNEL)))
     if not kernel.runnable:
         raise _Left(NO_TIER, f"{facts['isa']}; this CPU runs: {', '.join(site.library.isas())}")
+    if facts["memory"] not in (LOCAL, INTERLEAVE, *site.nodes):
+        raise _Left(NO_NODE, f"{facts['memory']}; there are: {', '.join(site.nodes)}")
     if facts["pages"] not in site.pages:
         raise _Left(NO_PAGES, f"{facts['pages']}; the system gives: {', '.join(site.pages)}")
 

@@ -11,9 +11,9 @@ from kvbench.plan.needs import PROCESS, Needs, members, room, stores
 from kvbench.units import GB
 
 FILL = 0.5 * GB  # bytes/s that a thread fills: random rows, on pages touched for the first time
-REPEAT = 4.0 * GB  # bytes/s of the other slices
+REPEAT = 2.0 * GB  # bytes/s of the other slices, that a thread copies
 FILLERS = 8  # threads that fill faster than fewer do
-READ = 10.0 * GB  # bytes/s of a walk, all threads
+READ, READ_EACH = 10.0 * GB, 2.0 * GB  # bytes/s of a walk at least, and of each thread where they are many
 START = 0.6  # seconds until a fresh process measures
 TUNE = 0.6  # seconds to time all schedules for a class of points
 ANSWER = 30e6  # elements of K and V per second that the reference is computed with, once for all launches
@@ -107,12 +107,12 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
 
 def _pass(point: Point, needed: Needs) -> float:
     """Seconds; next to none for a token by itself."""
-    return 0.0 if point.op == "append" else needed.walked / READ
+    return 0.0 if point.op == "append" else needed.walked / max(READ, READ_EACH * len(point.cpus))
 
 
 def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:
     """By what points share their memory."""
     return {
-        room(point, needed.layers): needed.slice_bytes / FILL / min(len(point.cpus), FILLERS) + needed.arena / REPEAT
+        room(point, needed.layers): (needed.slice_bytes / FILL + needed.arena / REPEAT) / min(len(point.cpus), FILLERS)
         for point, needed in needs.items()
     }

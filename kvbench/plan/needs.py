@@ -60,7 +60,7 @@ def room(point: Point, layers: int) -> tuple[object, ...]:
     """Points with the same answer differ only in how they walk the same memory, and with which CPUs."""
     facts = tuple(getattr(point, name) for name in SIZED_BY)
     shape = replace(point.shape, q_heads=point.shape.kv_heads, layers=layers)
-    return (point.op, facts, shape, point.shuffle, point.pages)
+    return (point.op, facts, shape, point.shuffle, point.pages, point.memory)
 
 
 def needs_here(visited: Iterable[Visited], machine: Machine) -> dict[Point, Needs]:

@@ -2,9 +2,9 @@
 
 from functools import cache
 
-from kvbench.errors import BadArgument
-from kvbench.machine.placement import place
-from kvbench.model import Kernel, Machine
+from kvbench.errors import BadArgument, unknown_word
+from kvbench.machine.placement import place, powers, words_of
+from kvbench.model import PLACES, Kernel, Machine
 from kvbench.native import Cache, Library, default_library, pages_given
 from kvbench.plan.needs import slice_bytes
 from kvbench.regime import THRESHOLDS, far_bytes, levels, suggestion
@@ -25,6 +25,8 @@ class Site:
         self.library = library or default_library()
         self.isa = self.library.isa(isa)
         self.pages = pages_given(1, self.library) if pages is None else pages
+        self.nodes = tuple(f"node{node.node}" for node in machine.nodes if node.bytes != 0)
+        self.cpu_nodes = tuple(f"node{node.node}" for node in machine.nodes if set(node.cpus) & set(machine.allowed))
         self._kernels = {
             (kernel.op, kernel.variant, kernel.layout, kernel.dtype, kernel.isa): kernel
             for kernel in self.library.kernels()
@@ -48,14 +50,20 @@ class Site:
     @cache
     def cpus(self, cpus: str | None, threads: int | str) -> tuple[int, ...]:
         """One CPU for each thread, sorted: the same ones are one point. A sweep does not put two threads on one CPU."""
-        if threads == "domain":
-            if cpus is not None:
-                raise BadArgument("threads = domain already says which CPUs", "leave cpus out")
-            return tuple(sorted(place(self.machine, "domain", "all")))
         found = place(self.machine, cpus, threads)
         if len(set(found)) < len(found):
             raise BadArgument(f"{len(found)} threads on {len(set(found))} CPUs", "fewer threads")
         return tuple(sorted(found))
+
+    def refuse_unknown(self, cpus: str | None) -> None:
+        """What is neither a list of CPUs nor a word for some here."""
+        known = (*PLACES, *words_of(self.machine))
+        if cpus and not cpus[0].isdigit() and cpus not in known:
+            raise unknown_word("cpus", cpus, known)
+
+    @cache
+    def powers(self, cpus: str | None) -> tuple[int, ...]:
+        return powers(self.machine, cpus)
 
     @cache
     def far(self, cpus: tuple[int, ...]) -> int:

@@ -1,7 +1,7 @@
 """The axes of a sweep, and how their values are written.
 
 A value stands alone or in a list. Counts: 4096, "4k", or a range by a factor, "256..64k x2". context: also a size of
-one slice relative to caches, "0.5xL3". window and layers: also "model". Words: also "all". threads: also "domain" and "all".
+one slice relative to caches, "0.5xL3". window and layers: also "model". Words: also "all". threads: also words.
 """
 
 import math
@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kvbench.errors import BadArgument, one_of
-from kvbench.machine.placement import MOST_THREADS
+from kvbench.machine.placement import MOST_THREADS, POWERS, SIBLINGS, UNITS
 from kvbench.model import DEFAULTS, FIELDS, PLACES
+from kvbench.model.point import INTERLEAVE, LOCAL
 from kvbench.native import Library, default_library
 from kvbench.suite.models import models
 from kvbench.suite.values import ALL, Relative
@@ -24,7 +25,14 @@ MOST = 100_000  # values of an axis, and points of a suite
 _LARGEST = 1 << 31  # of any count
 _RANGE = re.compile(rf"{COUNT}\s*\.\.\s*{COUNT}\s*x\s*([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)")
 _RELATIVE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*x\s*L([1-3])")
-_WORDS = {"window": ("model",), "layers": ("model",), "threads": ("domain", ALL)}  # that stand beside counts, by kind
+NODES = "nodes"  # of memory or of CPUs: each in turn
+_WORDS = {  # that stand beside counts, by kind
+    "window": ("model",),
+    "layers": ("model",),
+    "threads": (*UNITS, "ccx", ALL, SIBLINGS, POWERS),
+    "memory": (LOCAL, INTERLEAVE, NODES),
+    "cpus": (NODES,),
+}
 _FROM_ZERO = ("count from 0", "window", "layers")  # kinds whose counts begin at 0
 _FORMS = {
     "count": 'a number such as 4096 or "4k", or a range such as "256..64k x2"',
@@ -32,8 +40,9 @@ _FORMS = {
     "window": 'tokens such as 1024 or "1k", 0 for all, or "model"',
     "layers": 'slices such as 16, 0 for more than caches hold, or "model" for whole sets of its layers',
     "count from 0": 'a number from 0 on, such as 8, or a range such as "1..16 x2"',
-    "threads": 'a number, a range such as "1..16 x2", "domain" or "all"',
-    "cpus": f'a list such as "0-3,8", each CPU once, or {", ".join(PLACES)}',
+    "threads": f'a number, a range such as "1..16 x2", or one of: {", ".join((*UNITS, ALL, SIBLINGS, POWERS))}',
+    "cpus": f'a list such as "0-3,8", each CPU once; {", ".join(PLACES)}; or a kind of cores',
+    "memory": f"{LOCAL}, {INTERLEAVE}, a node such as node0, or {NODES}: each in turn",
     "flag": "true or false",
 }
 
@@ -122,7 +131,9 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
         or value in _WORDS.get(kind, ())
     ):
         return [value]
-    if kind in ("flag", "cpus"):
+    if kind == "memory" and isinstance(value, str) and re.fullmatch(r"node\d{1,4}", value):
+        return [value]
+    if kind in ("flag", "cpus", "memory"):
         raise _wrong(where, name, value)
     if kind == "context" and isinstance(value, str) and (found := _RELATIVE.fullmatch(value.strip())):
         if not float(found[1]):
@@ -134,7 +145,8 @@ def _values(where: str, name: str, value: Any, library: Library | None) -> Itera
 def _are_cpus(value: Any) -> bool:
     """Which of them there are is asked later, of the machine."""
     try:
-        return isinstance(value, str) and (value in PLACES or bool(cpu_list(value[:4097])) and len(value) <= 4096)
+        named = isinstance(value, str) and (value in PLACES or re.fullmatch(r"[A-Za-z][\w. -]{0,40}", value))
+        return bool(named) or isinstance(value, str) and len(value) <= 4096 and bool(cpu_list(value))
     except ValueError:
         return False
 

@@ -10,13 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from kvbench.closing import Closing
-from kvbench.errors import OutOfMemory
+from kvbench.errors import OutOfMemory, Refused
 from kvbench.machine import describe
 from kvbench.model import Machine
-from kvbench.native import Arena, Library, Part, Team, probe_task
+from kvbench.model.point import INTERLEAVE, LOCAL
+from kvbench.native import Arena, Library, Part, Team, numa, probe_task
 
 _BLOCK = 1 << 20  # bytes of random numbers
 _SEED = 1
+_PLACED = 0.9  # of the share of its memory that a node should have
 
 
 class Ground(Closing):
@@ -31,7 +33,9 @@ class Ground(Closing):
     ) -> None:
         self.library, self.machine = library, machine or describe()
         self._most = {"rooms": rooms or {}, "far": far or {}}
-        self._held: dict[str, tuple[Arena, str, int | None]] = {}  # its pages, and the node of all that touched it
+        self._held: dict[
+            str, tuple[Arena, str, int | None, str]
+        ] = {}  # its pages, the node of all that touched it, memory
         self._nodes = {cpu.cpu: cpu.node for cpu in self.machine.cpus}
 
     def close(self) -> None:
@@ -43,10 +47,10 @@ class Ground(Closing):
         nodes = {self._nodes.get(cpu, -1) for cpu in cpus}
         return nodes.pop() if len(nodes) == 1 else None
 
-    def arena(self, cpus: Sequence[int], pages: str, size: int, place: int = 0) -> Arena:
+    def arena(self, cpus: Sequence[int], pages: str, size: int, place: int = 0, memory: str = LOCAL) -> Arena:
         """At least `size` bytes for the threads on `cpus`; what was given out before in that place must not be used any
         more."""
-        return self._take(f"rooms{place or ''}", cpus, pages, size)[0]
+        return self._take(f"rooms{place or ''}", cpus, pages, size, memory)[0]
 
     def leave(self, places: Iterable[int]) -> None:
         """Give back what stands in those."""
@@ -70,10 +74,10 @@ class Ground(Closing):
         rooms = self._held.get("rooms")
         return rooms[0].inspect()["resident_bytes"] if rooms else 0
 
-    def _take(self, use: str, cpus: Sequence[int], pages: str, size: int) -> tuple[Arena, bool]:
+    def _take(self, use: str, cpus: Sequence[int], pages: str, size: int, memory: str = LOCAL) -> tuple[Arena, bool]:
         """And whether it is fresh."""
-        node, (arena, *of) = self.node(cpus), self._held.pop(use, (None, "", None))
-        fresh = arena is None or node is None or of != [pages, node] or arena.size < size
+        node, (arena, *of) = self.node(cpus), self._held.pop(use, (None, "", None, ""))
+        fresh = arena is None or node is None or of != [pages, node, memory] or arena.size < size
         if arena and fresh:
             arena.close()
         if fresh:
@@ -82,8 +86,24 @@ class Ground(Closing):
                 arena = Arena(most, pages, library=self.library)
             except OutOfMemory:  # what the largest asks for must not cost the others their chance
                 arena = Arena(size, pages, library=self.library)
-        self._held[use] = arena, pages, node
+            if memory != LOCAL:
+                numa.bind(arena, self._asked(memory))
+        self._held[use] = arena, pages, node, memory
         return arena, fresh
+
+    def _asked(self, memory: str) -> list[int]:
+        """Nodes, by the word."""
+        if memory == INTERLEAVE:
+            return [node.node for node in self.machine.nodes if node.bytes != 0]
+        return [int(memory.removeprefix("node"))]
+
+    def refuse_elsewhere(self, arena: Arena, size: int, memory: str) -> None:
+        """Memory that was filled, and does not lie where it was asked to."""
+        found, asked = numa.placed(arena, size), self._asked(memory)
+        least = min(found[node] for node in asked) * len(asked) / max(1, found.total())
+        if least < _PLACED:
+            where = ", ".join(f"{count / found.total():.0%} on node {node}" for node, count in sorted(found.items()))
+            raise Refused(f"memory = {memory} was asked for, and its pages lie {where or 'nowhere'}", "free that node")
 
 
 def touch(team: Team, part: Part) -> None:

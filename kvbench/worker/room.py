@@ -11,6 +11,7 @@ import numpy as np
 from kvbench.errors import OutOfMemory
 from kvbench.machine import available_memory
 from kvbench.model import Point
+from kvbench.model.point import LOCAL
 from kvbench.native import Arena, Cache, Library, Part, Team, decode_task
 from kvbench.plan import needs
 from kvbench.regime import far_bytes
@@ -77,7 +78,7 @@ class Room(Owner):
             raise OutOfMemory(
                 f"the point needs {size(wanted)} of memory, {size(free)} are free", "less context, layers or batch"
             )
-        return self.ground.arena(point.cpus, point.pages, self.needs.arena, self.place)
+        return self.ground.arena(point.cpus, point.pages, self.needs.arena, self.place, point.memory)
 
     def cache(self, layer: int, arena: Arena | None = None) -> Cache:
         """A cache on the slice of that layer, of no tokens yet; or of as many slices in another arena."""
@@ -122,6 +123,8 @@ class Room(Owner):
             self.content.begin(first)
             self.content.make(self._own_layer, first, first)
         self.follow()
+        if point.memory != LOCAL:
+            self.ground.refuse_elsewhere(self.arena, self.needs.slices, point.memory)
 
     def follow(self) -> None:
         """All other slices as the first one has it; that takes a tenth of the time that new numbers take."""

@@ -119,6 +119,18 @@ def test_the_largest_sums_fit(bench, isa, dtype, layout, dim):
 
 
 @every
+def test_the_largest_sums_of_a_long_context_fit(bench, isa, dtype, layout):
+    """Of 131,072 tokens, whose codes are all the least, so are their sums: every weight is the largest whole number."""
+    if layout != "head":
+        return
+    tokens, dim, least = 131072, 64, MOST[dtype][0]
+    scales = np.full((2, tokens, dim // BLOCK) if dtype in PACKED else (2, tokens), 1 / 128, np.float32)
+    codes = np.full((2, tokens, dim), least, np.int8)
+    out = decoded(bench, isa, dtype, codes, scales, np.full((1, 2, dim), 3.0, np.float32), layout)
+    assert out is None or np.allclose(out, least / 128, rtol=1e-5, atol=0)
+
+
+@every
 def test_scores_of_extremes_are_exact(bench, isa, dtype, layout):
     """Two tokens, whose scores a step of one code tells apart: codes and q at their largest, of signs that differ."""
     rng, dim = np.random.default_rng(7), 128

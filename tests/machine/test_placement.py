@@ -4,7 +4,7 @@ import pytest
 
 from kvbench.errors import BadArgument, Unsupported
 from kvbench.machine import describe
-from kvbench.machine.placement import place
+from kvbench.machine.placement import place, powers
 from tests.machine import trees
 from tests.machine.trees import grow
 
@@ -25,7 +25,7 @@ def two_sockets(tmp_path):
 ORDERS = {
     None: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
     "compact": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
-    "scatter": [0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15],
+    "spread": [0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15],
     "domain": [0, 1, 2, 3, 8, 9, 10, 11],
     "node": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
     "socket": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
@@ -44,14 +44,14 @@ def test_order_with_siblings_last(word, two_domains):
 @pytest.mark.parametrize("threads", [None, "all"])
 @pytest.mark.parametrize(
     ("word", "count"),
-    [(None, 8), ("compact", 8), ("scatter", 8), ("domain", 4), ("node", 8), ("socket", 8), ("9,1-2,0", 4), ("0,8", 2)],
+    [(None, 8), ("compact", 8), ("spread", 8), ("domain", 4), ("node", 8), ("socket", 8), ("9,1-2,0", 4), ("0,8", 2)],
 )
 def test_all_is_one_for_each_core_or_listed_cpu(word, count, threads, two_domains):
     assert len(place(two_domains, word, threads)) == count
 
 
-def test_scatter_deals_over_sockets_then_nodes_then_domains(two_sockets):
-    assert place(two_sockets, "scatter", None) == (0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15)
+def test_spread_deals_over_sockets_then_nodes_then_domains(two_sockets):
+    assert place(two_sockets, "spread", None) == (0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15)
 
 
 @pytest.mark.parametrize(("word", "cpus"), [("domain", (0, 1)), ("node", (0, 1, 2, 3)), ("socket", tuple(range(8)))])
@@ -65,7 +65,7 @@ def test_neighbouring_siblings_are_last_too(tmp_path):
     machine = describe(grow(tmp_path, caches=[(3, "Unified", "8M", 4)]), fix)
     assert place(machine, "compact", None) == (0, 2, 4, 6)
     assert place(machine, "compact", 6) == (0, 2, 4, 6, 1, 3)
-    assert place(machine, "scatter", 8) == (0, 4, 2, 6, 1, 5, 3, 7)
+    assert place(machine, "spread", 8) == (0, 4, 2, 6, 1, 5, 3, 7)
 
 
 def test_a_mask_that_leaves_more_of_the_second_domain(tmp_path):
@@ -88,14 +88,14 @@ def test_strong_cores_first(tmp_path):
 
 def test_one_cpu_that_is_not_the_first(tmp_path):
     machine = describe(trees.bare_guest(tmp_path, allowed="1"))
-    for word in (None, "compact", "scatter", "node", "socket", "1"):
+    for word in (None, "compact", "spread", "node", "socket", "1"):
         assert place(machine, word, None) == (1,)
 
 
 QUOTAS = [("50000 100000", 1), ("150000 100000", 1), ("200000 100000", 2), ("650000 100000", 6), ("max 100000", 8)]
 
 
-@pytest.mark.parametrize("word", [None, "scatter", "0-7"])
+@pytest.mark.parametrize("word", [None, "spread", "0-7"])
 @pytest.mark.parametrize(("limit", "count"), QUOTAS)
 def test_a_quota_bounds_what_is_not_asked_for_by_number(word, limit, count, tmp_path):
     machine = describe(grow(tmp_path, more={"sys/fs/cgroup/cpu.max": limit}))
@@ -111,7 +111,7 @@ def test_a_quota_bounds_what_is_not_asked_for_by_number(word, limit, count, tmp_
 def test_unknown_words(word, two_domains):
     with pytest.raises(BadArgument, match=r"--cpus: .* is not known") as caught:
         place(two_domains, word, None)
-    assert caught.value.hint == "a list such as 0-3,8, or one of: compact, scatter, domain, node, socket"
+    assert caught.value.hint == "a list such as 0-3,8, or one of: compact, spread, domain, node, socket, node0"
 
 
 @pytest.mark.parametrize("word", ["0,0", "0-2,2", "0-1,1-2"])
@@ -135,7 +135,7 @@ def test_cpus_that_cannot_be_had(tmp_path):
 def test_threads_are_a_number(threads, two_domains):
     with pytest.raises(BadArgument, match="--threads is") as caught:
         place(two_domains, None, threads)
-    assert caught.value.hint == "a number from 1 to 1024, or all"
+    assert caught.value.hint == "a number from 1 to 1024, or one of: domain, node, socket, all, all+smt"
 
 
 def test_domains_need_caches(tmp_path):
@@ -143,3 +143,63 @@ def test_domains_need_caches(tmp_path):
     with pytest.raises(Unsupported, match="no cache is declared") as caught:
         place(machine, "domain", None)
     assert caught.value.hint == "node or socket"
+
+
+def _l3(size: str, cores: int) -> list[tuple]:
+    return [*trees.SERVER[:3], (3, "Unified", size, cores)]
+
+
+@pytest.mark.parametrize(
+    ("tree", "cpus", "counts"),
+    [
+        ({"sockets": 2, "cores": 64, "smt": 2, "caches": _l3("32M", 8)}, None, (1, 2, 4, 8, 16, 32, 64, 128)),
+        ({"sockets": 2, "cores": 64, "caches": _l3("32M", 8)}, "spread", (1, 2, 4, 8, 16, 32, 64, 128)),
+        (
+            {"cores": 288, "caches": _l3("108M", 96), "nodes": [list(range(n, n + 96)) for n in (0, 96, 192)]},
+            None,
+            (1, 2, 4, 8, 16, 32, 64, 96, 192, 288),
+        ),
+        (
+            {
+                "sockets": 2,
+                "cores": 96,
+                "caches": _l3("32M", 8),
+                "nodes": [list(range(n, n + 24)) for n in range(0, 192, 24)],
+            },
+            None,
+            (1, 2, 4, 8, 16, 24, 48, 96, 192),
+        ),
+        ({"cores": 128, "caches": trees.SERVER[:3], "arm": trees.NEOVERSE}, None, (1, 2, 4, 8, 16, 32, 64, 128)),
+        ({"cores": 128, "allowed": "77"}, None, (1,)),
+        ({"cores": 12, "caches": _l3("16M", 6)}, "0-4", (1, 2, 4, 5)),
+    ],
+    ids=["2x64", "2x64 spread", "snc3", "nps4", "altra", "one of 128", "a list"],
+)
+def test_powers_end_at_domains_nodes_and_sockets(tree, cpus, counts, tmp_path):
+    assert powers(describe(grow(tmp_path, **tree)), cpus) == counts
+
+
+def test_powers_of_a_hybrid_are_of_strong_cores_then_of_all(tmp_path):
+    machine = describe(trees.hybrid(tmp_path))
+    assert powers(machine, None) == (1, 2, 4, 8)
+    assert powers(machine, "atom") == (1, 2, 4) and place(machine, "atom", "all") == (4, 5, 6, 7)
+
+
+@pytest.mark.parametrize(
+    ("threads", "cpus", "found"),
+    [
+        ("ccx", None, (0, 1)),
+        ("node", None, (0, 1, 2, 3)),
+        ("socket", "compact", tuple(range(8))),
+        ("domain", "spread", (0, 8)),
+        ("all", "node2", (8, 9, 10, 11)),
+    ],
+)
+def test_as_many_as_a_domain_node_or_socket_has(threads, cpus, found, two_sockets):
+    assert place(two_sockets, cpus, threads) == found
+
+
+def test_siblings_too(two_domains):
+    assert place(two_domains, None, "all+smt") == tuple(range(16))
+    with pytest.raises(BadArgument, match="threads = node already says which CPUs"):
+        place(two_domains, "domain", "node")

@@ -22,7 +22,7 @@ RANKS = {
     5: {"score"},
     6: {"report", "gate", "verify"},
     7: {"results", "history", "exports"},
-    8: {"session", "sizing", "lab", "submission"},
+    8: {"session", "sizing", "lab", "submission", "fleet"},
     9: {"cli"},
 }
 CHAIN = ["suite", "plan", "worker", "runner"]  # within rank 4 the measuring half is itself a line

@@ -23,13 +23,13 @@ static inline void v_dot_codes_into(vi *acc, vi codes, vi other, bool plain)
 {
     v_dot_weights_into(acc, plain ? codes : _mm256_abs_epi8(codes), plain ? other : _mm256_sign_epi8(other, codes));
 }
-/* The codes of a pack, those of q4_0 with 8 added; and its scale. A vector has room for no second one. */
-static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to)
+/* The codes of a pack, bytes or nibbles; and its scale. A vector has room for no second one. */
+static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     (void)then;
     to[0] = _mm256_loadu_si256((const __m256i *)(const void *)(pack + 2));
 }
-static inline void v_codes_q4_0(const uint8_t *pack, const uint8_t *then, vi *to)
+static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     (void)then;
     __m128i both = _mm_loadu_si128((const __m128i *)(const void *)(pack + 2));

@@ -58,14 +58,14 @@ static inline void v_dot_bytes_into(vi *acc, vi plain, vi b)
 }
 #define v_dot_weights_into(acc, weights, codes) v_dot_bytes_into(acc, weights, codes)
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_bytes_into(acc, codes, other)
-/* The codes of two packs, of q4_0 with 8 added; and the scale of each in all its lanes. */
-static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to)
+/* The codes of two packs, bytes or nibbles; and the scale of each in all its lanes. */
+static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(pack + 2));
     __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(then + 2));
     to[0] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
-static inline void v_codes_q4_0(const uint8_t *pack, const uint8_t *then, vi *to)
+static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     const vi shifts = _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4);
     __m256i low = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(pack + 2)));

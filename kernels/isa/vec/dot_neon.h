@@ -32,14 +32,14 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 #endif
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_weights_into(acc, codes, other)
 static inline vi v_load_ints(const int32_t *p) { return vld1q_s32(p); }
-/* The codes of a pack in two vectors, of q4_0 with 8 added; and its scale. A vector has room for no second pack. */
-static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to)
+/* The codes of a pack in two vectors, bytes or nibbles; and its scale. A vector has room for no second pack. */
+static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     (void)then;
     to[0] = v_codes(pack + 2);
     to[1] = v_codes(pack + 18);
 }
-static inline void v_codes_q4_0(const uint8_t *pack, const uint8_t *then, vi *to)
+static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     (void)then;
     uint8x16_t both = vld1q_u8(pack + 2);

@@ -25,9 +25,9 @@ static inline void v_dot_weights_into(vi *acc, vi weights, vi codes)
 }
 #define v_dot_codes_into(acc, codes, other, plain) v_dot_weights_into(acc, codes, other)
 static inline vi v_load_ints(const int32_t *p) { return svld1_s32(v_all(), p); }
-/* The codes of as many packs as a vector has room for, one or two, of q4_0 with 8 added; and the scale of each in all
+/* The codes of as many packs as a vector has room for, one or two, bytes or nibbles; and the scale of each in all
  * its lanes. */
-static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to)
+static inline void v_pack_bytes(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     const svbool_t first = svptrue_pat_b8(SV_VL32);
     vb codes = svld1_u8(first, pack + 2);
@@ -35,7 +35,7 @@ static inline void v_codes_q8_0(const uint8_t *pack, const uint8_t *then, vi *to
         codes = svorr_u8_x(svptrue_b8(), codes, svld1_u8(svnot_b_z(svptrue_b8(), first), then + 2 - 32));
     to[0] = svreinterpret_s32_u8(codes);
 }
-static inline void v_codes_q4_0(const uint8_t *pack, const uint8_t *then, vi *to)
+static inline void v_pack_nibbles(const uint8_t *pack, const uint8_t *then, vi *to)
 {
     const svbool_t all = svptrue_b8();
     vb both = svsel_u8(svptrue_pat_b8(SV_VL32), svld1rq_u8(all, pack + 2), svld1rq_u8(all, then + 2));

@@ -14,6 +14,7 @@ from kvbench.analysis.means.diagnosis import Fact, diagnosis
 from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
 from kvbench.analysis.means.headline import Headline, headline
 from kvbench.analysis.means.models import Geometry, fits, tokens
+from kvbench.analysis.means.numa import Placed, matrix
 from kvbench.analysis.measured.ceilings import ceilings
 from kvbench.analysis.measured.columns import short_names, table
 from kvbench.analysis.measured.scaling import saturation, scaling
@@ -42,6 +43,7 @@ class Findings:
     fits: pd.DataFrame
     breakeven: pd.DataFrame
     schedules: pd.DataFrame
+    placed: tuple[Placed, ...]
     open: tuple[Open, ...]
     diagnosis: tuple[Fact, ...]
     headline: Headline
@@ -85,6 +87,7 @@ def findings(
         contrasts=pairs,
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         **tables,
+        placed=matrix(points, cpu_sets, machine),
         open=questions(records, points, pairs, together),
         diagnosis=diagnosis(points, machine, checks, contrasts=pairs, **tables),
         headline=headline(points, tables["tokens"], own, machine, launches),

@@ -41,7 +41,7 @@ def row(title: str, columns: Mapping[str, ColumnKind]) -> type:
     return make_dataclass(title, kinds, frozen=True, slots=True)
 
 
-_KINDS = {"word": _TEXT, "cpus": _TEXT, "flag": "boolean"}  # of a field; all others count
+_KINDS = {"word": _TEXT, "cpus": _TEXT, "memory": _TEXT, "flag": "boolean"}  # of a field; all others count
 
 # A point, in full. `layers_asked` 0: as many slices as it takes to leave the caches behind.
 BY_COLUMN = {field.column or field.name: field for field in FIELDS if field.column is not None}

@@ -6,6 +6,7 @@ from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.hero import hero
 from kvbench.report.figures.l3 import l3
 from kvbench.report.figures.look import Look
+from kvbench.report.figures.numa import numa
 from kvbench.report.figures.roofline import roofline
 from kvbench.report.figures.saturation import saturation
 from kvbench.report.figures.staircase import staircase
@@ -16,5 +17,5 @@ from kvbench.report.figures.tails import tails
 def every(found: Findings, day: str = "") -> list[Figure]:
     """`day`: of the run."""
     look = Look(found.points)
-    others = [draw(found, look) for draw in (staircase, l3, saturation, stores, tails)]
+    others = [draw(found, look) for draw in (staircase, l3, saturation, numa, stores, tails)]
     return [hero(found, look), roofline(found, look, day), *others]

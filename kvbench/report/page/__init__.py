@@ -31,6 +31,7 @@ _LABELS = {  # of figures, where there is room for a word only
     "staircase": "Caches",
     "l3": "L3",
     "saturation": "Threads",
+    "numa": "Nodes",
     "stores": "Storing",
     "tails": "Slowest steps",
 }

@@ -1,0 +1,49 @@
+"""What memory of each NUMA node gives to threads of each node."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
+from kvbench.model import Machine
+from kvbench.model.point import LOCAL
+
+ALL_NODES = "all nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A decode by the threads of a node, or of all, with memory of a node, of all in turn, or each row where it is read.
+    `read`: GB/s of plain reads of the same rows, in the same rounds."""
+
+    threads: str
+    memory: str
+    count: int
+    gbps: float
+    low: float
+    high: float
+    read: float | None
+
+
+def matrix(points: pd.DataFrame, cpu_sets: Mapping[str, tuple[int, ...]], machine: Machine) -> tuple[Placed, ...]:
+    """The fastest decode of each pair, by threads; empty where all memory is local."""
+    decodes = decodes_of(points)
+    if (decodes["memory"] == LOCAL).all():
+        return ()
+    nodes = {cpu.cpu: cpu.node for cpu in machine.cpus}
+    found: dict[tuple[str, str], Placed] = {}
+    for _, row in decodes.sort_values(["cpus", "gbps"]).iterrows():
+        own = sorted({nodes[cpu] for cpu in cpu_sets[row["cpus"]]})
+        threads = f"node{own[0]}" if len(own) == 1 else ALL_NODES
+        read = row["twin_gbps"] if pd.notna(row["twin_gbps"]) else None
+        rates = (float(row[name]) for name in ("gbps", "gbps_low", "gbps_high"))
+        found[threads, row["memory"]] = Placed(threads, row["memory"], int(row["threads"]), *rates, read)
+    return tuple(
+        sorted(found.values(), key=lambda each: (each.threads == ALL_NODES, _number(each.threads), each.memory))
+    )
+
+
+def _number(word: str) -> int:
+    digits = word.removeprefix("node")
+    return int(digits) if digits.isdigit() else -1

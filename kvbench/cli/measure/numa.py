@@ -1,0 +1,40 @@
+"""kvbench numa"""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kvbench.cli._options import suite_options, tuning_option
+from kvbench.cli._streams import say
+from kvbench.cli._types import Named
+from kvbench.errors import Exit
+
+
+@click.command("numa")
+@suite_options
+@tuning_option
+@click.option("--out", type=Named(), help="Run directory. [default: a new one below runs/]")
+def command(out: Path | None, **asked: Any) -> int:
+    """Measure what memory of another NUMA node costs.
+
+    Decode and plain reads: the threads of each node with memory of each, and of all in turn; then all threads with
+    each KV head's rows where they are read. It is the suite numa: kvbench report draws its heatmap.
+    """
+    from kvbench.cli.measure.sweep import measured
+    from kvbench.machine import describe
+    from kvbench.report.words import numa as words
+    from kvbench.session import Options, Session
+
+    if len([node for node in describe().nodes if node.bytes != 0]) < 2:
+        say(words.ONE_NODE)
+        return Exit.FINE
+    given = {name: value for name, value in asked.items() if value not in (None, ())}
+    with Session.begin(Options("numa", **given), out, shlex.join(["kvbench", *sys.argv[1:]])) as session:
+        whole = measured(session)
+        run = session.run()
+        say("\n".join([*words.lines(run.findings().placed), "", f"  run  {run.path}"]))
+        failed = any(record.error for record in session.directory.records)
+    return Exit.INTERRUPTED if not whole else Exit.ERRORS if failed else Exit.FINE

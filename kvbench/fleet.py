@@ -1,0 +1,141 @@
+"""One sweep on each host of a cluster that somebody has started, by Dask: over SSH, under Slurm, in Kubernetes, or by hand.
+
+Nothing about a measurement is distributed. Each host runs `kvbench sweep` as a process of its own, alone on the host, into
+a run directory there, whose files come back. What is on a host stays there, so that a scheduler that is gone loses
+nothing: kvbench gather takes run directories, whatever brought them.
+"""
+
+import fcntl
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kvbench.errors import BadArgument, Exit, Unsupported
+
+FILES = ("manifest.json", "journal.jsonl", "machine.json", "run.json.gz")  # of a run directory
+TOPIC = "kvbench"
+_POLL = 0.5  # seconds between two looks at who is still there
+_PATIENCE = 5  # seconds for the scheduler to answer
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What became of a host. `path`: its run directory, here; `lost`: why there is none."""
+
+    host: str
+    path: Path | None
+    lost: str = ""
+    errors: bool = False
+
+
+def host_name() -> str:
+    """$KVBENCH_HOST where it is set: containers on one host may share its name."""
+    return os.environ.get("KVBENCH_HOST") or os.uname().nodename
+
+
+def sweep_here(arguments: Sequence[str], folder: str) -> tuple[int, str, dict[str, bytes]]:
+    """On a worker: the exit code, the last line that was said, and the files of the run. One at a time on a host."""
+    from distributed import get_worker
+
+    host, worker = host_name(), get_worker()
+    out = Path(folder).expanduser() / host
+    out.parent.mkdir(parents=True, exist_ok=True)
+    lock = Path(tempfile.gettempdir()) / f"kvbench-{os.getuid()}-{host}.lock"
+    with lock.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        more = ["--resume"] if (out / "manifest.json").exists() else list(arguments)
+        command = [sys.executable, "-m", "kvbench.cli", "sweep", *more, "--out", str(out)]
+        last = ""
+        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as running:
+            for line in running.stderr:
+                last = line.strip() or last
+                worker.log_event(TOPIC, {"host": host, "line": last})
+        return running.returncode, last, {name: (out / name).read_bytes() for name in FILES if (out / name).exists()}
+
+
+def fleet(
+    scheduler: str, arguments: Sequence[str], folder: str, into: Path, told: Callable[[str, str], None]
+) -> Iterator[Arrived]:
+    """Each host as it ends or is lost. `folder`: on the hosts; `into`: here. `told`: a host, and a line of its progress."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise Unsupported("a fleet needs Dask's distributed", "pip install 'kvbench[fleet]'") from None
+    try:
+        client = Client(scheduler, timeout=_PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise BadArgument(f"--scheduler {scheduler}: {why[:200]}", "an address such as tcp://10.0.0.1:8786") from None
+    with client:
+        hosts = {host: address for address, host in sorted(client.run(host_name).items(), reverse=True)}
+        if not hosts:
+            raise BadArgument(f"--scheduler {scheduler} has no workers", "start one on each host: dask worker ADDRESS")
+        client.subscribe_topic(TOPIC, lambda event: told(event[1]["host"], event[1]["line"]))
+        left = {
+            client.submit(sweep_here, list(arguments), folder, workers=[address], pure=False, retries=0): (
+                host,
+                address,
+            )
+            for host, address in hosts.items()
+        }
+        while left:
+            for future in [future for future in left if future.status in ("finished", "error")]:
+                yield _arrived(future, left.pop(future)[0], into)
+            yield from _lost(client, left, folder)
+            time.sleep(_POLL)
+
+
+def _arrived(future: Any, host: str, into: Path) -> Arrived:
+    if future.status != "finished":
+        return Arrived(host, None, f"its worker failed: {future.exception()}"[:300])
+    code, last, files = future.result()
+    if not files.keys() >= set(FILES[:3]):
+        return Arrived(host, None, last or f"kvbench sweep ended with {code} there")
+    (into / host).mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        if name in files:
+            (into / host / name).write_bytes(files[name])
+    return Arrived(host, into / host, errors=code != Exit.FINE)
+
+
+def gather(places: Iterable[Path], into: Path) -> list[Path]:
+    """Run directories below these, copied: each named as its host, with a number where one has several. Those that are
+    there already stay as they are."""
+    found = []
+    for place in (manifest.parent for each in places for manifest in sorted(each.rglob(FILES[0]))):
+        manifest = json.loads((place / FILES[0]).read_bytes())
+        host, run = str(manifest["versions"].get("hostname", "host")), manifest["run"]
+        for number in itertools.count(1):
+            own = into / re.sub(r"[^\w.-]", "_", host if number == 1 else f"{host}-{number}")
+            if not own.exists():
+                shutil.copytree(place, own, ignore=lambda _, names: [name for name in names if name not in FILES])
+            elif json.loads((own / FILES[0]).read_bytes())["run"] != run:
+                continue
+            found.append(own)
+            break
+    return list(dict.fromkeys(found))
+
+
+def _lost(client: Any, left: dict[Any, tuple[str, str]], folder: str) -> Iterator[Arrived]:
+    """Those whose worker has gone. A scheduler that is gone loses all of them."""
+    if client.status != "running" or any(future.cancelled() for future in left):
+        why, alive = f"the scheduler is gone; its run goes on there in {folder}", set[str]()
+    else:
+        why, alive = (
+            f"its worker is gone; what it had finished is there in {folder}",
+            set(client.scheduler_info(-1)["workers"]),
+        )
+    for future, (host, address) in list(left.items()):
+        if address not in alive:
+            del left[future]
+            yield Arrived(host, None, why)

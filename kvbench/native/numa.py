@@ -1,0 +1,58 @@
+"""Where memory lies: NUMA nodes, by the kernel's own calls."""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from cffi import FFI
+
+from kvbench.errors import Unsupported
+from kvbench.native.arena import Arena
+
+_NUMBERS = {"x86_64": {"mbind": 237, "move_pages": 279}, "aarch64": {"mbind": 235, "move_pages": 239}}
+_BIND, _INTERLEAVE = 2, 3  # of linux/mempolicy.h
+_BITS = 64  # of a word of a mask
+_SAMPLES = 512  # pages that are asked for
+
+
+def bind(arena: Arena, nodes: Sequence[int]) -> None:
+    """Before its first touch: pages of one node, or page by page of each in turn."""
+    mask = _ffi().new("unsigned long[]", max(nodes) // _BITS + 2)
+    for node in nodes:
+        mask[node // _BITS] |= 1 << node % _BITS
+    mode = _BIND if len(nodes) == 1 else _INTERLEAVE
+    _call("mbind", arena.base, arena.size, mode, mask, len(mask) * _BITS, 0)
+
+
+def placed(arena: Arena, size: int) -> Counter[int]:
+    """Pages by node, of some spread over the first `size` bytes that are there."""
+    ffi, step = _ffi(), max(1, size // _SAMPLES)
+    at = range(0, size, step)
+    pages, status = ffi.new("void *[]", [arena.base + offset for offset in at]), ffi.new("int[]", len(at))
+    _call("move_pages", 0, len(at), pages, ffi.NULL, status, 0)
+    return Counter(node for node in status if node >= 0)
+
+
+def _call(name: str, first: Any, count: int, third: Any, fourth: Any, fifth: Any, flags: int) -> None:
+    ffi, number = _ffi(), _NUMBERS.get(os.uname().machine, {}).get(name)
+    if number is None:
+        raise Unsupported(f"{name} is not known for {os.uname().machine}", "leave memory local")
+    words = (ffi.cast("long", value) for value in (first, count, third, fourth, fifth, flags))
+    if _libc().syscall(number, *words) < 0:
+        why = os.strerror(ffi.errno)
+        hint = "a container may need --cap-add SYS_NICE; or leave memory local"
+        raise Unsupported(f"the system refuses {name}: {why}", hint)
+
+
+@cache
+def _ffi() -> FFI:
+    ffi = FFI()
+    ffi.cdef("long syscall(long number, long, long, long, long, long, long);")
+    return ffi
+
+
+@cache
+def _libc() -> Any:
+    return _ffi().dlopen(None)

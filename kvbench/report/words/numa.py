@@ -1,0 +1,21 @@
+"""What memory of other nodes costs, as a terminal shows it."""
+
+from collections.abc import Sequence
+
+from kvbench.analysis.means.numa import Placed
+
+ONE_NODE = "numa: this machine has one NUMA node, so all memory is local: there is nothing to compare"
+_HEAD = "Decode from memory in GB/s (plain reads of the same rows), by where the threads run and where the memory lies"
+
+
+def lines(found: Sequence[Placed]) -> list[str]:
+    threads, memory = (list(dict.fromkeys(getattr(each, name) for each in found)) for name in ("threads", "memory"))
+    cells = {(each.threads, each.memory): f"{_rate(each.gbps)} ({_rate(each.read)})" for each in found}
+    rows = [["threads", *memory], *([one, *(cells.get((one, other), "") for other in memory)] for one in threads)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = ["  " + "  ".join(word.rjust(width) for word, width in zip(row, widths, strict=True)) for row in rows]
+    return [_HEAD, "", *table]
+
+
+def _rate(gbps: float | None) -> str:
+    return "-" if gbps is None else f"{gbps:.{0 if gbps >= 10 else 1}f}"
