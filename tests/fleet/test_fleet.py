@@ -18,7 +18,19 @@ from tests.machine import trees
 
 pytest.importorskip("distributed")
 
-SWEEP = ("smoke", "--launches", "1", "--samples", "1", "--sample-time", "0.001", "--only", "*.head.f16.*")
+SWEEP = (
+    "smoke",
+    "--launches",
+    "1",
+    "--samples",
+    "1",
+    "--sample-time",
+    "0.001",
+    "--only",
+    "decode.flash.head.f16.*",
+    "--axis",
+    "context=512",
+)
 LONG = (*SWEEP[:2], "200", *SWEEP[3:])
 
 
