@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kvbench.errors import one_of, BadArgument
+from kvbench.errors import BadArgument, one_of
 from kvbench.suite import Model, models
 
 _CONFIG = "config.json"
@@ -23,4 +23,6 @@ def find(text: str) -> tuple[str, Model, str]:
         from kvbench.checkpoint.config import read_config
 
         return path.absolute().parent.name, *read_config(path)
-    raise BadArgument(f"MODEL: {text[:60]!r} is no known model, and no file", f"{one_of(text, models())}; a config.json, or a .gguf")
+    raise BadArgument(
+        f"MODEL: {text[:60]!r} is no known model, and no file", f"{one_of(text, models())}; a config.json, or a .gguf"
+    )

@@ -4,6 +4,7 @@ The package gguf says what types of tensors take; its reader is not used, for it
 claims.
 """
 
+import math
 import mmap
 import struct
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ _HEADER = 1 << 27  # bytes
 _SCALARS = "BbHhIif?"  # by number of the type; then text, list and three of 8 bytes
 _WIDE = {10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
+_TABLE = "token_embd.weight"
 _ORDER = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "llama4": 4, "cohere2": 4}  # of so many layers the last has no window
 _CHUNK = {"llama4": 8192}  # tokens that its other layers attend to, where the file is silent
 
@@ -33,6 +35,7 @@ class _Header:
 
     def __init__(self, path: Path, room: mmap.mmap) -> None:
         self._path, self._room, self._at, self._texts = path, room, len(MAGIC), 0
+        self.vocabulary = 1
 
     def refuse(self, what: str) -> BadArgument:
         return BadArgument(f"{self._path}: {what}", _HINT)
@@ -100,10 +103,10 @@ class _Header:
             name, axes = self.text(), self.number("I")
             if axes > 8 or name in found:
                 raise self.refuse(f"its tensor {name[:60]!r} has {axes} axes, or stands twice")
-            elements = 1
-            for _ in range(axes):
-                elements *= self.number()
-            found[name] = self._bytes(elements, self.number("I"), name)
+            shape = [self.number() for _ in range(axes)]
+            found[name] = self._bytes(math.prod(shape), self.number("I"), name)
+            if name == _TABLE and shape:
+                self.vocabulary = max(1, shape[-1])
             ends = max(ends, self.number() + found[name])
         begin = -(-self._at // start) * start
         if begin + ends > len(self._room):
@@ -197,7 +200,7 @@ def _heads(own: _Own) -> dict[str, int]:
 
 
 def _window(own: _Own, layers: int) -> tuple[int, int]:
-    window = own.count("attention.sliding_window", _CHUNK.get(own.name, 0) or 0)
+    window = own.count("attention.sliding_window", _CHUNK.get(own.name, 0))
     if not window:
         return 0, 0
     if own.name not in _ORDER:
@@ -209,5 +212,5 @@ def _weights(own: _Own, sizes: Mapping[str, int], ahead: frozenset[int]) -> tupl
     parts = own.facts.get("split.count") or 1
     if parts != 1:
         return None, f"it is one of {parts} files, whose tensors are apart"
-    words = own.facts.get("tokenizer.ggml.tokens.length") or own.value("vocab_size")
-    return weights_of(sizes, words or 1, ahead, own.count("expert_count", 0), own.count("expert_used_count", 0)), ""
+    experts, chosen = own.count("expert_count", 0), own.count("expert_used_count", 0)
+    return weights_of(sizes, own.header.vocabulary, ahead, experts, chosen), ""

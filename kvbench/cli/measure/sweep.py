@@ -69,7 +69,7 @@ def command(out: Path | None, resume: bool, report: bool, verbose: bool, as_json
     with Session.resume(out, given) if resume else Session.begin(Options(**given), out, called) as session:
         whole = False
         with suppress(KeyboardInterrupt):
-            finished = _measured(session)
+            finished = measured(session)
             _tell(session, report, verbose, as_json)
             whole = finished
         if not whole:
@@ -79,7 +79,7 @@ def command(out: Path | None, resume: bool, report: bool, verbose: bool, as_json
         return Exit.ERRORS if any(record.error for record in session.directory.records) else Exit.FINE
 
 
-def _measured(session: Any) -> bool:
+def measured(session: Any) -> bool:
     """Whether it came to its end. However it ends, what there is can be read."""
     from kvbench.cli._progress import follow
     from kvbench.report.course import Newest, heading, outlook
