@@ -57,7 +57,7 @@ def _table(found: Explained) -> Iterator[str]:
     rates = (Column(each.dtype, words.decode_words(each), number) for each in found.formats)
     tail = (Column("users", "users", "{:.0f}".format), Column("level", "a layer in"))
     table = pd.DataFrame(rows).astype({"weights": "float64", "most": "float64", "users": "float64"})
-    yield f"{'':<46}tokens/s with KV in"
+    yield f"{'':<49}tokens/s with KV in"
     yield from ruled(table, (*_columns(base), *rates, *tail))
     if not all(each.decode for each in found.formats):
         yield "* no decode of it was measured: at most, as plain reads of memory and multiply-adds allow"
@@ -68,7 +68,7 @@ def _columns(base: str) -> tuple[Column, ...]:
         Column("context", "context", "{:,}".format),
         Column("weights", "weights", size),
         Column("cache", f"KV, {base}", size),
-        Column("share", "KV is", "{:.0%}".format),
+        Column("share", "KV share", "{:.0%}".format),
         Column("most", "at most", number),
     )
 

@@ -46,12 +46,13 @@ def command(
     stored, of a mixture of experts those that a step meets.
     """
     from kvbench.checkpoint import find
+
+    asked = _asked(measured) if measured is not None else None
+    name, model, why = find(source)  # before anything large is imported: what it refuses costs nothing
     from kvbench.report.explain import curves, explain_markdown, explain_text, explanation
     from kvbench.sizing.explained import decoder_of, explain
     from kvbench.sizing.known import known
 
-    asked = _asked(measured) if measured is not None else None
-    name, model, why = find(source)
     decoder = decoder_of(name, model, batch)
     place = machine or _measured(decoder)
     if place is None:

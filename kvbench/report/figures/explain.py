@@ -4,6 +4,7 @@ import pandas as pd
 
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.figure import Figure
+from kvbench.report.figures.look import INK
 from kvbench.report.figures.sizes import tokens_text
 from kvbench.units import GIB
 
@@ -23,4 +24,4 @@ def explained(table: pd.DataFrame, model: str, machine: str) -> Figure:
     )
     scaled = table["value"].where(table["panel"] == "rate", table["value"] / GIB)
     about = "Left: bytes of weights and of K and V in each format. Right: at plain reads of the weights and measured decodes."
-    return chart("explain", "What a model reads", about, table.assign(shown=scaled), panels)
+    return chart("explain", "What a model reads", about, table.assign(shown=scaled), panels, {"weights": INK})

@@ -13,22 +13,24 @@ _LIMITS = {
     "weights": "At {context:,} tokens reading the weights is the limit",
     "cache": "At {context:,} tokens reading the KV cache is the limit",
     "both": "At {context:,} tokens reading the weights and reading the KV cache limit about equally",
-    "core": "At {context:,} tokens the core is the limit: its arithmetic on the KV cache",
+    "core": "At {context:,} tokens the core is the limit, by its arithmetic on the KV cache",
+    "core too": "At {context:,} tokens reading the weights and the core's arithmetic on the KV cache limit about equally",
 }
 _STEP = "{limit}: {step} reads {weights} of weights and {cache} of KV cache in {base}, so {most} tokens/s at most."
 _CORE = (
-    "{limit}. {step} reads {weights} of weights and {cache} of KV cache; multiply-adds leave {tokens} tokens/s at most."
+    "{limit}: {step} reads {weights} of weights and {cache} of KV cache in {base}, and multiply-adds in float32 leave "
+    "{tokens} tokens/s at most."
 )
 _CACHE_ONLY = (
-    "At {context:,} tokens what limits is unknown, because the weights are: {why}. {step} reads {cache} of KV cache in "
-    "{base}, which alone allows {most} tokens/s at most."
+    "At {context:,} tokens {step} reads {cache} of KV cache in {base}, which alone allows {most} tokens/s at most; whether "
+    "that is the limit is unknown, as the weights are ({why})."
 )
 _NO_RATE = (
     "At {context:,} tokens {step} reads {weights} of weights and {cache} of KV cache; no reads of memory are known."
 )
 _OVERTAKES = "From {tokens:,} tokens on it reads more KV cache than weights."
 _NEVER = "Up to its longest context, {longest:,} tokens, it never reads as much KV cache as weights."
-_LONGEST = "{longest:,} tokens is its longest context."
+_LONGEST = "{longest:,} tokens are the longest context that the model is made for."
 
 _FASTER = (
     "KV format: {best}. Against {base} it gives {near} tokens/s at {near_context:,} tokens{far}{pays}; it rounds more."
@@ -42,7 +44,7 @@ _NO_DECODE = "for the run has no decode from memory"
 _USERS = "Memory: {memory} hold {stored} of weights and {near} of {near_context:,} tokens in {base} ({near_other} in {other}){far}."
 _FAR_USERS = ", or {far} of {context:,} ({far_other} in {other})"
 _TOO_LARGE = "Memory: no user, for the weights alone take {stored}, and the machine has {memory}."
-_MEMORY_UNKNOWN = "Memory: how many users fit is unknown, because {why}."
+_MEMORY_UNKNOWN = "Memory: how many users fit is unknown, as {why}."
 
 _FROM = "Rates: {machine}, {threads}, plain reads of memory {gbps} GB/s ({interval}){group}.{l3}"
 _GROUP = "; KV as decoded with {group} query heads on a KV head, where this model has {own}"
@@ -93,18 +95,18 @@ def _limit(found: Explained, row: Row) -> str:
     if found.read is None:
         return _CACHE_ONLY.format(**facts)
     word = _word(found, row)
-    facts["step"] = facts["step"].capitalize() if word == "core" else facts["step"]
-    return (_CORE if word == "core" else _STEP).format(limit=_LIMITS[word].format(**facts), **facts)
+    return (_CORE if word.startswith("core") else _STEP).format(limit=_LIMITS[word].format(**facts), **facts)
 
 
 def _word(found: Explained, row: Row) -> str:
     base = row.of(found.base)
     weights, reads = found.read / (found.gbps * GB), base.bytes / (found.gbps * GB)
-    if found.decoder.latent and base.seconds > _CLEAR * reads and base.seconds > weights:
-        return "core"
+    computing = bool(found.decoder.latent) and base.seconds > _CLEAR * reads
     if weights > _CLEAR * base.seconds:
         return "weights"
-    return "cache" if base.seconds > _CLEAR * weights else "both"
+    if base.seconds > _CLEAR * weights:
+        return "core" if computing else "cache"
+    return "core too" if computing else "both"
 
 
 def _beyond(found: Explained, near: Row, far: Row) -> str:
@@ -136,7 +138,7 @@ def _more(found: Explained, row: Row, dtype: str) -> str:
 
 def _users(found: Explained, near: Row, far: Row) -> str:
     if found.weights is None or found.memory is None:
-        why = f"the weights are: {found.why}" if found.weights is None else "the machine's memory is"
+        why = f"the weights are ({found.why})" if found.weights is None else "the machine's memory is"
         return _MEMORY_UNKNOWN.format(why=why)
     facts = {"memory": size(found.memory), "stored": size(found.weights.stored), "base": found.base}
     if found.weights.stored >= found.memory:
