@@ -35,7 +35,7 @@ batch_option = click.option(
     "--users",
     "--batch",
     "batch",
-    type=Count(1),
+    type=Count(),
     default=1,
     show_default=True,
     help="Sequences decoded together on one copy of the model.",

@@ -164,6 +164,7 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
     (FINE, here, "schema sweep"),
     (FINE, here, "plan smoke"),
     (FINE, here, "size llama-3-8b --json"),
+    (FINE, here, "explain llama-3-8b --machine {base}"),
     (FINE, unfit, "doctor"),
     (FINE, here, "machine --identify"),
     (FINE, played, "machine --quick --out {tmp}/machine.json"),
