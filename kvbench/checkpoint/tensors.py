@@ -12,7 +12,6 @@ _EXPERTS = re.compile(r"\.experts\.|_exps\.")
 _INPUT = re.compile(r"(?:^|\.)(?:embed_tokens|token_embd|wte)\.weight$")
 _OUTPUT = re.compile(r"(?:^|\.)(?:lm_head|output)\.weight$")
 OTHER = re.compile(r"(?:^|\.)(?:vision\w*|visual|audio\w*|multi_modal_projector|mm_projector|mm|v|a)\.")
-_SIGHT, _AHEAD = "vision and audio", "extra prediction layers"
 
 
 def weights_of(
@@ -35,16 +34,17 @@ def weights_of(
         routed=found["routed"],
         experts=experts if found["routed"] else 0,
         chosen=chosen if found["routed"] else 0,
-        unread={name: found[name] for name in (_AHEAD, _SIGHT) if found[name]},
+        ahead=found["ahead"],
+        senses=found["senses"],
     )
 
 
 def _kind(name: str, ahead: frozenset[int]) -> str:
     layer = LAYER.search(name)
     if OTHER.search(name):
-        return _SIGHT
+        return "senses"
     if layer and int(layer[1]) in ahead:
-        return _AHEAD
+        return "ahead"
     if layer:
         return "routed" if _EXPERTS.search(name) else "always"
     return "input" if _INPUT.search(name) else "output" if _OUTPUT.search(name) else "always"

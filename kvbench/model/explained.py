@@ -72,7 +72,7 @@ class Explained(Printed):
     decoder: Annotated[Decoder, about("its geometry, at that context")]
     weights: Annotated[Weights | None, about("of the model; null if unknown")]
     read: Annotated[int | None, about("bytes: of weights that a step reads; null if unknown")]
-    experts: Annotated[float, about("of a layer, that a step meets on average; 0: it is no mixture of them")]
+    experts: Annotated[float, about("ratio: experts of a layer that a step meets, on average; 0: no mixture of them")]
     why: Annotated[str, about("why the weights are unknown; else empty")]
     machine: Annotated[str, about("this machine, or the run that was named")]
     threads: Annotated[int, about("how many read")]

@@ -1,7 +1,6 @@
 """A model's weights: what lies in memory, and what of it one step reads. Counts are of bytes, as stored."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 from kvbench.model.annotated import about
@@ -17,9 +16,8 @@ class Weights:
     routed: Annotated[int, about("bytes: of all experts that tokens are sent to, in all layers")] = 0
     experts: Annotated[int, about("of a layer; 0: it is no mixture of them")] = 0
     chosen: Annotated[int, about("experts of a layer that a token is sent to")] = 0
-    unread: Annotated[Mapping[str, int], about("bytes: by name, of parts that decoding text leaves alone")] = field(
-        default_factory=dict
-    )
+    ahead: Annotated[int, about("bytes: of layers that predict further tokens, which plain decoding leaves alone")] = 0
+    senses: Annotated[int, about("bytes: of vision and audio, which decoding text leaves alone")] = 0
 
     def distinct(self, batch: int) -> float:
         """Experts of a layer that a step meets, on average, where each token is as likely sent to any."""

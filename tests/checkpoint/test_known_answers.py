@@ -74,7 +74,7 @@ def test_a_hybrid_of_windows(tmp_path):
     layer = 2 * 2048 * 2560 + 2 * 1024 * 2560 + 3 * 10240 * 2560 + 4 * 2560 + 2 * 256
     whole = 2 * (34 * layer + 262208 * 2560 + 2560)
     decoder, weights, _ = read(folder(tmp_path / "gemma", facts, [*parts, "vision_tower.x.weight"], whole + 1000))
-    assert (weights.read(1), weights.stored, weights.unread) == (whole, whole + 1000, {"vision and audio": 1000})
+    assert (weights.read(1), weights.stored, weights.senses) == (whole, whole + 1000, 1000)
     assert cached(decoder, 8192) == 2 * 4 * 256 * 2 * (5 * 8192 + 29 * 1024)
     assert find("gemma-3-4b")[1].weights.read(1) == whole
 
@@ -92,7 +92,7 @@ def test_one_latent_row(tmp_path):
     expert = 3 * 1408 * 2048
     assert weights.read(1) == 2 * (always + 2048 + 26 * 6 * expert)
     assert weights.read(1) == find("deepseek-v2-lite")[1].weights.read(1)
-    assert weights.unread == {"extra prediction layers": 2 * 2 * 2048 * 2048}
+    assert weights.ahead == 2 * 2 * 2048 * 2048
     assert cached(decoder, 8192) == 27 * 576 * 2 * 8192 and decoder.sides == 1
     assert cached(decoder, 8192, dtype="i8") == 27 * (576 + 4) * 8192
     assert flops(decoder, 1) == 27 * 16 * 2 * (576 + 512)
@@ -178,7 +178,7 @@ def test_a_gguf_file_of_experts_and_latent_rows(tmp_path):
     decoder, weights, _ = read(gguf_file(tmp_path / "mla.gguf", "deepseek2", BASE | more, tensors))
     assert (decoder.layers, decoder.head_dim, decoder.latent) == (1, 320, 256)
     assert weights.read(1) == 1000 * 512 * 2 + 512 * 256 * 2, "tied; of four experts one"
-    assert weights.unread == {"extra prediction layers": (4 * 512 * 256 + 512 * 512) * 2}
+    assert weights.ahead == (4 * 512 * 256 + 512 * 512) * 2
 
 
 @pytest.mark.parametrize(("arch", "tokens"), [("gpt-oss", 4096 + 128), ("llama", None)])

@@ -188,7 +188,8 @@ def titles(found: Explained) -> Iterator[str]:
         yield f"weights: unknown, {found.why}; --weights BYTES gives what a step reads"
         return
     experts = f", {found.experts:.4g} of {found.weights.experts} experts in a layer" if found.experts else ""
-    unread = "".join(f"; not read: {name}, {size(count)}" for name, count in found.weights.unread.items())
+    apart = {"extra prediction layers": found.weights.ahead, "vision and audio": found.weights.senses}
+    unread = "".join(f"; not read: {name}, {size(count)}" for name, count in apart.items() if count)
     yield f"weights: {size(found.weights.stored)} stored, {size(found.read)} read by a step{experts}{unread}"
 
 
