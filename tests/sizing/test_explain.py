@@ -15,7 +15,7 @@ from kvbench.suite import model
 from tests.checkpoint.made import config, folder
 from tests.checkpoint.test_known_answers import LLAMA
 from tests.cli.test_cli import call, refused
-from tests.cli.test_exit_codes import interrupted, played
+from tests.cli.test_exit_codes import played
 from tests.sizing.made import GIB, MEASURED, NOWHERE
 
 RUN = Path(__file__).resolve().parents[2] / "results" / "zen4-kvm-2" / "quick"
@@ -127,11 +127,6 @@ def test_what_is_not_known_is_measured(name, tmp_path, monkeypatch, capsys):
     heads = {point["shape"]["q_heads"] for point in json.loads((tmp_path / found["machine"] / "manifest.json").read_text())
              ["plan"]["points"] if "shape" in point}  # fmt: skip
     assert heads == {32} and any(each["decode"] for each in found["formats"]) == (name == "llama-3-8b")
-
-
-def test_ctrl_c(tmp_path, monkeypatch, capsys):
-    interrupted(monkeypatch, tmp_path)
-    assert call("explain", "llama-3-8b") == 130
 
 
 BAD = [
