@@ -27,6 +27,12 @@ class Decoder:
     ephemeral: Annotated[int, about("layers of which nothing stays")] = 0
     capacity: Annotated[int | None, about("tokens that each layer has room for; null: what it attends to")] = None
     pad: Annotated[int | None, about("bytes: behind each head's plane; null: the library's choice")] = None
+    latent: Annotated[int, about("elements of a K row that are V, too; 0: V has rows of its own")] = 0
+
+    @property
+    def sides(self) -> int:
+        """Rows of a token in a KV head: one of K and one of V, or one that is both."""
+        return 1 if self.latent else 2
 
     @property
     def group(self) -> int:

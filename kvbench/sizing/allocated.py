@@ -7,7 +7,7 @@ from typing import Any
 from kvbench.model import Machine
 from kvbench.model.size import Allocated, Blocks, Decoder, Layers
 from kvbench.native import LANES, Cache, default_library
-from kvbench.sizing.decoder import SIDES, parts, row, token_bytes
+from kvbench.sizing.decoder import parts, row, token_bytes
 
 _BASE = 4096  # where the machine does not say
 _ENTRY = 8  # bytes of an entry of the processor's page tables; a table fills a base page, and maps a huge one
@@ -45,7 +45,7 @@ def block_bytes(decoder: Decoder) -> tuple[int, int]:
     layouts = (decoder.layout, *default_library().words("layout"))
     pooled = replace(decoder, layout=next(layout for layout in layouts if Cache.is_paged(layout)), batch=1)
     cache = _plan(pooled, decoder.block_tokens)
-    each = SIDES * (cache.k.seq_stride + cache.k.scale_seq_stride)
+    each = decoder.sides * (cache.k.seq_stride + cache.k.scale_seq_stride)
     return each, each - decoder.block_tokens * token_bytes(decoder)
 
 
@@ -60,8 +60,8 @@ def _of_layer(decoder: Decoder, layers: Layers) -> dict[str, int]:
     cache, each = _plan(decoder, layers.capacity), row(decoder)
     arranged = cache.blocks if cache.table_stride else cache.batch
     places = cache.table_stride * cache.block_tokens if cache.table_stride else _room(decoder, cache.capacity)
-    rows, scales = SIDES * arranged * cache.k.seq_stride, SIDES * arranged * cache.k.scale_seq_stride
-    slot = SIDES * decoder.batch * decoder.kv_heads
+    rows, scales = decoder.sides * arranged * cache.k.seq_stride, decoder.sides * arranged * cache.k.scale_seq_stride
+    slot = decoder.sides * decoder.batch * decoder.kv_heads
     return {
         "rows": slot * layers.held * each.data,
         "scales": slot * layers.held * each.scale,

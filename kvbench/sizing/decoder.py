@@ -10,7 +10,6 @@ from kvbench.model.size import Decoder, Layers
 from kvbench.native import Cache, block_of
 from kvbench.suite.axes import shown
 
-SIDES = 2  # K and V
 LARGEST = 1 << 63  # bytes of anything: what a machine can count
 _COUNT = 1 << 31
 _LEAST = {
@@ -74,7 +73,7 @@ def parts(decoder: Decoder) -> tuple[Layers, ...]:
     """Its persistent layers, those that attend to most first; of no kind there are none."""
     sliding = sliding_layers(decoder, decoder.context)
     counts = ((decoder.layers - decoder.ephemeral - sliding, 0), (sliding, decoder.window))
-    each = SIDES * decoder.batch * decoder.kv_heads * row(decoder).payload
+    each = decoder.sides * decoder.batch * decoder.kv_heads * row(decoder).payload
     return tuple(_alike(decoder, count, window, each) for count, window in counts if count)
 
 
@@ -111,13 +110,18 @@ def streamed_bytes(decoder: Decoder) -> int:
 
 def token_bytes(decoder: Decoder) -> int:
     """Bytes of one token of one sequence, in one layer."""
-    return SIDES * decoder.kv_heads * row(decoder).payload
+    return decoder.sides * decoder.kv_heads * row(decoder).payload
 
 
 def intensity(decoder: Decoder) -> float:
     """FLOP for each byte that a decode reads of the cache: every query head of a group multiplies each element that it
     reads, and adds the product."""
-    return 2 * decoder.group * decoder.head_dim / row(decoder).payload
+    return flops(decoder, 1) / decoder.layers / (decoder.sides * decoder.kv_heads * row(decoder).payload)
+
+
+def flops(decoder: Decoder, tokens: int) -> int:
+    """Of all layers, where each attends to so many tokens of one sequence: a product and a sum for each element."""
+    return 2 * decoder.layers * decoder.q_heads * tokens * (decoder.head_dim + (decoder.latent or decoder.head_dim))
 
 
 # ---- the formula, as one writes it -----------------------------------------------------------------------------------
@@ -131,7 +135,7 @@ def formula(decoder: Decoder) -> str:
 def _factors(decoder: Decoder) -> Iterator[str]:
     of_row = row(decoder)
     found = [(layers.count, layers.held) for layers in parts(decoder)] or [(0, decoder.context)]
-    yield f"{SIDES} (K, V)"
+    yield "2 (K, V)" if decoder.sides == 2 else "1 (K and V in one row)"
     if len(found) == 1:
         yield _many(found[0][0], "layer")
     yield _many(decoder.kv_heads, "KV head")

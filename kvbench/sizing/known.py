@@ -1,7 +1,7 @@
 """What is known of a machine that is to decode: its caches, and what its own reads reached where it was measured."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ class Known:
     cpus: tuple[int, ...]
     measured: Capacities
     reads: tuple[Ceiling, ...] = ()
+    gflops: float | None = None  # GFLOP/s of their multiply-adds
     decodes: pd.DataFrame | None = None  # the points of a run that these threads have decoded
 
     def regime(self, footprint: float) -> Regime:
@@ -51,20 +52,27 @@ class Known:
         """At the rate of the fastest decode of this format, layout and group from where `count` bytes lie, at the context
         that is nearest; None where none was measured."""
         level = self.regime(count).word
-        if self.decodes is None or not count or level in NO_LEVEL:
+        best = None if level in NO_LEVEL or not count else self._best(decoder, level, ("layout", "group"), ("context",))
+        if best is None:
             return None
-        alike = {"dtype": decoder.dtype, "layout": decoder.layout, "group": decoder.group, "regime": level}
-        own = self.decodes
-        for column, wanted in alike.items():
-            own = own[own[column] == wanted]
-        if own.empty:
-            return None
-        far = (own["context"] / decoder.context).map(lambda ratio: abs(math.log(ratio)))
-        near = own[far == far.min()]
-        best = near.loc[near["gbps"].idxmax()]
         rates = [float(best[f"gbps{end}"]) for end in ("", "_low", "_high")]
         tokens = (decoder.batch * rate * GB / count for rate in rates)
         return Bound(count, level, int(best["footprint"]), rates[0], *tokens, decode=best["short"])
+
+    def fastest(self, decoder: Decoder) -> pd.Series | None:
+        """The point that decodes this format fastest from memory, in any layout; of a shape that is near."""
+        return self._best(decoder, _DRAM, (), ("group", "head_dim", "context"))
+
+    def _best(self, decoder: Decoder, level: str, alike: Sequence[str], near: Sequence[str]) -> pd.Series | None:
+        if self.decodes is None:
+            return None
+        own = self.decodes[(self.decodes["dtype"] == decoder.dtype) & (self.decodes["regime"] == level)]
+        for column in alike:
+            own = own[own[column] == getattr(decoder, column)]
+        for column in near if len(own) else ():
+            far = (own[column] / getattr(decoder, column)).map(lambda ratio: abs(math.log(ratio)))
+            own = own[far == far.min()]
+        return own.loc[own["gbps"].idxmax()] if len(own) else None
 
     def bound(self, count: int, sequences: int) -> Bound:
         """Where every step reads `count` bytes and gives each of the sequences a token."""
@@ -121,7 +129,10 @@ def _known(name: str, facts: Mapping[str, Any]) -> Known:
     if not far:
         return Known(name, machine, _threads(machine), measured)
     most = max(far, key=lambda ceiling: (len(ceiling.probe.cpus), ceiling.median))
-    return Known(name, machine, most.probe.cpus, measured, tuple(c for c in reads if _alike(c) == _alike(most)))
+    own = (_ceiling(line) for line in lines if line.get("op") == "flops")
+    gflops = max((each.median for each in own if each.probe.cpus == most.probe.cpus), default=None)
+    near = tuple(each for each in reads if _alike(each) == _alike(most))
+    return Known(name, machine, most.probe.cpus, measured, near, gflops)
 
 
 def _ceiling(line: dict[str, Any]) -> Ceiling:

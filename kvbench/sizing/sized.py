@@ -13,7 +13,6 @@ from kvbench.regime import Regime, holds, levels
 from kvbench.sizing.allocated import allocated, blocks
 from kvbench.sizing.decoder import (
     LARGEST,
-    SIDES,
     cache_bytes,
     formula,
     growing_layers,
@@ -43,6 +42,9 @@ class Wanted:
 def size_of(decoder: Decoder, known: Known, wanted: Wanted, max_context: int = 0) -> Size:
     """`max_context`: of the model; 0 where it is not known."""
     refuse_nonsense(decoder)
+    if decoder.latent:
+        what = f"{decoder.model} keeps K and V of all heads in one row, which the library has no cache for"
+        raise BadArgument(what, f"kvbench explain {decoder.model} has its bytes")
     found, each, held = parts(decoder), row(decoder), allocated(decoder, known.machine)
     streamed, together = streamed_bytes(decoder), fleet(decoder, wanted.replicas, wanted.weights)
     if max(held.mapped, together.bytes) >= LARGEST:
@@ -56,7 +58,7 @@ def size_of(decoder: Decoder, known: Known, wanted: Wanted, max_context: int = 0
         bytes_per_token=(decoder.layers - decoder.ephemeral) * token_bytes(decoder),
         bytes_per_next_token=growing_layers(decoder) * token_bytes(decoder),
         bytes_per_layer=of_layer,
-        bytes_per_layer_side=of_layer // SIDES,
+        bytes_per_layer_side=of_layer // decoder.sides,
         streamed=streamed,
         scale_share=each.scale / each.data,
         ai=intensity(decoder),
@@ -67,7 +69,7 @@ def size_of(decoder: Decoder, known: Known, wanted: Wanted, max_context: int = 0
         ladder=ladder(decoder),
         fleet=together,
         admission=admission(decoder, wanted.budget, wanted.lengths),
-        fit=_fit(decoder, known),
+        fit=fit(decoder, known),
         tokens_per_second=_rates(decoder, known, streamed, wanted.weights),
         notes=tuple(_notes(decoder, known, max_context)),
     )
@@ -84,10 +86,10 @@ def _notes(decoder: Decoder, known: Known, max_context: int) -> Iterator[str]:
 # ---- on a machine ----------------------------------------------------------------------------------------------------
 
 
-def _fit(decoder: Decoder, known: Known) -> Fit:
+def fit(decoder: Decoder, known: Known) -> Fit:
     """Where a layer that attends to most fits. Padding of rows lies in the same lines, so it takes room in a cache too."""
     each = row(decoder)
-    token = SIDES * decoder.batch * decoder.kv_heads * (each.padded + each.scale)
+    token = decoder.sides * decoder.batch * decoder.kv_heads * (each.padded + each.scale)
     found = parts(decoder)
     read, window = (found[0].read, found[0].window) if found else (0, 0)
     regime = known.regime(token * read) if read else Regime("", "no layer keeps anything", "")

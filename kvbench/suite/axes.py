@@ -70,7 +70,7 @@ def words(name: str, library: Library | None = None) -> tuple[str, ...]:
     if AXES[name].words:
         return AXES[name].words
     if name == "model":
-        return tuple(models())
+        return tuple(name for name, model in models().items() if not model.latent)  # no kernel walks latent rows
     if name == "variant":
         return tuple(dict.fromkeys(kernel.variant for kernel in library.kernels() if kernel.op in words("op")))
     found = library.words(name)

@@ -4,9 +4,11 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import kvbench
 from kvbench.errors import BadArgument, BadLibrary, unknown_word
+from kvbench.model.weights import Weights
 
 _MODELS = Path("suites", "models.toml")
 
@@ -15,7 +17,8 @@ _MODELS = Path("suites", "models.toml")
 class Model:
     """Geometry of a published model. Of every `window_every` layers the last one attends to everything.
 
-    hidden, intermediate, vocabulary: what a token has beside attention, its feed-forward and its logits; 0 where the
+    latent: elements of a K row that are V, too, where one row of each token serves all heads; 0: V has its own. weights:
+    those published, None where the list does not say. hidden, intermediate, vocabulary: what a token has beside attention, its feed-forward and its logits; 0 where the
     list does not say.
     """
 
@@ -27,6 +30,8 @@ class Model:
     source: str
     window: int = 0
     window_every: int = 0
+    latent: int = 0
+    weights: Weights | None = None
     hidden: int = 0
     intermediate: int = 0
     vocabulary: int = 0
@@ -37,8 +42,13 @@ def models() -> dict[str, Model]:
     """The models of suites/models.toml, by name."""
     for folder in kvbench.__path__:
         if (path := Path(folder) / _MODELS).is_file():
-            return {name: Model(**facts) for name, facts in tomllib.loads(path.read_text()).items()}
+            return {name: _model(facts) for name, facts in tomllib.loads(path.read_text()).items()}
     raise BadLibrary(f"{_MODELS} is not installed", "install kvbench again: pip install .")
+
+
+def _model(facts: dict[str, Any]) -> Model:
+    weights = facts.pop("weights", None)
+    return Model(**facts, weights=Weights(**weights) if weights else None)
 
 
 def model(name: str) -> Model:

@@ -186,6 +186,7 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
     (FAILED, here, "compare {base} {slow} --gate"),
     (FAILED, here, "history show --root {past} --gate"),
     (USAGE, here, "size"),
+    (USAGE, here, "explain llama-3-8b --machine {base}"),  # of a machine without facts
     (USAGE, unwatched, "sweep smoke --out /proc/kvbench"),
     (USAGE, here, "compare {base} {tmp}/none --gate"),
     (USAGE, here, "compare {base} {again} --gate --export junit=/proc/kvbench/x.xml"),
@@ -225,6 +226,7 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
     (INTERRUPTED, interrupted, "doctor"),
     (INTERRUPTED, interrupted, "machine"),
     (INTERRUPTED, interrupted, "profile decode --model gpt-2"),
+    (INTERRUPTED, interrupted, "explain llama-3-8b"),
     (INTERRUPTED, interrupted, "lab quant --out {tmp}/lab"),
     (INTERRUPTED, interrupted, "verify --quick"),
     (INTERRUPTED, interrupted, "report {base}"),

@@ -23,12 +23,13 @@ from tests.report import made
 PLENTY = 1 << 30  # bytes
 CODES = {0, 2, 5, 6}
 LIBRARY = str(library_path())
-TEXTS = {"suite", "base", "head", "lengths", "exports"}  # these may be paths, and look like texts
+TEXTS = {"source", "suite", "base", "head", "lengths", "exports"}  # these may be paths, and look like texts
 OUTPUTS = {"out", "plot", "exports", "folder", "tuning"}
 BEFORE, BEHIND = {"exports": "junit="}, {"suite": ".toml", "plot": ".png"}
 TOLD = {  # what else a command is told, so that it does not measure: arguments, and options
     "compare": (["old", "new"], []),
     "doctor": ([], ["--threads", "0"]),
+    "explain": (["qwen3-0.6b"], ["--machine", "new"]),
     "gate": ([], ["--base", LIBRARY, "--head", LIBRARY]),
     "history accept": (["nothing*"], ["--run", "new", "--reason", "none", "--root", "."]),
     "history add": (["new"], ["--root", "."]),

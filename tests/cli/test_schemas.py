@@ -116,6 +116,11 @@ CALLS = {
     "lab": lambda folder: [["quant", "--out", str(folder / "lab"), "--json"], ["--json"]],
     "compare": lambda folder: [[*sides(folder), "--json"]],
     "history": lambda folder: [["show", "--root", past(folder), "--json"]],
+    "explain": lambda folder: [
+        ["llama-3-8b", "--machine", str(BASELINE), "--measured", "1@8k", "--json"],
+        ["deepseek-v3", "--machine", str(BASELINE), "--json"],
+        ["gpt-2", "--machine", str(BASELINE), "--json"],
+    ],
     "size": lambda folder: [
         ["llama-2-7b", "--json"],
         [*SIZED.split(), "--machine", str(BASELINE), "--json"],

@@ -19,7 +19,7 @@ RANKS = {
     2: {"native", "store", "regime"},
     3: {"machine"},
     4: {"suite", "plan", "worker", "runner", "analysis"},
-    5: {"score"},
+    5: {"score", "checkpoint"},
     6: {"report", "gate", "verify"},
     7: {"results", "history", "exports"},
     8: {"session", "sizing", "lab", "submission", "fleet"},

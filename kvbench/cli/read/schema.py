@@ -12,6 +12,7 @@ from kvbench.errors import unknown_word
 _TYPES = {  # of what is printed: one, or one of several
     "compare": "exports.printed:Compared",
     "doctor": "cli.understand.doctor:Doctor",
+    "explain": "report.explain:Explanation",
     "gate": "exports.printed:Compared",
     "history": "report.past:Shown",
     "kernels": "cli.understand.kernels:Kernels",

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._options import json_option, with_options
+from kvbench.cli._options import batch_option, json_option, weights_option, with_options
 from kvbench.cli._point import options, refuse_missing
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Bytes, Count, Named, Plot
@@ -34,17 +34,9 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
         "--capacity", type=Count(), help="Tokens that every layer has room for. [default: those it attends to]"
     ),
 )
-@click.option(
-    "--users",
-    "--batch",
-    "batch",
-    type=Count(),
-    default=1,
-    show_default=True,
-    help="Sequences decoded together on one copy of the model.",
-)
+@batch_option
 @click.option("--replicas", type=Count(1), default=1, show_default=True, help="Copies of the model.")
-@click.option("--weights", type=Bytes(), help="Weights that each step reads, such as 16GB.")
+@weights_option
 @click.option("--budget", type=Bytes(), help="Memory for caches, such as 40GiB. Prints how many sequences fit.")
 @click.option("--lengths", metavar="KIND", help="Lengths of the sequences: uniform:A-B, fixed:N, or a file of numbers.")
 @click.option(
@@ -99,7 +91,7 @@ def _decoder(name: str | None, model: Any, asked: dict[str, Any]) -> Decoder:
         if asked[key] is None:
             asked[key] = getattr(model, _OF_MODEL.get(key, key), None if key in _GEOMETRY else 0)
     refuse_missing({key: asked[key] for key in _GEOMETRY}, "give them, or a MODEL")
-    return Decoder(model=name or "", **asked)
+    return Decoder(model=name or "", latent=getattr(model, "latent", 0), **asked)
 
 
 def _map(model: str | None, decoder: Any, **laid: Any) -> Any:

@@ -24,7 +24,7 @@ def sizes(table: pd.DataFrame, decoder: Decoder, fit: Fit, memory: int | None) -
         title=f"{decoder.model or 'Cache'}: {heads}, {counted(decoder.batch, 'sequence')}; levels of {fit.machine}",
         by="dtype",
         log="xy",
-        text=_tokens,
+        text=tokens_text,
         levels=tuple((count / MIB, name) for count, name in marked if low <= count <= high),
     )
     about = "The whole cache by the formula; dashed: all caches of a level that serve the threads together, and memory."
@@ -39,5 +39,5 @@ def _alike(table: pd.DataFrame) -> dict[str, str]:
     return {dtype: names[count] for dtype, count in counts.items()}
 
 
-def _tokens(count: int) -> str:
+def tokens_text(count: int) -> str:
     return f"{count // KIB}k" if count % KIB == 0 else f"{count:,}"

@@ -1,0 +1,28 @@
+"""Which model is meant: one of suites/models.toml by its name, or a file of one."""
+
+from pathlib import Path
+
+from kvbench.errors import BadArgument, one_of
+from kvbench.suite import Model, models
+
+_CONFIG = "config.json"
+
+
+def find(text: str) -> tuple[str, Model, str]:
+    """What it is called, its geometry, and why its weights are not known; else empty."""
+    if (known := models().get(text)) is not None:
+        return text, known, "" if known.weights else "suites/models.toml does not say them"
+    path = Path(text)
+    if path.suffix == ".gguf":
+        from kvbench.checkpoint.gguf import read_gguf
+
+        return path.stem, *read_gguf(path)
+    if path.is_dir():
+        path = path / _CONFIG
+    if path.suffix == ".json" or path.exists():
+        from kvbench.checkpoint.config import read_config
+
+        return path.absolute().parent.name, *read_config(path)
+    raise BadArgument(
+        f"MODEL: {text[:60]!r} is no known model, and no file", f"{one_of(text, models())}; a config.json, or a .gguf"
+    )

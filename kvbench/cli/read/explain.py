@@ -1,0 +1,92 @@
+"""kvbench explain"""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kvbench.cli._options import batch_option, json_option, weights_option
+from kvbench.cli._streams import say, say_json
+from kvbench.cli._types import Named, Plot
+from kvbench.errors import BadArgument, Exit
+from kvbench.units import COUNT, whole
+
+_SUITE = "explain"
+
+
+@click.command("explain")
+@click.argument("source", metavar="MODEL")
+@batch_option
+@weights_option
+@click.option(
+    "--machine", type=Named(), help="Run directory to take rates from. [default: measure this machine, a minute]"
+)
+@click.option(
+    "--measured", metavar="RATE@CONTEXT", help="Tokens/s that you measured, such as 5.2@8192: what is missing?"
+)
+@click.option("--plot", type=Plot(), help="Also draw bytes and tokens/s against context, as .png or .svg.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="A page to paste into an issue instead of text.")
+@json_option
+def command(
+    source: str,
+    batch: int,
+    weights: int | None,
+    machine: Path | None,
+    measured: str | None,
+    plot: Path | None,
+    as_markdown: bool,
+    as_json: bool,
+) -> int:
+    """Say what limits the decoding of MODEL on this machine: weights, KV cache or core, over all its contexts.
+
+    MODEL is one of suites/models.toml, the config.json of a Hugging Face folder, or a .gguf file. Weights count as they are
+    stored, of a mixture of experts those that a step meets.
+    """
+    from kvbench.checkpoint import find
+
+    asked = _asked(measured) if measured is not None else None
+    name, model, why = find(source)  # before anything large is imported: what it refuses costs nothing
+    from kvbench.report.explain import curves, explain_markdown, explain_text, explanation
+    from kvbench.sizing.explained import decoder_of, explain
+    from kvbench.sizing.known import known
+
+    decoder = decoder_of(name, model, batch)
+    place = machine or _measured(decoder)
+    if place is None:
+        return Exit.INTERRUPTED
+    found = explain(name, model, known(place), batch, why, weights, asked)
+    if plot:
+        from kvbench.report.figures.explain import explained
+        from kvbench.report.figures.look import save
+
+        save(explained(curves(found), found.model, found.machine).canvas(), plot)
+        say(f"plot: {plot}", err=True)
+    if as_json:
+        say_json(explanation(found))
+    else:
+        say(explain_markdown(found) if as_markdown else "\n".join(explain_text(found)), nl=not as_markdown)
+    return Exit.FINE
+
+
+def _asked(text: str) -> tuple[float, int]:
+    found = re.fullmatch(rf"([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)@{COUNT}", text)
+    if not found or not float(found[1]) or not whole(found[2], found[3]):
+        raise BadArgument(
+            f"--measured: {text[:60]!r} is not understood", "tokens per second and tokens, such as 5.2@8192"
+        )
+    return float(found[1]), whole(found[2], found[3])
+
+
+def _measured(decoder: Any) -> Path | None:
+    """A new run directory of the model's shape; None where it was interrupted. No kernel walks latent rows: then the
+    suite's own shape has to do, for the reads."""
+    from kvbench.cli.measure.sweep import measured
+    from kvbench.session import Options, Session
+
+    heads = () if decoder.latent else ("q_heads", "kv_heads", "head_dim")
+    options = Options(_SUITE, axes=[f"{name}={getattr(decoder, name)}" for name in heads])
+    with Session.begin(options, None, shlex.join(["kvbench", *sys.argv[1:]])) as session:
+        return session.run().path if measured(session) else None

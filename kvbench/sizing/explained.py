@@ -1,0 +1,190 @@
+"""Weights and cache of a model beside what a machine reads, over contexts: what limits, which format pays, who fits."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from kvbench.errors import BadArgument
+from kvbench.model import DEFAULTS, Ceiling
+from kvbench.model.explained import Cell, Explained, Format, Measured, Row
+from kvbench.model.size import Decoder
+from kvbench.model.weights import Weights
+from kvbench.native import default_library
+from kvbench.sizing.decoder import cache_bytes, flops, parts, refuse_nonsense, streamed_bytes
+from kvbench.sizing.known import Known
+from kvbench.sizing.sized import fit
+from kvbench.suite import Model
+from kvbench.units import GB
+
+_SHORTEST = 512  # tokens
+_PAYS = 1.05  # times the tokens per second of the 16 bits beside it
+_LEVEL = 1.02  # times faster than what rounds less, by which a format is the fastest
+_L3 = 3
+
+
+def decoder_of(name: str, model: Model, batch: int) -> Decoder:
+    shape = {
+        key: getattr(model, key) for key in ("layers", "q_heads", "kv_heads", "head_dim", "window", "window_every")
+    }
+    cache = {key: DEFAULTS[key] for key in ("dtype", "scale", "layout", "inner", "block_tokens")}
+    found = Decoder(name, **shape, context=model.max_context, batch=batch, latent=model.latent, **cache)
+    refuse_nonsense(found)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Wall:
+    """`read`: bytes of weights that a step reads."""
+
+    decoder: Decoder
+    known: Known
+    reads: Ceiling | None
+    read: int | None
+    spare: int | None  # bytes of memory beside the weights
+
+    def at(self, context: int, dtype: str) -> Decoder:
+        return replace(self.decoder, context=context, dtype=dtype)
+
+    def point(self, decoder: Decoder) -> pd.Series | None:
+        """The decode that it goes by."""
+        return None if decoder.latent else self.known.fastest(decoder)
+
+    def seconds(self, count: float) -> float | None:
+        """Of plain reads."""
+        return count / (self.reads.median * GB) if self.reads else None
+
+    def cell(self, context: int, dtype: str) -> Cell:
+        decoder = self.at(context, dtype)
+        count, point = streamed_bytes(decoder), self.point(decoder)
+        least, weights = self.seconds(count), self.seconds(self.read or 0)
+        seconds = max(least, self._computing(decoder)) if point is None and least else None
+        if point is not None:
+            seconds = count / (float(point["gbps"]) * GB)
+        users = None
+        if self.spare is not None and (one := cache_bytes(replace(decoder, batch=1))):
+            users = max(0, self.spare) // one
+        most, tokens = (
+            None if weights is None or cache is None else decoder.batch / (weights + cache)
+            for cache in (least, seconds)
+        )
+        return Cell(dtype, count, most, tokens, seconds, users)
+
+    def row(self, context: int) -> Row:
+        place = fit(replace(self.decoder, context=context), self.known)
+        cells = tuple(self.cell(context, dtype) for dtype in _dtypes())
+        found = Row(context, place.slice_bytes, place.word, cells, self.decoder.dtype)
+        best = found.of(found.best)
+        for cell in sorted(cells, key=lambda cell: -cell.bytes):
+            measured = best.tokens and cell.bytes < best.bytes and self.point(self.at(context, cell.dtype)) is not None
+            best = cell if measured and cell.tokens > _LEVEL * best.tokens else best
+        return replace(found, best=best.dtype)
+
+    def _computing(self, decoder: Decoder) -> float:
+        """Seconds that the multiply-adds take at least, of a cache that no measured kernel walks."""
+        if not decoder.latent or not self.known.gflops:
+            return 0.0
+        tokens = sum(layers.count * layers.read for layers in parts(decoder)) * decoder.batch
+        return flops(decoder, tokens) / decoder.layers / (self.known.gflops * GB)
+
+    def overtakes(self, dtype: str) -> int | None:
+        """The shortest context at which the cache is no less than the weights."""
+        low, high = 1, self.decoder.context
+        if self.read is None or streamed_bytes(self.at(high, dtype)) < self.read:
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if streamed_bytes(self.at(middle, dtype)) >= self.read else (middle + 1, high)
+        return low
+
+
+def explain(
+    name: str, model: Model, known: Known, batch: int, why: str, given: int | None, asked: tuple[float, int] | None
+) -> Explained:
+    """`given`: bytes of weights that a step reads, in place of the model's own. `asked`: tokens per second that somebody
+    measured, and at which context."""
+    decoder, weights = decoder_of(name, model, batch), _weights(model.weights, given)
+    fact = known.machine.facts.get("memory")
+    memory = fact.value if fact and isinstance(fact.value, int) else None
+    reads = max((each for each in known.reads if each.level == "DRAM"), key=lambda each: each.median, default=None)
+    read = weights.read(batch) if weights else None
+    wall = _Wall(decoder, known, reads, read, memory - weights.stored if weights and memory is not None else None)
+    rows = tuple(_rows(wall))
+    return Explained(
+        model=name,
+        source=model.source,
+        max_context=model.max_context,
+        decoder=decoder,
+        weights=weights,
+        read=read,
+        experts=weights.distinct(batch) if weights else 0.0,
+        why="" if weights else why,
+        machine=known.name,
+        threads=len(known.cpus),
+        gbps=reads and reads.median,
+        low=reads and reads.low,
+        high=reads and reads.high,
+        gflops=known.gflops,
+        memory=memory,
+        base=decoder.dtype,
+        l3=_within_l3(decoder, known),
+        formats=tuple(_format(wall, dtype, rows) for dtype in _dtypes()),
+        rows=rows,
+        measured=_measured(wall, *asked) if asked else None,
+    )
+
+
+def _weights(own: Weights | None, given: int | None) -> Weights | None:
+    if given is None:
+        return own
+    return Weights(max(given, own.stored if own else 0), given)
+
+
+def _dtypes() -> tuple[str, ...]:
+    return tuple(sorted(default_library().words("dtype")))
+
+
+def _rows(wall: _Wall) -> Iterator[Row]:
+    longest = wall.decoder.context
+    octaves = max(0, math.ceil(math.log2(longest / _SHORTEST)))
+    for context in (*(_SHORTEST << octave for octave in range(octaves)), longest):
+        yield wall.row(context)
+
+
+def _format(wall: _Wall, dtype: str, rows: tuple[Row, ...]) -> Format:
+    decoder = wall.at(rows[-1].context, dtype)
+    point, pays = wall.point(decoder), None
+    for row in reversed(rows):
+        own, base = row.of(dtype).tokens, row.of(wall.decoder.dtype).tokens
+        if point is None or own is None or own < _PAYS * base:
+            break
+        pays = row.context
+    beyond = wall.overtakes(dtype)
+    if point is None:
+        reads = (wall.reads.median, wall.reads.low, wall.reads.high) if wall.reads else (None, None, None)
+        return Format(dtype, *reads, "", None, beyond, None)
+    ends = (float(point[f"gbps{end}"]) for end in ("", "_low", "_high"))
+    return Format(dtype, *ends, point["short"], int(point["group"]), beyond, pays)
+
+
+def _within_l3(decoder: Decoder, known: Known) -> int | None:
+    """A slice that always fits does so up to the longest context."""
+    found = [level.context for level in fit(decoder, known).levels if level.level == _L3]
+    return min(decoder.context, found[0] or decoder.context) if found else None
+
+
+def _measured(wall: _Wall, tokens: float, context: int) -> Measured:
+    if wall.read is None or wall.reads is None:
+        what = "the bytes of its weights are not known" if wall.read is None else "no reads of memory are known"
+        raise BadArgument(
+            f"--measured: {what}", "give --weights BYTES" if wall.read is None else "name another --machine"
+        )
+    if context > wall.decoder.context:
+        raise BadArgument(f"--measured: {context} tokens", f"at most the model's {wall.decoder.context}")
+    row = wall.row(context)
+    base, batch, step = row.of(wall.decoder.dtype), wall.decoder.batch, wall.decoder.batch / tokens
+    best, least, weights = row.of(row.best), wall.seconds(base.bytes), wall.seconds(wall.read)
+    missing = step - batch / base.most
+    low, high = step + min(0.0, best.seconds - least), min(step, weights + best.seconds)
+    return Measured(tokens, context, tokens / base.most, missing, least, best.dtype, batch / low, batch / high)

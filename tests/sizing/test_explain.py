@@ -1,0 +1,156 @@
+"""kvbench explain: what it finds for made-up machines, and what it says."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from kvbench.model import Fact
+from kvbench.model.weights import Weights
+from kvbench.report.words.explain import lines
+from kvbench.sizing.explained import explain
+from kvbench.suite import model
+from tests.checkpoint.made import config, folder
+from tests.checkpoint.test_known_answers import LLAMA
+from tests.cli.test_cli import call, refused
+from tests.cli.test_exit_codes import played
+from tests.sizing.made import GIB, MEASURED, NOWHERE
+
+RUN = Path(__file__).resolve().parents[2] / "results" / "zen4-kvm-2" / "quick"
+RATES = {"f16": 20.0, "bf16": 19.9, "i8": 16.0, "q4_0": 5.0}  # GB/s, where plain reads give 20
+LLAMA_8B = replace(model("llama-3-8b"), max_context=131072, weights=Weights(16 * GIB, 15 * GIB))
+
+
+def machine(rates=RATES, group=4, memory=64 * GIB):
+    rows = [(dtype, group, 128, 4096, "DRAM", rate, dtype) for dtype, rate in rates.items()]
+    names = ("dtype", "group", "head_dim", "context", "regime", "gbps", "short")
+    found = pd.DataFrame(rows, columns=names)
+    facts = MEASURED.machine.facts | {"memory": Fact(memory, "made up", "high")}
+    decodes = found.assign(gbps_low=found["gbps"], gbps_high=found["gbps"])
+    return replace(MEASURED, machine=replace(MEASURED.machine, facts=facts), decodes=decodes, gflops=100.0)
+
+
+def explained(shape=LLAMA_8B, known=None, batch=1, why="", given=None, asked=None):
+    return explain("it", shape, known or machine(), batch, why, given, asked)
+
+
+def test_the_wall_and_the_decodes():
+    found = explained()
+    assert [row.context for row in found.rows] == [512 << octave for octave in range(9)]
+    row = next(row for row in found.rows if row.context == 8192)
+    cell, small = row.of("f16"), row.of("i8")
+    assert (cell.bytes, small.bytes) == (GIB, 2 * 32 * 8 * 8192 * 132)
+    assert cell.most == pytest.approx(20e9 / (16 * GIB)) and cell.tokens == pytest.approx(cell.most)
+    assert small.tokens == pytest.approx(1 / (15 * GIB / 20e9 + small.bytes / 16e9))
+    assert cell.users == 48 and small.users == 48 * GIB // small.bytes
+    assert row.of("e4m3").tokens == pytest.approx(row.of("e4m3").most), "not measured: at most"
+
+
+def test_where_the_cache_overtakes_and_a_format_pays():
+    found = {each.dtype: each for each in explained().formats}
+    assert found["f16"].overtakes == 15 * 8192 and found["q4_0"].overtakes is None
+    assert found["i8"].pays == 32768, "3.5 of 15 + 4 GiB are spared there"
+    assert found["q4_0"].pays is None and found["f16"].pays is None
+    assert found["e5m2"].decode == "" and found["i8"].group == 4
+    assert explained().rows[-1].best == "i8" and explained().rows[0].best == "f16"
+
+
+def test_batches_meet_more_experts():
+    moe = replace(LLAMA_8B, weights=Weights(16 * GIB, GIB, routed=12 * GIB, experts=4, chosen=1))
+    assert [explained(moe, batch=batch).read for batch in (1, 2)] == [4 * GIB, GIB + 12 * GIB * 7 // 16]
+    assert explained(moe, batch=2).rows[-1].of("f16").bytes == 2 * 16 * GIB
+
+
+def test_a_rate_that_was_measured():
+    """A step of 1 s, of which plain reads of 16 GiB take 0.86 s."""
+    found, each = explained(asked=(1.0, 8192)).measured, GIB / 20e9
+    small = 2 * 32 * 8 * 8192 * 132 / 16e9
+    assert (found.share, found.missing, found.cache) == pytest.approx((16 * each, 1 - 16 * each, each))
+    assert found.dtype == "i8" and found.high == pytest.approx(1 / (15 * each + small))
+    assert found.low == pytest.approx(1 / (1 - each + small))
+    assert explained(asked=(2.0, 8192)).measured.share > 1
+
+
+LATENT = replace(LLAMA_8B, q_heads=16, kv_heads=1, head_dim=576, latent=512)
+SAID = [  # shape and machine, and what each of the five lines holds
+    ({}, ["8,192 tokens reading the weights is the limit", "131,072 tokens reading the weights and reading the KV cache "
+          "limit about equally", "KV format: i8", "48 users of 8,192 tokens in f16", "20 GB/s"]),
+    ({"shape": replace(LLAMA_8B, weights=Weights(GIB, GIB))}, ["about equally", "KV cache is the limit", "i8", "63 users",
+     ""]),
+    ({"shape": replace(LLAMA_8B, max_context=8192)}, ["", "8,192 tokens are the longest", "+2% tokens/s at 8,192 tokens;", "", ""]),
+    ({"known": machine({"f16": 20.0, "i8": 8.0})}, ["", "From 122,880 tokens", "f16. No smaller", "in q4_0", ""]),
+    ({"shape": replace(LLAMA_8B, weights=None), "why": "no index"}, ["(no index)", "alone allows", "i8", "no index", ""]),
+    ({"known": machine(memory=8 * GIB)}, ["", "", "", "no user", ""]),
+    ({"known": machine(group=8)}, ["", "", "", "", "8 query heads on a KV head, where this model has 4"]),
+    ({"shape": LATENT}, ["the weights is the limit", "the core's arithmetic", "no kernel here", "", ""]),
+    ({"known": NOWHERE}, ["no reads of memory are known", "", "not measured", "the machine's memory is", "--machine"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "words"), SAID)
+def test_five_lines(facts, words):
+    found = lines(explained(**facts))
+    assert len(found) == 5
+    for line, word in zip(found, words, strict=True):
+        assert word in line and "None" not in line and "nan" not in line, line
+
+
+# ---- as it is called -------------------------------------------------------------------------------------------------
+
+
+def test_text_ends_with_the_lines(capsys):
+    assert call("explain", "gemma-3-4b", "--machine", RUN) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 120 and " 7.228 GiB stored" in text and "131,072" in text
+    assert call("explain", "gemma-3-4b", "--machine", RUN, "--json") == 0
+    five = json.loads(capsys.readouterr().out)["lines"]
+    assert " ".join(text.split()).endswith(" ".join(" ".join(five).split())) and len(five) == 5
+    assert call("explain", "gemma-3-4b", "--machine", RUN, "--markdown", "--measured", "2@8k") == 0
+    page = capsys.readouterr().out
+    assert page.startswith("### gemma-3-4b") and page.count("\n- ") == 6 and page.count("```") == 2
+
+
+def test_the_figure(tmp_path, capsys):
+    assert call("explain", "gpt-2", "--machine", RUN, "--weights", "500MB", "--plot", tmp_path / "x.svg") == 0
+    assert "tokens per second" in (tmp_path / "x.svg").read_text()
+
+
+@pytest.mark.parametrize("name", ["llama-3-8b", "deepseek-v2-lite"])
+def test_what_is_not_known_is_measured(name, tmp_path, monkeypatch, capsys):
+    played(monkeypatch, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert call("explain", name, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert Path(found["machine"]).parent.name == "runs"
+    heads = {point["shape"]["q_heads"] for point in json.loads((tmp_path / found["machine"] / "manifest.json").read_text())
+             ["plan"]["points"] if "shape" in point}  # fmt: skip
+    assert heads == {32} and any(each["decode"] for each in found["formats"]) == (name == "llama-3-8b")
+
+
+BAD = [
+    ("nonsense", "no known model", "llama-3-8b"),
+    ("lama-3-8b", "did you mean llama-3-8b"),
+    ("gpt-2 --measured 5@1k", "--weights"),
+    ("llama-3-8b --measured 5@9k", "9216 tokens"),
+    *((f"llama-3-8b --measured {text}", "5.2@8192") for text in ("5", "5@", "@5", "0@512", "5@0", "fast@8k")),
+    ("llama-3-8b --batch 0", "0"),
+    ("llama-3-8b --batch 99999999999", "99999999999"),
+    ("llama-3-8b --weights much", "16GB"),
+]
+
+
+@pytest.mark.parametrize("case", BAD, ids=[case[0] for case in BAD])
+def test_nonsense(case, capsys):
+    refused(capsys, "explain", *case[0].split(), "--machine", RUN, words=case[1:])
+
+
+def test_what_no_kernel_walks_is_neither_sized_nor_swept(capsys):
+    refused(capsys, "size", "deepseek-v3", words=("one row", "kvbench explain"))
+    refused(capsys, "plan", "smoke", "--axis", "model=deepseek-v3", words=("deepseek-v3",))
+
+
+def test_a_folder_without_weights_is_explained(tmp_path, capsys):
+    assert call("explain", folder(tmp_path / "mine", config(**LLAMA)), "--machine", RUN) == 0
+    assert "mine: 32 layers" in (text := capsys.readouterr().out) and "weights: unknown, there is no" in text
