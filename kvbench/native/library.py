@@ -21,8 +21,7 @@ from kvbench.errors import (
     unknown_word,
 )
 from kvbench.model import AUTO, OWN, Kernel
-from kvbench.native.plugin import Plugin
-from kvbench.native.shared import opened
+from kvbench.native.plugin import Plugin, opened
 
 _LIBRARY = "libkvbench.so"
 _INTERFACE = "abi.h"
