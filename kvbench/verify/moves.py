@@ -8,7 +8,7 @@ from kvbench.model import Kernel
 from kvbench.native import Arena, Cache, Library, Team, probe_task
 from kvbench.verify.situation import scratch
 
-_SIZES = (64, 4096 + 64)  # bytes of a probe's buffers
+_SIZES = (64, 448, 4096 + 64)  # bytes of a probe's buffers
 
 
 class Wrong(Exception):

@@ -1,12 +1,9 @@
-"""Run directories ruined at random, through every command that reads one, and sweeps killed at random, then resumed.
-
-    python -m tests.store.ruin [--runs 100] [--kills 20] [--seed 1]
+"""Run directories ruined at random, through every command that reads one.
 
 There must be no traceback and no hang; what was finished is not lost, what reads writes nothing, and neither lines nor
-files of another run are taken for the run's own. A few of each are part of the tests.
+files of another run are taken for the run's own.
 """
 
-import argparse
 import json
 import os
 import random
@@ -15,8 +12,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections import Counter
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -26,7 +21,6 @@ from kvbench.cli._program import run
 from kvbench.errors import KvbenchError
 from kvbench.session import Session
 from kvbench.store import RunDirectory
-from tests.session.test_killed import KILLS, SUITE, check
 from tests.session.test_session import Played, options
 
 OTHER = "other"  # name of the folder of another run
@@ -233,7 +227,7 @@ def lines(path):
     return journal.read_bytes().split(b"\n")[:-1] if journal.is_file() else []
 
 
-def ruined(place, chance, table, faults):
+def ruined(place, chance, faults):
     """One run, ruined once or twice, through all commands."""
     path = place / "run"
     acts = [chance.choice(DAMAGES) for _ in range(chance.choice((1, 1, 2)))]
@@ -249,7 +243,6 @@ def ruined(place, chance, table, faults):
     with tempfile.TemporaryDirectory() as pages:
         for name, arguments in commands(path, Path(pages)).items():
             code, err = said(arguments)
-            table[name]["fine" if not code else "refused"] += 1
             faults += [f"{about}: {name}: {fault}: {err[-300:]}" for fault in wrong(code, err)]
             if content(path) != own and name != "sweep --resume":
                 faults.append(f"{about}: {name} has changed the run")
@@ -260,61 +253,18 @@ def ruined(place, chance, table, faults):
     if not code:
         asked = [sys.executable, "-m", "pyperf", "stats", str(path / "run.json.gz")]
         told = subprocess.run(asked, capture_output=True, text=True, check=False)
-        table["pyperf stats, resumed"]["refused" if told.returncode else "fine"] += 1
         faults += [f"{about}: pyperf: {told.stderr[-300:]}"] if told.returncode else []
 
 
 def ruin(count, seed):
-    """A table of what commands did, by name, and the faults."""
+    """The faults of so many runs."""
     signal.signal(signal.SIGALRM, late)
-    table, faults = {}, []
+    faults = []
     with tempfile.TemporaryDirectory() as folder:
         made(Path(folder, "whole"))
-        table = {name: Counter() for name in (*commands(Path(folder), Path(folder)), "pyperf stats, resumed")}
         for number in range(count):
             place = Path(folder, "place")
             shutil.copytree(Path(folder, "whole"), place)
-            ruined(place, random.Random(f"{seed} {number}"), table, faults)
+            ruined(place, random.Random(f"{seed} {number}"), faults)
             shutil.rmtree(place)
-    return table, faults
-
-
-# ---- kills -----------------------------------------------------------------------------------------------------------
-
-
-def kills(count, seed):
-    """Visits that had been finished when each of so many sweeps was killed, from before there is a run until after its
-    end; and the faults. Each is resumed, and leaves nothing behind it in the temporary folder."""
-    chance, finished, faults = random.Random(seed), [], []
-    for number in range(count):
-        who, seconds = chance.choice(list(KILLS)), chance.uniform(0.2, 6.0)
-        with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, {"TMPDIR": str(Path(folder, "tmp"))}):
-            Path(folder, "tmp").mkdir()
-            try:
-                finished.append(len(check(Path(folder), SUITE, who, lambda seconds=seconds: time.sleep(seconds))))
-            except AssertionError as error:
-                faults.append(f"kill {number}, {who} after {seconds:.1f} s: {error}")
-            if left := os.listdir(Path(folder, "tmp")):
-                faults.append(f"kill {number}, {who} after {seconds:.1f} s: {left} was left behind")
-    return finished, faults
-
-
-def main():
-    parser = argparse.ArgumentParser(prog="python -m tests.store.ruin", description=__doc__.split("\n")[0])
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    table, faults = ruin(asked.runs, asked.seed)
-    print(f"{asked.runs} ruined runs, seed {asked.seed}\n{'':24}{'fine':>8}{'refused':>9}")
-    for name, counts in table.items():
-        print(f"{name:24}{counts['fine']:8}{counts['refused']:9}")
-    finished, more = kills(asked.kills, asked.seed)
-    visits = f"{min(finished, default=0)} to {max(finished, default=0)} visits finished before"
-    print(f"{asked.kills} kills: {visits}, {len(more)} faults", f"{len(faults + more)} faults in all", sep="\n")
-    print("\n".join(faults + more))
-    return bool(faults + more)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return faults

@@ -172,35 +172,15 @@ def test_another_format_is_not_read(filled):
     refused(raised.value, str(path), "another version of kvbench")
 
 
-def before_3(manifest, number):
-    """As it was when points had a prefetch scheme and its distance."""
-    facts = json.loads(manifest) | {"format": number}
+def test_an_older_format_is_read_and_not_written(filled):
+    """Its points had a prefetch scheme and its distance, and its lines name no run. It may have been resumed with
+    --target-ci, which nobody wrote down."""
+    records, manifest = RunDirectory.open(filled).records, filled / "manifest.json"
+    facts = json.loads(manifest.read_text()) | {"format": 1}
     for point in facts["plan"]["points"]:
         if "shape" in point:
             point |= {"prefetch": point.pop("schedule"), "distance": 0}
-    return json.dumps(facts)
-
-
-def test_names_of_format_2_had_a_distance(filled):
-    """In the journal, and in points; where there was one, it tells points apart."""
-    manifest, journal = filled / "manifest.json", filled / JOURNAL
-    records = RunDirectory.open(filled).records
-    manifest.write_text(before_3(manifest.read_text(), 2))
-    journal.write_text(journal.read_text().replace("/cross.", "/cross0."))
-    assert RunDirectory.open(filled).records == records
-    facts = json.loads(manifest.read_text())
-    decode = next(point for point in facts["plan"]["points"] if "shape" in point)
-    decode |= {"prefetch": "near", "distance": 512}
-    manifest.write_text(json.dumps(facts))
-    journal.write_text("")
-    (near,) = (point for point in RunDirectory.open(filled).manifest.plan.points if point.name.count("near"))
-    assert near.schedule == "near512" and "/near512." in near.name
-
-
-def test_an_older_format_is_read_and_not_written(filled):
-    """Its lines name no run. It may have been resumed with --target-ci, which nobody wrote down."""
-    records, manifest = RunDirectory.open(filled).records, filled / "manifest.json"
-    manifest.write_text(before_3(manifest.read_text(), 1).replace('"sample_time": 0.', '"seconds": 0.'))
+    manifest.write_text(json.dumps(facts).replace('"sample_time": 0.', '"seconds": 0.'))
     line = json.loads((filled / JOURNAL).read_text().splitlines()[0].replace("/cross.", "/cross0."))
     del line["run"]
     (filled / JOURNAL).write_text("".join(json.dumps(line | {"launch": launch}) + "\n" for launch in (0, 99)))
