@@ -157,11 +157,9 @@ def _mounts(files: Files, controller: str) -> list[tuple[str, str, str]]:
     for line in (files.text("/proc/self/mountinfo") or "").splitlines():
         fields, _, rest = line.partition(" - ")
         words, kind = fields.split(), rest.split()
-        if len(words) > 4 and len(kind) > 2 and (kind[0] == "cgroup2" or _holds(kind, controller)):
+        if len(words) < 5 or len(kind) < 3:
+            continue
+        if kind[0] == "cgroup2" or kind[0] == "cgroup" and controller in kind[2].split(","):
             found.append((words[3], words[4], kind[0]))
     usual = (("/", _ROOT, "cgroup2"), ("/", f"{_ROOT}/{controller}", "cgroup"), ("/", f"{_ROOT}/cpu,cpuacct", "cgroup"))
     return [mount for mount in found or usual if not files.empty(mount[1])]
-
-
-def _holds(kind: list[str], controller: str) -> bool:
-    return kind[0] == "cgroup" and controller in kind[2].split(",")

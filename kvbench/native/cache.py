@@ -7,7 +7,7 @@ import numpy as np
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
-from kvbench.native.arguments import factors, floats, instance, place, whole
+from kvbench.native.arguments import floats, instance, place, tensor_scales, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.task import Task
@@ -110,7 +110,7 @@ class Cache(Closing):
         for plane in (cache.k, cache.v):
             plane.dtype, plane.scale = library.number("dtype", dtype), library.number("scale", scale)
         if tensor_scale is not None:
-            cache.k.tensor, cache.v.tensor = factors("tensor_scale", tensor_scale)
+            cache.k.tensor, cache.v.tensor = tensor_scales(tensor_scale)
         if window is not None and whole("window", window) < 1:
             raise BadArgument(f"window is {window}", "at least 1, or None for all tokens")
         fits = window is not None and window <= cache.capacity

@@ -99,15 +99,11 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     seconds = plan.sample_time
     if isinstance(visited, Probe):
         return seconds * _FORMS.get(visited.op, 1)
-    walks = [max(seconds, _pass(point, needs[point])) for point in members(visited)]
+    walked = {point: needs[point].walked for point in members(visited) if point.op != "append"}  # a token is no walk
+    walks = [max(seconds, walked.get(point, 0) / READ) for point in members(visited)]
     if isinstance(visited, Contrast):
         return sum(walks)
     return (3 + plan.neighbour) * walks[0] + _PACE + (0.0 if stores(visited) else seconds)
-
-
-def _pass(point: Point, needed: Needs) -> float:
-    """Seconds; next to none for a token by itself."""
-    return 0.0 if point.op == "append" else needed.walked / READ
 
 
 def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from tests import cases
 from tests.oracle import Planes, Shape
 from tests.raw import Bound, decode_args
 
@@ -72,11 +71,3 @@ def test_it_is_flash_on_rounded_rows(bench, isa, heads):
     right = decoded(bench, isa, shape, *halves, q, "flash")
     assert np.array_equal(decoded(bench, isa, shape, k, v, q), right)
     assert not np.array_equal(decoded(bench, isa, shape, k, v, q, "flash"), right)
-
-
-def test_of_f32_alone(raw):
-    kernels = [kernel for kernel in raw.kernels() if kernel["variant"] == "round16"]
-    flash = [kernel | {"variant": "round16"} for kernel in raw.kernels() if kernel["variant"] == "flash"]
-    rows = [kernel for kernel in flash if kernel["dtype"] == "f32" and kernel["layout"] != "blockt"]
-    assert kernels == rows != []
-    assert cases.Words.of(raw).variants("head", "f16") == ["flash", "twopass", "perhead"]

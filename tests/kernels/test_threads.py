@@ -13,24 +13,6 @@ from tests.kernels.test_decode import case_of, shape_of
 from tests.raw import ROOT, Bound, Team, decode_args
 
 
-def answers(bench, case, isa, counts):
-    """What is different among the answers of so many threads."""
-    found = set()
-    with Bound(bench.raw, case.shape, case.lengths) as bound:
-        bound.put(case.planes)
-        for threads in counts:
-            out = np.full(case.q.shape, np.nan, np.float32)
-            bench.team(threads).do("decode", decode_args(bench.raw, bound, case.q, out, isa))
-            found.add(out.tobytes())
-    return found
-
-
-def test_deterministic_from_run_to_run(bench, isa):
-    shape = shape_of(capacity=2500, head_dim=40)
-    case = case_of(bench, shape, [2500])
-    assert len(answers(bench, case, isa, [3] * 10)) == 1
-
-
 @pytest.mark.parametrize("threads", [2, 16])
 def test_many_passes_on_crowded_cpus_finish(raw, bench, threads):
     case = case_of(bench, shape_of(), [700])
@@ -180,23 +162,6 @@ def test_pinning_outside_the_mask_is_refused():
         """
     )
     assert out.strip() == "fine"
-
-
-def test_a_system_that_does_not_pin(tmp_path):
-    """The team is not opened, and leaves no thread behind."""
-    (tmp_path / "refuses.c").write_text("int pthread_setaffinity_np(void) { return 22; }")
-    subprocess.run(["cc", "-shared", "-fPIC", "refuses.c", "-o", "refuses.so"], cwd=tmp_path, check=True)
-    out = run_apart(
-        """
-        raw, cpu = Raw(), min(os.sched_getaffinity(0))
-        team, before = raw.ffi.new("kvb_team **"), len(os.listdir("/proc/self/task"))
-        code = raw.lib.kvb_team_open(raw.ffi.new("int32_t[2]", [cpu, cpu]), 2, team)
-        assert code == raw.lib.KVB_SYSTEM and len(os.listdir("/proc/self/task")) == before
-        print(raw.message())
-        """,
-        LD_PRELOAD=str(tmp_path / "refuses.so"),
-    )
-    assert out.startswith("cpus[0]: cannot start a thread on CPU ") and out.endswith(": Invalid argument\n")
 
 
 def test_teams_come_and_go(raw):

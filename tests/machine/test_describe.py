@@ -135,11 +135,6 @@ def test_memory_without_cpus(tmp_path):
     assert machine.facts["nodes"].note == "of memory alone: 1; of nothing: 2-8"
 
 
-def test_memory_that_is_not_stated(tmp_path):
-    machine = describe(grow(tmp_path, more={f"{NODE}/node255/cpulist": ""}))
-    assert machine.facts["nodes"].note == "of unknown size: 255"
-
-
 def test_topology_from_cpuinfo_alone(tmp_path):
     blocks = [
         f"processor: {cpu}\nphysical id: {cpu // 4}\ncore id: {cpu % 2}\nmodel name: Old  CPU" for cpu in range(8)
@@ -210,12 +205,6 @@ def test_a_page_of_no_size_is_not_believed(field, garbage, tmp_path):
     assert machine.facts["page_bytes"].value is None
 
 
-def test_a_folder_that_is_no_cpu(tmp_path):
-    files = grow(tmp_path, cores=2, more={f"{CPU}/cpu0.bak/online": 1})
-    (tmp_path / CPU / "online").unlink()
-    assert [cpu.cpu for cpu in describe(files).cpus] == [0, 1]
-
-
 def test_garbage_in_cpuinfo(tmp_path):
     blocks = [f"processor: {cpu}\nphysical id: x\ncore id: {cpu}" for cpu in (0, "²", "9" * 5000, 1)]
     machine = describe(put(tmp_path, {"proc/cpuinfo": "\n\n".join(blocks), "proc/self/status": "Cpus_allowed_list: x"}))
@@ -284,12 +273,6 @@ def test_this_machine():
     assert machine.fingerprint == describe().fingerprint
     assert machine.facts["memory"].value > 1 << 28
     assert machine.facts["page_bytes"].value == os.sysconf("SC_PAGE_SIZE")
-
-
-def test_a_tree_can_take_the_place_of_the_system(tmp_path, monkeypatch):
-    trees.snc4(tmp_path)
-    monkeypatch.setenv("KVBENCH_ROOT", str(tmp_path))
-    assert describe().facts["nodes"].value == 8
 
 
 @pytest.mark.parametrize("text", [None, "", "4-garbage", "4-6", "no nodes"])
