@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Protocol
 
 import numpy as np
 
@@ -18,17 +17,6 @@ from kvbench.native import Arena, Library
 from kvbench.store.files import writing
 
 _AGAIN = "then run it again"
-
-
-class Tier(Protocol):
-    """`about`: what it is, in a sentence."""
-
-    name: str
-    about: str
-
-    def put(self, pages: Iterable[int]) -> None: ...
-
-    def fetch(self, pages: Iterable[int]) -> None: ...
 
 
 class MemoryTier(Closing):
@@ -94,3 +82,6 @@ class FileTier(Closing):
     def _whole(self, moved: int) -> None:
         if moved != self._record:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+Tier = MemoryTier | FileTier  # each says in a sentence what it is `about`

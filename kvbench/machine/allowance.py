@@ -1,7 +1,5 @@
 """What is left to this process: CPU quota and memory, by its control groups up to the root and by other limits."""
 
-import re
-import resource
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -13,12 +11,7 @@ from kvbench.machine.tree import Files, count
 
 _UNLIMITED = 1 << 62  # version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
 _ROOT = "/sys/fs/cgroup"
-_STATED = {  # files of limits, and how each says that there is none
-    "cpu": {"cpu.max": "max", "cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": None},
-    "memory": {"memory.max": "max", "memory.high": "max", "memory.limit_in_bytes": None},
-}
-_STATUS = "/proc/self/status"
-_STRICT = 2  # of vm.overcommit_memory: the kernel promises no more than it has
+_LIMITS = ("memory.max", "memory.high", "memory.limit_in_bytes")  # a group above memory.high is made to wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,32 +71,18 @@ def memory_limit(files: Files) -> int | None:
 
 
 def available_memory(files: Files | None = None) -> int:
-    """Bytes that this process may still take: the least of what the system has available and of what its nodes, the
-    kernel's promises, its own limit and its groups leave."""
+    """Bytes that this process may still take: the least of what the system has available and of what its nodes and its
+    groups leave."""
     files = files or Files()
-    return max(0, min((_system(files), *_of_nodes(files), *_promised(files), *_addresses(files), *_of_groups(files))))
+    return max(0, min((_system(files), *_of_nodes(files), *_of_groups(files))))
 
 
 def _of_nodes(files: Files) -> Iterator[int]:
     """Where not every node with memory may be used: what is free on those that may, and page cache, which gives way."""
     nodes = {node: table for node in shown_nodes(files) if (table := node_memory(files, node)).get("MemTotal")}
-    allowed = listed_cpus(files.field(_STATUS, "Mems_allowed_list")) & nodes.keys()
+    allowed = listed_cpus(files.field("/proc/self/status", "Mems_allowed_list")) & nodes.keys()
     if allowed and allowed < nodes.keys() and all("MemFree" in nodes[node] for node in allowed):
         yield sum(nodes[node]["MemFree"] + nodes[node].get("Inactive(file)", 0) for node in allowed)
-
-
-def _promised(files: Files) -> Iterator[int]:
-    """Under strict accounting, memory counts from where it is mapped, touched or not."""
-    table = _meminfo(files)
-    if files.number("/proc/sys/vm/overcommit_memory") == _STRICT and {"CommitLimit", "Committed_AS"} <= table.keys():
-        yield table["CommitLimit"] - table["Committed_AS"]
-
-
-def _addresses(files: Files) -> Iterator[int]:
-    """What ulimit -v leaves; a made-up tree has no such limit."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if files.live and limit != resource.RLIM_INFINITY:
-        yield limit - (files.table(_STATUS).get("VmSize", 0) << 10)
 
 
 def _of_groups(files: Files) -> Iterator[int]:
@@ -135,22 +114,10 @@ def _meminfo(files: Files) -> dict[str, int]:
 
 
 def _limit(files: Files, group: str) -> int | None:
-    """memory.high counts: a group above it is made to wait. Ancestors out of sight count in the version 1 table."""
-    limits = [count(files.text(f"{group}/{name}") or "") for name in _STATED["memory"]]
+    """Ancestors out of sight count in the version 1 table."""
+    limits = [count(files.text(f"{group}/{name}") or "") for name in _LIMITS]
     limits.append(files.table(f"{group}/memory.stat").get("hierarchical_memory_limit"))
     return min((limit for limit in limits if limit is not None and limit < _UNLIMITED), default=None)
-
-
-def unclear(files: Files, controller: str) -> str:
-    """What stands where a group's limit should; empty where every file states one, or that there is none."""
-    for group in _groups(files, controller):
-        for name, without in _STATED[controller].items():
-            path = f"{group}/{name}"
-            first, *others = (files.text(path) or "").split() or [""]
-            stated = first == without or count(first) is not None
-            if files.exists(path) and not (stated and all(map(count, others))):
-                return f"{path} does not state a limit"
-    return ""
 
 
 def _groups(files: Files, controller: str) -> Iterator[str]:
@@ -190,16 +157,9 @@ def _mounts(files: Files, controller: str) -> list[tuple[str, str, str]]:
     for line in (files.text("/proc/self/mountinfo") or "").splitlines():
         fields, _, rest = line.partition(" - ")
         words, kind = fields.split(), rest.split()
-        if len(words) > 4 and len(kind) > 2 and (kind[0] == "cgroup2" or _holds(kind, controller)):
-            found.append((_unescaped(words[3]), _unescaped(words[4]), kind[0]))
+        if len(words) < 5 or len(kind) < 3:
+            continue
+        if kind[0] == "cgroup2" or kind[0] == "cgroup" and controller in kind[2].split(","):
+            found.append((words[3], words[4], kind[0]))
     usual = (("/", _ROOT, "cgroup2"), ("/", f"{_ROOT}/{controller}", "cgroup"), ("/", f"{_ROOT}/cpu,cpuacct", "cgroup"))
     return [mount for mount in found or usual if not files.empty(mount[1])]
-
-
-def _unescaped(path: str) -> str:
-    r"""White space and backslashes are written as in "my\040groups"."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
-
-
-def _holds(kind: list[str], controller: str) -> bool:
-    return kind[0] == "cgroup" and controller in kind[2].split(",")

@@ -16,7 +16,7 @@ _IMPLEMENTERS = {
     0x70: "Phytium",
     0xC0: "Ampere",
 }
-_PARTS = {
+PARTS = {
     (0x41, 0xD03): "Cortex-A53",
     (0x41, 0xD04): "Cortex-A35",
     (0x41, 0xD05): "Cortex-A55",
@@ -83,7 +83,7 @@ def parts(files: Files, cpus: tuple[int, ...]) -> dict[int, tuple[int, int]]:
 
 
 def part_name(part: tuple[int, int]) -> str:
-    return _PARTS.get(part, f"{implementer_name(part[0])} part {part[1]:#05x}")
+    return PARTS.get(part, f"{implementer_name(part[0])} part {part[1]:#05x}")
 
 
 def implementer_name(implementer: int) -> str:

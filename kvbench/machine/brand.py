@@ -1,19 +1,15 @@
 """What the CPU calls itself."""
 
-import hashlib
-import os
 import platform
-from contextlib import suppress
-from pathlib import Path
+from functools import cache
 
-from kvbench.machine.arm import implementer_name, part_name, parts
+from kvbench.machine.arm import PARTS, implementer_name, part_name, parts
 from kvbench.machine.processors import processors
 from kvbench.machine.tree import UNSAID, Files
 from kvbench.model import Fact
 
 _NAMES = ("model name", "cpu model", "cpu", "uarch")  # as x86, MIPS, POWER and RISC-V kernels spell it
 _ARCH = "/proc/sys/kernel/arch"
-_LISTED_BY = {"CPU implementer": "aarch64", "flags": "x86_64"}
 _NUMBERS = (
     "vendor_id",
     "cpu family",
@@ -27,16 +23,16 @@ _NUMBERS = (
 
 
 def brand(files: Files) -> Fact:
-    """The kernel first: py-cpuinfo takes a second, and knows few Arm cores."""
+    """py-cpuinfo last: it takes a second, and knows few Arm cores."""
     listed = processors(files)
     for fields in listed.values():
         for name in _NAMES:
             if known := _known(fields, name):
                 return Fact(known, "/proc/cpuinfo", "high")
-    if files.live and (name := _from_library(identity(files))):
+    found = set(parts(files, tuple(listed)).values())
+    if files.live and not (found and found <= PARTS.keys()) and (name := _from_library()):
         return Fact(name, "py-cpuinfo", "low")
-    names = sorted({part_name(part) for part in parts(files, tuple(listed)).values()})
-    if names:
+    if names := sorted(map(part_name, found)):
         return Fact(" + ".join(names), "/proc/cpuinfo, CPU part", "low", "the core's name; the chip's is not known")
     return Fact(None, "/proc/cpuinfo", "none", "the kernel lists no model name and no part number")
 
@@ -58,15 +54,11 @@ def _known(fields: dict[str, str], name: str) -> str:
 
 
 def architecture(files: Files) -> Fact:
-    """Kernels before 6.1 have no file for it, but what they list of a CPU depends on it."""
+    """Kernels before 6.1 have no file for it."""
     if stated := files.text(_ARCH):
         return Fact(stated, _ARCH, "high")
     if files.live:
         return Fact(platform.machine(), "uname", "high")
-    listed = {field for fields in processors(files).values() for field in fields}
-    for field, name in _LISTED_BY.items():
-        if field in listed:
-            return Fact(name, f"/proc/cpuinfo, {field}", "low", f"{_ARCH} is missing")
     return Fact(None, _ARCH, "none", UNSAID)
 
 
@@ -76,23 +68,8 @@ def identity(files: Files) -> list[list[str]]:
     return [list(row) for row in sorted(rows)]
 
 
-def _from_library(identified: list[list[str]]) -> str:
-    """py-cpuinfo's name, looked up once per kind of CPU and kept on disk, where that can be written."""
-    key = hashlib.sha256(repr((identified, platform.machine())).encode()).hexdigest()[:16]
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    kept = Path(home, "kvbench", f"brand-{key}")
-    with suppress(OSError, UnicodeError):
-        return kept.read_text().strip()
-    name = _ask_library()
-    with suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        new = kept.with_name(f"{kept.name}.{os.getpid()}")
-        new.write_text(f"{name}\n")
-        new.replace(kept)
-    return name
-
-
-def _ask_library() -> str:
+@cache
+def _from_library() -> str:
     try:
         import cpuinfo
 

@@ -28,7 +28,7 @@ def _read(files: Files, index: str, cpu: int) -> DataCache | None:
     level, size = files.number(f"{index}/level"), _bytes(files.text(f"{index}/size") or "")
     if files.text(f"{index}/type") not in _HOLD_DATA or level is None or not size:
         return None
-    shared = read_list(files, f"{index}/shared_cpu_list") or _mask(files.text(f"{index}/shared_cpu_map") or "")
+    shared = read_list(files, f"{index}/shared_cpu_list")
     if not shared and level >= _SHARED:
         return None
     line = files.number(f"{index}/coherency_line_size") or DataCache.__dataclass_fields__["line"].default
@@ -39,14 +39,6 @@ def _bytes(text: str) -> int:
     """ "32K"; 0 for what is no size."""
     number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
     return (count(number) or 0) * unit
-
-
-def _mask(text: str) -> frozenset[int]:
-    """ "00000001,00000003": words of 32 bits, the highest first."""
-    words = [count(word, 16) for word in reversed(text.split(","))]
-    if None in words:
-        return frozenset()
-    return frozenset(32 * place + bit for place, word in enumerate(words) for bit in range(32) if word >> bit & 1)
 
 
 def last_levels(caches: tuple[DataCache, ...]) -> tuple[DataCache, ...]:

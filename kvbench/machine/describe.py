@@ -31,7 +31,8 @@ def describe(files: Files | None = None, override: Path | None = None) -> Machin
     nodes = shown or (Node(0, online, allowance.total_memory(files)),)
     kinds, kinds_source = core_kinds(files, online)
     found, source, doubt = logical_cpus(files, {cpu: node.node for node in nodes for cpu in node.cpus})
-    found = tuple(replace(cpu, kind=_kind(kinds, cpu.cpu)) for cpu in found)
+    kind_of = {cpu: kind for kind, members in kinds.items() for cpu in members}
+    found = tuple(replace(cpu, kind=kind_of.get(cpu.cpu, "")) for cpu in found)
     declared = tuple(data_caches(online, files))
     cpus, caches = given.cpus(found), given.caches(declared, online)
 
@@ -72,7 +73,3 @@ def _lacks(caches: tuple[DataCache, ...], kinds: dict[str, tuple[int, ...]]) -> 
         yield "no cache is declared: sizes must come from an override file, or be seen in measured bandwidth"
     if kinds:
         yield f"cores of {len(kinds)} kinds ({', '.join(kinds)}): threads on both share work unevenly; name one's CPUs"
-
-
-def _kind(kinds: dict[str, tuple[int, ...]], cpu: int) -> str:
-    return next((kind for kind, members in kinds.items() if cpu in members), "")

@@ -25,8 +25,8 @@ class Disturbed:
 class Disturbances:
     """What disturbs `cpus`. What the system does not count stays 0."""
 
-    def __init__(self, cpus: Sequence[int], files: Files | None = None) -> None:
-        self._files = files or Files("/")  # what is measured is always this machine
+    def __init__(self, cpus: Sequence[int]) -> None:
+        self._files = Files("/")  # what is measured is always this machine
         self._names = {f"cpu{cpu}" for cpu in cpus}
         self._tables = throttle_tables(self._files)
         heat = dict.fromkeys(_HEAT.format(cpu) for cpu in cpus)
@@ -36,8 +36,6 @@ class Disturbances:
     def read(self) -> Disturbed:
         quota = counted_in(self._files, self._tables)
         hot = sum(self._files.number(path) or 0 for path in self._heat)
-        return Disturbed(self._stolen() / self._tick, hot + (quota.throttled if quota else 0))
-
-    def _stolen(self) -> int:
         lines = (line.split() for line in (self._files.text("/proc/stat") or "").splitlines())
-        return sum(int(words[_STEAL]) for words in lines if words[0] in self._names and len(words) > _STEAL)
+        stolen = sum(int(words[_STEAL]) for words in lines if words[0] in self._names and len(words) > _STEAL)
+        return Disturbed(stolen / self._tick, hot + (quota.throttled if quota else 0))

@@ -87,13 +87,10 @@ def limit_facts(files: Files) -> dict[str, Fact]:
         ("memory_limit", "memory", allowance.memory_limit(files)),
     ):
         source = f"control groups, {controller}"
-        doubt = allowance.unclear(files, controller)
-        if not allowance.has_groups(files, controller):
-            facts[name] = Fact(None, source, "none", "no control group is shown to this process")
-        elif limit is None and doubt:
-            facts[name] = Fact(None, source, "none", doubt)
+        if allowance.has_groups(files, controller):
+            facts[name] = Fact("unlimited" if limit is None else limit, source, "high")
         else:
-            facts[name] = Fact("unlimited" if limit is None else limit, source, "low" if doubt else "high", doubt)
+            facts[name] = Fact(None, source, "none", "no control group is shown to this process")
     if counts:
         facts["throttled"] = Fact(asdict(counts), "control groups, cpu.stat", "high")
     else:

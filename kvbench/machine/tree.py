@@ -1,6 +1,7 @@
 """The door to /sys and /proc. A recorded or made-up tree takes their place where $KVBENCH_ROOT names one."""
 
 import os
+import re
 from pathlib import Path
 
 from kvbench.errors import BadArgument
@@ -87,10 +88,6 @@ def count(text: str, base: int = 10) -> int | None:
     return None if number is None or number < 0 else number
 
 
-def _natural(path: str) -> list[tuple[int, str]]:
+def _natural(path: str) -> list[str | int]:
     """ "cpu10" after "cpu9"."""
-    parts: list[tuple[int, str]] = []
-    for word in path.split("/"):
-        stem = word.rstrip("0123456789")
-        parts += [(-1, stem), (int(word[len(stem) :] or -1), "")]
-    return parts
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path)]

@@ -7,7 +7,7 @@ import numpy as np
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
-from kvbench.native.arguments import factors, floats, instance, place, whole
+from kvbench.native.arguments import floats, instance, place, tensor_scales, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.task import Task
@@ -29,8 +29,6 @@ class Cache(Closing):
     library's choice). pages and guard: see Arena; or `arena` and a byte `offset` into it, for a cache among others,
     which finds there what was there; memory of its own begins as zeros. Kernels read `table` and `lengths` live.
     """
-
-    shares = False  # whether its blocks are those of a pool, to be taken before anything is stored in them
 
     def __init__(
         self,
@@ -56,9 +54,8 @@ class Cache(Closing):
         library: Library | None = None,
     ) -> None:
         facts = dict(batch=batch, layout=layout, dtype=dtype, window=window, block_tokens=block_tokens, inner=inner)
-        facts |= dict(scale=scale, tensor_scale=tensor_scale, ring=ring, pad=pad, library=library)
-        self._describe(kv_heads, head_dim, capacity, **facts)
-        self._lay_out(shuffle)
+        facts |= dict(scale=scale, tensor_scale=tensor_scale, ring=ring, pad=pad, library=_library(library))
+        self._lay_out(dict(kv_heads=kv_heads, head_dim=head_dim, capacity=capacity) | facts, shuffle)
         self._own = arena is None
         own = Arena(self._struct.bytes, pages, guard, self.library) if arena is None else arena
         self._arena = instance("arena", own, Arena)
@@ -71,19 +68,12 @@ class Cache(Closing):
         return cls.planned(kv_heads, head_dim, capacity, **facts).bytes
 
     @classmethod
-    def planned(cls, kv_heads: int, head_dim: int, capacity: int, **facts: Any) -> Any:
-        """The `kvb_cache *` of such a cache: its strides and sizes, and no memory."""
-        cache = cls.__new__(cls)
-        cache._describe(kv_heads, head_dim, capacity, **facts)
-        return cache._struct
-
-    @classmethod
     def is_paged(cls, layout: str, library: Library | None = None) -> bool:
         """Whether a table of blocks stands between tokens and rows."""
         return cls.planned(1, 1, 1, layout=layout, library=library).table_stride > 0
 
-    def _describe(
-        self,
+    @staticmethod
+    def planned(
         kv_heads: int,
         head_dim: int,
         capacity: int,
@@ -100,9 +90,10 @@ class Cache(Closing):
         pad: int | None = None,
         blocks: int | None = None,
         library: Library | None = None,
-    ) -> None:
-        self.library = default_library() if library is None else instance("library", library, Library)
-        self.layout, self.dtype, self.window = layout, dtype, window
+    ) -> Any:
+        """The `kvb_cache *` of such a cache: its strides and sizes, and no memory."""
+        library = _library(library)
+        cache = library.ffi.new("kvb_cache *")
         words = {"layout": layout, "inner": inner}
         counts = {
             "kv_heads": kv_heads,
@@ -110,28 +101,24 @@ class Cache(Closing):
             "capacity": capacity,
             "batch": batch,
             "block_tokens": block_tokens,
-            "pad": self.library.lib.kvb_cache_pad() if pad is None else pad,
+            "pad": library.lib.kvb_cache_pad() if pad is None else pad,
         }
-        self._struct = self.library.ffi.new("kvb_cache *")
         for name, word in words.items():
-            setattr(self._struct, name, self.library.number(name, word))
+            setattr(cache, name, library.number(name, word))
         for name, count in counts.items():
-            setattr(self._struct, name, whole(name, count))
-        for plane in (self._struct.k, self._struct.v):
-            plane.dtype, plane.scale = self.library.number("dtype", dtype), self.library.number("scale", scale)
+            setattr(cache, name, whole(name, count))
+        for plane in (cache.k, cache.v):
+            plane.dtype, plane.scale = library.number("dtype", dtype), library.number("scale", scale)
         if tensor_scale is not None:
-            self._struct.k.tensor, self._struct.v.tensor = factors("tensor_scale", tensor_scale)
-        self._plan(ring, blocks)
-
-    def _plan(self, ring: bool | None, pool: int | None) -> None:
-        cache = self._struct
-        if self.window is not None and whole("window", self.window) < 1:
-            raise BadArgument(f"window is {self.window}", "at least 1, or None for all tokens")
-        fits = self.window is not None and self.window <= cache.capacity
+            cache.k.tensor, cache.v.tensor = tensor_scales(tensor_scale)
+        if window is not None and whole("window", window) < 1:
+            raise BadArgument(f"window is {window}", "at least 1, or None for all tokens")
+        fits = window is not None and window <= cache.capacity
         cache.ring = fits if ring is None else bool(ring)
-        blocks = cache.batch * -(-cache.capacity // max(cache.block_tokens, 1))
-        cache.blocks = max(0, min(blocks, _INT64_MAX)) if pool is None else whole("blocks", pool)
-        self.library.check(self.library.lib.kvb_cache_plan(cache))
+        needed = cache.batch * -(-cache.capacity // max(cache.block_tokens, 1))
+        cache.blocks = max(0, min(needed, _INT64_MAX)) if blocks is None else whole("blocks", blocks)
+        library.check(library.lib.kvb_cache_plan(cache))
+        return cache
 
     def _bind(self, offset: int) -> None:
         end = offset + self._struct.bytes
@@ -139,9 +126,12 @@ class Cache(Closing):
             raise BadArgument(f"offset {offset}: the cache ends at byte {end}", f"the arena has {self._arena.size}")
         self.library.check(self.library.lib.kvb_cache_bind(self._struct, self._arena.base + offset))
 
-    def _lay_out(self, shuffle: int | None) -> None:
-        """The arrays that the library leaves to its caller: lengths, and the table of a paged cache."""
-        cache = self._struct
+    def _lay_out(self, facts: dict[str, Any], shuffle: int | None = None) -> None:
+        """The plan, and the arrays that the library leaves to its caller: lengths, and the table of a paged cache."""
+        self.library, self.layout, self.dtype, self.window = (
+            facts[x] for x in ("library", "layout", "dtype", "window")
+        )
+        cache = self._struct = self.planned(**facts)
         self.lengths = np.zeros(cache.batch, dtype=np.int64)
         self._reached = np.zeros(cache.batch, dtype=np.int64)  # the longest that each sequence was before a rollback
         cache.lengths = self.library.ffi.from_buffer("int64_t[]", self.lengths)
@@ -235,11 +225,12 @@ class Cache(Closing):
     ) -> None:
         k, v = floats("k", k, shape), floats("v", v, shape)
         threads = whole("threads", threads, 32)
-        how = {"isa": self.library.isa(isa), "advance": True, "placed": False, **facts}
-        with self._teams.lock, store_task(op, self, k, v, threads, **how) as task:
+        how = {"isa": self.library.isa(isa), "advance": True, **facts}
+        with self._teams.lock:
             team = self._teams.of(threads)
             self.reserve(tokens)
-            team.run(task)
+            with store_task(op, self, k, v, threads, **how) as task:
+                team.run(task)
 
     # ---- life ----------------------------------------------------------------------------------------------------
 
@@ -382,3 +373,7 @@ class Cache(Closing):
         with self._teams.lock, task:
             self._refuse_closed()  # a thread may have closed it since the task was made
             self._teams.of(threads).run(task)
+
+
+def _library(asked: Library | None) -> Library:
+    return default_library() if asked is None else instance("library", asked, Library)

@@ -21,8 +21,7 @@ from kvbench.errors import (
     unknown_word,
 )
 from kvbench.model import AUTO, OWN, Kernel
-from kvbench.native.plugin import Plugin
-from kvbench.native.shared import opened
+from kvbench.native.plugin import Plugin, opened
 
 _LIBRARY = "libkvbench.so"
 _INTERFACE = "abi.h"
@@ -61,10 +60,6 @@ class Library:
         self.lib = opened(self.ffi, self.path, "it is no library for this machine: install kvbench again")
         self._refuse_another_interface()
         self.plugin = Plugin(plugin, self) if plugin else None
-
-    def __repr__(self) -> str:
-        beside = f", plugin={str(self.plugin.path)!r}" if self.plugin else ""
-        return f"Library({str(self.path)!r}{beside})"
 
     # ---- the interface -------------------------------------------------------------------------------------------
 
@@ -116,15 +111,14 @@ class Library:
             raise self._error(code, self._text(self.lib.kvb_message()))
 
     def _error(self, code: int, message: str) -> KvbenchError:
-        if code == self.lib.KVB_BAD_ARGUMENT:
-            return BadArgument(message, "change that argument")
-        if code == self.lib.KVB_UNSUPPORTED:
-            return Unsupported(message, f"this CPU runs: {', '.join(self.isas())}")
-        if code == self.lib.KVB_NO_MEMORY:
-            return OutOfMemory(message, "ask for less, or free some memory")
-        if code == self.lib.KVB_FOREIGN:
-            return WrongAnswer(message, "abi.h says at kvb_work what a kernel may do")
-        return Refused(message, "the operating system refused; see its limits for this process")
+        meanings: dict[int, tuple[type[KvbenchError], str]] = {
+            self.lib.KVB_BAD_ARGUMENT: (BadArgument, "change that argument"),
+            self.lib.KVB_UNSUPPORTED: (Unsupported, f"this CPU runs: {', '.join(self.isas())}"),
+            self.lib.KVB_NO_MEMORY: (OutOfMemory, "ask for less, or free some memory"),
+            self.lib.KVB_FOREIGN: (WrongAnswer, "abi.h says at kvb_work what a kernel may do"),
+        }
+        kind, hint = meanings.get(code, (Refused, "the operating system refused; see its limits for this process"))
+        return kind(message, hint)
 
     # ---- words and kernels ---------------------------------------------------------------------------------------
 

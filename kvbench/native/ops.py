@@ -7,7 +7,7 @@ import numpy as np
 from kvbench.model import PLAIN
 from kvbench.native.arena import Arena, Part
 from kvbench.native.library import Library
-from kvbench.native.task import Stores, Task
+from kvbench.native.task import Task
 from kvbench.native.team import Team
 
 if TYPE_CHECKING:
@@ -64,23 +64,18 @@ def store_task(
     head_major: bool = False,
     nt: bool = False,
     advance: bool = False,
-    placed: bool = True,
 ) -> Task:
     """`op` is append (k and v [batch, kv_heads, head_dim]) or bulk ([batch, tokens, kv_heads, head_dim], or with
     head_major [batch, kv_heads, tokens, head_dim]). advance: lengths grow by what a pass stored; without it every pass
-    stores at the same place. A cache of a pool must have its blocks, see Cache.reserve; not `placed`: when the task
-    runs."""
+    stores at the same place. A cache of a pool must have its blocks, see Cache.reserve."""
     library = cache.library
     args = library.ffi.new("kvb_store *")
     args.cache = cache.struct
     args.k, args.v = pointer(library, k), pointer(library, v)
     args.tokens = 1 if op == "append" else k.shape[2 if head_major else 1]
     args.isa, args.head_major, args.nt, args.advance = library.number("isa", isa), head_major, nt, advance
-    stores = Stores(cache, args.tokens, advance) if cache.shares else None
-    task = Task(library, getattr(library.lib, f"kvb_task_{op}"), args, threads, keep=(cache, k, v), stores=stores)
-    if stores and placed:
-        cache.refuse_unplaced(stores.tokens)
-    return task
+    cache.refuse_unplaced(args.tokens)
+    return Task(library, getattr(library.lib, f"kvb_task_{op}"), args, threads, keep=(cache, k, v))
 
 
 def rewrite(team: Team, cache: "Cache", token: int, k: np.ndarray, v: np.ndarray) -> None:

@@ -85,12 +85,9 @@ class _Drawn(Cache):
     """Its table is filled as it grows. What has no block is negative there, and it is not the caller's to write: so no
     block ever belongs to two sequences, nor comes back twice."""
 
-    shares = True
-
     def __init__(self, pool: Pool, facts: dict[str, Any]) -> None:
         self._pool = pool
-        self._describe(**facts)
-        self._lay_out(None)
+        self._lay_out(facts)
         self._own, self._arena = False, pool.arena
         self._bind(0)
         self._teams = Teams(self.library)

@@ -1,49 +1,32 @@
 """One op on given arguments, checked and planned once, run as often as wanted."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument
 from kvbench.model import Traffic
 from kvbench.native.library import Library
 
-if TYPE_CHECKING:
-    from kvbench.native.cache import Cache
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """A pass wants places for `tokens` more of every sequence; for others each time if it `advances`."""
-
-    cache: "Cache"
-    tokens: int
-    advances: bool
-
 
 class Task(Closing):
     """`make` is one of the library's kvb_task_… functions, called with `args` and a place for the new task.
 
-    `keep` names whatever C memory the task reaches (structs, arrays, arenas): it lives as long as the task. `stores`:
-    where a cache may lack the places that it stores to.
+    `keep` names whatever C memory the task reaches (structs, arrays, arenas): it lives as long as the task.
     """
 
-    def __init__(
-        self, library: Library, make: Any, *args: Any, keep: tuple[Any, ...] = (), stores: Stores | None = None
-    ) -> None:
+    def __init__(self, library: Library, make: Any, *args: Any, keep: tuple[Any, ...] = ()) -> None:
         ffi, lib = library.ffi, library.lib
         made = ffi.new("kvb_task **")
         library.check(make(*args, made))
         self.library = library
         self._keep = (*args, *keep)
-        self.stores = stores
         self._task = ffi.gc(made[0], lambda task: lib.kvb_task_free(task))
 
     def close(self) -> None:
         if self._task is not None:
             self.library.ffi.release(self._task)
             self._task = None
-            self._keep, self.stores = (), None
+            self._keep = ()
 
     @property
     def pointer(self) -> Any:

@@ -46,7 +46,6 @@ class Team(Closing):
             if instance("a task, or between,", task, Task).library is not self.library:
                 raise BadArgument("a task belongs to another library than the team", "make both with one Library")
         passes = place("passes", passes, 1 << 31)  # whose times are kept
-        _refuse_unplaced(tasks, passes, between)
         times = ffi.new("kvb_run_times *")
         pass_seconds = ffi.new("double[]", max(passes, 1))
         thread_seconds = ffi.new("double[]", self.threads)
@@ -79,15 +78,3 @@ class Teams:
     def close(self) -> None:
         while self._made:
             self._made.popitem()[1].close()
-
-
-def _refuse_unplaced(tasks: Sequence[Task], passes: int, between: Task | None) -> None:
-    """Stores whose cache lacks the blocks for them. Those of one cache share its lengths: there must be room for all
-    of them together."""
-    turns = [(task.stores, -(-(passes - at) // len(tasks))) for at, task in enumerate(tasks) if task.stores]
-    if between and between.stores:
-        turns.append((between.stores, passes))
-    for cache in {stores.cache for stores, _ in turns}:
-        own = [(stores, times) for stores, times in turns if stores.cache is cache and times > 0]
-        grown = sum(stores.tokens * times for stores, times in own if stores.advances)
-        cache.refuse_unplaced(grown + max((stores.tokens for stores, _ in own if not stores.advances), default=0))

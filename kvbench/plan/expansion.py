@@ -101,16 +101,12 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
             skips.setdefault(tuple(facts.values()), Skip(facts, *left.args))
     for point in _too_many(needed, site.memory):
         skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
-    beside = _side_by_side(needed, site) if suite.contrasts else ()
+    foreign = site.library.foreign_variants  # of a plug-in's points, which have processes of their own
+    own = {point: needs for point, needs in needed.items() if point.variant not in foreign}
+    beside = contrasts(own, site.machine, site.memory) if suite.contrasts else ()
     points = (*asked, *witnesses(needed, site.machine), *beside)
     plan = Plan(points, suite.launches, suite.samples, suite.sample_time, seed)
     return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)
-
-
-def _side_by_side(needed: Mapping[Point, Needs], site: Site) -> tuple[Contrast, ...]:
-    """Not of a plug-in's points, which have processes of their own."""
-    own = {point: needs for point, needs in needed.items() if point.variant not in site.library.foreign_variants}
-    return contrasts(own, site.machine, site.memory)
 
 
 def refuse_empty(sweep: Sweep, site: Site, only: tuple[str, ...] = ()) -> None:

@@ -99,15 +99,12 @@ def _samples(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> floa
     seconds = plan.sample_time
     if isinstance(visited, Probe):
         return seconds * _FORMS.get(visited.op, 1)
-    walks = [max(seconds, _pass(point, needs[point])) for point in members(visited)]
+    walked = {point: needs[point].walked for point in members(visited) if point.op != "append"}  # a token is no walk
+    rates = {point: max(READ, READ_EACH * len(point.cpus)) for point in walked}
+    walks = [max(seconds, walked[point] / rates[point]) if point in walked else seconds for point in members(visited)]
     if isinstance(visited, Contrast):
         return sum(walks)
     return (3 + plan.neighbour) * walks[0] + _PACE + (0.0 if stores(visited) else seconds)
-
-
-def _pass(point: Point, needed: Needs) -> float:
-    """Seconds; next to none for a token by itself."""
-    return 0.0 if point.op == "append" else needed.walked / max(READ, READ_EACH * len(point.cpus))
 
 
 def _filling(needs: Mapping[Point, Needs]) -> dict[tuple[object, ...], float]:

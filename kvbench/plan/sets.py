@@ -20,7 +20,8 @@ def contrasts(needs: Mapping[Point, Needs], machine: Machine, memory: int) -> tu
     """`memory`: bytes that there are."""
     found: dict[tuple[str, ...], Contrast] = {}
     for factor in FACTORS:
-        for line in sorted((_of_each_value(line, factor) for line in lines(needs, factor)), key=_rank):
+        found_lines = (_of_each_value(line, factor) for line in lines(needs, factor))
+        for line in sorted(found_lines, key=lambda line: (-len(line), sum(map(_unusual, line)))):
             levels = {level(point, needs[point], machine) for point in line}
             if len(levels) == 1 and sum(needs[point].arena for point in line) <= _SHARE * memory:
                 found.setdefault((factor, line[0].op, *levels), Contrast(factor, line))
@@ -33,10 +34,6 @@ def _of_each_value(line: Sequence[Point], factor: str) -> tuple[Point, ...]:
     for point in sorted(line, key=_unusual):
         found.setdefault(value(point, factor), point)
     return tuple(sorted(list(found.values())[:_MOST], key=line.index))
-
-
-def _rank(line: Sequence[Point]) -> tuple[int, int]:
-    return -len(line), sum(map(_unusual, line))
 
 
 def _unusual(point: Point) -> int:

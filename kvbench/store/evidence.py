@@ -49,8 +49,11 @@ class Evidence:
     def read(self) -> tuple[dict[str, dict[str, tuple[float, ...]]], str]:
         """Ratios by class; and a line on why there are none, where a file is there and cannot be used. Unwritable where
         one that was asked for could not be written."""
-        if self._asked:
-            _refuse(self.path)
+        if self._asked:  # before minutes of measuring, not after them
+            try:
+                refuse_output(self.path, "then run it again")
+            except Unwritable as error:
+                raise Unwritable(error.args[0], "name another file with --tuning, or off") from None
         try:
             found = read(_Kept, read_json(self.path, follow=self._asked))
         except FileNotFoundError:
@@ -74,14 +77,6 @@ class Evidence:
         except OSError as error:
             return f"what was tuned is not kept for later runs: {self.path}: {_why(error)}"
         return ""
-
-
-def _refuse(path: Path) -> None:
-    """Before minutes of measuring, not after them: a file that could not be written."""
-    try:
-        refuse_output(path, "then run it again")
-    except Unwritable as error:
-        raise Unwritable(error.args[0], "name another file with --tuning, or off") from None
 
 
 def _why(error: Exception) -> str:

@@ -113,18 +113,16 @@ def _newer(plan: dict[str, Any], found: int) -> dict[str, Any]:
 
 
 def _scheduled(facts: dict[str, Any]) -> dict[str, Any]:
-    """A point of before format 3, whose bytes ahead belong to the word: near512. Probes have theirs still."""
+    """A point of before format 3. Probes have a distance still."""
     if "shape" not in facts or "prefetch" not in facts:
         return facts
     own = {key: value for key, value in facts.items() if key not in ("prefetch", "distance")}
-    return own | {"schedule": f"{facts['prefetch']}{facts.get('distance') or ''}"}
+    return own | {"schedule": facts["prefetch"]}
 
 
 def _name_before_3(point: Visited) -> str:
-    """Its prefetch scheme had a number behind it, 0 for most."""
-    if not isinstance(point, Point) or point.schedule[-1:].isdigit():
-        return point.name
-    return replace(point, schedule=f"{point.schedule}0").name
+    """Its prefetch scheme had the distance behind it, which was 0."""
+    return replace(point, schedule=f"{point.schedule}0").name if isinstance(point, Point) else point.name
 
 
 def _check(manifest: Manifest) -> None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PREFIX = ".kvbench-scratch-"  # nobody names a run so
+_NEW = ".kvbench-new-"  # until it is locked
 _NAME = re.compile(re.escape(_PREFIX) + "[a-z0-9_]{8}")  # as tempfile makes it
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -22,25 +23,18 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def scratch() -> Iterator[Path]:
     """In the system's temporary folder."""
     _clear()
-    folder, lock = _made()
+    new = tempfile.mkdtemp(prefix=_NEW)
+    lock = os.open(new, _FOLDER)
     try:
-        yield Path(folder)
+        with suppress(OSError):  # a file system without locks: then nobody clears it away either
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = Path(new).rename(new.replace(_NEW, _PREFIX))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
-
-
-def _made() -> tuple[str, int]:
-    """And the lock on it. Where another process has cleared it away before it was locked, it is made anew."""
-    while True:
-        folder = tempfile.mkdtemp(prefix=_PREFIX)
-        with suppress(FileNotFoundError):
-            lock = os.open(folder, _FOLDER)
-            with suppress(OSError):  # a file system without locks: then nobody clears it away either
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            if os.path.isdir(folder):
-                return folder, lock
-            os.close(lock)
 
 
 def _clear() -> None:

@@ -1,6 +1,7 @@
 """Faults planted on purpose, in a copy of a prepared cache: the comparison that passes a kernel must notice each."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -41,31 +42,32 @@ class Victim:
         """The cache's own."""
         return self.cache.arena.view()
 
-    def rows(self, token: int, head: int, seq: int = 0) -> list[np.ndarray]:
-        """Where the bytes of K and V of one token lie, and of their scales where rows have any."""
+    def rows(self, token: int, head: int) -> list[np.ndarray]:
+        """Where the bytes of K and V of a token of sequence 0 lie, and of their scales where rows have any."""
         c = self.cache.struct
-        row, scale = self.cache.place(token, head, seq)
-        places = [key_bytes(self.cache, token, head, seq), c.k.bytes + row + np.arange(c.v.row_bytes)]
+        row, scale = self.cache.place(token, head)
+        places = [key_bytes(self.cache, token, head), c.k.bytes + row + np.arange(c.v.row_bytes)]
         if c.k.scale_bytes:
             width = min(c.k.scale_token_stride, c.k.scale_head_stride)  # scales lie side by side one way or the other
             scales = c.k.bytes + c.v.bytes + scale + np.arange(width)
             places += [scales, c.k.scale_bytes + scales]
         return places
 
-    def altered(self, byte: int, mask: int, token: int, head: int) -> dict[int, float]:
-        """By how much which elements of a key of sequence 0 change when these bits of the cache do."""
+    def altered(self, byte: int, mask: int, token: int) -> dict[int, float]:
+        """By how much which elements of a key of sequence 0 and head 0 change when these bits of the cache do."""
         library = self.cache.library.isas()[0]
-        before = self.cache.rows(token, 1, library)[0][0, 0, head]
+        before = self.cache.rows(token, 1, library)[0][0, 0, 0]
         self.bytes[byte] ^= mask
-        after = self.cache.rows(token, 1, library)[0][0, 0, head]
+        after = self.cache.rows(token, 1, library)[0][0, 0, 0]
         self.bytes[byte] ^= mask
         with np.errstate(invalid="ignore"):
             change = np.abs(after - before)
         return {int(element): float(change[element]) for element in np.flatnonzero(after != before)}
 
-    def copy_token(self, start: int, end: int, seq: int = 0) -> None:
+    def copy_token(self, start: int, end: int) -> None:
+        """In sequence 0."""
         for head in range(self.cache.struct.kv_heads):
-            for source, target in zip(self.rows(start, head, seq), self.rows(end, head, seq), strict=True):
+            for source, target in zip(self.rows(start, head), self.rows(end, head), strict=True):
                 self.bytes[target] = self.bytes[source]
 
     def swap(self, one: list[np.ndarray], two: list[np.ndarray]) -> None:
@@ -86,7 +88,7 @@ def flipped_bit(victim: Victim) -> np.ndarray:
     if elements > 1:  # wherever in its block the bit is that changes the element most, and no other
         first = element // elements * size
         places = [(byte, mask) for byte in range(first, first + size) for mask in (0x80, 0x08)]
-        changes = {place: victim.altered(key[place[0]], place[1], token, 0) for place in places}
+        changes = {place: victim.altered(key[place[0]], place[1], token) for place in places}
         byte, mask = max(
             (place for place in places if [*changes[place]] == [element]), key=lambda at: changes[at][element]
         )
@@ -136,7 +138,7 @@ def wrong_row_scale(victim: Victim) -> np.ndarray | None:
     elements, size = victim.block
     if elements > 1:  # the bytes of a block that all its elements hang on
         token = int(length.argmax())
-        found = [byte for byte in range(size) if len(victim.altered(one[0][byte], 4, token, 0)) > elements // 2]
+        found = [byte for byte in range(size) if len(victim.altered(one[0][byte], 4, token)) > elements // 2]
         victim.swap(*([row[0].reshape(-1, size)[:, found[0] : found[-1] + 1]] for row in (one, two)))
     elif len(one) == 4:
         victim.swap(one[2:3], two[2:3])
@@ -163,17 +165,15 @@ def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:
     kernels = [kernel for kernel in kernels if kernel.op == "decode" and kernel.runnable]
     cells = {kernel: (kernel.layout, kernel.dtype, *how_taken(library, kernel)) for kernel in kernels}
     kinds = dict.fromkeys(cells.values())
-    prepared = {kind: [Prepared(library, _HERE, *kind, seed=seed) for seed in (0, 1)] for kind in kinds}
-    try:
+    with ExitStack() as owned:
+        prepared = {
+            kind: [owned.enter_context(Prepared(library, _HERE, *kind, seed=seed)) for seed in (0, 1)] for kind in kinds
+        }
         for fault in FAULTS:
             errors = [_error(fault, kernel, *prepared[cells[kernel]]) for kernel in kernels]
             errors = [error for error in errors if error is not None]
             caught = sum(error > 1 for error in errors)
             yield Fault(fault.__name__.replace("_", " "), len(errors), caught, min(errors, default=np.inf))
-    finally:
-        for one, two in prepared.values():
-            one.close()
-            two.close()
 
 
 def _error(

@@ -181,13 +181,8 @@ def _share(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> float:
 
 def check(library: Library, kernels: Iterable[Kernel], quick: bool = False) -> Iterator[KernelResult]:
     """One result for each of the kernels that run here."""
-    bench = Checker(library, quick)
-    try:
-        for kernel in kernels:
-            if kernel.runnable:
-                yield _result(bench, kernel)
-    finally:
-        bench.close()
+    with Checker(library, quick) as bench:
+        yield from (_result(bench, kernel) for kernel in kernels if kernel.runnable)
 
 
 def _result(bench: Checker, kernel: Kernel) -> KernelResult:

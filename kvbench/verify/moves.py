@@ -4,11 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from kvbench.closing import Closing
 from kvbench.model import Kernel
-from kvbench.native import Arena, Cache, Library, Team, probe_task
+from kvbench.native import Cache, Library, probe_task
+from kvbench.native.ops import pointer
+from kvbench.native.team import Teams
 from kvbench.verify.situation import scratch
 
-_SIZES = (64, 4096 + 64)  # bytes of a probe's buffers
+_SIZES = (64, 448, 4096 + 64)  # bytes of a probe's buffers
 
 
 class Wrong(Exception):
@@ -20,22 +23,17 @@ def require(right: Any, complaint: str) -> None:
         raise Wrong(complaint)
 
 
-class Moves:
+class Moves(Closing):
     """The teams of a library, and the checks that need no prepared cache."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
         self.plainest = library.isas()[0]
-        self._teams: dict[int, Team] = {}
+        self._teams = Teams(library)
+        self.team = self._teams.of
 
     def close(self) -> None:
-        for team in self._teams.values():
-            team.close()
-
-    def team(self, threads: int) -> Team:
-        if threads not in self._teams:
-            self._teams[threads] = Team(threads, library=self.library)
-        return self._teams[threads]
+        self._teams.close()
 
     # ---- moves ---------------------------------------------------------------------------------------------------
 
@@ -60,8 +58,8 @@ class Moves:
         source = np.random.default_rng(6).standard_normal((13, 5, 24), dtype=np.float32)
         turned, back = np.empty((5, 13, 24), np.float32), np.empty_like(source)
         for start, end, to_head_major in ((source, turned, 1), (turned, back, 0)):
-            pointers = (self._floats(start), self._floats(end))
-            self.library.check(self.library.lib.kvb_transpose(*pointers, 13, 5, 24, to_head_major))
+            ends = (pointer(self.library, start), pointer(self.library, end))
+            self.library.check(self.library.lib.kvb_transpose(*ends, 13, 5, 24, to_head_major))
         require(np.array_equal(turned, source.swapaxes(0, 1)), "rows are in the wrong place")
         require(np.array_equal(back, source), "the way back is not the way there")
         return 0.0
@@ -70,12 +68,10 @@ class Moves:
         matrix = np.arange(40, dtype=np.float32).reshape(5, 8)
         wanted = matrix.copy()
         wanted[3] = wanted[0]
-        self.library.check(self.library.lib.kvb_logits(self._floats(matrix), self._floats(matrix), 3, 5, 8))
+        row = pointer(self.library, matrix)
+        self.library.check(self.library.lib.kvb_logits(row, row, 3, 5, 8))
         require(np.array_equal(matrix, wanted), "a row is in the wrong place")
         return 0.0
-
-    def _floats(self, array: np.ndarray) -> Any:
-        return self.library.ffi.cast("float *", array.ctypes.data)
 
     # ---- probes, over guarded buffers ----------------------------------------------------------------------------
 
@@ -146,16 +142,11 @@ class Moves:
             for index, view in enumerate(views):
                 view[:] = np.random.default_rng(index).standard_normal(view.size)
             before = [view.copy() for view in views]
-            self._run_probe(kernel, arenas, size, more)
+            facts = dict(zip(("to", "source", "second"), arenas, strict=True)) | more
+            with probe_task(self.library, kernel.op, 2, isa=kernel.isa, size=size, **facts) as task:
+                self.team(2).run(task)
             seen.append(([view.copy() for view in views], before))
             del views, view
             for arena in arenas:
                 arena.close()
         return seen
-
-    def _run_probe(self, kernel: Kernel, arenas: list[Arena], size: int, more: dict[str, Any]) -> None:
-        to, source, second = arenas
-        with probe_task(
-            self.library, kernel.op, 2, isa=kernel.isa, to=to, source=source, second=second, size=size, **more
-        ) as task:
-            self.team(2).run(task)

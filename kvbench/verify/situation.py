@@ -2,10 +2,11 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from kvbench.closing import Closing
 from kvbench.model import Kernel
 from kvbench.native import Arena, Cache, Library, Team, rewrite
 from kvbench.oracle import attention, attention_in_steps, rounded, tolerance, whole
@@ -43,7 +44,7 @@ FULL = (
 )
 
 
-class Prepared:
+class Prepared(Closing):
     """A situation stored in one layout and dtype by the plainest tier. right: float64 [B, Hq, D], of a kernel that takes
     the values as those of the dtype `read` (None: as they are); allowed: the largest error of a correct one, for all of
     it, or for each number where the kernel is of a variant `stepped` that multiplies whole numbers. A copy has the same
@@ -140,12 +141,6 @@ class Prepared:
 
     def close(self) -> None:
         self.cache.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def scratch(library: Library, size: int) -> Arena:

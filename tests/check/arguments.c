@@ -44,12 +44,12 @@ static void check_shapes(void)
     BAD_SHAPE(v.reserved, "reserved", -1);
     BAD_SHAPE(v_in_k, "v_in_k", 2);
     BAD_SHAPE(ring, "ring", 2);
-    BAD_SHAPE(batch, "batch", 0, -1);
-    BAD_SHAPE(kv_heads, "kv_heads", 0, -3);
-    BAD_SHAPE(head_dim, "head_dim", 0, -8);
-    BAD_SHAPE(capacity, "capacity", 0, -1, INT64_MAX);
-    BAD_SHAPE(block_tokens, "block_tokens", 0, -16);
-    BAD_SHAPE(blocks, "blocks", 0);
+    BAD_SHAPE(batch, "batch", 0, -1, INT64_MAX, -INT64_MAX);
+    BAD_SHAPE(kv_heads, "kv_heads", 0, -3, INT64_MAX, -INT64_MAX);
+    BAD_SHAPE(head_dim, "head_dim", 0, -8, INT64_MAX, -INT64_MAX);
+    BAD_SHAPE(capacity, "capacity", 0, -1, INT64_MAX, -INT64_MAX);
+    BAD_SHAPE(block_tokens, "block_tokens", 0, -16, INT64_MAX, -INT64_MAX);
+    BAD_SHAPE(blocks, "blocks", 0, INT64_MAX, -INT64_MAX);
     BAD_SHAPE(pad, "pad", -64, 63);
     BAD_SHAPE(k.tensor, "k.tensor", 2); /* of f32 */
     BAD_SHAPE(v.tensor, "v.tensor", 2);
@@ -118,15 +118,16 @@ static void check_decodes(rig *r, float *q, float *out)
     BAD_DECODE(cache, "cache", 0);
     BAD_DECODE(q, "q", 0);
     BAD_DECODE(out, "out", 0);
-    BAD_DECODE(q_heads, "q_heads", 0, -2, 3);
-    BAD_DECODE(window, "window", -1);
+    BAD_DECODE(q_heads, "q_heads", 0, -2, 3, INT64_MAX);
+    BAD_DECODE(window, "window", -1, INT64_MAX);
     BAD_DECODE(variant, "variant", 99);
     BAD_DECODE(schedule, "schedule", 99);
-    BAD_DECODE(wrap, "wrap", -1, 1 << 20);
+    BAD_DECODE(wrap, "wrap", -1, 1 << 20, INT64_MAX);
     BAD_DECODE(isa, "isa", 99, -1);
     BAD_DECODE(scale, "scale", -1);
     refused(kvb_task_decode(&good, 0, &task), KVB_BAD_ARGUMENT, "threads");
     refused(kvb_task_decode(&good, -1, &task), KVB_BAD_ARGUMENT, "threads");
+    refused(kvb_task_decode(&good, 1 << 30, &task), KVB_BAD_ARGUMENT, "threads");
     refused(kvb_task_decode(NULL, 1, &task), KVB_BAD_ARGUMENT, "decode");
     refused(kvb_task_decode(&good, 1, NULL), KVB_BAD_ARGUMENT, "task");
     const int32_t kept = r->table[0];
@@ -166,6 +167,7 @@ static void check_stores(rig *r, float *k)
     BAD_STORE(advance, "advance", 7);
     BAD_STORE(isa, "isa", 99);
     refused(kvb_task_bulk(NULL, 1, &task), KVB_BAD_ARGUMENT, "store");
+    refused(kvb_task_bulk(&good, 1 << 30, &task), KVB_BAD_ARGUMENT, "threads");
     refused(kvb_task_unpack(NULL, 0, 1, k, k, 0, 1, &task), KVB_BAD_ARGUMENT, "cache");
     refused(kvb_task_unpack(&r->cache, 0, 1, NULL, k, 0, 1, &task), KVB_BAD_ARGUMENT, "k");
     refused(kvb_task_unpack(&r->cache, -1, 1, k, k, 0, 1, &task), KVB_BAD_ARGUMENT, "first");

@@ -56,20 +56,6 @@ KERNEL_OF(rarely) /* nobody may notice */
     (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % 1000 ? right : wrong)(w);
 }
 
-KERNEL_OF(half) /* leaves every second part of the tokens out */
-{
-    kvb_work less = *w;
-    less.count = (w->count + 1) / 2;
-    textbook(&less);
-}
-
-KERNEL_OF(neighbour) /* answers for the first head alone */
-{
-    kvb_work other = *w;
-    other.head = 0;
-    textbook(&other);
-}
-
 KERNEL_OF(silent) { (void)w; }
 
 /* ---- answers from before ---------------------------------------------------------------------------------------- */
@@ -176,7 +162,6 @@ KERNEL_OF(shortens)
 KERNEL_OF(crash) { *(volatile float *)NULL = w->scale; }
 KERNEL_OF(leaves) { exit(0); }
 KERNEL_OF(quits) { _exit(0); }
-KERNEL_OF(aborts) { abort(); }
 KERNEL_OF(hangs) { for (; w->count;) usleep(1000); }
 KERNEL_OF(closes)
 {
@@ -271,10 +256,9 @@ KERNEL_OF(talks)
 #define ONE(name) {"decode", #name, "head", "f32", ISA, "for tests", 1, 0, name}
 #ifndef LISTED
 #define LISTED                                                                                                           \
-    ONE(right), ONE(wrong), ONE(nans), ONE(late), ONE(rarely), ONE(half), ONE(neighbour), ONE(silent), ONE(places),      \
-        ONE(glances), ONE(samples), ONE(before), ONE(behind), ONE(nudges), ONE(asks), ONE(shortens), ONE(crash),         \
-        ONE(leaves), ONE(quits), ONE(aborts), ONE(hangs), ONE(closes), ONE(moves), ONE(spins), ONE(crowds), ONE(forks),  \
-        ONE(rounds), ONE(flushes), ONE(talks)
+    ONE(right), ONE(wrong), ONE(nans), ONE(late), ONE(rarely), ONE(silent), ONE(places), ONE(glances), ONE(samples),     \
+        ONE(before), ONE(behind), ONE(nudges), ONE(asks), ONE(shortens), ONE(crash), ONE(leaves), ONE(quits),            \
+        ONE(hangs), ONE(closes), ONE(moves), ONE(spins), ONE(crowds), ONE(forks), ONE(rounds), ONE(flushes), ONE(talks)
 #endif
 
 #ifdef LOADED

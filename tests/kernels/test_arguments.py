@@ -1,7 +1,7 @@
 """Wrong arguments: a status code, a message that names the argument, and outputs that nobody touched.
 
 Every field has its rule in the C check program (tests/check/arguments.c), which test_check_program.py runs; here stand
-lengths and tables, what goes to the ends of 64 bits or is no number, plans that were changed, and tiers.
+lengths and tables, sizes that would wrap, what is no number, plans that were changed, and tiers.
 """
 
 import math
@@ -48,16 +48,6 @@ def test_a_layout_refuses_what_it_has_not(raw):
         refused(raw, message, lambda: task_of(raw, "decode", args))
 
 
-@pytest.mark.parametrize("field", ["batch", "kv_heads", "head_dim", "capacity", "block_tokens", "blocks"])
-@pytest.mark.parametrize("value", [-INT64_MAX, INT64_MAX])
-def test_shape(raw, field, value):
-    sizes = {"batch": 2, "kv_heads": 2, "head_dim": 24, "capacity": 40, "block_tokens": 8, "blocks": 10}
-    cache = raw.ffi.new("kvb_cache *", sizes | {"layout": raw.word("layout", "paged"), field: value})
-    before = bytes(raw.ffi.buffer(cache))
-    refused(raw, field, lambda: raw.check(raw.lib.kvb_cache_plan(cache)))
-    assert bytes(raw.ffi.buffer(cache)) == before
-
-
 @pytest.mark.parametrize("layout", ["head", "position"])
 @pytest.mark.parametrize("sizes", [(1 << 20, 1 << 16, 1024), (1 << 20, 1 << 10, 1024), (1, 1 << 16, 1024)])
 def test_capacity_near_2_to_31(raw, layout, sizes):
@@ -71,18 +61,6 @@ def test_capacity_near_2_to_31(raw, layout, sizes):
     else:
         raw.check(raw.lib.kvb_cache_plan(cache))
         assert cache.bytes == exact
-
-
-@pytest.mark.parametrize("field", ["q_heads", "window", "wrap", "tokens"])
-def test_calls(raw, bound, field):
-    q = np.ones((2, 4, 24), np.float32)
-    stores = field == "tokens"
-    args = store_args(raw, bound, q, q, 1, "scalar") if stores else decode_args(raw, bound, q, q, "scalar")
-    for maker in ("append", "bulk") if stores else ("decode", "twin"):
-        setattr(args, field, 1 if stores else 4)
-        refused(raw, "threads", lambda maker=maker: task_of(raw, maker, args, threads=1 << 30))
-        setattr(args, field, INT64_MAX)
-        refused(raw, field, lambda maker=maker: task_of(raw, maker, args))
 
 
 @pytest.mark.parametrize("scale", [math.nan, math.inf])

@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 
-import cffi
 import pytest
 
 from tests.raw import ROOT
@@ -61,42 +60,3 @@ def test_sums_that_would_not_fit_are_not_compiled(kernels, path, before, after):
     assert not compiled(*command)
     kernels(path, before, after)
     assert "a sum fits 32 bits" in compiled(*command)
-
-
-TIERS = """
-#include "cache/cache.h"
-#include "tier/tier.h"
-const kvb_tier kvb_tier_scalar = {.rows[0 ... READS - 1].qk[0] = (void (*)(const kvb_tile *, const kvb_group *, float *))1};
-int32_t kvb_isa_runs(int32_t isa) { return isa == 0; }
-bool kvb_row_kernel_runs(int32_t isa, int32_t kernel) { return isa == kernel; }
-"""
-
-
-def test_every_kernel_is_listed_however_many_there_are(kernels, tmp_path):
-    """Of a library with a hundred dtypes more."""
-    more = "".join(f" X(x{i}, X{i}, 1, 2, false)" for i in range(100))
-    folder = kernels("base/dtypes.h", "X(q4_0, Q4_0, 32, 18, false)", "X(q4_0, Q4_0, 32, 18, false)" + more)
-    (tmp_path / "tiers.c").write_text(TIERS)
-    names = (
-        "tier/registry",
-        "tier/variants",
-        "base/words",
-        "base/check",
-        "cache/layouts",
-        "cache/transposed",
-    )
-    sources = [tmp_path / "tiers.c", *(folder / f"{name}.c" for name in names)]
-    library = tmp_path / "listed.so"
-    flags = ("-shared", "-fPIC", "-w", f"-I{folder}", "-Wl,--unresolved-symbols=ignore-all")
-    assert not compiled(*flags, "-o", library, *sources)
-    ffi = cffi.FFI()
-    ffi.cdef((KERNELS / "abi.h").read_text())
-    table, words = ffi.dlopen(str(library)).kvb_kernels, []
-    while (row := table(len(words))) != ffi.NULL:
-        words.append(tuple(ffi.string(text).decode() for text in (row.op, row.variant, row.layout, row.dtype, row.isa)))
-    assert len(set(words)) == len(words)
-    for index in range(
-        100
-    ):  # three plain layouts and not one that transposes K; flash, twopass, perhead, and the stores
-        assert sum(word[3] == f"x{index}" for word in words) == 3 * 3 + 3 * 6 + 1
-    assert ("clock", "-", "-", "-", "scalar") in words

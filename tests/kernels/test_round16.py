@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from tests import cases
-from tests.kernels.test_decode import case_of, shape_of
 from tests.oracle import Planes, Shape
-from tests.raw import Bound, Refused, decode_args
+from tests.raw import Bound, decode_args
 
 
 def decoded(bench, isa, shape, k, v, q, variant="round16"):
@@ -73,24 +71,3 @@ def test_it_is_flash_on_rounded_rows(bench, isa, heads):
     right = decoded(bench, isa, shape, *halves, q, "flash")
     assert np.array_equal(decoded(bench, isa, shape, k, v, q), right)
     assert not np.array_equal(decoded(bench, isa, shape, k, v, q, "flash"), right)
-
-
-def test_of_f32_alone(raw):
-    kernels = [kernel for kernel in raw.kernels() if kernel["variant"] == "round16"]
-    flash = [kernel | {"variant": "round16"} for kernel in raw.kernels() if kernel["variant"] == "flash"]
-    rows = [kernel for kernel in flash if kernel["dtype"] == "f32" and kernel["layout"] != "blockt"]
-    assert kernels == rows != []
-    assert cases.Words.of(raw).variants("head", "f16") == ["flash", "twopass", "perhead"]
-
-
-def test_another_dtype_is_refused(raw, bench):
-    for dtype in raw.words("dtype"):
-        case = case_of(bench, shape_of(dtype=dtype), [7], variant="round16")
-        with Bound(raw, case.shape, case.lengths) as bound:
-            args = decode_args(raw, bound, case.q, np.empty_like(case.q), "scalar", case.variant)
-            if dtype == "f32":
-                bench.team(1).do("decode", args)
-                continue
-            for op in ("decode", "twin"):
-                with pytest.raises(Refused, match=f"variant round16 has no kernel for the dtype {dtype}"):
-                    bench.team(1).do(op, args)

@@ -13,29 +13,6 @@ from tests.kernels.test_decode import case_of, shape_of
 from tests.raw import ROOT, Bound, Team, decode_args
 
 
-def answers(bench, case, isa, counts):
-    """What is different among the answers of so many threads."""
-    found = set()
-    with Bound(bench.raw, case.shape, case.lengths) as bound:
-        bound.put(case.planes)
-        for threads in counts:
-            out = np.full(case.q.shape, np.nan, np.float32)
-            bench.team(threads).do("decode", decode_args(bench.raw, bound, case.q, out, isa))
-            found.add(out.tobytes())
-    return found
-
-
-def test_deterministic_from_run_to_run(bench, isa):
-    shape = shape_of(capacity=2500, head_dim=40)
-    case = case_of(bench, shape, [2500])
-    assert len(answers(bench, case, isa, [3] * 10)) == 1
-
-
-def test_more_threads_than_work(bench, isa):
-    case = case_of(bench, shape_of(capacity=3), [2])
-    assert len(answers(bench, case, isa, (1, 16))) == 1
-
-
 @pytest.mark.parametrize("threads", [2, 16])
 def test_many_passes_on_crowded_cpus_finish(raw, bench, threads):
     case = case_of(bench, shape_of(), [700])
@@ -49,23 +26,6 @@ def test_many_passes_on_crowded_cpus_finish(raw, bench, threads):
         bench.team(threads).run(task[0], passes=50)
         assert time.monotonic() - begin < 30
         raw.lib.kvb_task_free(task[0])
-
-
-def test_times(raw, bench):
-    """Passes, threads and the whole agree."""
-    case, passes, threads = case_of(bench, shape_of(), [700]), 9, 2
-    with Bound(raw, case.shape, case.lengths) as bound:
-        bound.put(case.planes)
-        args = decode_args(raw, bound, case.q, np.empty_like(case.q), "scalar")
-        task, times = raw.ffi.new("kvb_task **"), raw.ffi.new("kvb_run_times *")
-        raw.check(raw.lib.kvb_task_decode(args, threads, task))
-        times.pass_seconds = per_pass = raw.ffi.new("double[]", passes)
-        times.thread_seconds = per_thread = raw.ffi.new("double[]", threads)
-        tasks = raw.ffi.new("kvb_task *[1]", [task[0]])
-        raw.check(raw.lib.kvb_run(bench.team(threads).team[0], tasks, 1, passes, raw.ffi.NULL, times))
-        raw.lib.kvb_task_free(task[0])
-    assert sum(per_pass) == pytest.approx(times.seconds, rel=1e-6)
-    assert min(per_pass) > 0 and 0 < max(per_thread) <= times.seconds
 
 
 def test_idle_team_uses_no_cpu(raw):
@@ -181,46 +141,6 @@ def test_more_threads_than_cpus_sleep():
     assert out == "sleeps\n"
 
 
-def test_scratch_that_only_some_threads_get(tmp_path):
-    """Where there is no memory for all, what there is has been touched before a pass is timed all the same."""
-    out = run_apart(
-        """
-        import resource
-        from tests import oracle
-        raw = Raw()
-        shape = oracle.Shape("position", "q4_0", 1, 64, 32, 10000)  # scores of a whole unit: twopass
-        team, q, few = Team(raw, 2), np.zeros((1, 64, 32), np.float32), oracle.Shape("head", "f32", 1, 1, 1, 8)
-        with Bound(raw, shape, [10000]) as bound, Bound(raw, few, [8]) as small:
-            less = np.zeros((1, 1, 1), np.float32)
-            team.do("decode", decode_args(raw, small, less, less.copy(), "scalar"))
-            args, task = decode_args(raw, bound, q, q.copy(), "scalar", "twopass"), raw.ffi.new("kvb_task **")
-            raw.check(raw.lib.kvb_task_decode(args, 2, task))
-            mapped = lambda: {line.split()[0] for line in open("/proc/self/maps")}
-            before, taken = mapped(), int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGESIZE")
-            for more in range(1 << 20, 1 << 30, 1 << 20):  # until one thread has scratch, and the other has none
-                resource.setrlimit(resource.RLIMIT_AS, (taken + more, resource.RLIM_INFINITY))
-                try:
-                    team.run(task[0])
-                    print("enough for both")
-                    break
-                except Refused as refused:
-                    assert refused.args[0] == raw.lib.KVB_NO_MEMORY
-                    sizes = {}
-                    for line in open("/proc/self/smaps"):
-                        words = line.split()
-                        if "-" in words[0] and words[0] not in before:
-                            sizes[place := words[0]] = 0
-                        elif words[0] == "Rss:" and words and "place" in dir() and place in sizes:
-                            sizes[place] = int(words[1]) << 10
-                    new = max((int(b, 16) - int(a, 16) for a, b in (place.split("-") for place in sizes)), default=0)
-                    if new > 8 << 20:
-                        print("touched" if max(sizes.values()) > new // 2 else "untouched")
-                        break
-        """
-    )
-    assert out == "touched\n"
-
-
 def test_pinning_outside_the_mask_is_refused():
     """A CPU that this process may not use names itself; it is not an endless wait or a crash."""
     allowed = os.sched_getaffinity(0)
@@ -242,23 +162,6 @@ def test_pinning_outside_the_mask_is_refused():
         """
     )
     assert out.strip() == "fine"
-
-
-def test_a_system_that_does_not_pin(tmp_path):
-    """The team is not opened, and leaves no thread behind."""
-    (tmp_path / "refuses.c").write_text("int pthread_setaffinity_np(void) { return 22; }")
-    subprocess.run(["cc", "-shared", "-fPIC", "refuses.c", "-o", "refuses.so"], cwd=tmp_path, check=True)
-    out = run_apart(
-        """
-        raw, cpu = Raw(), min(os.sched_getaffinity(0))
-        team, before = raw.ffi.new("kvb_team **"), len(os.listdir("/proc/self/task"))
-        code = raw.lib.kvb_team_open(raw.ffi.new("int32_t[2]", [cpu, cpu]), 2, team)
-        assert code == raw.lib.KVB_SYSTEM and len(os.listdir("/proc/self/task")) == before
-        print(raw.message())
-        """,
-        LD_PRELOAD=str(tmp_path / "refuses.so"),
-    )
-    assert out.startswith("cpus[0]: cannot start a thread on CPU ") and out.endswith(": Invalid argument\n")
 
 
 def test_teams_come_and_go(raw):

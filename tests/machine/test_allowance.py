@@ -1,12 +1,10 @@
 """Control groups of both versions, nested, in namespaces, and not there."""
 
-import resource
-
 import pytest
 
 from kvbench.errors import Refused
 from kvbench.machine import available_memory
-from kvbench.machine.allowance import Throttling, has_groups, memory_limit, quota_cpus, throttled, unclear
+from kvbench.machine.allowance import Throttling, has_groups, memory_limit, quota_cpus, throttled
 from kvbench.machine.facts import limit_facts
 from tests.machine.trees import NODE, Live, put
 
@@ -74,6 +72,22 @@ def test_no_limit_is_none(page, tmp_path):
     files = version2(tmp_path / "2", inner={"app/run/cpu.max": "max 100000", "app/run/memory.max": "max"})
     assert memory_limit(files) is None and quota_cpus(files) is None
     assert available_memory(files) == 4096 << 10
+    facts = limit_facts(files)
+    assert facts["quota"].value == facts["memory_limit"].value == "unlimited"
+
+
+GROUPS = [  # memory.current, .stat and .max, and what is left
+    ("2500000", "anon 500000\ninactive_file 1500000", "3000000", 2000000),
+    ("1000000", "inactive_file 1500000", "3000000", 3000000),  # read later: more gives way than was used before
+    ("2000", "", "1000", 0),
+]
+
+
+@pytest.mark.parametrize(("current", "stat", "most", "left"), GROUPS)
+def test_page_cache_gives_way(current, stat, most, left, tmp_path):
+    group = {"memory.max": most, "memory.current": current, "memory.stat": stat}
+    files = version2(tmp_path, inner={f"app/run/{name}": text for name, text in group.items()})
+    assert available_memory(files) == left
 
 
 @pytest.mark.parametrize("path", ["/", "/../../outside", "/docker/abc"])
@@ -97,37 +111,13 @@ def test_the_mount_of_another_group_is_not_ours(path, tmp_path):
     assert memory_limit(hidden) == 4096, "whose it is cannot be told: the least of them"
 
 
-def test_a_path_that_leads_out_of_the_mount_is_not_followed(tmp_path):
-    files = version2(tmp_path, path="/../outside", own={"memory.max": "1000000"}, other={"../outside/memory.max": "10"})
-    assert memory_limit(files) == 1000000
-
-
-def test_ancestors_out_of_sight(tmp_path):
-    files = version1(tmp_path, memory={"memory/app/run/memory.stat": "cache 0\nhierarchical_memory_limit 2000000"})
-    assert memory_limit(files) == 2000000
-
-
-def test_the_throttle_of_memory_is_a_limit(tmp_path):
-    files = version2(tmp_path, inner={"app/run/memory.max": "3000000", "app/run/memory.high": "2000000"})
-    assert memory_limit(files) == 2000000
-
-
-def test_page_cache_gives_way(tmp_path):
-    group = {"memory.max": "3000000", "memory.current": "2500000", "memory.stat": "anon 500000\ninactive_file 1500000"}
-    files = version2(tmp_path, inner={f"app/run/{name}": text for name, text in group.items()})
-    assert available_memory(files) == 2000000
-
-
-def test_no_more_than_the_limit_is_left_however_much_gives_way(tmp_path):
-    """The two files are read one after the other: meanwhile more may have become page cache than was used before."""
-    group = {"memory.max": "3000000", "memory.current": "1000000", "memory.stat": "inactive_file 1500000"}
-    files = version2(tmp_path, inner={f"app/run/{name}": text for name, text in group.items()})
-    assert available_memory(files) == 3000000
-
-
-def test_an_overdrawn_group_leaves_nothing(tmp_path):
-    files = version2(tmp_path, inner={"app/run/memory.max": "1000", "app/run/memory.current": "2000"})
-    assert available_memory(files) == 0
+def test_ancestors_out_of_sight_and_the_throttle_of_memory_limit_too(tmp_path):
+    stat = {"memory/app/run/memory.stat": "cache 0\nhierarchical_memory_limit 2000000"}
+    assert memory_limit(version1(tmp_path / "1", memory=stat)) == 2000000
+    high = {"app/run/memory.max": "3000000", "app/run/memory.high": "2000000"}
+    assert memory_limit(version2(tmp_path / "2", inner=high)) == 2000000
+    other = {"memory.max": "1000000", "../outside/memory.max": "10"}
+    assert memory_limit(version2(tmp_path / "3", path="/../outside", own=other)) == 1000000, "it leads out of the mount"
 
 
 def test_throttling_is_counted_over_all_levels(tmp_path):
@@ -149,46 +139,12 @@ def test_the_usual_places_where_mounts_are_not_shown(tmp_path):
     assert quota_cpus(files) == 2
 
 
-@pytest.mark.parametrize("text", ["garbage", "-1", "", "max 0", "²"])
-def test_what_states_no_limit_is_not_unlimited(text, tmp_path):
-    files = version2(tmp_path, inner={"app/run/cpu.max": text, "app/run/memory.max": text})
-    assert quota_cpus(files) is memory_limit(files) is None
-    assert "app/run/cpu.max" in unclear(files, "cpu") and "app/run/memory.max" in unclear(files, "memory")
-    facts = limit_facts(files)
-    assert (facts["quota"].value, facts["memory_limit"].value) == (None, None)
-    assert "app/run/memory.max does not state a limit" in facts["memory_limit"].note
-    assert available_memory(files) == 4096 << 10
-
-
-def test_a_limit_beside_one_that_is_unclear(tmp_path):
-    limit = limit_facts(version2(tmp_path, groups={"app/memory.max": "4096", "app/run/memory.max": "x"}))[
-        "memory_limit"
-    ]
-    assert (limit.value, limit.confidence) == (4096, "low")
-
-
-def test_no_limit_is_clear(tmp_path):
-    quota = {"cpu,cpuacct/app/run/cpu.cfs_quota_us": "-1", "cpu,cpuacct/app/run/cpu.cfs_period_us": "100000"}
-    files = version1(tmp_path / "1", cpu=quota, memory={"memory/app/run/memory.limit_in_bytes": UNLIMITED["4 KiB"]})
-    assert unclear(files, "cpu") == unclear(files, "memory") == ""
-    assert limit_facts(files)["quota"].value == limit_facts(files)["memory_limit"].value == "unlimited"
-    files = version2(tmp_path / "2", inner={"app/run/cpu.max": "max 100000", "app/run/memory.max": "max"})
-    assert unclear(files, "cpu") == unclear(files, "memory") == ""
-    assert limit_facts(files)["quota"].confidence == "high"
-
-
 @pytest.mark.parametrize("mounts", ["", V2])
 def test_an_empty_folder_shows_no_groups(mounts, tmp_path):
     (tmp_path / TOP).mkdir(parents=True)
     files = put(tmp_path, {"proc/self/mountinfo": mounts, "proc/self/cgroup": "0::/app"} | MEMINFO)
     assert not has_groups(files, "cpu")
     assert limit_facts(files)["quota"].value is None
-
-
-def test_a_mount_point_with_white_space(tmp_path):
-    mount = V2.replace("/sys/fs/cgroup", r"/my\040groups\134")
-    more = {"my groups\\/app/memory.max": "4096", "proc/self/mountinfo": mount, "proc/self/cgroup": "0::/app"}
-    assert memory_limit(put(tmp_path, more)) == 4096
 
 
 def test_no_groups(tmp_path):
@@ -201,6 +157,8 @@ def test_no_groups(tmp_path):
 def test_older_and_missing_meminfo(tmp_path):
     files = put(tmp_path / "old", {"proc/meminfo": "MemTotal: 80 kB\nMemFree: 10 kB\nCached: 20 kB"})
     assert available_memory(files) == 30 << 10
+    files = put(tmp_path / "shared", {"proc/meminfo": "MemFree: 10 kB\nCached: 20 kB\nShmem: 15 kB"})
+    assert available_memory(files) == 15 << 10
     none = put(tmp_path / "none", {})
     for files in (none, Live(none.root)):
         with pytest.raises(Refused, match="does not say"):
@@ -220,24 +178,3 @@ def test_memory_of_other_nodes_is_not_available(tmp_path):
     assert available_memory(on_nodes(tmp_path, "0", cached="")) == 1024 << 10
     for allowed in ("0-1", "0-2", "0-7", "5", "garbage", ""):
         assert available_memory(on_nodes(tmp_path, allowed)) == 4096 << 10, allowed
-
-
-@pytest.mark.parametrize(("mode", "left"), [(0, 4096), (1, 4096), (2, 1000)])
-def test_under_strict_accounting_a_promise_counts(mode, left, tmp_path):
-    promised = "\nCommitLimit: 3000 kB\nCommitted_AS: 2000 kB"
-    more = {"proc/sys/vm/overcommit_memory": mode, "proc/meminfo": MEMINFO["proc/meminfo"] + promised}
-    assert available_memory(put(tmp_path, more)) == left << 10
-
-
-def test_a_limit_of_addresses(tmp_path, monkeypatch):
-    tree = put(tmp_path, MEMINFO | {"proc/self/status": "VmPeak:\t 900 kB\nVmSize:\t 500 kB"})
-    monkeypatch.setattr("resource.getrlimit", lambda which: (2000 << 10, resource.RLIM_INFINITY))
-    assert available_memory(Live(tree.root)) == 1500 << 10
-    assert available_memory(tree) == 4096 << 10, "the limit is this process's, not the tree's"
-    monkeypatch.setattr("resource.getrlimit", lambda which: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert available_memory(Live(tree.root)) == 4096 << 10
-
-
-def test_memory_shared_between_processes_does_not_give_way(tmp_path):
-    files = put(tmp_path, {"proc/meminfo": "MemTotal: 80 kB\nMemFree: 10 kB\nCached: 20 kB\nShmem: 15 kB"})
-    assert available_memory(files) == 15 << 10

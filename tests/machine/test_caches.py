@@ -18,10 +18,6 @@ def test_those_of_the_cpus_asked_for(tmp_path):
     assert [cache.cpus for cache in data_caches((9,), files)] == [(9,), (9,), tuple(range(8, 16))]
 
 
-def test_a_machine_that_declares_nothing(tmp_path):
-    assert data_caches((0, 1), grow(tmp_path, caches=[])) == []
-
-
 def test_what_is_not_said_to_hold_data_is_left_out(tmp_path):
     files = grow(tmp_path, cores=1)
     for index in (0, 1):

@@ -5,14 +5,8 @@ import os
 import pytest
 
 from kvbench.machine.cpus import allowed_cpus, online_cpus
-from kvbench.units import cpu_list, cpu_text
+from kvbench.units import cpu_list
 from tests.machine.trees import CPU, grow, put
-
-
-@pytest.mark.parametrize(("text", "cpus"), [("0", {0}), ("0-2,5", {0, 1, 2, 5}), ("", set())])
-def test_cpu_lists(text, cpus):
-    assert cpu_list(text) == cpus
-    assert cpu_text(cpus) == text
 
 
 @pytest.mark.parametrize("text", ["0-", "-3", "3-1", "a", "0-99999999999", "1.5", "0,,1", "0,", ",", "0,0", "0-2,2-3"])

@@ -114,35 +114,16 @@ def test_no_name_at_all(tmp_path):
     assert brand(files).value is vendor(files).value is None
 
 
-@pytest.fixture
-def asked(monkeypatch, tmp_path):
-    """How often py-cpuinfo was asked; it takes a second each time."""
+@pytest.mark.parametrize("found", ["Grace  2", None])
+def test_the_library_is_asked_where_nothing_else_knows(found, monkeypatch, tmp_path):
+    """It takes a second."""
     calls = []
-    library = SimpleNamespace(get_cpu_info=lambda: calls.append(1) or {"brand_raw": "Neoverse-N1  rev 3"})
-    monkeypatch.setitem(sys.modules, "cpuinfo", library)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return calls
-
-
-def test_the_library_is_asked_once_per_kind_of_cpu(asked, tmp_path):
-    first = Live(put(tmp_path / "one", ARM).root)
-    other = Live(put(tmp_path / "two", {"proc/cpuinfo": ARM["proc/cpuinfo"].replace("0xd40", "0xd0c")}).root)
-    assert [brand(files).value for files in (first, first, other, first)] == ["Neoverse-N1 rev 3"] * 4
-    assert len(asked) == 2
-    assert brand(first).source == "py-cpuinfo"
-
-
-def test_a_home_that_cannot_be_written(asked, tmp_path):
-    (tmp_path / "cache").write_text("a file, not a folder")
-    assert brand(Live(put(tmp_path / "one", ARM).root)).value == "Neoverse-N1 rev 3"
-
-
-def test_a_library_that_fails(asked, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "cpuinfo", None)
-    assert brand(Live(put(tmp_path, ARM).root)).value == "Neoverse-V1"
-
-
-def test_the_library_is_not_asked_where_the_kernel_knows(asked, tmp_path):
-    assert brand(Live(grow(tmp_path).root)).value == "Test CPU"
-    assert not asked
-    assert "cpuinfo" not in vars(names)
+    library = SimpleNamespace(get_cpu_info=lambda: calls.append(1) or {"brand_raw": found})
+    monkeypatch.setitem(sys.modules, "cpuinfo", found and library)
+    names._from_library.cache_clear()
+    unknown = Live(put(tmp_path / "new", {"proc/cpuinfo": ARM["proc/cpuinfo"].replace("0xd40", "0xfff")}).root)
+    known = Live(put(tmp_path / "known", ARM).root), Live(grow(tmp_path / "named").root)
+    asked = [brand(files).value for files in (*known, unknown, unknown)]
+    names._from_library.cache_clear()
+    assert asked == ["Neoverse-V1", "Test CPU"] + ["Grace 2" if found else "Arm part 0xfff"] * 2
+    assert len(calls) == bool(found) and "cpuinfo" not in vars(names)

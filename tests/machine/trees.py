@@ -148,10 +148,6 @@ def bare_guest(root, **more):
     return grow(root, cores=4, caches=[], flags="fpu hypervisor", **more)
 
 
-def one_core(root):
-    return grow(root, cores=1, caches=[(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "8192K", 1)])
-
-
 def grace_hopper(root):
     """72 cores in one node, and eight nodes of the GPU's memory, of which one has any."""
     caches = [(1, "Data", "64K", 1), (2, "Unified", "1024K", 1), (3, "Unified", "116736K", 72)]

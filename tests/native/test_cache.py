@@ -28,26 +28,6 @@ def close(got, want, v):
     return np.abs(got - want).max() <= 2e-6 * np.abs(v).max()
 
 
-@pytest.mark.parametrize(
-    ("variant", "layout", "dtype"),
-    dict.fromkeys(
-        (k.variant, k.layout, k.dtype)
-        for k in default_library().kernels()
-        if k.op == "decode" and not default_library().levels(k.variant, k.dtype)  # those are not so exact
-    ),
-)
-def test_decode_is_attention(layout, dtype, variant):
-    k, v = rows(2, 2, 2, 300, 2, 64)
-    q = rows(3, 2, 6, 64)
-    with kvbench.Cache(2, 64, 320, 2, layout, dtype, shuffle=1 if layout == "paged" else None) as cache:
-        cache.bulk(k, v, threads=2)
-        halves = variant == "round16"
-        want = attention(q, *(x.astype(np.float16) if halves else x for x in cache.numpy()))
-        for isa in default_library().isas():
-            for threads in (1, 3):
-                assert close(cache.decode(q, variant, isa, threads), want, v), isa
-
-
 def test_a_window_without_a_ring():
     k, v = rows(8, 2, 1, 50, 1, 8)
     q = rows(9, 1, 2, 8)
@@ -103,42 +83,6 @@ def test_inputs_of_other_kinds():
 
 
 # ---- misuse ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"head_dim": 1 << 20}, "head_dim"),
-        ({"capacity": 1 << 31}, "capacity"),
-        ({"dtype": "f16", "tensor_scale": 2.0}, "tensor"),
-        ({"capacity": 2**31 - 1, "kv_heads": 1 << 16, "head_dim": 1024, "batch": 1 << 20}, "capacity"),
-        ({"scale": "i8"}, "scale"),
-        ({"window": 0}, "window"),
-        ({"guard": 3}, "guard"),
-        ({"shuffle": 1}, "shuffle"),
-    ],
-    ids=str,
-)
-def test_a_wrong_shape(changes, named):
-    with pytest.raises(BadArgument, match=named) as caught:
-        kvbench.Cache(**{"kv_heads": 2, "head_dim": 16, "capacity": 32} | changes)
-    assert caught.value.hint
-    assert caught.value.exit_code == 2
-
-
-def test_lengths_and_tables_gone_wrong():
-    with kvbench.Cache(1, 8, 8, layout="paged", block_tokens=4) as cache:
-        k = np.ones((1, 5, 1, 8))
-        cache.bulk(k, k)
-        for wrong in (2, 1 << 30, -1):
-            cache.table[0, 1] = wrong
-            with pytest.raises(BadArgument, match="table"):
-                cache.decode(np.ones((1, 1, 8)))
-        cache.table[0, 1] = 1
-        for wrong in (9, -1):
-            cache.lengths[0] = wrong
-            with pytest.raises(BadArgument, match="lengths|empty"):
-                cache.decode(np.ones((1, 1, 8)))
 
 
 @pytest.mark.parametrize("layout", [word for word in WORDS("layout") if "e4m3" in default_library().dtypes(word)])

@@ -83,54 +83,6 @@ def test_no_task_stores_where_there_is_no_block(other_s_rows, team, advance):
         assert np.array_equal(cache.numpy()[0], k[:, None]) and np.array_equal(cache.numpy()[1], v[:, None])
 
 
-def test_a_task_kept_while_its_blocks_are_given_back(other_s_rows, team):
-    k, v = np.ascontiguousarray(rows(10, 2, 1, 1, 4))
-    cache = other_s_rows.cache(8)
-    cache.reserve(4)
-    with store_task("append", cache, k, v, 1, isa=cache.library.isa(), advance=True) as task:
-        team.run(task, passes=3)
-        cache.rollback(to=0)
-        before = other_s_rows.arena.view().copy()
-        for runs in (
-            lambda: team.run(task),
-            lambda: team.run(task, task),
-            lambda: team.run(task, between=task),
-        ):
-            with pytest.raises(BadArgument, match="no blocks"):
-                runs()
-        cache.reserve(2)
-        for runs in (
-            lambda: team.run(task, passes=3),
-            lambda: team.run(task, task, passes=3),
-            lambda: team.run(task, passes=2, between=task),
-        ):
-            with pytest.raises(BadArgument, match="no blocks"):
-                runs()
-        assert cache.length == 0 and np.array_equal(other_s_rows.arena.view(), before)
-        team.run(task, task, passes=2)
-        assert cache.length == 2
-        cache.close()
-        with pytest.raises(BadArgument, match="no blocks"):
-            team.run(task)
-
-
-@pytest.mark.parametrize("length", [0, 3, 9])
-def test_more_tokens_than_can_be_listed(length):
-    """A ring takes two billion tokens in the blocks of its capacity."""
-    huge = 2_000_000_000
-    with kvbench.Pool(1, 4, 5, block_tokens=3) as pool:
-        cache = pool.cache(8, window=8)
-        if length:
-            cache.bulk(*rows(11, 2, 1, length, 1, 4))
-        assert not cache.would_overflow(huge)
-        cache.reserve(huge)
-        assert pool.free == 2 and sorted(cache.table[0] >= 0) == [True] * 3
-        cache.advance(huge)
-        assert cache.length == length + huge
-        with pool.cache(10, window=10) as larger:
-            assert larger.would_overflow(huge) and not larger.would_overflow(6)
-
-
 @pytest.mark.parametrize("pooled", [False, True])
 def test_a_closed_cache(pooled):
     with kvbench.Pool(1, 8, 4) as pool:

@@ -89,13 +89,6 @@ def test_a_broken_interface(tmp_path):
 # ---- words -----------------------------------------------------------------------------------------------------------
 
 
-def test_words_and_numbers(library):
-    for kind in ("op", "variant", "layout", "inner", "dtype", "scale", "isa", "pages", "schedule"):
-        words = library.words(kind)
-        assert len(words) == len(set(words)) > 1
-        assert [library.number(kind, word) for word in words] == list(range(len(words)))
-
-
 @pytest.mark.parametrize("word", ["f65", "", None, 3, "F16"])
 def test_an_unknown_word_lists_the_known_ones(library, word):
     with pytest.raises(BadArgument) as caught:
@@ -143,17 +136,6 @@ def test_a_tier_that_does_not_run_is_an_error(library, monkeypatch):
         for asks in (library.isa, lambda: cache.decode(row)):
             with pytest.raises(BadArgument, match="KVBENCH_ISA"):
                 asks()
-
-
-def test_the_registry(library):
-    kernels = library.kernels()
-    assert len({kernel.id for kernel in kernels}) == len(kernels)
-    for kernel in kernels:
-        assert kernel.op in library.words("op")
-        assert kernel.runnable == (kernel.isa in library.isas())
-        assert kernel.about and kernel.about.isprintable()
-        for kind in ("layout", "dtype", "isa"):
-            assert getattr(kernel, kind) in (*library.words(kind), "-")
 
 
 # ---- status codes ----------------------------------------------------------------------------------------------------

@@ -119,12 +119,6 @@ def test_arithmetic_on_every_tier_and_latency_on_one_thread():
     assert {p.isa for p in plan.points if p.op == "read"} == {"best"}
 
 
-def test_no_point_twice():
-    for quick in (True, False):
-        points = probes(DIES, scope(DIES, quick=quick, pages=("base", "thp"))).points
-        assert len(points) == len(set(points))
-
-
 @pytest.mark.parametrize(("beside", "most", "fewest"), [(-1, 255, 256), (0, 256, 256), (1, 256, 257)])
 def test_tokens_in_so_many_bytes(beside, most, fewest):
     """A token of 8 heads of 128 elements of f16 is 4 KiB of K and V: 256 of them are a MiB."""

@@ -1,5 +1,4 @@
-"""SIGKILL of the parent, the worker or both: nothing that was finished is lost, and it can be resumed. At many random
-instants: python -m tests.store.ruin"""
+"""SIGKILL of the parent, the worker or both: nothing that was finished is lost, and it can be resumed."""
 
 import json
 import subprocess

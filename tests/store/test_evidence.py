@@ -1,12 +1,9 @@
 """What tunings have seen, kept over runs."""
 
-import json
-
 import pytest
 
 from kvbench.errors import Unwritable
 from kvbench.model import Tuned, choose
-from kvbench.store import files
 from kvbench.store.evidence import Evidence
 
 SEEN = {"off": (0.1, 0.2), "weave": (0.0, 0.0), "stream": (-0.3, -0.2)}
@@ -65,15 +62,6 @@ def test_what_is_damaged_is_said_in_a_line(library, tmp_path, text):
     assert not found and remark.startswith(str(file)) and remark.endswith("tuned afresh") and "\n" not in remark
 
 
-def test_numbers_that_are_none_are_damage(library, tmp_path):
-    file = tmp_path / "seen.json"
-    Evidence("m", library, str(file)).add([tuned()])
-    facts = json.loads(file.read_text())
-    facts["classes"]["a/b"]["off"] = [1e40]
-    file.write_text(json.dumps(facts))
-    assert Evidence("m", library, str(file)).read()[1]
-
-
 def test_our_own_folder_need_not_be_writable(library, tmp_path, monkeypatch):
     (tmp_path / "kvbench").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -86,20 +74,6 @@ def test_a_file_that_was_named_is_refused_at_once(library, tmp_path):
     with pytest.raises(Unwritable, match="Not a directory") as raised:
         Evidence("m", library, str(tmp_path / "file" / "seen.json")).read()
     assert "--tuning" in raised.value.hint
-
-
-def test_killed_while_it_is_written_the_old_file_stays(library, tmp_path, monkeypatch):
-    file = tmp_path / "seen.json"
-    Evidence("m", library, str(file)).add([tuned()])
-    old = file.read_bytes()
-
-    def killed(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(files.Path, "replace", killed)
-    with pytest.raises(KeyboardInterrupt):
-        Evidence("m", library, str(file)).add([tuned("c")])
-    assert file.read_bytes() == old
 
 
 def test_off_is_no_file(library):

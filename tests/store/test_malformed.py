@@ -68,7 +68,4 @@ def test_every_damage_to_every_file(sound, place, name, damage):
 
 
 def test_ten_runs_through_every_command():
-    """A hundred of them, and kills: python -m tests.store.ruin"""
-    table, faults = ruin.ruin(10, seed=2)
-    assert not faults
-    assert sum(table["report json"].values()) == 10 and table["history show"]["fine"] == 10
+    assert not ruin.ruin(10, seed=2)

@@ -44,19 +44,3 @@ def test_what_a_killed_process_left_goes_and_nothing_else(place, monkeypatch):
         raise KeyboardInterrupt
     assert {path.name for path in place.iterdir()} == {".kvbench-scratch-12345678", *names}
     assert (place / "precious" / "thesis.tex").exists()
-
-
-def test_one_that_was_cleared_before_it_was_locked_is_made_anew(place, monkeypatch):
-    made = []
-
-    def slow(**facts):
-        made.append(real(**facts))
-        if len(made) == 1:
-            with scratch():
-                assert not os.path.exists(made[0])
-        return made[-1]
-
-    real = tempfile.mkdtemp
-    monkeypatch.setattr(tempfile, "mkdtemp", slow)
-    with scratch() as folder:
-        assert folder.is_dir() and str(folder) == made[-1] and len(made) == 3

@@ -109,6 +109,4 @@ def memory(scene: Scene) -> Finding:
     value = f"{size(available)} available, {size(needed)} for {BUFFERS} buffers that no cache helps"
     if available >= needed:
         return ok(value)
-    return warn(
-        value, "free memory, or raise what limits it: control group, cpuset.mems, ulimit -v, vm.overcommit_memory"
-    )
+    return warn(value, "free memory, or raise what limits it: control group, cpuset.mems")
