@@ -13,6 +13,7 @@ from kvbench.units import cpu_text
 
 COMPUTE = ("flops", "dot8", "dot16")  # probes of instructions that stay in registers; dot16 is of older runs
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
+OURS = "kvbench"  # the engine
 OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
 
@@ -134,10 +135,14 @@ class Point(Visited):
     cpus: Annotated[Cpus, about("the CPU of each thread")] = of(
         "cpus", None, "CPUs {}", f"CPUs to run on: a list such as 0-3,8; or {', '.join(PLACES)}.", within="threads"
     )
+    engine: Annotated[str, about("whose kernel it is: kvbench's, or that of a peer, beside which ours is timed")] = of(
+        "word", OURS, "{}", "Whose kernel it is; kvbench peers lists them.", within="op", later=True
+    )
 
     @property
     def kernel(self) -> str:
-        return kernel_id(self.op, self.variant, self.layout, self.dtype, self.isa)
+        variant = self.variant if self.engine == OURS else self.engine
+        return kernel_id(self.op, variant, self.layout, self.dtype, self.isa)
 
     @property
     def computes(self) -> str:

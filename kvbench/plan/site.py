@@ -1,17 +1,19 @@
 """What an expansion asks the machine and the library, each question once: points of a sweep repeat them."""
 
+from collections.abc import Mapping
 from functools import cache
 
 from kvbench.errors import BadArgument
 from kvbench.machine.placement import place
 from kvbench.model import Kernel, Machine
 from kvbench.native import Cache, Library, default_library, pages_given
+from kvbench.peers import Known, known
 from kvbench.plan.needs import slice_bytes
 from kvbench.regime import THRESHOLDS, far_bytes, levels, suggestion
 
 
 class Site:
-    """`memory`: bytes that a point may take. `isa`: the tier that "best" means."""
+    """`memory`: bytes that a point may take. `isa`: the tier that "best" means. `peers`: paths of engines, by name."""
 
     def __init__(
         self,
@@ -20,9 +22,10 @@ class Site:
         isa: str | None = None,
         pages: tuple[str, ...] | None = None,
         library: Library | None = None,
+        peers: Mapping[str, str] | None = None,
     ) -> None:
         self.machine, self.memory = machine, memory
-        self.library = library or default_library()
+        self.library, self._peers = library or default_library(), peers or {}
         self.isa = self.library.isa(isa)
         self.pages = pages_given(1, self.library) if pages is None else pages
         self._kernels = {
@@ -33,6 +36,9 @@ class Site:
     def kernel(self, *words: str) -> Kernel | None:
         """By op, variant, layout, dtype and isa."""
         return self._kernels.get(words)
+
+    def peer(self, engine: str) -> Known:
+        return known(engine, self._peers.get(engine, ""))
 
     @cache
     def words_of(self, op: str, axis: str) -> tuple[str, ...]:

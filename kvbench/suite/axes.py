@@ -11,8 +11,9 @@ from typing import Any
 
 from kvbench.errors import BadArgument, one_of
 from kvbench.machine.placement import MOST_THREADS
-from kvbench.model import DEFAULTS, FIELDS, PLACES
+from kvbench.model import DEFAULTS, FIELDS, OURS, PLACES
 from kvbench.native import Library, default_library
+from kvbench.peers.known import entries
 from kvbench.suite.models import models
 from kvbench.suite.values import ALL, Relative
 from kvbench.units import COUNT, cpu_list, whole
@@ -62,6 +63,8 @@ def words(name: str, library: Library | None = None) -> tuple[str, ...]:
         return AXES[name].words
     if name == "model":
         return tuple(models())
+    if name == "engine":
+        return (OURS, *entries())
     if name == "variant":
         return tuple(dict.fromkeys(kernel.variant for kernel in library.kernels() if kernel.op in words("op")))
     found = library.words(name)
