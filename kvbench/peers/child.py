@@ -1,14 +1,16 @@
-"""The process of one peer: `python -m kvbench.peers.child PIPE PARENT CPUS`. It is on its CPUs before anything that may
-begin threads is imported, and ends with its parent, stopped or not."""
+"""The process of one peer. It reads its pipe, its parent and its CPUs as a line of JSON, is on these before anything that
+may begin threads is imported, and ends with its parent, stopped or not."""
 
+import json
 import os
 import sys
 
 from kvbench.apart import end_with
 
 if __name__ == "__main__":
-    end_with(int(sys.argv[2]))
-    os.sched_setaffinity(0, [int(cpu) for cpu in sys.argv[3].split(",")])
+    asked = json.loads(sys.stdin.readline())
+    end_with(asked["parent"])
+    os.sched_setaffinity(0, asked["cpus"])
 
 import resource
 from collections.abc import Sequence
@@ -115,4 +117,4 @@ def serve(pipe: Connection, child: Child) -> None:
 
 
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])), Child())
+    serve(Connection(asked["pipe"]), Child())

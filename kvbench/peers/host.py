@@ -1,6 +1,7 @@
 """A peer's process, as the one that measures sees it. It runs while it is asked something, and is stopped for all other
 time: what spins in it takes no core from anybody."""
 
+import json
 import os
 import signal
 import subprocess
@@ -32,10 +33,10 @@ class Host(Closing):
         self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115  # close() does
         self._pipe, other = Pipe()
         environment = {f"{name}_NUM_THREADS": str(len(point.cpus)) for name in _THREADS}
-        cpus = ",".join(map(str, point.cpus))
+        asked = {"pipe": other.fileno(), "parent": os.getpid(), "cpus": point.cpus}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kvbench.peers.child", str(other.fileno()), str(os.getpid()), cpus],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-P", "-m", "kvbench.peers.child"],
+            stdin=subprocess.PIPE,
             stdout=self._said,
             stderr=self._said,
             env={**os.environ, **environment, **({} if point.pages == "base" else _HUGE)},
@@ -43,6 +44,8 @@ class Host(Closing):
         )
         other.close()
         try:
+            with self._process.stdin as line:
+                line.write(f"{json.dumps(asked)}\n".encode())
             self._send("begin", point.engine, point.dtype, point.layout, len(point.cpus), path)
             self._receive()
         except BaseException:

@@ -13,6 +13,8 @@ import numpy as np
 
 from kvbench.model import Shape
 
+LONG = 4096  # tokens
+
 
 def stated(text: str) -> dict[str, float]:
     """ "f32 1e-5, f16 1e-3": by dtype."""
@@ -22,8 +24,8 @@ def stated(text: str) -> dict[str, float]:
 class Peer:
     """Subclasses import their engine where it is first used, so that this costs nothing where they are listed.
 
-    formats: the largest error of an output that is right, as a share of the largest value in V, by dtype of the store:
-    what that engine's own arithmetic explains. package: that has to be installed, and whose version is told. install:
+    formats: the largest error of an output that is right, as a share of the outputs' root mean square, by dtype of the
+    store: what that engine's own arithmetic explains on up to LONG tokens; in proportion, where there are more. package: that has to be installed, and whose version is told. install:
     how. whole: a step goes over all layers, and takes no number.
     """
 

@@ -6,7 +6,7 @@ from kvbench.peers.interface import Peer, stated
 
 
 class NumPy(Peer):
-    formats = stated("f32 1e-5")
+    formats = stated("f32 1e-4")
     package = "numpy"
 
     def setup(self, shape, k, v):

@@ -181,6 +181,8 @@ def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
     for axes, unasked in grids:
         for values in product(*axes.values()):
             facts = dict(zip(axes, values, strict=True))
+            if site.peers and facts["engine"] not in (OURS, *site.peers):
+                continue
             if _kernel(facts, site) or not _elsewhere(facts, unasked, site):
                 yield facts
 

@@ -13,7 +13,8 @@ from kvbench.regime import THRESHOLDS, far_bytes, levels, suggestion
 
 
 class Site:
-    """`memory`: bytes that a point may take. `isa`: the tier that "best" means. `peers`: paths of engines, by name."""
+    """`memory`: bytes that a point may take. `isa`: the tier that "best" means. `peers`: those that are asked for, of
+    all that there are, and the paths that some have."""
 
     def __init__(
         self,
@@ -25,7 +26,7 @@ class Site:
         peers: Mapping[str, str] | None = None,
     ) -> None:
         self.machine, self.memory = machine, memory
-        self.library, self._peers = library or default_library(), peers or {}
+        self.library, self.peers = library or default_library(), peers or {}
         self.isa = self.library.isa(isa)
         self.pages = pages_given(1, self.library) if pages is None else pages
         self._kernels = {
@@ -38,7 +39,7 @@ class Site:
         return self._kernels.get(words)
 
     def peer(self, engine: str) -> Known:
-        return known(engine, self._peers.get(engine, ""))
+        return known(engine, self.peers.get(engine, ""))
 
     @cache
     def words_of(self, op: str, axis: str) -> tuple[str, ...]:

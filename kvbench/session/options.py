@@ -34,7 +34,8 @@ class Options:
     questions are open, for a time that the suite or the budget says; by default where the suite says so, and launches
     and target_ci do not. budget: but for the first, no launch begins that would not end in time. tuning: a file of what
     earlier runs have seen of schedules, in place of the one in the user's cache folder; or off. neighbour: points are
-    timed too while other cores stream memory. peers: "cke=/opt/cke", where an engine is that needs to be told.
+    timed too while other cores stream memory. peers: of those that a suite has, the ones that are
+    wanted; "cke=/opt/cke", where one is that needs to be told.
     """
 
     suite: str = "quick"
@@ -81,8 +82,10 @@ class Options:
 
     @property
     def paths(self) -> dict[str, str]:
-        """Of peers, by name."""
-        return {name: str(Path(path).absolute()) for name, _, path in (each.partition("=") for each in self.peers)}
+        """Of peers, by name; empty where it has none."""
+        return {
+            name: path and str(Path(path).absolute()) for name, _, path in (each.partition("=") for each in self.peers)
+        }
 
     @property
     def kernels(self) -> Library:

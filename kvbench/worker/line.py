@@ -20,6 +20,7 @@ from kvbench.model import AGAIN, CORE, OURS, Job, Point, Record, Sample
 from kvbench.model.point import Visited
 from kvbench.peers import Failed, Host, known
 from kvbench.peers.host import steps
+from kvbench.peers.interface import LONG
 from kvbench.plan.lines import line_of
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
@@ -35,10 +36,10 @@ _FIRST, _LAST = -1, 1  # places in a round
 class Guest(Owner):
     """A peer in a line. `error`: the largest so far."""
 
-    def __init__(self, point: Point, bench: Bench, data: tuple[int, float], path: str, patience: float) -> None:
+    def __init__(self, point: Point, bench: Bench, data: int, path: str, patience: float) -> None:
         self.point, self._bench = point, bench
-        self._file, largest = data
-        self._limit, self.error = largest * known(point.engine, path).kind.formats[point.dtype], 0.0
+        share = known(point.engine, path).kind.formats[point.dtype] * max(1.0, point.shape.context / LONG)
+        self._file, self._share, self.error = data, share, 0.0
         self._how = path, patience
         super().__init__()
 
@@ -73,9 +74,10 @@ class Guest(Owner):
     def _right(self, layer: int, out: np.ndarray, seconds: float) -> float:
         right = self._bench.right()[0] * self._bench.room.signs[layer, 1]
         off = np.abs(out - right) if out.shape == right.shape else np.full(1, np.inf)
-        if not (off <= self._limit).all():
+        limit = self._share * np.sqrt(np.mean(right**2))
+        if not (off <= limit).all():
             raise WrongAnswer(
-                f"the peer {self.point.engine} is off by {off.max():.3g}, of {self._limit:.3g} that {self.point.dtype} may be",
+                f"the peer {self.point.engine} is off by {off.max():.3g}, of {limit:.3g} that {self.point.dtype} may be",
                 "another version of it may be right",
             )
         self.error = max(self.error, float(off.max()))
@@ -140,8 +142,8 @@ class Line(Owner):
             except KvbenchError as error:
                 yield self._lost(point, error)
 
-    def _values(self) -> tuple[int, float]:
-        """The first slice as float32 in a file without a name, [K, V][kv_heads][tokens][head_dim]; the largest of V."""
+    def _values(self) -> int:
+        """The first slice as float32 in a file without a name: [K, V][kv_heads][tokens][head_dim]."""
         cache, tokens = self._room.caches[0], self._room.point.shape.context
         rows = cache.rows(0, tokens, cache.library.isas()[0], self._first.team.threads)
         file = os.memfd_create("kvbench")
@@ -149,7 +151,7 @@ class Line(Owner):
         with open(file, "wb", closefd=False) as to:
             for each in rows:
                 to.write(np.ascontiguousarray(each[0].transpose(1, 0, 2), dtype=np.float32).data)
-        return file, float(np.abs(rows[1]).max())
+        return file
 
     def _lost(self, point: Point, error: KvbenchError) -> Record:
         return Record(self._job.launch, point, (), {}, {}, error=str(error))
