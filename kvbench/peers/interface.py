@@ -30,7 +30,7 @@ class Peer:
     """
 
     formats: dict[str, float] = {}
-    layouts: tuple[str, ...] = ("head",)
+    layouts = "head"
     package = ""
     install = ""
     whole = False

@@ -19,7 +19,7 @@ class Known:
     lacking: str = ""
 
     def takes(self, dtype: str, layout: str) -> bool:
-        return dtype in self.kind.formats and layout in self.kind.layouts
+        return dtype in self.kind.formats and layout in self.kind.layouts.split()
 
 
 @cache

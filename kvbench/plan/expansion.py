@@ -17,7 +17,7 @@ from typing import Any
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
 from kvbench.model import DEFAULTS, HEADS, OURS, POINT, SHAPE, Contrast, Kernel, Plan, Point, Shape, Skip
 from kvbench.model.kernel import kernel_id
-from kvbench.plan.lines import is_peer, lines
+from kvbench.plan.lines import crowded
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
 from kvbench.plan.sets import contrasts
 from kvbench.plan.site import L3_SHARE, Site
@@ -104,7 +104,7 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
         except _Left as left:
             own = {axis: facts[axis] for axis in _SAME.get(left.args[0], facts)}
             skips.setdefault(tuple(own.values()), Skip(own, *left.args))
-    for point in _crowded(needed, site.memory):
+    for point in crowded(needed, site.memory):
         skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
     for point in _too_many(needed, site.memory):
         skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
@@ -112,18 +112,6 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
     points = (*asked, *witnesses(needed, site.machine), *beside)
     plan = Plan(points, suite.launches, suite.samples, suite.sample_time, seed)
     return Sweep(suite, plan, tuple(skips.values()), needed, asked, site.memory)
-
-
-def _crowded(needed: Mapping[Point, Needs], memory: int) -> list[Point]:
-    """Peers whose line does not fit memory: there each has a store of its own, beside the values that all of them get."""
-    found = []
-    for line, points in lines(needed).items():
-        peers = [point for point in points if is_peer(point)]
-        shape = line.shape
-        values = 8 * shape.kv_heads * shape.context * shape.head_dim
-        each = max(needed[point].memory for point in points) + len(peers) * (2 * values + PROCESS)
-        found += peers if each + sum(needed[point].arena for point in peers) > memory else []
-    return found
 
 
 def _side_by_side(needed: Mapping[Point, Needs], site: Site) -> tuple[Contrast, ...]:

@@ -1,11 +1,12 @@
 """Lines of peers: what is timed in the same rounds."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kvbench.model import AUTO, OURS, Point
 from kvbench.model.point import Visited
 from kvbench.native import default_library
+from kvbench.plan.needs import PROCESS, Needs
 
 
 def line_of(point: Point) -> Point:
@@ -26,4 +27,16 @@ def lines(points: Iterable[Visited]) -> dict[Point, list[Point]]:
     for point in own:
         if (line := line_of(point)) in found:
             found[line].append(point)
+    return found
+
+
+def crowded(needed: Mapping[Point, Needs], memory: int) -> list[Point]:
+    """Peers whose line does not fit memory: there each has a store of its own, beside the values that all of them get."""
+    found = []
+    for line, points in lines(needed).items():
+        peers = [point for point in points if is_peer(point)]
+        shape = line.shape
+        values = 8 * shape.kv_heads * shape.context * shape.head_dim
+        each = max(needed[point].memory for point in points) + len(peers) * (2 * values + PROCESS)
+        found += peers if each + sum(needed[point].arena for point in peers) > memory else []
     return found
