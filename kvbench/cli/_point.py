@@ -38,7 +38,7 @@ def _called(name: str) -> str:
 
 
 def point_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    own = options(*(field.name for field in FIELDS if field.axis and field.name != "op"))
+    own = options(*(field.name for field in FIELDS if field.axis and field.name not in ("op", "engine")))
     return with_options(*own)(command)
 
 

@@ -5,8 +5,23 @@ from kvbench.model.contrast import Contrast
 from kvbench.model.fields import Field
 from kvbench.model.hardware import PLACES, Check, Cpu, DataCache, Fact, Machine, Node
 from kvbench.model.kernel import Kernel, Times, Traffic
-from kvbench.model.point import AUTO, COMPUTE, DEFAULTS, FIELDS, HEADS, OWN, POINT, SHAPE, Point, Probe, Shape, Skip
+from kvbench.model.point import (
+    AUTO,
+    COMPUTE,
+    DEFAULTS,
+    FIELDS,
+    HEADS,
+    OURS,
+    OWN,
+    POINT,
+    SHAPE,
+    Point,
+    Probe,
+    Shape,
+    Skip,
+)
 from kvbench.model.program import (
+    AGAIN,
     AHEAD,
     BESIDE,
     COPY_NT,

@@ -14,6 +14,7 @@ from kvbench.units import cpu_text
 COMPUTE = ("flops", "dot8", "dot16")  # probes of instructions that stay in registers; dot16 is of older runs
 AUTO = "auto"  # the schedule that a measurement chooses, or the library
 LOCAL, INTERLEAVE = "local", "interleave"  # where memory lies
+OURS = "kvbench"  # the engine
 OWN = "own"  # in a duel: what is chosen for each side
 HEADS = ("q_heads", "kv_heads", "head_dim")  # of a Shape: what tells models apart
 
@@ -144,10 +145,14 @@ class Point(Visited):
         "NUMA nodes of the memory: local, with the threads; interleave, over all; node0; or nodes, each in turn.",
         later=True,
     )
+    engine: Annotated[str, about("whose kernel it is: kvbench's, or that of a peer, beside which ours is timed")] = of(
+        "word", OURS, "{}", "Whose kernel it is; kvbench peers lists them.", within="op", later=True
+    )
 
     @property
     def kernel(self) -> str:
-        return kernel_id(self.op, self.variant, self.layout, self.dtype, self.isa)
+        variant = self.variant if self.engine == OURS else self.engine
+        return kernel_id(self.op, variant, self.layout, self.dtype, self.isa)
 
     @property
     def computes(self) -> str:

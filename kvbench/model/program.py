@@ -5,6 +5,7 @@ from typing import NamedTuple, Self
 NEIGHBOUR = "neighbour"  # the point while others stream memory
 CORE, ROTATED = "core", "rotated"  # its kernel on data that stays in a private cache; on slices in memory
 SLICE, MEMORY = "slice", "memory"  # plain reads of its slice in L3; of memory
+AGAIN = "again"  # the point once more, after the peers of its round
 PACE = "fma"  # tells how fast the cores are
 SIDES = ("base", "head")  # of a duel
 PLAIN = "plain"  # the form of a probe that leaves all to the hardware

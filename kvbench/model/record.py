@@ -121,6 +121,7 @@ class Plan:
     tuning: dict[str, dict[str, tuple[Number, ...]]] | None = None
     chosen: dict[str, str] = field(default_factory=dict)  # schedules that stand already, by class
     neighbour: bool = False  # whether points are timed beside a neighbour too
+    peers: dict[str, str] = field(default_factory=dict)  # engines that have a path of their own
 
     def is_foreign(self, point: Visited) -> bool:
         """Whether its kernel is the plug-in's."""
@@ -146,7 +147,7 @@ class Record:
     own schedule) and "core"; a plug-in's has "ceiling" in all forms, too; a store has "copy" and "copy_nt". The PLAIN form
     of a probe is "point", others have the form's name. A slice in L3 has plain reads of it and of memory, "slice" and
     "memory", and "rotated": the same kernel on slices in memory. "neighbour" is the point while other cores stream memory,
-    where that was asked for and there are such.
+    where that was asked for and there are such. A peer's "point" is its own, beside our twins; ours has "again" there.
     In a duel the programs are "base" and "head". A witness of the installed library's is timed after each,
     "beside_base" and "beside_head", and the one value in a sample's `pass_seconds` is their lower quartile.
     """
@@ -176,6 +177,7 @@ class Record:
     tuned: tuple[Tuned, ...] = ()  # what was measured to choose schedules, for classes that were new
     run: str = ""
     core_level: str = ""  # the cache that the core roof's data stays in
+    overhead: Number = 0.0  # of a peer: seconds of a step where there is next to nothing to read
     stage_share: tuple[Number, ...] = ()  # QK, softmax, PV of one that is profiled; empty where the op has none
 
     def footprint(self, program: str) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from math import inf
 
-from kvbench.model import AUTO, OWN, Machine, Point
+from kvbench.model import AUTO, OURS, OWN, Machine, Point
 from kvbench.native import Cache
 from kvbench.plan.needs import Needs, stores
 from kvbench.regime import holds, levels, near_l3
@@ -64,7 +64,7 @@ def near_memory(point: Point, needs: Needs, machine: Machine) -> bool:
 
 def tunable(point: Point) -> bool:
     """Whether a measurement may choose its schedule."""
-    return point.schedule in (AUTO, OWN) and not stores(point)
+    return point.schedule in (AUTO, OWN) and point.engine == OURS and not stores(point)
 
 
 def classes(points: Iterable[Point], needs: Mapping[Point, Needs], machine: Machine) -> dict[str, list[Point]]:

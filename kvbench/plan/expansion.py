@@ -16,9 +16,10 @@ from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
 from kvbench.machine.placement import POWERS
-from kvbench.model import DEFAULTS, HEADS, POINT, SHAPE, Contrast, Kernel, Plan, Point, Shape, Skip
+from kvbench.model import DEFAULTS, HEADS, OURS, POINT, SHAPE, Contrast, Kernel, Plan, Point, Shape, Skip
 from kvbench.model.kernel import kernel_id
 from kvbench.model.point import INTERLEAVE, LOCAL
+from kvbench.plan.lines import crowded
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
 from kvbench.plan.sets import contrasts
 from kvbench.plan.site import L3_SHARE, Site
@@ -36,6 +37,11 @@ NO_KERNEL, NO_TIER, NO_PAGES = "no such kernel", "instruction set not on this CP
 NO_NODE = "no such NUMA node"
 INVALID, CPUS, UNKNOWN = "invalid combination", "not enough CPUs", "cache size unknown"
 CLOSED, MEMORY = "no size that only L3 holds", "does not fit memory"
+NO_PEER, NO_FORMAT = "no such peer here", "no format of that peer"
+_SAME = {
+    NO_PEER: ("engine",),
+    NO_FORMAT: ("engine", "dtype", "layout"),
+}  # what such a reason rests on, and nothing else
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +99,16 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
             continue
         try:
             _refuse_kernel(facts, site)
+            _refuse_peer(facts, site)
             point = _on(facts, _cpus(facts, site), site)
             if point not in asked and (not only or any(fnmatchcase(point.name, pattern) for pattern in only)):
                 needed[point] = _fitting(point, site)
                 asked[point] = facts
         except _Left as left:
-            skips.setdefault(tuple(facts.values()), Skip(facts, *left.args))
+            own = {axis: facts[axis] for axis in _SAME.get(left.args[0], facts)}
+            skips.setdefault(tuple(own.values()), Skip(own, *left.args))
+    for point in crowded(needed, site.memory):
+        skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
     for point in _too_many(needed, site.memory):
         skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
     foreign = site.library.foreign_variants  # of a plug-in's points, which have processes of their own
@@ -158,6 +168,8 @@ def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
     for axes, unasked in grids:
         for values in product(*axes.values()):
             facts = dict(zip(axes, values, strict=True))
+            if site.peers and facts["engine"] not in (OURS, *site.peers):
+                continue
             if _kernel(facts, site) or not _elsewhere(facts, unasked, site):
                 yield facts
 
@@ -274,6 +286,8 @@ def _settled(facts: _Facts, site: Site) -> _Facts:
     shuffled = matters["layout"] and found["order"] == "shuffled"
     foreign = facts["variant"] in site.library.foreign_variants  # they read and prefetch as they like
     own = {"schedule": DEFAULTS["schedule"]} if foreign else {}
+    if found["engine"] != OURS:
+        own = {"schedule": DEFAULTS["schedule"], "variant": site.words_of(facts["op"], "variant")[0]}
     return DEFAULTS | found | {"shuffle": 1 if shuffled else None} | own
 
 
@@ -291,6 +305,18 @@ def _refuse_kernel(facts: _Facts, site: Site) -> None:
         raise _Left(NO_NODE, f"{facts['memory']}; there are: {', '.join(site.nodes)}")
     if facts["pages"] not in site.pages:
         raise _Left(NO_PAGES, f"{facts['pages']}; the system gives: {', '.join(site.pages)}")
+
+
+def _refuse_peer(facts: _Facts, site: Site) -> None:
+    if facts["engine"] == OURS:
+        return
+    found = site.peer(facts["engine"])
+    if found.lacking:
+        raise _Left(NO_PEER, f"{found.name}: {found.lacking}")
+    if not found.takes(facts["dtype"], facts["layout"]):
+        raise _Left(NO_FORMAT, f"{found.name} has no {facts['layout']} {facts['dtype']}")
+    if facts["batch"] != 1 or facts["window"] or facts["residency"] != "rotate":
+        raise _Left(INVALID, "peers decode one sequence from memory, and attend to all of it")
 
 
 def _cpus(facts: _Facts, site: Site) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from kvbench.errors import Refused
 from kvbench.model import Contrast, Plan, Point, Probe
 from kvbench.model.point import Visited
 from kvbench.plan.expansion import MEMORY, Sweep
+from kvbench.plan.lines import is_peer
 from kvbench.plan.needs import PROCESS, Needs, members, room, stores
 from kvbench.units import GB
 
@@ -21,6 +22,7 @@ VISIT = 0.03  # seconds of a visit beside its samples and its memory
 SLICE = 1e-4  # seconds to prepare each slice
 _FORMS = {"read": 7 / 3, "copy": 4 / 3, "copy_nt": 4 / 3}  # of a probe, of which each has a third of the samples
 _PACE = 0.001  # seconds of a sample of it
+PEER = 2.0  # seconds to begin a peer's process, to fill its store and to verify it
 EVICTED = 2.0  # by the wall: the untimed sweeps take as long as what lies between them
 _PATIENCE, _FILLED = 60.0, 0.02 * GB  # seconds that any visit is given, and bytes/s at which one may still prepare
 _SLOWER = 20  # times its forecast, and a visit still has not hung
@@ -87,6 +89,8 @@ def refuse_too_large(sweep: Sweep) -> None:
 
 def _visit(visited: Visited, plan: Plan, needs: Mapping[Point, Needs]) -> float:
     timed, points = plan.samples * _samples(visited, plan, needs), members(visited)
+    if is_peer(visited):
+        return PEER + timed / 2
     evicted = (EVICTED - 1) * timed if any(point.residency == "evicted" for point in points) else 0.0
     made = sum(_filling({point: needs[point] for point in points}).values()) if isinstance(visited, Contrast) else 0.0
     return timed + evicted + made + VISIT * max(1, len(points)) + SLICE * sum(needs[point].layers for point in points)

@@ -1,17 +1,20 @@
 """What an expansion asks the machine and the library, each question once: points of a sweep repeat them."""
 
+from collections.abc import Mapping
 from functools import cache
 
 from kvbench.errors import BadArgument, unknown_word
 from kvbench.machine.placement import place, powers, words_of
 from kvbench.model import PLACES, Kernel, Machine
 from kvbench.native import Cache, Library, default_library, pages_given
+from kvbench.peers import Known, known
 from kvbench.plan.needs import slice_bytes
 from kvbench.regime import THRESHOLDS, far_bytes, levels, suggestion
 
 
 class Site:
-    """`memory`: bytes that a point may take. `isa`: the tier that "best" means."""
+    """`memory`: bytes that a point may take. `isa`: the tier that "best" means. `peers`: those that are asked for, of
+    all that there are, and the paths that some have."""
 
     def __init__(
         self,
@@ -20,9 +23,10 @@ class Site:
         isa: str | None = None,
         pages: tuple[str, ...] | None = None,
         library: Library | None = None,
+        peers: Mapping[str, str] | None = None,
     ) -> None:
         self.machine, self.memory = machine, memory
-        self.library = library or default_library()
+        self.library, self.peers = library or default_library(), peers or {}
         self.isa = self.library.isa(isa)
         self.pages = pages_given(1, self.library) if pages is None else pages
         self.nodes = tuple(f"node{node.node}" for node in machine.nodes if node.bytes != 0)
@@ -35,6 +39,9 @@ class Site:
     def kernel(self, *words: str) -> Kernel | None:
         """By op, variant, layout, dtype and isa."""
         return self._kernels.get(words)
+
+    def peer(self, engine: str) -> Known:
+        return known(engine, self.peers.get(engine, ""))
 
     @cache
     def words_of(self, op: str, axis: str) -> tuple[str, ...]:

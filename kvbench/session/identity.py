@@ -4,13 +4,14 @@ before each process that does."""
 import hashlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import kvbench
 from kvbench.errors import NotComparable
 from kvbench.model import Machine
 from kvbench.native import Library
+from kvbench.peers import Known
 from kvbench.suite import Suite
 
 _MEASURING = (
@@ -19,24 +20,26 @@ _MEASURING = (
     "model",
     "native",
     "oracle.py",
+    "peers",
     "plan",
     "regime.py",
     "worker",
 )  # these say what a number means
+Peers = Sequence[Known]  # that a run measures
 _NAMES = {
     "suite": "the suite",
-    "build": "kvbench, its library or its plug-in",
+    "build": "kvbench, its library, its plug-in or a peer",
     "machine": "the machine",
     "environment": "the machine's set-up (kernel, microcode, quota, allowed CPUs, ...)",
 }
 
 
-def identity(suite: Suite, library: Library, machine: Machine) -> dict[str, str]:
+def identity(suite: Suite, library: Library, machine: Machine, peers: Peers = ()) -> dict[str, str]:
     """Digests, by the names above."""
     tables = [[(name, str(values)) for name, values in table.axes.items()] for table in (*suite.grids, *suite.skips)]
     return {
         "suite": _digest(repr((suite.question, tables, suite.samples, suite.sample_time)).encode()),
-        "build": build(library),
+        "build": build(library, peers),
         "machine": machine.fingerprint,
         "environment": machine.environment,
     }
@@ -51,13 +54,14 @@ def refuse_changed(then: Mapping[str, str], now: Mapping[str, str], source: str)
         )
 
 
-def versions(library: Library, machine: Machine) -> dict[str, str]:
+def versions(library: Library, machine: Machine, peers: Peers = ()) -> dict[str, str]:
     host, plugin = os.uname(), library.plugin
     brought = plugin and ", ".join(kernel.id for kernel in plugin.kernels)
     return {
         "kvbench": kvbench.__version__,
         "library": library.build,
         **({"plugin": f"{plugin.path.name} ({_digest(plugin.path.read_bytes())}): {brought}"} if plugin else {}),
+        **{f"peer {peer.name}": peer.version for peer in peers if peer.version},
         "python_version": sys.version.split()[0],
         "hostname": host.nodename,
         "platform": f"{host.sysname}-{host.release}-{host.machine}",
@@ -65,13 +69,14 @@ def versions(library: Library, machine: Machine) -> dict[str, str]:
     }
 
 
-def build(library: Library) -> str:
+def build(library: Library, peers: Peers = ()) -> str:
     """A digest of the files as they are now, whichever are open. One that is gone counts as empty."""
     parts = [Path(folder, part) for folder in kvbench.__path__ for part in _MEASURING]
     sources = {file for part in parts for file in ([part] if part.is_file() else part.rglob("*.py"))}
     paths = (library.path, *([library.plugin.path] if library.plugin else []))
     kernels = (path.read_bytes() if path.is_file() else b"" for path in paths)
-    return _digest(*kernels, *(file.read_bytes() for file in sorted(sources)))
+    engines = (f"{peer.name} {peer.version}".encode() for peer in peers)
+    return _digest(*engines, *kernels, *(file.read_bytes() for file in sorted(sources)))
 
 
 def _digest(*parts: bytes) -> str:

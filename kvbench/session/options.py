@@ -34,7 +34,8 @@ class Options:
     questions are open, for a time that the suite or the budget says; by default where the suite says so, and launches
     and target_ci do not. budget: but for the first, no launch begins that would not end in time. tuning: a file of what
     earlier runs have seen of schedules, in place of the one in the user's cache folder; or off. neighbour: points are
-    timed too while other cores stream memory.
+    timed too while other cores stream memory. peers: of those that a suite has, the ones that are
+    wanted; "cke=/opt/cke", where one is that needs to be told.
     """
 
     suite: str = "quick"
@@ -56,9 +57,10 @@ class Options:
     until_decided: bool | None = None
     patience: float | None = None
     neighbour: bool | None = None
+    peers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("axes", "only"):
+        for name in ("axes", "only", "peers"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for name in ("suite", "library"):  # a run may be resumed from another folder
             path = getattr(self, name) or ""
@@ -77,6 +79,13 @@ class Options:
             raise BadArgument("target_ci without a budget might never end", "give both, such as a budget of 10m")
         if self.target_ci and self.until_decided:
             raise BadArgument("target_ci and until_decided both say when to stop", "leave one of them out")
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """Of peers, by name; empty where it has none."""
+        return {
+            name: path and str(Path(path).absolute()) for name, _, path in (each.partition("=") for each in self.peers)
+        }
 
     @property
     def kernels(self) -> Library:

@@ -26,6 +26,7 @@ from kvbench.machine.tree import Files
 from kvbench.model import Check, Job, Machine, Plan, Record
 from kvbench.model.point import Visited
 from kvbench.native import Library
+from kvbench.peers import Known, known
 from kvbench.plan import (
     Forecast,
     Site,
@@ -40,6 +41,7 @@ from kvbench.plan import (
 )
 from kvbench.plan.classes import classes
 from kvbench.plan.forecast import START
+from kvbench.plan.lines import is_peer
 from kvbench.results import Run
 from kvbench.runner import Execute, new_run, run
 from kvbench.session.identity import build, identity, refuse_changed, versions
@@ -86,7 +88,9 @@ class Session(Closing):
         facts = {"patience": options.patience or seen.patience, "library": options.library or ""}
         facts |= {"plugin": options.plugin or "", "foreign": library.foreign_variants}
         facts["tuning"], remark = _known(options, sweep, machine)
+        facts["peers"] = options.paths
         plan = replace(sweep.plan, run=new_run(), **facts)
+        peers = _peers(plan)
         manifest = Manifest(
             run=plan.run,
             created=now(),
@@ -96,8 +100,8 @@ class Session(Closing):
             plan=plan,
             skips=sweep.skips,
             options=asdict(options),
-            identity=identity(sweep.suite, library, machine),
-            versions=versions(library, machine),
+            identity=identity(sweep.suite, library, machine, peers),
+            versions=versions(library, machine, peers),
             command=printable(command),
             forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory), "tuned": seen.tuned},
         )
@@ -112,7 +116,8 @@ class Session(Closing):
         try:
             source, machine = str(directory.path), describe()
             options = Options.kept(directory.manifest.options, source).resumed(asked or {}, source)
-            found = identity(options.asked_suite, options.kernels, machine)
+            peers = _peers(directory.manifest.plan)
+            found = identity(options.asked_suite, options.kernels, machine, peers)
             refuse_changed(directory.manifest.identity, found, source)
             _renew(directory, options)
             return cls(directory, options, machine, _checks(directory.manifest.plan, machine), execute)
@@ -134,8 +139,8 @@ class Session(Closing):
 
     def _unchanged(self, job: Job) -> Iterator[Record]:
         """A process opens the library anew: it must be the one that the run began with."""
-        kept = self.directory.manifest.identity
-        refuse_changed(kept, kept | {"build": build(self.options.kernels)}, str(self.directory.path))
+        kept, peers = self.directory.manifest.identity, _peers(self.directory.manifest.plan)
+        refuse_changed(kept, kept | {"build": build(self.options.kernels, peers)}, str(self.directory.path))
         return (self._execute or runner.launch)(job)
 
     def finish(self) -> bool:
@@ -279,6 +284,11 @@ def sweep(
         return session.run()
 
 
+def _peers(plan: Plan) -> list[Known]:
+    names = {point.engine for point in plan.points if is_peer(point)}
+    return [known(name, plan.peers.get(name, "")) for name in sorted(names)]
+
+
 def _checks(plan: Plan, machine: Machine) -> tuple[Check, ...]:
     """On the CPUs of the point with most threads."""
     cpus = max((point.cpus for point in plan.points), key=len, default=machine.allowed)
@@ -301,7 +311,7 @@ def _known(options: Options, sweep: Sweep, machine: Machine) -> tuple[dict[str, 
 def planned(options: Options, library: Library) -> tuple[Sweep, Forecast, Machine]:
     """What a sweep would measure here; an error where that is nothing, or does not fit memory."""
     machine = describe()
-    site = Site(machine, available_memory(), options.isa, library=library)
+    site = Site(machine, available_memory(), options.isa, library=library, peers=options.paths)
     found = expand(options.asked_suite, site, options.seed, options.only)
     found = replace(found, plan=replace(found.plan, neighbour=bool(options.neighbour)))
     tuned = classes(found.points, found.needs, machine) if options.tuning != OFF else ()

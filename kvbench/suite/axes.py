@@ -11,9 +11,10 @@ from typing import Any
 
 from kvbench.errors import BadArgument, one_of
 from kvbench.machine.placement import MOST_THREADS, POWERS, SIBLINGS, UNITS
-from kvbench.model import DEFAULTS, FIELDS, PLACES
+from kvbench.model import DEFAULTS, FIELDS, OURS, PLACES
 from kvbench.model.point import INTERLEAVE, LOCAL
 from kvbench.native import Library, default_library
+from kvbench.peers.known import entries
 from kvbench.suite.models import models
 from kvbench.suite.values import ALL, Relative
 from kvbench.units import COUNT, cpu_list, whole
@@ -71,6 +72,8 @@ def words(name: str, library: Library | None = None) -> tuple[str, ...]:
         return AXES[name].words
     if name == "model":
         return tuple(name for name, model in models().items() if not model.latent)  # no kernel walks latent rows
+    if name == "engine":
+        return (OURS, *entries())
     if name == "variant":
         return tuple(dict.fromkeys(kernel.variant for kernel in library.kernels() if kernel.op in words("op")))
     found = library.words(name)

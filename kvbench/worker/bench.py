@@ -311,6 +311,10 @@ class Bench(Owner):
             raise self._wrong(f"is off by {errors.max():.3g}")
         return float(errors.max())
 
+    def right(self) -> np.ndarray:
+        """What the first slice's queries, changed as its K is, are answered, but for the signs of V."""
+        return self._right().out
+
     def _right(self) -> Answer:
         self._answer = self._answer or self._answers.of(self.point, self.room.caches[0], self.asked, self.room.signs[0])
         return self._answer

@@ -25,6 +25,7 @@ from kvbench.model.contrast import value
 from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.plan import needs_here
+from kvbench.plan.lines import is_peer, line_of, lines
 from kvbench.plan.needs import members
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
@@ -32,6 +33,7 @@ from kvbench.worker.bench import Bench
 from kvbench.worker.duel import Sides
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
+from kvbench.worker.line import Line
 from kvbench.worker.loop import rounds
 from kvbench.worker.tuning import Tuner
 from kvbench.worker.visit import record
@@ -42,6 +44,9 @@ def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
     `library`: the plan's own; or in a duel the installed one, which is on neither side."""
     with _Visitor(library, job) as visitor:
         for group in visitor.groups():
+            if any(map(is_peer, group)):
+                yield from visitor.line(group)
+                continue
             for point in group:
                 yield point
                 began, start, spent = time.time(), time.perf_counter(), visitor.spent
@@ -51,10 +56,7 @@ def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
                     short = isinstance(error, MemoryError)
                     found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
                 wall, once = time.perf_counter() - start, visitor.spent - spent
-                # What getrusage tells would begin with what this process was forked from.
-                held = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()
-                peak, tuned = int(held[0]) << 10 if held else 0, visitor.tuner.taken()
-                yield replace(found, part=job.part, began=began, wall=wall, once=once, peak=peak, tuned=tuned)
+                yield visitor.ended(found, began=began, wall=wall, once=once)
                 if found.error and job.plan.is_foreign(point):
                     return  # nobody knows what it has left behind: another process goes on
             visitor.leave()
@@ -87,15 +89,42 @@ class _Visitor(Closing):
         """Seconds on what later launches find done."""
         return self._answers.spent + self.tuner.spent
 
+    def ended(self, found: Record, **facts: float) -> Record:
+        # What getrusage tells would begin with what this process was forked from.
+        held = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()
+        peak, tuned = int(held[0]) << 10 if held else 0, self.tuner.taken()
+        return replace(found, part=self._job.part, peak=peak, tuned=tuned, **facts)
+
+    def line(self, points: list[Point]) -> Iterator[Visited | Record]:
+        """Records of all points of a line."""
+        began, start, spent, owed = time.time(), time.perf_counter(), self.spent, dict.fromkeys(points)
+        how = self._answers, self.tuner, self._job, self._random.randrange(1 << 32)
+        yield points[0]
+        try:
+            with room.Room(line_of(points[0]), self._ground) as own, Line(points, own, *how) as line:
+                for found in line.records(Disturbances(points[0].cpus).read):
+                    if isinstance(found, Record):
+                        del owed[found.point]
+                        each = [(time.perf_counter() - start) / len(points), (self.spent - spent) / len(points)]
+                        found = self.ended(found, began=began, wall=each[0], once=each[1])
+                    yield found
+        except (KvbenchError, MemoryError) as error:
+            short = isinstance(error, MemoryError)
+            for point in owed:
+                found = Record(self._job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
+                yield self.ended(found, began=began)
+
     def leave(self) -> None:
         self._group.close()
         self._room = None
 
     def groups(self) -> list[list[Visited]]:
         found: dict[object, list[Visited]] = {}
+        peers = lines(self._job.points)
         for point in self._job.points:
             if isinstance(point, Point):
-                key = room.key(point, self._needs[point].layers, self._ground)
+                line = line_of(point)
+                key = line if line in peers else room.key(point, self._needs[point].layers, self._ground)
             else:
                 key = probing.group(point) if isinstance(point, Probe) else point.name
             found.setdefault(key, []).append(point)
@@ -103,6 +132,7 @@ class _Visitor(Closing):
         self._random.shuffle(order)
         for group in order:
             self._random.shuffle(group)
+            group.sort(key=is_peer)
         return order
 
     def record(self, point: Visited) -> Record:

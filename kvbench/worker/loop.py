@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
+from operator import attrgetter
 from time import perf_counter
 
 from kvbench.machine.disturbances import Disturbed
@@ -23,6 +24,7 @@ from kvbench.model import Sample, Times, Traffic
 from kvbench.native import Task, Team
 
 QUIET = 0.25  # of a sample's passes are faster than the one that is told: what stalls a few of them is no part of it
+
 _TIMINGS = 3  # of which the least counts: a busy moment does not spoil them all
 _SHORT = 1 / 8  # of a sample, at least, is a timing
 
@@ -47,7 +49,8 @@ class Program:
     quiet: that pass is the first of the run, which also wakes the threads; the lower quartile stands for the others.
     memory: what its slices lie in, by a number of its own. beside: what goes on meanwhile.
     every: how many rounds have one sample of it. seconds: of a sample, where it is shorter than those of the others.
-    like: the name of another, whose number of passes it has. then: sampled right after it.
+    like: the name of another, whose number of passes it has. then: sampled right after it. place: in a round, among those of
+    the same one in any order.
     """
 
     name: str
@@ -62,6 +65,7 @@ class Program:
     seconds: float = 0.0
     like: str = ""
     then: tuple["Program", ...] = ()
+    place: int = 0
 
     def traffic(self) -> Traffic:
         return self.tasks[0].traffic()
@@ -164,7 +168,7 @@ def rounds(
     now = watch()
     for number in range(samples):
         off = list[str]()
-        for program in flat(shuffled.sample(here := due(programs, number), len(here))):
+        for program in flat(sorted(shuffled.sample(here := due(programs, number), len(here)), key=attrgetter("place"))):
             count, asked = found.each[program.name] if found else (passes[program.name], 0.0)
             times = program.timed(*walk.on(program, count), count)
             then, now = now, watch()

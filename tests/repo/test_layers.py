@@ -17,7 +17,7 @@ RANKS = {
     0: {"", "closing", "errors", "intervals", "named", "texts", "units"},
     1: {"apart", "model", "oracle"},
     2: {"native", "store", "regime"},
-    3: {"machine"},
+    3: {"machine", "peers"},
     4: {"suite", "plan", "worker", "runner", "analysis"},
     5: {"score", "checkpoint"},
     6: {"report", "gate", "verify"},

@@ -3,7 +3,7 @@
 import pytest
 
 from kvbench.plan import expand, forecast
-from kvbench.plan.expansion import CLOSED, CPUS, INVALID, MEMORY, NO_KERNEL, NO_TIER, UNKNOWN
+from kvbench.plan.expansion import CLOSED, CPUS, INVALID, MEMORY, NO_FORMAT, NO_KERNEL, NO_PEER, NO_TIER, UNKNOWN
 from kvbench.plan.needs import slice_of
 from kvbench.regime import classify, far_bytes
 from kvbench.suite import find, shipped
@@ -26,7 +26,7 @@ def test_shipped_suites_expand(name, machine):
         assert shape.q_heads % shape.kv_heads == 0 and shape.context <= shape.capacity
         assert set(point.cpus) <= set(MACHINES[machine].allowed) and len(set(point.cpus)) == len(point.cpus)
         assert found.needs[point].memory <= found.memory
-    expected = {NO_TIER, NO_KERNEL, CPUS, CLOSED, UNKNOWN, MEMORY, INVALID}
+    expected = {NO_TIER, NO_KERNEL, CPUS, CLOSED, UNKNOWN, MEMORY, INVALID, NO_PEER, NO_FORMAT}
     assert reasons(found) <= expected
     if machine == "bare":
         unknown = [skip.facts for skip in found.skips if skip.reason == UNKNOWN]

@@ -11,7 +11,7 @@ import numpy as np
 
 from kvbench.analysis.judge import COVERAGE, paired
 from kvbench.intervals import held, interval
-from kvbench.model import MANY, NEIGHBOUR, PACE, STEP, Point, Record, Role, Sample, Tail, most, quotients
+from kvbench.model import AGAIN, MANY, NEIGHBOUR, PACE, STEP, Point, Record, Role, Sample, Tail, most, quotients
 from kvbench.model.point import Visited
 from kvbench.model.program import CORE, MEMORY, ROTATED, SLICE
 from kvbench.store.summary import Result
@@ -19,7 +19,7 @@ from kvbench.units import GB, duration
 
 SPREAD = 1 / 3  # of the median, by the middle half of the launches: beyond it, most of them met another machine
 FAR_OUT = 3.0  # widths of the middle half, beyond it: what no ordinary scatter reaches
-_OWN, _OTHER = ("point", NEIGHBOUR, CORE, ROTATED), (SLICE, MEMORY)  # its own kernel; reads of other rows
+_OWN, _OTHER = ("point", AGAIN, NEIGHBOUR, CORE, ROTATED), (SLICE, MEMORY)  # its own kernel; reads of other rows
 
 SLOW = 0.8  # of the best speed that a run's cores had: another state of the host, not scatter
 _LEFT = 0.5  # of a point's launches, at least, so that slow visits are set aside

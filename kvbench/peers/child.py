@@ -1,0 +1,120 @@
+"""The process of one peer. It reads its pipe, its parent and its CPUs as a line of JSON, is on these before anything that
+may begin threads is imported, and ends with its parent, stopped or not."""
+
+import json
+import os
+import sys
+
+from kvbench.apart import end_with
+
+if __name__ == "__main__":
+    asked = json.loads(sys.stdin.readline())
+    end_with(asked["parent"])
+    os.sched_setaffinity(0, asked["cpus"])
+
+import resource
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from kvbench.model import Shape
+from kvbench.peers.known import known
+
+_EMPTY, _TIMES = 16, 30  # tokens of a step with next to nothing to read; how often it is timed
+
+
+class Layers(Sequence):
+    """K or V of each layer: the first one's values with the signs that are its own."""
+
+    def __init__(self, first: np.ndarray, signs: np.ndarray) -> None:
+        self._first, self._signs = first, signs
+
+    def __len__(self) -> int:
+        return len(self._signs)
+
+    def __getitem__(self, layer: int) -> np.ndarray:
+        return self._first * self._signs[layer]
+
+
+class Child:
+    def begin(self, name: str, *how: Any) -> None:
+        self._make = lambda: known(name, how[-1]).kind(*how)
+        self._peer = self._make()
+
+    def setup(self, shape: Shape, data: int, signs: np.ndarray, q: np.ndarray) -> tuple[int, float, dict[str, int]]:
+        self._count, dims = len(signs), (2, shape.kv_heads, shape.context, shape.head_dim)
+        first = np.memmap(f"/proc/self/fd/{data}", np.float32, "r", shape=dims)
+        empty = self._empty(shape, first, signs, q)
+        self._peer.setup(shape, *(Layers(first[side], signs[:, side]) for side in (0, 1)))
+        self._peer.ask(q)
+        del first
+        held = Path("/proc/self/smaps_rollup").read_text().split()
+        sizes = {
+            name: int(held[held.index(f"{word}:") + 1]) << 10 for name, word in _HELD.items() if f"{word}:" in held
+        }
+        return self._peer.bytes(), empty, sizes
+
+    def _empty(self, shape: Shape, first: np.ndarray, signs: np.ndarray, q: np.ndarray) -> float:
+        """Seconds of a layer's step over a few tokens: what the binding and the engine's own threads cost."""
+        few = min(_EMPTY, shape.context)
+        small = Shape(**{name: getattr(shape, name) for name in shape.__slots__} | {"context": few, "capacity": few})
+        peer = self._make()
+        peer.setup(small, *(Layers(np.array(first[side, :, :few]), signs[:, side]) for side in (0, 1)))
+        peer.ask(q)
+        return min(self._timed(peer, [0], 1)[0] for _ in range(_TIMES))
+
+    def ask(self, q: np.ndarray) -> None:
+        self._peer.ask(q)
+
+    def answer(self, layer: int) -> tuple[int, np.ndarray, float]:
+        """As left(), and the seconds of the step."""
+        self._peer.rest()
+        taken = self._timed(self._peer, [layer], 1)
+        self._last = layer
+        return *self.left(), taken[0]
+
+    def left(self) -> tuple[int, np.ndarray]:
+        """The layer of the last step, and what that has left."""
+        return self._last, np.array(self._peer.output(self._last), dtype=np.float64)
+
+    def run(self, layers: list[int], passes: int) -> tuple[list[float], int, int]:
+        """Seconds of each pass, after an untimed one that wakes the threads."""
+        self._peer.rest()
+        self._timed(self._peer, layers[-1:], 1)
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        taken = self._timed(self._peer, layers, passes)
+        self._last = layers[(passes - 1) % len(layers)]
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        return taken, after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt
+
+    def _timed(self, peer: Any, layers: list[int], passes: int) -> list[float]:
+        """Where a step goes over all layers, as many whole ones as are needed; a pass has its share."""
+        step, count = peer.step, self._count if peer.whole else 1
+        marks = [perf_counter()]
+        for turn in range(-(-passes // count)):
+            step(layers[turn % len(layers)])
+            marks.append(perf_counter())
+        return [float(each) / count for each in np.diff(marks).repeat(count)[:passes]]
+
+
+_HELD = {"resident_bytes": "Rss", "huge_bytes": "AnonHugePages"}
+
+
+def serve(pipe: Connection, child: Child) -> None:
+    while True:
+        try:
+            name, *facts = pipe.recv()
+        except EOFError:
+            return
+        try:
+            pipe.send((True, getattr(child, name)(*facts)))
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is the peer's
+            pipe.send((False, f"{type(error).__name__}: {error}"[:500]))
+
+
+if __name__ == "__main__":
+    serve(Connection(asked["pipe"]), Child())

@@ -1,0 +1,67 @@
+"""What an engine is asked for.
+
+peer = Engine(dtype, layout, threads, path)
+peer.setup(shape, k, v)       # its own store, of as many layers as len(k)
+peer.ask(q)
+for layer in ...: peer.step(layer)      # that alone is timed
+peer.output()
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kvbench.model import Shape
+
+LONG = 4096  # tokens
+
+
+def stated(text: str) -> dict[str, float]:
+    """ "f32 1e-5, f16 1e-3": by dtype."""
+    return {dtype: float(most) for dtype, most in (each.split() for each in text.split(","))}
+
+
+class Peer:
+    """Subclasses import their engine where it is first used, so that this costs nothing where they are listed.
+
+    formats: the largest error of an output that is right, as a share of the outputs' root mean square, by dtype of the
+    store: what that engine's own arithmetic explains on up to LONG tokens; in proportion, where there are more. package: that has to be installed, and whose version is told. install:
+    how. whole: a step goes over all layers, and takes no number.
+    """
+
+    formats: dict[str, float] = {}
+    layouts = "head"
+    package = ""
+    install = ""
+    whole = False
+
+    def __init__(self, dtype: str, layout: str, threads: int, path: str = "") -> None:
+        self.dtype, self.layout, self.threads, self.path = dtype, layout, threads, path
+
+    @classmethod
+    def lacks(cls, path: str) -> str:
+        """What else it needs and does not have here; empty where all is there."""
+        return ""
+
+    def setup(self, shape: Shape, k: Sequence[np.ndarray], v: Sequence[np.ndarray]) -> None:
+        """k, v: of each layer float32 [kv_heads][context][head_dim], made when it is asked for; the values are such as
+        the dtype can hold."""
+        raise NotImplementedError
+
+    def ask(self, q: np.ndarray) -> None:
+        """float32 [layers][q_heads][head_dim]: the queries from now on."""
+        raise NotImplementedError
+
+    def rest(self) -> None:
+        """Before samples, untimed: what steps may have added is taken away."""
+
+    def step(self, layer: int) -> None:
+        raise NotImplementedError
+
+    def output(self, layer: int) -> np.ndarray:
+        """[q_heads][head_dim] of the last step over that layer, which was the last of all."""
+        raise NotImplementedError
+
+    def bytes(self) -> int:
+        """Of a layer, that a step has to read: K and V once for each KV head, with their scales."""
+        raise NotImplementedError

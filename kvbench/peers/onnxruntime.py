@@ -1,0 +1,106 @@
+"""ONNX Runtime's GroupQueryAttention, past and present in one buffer: a step stores the last token anew, where it is."""
+
+import numpy as np
+
+from kvbench.peers.interface import Peer, stated
+
+_WIDE = stated("f32 1, f16 10")  # TensorProto.DataType
+_INT32 = 6
+
+
+class OnnxRuntime(Peer):
+    formats = stated("f32 1e-4, f16 0.05")
+    package, install = "onnxruntime", "pip install 'kvbench[peers]'"
+
+    def setup(self, shape, k, v):
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
+        options.enable_cpu_mem_arena = False
+        self._type = np.dtype(f"f{int(self.dtype[1:]) // 8}")
+        model = _model(shape, int(_WIDE[self.dtype]))
+        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        value = onnxruntime.OrtValue.ortvalue_from_numpy
+        self._dims, self._layers, self._q, self._out, self._held = (shape.q_heads, shape.head_dim), [], [], [], []
+        lengths = [value(np.array([shape.context - 1], np.int32)), value(np.array([shape.context], np.int32))]
+        for layer in range(len(k)):
+            past = [side[layer][None].astype(self._type) for side in (k, v)]
+            last = [np.ascontiguousarray(each[:, :, -1].reshape(1, 1, -1)) for each in past]
+            ends = [np.zeros((1, 1, shape.q_heads * shape.head_dim), self._type) for _ in range(2)]
+            stored, (q, out), new = [[value(each) for each in side] for side in (past, ends, last)]
+            binding = self._session.io_binding()
+            for name, each in zip(_INPUTS, [q, *new, *stored, *lengths], strict=True):
+                binding.bind_ortvalue_input(name, each)
+            for name, each in zip(_OUTPUTS, [out, *stored], strict=True):
+                binding.bind_ortvalue_output(name, each)
+            self._layers.append(binding)
+            self._q.append(ends[0])
+            self._out.append(ends[1])
+            self._held.append((past, last, stored, new, q, out, lengths))
+        self._bytes = sum(each.nbytes for each in self._held[0][0])
+
+    def ask(self, q):
+        for to, one in zip(self._q, q, strict=True):
+            to[:] = one.reshape(to.shape)
+
+    def step(self, layer):
+        self._session.run_with_iobinding(self._layers[layer])
+
+    def output(self, layer):
+        return self._out[layer].reshape(self._dims)
+
+    def bytes(self):
+        return self._bytes
+
+
+# ---- a model of one node, as ONNX writes it: no other package is needed for that -------------------------------------
+
+_INPUTS = ("query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length")
+_OUTPUTS = ("output", "present_key", "present_value")
+
+
+def _model(shape, kind):
+    own = [1, 1, shape.q_heads * shape.head_dim]
+    new = [1, 1, shape.kv_heads * shape.head_dim]
+    past = [1, shape.kv_heads, shape.context, shape.head_dim]
+    dims = [(kind, own), (kind, new), (kind, new), (kind, past), (kind, past), (_INT32, [1]), (_INT32, [1])]
+    facts = {"num_heads": shape.q_heads, "kv_num_heads": shape.kv_heads}
+    attributes = [_pack((1, name), (3, value), (20, 2)) for name, value in facts.items()]
+    node = _pack(
+        *((1, name) for name in _INPUTS),
+        *((2, name) for name in _OUTPUTS),
+        (4, "GroupQueryAttention"),
+        *((5, each) for each in attributes),
+        (7, "com.microsoft"),
+    )
+    inputs = [(11, _tensor(name, *each)) for name, each in zip(_INPUTS, dims, strict=True)]
+    outputs = [(12, _tensor(name, kind, each)) for name, each in zip(_OUTPUTS, [own, past, past], strict=True)]
+    graph = _pack((1, node), (2, "decode"), *inputs, *outputs)
+    versions = [(8, _pack((1, domain), (2, number))) for domain, number in (("", 17), ("com.microsoft", 1))]
+    return _pack((1, 8), (7, graph), *versions)
+
+
+def _tensor(name, kind, dims):
+    shape = _pack(*((1, _pack((1, each))) for each in dims))
+    return _pack((1, name), (2, _pack((1, _pack((1, kind), (2, shape))))))
+
+
+def _pack(*fields):
+    """A message of Protocol Buffers: numbers, texts and messages by their field's number."""
+    found = b""
+    for number, value in fields:
+        if isinstance(value, int):
+            found += _varint(number << 3) + _varint(value)
+        else:
+            data = value.encode() if isinstance(value, str) else value
+            found += _varint(number << 3 | 2) + _varint(len(data)) + data
+    return found
+
+
+def _varint(value):
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])

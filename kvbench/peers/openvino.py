@@ -1,0 +1,120 @@
+"""OpenVINO's scaled dot product attention, fused with its own cache. One request goes over all layers, as in a model.
+
+Every step stores a token more. That one is made to have no weight, so that the answer stays; and when there are a
+hundredth more than there should be, the state is set anew, untimed.
+"""
+
+import numpy as np
+
+from kvbench.peers.interface import Peer, stated
+
+_BITS = stated("f32 32, f16 16, bf16 16, i8 8")
+_AWAY = 60.0  # a score so far below others: its weight is nothing
+_MORE = 0.01  # of the tokens
+_SCALES = 8  # bytes of a scale and a zero point, of each row in 8 bits
+
+
+class OpenVino(Peer):
+    formats = stated("f32 1e-4, f16 0.01, bf16 0.02, i8 0.1")
+    package, install = "openvino", "pip install 'kvbench[peers]'"
+    whole = True
+
+    def setup(self, shape, k, v):
+        import openvino
+
+        self._shape, self._v = shape, openvino
+        kind = "u8" if _BITS[self.dtype] == 8 else self.dtype
+        how = {
+            "INFERENCE_NUM_THREADS": self.threads,
+            "NUM_STREAMS": 1,
+            "ENABLE_CPU_PINNING": False,
+            "INFERENCE_PRECISION_HINT": "f32",
+            "KV_CACHE_PRECISION": kind,
+        }
+        compiled = openvino.Core().compile_model(_model(shape, len(k)), "CPU", how)
+        self._request = compiled.create_infer_request()
+        self._states = {state.name: state for state in self._request.query_state()}
+        self._kept = {f"{side}{n}": each[n] for side, each in (("k", k), ("v", v)) for n in range(len(k))}
+        dims = {"q": (1, shape.q_heads, 1), "k": (1, shape.kv_heads, 1), "v": (1, shape.kv_heads, 1)}
+        self._inputs = {
+            f"{side}{n}": np.zeros((*own, shape.head_dim), np.float32)
+            for side, own in dims.items()
+            for n in range(len(k))
+        }
+        for name, array in self._inputs.items():
+            self._request.set_tensor(f"new_{name}", openvino.Tensor(array, shared_memory=True))
+        self._request.set_tensor("beam", openvino.Tensor(np.zeros(1, np.int32)))
+
+    def ask(self, q):
+        shape = self._shape
+        for n, one in enumerate(q):
+            self._inputs[f"q{n}"][0, :, 0] = one
+            grouped = one.reshape(shape.kv_heads, shape.group, shape.head_dim).astype(float)
+            wanted = np.full((shape.kv_heads, shape.group, 1), -_AWAY * shape.head_dim**0.5)
+            self._inputs[f"k{n}"][0, :, 0] = (np.linalg.pinv(grouped) @ wanted)[..., 0]
+        self._more = np.inf
+
+    def rest(self):
+        if self._more > max(1, _MORE * self._shape.context):
+            for name, state in self._states.items():
+                state.state = self._v.Tensor(np.ascontiguousarray(self._kept[name][None]))
+            self._more = 0
+
+    def step(self, layer):
+        self._request.infer()
+        self._more += 1
+
+    def output(self, layer):
+        return self._request.get_tensor(f"out{layer}").data.reshape(self._shape.q_heads, -1)
+
+    def bytes(self):
+        row = self._shape.head_dim * int(_BITS[self.dtype]) // 8 + (_SCALES if _BITS[self.dtype] == 8 else 0)
+        return 2 * self._shape.kv_heads * self._shape.context * row
+
+
+def _model(shape, layers):
+    """As optimum-intel exports a decoder: what the CPU plug-in knows to fuse."""
+    from openvino import Model, PartialShape, Type, op
+    from openvino import opset13 as ov
+    from openvino.op.util import Variable, VariableInfo
+
+    beam = ov.parameter([-1], np.int32, name="beam")
+    beam.output(0).set_names({"beam"})
+    inputs, outputs, sinks = [beam], [], []
+    for n in range(layers):
+        new = {}
+        for side, heads in (("q", shape.q_heads), ("k", shape.kv_heads), ("v", shape.kv_heads)):
+            new[side] = ov.parameter([-1, heads, -1, shape.head_dim], np.float32, name=f"new_{side}{n}")
+            new[side].output(0).set_names({f"new_{side}{n}"})
+            inputs.append(new[side])
+        joined = {}
+        for side in ("k", "v"):
+            info = VariableInfo()
+            info.data_shape, info.data_type = PartialShape([-1, shape.kv_heads, -1, shape.head_dim]), Type.f32
+            info.variable_id = f"{side}{n}"
+            variable = Variable(info)
+            start = ov.constant(np.zeros((1, shape.kv_heads, 0, shape.head_dim), np.float32))
+            past = op.read_value(start, variable)
+            joined[side] = ov.concat([ov.gather(past, beam, ov.constant(0, np.int64)), new[side]], 2)
+            sinks.append(op.assign(joined[side], variable))
+        out = ov.scaled_dot_product_attention(
+            new["q"], *(_repeated(ov, joined[side], shape) for side in ("k", "v")), causal=False
+        )
+        found = ov.result(out, name=f"out{n}")
+        found.output(0).set_names({f"out{n}"})
+        outputs.append(found)
+    return Model(outputs, sinks, inputs, "decode")
+
+
+def _repeated(ov, rows, shape):
+    """A KV head for each query head, which the fused operation does not make."""
+    if shape.group == 1:
+        return rows
+    wide = ov.unsqueeze(rows, ov.constant(2, np.int64))
+    sizes = ov.shape_of(rows, "i64")
+    parts = [ov.gather(sizes, ov.constant([n], np.int64), ov.constant(0, np.int64)) for n in range(4)]
+    group = ov.constant([shape.group], np.int64)
+    wide = ov.broadcast(
+        wide, ov.concat([parts[0], parts[1], group, parts[2], parts[3]], 0), broadcast_spec="BIDIRECTIONAL"
+    )
+    return ov.reshape(wide, ov.constant([0, shape.q_heads, -1, shape.head_dim], np.int64), True)

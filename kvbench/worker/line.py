@@ -1,0 +1,233 @@
+"""A line: our kernels and the peers of a point, in the same rounds on the same values.
+
+make each peer's process, one after another, and verify it; whoever fails has an error, and the others go on
+for round in rounds:
+    ours; the peers and the witnesses, shuffled; the first of ours again
+verify all once more, with other queries too
+a record for each, with the witnesses of these rounds
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kvbench.errors import KvbenchError, WrongAnswer
+from kvbench.machine.disturbances import Disturbed
+from kvbench.model import AGAIN, CORE, OURS, Job, Point, Record, Sample
+from kvbench.model.point import Visited
+from kvbench.peers import Failed, Host, known
+from kvbench.peers.host import steps
+from kvbench.peers.interface import LONG
+from kvbench.plan.lines import line_of
+from kvbench.worker.answers import Answers
+from kvbench.worker.bench import Bench
+from kvbench.worker.loop import Program, rounds
+from kvbench.worker.owner import Owner
+from kvbench.worker.room import SEED, Room
+from kvbench.worker.tuning import Tuner
+
+_SLOW = 0.25  # seconds of a pass, beyond which a peer has one sample in a launch, after the rounds
+_FIRST, _LAST = -1, 1  # places in a round
+
+
+class Guest(Owner):
+    """A peer in a line. `error`: the largest so far."""
+
+    def __init__(self, point: Point, bench: Bench, data: int, path: str, patience: float) -> None:
+        self.point, self._bench = point, bench
+        share = known(point.engine, path).kind.formats[point.dtype] * max(1.0, point.shape.context / LONG)
+        self._file, self._share, self.error = data, share, 0.0
+        self._how = path, patience
+        super().__init__()
+
+    def _prepare(self) -> None:
+        self.host = self._owned.enter_context(Host(self.point, *self._how, self._file))
+        count, self.overhead, self.memory = self.host.setup(self._bench.room.signs, self._bench.q[:, 0])
+        ours = self._bench.own.traffic()
+        ends = ours.compulsory - ours.kv - ours.scales - ours.table
+        facts = dict.fromkeys(("compulsory", "issued", "line"), count + ends)
+        self.moved = replace(ours, **facts, kv=float(count), scales=0.0, table=0.0, ai=ours.flops / (count + ends))
+        self.bytes, layers = count, self._bench.room.layers
+        self.slow = self.check([0]) > _SLOW
+        if not self.slow:
+            self.slow = self.check([layers - 1, layers // 2]) > _SLOW
+        self.program = Program(self.point.name, self.host, steps(layers, self.moved), warm=False, memory=id(self))
+
+    def check(self, layers: Sequence[int]) -> float:
+        """The least seconds of these steps, each of which is verified."""
+        return min(self._right(*self.host.ask("answer", layer)) for layer in layers)
+
+    def after(self, asked: np.ndarray) -> Sample | None:
+        """Verified: what the samples have left, and what it answers to other queries. The sample of one that is slow."""
+        sample = None
+        if self.slow:
+            seconds = self.check([self._bench.room.layers - 1])
+            sample = Sample("point", 0, 1, seconds, (), 0.0, 0, 0, asked=seconds)
+        else:
+            self._right(*self.host.ask("left"), 0.0)
+        self.host.ask("ask", asked)
+        return sample
+
+    def _right(self, layer: int, out: np.ndarray, seconds: float) -> float:
+        right = self._bench.right()[0] * self._bench.room.signs[layer, 1]
+        off = np.abs(out - right) if out.shape == right.shape else np.full(1, np.inf)
+        limit = self._share * np.sqrt(np.mean(right**2))
+        if not (off <= limit).all():
+            raise WrongAnswer(
+                f"the peer {self.point.engine} is off by {off.max():.3g}, of {limit:.3g} that {self.point.dtype} may be",
+                "another version of it may be right",
+            )
+        self.error = max(self.error, float(off.max()))
+        return seconds
+
+
+class Line(Owner):
+    """`points`: of one line_of(). Guests are made in `records`, which says which of them it is at."""
+
+    def __init__(
+        self, points: Sequence[Point], room: Room, answers: Answers, tuner: Tuner, job: Job, seed: int
+    ) -> None:
+        self._points, self._room, self._how = points, room, (answers, seed)
+        self._tuner, self._job, self._seed = tuner, job, seed
+        super().__init__()
+
+    def _prepare(self) -> None:
+        base, ours = line_of(self._points[0]), [point for point in self._points if point.engine == OURS]
+        made = {
+            point: self._owned.enter_context(Bench(point, self._room, *self._how))
+            for point in dict.fromkeys([base, *ours])
+        }
+        for bench in made.values():
+            self._tuner.choose(bench)
+        self._first, self._benches = made[base], {point: made[point] for point in ours}
+        self._guests: list[Guest] = []
+
+    def records(self, watch: Callable[[], Disturbed]) -> Iterator[Visited | Record]:
+        """What is begun, by its point; and a record of every point."""
+        yield from self._invite()
+        errors = {point: bench.verify() for point, bench in self._benches.items()}
+        taken = yield from self._sampled(watch)
+        for point, bench in self._benches.items():
+            least = min(sample.passes for sample in taken if sample.program == point.name)
+            errors[point] = max(errors[point], bench.verify_left(least))
+        late = yield from self._all(lambda guest: guest.after(self._others()))
+        self._first.ask(SEED + 1)
+        yield from self._all(lambda guest: guest.check([0]))
+        self._first.ask(SEED)
+        for point, bench in self._benches.items():
+            yield self._ours(point, bench, taken, max(errors[point], bench.verify_changed()))
+        for guest in self._guests:
+            yield self._theirs(guest, taken, late[guest])
+
+    def _others(self) -> np.ndarray:
+        self._first.ask(SEED + 1)
+        found = self._first.q[:, 0].copy()
+        self._first.ask(SEED)
+        return found
+
+    # ---- guests --------------------------------------------------------------------------------------------------
+
+    def _invite(self) -> Iterator[Visited | Record]:
+        data, plan = self._values(), self._job.plan
+        for point in self._points:
+            if point.engine == OURS:
+                continue
+            yield point
+            try:
+                how = plan.peers.get(point.engine, ""), plan.patience / 2
+                self._guests.append(self._owned.enter_context(Guest(point, self._first, data, *how)))
+            except KvbenchError as error:
+                yield self._lost(point, error)
+
+    def _values(self) -> int:
+        """The first slice as float32 in a file without a name: [K, V][kv_heads][tokens][head_dim]."""
+        cache, tokens = self._room.caches[0], self._room.point.shape.context
+        rows = cache.rows(0, tokens, cache.library.isas()[0], self._first.team.threads)
+        file = os.memfd_create("kvbench")
+        self._owned.callback(os.close, file)
+        with open(file, "wb", closefd=False) as to:
+            for each in rows:
+                to.write(np.ascontiguousarray(each[0].transpose(1, 0, 2), dtype=np.float32).data)
+        return file
+
+    def _lost(self, point: Point, error: KvbenchError) -> Record:
+        return Record(self._job.launch, point, (), {}, {}, error=str(error))
+
+    def _all(self, call: Callable[[Guest], Any]) -> Iterator[Visited | Record]:
+        """What it returns for each guest; who fails is no guest any more."""
+        found = {}
+        for guest in list(self._guests):
+            yield guest.point
+            try:
+                found[guest] = call(guest)
+            except KvbenchError as error:
+                yield self._leave(guest, error)
+        return found
+
+    def _leave(self, guest: Guest, error: KvbenchError) -> Record:
+        self._guests.remove(guest)
+        guest.close()
+        return self._lost(guest.point, error)
+
+    # ---- samples -------------------------------------------------------------------------------------------------
+
+    def _sampled(self, watch: Callable[[], Disturbed]) -> Iterator[Visited | Record]:
+        """Where a guest fails meanwhile, all others are sampled anew."""
+        plan = self._job.plan
+        while True:
+            try:
+                return [
+                    replace(sample, pass_seconds=())
+                    for sample in rounds(self._programs(), plan.samples, plan.sample_time, self._seed, watch=watch)
+                ]
+            except Failed as failure:
+                yield self._leave(next(guest for guest in self._guests if guest.host is failure.host), failure)
+
+    def _programs(self) -> list[Program]:
+        named = {point: replace(bench.own, name=point.name, place=_FIRST) for point, bench in self._benches.items()}
+        cores = [replace(bench.witnesses[2], name=_core(point)) for point, bench in self._benches.items()]
+        again = [replace(each, name=AGAIN, like=each.name, place=_LAST) for each in [*named.values()][:1]]
+        peers = [replace(g.program, seconds=self._job.plan.sample_time) for g in self._guests if not g.slow]
+        return [*named.values(), *self._first.witnesses[:2], self._first.pace, *cores, *peers, *again]
+
+    def _shared(self) -> list[Program]:
+        return [*self._first.witnesses[:2], self._first.pace]
+
+    def _ours(self, point: Point, bench: Bench, taken: Sequence[Sample], error: float) -> Record:
+        names = {
+            point.name: "point",
+            _core(point): CORE,
+            **({AGAIN: AGAIN} if point == next(iter(self._benches)) else {}),
+        }
+        own, core = bench.own.traffic(), bench.witnesses[2].traffic()
+        moved = dict(zip(("point", CORE, AGAIN), (own, core, own), strict=True))
+        facts = {"memory": self._room.memory, "core_level": bench.core_level, "schedule": bench.schedule}
+        return self._record(point, names, moved, taken, self._room.slice_bytes, error, **facts)
+
+    def _theirs(self, guest: Guest, taken: Sequence[Sample], late: Sample | None) -> Record:
+        if late:
+            taken = [late, *(sample for sample in taken if sample.round == 0)]
+        names = {guest.point.name: "point", "point": "point"}
+        facts = {"memory": guest.memory, "overhead": guest.overhead}
+        return self._record(guest.point, names, {"point": guest.moved}, taken, guest.bytes, guest.error, **facts)
+
+    def _record(
+        self, point: Point, names: dict[str, str], moved: Mapping[str, Any], taken: Sequence[Sample], size: int,
+        error: float, **facts: Any,
+    ) -> Record:  # fmt: skip
+        """names: of its own programs, as rounds have them, and as records do."""
+        names = {**names, **{program.name: program.name for program in self._shared()}}
+        samples = tuple(replace(s, program=names[s.program]) for s in taken if s.program in names)
+        there = {sample.program for sample in samples}
+        moved = {**moved, **{program.name: program.traffic() for program in self._shared()}}
+        return Record(
+            self._job.launch, point, samples, {name: own for name, own in moved.items() if name in there},
+            layers=self._room.layers, slice_bytes=size, max_abs_err=error, **facts,
+        )  # fmt: skip
+
+
+def _core(point: Point) -> str:
+    return f"{CORE}/{point.name}"
