@@ -1,6 +1,7 @@
 """Where memory lies: NUMA nodes, by the kernel's own calls."""
 
 import os
+import random
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -14,7 +15,7 @@ from kvbench.native.arena import Arena
 _NUMBERS = {"x86_64": {"mbind": 237, "move_pages": 279}, "aarch64": {"mbind": 235, "move_pages": 239}}
 _BIND, _INTERLEAVE = 2, 3  # of linux/mempolicy.h
 _BITS = 64  # of a word of a mask
-_SAMPLES = 512  # pages that are asked for
+_SAMPLES, _PAGE = 512, 4096  # pages that are asked for, and bytes of the smallest
 
 
 def bind(arena: Arena, nodes: Sequence[int]) -> None:
@@ -27,9 +28,9 @@ def bind(arena: Arena, nodes: Sequence[int]) -> None:
 
 
 def placed(arena: Arena, size: int) -> Counter[int]:
-    """Pages by node, of some spread over the first `size` bytes that are there."""
-    ffi, step = _ffi(), max(1, size // _SAMPLES)
-    at = range(0, size, step)
+    """Pages by node, of some drawn from the first `size` bytes that are there: any step could fall in with interleaving."""
+    ffi, every = _ffi(), range(0, size, _PAGE)
+    at = random.Random(1).sample(every, min(_SAMPLES, len(every)))
     pages, status = ffi.new("void *[]", [arena.base + offset for offset in at]), ffi.new("int[]", len(at))
     _call("move_pages", 0, len(at), pages, ffi.NULL, status, 0)
     return Counter(node for node in status if node >= 0)
