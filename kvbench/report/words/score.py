@@ -27,9 +27,12 @@ _BREACHES = {
     "files": "{name} was changed since the score was made",
     "version": "it is score {found}, and this kvbench makes {wanted}",
     "own": "own kernels or an own build",
-    "width": "the interval reaches {found:.1%} to each side, and {wanted:.0%} are allowed",
+    "width": "the interval reaches up to {found:.1%} from the middle, and {wanted:.0%} are allowed",
 }
-_ALIKE = "compare tokens/s with any score {tag} that is valid or noisy; intervals that overlap are a tie"
+_ALIKE = (
+    "Llama-3-8B's attention alone, one sequence of 4,096 tokens; compare tokens/s with any score {tag} that is valid or "
+    "noisy; intervals that overlap are a tie"
+)
 _COMPARE = {
     "valid": _ALIKE,
     "noisy": _ALIKE,
@@ -68,7 +71,7 @@ def lines(found: Score) -> list[str]:
     """Six at most."""
     reads = f", plain reads of memory {number(found.read_gbps)} GB/s" if found.read_gbps else ""
     said = [f"score {found.tag} {found.state.upper()}: {machine(found)}{reads}", *_figures(found)]
-    said += [f"  more tokens (not part of the score): {_longer(found)}"] if found.longer else []
+    said += [f"  beside the score, sequences x tokens: {_longer(found)}"] if found.longer else []
     broken = f"{found.state}: {why(found)}; " if found.breaches else ""
     return [*said, f"  {broken}{_COMPARE[found.state].format(tag=found.tag)}"]
 
@@ -86,7 +89,7 @@ def _figures(found: Score) -> Iterator[str]:
     for each in found.figures:
         share = f", {each.share:.0%} of the reads" if each.share else ""
         base = f"; untuned {number(each.base.tokens)}" if each.base else ""
-        error = f"; error {each.error:.0e}" if each.bits < found.figures[0].bits else ""
+        error = f"; answers off by {each.error:.0e} at most" if each.bits < found.figures[0].bits else ""
         yield (
             f"  {each.bits:>2} bits  {number(each.tuned.tokens):>6} tokens/s ({_interval(each.tuned)})  "
             f"{number(each.gbps)} GB/s{share}; {kernel(each)}{base}{error}"
@@ -108,7 +111,7 @@ def _longer(found: Score) -> str:
     return "; ".join(
         f"{batch} x {context:,} {' / '.join(number(one.rate.tokens) for one in own)}"
         for (batch, context), own in each.items()
-    ) + (f" tokens/s, {LONGER_LAUNCHES} launches" if each else "")
+    ) + (f" tokens/s at 16 / 8 / 4 bits, {LONGER_LAUNCHES} launches" if each else "")
 
 
 def markdown(found: Score) -> str:
