@@ -14,11 +14,12 @@ from kvbench.analysis.means.diagnosis import Fact, diagnosis
 from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
 from kvbench.analysis.means.headline import Headline, headline
 from kvbench.analysis.means.models import Geometry, fits, tokens
+from kvbench.analysis.means.peers import peers
 from kvbench.analysis.measured.ceilings import ceilings
 from kvbench.analysis.measured.columns import short_names, table
 from kvbench.analysis.measured.scaling import saturation, scaling
 from kvbench.analysis.measured.schedules import schedules
-from kvbench.model import Ceiling, Check, Machine, Record
+from kvbench.model import OURS, Ceiling, Check, Machine, Record
 from kvbench.units import cpu_text
 
 
@@ -42,6 +43,7 @@ class Findings:
     fits: pd.DataFrame
     breakeven: pd.DataFrame
     schedules: pd.DataFrame
+    peers: pd.DataFrame  # where any was measured; all else but points, samples and tokens is of ours alone
     open: tuple[Open, ...]
     diagnosis: tuple[Fact, ...]
     headline: Headline
@@ -61,6 +63,8 @@ def findings(
     cpu_sets = {cpu_text(cpus): cpus for cpus in {record.point.cpus for record in records}}
     points = frames.points(records, machine, own, most=most)
     points = points.assign(short=short_names(points))
+    every, points = points, points[points["engine"] == OURS]
+    said, records = records, [record for record in records if getattr(record.point, "engine", OURS) == OURS]
     pairs = contrasts(records, points, most)
     together = overall(pairs, most)
     lines = scaling(records, points)
@@ -72,6 +76,7 @@ def findings(
         "fits": fits(points, machine, models, cpu_sets),
         "breakeven": breakeven(points, lines),
     }
+    all_tokens = tables["tokens"] if len(every) == len(points) else tokens(every, models)
     launches = len({record.launch for record in records})
     return Findings(
         run=run,
@@ -80,8 +85,9 @@ def findings(
         cpu_sets=cpu_sets,
         checks=tuple(checks),
         ceilings=own,
-        points=points,
-        samples=frames.samples(records),
+        points=every,
+        samples=frames.samples(said),
+        peers=peers(every, all_tokens, said),
         contrasts=pairs,
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         **tables,
