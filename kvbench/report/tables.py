@@ -12,6 +12,7 @@ from kvbench.model import Ceiling, Check, Machine, Role, Skip
 from kvbench.model.tuning import PARTS
 from kvbench.report.machine_text import said
 from kvbench.report.sheet import Cell, Columns, Sheet, interval, known, plain, records, sheet
+from kvbench.report.words import peers as words
 from kvbench.report.words.limits import BINDS
 from kvbench.report.words.phrases import WITNESS, between, number
 from kvbench.store import Manifest
@@ -98,6 +99,21 @@ def _notes(row: dict[str, Any]) -> str:
     said += [row["ceiling_note"]] if row["ceiling_note"] and not row["error"] else []
     said += ["level in doubt"] if row["regime_confidence"] == "low" else []
     return "; ".join(said)
+
+
+def peers(found: Findings) -> Sheet:
+    columns: Columns = {
+        **plain("model", "dtype", "threads", "context", "engine", "layout", "variant"),
+        "GB/s": ("gbps", number),
+        "tokens/s": ("tokens_per_second", number),
+        "% of read": ("share", _share),
+        "largest error": ("max_abs_err", "{:.0e}".format),
+        "% overhead": ("overhead", "{:.1%}".format),
+        "times as long as ours": ("times", _times),
+        "notes": ("error", str),
+    }
+    about = f"{words.ABOUT} Overhead: a step with next to nothing to read, as a share of the time of a pass."
+    return sheet("peers", words.TITLE, about, columns, records(found.peers))
 
 
 def ceilings(found: Iterable[Ceiling]) -> Sheet:
@@ -258,7 +274,7 @@ def provenance(manifest: Manifest) -> Sheet:
 
 def every(found: Findings) -> list[Sheet]:
     """All tables of results, in the order of a report."""
-    results = [table(found) for table in (points, tokens, contrasts, fits, lines, schedules)]
+    results = [table(found) for table in (points, peers, tokens, contrasts, fits, lines, schedules)]
     return [*results, ceilings(found.ceilings)]
 
 

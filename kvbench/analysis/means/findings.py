@@ -15,11 +15,12 @@ from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
 from kvbench.analysis.means.headline import Headline, headline
 from kvbench.analysis.means.models import Geometry, fits, tokens
 from kvbench.analysis.means.numa import Placed, matrix
+from kvbench.analysis.means.peers import peers
 from kvbench.analysis.measured.ceilings import ceilings
 from kvbench.analysis.measured.columns import short_names, table
 from kvbench.analysis.measured.scaling import saturation, scaling
 from kvbench.analysis.measured.schedules import schedules
-from kvbench.model import Ceiling, Check, Machine, Record
+from kvbench.model import OURS, Ceiling, Check, Machine, Record
 from kvbench.units import cpu_text
 
 
@@ -44,6 +45,7 @@ class Findings:
     breakeven: pd.DataFrame
     schedules: pd.DataFrame
     placed: tuple[Placed, ...]
+    peers: pd.DataFrame  # where any was measured; all else but points, samples and tokens is of ours alone
     open: tuple[Open, ...]
     diagnosis: tuple[Fact, ...]
     headline: Headline
@@ -63,6 +65,8 @@ def findings(
     cpu_sets = {cpu_text(cpus): cpus for cpus in {record.point.cpus for record in records}}
     points = frames.points(records, machine, own, most=most)
     points = points.assign(short=short_names(points))
+    every, points = points, points[points["engine"] == OURS]
+    said, records = records, [record for record in records if getattr(record.point, "engine", OURS) == OURS]
     pairs = contrasts(records, points, most)
     together = overall(pairs, most)
     lines = scaling(records, points)
@@ -74,6 +78,7 @@ def findings(
         "fits": fits(points, machine, models, cpu_sets),
         "breakeven": breakeven(points, lines),
     }
+    all_tokens = tables["tokens"] if len(every) == len(points) else tokens(every, models)
     launches = len({record.launch for record in records})
     return Findings(
         run=run,
@@ -82,8 +87,9 @@ def findings(
         cpu_sets=cpu_sets,
         checks=tuple(checks),
         ceilings=own,
-        points=points,
-        samples=frames.samples(records),
+        points=every,
+        samples=frames.samples(said),
+        peers=peers(every, all_tokens, said),
         contrasts=pairs,
         schedules=schedules(tuned for record in records for tuned in record.tuned),
         **tables,

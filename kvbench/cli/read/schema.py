@@ -18,6 +18,7 @@ _TYPES = {  # of what is printed: one, or one of several
     "kernels": "cli.understand.kernels:Kernels",
     "lab": "cli.measure.lab:Found cli.measure.lab:Experiments",
     "machine": "analysis.measured.machines:MachineProfile",
+    "peers": "report.peers:Compared",
     "plan": "cli.understand.plan:PlannedSweep",
     "profile": "analysis.limits.profile:DecodeOrStore",
     "report": "report.data:Report report.data:Reports",

@@ -1,12 +1,16 @@
 """Every figure of a report, in its order: the numbers as a table, and how they are drawn."""
 
+from dataclasses import replace
+
 import kvbench.report.figures.quietly  # noqa: F401  # before anything else loads Matplotlib
 from kvbench.analysis.means.findings import Findings
+from kvbench.model import OURS
 from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.hero import hero
 from kvbench.report.figures.l3 import l3
 from kvbench.report.figures.look import Look
 from kvbench.report.figures.numa import numa
+from kvbench.report.figures.peers import peers
 from kvbench.report.figures.roofline import roofline
 from kvbench.report.figures.saturation import saturation
 from kvbench.report.figures.staircase import staircase
@@ -17,5 +21,7 @@ from kvbench.report.figures.tails import tails
 def every(found: Findings, day: str = "") -> list[Figure]:
     """`day`: of the run."""
     look = Look(found.points)
-    others = [draw(found, look) for draw in (staircase, l3, saturation, numa, stores, tails)]
-    return [hero(found, look), roofline(found, look, day), *others]
+    beside = [draw(found, look) for draw, rows in ((peers, found.peers), (numa, found.placed)) if len(rows)]
+    found = replace(found, points=found.points[found.points["engine"] == OURS])
+    others = [draw(found, look) for draw in (staircase, l3, saturation, stores, tails)]
+    return [hero(found, look), *beside, roofline(found, look, day), *others]

@@ -22,8 +22,7 @@ def numa(found: Findings, look: Look) -> Figure:
         "page (interleave), or each KV head's rows on the node that reads them (local). Darker is faster, of its "
         "row. Both panels were timed in the same rounds."
     )
-    missing = "" if len(table) else "All memory was local: run kvbench numa on a machine of several NUMA nodes."
-    return Figure("numa", "What does memory of another node cost?", about, table, _draw, missing)
+    return Figure("numa", "What does memory of another node cost?", about, table, _draw)
 
 
 def _draw(table: pd.DataFrame) -> Canvas:

@@ -27,6 +27,7 @@ from kvbench.units import counted
 LARGE = 50_000  # bytes of a figure's data beyond which it is in the file beside the page alone
 
 _LABELS = {  # of figures, where there is room for a word only
+    "peers": "Peers",
     "roofline": "Roofline",
     "staircase": "Caches",
     "l3": "L3",

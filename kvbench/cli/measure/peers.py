@@ -1,0 +1,96 @@
+"""kvbench peers"""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kvbench.cli._options import json_option, tuning_option
+from kvbench.cli._streams import say, say_json
+from kvbench.cli._types import Named, Seconds
+from kvbench.errors import BadArgument, Exit, unknown_word
+
+_AXES = ("model", "context", "dtype", "threads")
+
+
+@click.command("peers")
+@click.option("--model", help="Models whose heads to take, such as llama-3-8b,llama-2-7b. [default: the suite's]")
+@click.option("--context", help="Tokens, such as 4k,16k. [default: the suite's]")
+@click.option("--dtype", help="Number formats of the cache. [default: the suite's]")
+@click.option("--threads", help="Such as 1,all. [default: the suite's]")
+@click.option("--peers", "wanted", help="Engines, such as ggml,numpy. [default: all that are installed]")
+@click.option("--ggml", type=click.Path(exists=True, dir_okay=False), help="Another library of ggml.")
+@click.option("--cke", type=click.Path(exists=True), help="The C-Kernel-Engine's library, or a folder that holds it.")
+@click.option("--launches", type=int, help="Fresh processes; each visits all points. [default: the suite's]")
+@click.option("--budget", type=Seconds(), help="Start no launch that would end after this time, such as 10m.")
+@click.option("--out", type=Named(), help="Run directory. [default: a new one below runs/]")
+@click.option("--resume", is_flag=True, help="Finish the run in --out.")
+@click.option("--report", is_flag=True, help="Also write the report, as kvbench report does.")
+@tuning_option
+@json_option
+def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked: Any) -> int:
+    """Time other engines' decode attention beside ours: same values, same CPUs, same rounds.
+
+    Engines come with pip install 'kvbench[peers]', 'kvbench[torch]', or an entry point kvbench.peers of another package.
+    The run directory is an ordinary one: report, compare and history work on it.
+    """
+    from kvbench.session import Options, Session
+
+    if resume and (out is None or any(asked.values())):
+        raise BadArgument("--resume finishes the run in --out as it was begun", "name it with --out, and nothing else")
+    called = shlex.join(["kvbench", *sys.argv[1:]])
+    with Session.resume(out) if resume else Session.begin(Options(**_options(asked)), out, called) as session:
+        path = session.directory.path
+        try:
+            _measured(session)
+        except KeyboardInterrupt:
+            say(f"kvbench: interrupted; to go on: kvbench peers --out {shlex.quote(str(path))} --resume", err=True)
+            return Exit.INTERRUPTED
+        _tell(session, report, as_json)
+        return Exit.ERRORS if any(record.error for record in session.directory.records) else Exit.FINE
+
+
+def _options(asked: dict[str, Any]) -> dict[str, Any]:
+    from kvbench.peers.known import entries
+
+    paths = {name: path for name in ("ggml", "cke") if (path := asked.pop(name))}
+    names = (asked.pop("wanted") or ",".join(entries())).split(",")
+    for name in names:
+        if name not in entries():
+            raise unknown_word("--peers", name, entries())
+    axes = tuple(f"{name}={value}" for name in _AXES if (value := asked.pop(name)))
+    own = {name: value for name, value in asked.items() if value is not None}
+    return {"suite": "peers", "axes": axes, "peers": tuple(f"{name}={paths.get(name, '')}" for name in names), **own}
+
+
+def _measured(session: Any) -> None:
+    """However it ends, what there is can be read."""
+    from kvbench.cli._progress import follow
+    from kvbench.plan.expansion import NO_PEER
+    from kvbench.report.course import Newest
+
+    for skip in session.directory.manifest.skips:
+        if skip.reason == NO_PEER:
+            say(f"left out: {skip.detail}", err=True)
+    weights = session.weights()
+    try:
+        left = session.left()
+        for _ in follow(session.records(), lambda: left, lambda record: weights[record.point.name], Newest()):
+            pass
+    finally:
+        session.finish()
+
+
+def _tell(session: Any, report: bool, as_json: bool) -> None:
+    from kvbench.report.peers import compared, text
+    from kvbench.report.write import BESIDE, own, write
+
+    run = session.run()
+    found = run.findings()
+    page = str(write(own(run.path / BESIDE), [(found, run.manifest)])) if report else ""
+    if as_json:
+        say_json(compared(found, run.manifest.skips, str(run.path), page))
+    else:
+        say("\n".join([*text(found), "", f"  {'report' if page else 'run'}    {page or run.path}"]))

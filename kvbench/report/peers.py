@@ -1,0 +1,56 @@
+"""Other engines beside ours: as values, and as lines of text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.means.peers import Cell, cells, mean_times
+from kvbench.model import Skip
+from kvbench.model.annotated import Printed, about
+from kvbench.report.ruled import Column, ruled
+from kvbench.report.words.peers import cell, summary
+from kvbench.report.words.phrases import number
+from kvbench.texts import wrapped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared(Printed):
+    """Other engines beside ours."""
+
+    run: Annotated[str, about("its name")]
+    path: Annotated[str, about("its directory")]
+    report: Annotated[str, about("the page that --report wrote; else empty")]
+    cells: Annotated[tuple[Cell, ...], about("what is compared, with the fastest of both")]
+    times: Annotated[float | None, about("times: geometric mean of the cells; null if unknown")]
+    rows: Annotated[tuple[dict[str, Any], ...], about("every engine of every cell, as the report's table peers")]
+    absent: Annotated[tuple[str, ...], about("peers and formats that were left out, and why")]
+
+
+def compared(found: Findings, skips: Sequence[Skip], path: str, page: str) -> Compared:
+    own = tuple(cells(found.peers))
+    rows = found.peers.astype(object).where(found.peers.notna(), None).to_dict("records")
+    absent = tuple(skip.detail for skip in skips)
+    return Compared(
+        run=found.run, path=path, report=page, cells=own, times=mean_times(own), rows=tuple(rows), absent=absent
+    )
+
+
+def text(found: Findings) -> list[str]:
+    rows, lines = found.peers, []
+    columns = (
+        Column("engine", "engine"),
+        Column("layout", "layout"),
+        Column("variant", ""),
+        Column("gbps", "GB/s", number),
+        Column("tokens_per_second", "tokens/s", number),
+        Column("share", "% of read", "{:.0%}".format),
+        Column("max_abs_err", "error", "{:.0e}".format),
+        Column("overhead", "% overhead", "{:.1%}".format),
+        Column("times", "times ours", "{:.2f}".format),
+        Column("error", ""),
+    )
+    own = cells(rows)
+    for each, (_, part) in zip(own, rows.groupby("cell", sort=False), strict=True):
+        lines += [cell(each), *(f"  {line}" for line in ruled(part, columns)), ""]
+    return [*lines, *wrapped(summary(own))]
