@@ -1,3 +1,25 @@
 """Models as others publish them, read from their files: geometry, and what a step reads of their weights."""
 
-from kvbench.checkpoint.found import find
+from pathlib import Path
+
+from kvbench.errors import BadArgument, one_of
+from kvbench.suite import Model, models
+
+
+def find(text: str) -> tuple[str, Model, str]:
+    """A model of suites/models.toml by its name, or a file of one: what it is called, its geometry, and why its weights
+    are not known; else empty."""
+    if (known := models().get(text)) is not None:
+        return text, known, "" if known.weights else "suites/models.toml does not say them"
+    path = Path(text)
+    if path.suffix == ".gguf":
+        from kvbench.checkpoint.gguf import read_gguf
+
+        return path.stem, *read_gguf(path)
+    path = path / "config.json" if path.is_dir() else path
+    if path.suffix == ".json" or path.exists():
+        from kvbench.checkpoint.config import read_config
+
+        return path.absolute().parent.name, *read_config(path)
+    hint = f"{one_of(text, models())}; a config.json, or a .gguf"
+    raise BadArgument(f"MODEL: {text[:60]!r} is no known model, and no file", hint)

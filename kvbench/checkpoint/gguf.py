@@ -6,35 +6,48 @@ claims.
 
 import math
 import mmap
+import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kvbench import named
+from kvbench.checkpoint.facts import Facts, model_of
 from kvbench.checkpoint.tensors import weights_of
 from kvbench.errors import BadArgument, Unsupported
-from kvbench.model.weights import Weights
 from kvbench.suite import Model
 
-MAGIC = b"GGUF"
+_MAGIC = 0x46554747
 _HINT = "name a whole .gguf file of version 2 or 3"
 _TENSORS, _KEYS, _TEXTS = 1 << 17, 1 << 14, 1 << 21  # of each; no model has so many
-_KEPT = 1 << 16  # bytes of a value that is looked at: longer ones are skipped
-_HEADER = 1 << 27  # bytes
-_SCALARS = "BbHhIif?"  # by number of the type; then text, list and three of 8 bytes
-_WIDE = {10: "Q", 11: "q", 12: "d"}
+_KEPT, _HEADER = 1 << 16, 1 << 27  # bytes of a value that is looked at, and of a header
+_TYPES = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
-_TABLE = "token_embd.weight"
+_TABLE, _AHEAD = "token_embd.weight", re.compile(r"blk\.(\d{1,9})\.nextn\.")
+_NAMES = {
+    "block_count": "num_hidden_layers",
+    "context_length": "max_position_embeddings",
+    "embedding_length": "hidden_size",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim",
+    "attention.value_length": "value_length",
+    "attention.kv_lora_rank": "kv_lora_rank",
+    "rope.dimension_count": "qk_rope_head_dim",
+    "attention.sliding_window": "sliding_window",
+    "expert_count": "num_experts",
+    "expert_used_count": "num_experts_per_tok",
+}
 _ORDER = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "llama4": 4, "cohere2": 4}  # of so many layers the last has no window
-_CHUNK = {"llama4": 8192}  # tokens that its other layers attend to, where the file is silent
+_SILENT = {"llama4": {"attention_chunk_size": 8192}}
 
 
 class _Header:
     """Read on and on; beyond the end there is nothing."""
 
     def __init__(self, path: Path, room: mmap.mmap) -> None:
-        self._path, self._room, self._at, self._texts = path, room, len(MAGIC), 0
+        self._path, self._room, self._at, self._texts = path, room, 0, 0
         self._end, self.vocabulary = min(len(room), _HEADER), 1
 
     def refuse(self, what: str) -> BadArgument:
@@ -89,10 +102,9 @@ class _Header:
         self.skip(at - self._at)
 
     def _form(self, kind: int) -> str:
-        form = _SCALARS[kind] if kind < len(_SCALARS) else _WIDE.get(kind)
-        if form is None:
+        if kind not in _TYPES:
             raise self.refuse(f"it has a value of an unknown type, {kind}")
-        return form
+        return _TYPES[kind]
 
     def facts(self, count: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -103,8 +115,10 @@ class _Header:
             found[name] = self.value()
         return found
 
-    def tensors(self, count: int, start: int) -> dict[str, int]:
-        """Bytes by name; each must lie inside the file."""
+    def tensors(self, count: int, start: Any) -> dict[str, int]:
+        """Bytes by name; each must lie inside the file, behind a multiple of `start`."""
+        if type(start) is not int or not 0 < start <= _KEPT:
+            raise self.refuse("general.alignment is no number of bytes")
         found: dict[str, int] = {}
         ends = 0
         for _ in range(count):
@@ -139,86 +153,35 @@ def read_gguf(path: Path) -> tuple[Model, str]:
         raise Unsupported(f"{path}: to read it needs the package gguf", "pip install 'kvbench[explain]'") from None
     try:
         with named.opened(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as room:
-            return _model(path, _Header(path, room), bytes(room[:4]))
+            return _read(path, _Header(path, room))
     except (OSError, ValueError) as error:  # what is empty cannot be mapped
         if isinstance(error, BadArgument):
             raise
         raise BadArgument(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}", _HINT) from None
 
 
-def _model(path: Path, header: _Header, magic: bytes) -> tuple[Model, str]:
-    if magic != MAGIC or header.number("I") not in (2, 3):
+def _read(path: Path, header: _Header) -> tuple[Model, str]:
+    if header.number("I") != _MAGIC or header.number("I") not in (2, 3):
         raise header.refuse("it is no GGUF file of version 2 or 3")
     tensors, keys = header.count(_TENSORS, "tensors"), header.count(_KEYS, "keys")
-    facts = header.facts(keys)
-    start = facts.get("general.alignment", 32)
-    if type(start) is not int or not 0 < start <= 1 << 20:
-        raise header.refuse("general.alignment is no number of bytes")
-    sizes = header.tensors(tensors, start)
-    own = _Own(header, str(facts.get("general.architecture", "")), facts)
-    ahead = frozenset(int(name.split(".")[1]) for name in sizes if name.startswith("blk.") and ".nextn." in name)
-    layers = own.count("block_count") - len(ahead)
-    weights, why = _weights(own, sizes, ahead)
-    window, every = _window(own, layers)
-    return Model(
-        layers=layers,
-        max_context=own.count("context_length"),
-        source=str(path),
-        window=window,
-        window_every=every,
-        **_heads(own),
-        weights=weights,
-    ), why
+    found = header.facts(keys)
+    sizes = header.tensors(tensors, found.get("general.alignment", 32))
+    facts = _facts(path, found)
+    ahead = frozenset(int(each[1]) for name in sizes if (each := _AHEAD.match(name)))
+    facts.found["num_hidden_layers"] = facts.layers - len(ahead)
+    if (parts := found.get("split.count", 1)) > 1:
+        return model_of(facts, None), f"it is one of {parts} files, whose tensors are apart"
+    return model_of(facts, weights_of(facts, sizes, header.vocabulary, ahead)), ""
 
 
-class _Own:
-    """The keys of an architecture."""
-
-    def __init__(self, header: _Header, name: str, facts: Mapping[str, Any]) -> None:
-        self.header, self.name, self.facts = header, name, facts
-
-    def value(self, key: str) -> Any:
-        return self.facts.get(f"{self.name}.{key}")
-
-    def counts(self, key: str, default: int | None = None) -> Iterator[int]:
-        """One, or one for each layer."""
-        found = self.value(key)
-        for each in found if isinstance(found, list) else [default if found is None else found]:
-            if type(each) is not int or not 0 <= each < 1 << 31:
-                raise self.header.refuse(f"{self.name}.{key} is {'missing' if each is None else str(each)[:60]}")
-            yield each
-
-    def count(self, key: str, default: int | None = None) -> int:
-        found = set(self.counts(key, default))
-        if len(found) != 1 or not (one := found.pop()) and default != 0:
-            raise self.header.refuse(f"{self.name}.{key} differs from layer to layer, or is 0")
-        return one
-
-
-def _heads(own: _Own) -> dict[str, int]:
-    heads = own.count("attention.head_count")
-    if rank := own.count("attention.kv_lora_rank", 0):
-        row = rank + own.count("rope.dimension_count")
-        return {"q_heads": heads, "kv_heads": 1, "head_dim": row, "latent": rank}
-    kv_heads = own.count("attention.head_count_kv", heads)
-    each = own.count("attention.key_length", own.count("embedding_length") // heads)
-    if heads % kv_heads or own.count("attention.value_length", each) != each:
-        raise own.header.refuse("its rows of K and of V differ, or its heads do not divide")
-    return {"q_heads": heads, "kv_heads": kv_heads, "head_dim": each}
-
-
-def _window(own: _Own, layers: int) -> tuple[int, int]:
-    window = own.count("attention.sliding_window", _CHUNK.get(own.name, 0))
-    if not window:
-        return 0, 0
-    if own.name not in _ORDER:
-        raise own.header.refuse(f"its layers have a window of {window}, and nothing says which of them")
-    return window, _ORDER[own.name]
-
-
-def _weights(own: _Own, sizes: Mapping[str, int], ahead: frozenset[int]) -> tuple[Weights | None, str]:
-    parts = own.facts.get("split.count") or 1
-    if parts != 1:
-        return None, f"it is one of {parts} files, whose tensors are apart"
-    experts, chosen = own.count("expert_count", 0), own.count("expert_used_count", 0)
-    return weights_of(sizes, own.header.vocabulary, ahead, experts, chosen), ""
+def _facts(path: Path, found: Mapping[str, Any]) -> Facts:
+    """Under the names of a config.json. One number may stand there for each layer."""
+    arch = str(found.get("general.architecture", ""))
+    own = {name: found.get(f"{arch}.{key}") for key, name in _NAMES.items()}
+    own = {name: value[0] if isinstance(value, list) and len(set(value)) == 1 else value for name, value in own.items()}
+    facts = Facts(path, own | {"sliding_window_pattern": _ORDER.get(arch)} | _SILENT.get(arch, {}))
+    if facts.some("sliding_window") and arch not in _ORDER:
+        raise facts.refuse("its layers have a window, and nothing says which of them")
+    if facts.count("value_length", default=facts.head_dim) != facts.head_dim and not facts.some("kv_lora_rank"):
+        raise facts.refuse("its rows of K and of V differ")
+    return facts

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from kvbench.errors import BadArgument
+from kvbench.checkpoint.facts import Facts
 from kvbench.model.weights import Weights
 
 LAYER = re.compile(r"(?:^|\.)(?:layers|blk)\.(\d{1,9})\.")
@@ -14,26 +14,23 @@ _OUTPUT = re.compile(r"(?:^|\.)(?:lm_head|output)\.weight$")
 OTHER = re.compile(r"(?:^|\.)(?:vision\w*|visual|audio\w*|multi_modal_projector|mm_projector|mm|v|a)\.")
 
 
-def weights_of(
-    sizes: Mapping[str, int], vocabulary: int, ahead: frozenset[int], experts: int = 0, chosen: int = 0
-) -> Weights:
+def weights_of(facts: Facts, sizes: Mapping[str, int], vocabulary: int, ahead: frozenset[int]) -> Weights:
     """`ahead`: numbers of layers that predict further tokens, which plain decoding does without."""
     found: Counter[str] = Counter()
-    tables = 0
     for name, count in sizes.items():
-        kind = _kind(name, ahead)
-        found[kind] += count
-        tables += kind == "input"
+        found[_kind(name, ahead)] += count
+    experts = facts.some("n_routed_experts", "num_local_experts", "num_experts") if found["routed"] else 0
+    chosen = facts.some("num_experts_per_tok", "experts_per_token") if experts else 0
     if found["routed"] and not 0 < chosen <= experts:
-        raise BadArgument(f"it has experts, and says {chosen} of {experts} for a token", "name another file")
-    untied = bool(found["output"])
+        raise facts.refuse(f"it has experts, and says {chosen} of {experts} for a token")
+    tied = not found["output"]
     return Weights(
         stored=found.total(),
-        always=found["always"] + found["output"] + (0 if untied else found["input"]),
-        row=found["input"] // vocabulary if untied and tables else 0,
+        always=found["always"] + found["output"] + tied * found["input"],
+        row=0 if tied else found["input"] // vocabulary,
         routed=found["routed"],
-        experts=experts if found["routed"] else 0,
-        chosen=chosen if found["routed"] else 0,
+        experts=experts,
+        chosen=chosen,
         ahead=found["ahead"],
         senses=found["senses"],
     )

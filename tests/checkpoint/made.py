@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import struct
 
 import gguf
 import numpy as np
@@ -46,18 +45,6 @@ def folder(path, facts, tensors=None, total=None):
             "weight_map": dict.fromkeys(tensors, "a.safetensors"),
         }
         (path / "model.safetensors.index.json").write_text(json.dumps(index))
-    return path
-
-
-def safetensors(path, sizes):
-    """A file with nothing in its tensors."""
-    header, at = {"__metadata__": {"format": "pt"}}, 0
-    for name, count in sizes.items():
-        header[name] = {"dtype": "U8", "shape": [count], "data_offsets": [at, at + count]}
-        at += count
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text)
-    os.truncate(path, 8 + len(text) + at)
     return path
 
 

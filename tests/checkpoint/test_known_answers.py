@@ -18,7 +18,6 @@ from tests.checkpoint.made import (
     folder,
     gguf_file,
     names,
-    safetensors,
     shape,
 )
 
@@ -108,15 +107,6 @@ def test_a_mixture_of_experts(batch, distinct, tmp_path):
     assert weights.distinct(batch) == pytest.approx(distinct)
     assert weights.read(batch) == round(always + batch * 2 * 2048 + 48 * distinct * 2 * 3 * 768 * 2048)
     assert find("qwen3-30b-a3b")[1].weights == weights
-
-
-def test_files_say_more_than_names(tmp_path):
-    """A file that is there counts, however its tensors are packed."""
-    place = folder(tmp_path / "packed", config(**LLAMA))
-    sizes = {"model.embed_tokens.weight": 128256 * 10, "lm_head.weight": 700, "model.layers.0.mlp.up_proj.qweight": 300}
-    safetensors(place / "model.safetensors", sizes)
-    weights = read(place)[1]
-    assert (weights.stored, weights.read(1), weights.row) == (128256 * 10 + 1000, 1010, 10)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""The numbers of a model, by the names that config.json has for them, and the geometry that they make."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kvbench.errors import BadArgument
+from kvbench.model.weights import Weights
+from kvbench.suite import Model
+
+_LARGEST = 1 << 31
+_FORMS = ("full_attention", "sliding_attention", "chunked_attention")
+_NOT_YET = ("index_topk", "full_attention_interval", "linear_num_key_heads", "hybrid_override_pattern", "attn_layer_period",
+            "layers_block_type", "mamba_d_state", "num_kv_shared_layers")  # fmt: skip
+
+
+class Facts:
+    """Every complaint names the file and the key."""
+
+    def __init__(self, path: Path, found: Mapping[str, Any]) -> None:
+        self.path = path
+        self.found = {name: value for name, value in found.items() if value is not None}
+
+    def refuse(self, what: str) -> BadArgument:
+        return BadArgument(f"{self.path}: {what}", "kvbench size takes a geometry by options")
+
+    def count(self, *names: str, default: int | None = None, least: int = 1) -> int:
+        """The first that is there."""
+        name = next((name for name in names if name in self.found), names[0])
+        value = self.found.get(name, default)
+        if type(value) is not int or not least <= value < _LARGEST:
+            what = "missing" if value is None else f"{str(value)[:60]}, and no number from {least} to {_LARGEST - 1}"
+            raise self.refuse(f"{name} is {what}")
+        return value
+
+    def some(self, *names: str) -> int:
+        """0 where there is none."""
+        return self.count(*names, default=0, least=0)
+
+    def listed(self, name: str) -> list[Any]:
+        if not isinstance(value := self.found.get(name, []), list):
+            raise self.refuse(f"{name} is no list")
+        return value
+
+    @property
+    def layers(self) -> int:
+        return self.count("num_hidden_layers", "n_layer")
+
+    @property
+    def head_dim(self) -> int:
+        heads = self.count("num_attention_heads", "n_head")
+        return self.count(
+            "head_dim", default=self.found.get("head_dim") or self.count("hidden_size", "n_embd") // heads
+        )
+
+
+def model_of(facts: Facts, weights: Weights | None) -> Model:
+    if odd := [name for name in _NOT_YET if facts.found.get(name)]:
+        raise facts.refuse(f"it has {odd[0]}: not every layer keeps K and V of all its tokens, or reads them")
+    longest = facts.count("max_position_embeddings", "n_positions")
+    shape = {**_heads(facts), **_window(facts), "max_context": longest, "source": str(facts.path)}
+    return Model(layers=facts.layers, **shape, weights=weights)
+
+
+def _heads(facts: Facts) -> dict[str, int]:
+    """As the cache has them: where K and V come from one latent row, all query heads share it."""
+    heads = facts.count("num_attention_heads", "n_head")
+    if rank := facts.some("kv_lora_rank"):
+        return {"q_heads": heads, "kv_heads": 1, "head_dim": rank + facts.count("qk_rope_head_dim"), "latent": rank}
+    own = facts.count("num_key_value_heads", default=heads)
+    if heads % own:
+        raise facts.refuse(f"{heads} query heads do not divide into {own} KV heads")
+    return {"q_heads": heads, "kv_heads": own, "head_dim": facts.head_dim}
+
+
+def _window(facts: Facts) -> dict[str, int]:
+    """Tokens of a sliding layer, and of how many layers one attends to everything."""
+    kinds, turned, layers = facts.listed("layer_types"), facts.listed("no_rope_layers"), facts.layers
+    if odd := [kind for kind in kinds if kind not in _FORMS]:
+        raise facts.refuse(f"layer_types: {str(odd[0])[:60]!r} is not known")
+    window = facts.some("attention_chunk_size", "sliding_window")
+    if not window or facts.found.get("use_sliding_window") is False:
+        return {}
+    if every := facts.some("sliding_window_pattern"):
+        whole = layers // every
+    else:
+        whole = turned.count(0) if turned else kinds.count(_FORMS[0])
+        if len(kinds or turned) not in (0, layers):
+            raise facts.refuse(f"layer_types has {len(kinds or turned)} of {layers} layers")
+    if whole == layers:
+        return {}
+    if whole and layers // (layers // whole) != whole:
+        raise facts.refuse(f"{whole} of {layers} layers attend to everything, in no regular order")
+    return {"window": window, "window_every": layers // whole if whole else 0}
