@@ -111,7 +111,6 @@ class Trial:
         self.window = (None, self.capacity, self.capacity - 2, self.capacity // 2)[draw.integers(4)]
         facts = dict(layout=self.layout, dtype=self.dtype, block_tokens=self.block)
         facts["inner"] = WORDS("inner")[draw.integers(len(WORDS("inner")))]
-        self.ring = self.window is not None
         self.pool = None
         if self.layout == "paged" and draw.random() < 0.7:
             blocks = int(
@@ -121,6 +120,8 @@ class Trial:
             self.caches = [self.pool.cache(self.capacity, self.batch, self.window) for _ in range(2)]
         else:
             self.caches = [kvbench.Cache(self.heads, self.dim, self.capacity, self.batch, window=self.window, **facts)]
+
+        self.ring = self.window is not None and not self.pool
         self.born()
 
     def born(self):
