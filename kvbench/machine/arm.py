@@ -1,6 +1,5 @@
 """Arm cores by the numbers that they identify themselves with. The kernel gives no name."""
 
-from kvbench.machine.processors import processors
 from kvbench.machine.tree import Files, count
 
 _IMPLEMENTERS = {
@@ -59,7 +58,7 @@ PARTS = {
 
 def parts(files: Files, cpus: tuple[int, ...]) -> dict[int, tuple[int, int]]:
     """(implementer, part) of those CPUs that say it, from the register as sysfs shows it, else from /proc/cpuinfo."""
-    listed, found = processors(files), {}
+    listed, found = files.processors(), {}
     for cpu in cpus:
         register = files.number(f"/sys/devices/system/cpu/cpu{cpu}/regs/identification/midr_el1")
         fields = listed.get(cpu, {})

@@ -177,13 +177,6 @@ def test_garbage_is_no_crash(path, text, garbage, tmp_path):
     json.dumps(asdict(machine))
 
 
-@pytest.mark.parametrize("field", ["KernelPageSize: {} kB", "KernelPageSize:{}"])
-@pytest.mark.parametrize("garbage", ["zz", "", "-1", "0", "²"])
-def test_a_page_of_no_size_is_not_believed(field, garbage, tmp_path):
-    machine = describe(grow(tmp_path, cores=1, more={"proc/self/smaps": field.format(garbage)}))
-    assert machine.facts["page_bytes"].value is None
-
-
 def test_garbage_in_cpuinfo(tmp_path):
     blocks = [f"processor: {cpu}\nphysical id: x\ncore id: {cpu}" for cpu in (0, "²", "9" * 5000, 1)]
     machine = describe(put(tmp_path, {"proc/cpuinfo": "\n\n".join(blocks), "proc/self/status": "Cpus_allowed_list: x"}))
