@@ -1,6 +1,5 @@
 """Arm cores by the numbers that they identify themselves with. The kernel gives no name."""
 
-from kvbench.machine.processors import processors
 from kvbench.machine.tree import Files, count
 
 _IMPLEMENTERS = {
@@ -18,29 +17,19 @@ _IMPLEMENTERS = {
 }
 PARTS = {
     (0x41, 0xD03): "Cortex-A53",
-    (0x41, 0xD04): "Cortex-A35",
     (0x41, 0xD05): "Cortex-A55",
     (0x41, 0xD07): "Cortex-A57",
     (0x41, 0xD08): "Cortex-A72",
-    (0x41, 0xD09): "Cortex-A73",
-    (0x41, 0xD0A): "Cortex-A75",
     (0x41, 0xD0B): "Cortex-A76",
     (0x41, 0xD0C): "Neoverse-N1",
-    (0x41, 0xD0D): "Cortex-A77",
     (0x41, 0xD40): "Neoverse-V1",
     (0x41, 0xD41): "Cortex-A78",
     (0x41, 0xD44): "Cortex-X1",
-    (0x41, 0xD46): "Cortex-A510",
-    (0x41, 0xD47): "Cortex-A710",
-    (0x41, 0xD48): "Cortex-X2",
     (0x41, 0xD49): "Neoverse-N2",
     (0x41, 0xD4A): "Neoverse-E1",
-    (0x41, 0xD4D): "Cortex-A715",
-    (0x41, 0xD4E): "Cortex-X3",
     (0x41, 0xD4F): "Neoverse-V2",
     (0x41, 0xD80): "Cortex-A520",
     (0x41, 0xD81): "Cortex-A720",
-    (0x41, 0xD82): "Cortex-X4",
     (0x41, 0xD84): "Neoverse-V3",
     (0x41, 0xD85): "Cortex-X925",
     (0x41, 0xD87): "Cortex-A725",
@@ -69,7 +58,7 @@ PARTS = {
 
 def parts(files: Files, cpus: tuple[int, ...]) -> dict[int, tuple[int, int]]:
     """(implementer, part) of those CPUs that say it, from the register as sysfs shows it, else from /proc/cpuinfo."""
-    listed, found = processors(files), {}
+    listed, found = files.processors(), {}
     for cpu in cpus:
         register = files.number(f"/sys/devices/system/cpu/cpu{cpu}/regs/identification/midr_el1")
         fields = listed.get(cpu, {})

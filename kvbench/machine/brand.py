@@ -4,7 +4,6 @@ import platform
 from functools import cache
 
 from kvbench.machine.arm import PARTS, implementer_name, part_name, parts
-from kvbench.machine.processors import processors
 from kvbench.machine.tree import UNSAID, Files
 from kvbench.model import Fact
 
@@ -24,7 +23,7 @@ _NUMBERS = (
 
 def brand(files: Files) -> Fact:
     """py-cpuinfo last: it takes a second, and knows few Arm cores."""
-    listed = processors(files)
+    listed = files.processors()
     for fields in listed.values():
         for name in _NAMES:
             if known := _known(fields, name):
@@ -38,7 +37,7 @@ def brand(files: Files) -> Fact:
 
 
 def vendor(files: Files) -> Fact:
-    listed = processors(files)
+    listed = files.processors()
     for fields in listed.values():
         if name := _known(fields, "vendor_id"):
             return Fact(name, "/proc/cpuinfo", "high")
@@ -64,7 +63,7 @@ def architecture(files: Files) -> Fact:
 
 def identity(files: Files) -> list[list[str]]:
     """The numbers and names by which the kinds of CPU here are told from all others."""
-    rows = {tuple(fields.get(name, "") for name in (*_NUMBERS, *_NAMES)) for fields in processors(files).values()}
+    rows = {tuple(fields.get(name, "") for name in (*_NUMBERS, *_NAMES)) for fields in files.processors().values()}
     return [list(row) for row in sorted(rows)]
 
 

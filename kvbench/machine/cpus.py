@@ -2,7 +2,6 @@
 
 import os
 
-from kvbench.machine.processors import processors
 from kvbench.machine.tree import Files, count, whole
 from kvbench.model import Cpu
 from kvbench.units import cpu_list
@@ -34,7 +33,7 @@ def online_cpus(files: Files) -> tuple[int, ...]:
     if not online:
         shown = {count(path.rpartition("/cpu")[2]) for path in files.glob(f"{_SYSFS}/cpu[0-9]*")} - {None}
         online = {cpu for cpu in shown if files.number(f"{_SYSFS}/cpu{cpu}/online") != 0}
-    return tuple(sorted(online or processors(files) or os.sched_getaffinity(0)))
+    return tuple(sorted(online or files.processors() or os.sched_getaffinity(0)))
 
 
 def allowed_cpus(files: Files | None = None) -> tuple[int, ...]:
@@ -48,7 +47,7 @@ def allowed_cpus(files: Files | None = None) -> tuple[int, ...]:
 
 def logical_cpus(files: Files, nodes: dict[int, int]) -> tuple[tuple[Cpu, ...], str, str]:
     """Online CPUs, where that is from, and what is doubtful about it. `nodes` gives the node of a CPU."""
-    online, listed = online_cpus(files), processors(files)
+    online, listed = online_cpus(files), files.processors()
     if all(_siblings(files, cpu) for cpu in online):
         source = f"{_SYSFS}/cpu*/topology"
         cores = {cpu: _siblings(files, cpu) for cpu in online}

@@ -7,7 +7,6 @@ import platform
 from typing import Any
 
 from kvbench.errors import KvbenchError
-from kvbench.machine.processors import processors
 from kvbench.machine.tree import UNSAID, Files, count
 from kvbench.model import Cpu, DataCache, Fact, Node
 
@@ -47,7 +46,7 @@ def _isa() -> Fact:
 
 
 def _microcode(files: Files) -> Fact:
-    found = {fields["microcode"] for fields in processors(files).values() if "microcode" in fields}
+    found = {fields["microcode"] for fields in files.processors().values() if "microcode" in fields}
     if not found:
         paths = files.glob("/sys/devices/system/cpu/cpu[0-9]*/microcode/version")
         found = {text for path in paths if (text := files.text(path))}

@@ -41,6 +41,19 @@ class Files:
         found = {row[0].rstrip(":"): count(row[1]) for row in rows if len(row) > 1}
         return {name: number for name, number in found.items() if number is not None}
 
+    def processors(self) -> dict[int, dict[str, str]]:
+        """Of /proc/cpuinfo, by number. What some kernels say once for all processors stands with each of them."""
+        blocks, common = {}, {}
+        for block in (self.text("/proc/cpuinfo") or "").split("\n\n"):
+            lines = [line.partition(":") for line in block.splitlines()]
+            fields = {name.strip(): value.strip() for name, colon, value in lines if colon}
+            number = count(fields.get("processor", ""))
+            if number is None:
+                common |= fields
+            else:
+                blocks[number] = fields
+        return {cpu: common | fields for cpu, fields in sorted(blocks.items())}
+
     def glob(self, pattern: str) -> list[str]:
         """Absolute paths as text() takes them; numbers in names sort as numbers."""
         try:

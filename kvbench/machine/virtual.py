@@ -1,6 +1,5 @@
 """Whether a hypervisor or a container stands between this process and the machine."""
 
-from kvbench.machine.processors import processors
 from kvbench.machine.tree import Files
 from kvbench.model import Fact
 
@@ -38,7 +37,7 @@ _HINTS = {
 
 def hypervisor(files: Files) -> Fact:
     """Its name, or "none". Only x86 has a flag that settles it: elsewhere, unknown firmware may be a guest's."""
-    flags = [fields["flags"].split() for fields in processors(files).values() if "flags" in fields]
+    flags = [fields["flags"].split() for fields in files.processors().values() if "flags" in fields]
     flagged = any("hypervisor" in words for words in flags)
     if name := _by_kernel(files):
         return Fact(name, "/sys/hypervisor, /proc/device-tree", "high")

@@ -63,9 +63,10 @@ class Pool(Closing):
     def free(self) -> int:
         return len(self._free)
 
-    def cache(self, capacity: int, batch: int = 1, window: int | None = None, ring: bool | None = None) -> Cache:
-        """A cache without any block, whose sequences may grow to `capacity` tokens each while there are blocks left."""
-        cache = _Drawn(self, dict(capacity=capacity, batch=batch, window=window, ring=ring) | self._facts)
+    def cache(self, capacity: int, batch: int = 1, window: int | None = None) -> Cache:
+        """A cache without any block, whose sequences may grow to `capacity` tokens each while there are blocks left. It is
+        no ring: with a window, too, it keeps all of them."""
+        cache = _Drawn(self, dict(capacity=capacity, batch=batch, window=window, ring=False) | self._facts)
         self._drawn.add(cache)
         return cache
 
@@ -143,28 +144,19 @@ class _Drawn(Cache):
 
     def _missing(self, tokens: int) -> list[int]:
         """Entries of the table that are empty, and needed for so many more tokens."""
-        found, entries = [], self._blocks.ravel()
+        found, entries, c = [], self._blocks.ravel(), self._struct
         for sequence, length in enumerate(self.lengths.tolist()):
-            at = sequence * self._struct.table_stride + self._entries(length, length + tokens)
+            needed = np.arange(length // c.block_tokens, min(c.table_stride, -(-(length + tokens) // c.block_tokens)))
+            at = sequence * c.table_stride + needed
             found += at[entries[at] < 0].tolist()
         return found
 
     def _shrink(self) -> None:
-        for own, first, end in zip(self._blocks, self._overwritten(), self.lengths, strict=True):
+        for own, end in zip(self._blocks, self.lengths.tolist(), strict=True):
             spare = own >= 0
-            spare[self._entries(int(first), int(end))] = False
+            spare[: -(-end // self._struct.block_tokens)] = False
             self._pool._give(own[spare].tolist())
             own[spare] = -1
-
-    def _entries(self, first: int, end: int) -> np.ndarray:
-        """Entries of a sequence's part of the table that some tokens lie in."""
-        c = self._struct
-        if not 0 < end - first < c.capacity:
-            return np.arange(c.table_stride if end > first else 0)
-        start, stop = first % c.capacity, first % c.capacity + end - first
-        wrapped = np.arange(-(-max(stop - c.capacity, 0) // c.block_tokens))
-        straight = np.arange(start // c.block_tokens, -(-min(stop, c.capacity) // c.block_tokens))
-        return np.union1d(wrapped, straight) if len(wrapped) else straight
 
 
 def _return_all(pool: Pool, table: np.ndarray) -> None:

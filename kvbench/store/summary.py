@@ -17,12 +17,12 @@ import msgspec
 
 from kvbench import named
 from kvbench.model import Point
+from kvbench.model.annotated import Positive, Size
 from kvbench.store.files import replacing, writing
 from kvbench.store.manifest import Manifest
 from kvbench.store.values import plain, read
 
 MANIFEST, JOURNAL, SUMMARY = "manifest.json", "journal.jsonl", "summary.json"
-_NUMBER = (1e-30, 1e30)  # ratios of such can be computed with
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +31,14 @@ class Result:
     two launches that enclose it, `seconds` those of a pass."""
 
     point: Point
-    launches: int
-    efficiency: float
-    low: float
-    high: float
-    seconds: float
-    gbps: float
+    launches: Size
+    efficiency: Positive
+    low: Positive
+    high: Positive
+    seconds: Positive
+    gbps: Positive
     witness: str
     schedule: str = ""  # that ran
-
-    def __post_init__(self) -> None:
-        numbers = (self.launches, self.efficiency, self.low, self.high, self.seconds, self.gbps)
-        if not all(_NUMBER[0] < number < _NUMBER[1] for number in numbers):
-            raise ValueError("a number is not above 0, or too large")
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,7 @@ class Checker(Moves):
         live = k[int(np.argmax(one.cache.lengths))]
         require(np.array_equal(*filled), "tiers or threads fill different bytes")
         require(abs(live.mean()) < 0.1 and abs(live.std() - 1) < 0.1, "the rows are not of unit variance")
+        require(abs(np.corrcoef(live[1:].ravel(), live[:-1].ravel())[0, 1]) < 0.05, "rows are like their neighbours")
         return 0.0
 
     # ---- stores: the same bytes as the plainest tier, and values within one rounding step ------------------------

@@ -38,20 +38,21 @@ class Moves(Closing):
     # ---- moves ---------------------------------------------------------------------------------------------------
 
     def check_repack(self, kernel: Kernel) -> float:
-        """A cache grown in place decodes to the same rows."""
-        small, large, tokens = 17, 50, 11
+        """A cache grown in place, by much, by little and not at all, decodes to the same rows."""
         shape: dict[str, Any] = {"batch": 2, "layout": kernel.layout, "dtype": kernel.dtype, "library": self.library}
-        with scratch(self.library, Cache.size_of(3, 40, large, **shape)) as arena:
-            before, after = (Cache(3, 40, capacity, arena=arena, **shape) for capacity in (small, large))
-            k, v = np.random.default_rng(5).standard_normal((2, 2, tokens, 3, 40), dtype=np.float32)
-            before.bulk(k, v, isa=self.plainest)
-            wanted = before.numpy(isa=self.plainest)
-            self.library.check(self.library.lib.kvb_repack(before.struct, after.struct))
-            got = after.numpy(isa=self.plainest)
-            require(after.lengths.tolist() == [tokens] * 2, "the lengths did not come along")
-            require(all(map(np.array_equal, got, wanted)), "rows changed")
-            before.close()
-            after.close()
+        for small, large in ((17, 50), (20, 21), (2, 300), (20, 20)):
+            with scratch(self.library, Cache.size_of(3, 40, large, **shape)) as arena:
+                before, after = (Cache(3, 40, capacity, arena=arena, **shape) for capacity in (small, large))
+                k, v = np.random.default_rng(5).standard_normal((2, 2, small, 3, 40), dtype=np.float32)
+                before.bulk(k, v, isa=self.plainest)
+                before.lengths[1] //= 2
+                wanted = before.numpy(isa=self.plainest)
+                self.library.check(self.library.lib.kvb_repack(before.struct, after.struct))
+                got = after.numpy(isa=self.plainest)
+                require(after.lengths.tolist() == [small, small // 2], "the lengths did not come along")
+                require(all(map(np.array_equal, got, wanted)), "rows changed")
+                before.close()
+                after.close()
         return 0.0
 
     def check_transpose(self, _: Kernel) -> float:

@@ -224,6 +224,11 @@ static void check_repack(void)
     refused(kvb_repack(NULL, &r.cache), KVB_BAD_ARGUMENT, "cache");
     refused(kvb_repack(&r.cache, NULL), KVB_BAD_ARGUMENT, "cache");
     rig_close(&r);
+    shape.layout = word_of("layout", "position");
+    if (!rig_open(&r, shape, 0))
+        return;
+    refused(kvb_repack(&r.cache, &r.cache), KVB_BAD_ARGUMENT, "layout: repack");
+    rig_close(&r);
 }
 
 void check_arguments(void)

@@ -127,6 +127,7 @@ def row(**changed):
     [
         ("-DNO_VERSION", "is no plug-in"),
         ("-DNO_TABLE", "does not export kvb_kernels"),
+        ("-DVERSION=2", "version 2, and libkvbench.so takes version 3"),
         ("-DLISTED={0}", "lists no kernels"),
         (row(op='"append"'), "op 'append' cannot be plugged in"),
         (row(variant='"flash"'), "variant flash is taken"),
@@ -179,18 +180,6 @@ def test_one_that_never_is_loaded(tmp_path, capsys, monkeypatch, loaded, said):
     monkeypatch.setattr("kvbench.native.plugin._PATIENCE", 2.0)
     made = build_plugin(tmp_path / "made.so", f"-DLOADED={loaded}")
     refused(capsys, "kernels", "--plugin", made, words=[f"made.so: the process that loaded it {said}"], code=5)
-
-
-def test_one_of_before_is_told_what_to_do(tmp_path, capsys):
-    made = build_plugin(tmp_path / "made.so", "-DVERSION=2")
-    refused(
-        capsys,
-        "kernels",
-        "--plugin",
-        made,
-        words=["version 2, and libkvbench.so takes version 3", "build it again with the kvbench.h"],
-        code=5,
-    )
 
 
 def test_a_library_is_no_plug_in(example):

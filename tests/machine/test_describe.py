@@ -53,57 +53,51 @@ def test_nothing_to_read_at_all(tmp_path):
     assert [node.cpus for node in machine.nodes] == [machine.allowed]
 
 
-def test_two_chiplets_with_threads(tmp_path):
-    machine = describe(trees.zen4(tmp_path))
-    assert values(machine, "sockets", "cores", "smt", "nodes", "snc") == (1, 16, 2, 1, 1)
-    assert values(machine, "l1d", "l2", "l3") == (32 << 10, 1 << 20, 32 << 20)
-    assert machine.facts["domains"].value == ["0-7,16-23", "8-15,24-31"]
-    assert machine.facts["l3"].note == "2 of 32 MiB"
-    assert [(cpu.core, cpu.thread) for cpu in machine.cpus if cpu.cpu in (3, 19)] == [(3, 0), (3, 1)]
-    assert [(cache.size, cache.cpus) for cache in machine.caches if cache.level == 2][3] == (1 << 20, (3, 19))
-    assert machine.warnings == ()
+KNOWN = {  # facts of whole machines
+    trees.zen4: {"sockets": 1, "cores": 16, "smt": 2, "nodes": 1, "snc": 1, "l1d": 32 << 10, "l2": 1 << 20, "l3": 32 << 20,
+                 "domains": ["0-7,16-23", "8-15,24-31"]},
+    trees.hybrid: {"core_kinds": {"core": "0-3", "atom": "4-7"}},
+    trees.snc4: {"sockets": 2, "nodes": 8, "snc": 4, "domains": ["0-7", "8-15"]},
+    trees.graviton: {"brand": "Neoverse-N1", "vendor": "Arm", "architecture": "aarch64", "hypervisor": "Amazon EC2",
+                     "cores": 64, "l3": 32 << 20, "microcode": None, "core_kinds": {}},
+    trees.apple: {"l3": None, "domains": ["0-3", "4-7"], "page_bytes": 16384, "brand": "M1 Firestorm + M1 Icestorm",
+                  "core_kinds": {"M1 Firestorm": "4-7", "M1 Icestorm": "0-3"}, "hypervisor": None},
+    trees.bare_guest: {"l1d": None, "l2": None, "l3": None, "domains": None, "cores": 4},
+    trees.grace_hopper: {"nodes": 9, "snc": 1, "brand": "Neoverse-V2"},
+}  # fmt: skip
+NOTES = [
+    (trees.zen4, "l3", "2 of 32 MiB"),
+    (trees.hybrid, "l1d", "4 of 48 KiB, 4 of 32 KiB"),
+    (trees.apple, "l2", "1 of 12 MiB, 1 of 4 MiB"),
+    (trees.grace_hopper, "nodes", "of memory alone: 1; of nothing: 2-8"),
+]
+WARNED = {trees.hybrid: "kinds", trees.apple: "kinds", trees.bare_guest: "no cache is declared"}
 
 
-def test_hybrid(tmp_path):
-    machine = describe(trees.hybrid(tmp_path))
-    assert machine.facts["core_kinds"].value == {"core": "0-3", "atom": "4-7"}
-    assert [cpu.kind for cpu in machine.cpus] == ["core"] * 4 + ["atom"] * 4
-    assert machine.facts["l1d"].note == "4 of 48 KiB, 4 of 32 KiB"
-    assert [cache.cpus for cache in machine.caches if cache.size == 4 << 20] == [(4, 5, 6, 7)]
-    assert "kinds" in machine.warnings[0]
+@pytest.mark.parametrize("kind", KNOWN, ids=lambda kind: kind.__name__)
+def test_whole_machines(kind, tmp_path):
+    machine = describe(kind(tmp_path))
+    assert {name: machine.facts[name].value for name in KNOWN[kind]} == KNOWN[kind]
+    assert all(machine.facts[name].note == note for tree, name, note in NOTES if tree == kind)
+    assert [WARNED.get(kind, "") in line for line in machine.warnings] == [True] * (kind in WARNED)
+
+
+def test_where_cpus_caches_and_nodes_are(tmp_path):
+    zen, hybrid, snc, hopper = (
+        describe(kind(tmp_path / kind.__name__)) for kind in (trees.zen4, trees.hybrid, trees.snc4, trees.grace_hopper)
+    )
+    assert [(cpu.core, cpu.thread) for cpu in zen.cpus if cpu.cpu in (3, 19)] == [(3, 0), (3, 1)]
+    assert [(cache.size, cache.cpus) for cache in zen.caches if cache.level == 2][3] == (1 << 20, (3, 19))
+    assert [cpu.kind for cpu in hybrid.cpus] == ["core"] * 4 + ["atom"] * 4
+    assert [cache.cpus for cache in hybrid.caches if cache.size == 4 << 20] == [(4, 5, 6, 7)]
+    assert [cpu.node for cpu in snc.cpus] == [cpu // 2 for cpu in range(16)]
+    assert [node.node for node in hopper.nodes if not node.cpus] == list(range(1, 9))
+    assert hopper.nodes[1].bytes == 96 << 30
 
 
 def test_one_set_of_counters_is_no_hybrid(tmp_path):
     machine = describe(grow(tmp_path, more={"sys/devices/cpu_core/cpus": "0-7"}))
     assert machine.facts["core_kinds"].value == {}
-
-
-def test_clustered_sockets(tmp_path):
-    machine = describe(trees.snc4(tmp_path))
-    assert values(machine, "sockets", "nodes", "snc", "domains") == (2, 8, 4, ["0-7", "8-15"])
-    assert [cpu.node for cpu in machine.cpus] == [cpu // 2 for cpu in range(16)]
-    assert machine.warnings == ()
-
-
-def test_arm_without_a_name(tmp_path):
-    machine = describe(trees.graviton(tmp_path))
-    assert values(machine, "brand", "vendor", "architecture", "hypervisor") == (
-        "Neoverse-N1",
-        "Arm",
-        "aarch64",
-        "Amazon EC2",
-    )
-    assert machine.facts["brand"].confidence == machine.facts["l3"].confidence == "low"
-    assert values(machine, "cores", "l3", "microcode", "core_kinds") == (64, 32 << 20, None, {})
-
-
-def test_clusters_without_an_l3(tmp_path):
-    machine = describe(trees.apple(tmp_path))
-    assert values(machine, "l3", "domains", "page_bytes") == (None, ["0-3", "4-7"], 16384)
-    assert machine.facts["core_kinds"].value == {"M1 Firestorm": "4-7", "M1 Icestorm": "0-3"}
-    assert machine.facts["l2"].note == "1 of 12 MiB, 1 of 4 MiB"
-    assert machine.facts["brand"].value == "M1 Firestorm + M1 Icestorm"
-    assert machine.facts["hypervisor"].value is None
 
 
 def test_an_l3_over_two_sockets_is_not_believed(tmp_path):
@@ -112,27 +106,12 @@ def test_an_l3_over_two_sockets_is_not_believed(tmp_path):
     assert machine.facts["l3"].confidence == machine.facts["domains"].confidence == "low"
 
 
-def test_no_cache_declared(tmp_path):
-    machine = describe(trees.bare_guest(tmp_path))
-    assert machine.caches == ()
-    assert values(machine, "l1d", "l2", "l3", "domains", "cores") == (None, None, None, None, 4)
-    assert any("no cache is declared" in warning for warning in machine.warnings)
-
-
 def test_cpu_0_need_not_be_there(tmp_path):
     machine = describe(grow(tmp_path, cores=4, smt=2, offline={0}, allowed="1,5"))
     assert machine.allowed == (1, 5)
     assert [cpu.cpu for cpu in machine.cpus] == [1, 2, 3, 4, 5, 6, 7]
     assert [(cpu.core, cpu.thread) for cpu in machine.cpus if cpu.cpu == 4] == [(4, 0)]  # its sibling is offline
     assert values(machine, "cores", "smt", "l3") == (4, 2, 32 << 20)
-
-
-def test_memory_without_cpus(tmp_path):
-    machine = describe(trees.grace_hopper(tmp_path))
-    assert values(machine, "nodes", "snc", "brand") == (9, 1, "Neoverse-V2")
-    assert [node.node for node in machine.nodes if not node.cpus] == list(range(1, 9))
-    assert machine.nodes[1].bytes == 96 << 30
-    assert machine.facts["nodes"].note == "of memory alone: 1; of nothing: 2-8"
 
 
 def test_topology_from_cpuinfo_alone(tmp_path):
@@ -196,13 +175,6 @@ def test_garbage_is_no_crash(path, text, garbage, tmp_path):
     machine = describe(grow(tmp_path, cores=2, more={path: text.format(garbage)}))
     assert [cpu.cpu for cpu in machine.cpus] == [0, 1]
     json.dumps(asdict(machine))
-
-
-@pytest.mark.parametrize("field", ["KernelPageSize: {} kB", "KernelPageSize:{}"])
-@pytest.mark.parametrize("garbage", ["zz", "", "-1", "0", "²"])
-def test_a_page_of_no_size_is_not_believed(field, garbage, tmp_path):
-    machine = describe(grow(tmp_path, cores=1, more={"proc/self/smaps": field.format(garbage)}))
-    assert machine.facts["page_bytes"].value is None
 
 
 def test_garbage_in_cpuinfo(tmp_path):

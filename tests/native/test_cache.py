@@ -62,18 +62,6 @@ def test_a_shuffled_table_changes_places_only():
     shuffled.close()
 
 
-def test_reset_and_clear():
-    k, v = rows(17, 2, 1, 4, 1, 8)
-    with kvbench.Cache(1, 8, 4, dtype="i8") as cache:
-        cache.bulk(k, v)
-        cache.reset()
-        assert cache.length == 0
-        assert cache.arena.view().any()
-        assert cache.numpy()[0].shape == (1, 0, 1, 8)
-        cache.clear(threads=2)
-        assert not cache.arena.view().any()
-
-
 def test_inputs_of_other_kinds():
     with kvbench.Cache(1, 4, 8) as cache:
         cache.append([[[1, 2, 3, 4]]], [[[5, 6, 7, 8]]])

@@ -40,11 +40,6 @@ def test_build_names_version_and_flags(library):
     assert "-ffp-contract=off" in library.build
 
 
-def test_unknown_attribute():
-    with pytest.raises(AttributeError, match="nothing"):
-        kvbench.nothing  # noqa: B018
-
-
 # ---- a wrong library -------------------------------------------------------------------------------------------------
 
 
