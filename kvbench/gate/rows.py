@@ -1,13 +1,12 @@
 """What the launches of a stage say: who is a candidate for a change, and whether fresh launches confirm it."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 
-from kvbench.analysis.judge import LIMITS, Difference, Question, any_error, family, paired, together
+from kvbench.analysis.judge import LIMITS, Difference, Question, any_error, family, of_family, paired, together
 from kvbench.gate.duels import Duel
 from kvbench.model import OWN, Machine
 from kvbench.regime import classify
@@ -81,15 +80,6 @@ def _row(name: str, own_family: str, members: tuple[Duel, ...], **facts: tuple[f
     )
     smallest = LIMITS.family if len(members) > 1 else LIMITS.point
     return StageRow(name, own_family, found, smallest, members=members, beside=beside, **facts)
-
-
-def of_family(members: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """The median over members in each launch that most of them have."""
-    launches: dict[int, list[float]] = {}
-    for series in members:
-        for launch, value in series.items():
-            launches.setdefault(launch, []).append(value)
-    return {launch: median(values) for launch, values in launches.items() if 2 * len(values) > len(members)}
 
 
 def confirmed(candidates: Sequence[StageRow], fresh: Screened) -> dict[str, bool]:

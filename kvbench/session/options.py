@@ -34,7 +34,7 @@ class Options:
     questions are open, for a time that the suite or the budget says; by default where the suite says so, and launches
     and target_ci do not. budget: but for the first, no launch begins that would not end in time. tuning: a file of what
     earlier runs have seen of schedules, in place of the one in the user's cache folder; or off. neighbour: points are
-    timed too while other cores stream memory.
+    timed too while other cores stream memory. commit: what is measured, for a history; by default that of git, here.
     """
 
     suite: str = "quick"
@@ -56,6 +56,7 @@ class Options:
     until_decided: bool | None = None
     patience: float | None = None
     neighbour: bool | None = None
+    commit: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("axes", "only"):

@@ -42,7 +42,7 @@ from kvbench.plan.classes import classes
 from kvbench.plan.forecast import START
 from kvbench.results import Run
 from kvbench.runner import Execute, new_run, run
-from kvbench.session.identity import build, identity, refuse_changed, versions
+from kvbench.session.identity import build, committed, identity, refuse_changed, versions
 from kvbench.session.options import Options
 from kvbench.store import Manifest, RunDirectory, plain
 from kvbench.store.evidence import OFF, Evidence
@@ -97,7 +97,7 @@ class Session(Closing):
             skips=sweep.skips,
             options=asdict(options),
             identity=identity(sweep.suite, library, machine),
-            versions=versions(library, machine),
+            versions=versions(library, machine) | committed(options.commit),
             command=printable(command),
             forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory), "tuned": seen.tuned},
         )
