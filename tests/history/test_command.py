@@ -172,7 +172,8 @@ def test_steps_are_at_their_commits_whatever_the_host_does(seed, tmp_path):
     for family, (at, factor) in PLANTED.items():
         shares[at:, [family in groups(point) for point in measured]] *= factor
     versions = [
-        {"commit": f"{1000 + number}c0ffee", "message": f"change {number}", "branch": "main"} for number in range(NIGHTS)
+        {"commit": f"{1000 + number}c0ffee", "message": f"change {number}", "branch": "main"}
+        for number in range(NIGHTS)
     ]
     made.write(tmp_path, shares, noise=0.014, seed=seed, versions=versions)
     (past,) = load(tmp_path, print).pasts
