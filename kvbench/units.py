@@ -25,9 +25,10 @@ def whole(digits: str, unit: str) -> int:
 
 
 def counted(number: int, noun: str) -> str:
-    """ "1 thread", "2 threads", "10 launches"."""
-    ending = "es" if noun.endswith(("ch", "s", "x")) else "s"
-    return f"{number} {noun}{'' if number == 1 else ending}"
+    """ "1 thread", "2 threads", "10 launches", "3 families"."""
+    if number != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
+    return f"{number} {noun}"
 
 
 def cut(text: str, longest: int) -> str:

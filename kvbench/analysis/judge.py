@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ class JudgeLimits:
     family: float = 0.02  # and of a family
     same: float = 0.05  # an interval within this on both sides is the same
     power: float = 0.9  # with which the smallest change that would have been seen is seen
+    members: int = 3  # points of a wider family: no one of them moves its median
 
 
 LIMITS = JudgeLimits()
@@ -181,6 +183,21 @@ def family(point: Point, regime: str) -> str:
     """A kernel on any tier, where its data is: a change to one of these is likely to be one to all its points."""
     kernel = f"{point.op}.{point.variant}.{point.layout}.{point.dtype}"
     return f"{kernel} {regime}" if regime in ("DRAM", "unknown") else f"{kernel} caches"
+
+
+def groups(point: Point) -> tuple[str, ...]:
+    """Wider families, as patterns of kernels: what a change to an algorithm, a number format or a layout moves."""
+    kernel = f"{point.op}.{point.variant}"
+    return f"{kernel}.*", f"{kernel}.*.{point.dtype}.*", f"{kernel}.{point.layout}.*"
+
+
+def of_family(members: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    """The median over members in each launch that most of them have."""
+    launches: dict[int, list[float]] = {}
+    for series in members:
+        for launch, value in series.items():
+            launches.setdefault(launch, []).append(value)
+    return {launch: median(values) for launch, values in launches.items() if 2 * len(values) > len(members)}
 
 
 def whole(points: Sequence[Judged], families: Sequence[Judged]) -> str:

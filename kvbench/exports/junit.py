@@ -1,13 +1,16 @@
 """JUnit XML: a test case for the verdict of the whole, for each family and for each point.
 
-A slowdown that was found is a failure; what could not be said is skipped, with the reason. What the whole comes to is a
-case of its own, so that a comparison in which nothing could be judged is not read as a success."""
+A slowdown that was found is one failure, of the widest family that shares it; what could not be said is skipped, with
+the reason. What the whole comes to is a case of its own, so that a comparison in which nothing could be judged is not
+read as a success."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
+from kvbench.exports.causes import Line, causes, headline, sensitivity
+from kvbench.exports.causes import sentence as cause
 from kvbench.exports.wording import counts, sentence, sides
 from kvbench.model import Comparison, Judged
 from kvbench.model.verdict import CONTAMINATED, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
@@ -17,12 +20,14 @@ _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def junit(comparison: Comparison) -> str:
-    numbers = f"{counts(comparison.families, 'families')}; {counts(comparison.points, 'points')}"
-    whole = _case("comparison", "verdict", comparison.verdict, numbers, [sides(comparison), *comparison.notes], "error")
+    numbers = [counts(comparison.families, "families"), counts(comparison.points, "points")]
+    said = [*numbers, sides(comparison), *filter(None, [sensitivity(comparison)]), *comparison.notes]
+    found = causes(comparison)
+    whole = _case("comparison", "verdict", comparison.verdict, headline(comparison), said, "error", bool(found))
     suites = [
         _suite(comparison, "comparison", [whole]),
-        _suite(comparison, "families", [_judged(one, "families") for one in comparison.families]),
-        _suite(comparison, "points", [_judged(one, one.family) for one in comparison.points]),
+        _suite(comparison, "families", [_judged(one, "families", found) for one in comparison.families]),
+        _suite(comparison, "points", [_judged(one, one.family, found) for one in comparison.points]),
         _suite(comparison, "missing", [_case("missing", why, NOT_COMPARABLE, why) for why in comparison.missing]),
     ]
     root = Element("testsuites", name=f"kvbench {comparison.command}")
@@ -48,20 +53,30 @@ def _suite(comparison: Comparison, name: str, cases: list[Element]) -> Element:
     return suite
 
 
-def _judged(judged: Judged, group: str) -> Element:
-    """The time is that of a pass, as measured: of head."""
-    case = _case(group, judged.name, judged.verdict, sentence(judged))
+def _judged(judged: Judged, group: str, found: Sequence[Line]) -> Element:
+    """The time is that of a pass, as measured: of head. `found`: all causes."""
+    line = next((line for line in found if line.judged is judged), None)
+    said = f"{cause(line)}; {sentence(judged)}" if line else sentence(judged)
+    more = [f"{point.name}: {sentence(point)}" for point in line.points if point != judged] if line else []
+    case = _case(group, judged.name, judged.verdict, said, more, elsewhere=not line)
     if judged.head_seconds is not None:
         case.set("time", f"{max(judged.head_seconds, 0):.9f}")
     return case
 
 
 def _case(
-    group: str, name: str, word: str, text: str, more: Iterable[str] = (), incomparable: str = "skipped"
+    group: str,
+    name: str,
+    word: str,
+    text: str,
+    more: Iterable[str] = (),
+    incomparable: str = "skipped",
+    elsewhere: bool = False,
 ) -> Element:
-    """Some readers keep the message of an outcome and some its text."""
+    """Some readers keep the message of an outcome and some its text. `elsewhere`: a slowdown is another case's failure."""
     case, said = Element("testcase", classname=group, name=name), f"{word}: {text}"
     outcome = incomparable if word == NOT_COMPARABLE else _OUTCOMES.get(word)
+    outcome = None if elsewhere and outcome == "failure" else outcome
     place = SubElement(case, outcome, type=word, message=said) if outcome else SubElement(case, "system-out")
     place.text = "\n".join([said, *more])
     return case

@@ -5,6 +5,7 @@ GitHub drops a summary that is too long altogether, and refuses such a comment, 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from kvbench.exports.causes import headline, sensitivity, sentence, told
 from kvbench.exports.wording import UNKNOWN, change, counts, detectable, probability, rates, sides, title
 from kvbench.model import Comparison, Judged
 from kvbench.texts import markdown as plain
@@ -30,17 +31,20 @@ def fitted(comparison: Comparison, limit: int) -> str:
 
 def _page(comparison: Comparison, most: int) -> Iterator[str]:
     """`most`: rows of each table, those that are not folded among them."""
-    yield from (_marker(comparison), f"## {_plain(title(comparison))}", "", _plain(sides(comparison), 3 * _LONGEST), "")
-    numbers = (counts(comparison.families, "families"), counts(comparison.points, "points"))
-    yield from map(_item, (*numbers, *comparison.notes[:_NOTES]))
-    levels = {"family": comparison.families, "point": comparison.points}
-    for level, judged in levels.items():
-        if top := judged[: min(_TOP, most)]:
-            yield from ("", *_heads(level), *map(_row, top))
+    heading = _plain(f"{title(comparison)}: {headline(comparison)}", 3 * _LONGEST)
+    yield from (_marker(comparison), f"## {heading}", "")
+    lines = [sentence(line) for line in told(comparison)]
+    yield from map(_item, lines[:_TOP])
+    yield from _folded(f"{len(lines[_TOP:])} more families", [], map(_item, lines[_TOP:most]))
+    numbers = (counts(comparison.points, "points"), sensitivity(comparison), *comparison.notes[:_NOTES])
+    yield from ("", _plain(sides(comparison), 3 * _LONGEST), "", *map(_item, filter(None, numbers)))
+    if top := comparison.points[: min(_TOP, most)]:
+        yield from ("", *_heads("point"), *map(_row, top))
     yield from _folded(f"{len(comparison.missing)} could not be compared", [], map(_item, comparison.missing[:most]))
-    for level, judged in levels.items():
-        yield from _folded(f"{len(judged[_TOP:])} more, by {level}", _heads(level), map(_row, judged[_TOP:most]))
-    lost = sum(max(len(each) - most, 0) for each in (*levels.values(), comparison.missing))
+    for level, judged in (("family", comparison.families), ("point", comparison.points)):
+        first = _TOP if level == "point" else 0
+        yield from _folded(f"{len(judged[first:])} rows, by {level}", _heads(level), map(_row, judged[first:most]))
+    lost = sum(max(len(each) - most, 0) for each in (comparison.families, comparison.points, comparison.missing))
     lost += max(len(comparison.notes) - _NOTES, 0)
     if lost:
         yield from ("", f"{lost} more lines do not fit here; the CSV form of this comparison has them.")

@@ -6,9 +6,11 @@ from typing import Annotated, Any, get_type_hints
 
 import pandas as pd
 
+from kvbench.exports.causes import headline, sensitivity, sentence, told
 from kvbench.exports.wording import change, counts, probability, rates
 from kvbench.model import Comparison, Judged
 from kvbench.model.annotated import Printed, about
+from kvbench.model.verdict import EQUIVALENT
 from kvbench.report.ruled import Column, ruled
 from kvbench.texts import wrapped
 from kvbench.units import counted, cut
@@ -25,32 +27,48 @@ def text(found: Comparison, names: Mapping[str, str]) -> list[str]:
     if len(found.missing) > _MISSING:
         lost.append(f"and {len(found.missing) - _MISSING} more: --json")
     parts = [
-        list(wrapped([f"{found.verdict}: head {found.head} against base {found.base}, on {found.machine}"], "")),
-        list(_table("family", found.families, {})),
-        list(_table("point", found.points, names)),
+        list(
+            wrapped(
+                [
+                    f"{found.verdict}: {headline(found)}",
+                    f"head {found.head} against base {found.base}, on {found.machine}",
+                ],
+                "",
+            )
+        ),
+        list(wrapped([sentence(line, names.get(line.judged.name, "")) for line in told(found)])),
+        list(_table(found.points, names)),
+        list(wrapped(filter(None, [sensitivity(found)]), "")),
         list(wrapped(lost)),
         list(wrapped(found.notes)),
     ]
     return [line for part in parts if part for line in ("", *part)][1:]
 
 
-def _table(level: str, rows: Sequence[Judged], names: Mapping[str, str]) -> Iterator[str]:
-    """Worst first; what there is to say of a row stands below it, but why it cannot be compared stands elsewhere."""
+def _table(rows: Sequence[Judged], names: Mapping[str, str]) -> Iterator[str]:
+    """Points, worst first; what there is to say of one stands below it, but why it cannot be compared elsewhere."""
     if not rows:
         return
     names_of = [cut(names.get(row.name, row.name), _NAME) for row in rows]
     table = pd.DataFrame({"verdict": [row.verdict for row in rows], "name": names_of, "rates": [*map(rates, rows)]})
-    table["change"] = ["" if row.effect is None else change(row) for row in rows]
+    table["change"] = ["" if row.effect is None else f"{change(row)}{_small(row)}" for row in rows]
     table["q"] = ["" if row.q is None else probability(row.q) for row in rows]
-    speed = [Column("rates", "GB/s base → head")] if level == "point" else []
-    columns = [Column("verdict", ""), Column("name", level), *speed, Column("change", "time, % of base’s [95 %]")]
+    columns = [Column("verdict", ""), Column("name", "point"), Column("rates", "GB/s base → head")]
+    columns += [Column("change", "time, % of base’s [95 %]")]
     head, *lines = ruled(table, [*columns, Column("q", "q")])
     yield f"  {head}"
     for row, line in zip(rows, lines, strict=True):
         yield f"  {line}"
-        if row.note and row.effect is not None:
+        if row.note and row.effect is not None and not _small(row):
             yield from wrapped([row.note], " " * 6)
-    yield f"  {counts(rows, {'family': 'families', 'point': 'points'}[level])}"
+    yield f"  {counts(rows, 'points')}"
+
+
+def _small(row: Judged) -> str:
+    """Which way all of an interval lies, where that does not count as a change."""
+    if row.verdict != EQUIVALENT or not row.note:
+        return ""
+    return " slower" if row.effect > 0 else " faster"
 
 
 # ---- JSON ------------------------------------------------------------------------------------------------------------

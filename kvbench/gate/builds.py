@@ -12,14 +12,16 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
 from kvbench import named
 from kvbench.errors import BadArgument, BadLibrary, Refused, Unwritable
 from kvbench.gate.sources import copied
 from kvbench.native import library_path
 from kvbench.store.evidence import cache_folder
+from kvbench.store.files import replacing, writing
 
-_LIBRARY, _INTERFACE = "libkvbench.so", "abi.h"
+_LIBRARY, _INTERFACE, _WHEEL = "libkvbench.so", "abi.h", ".whl"
 Report = Callable[[str], object]
 
 
@@ -52,17 +54,17 @@ def build(
     options: Sequence[str] = (),
     report: Report = lambda line: None,
 ) -> Build:
-    """`asked` is a library, taken as it is; "." for the sources around `repository` as they stand; or a git revision.
+    """`asked` is a library or a wheel, taken as it is; "." for the sources around `repository` as they stand; or a git revision.
     `options` are settings of CMake, such as "KVB_SLOW=0.05". `report` hears what takes long."""
     if _is_library(asked):
         if options:
             raise BadArgument(f"{asked}: a library has no options {' '.join(options)}", "name a revision, or .")
-        path = Path(asked)
+        path = _unpacked(Path(asked)) if asked.endswith(_WHEEL) else Path(asked)
         refuse_no_library(path)
         interface, digest = path.with_name(_INTERFACE), _digest(path)
         if not interface.is_file():
             interface = library_path().with_name(_INTERFACE)
-        return Build(f"{path.name} (sha256 {digest[:8]})", path.absolute(), interface.absolute(), digest)
+        return Build(f"{Path(asked).name} (sha256 {digest[:8]})", path.absolute(), interface.absolute(), digest)
     builds = _cache()
     with tempfile.TemporaryDirectory(prefix=".", dir=builds) as temporary:
         source, known = Path(temporary, "source"), tools()
@@ -98,7 +100,24 @@ def refuse_no_library(path: Path) -> None:
 
 
 def _is_library(asked: str) -> bool:
-    return Path(asked).is_file() or ".so" in Path(asked).suffixes
+    return Path(asked).is_file() or asked.endswith(_WHEEL) or ".so" in Path(asked).suffixes
+
+
+def _unpacked(wheel: Path) -> Path:
+    """The library of a wheel of kvbench, with its interface beside it."""
+    try:
+        with named.opened(wheel) as file, ZipFile(file) as packed:
+            library, interface = (packed.read(f"kvbench/{name}") for name in (_LIBRARY, _INTERFACE))
+    except OSError as error:
+        raise BadLibrary(f"cannot read {wheel}: {error.strerror}", "name a wheel, a library or a revision") from None
+    except (BadZipFile, KeyError):
+        raise BadLibrary(f"{wheel} is no wheel of kvbench", "name a wheel, a library, a git revision, or .") from None
+    folder = _cache() / hashlib.sha256(library + interface).hexdigest()[:24]
+    folder.mkdir(exist_ok=True)
+    for name, content in ((_INTERFACE, interface), (_LIBRARY, library)):
+        with writing(folder / name, "then gate again"), replacing(folder / name) as file:
+            file.write(content)
+    return folder / _LIBRARY
 
 
 def _kind(path: Path) -> bytes:

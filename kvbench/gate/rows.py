@@ -1,19 +1,20 @@
 """What the launches of a stage say: who is a candidate for a change, and whether fresh launches confirm it."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
 
-from kvbench.analysis.judge import LIMITS, Difference, Question, any_error, family, paired, together
+from kvbench.analysis.judge import LIMITS, Difference, Question, any_error, family, groups, of_family, paired, together
 from kvbench.gate.duels import Duel
 from kvbench.model import OWN, Machine
 from kvbench.regime import classify
 from kvbench.units import gbps
 
 SCREEN = 0.05  # rate of false discoveries among candidates, which fresh launches must confirm
+SHARED = 0.8  # of the members of a wide family, for its change to be one
 AGAIN = 0.5  # share of the smallest effect that the confirming launches must show
 
 
@@ -28,6 +29,12 @@ class StageRow(Question):
     def candidate(self) -> str:
         """Which way it seems to have changed; "" if none."""
         return self.changed(SCREEN)
+
+    @property
+    def shared(self) -> bool:
+        """Whether nearly all members show it, by half as much or more; else it is a narrower family's."""
+        like = [median(duel.values.values()) / self.found.estimate >= AGAIN for duel in self.members]
+        return sum(like) >= SHARED * len(like)
 
     @property
     def again(self) -> float:
@@ -58,7 +65,7 @@ class Screened:
 
 
 def screened(found: Iterable[Duel], machine: Machine) -> Screened:
-    points, lost, members = [], [], dict[str, list[Duel]]()
+    points, lost, members, wider = [], [], dict[str, list[Duel]](), dict[str, dict[str, list[Duel]]]()
     for duel in found:
         if duel.fault or duel.few:
             lost.append(duel)
@@ -67,29 +74,32 @@ def screened(found: Iterable[Duel], machine: Machine) -> Screened:
         if point.schedule != OWN:
             regime = classify(machine, point.cpus, duel.footprint, evicted=point.residency == "evicted")
             name = family(point, regime.word)
+            for wide in groups(point):
+                wider.setdefault(wide, {}).setdefault(name, []).append(duel)
         members.setdefault(name, []).append(duel)
-        rates = tuple(gbps(duel.compulsory, each) for each in duel.seconds)
-        points.append(_row(point.name, name, (duel,), gbps=rates, seconds=duel.seconds))
+        points.append(_point(duel, name))
+    for name, each in wider.items():
+        if len(own := [duel for inner in each.values() for duel in inner]) >= LIMITS.members and len(each) > 1:
+            members[name] = own
     families = [_row(name, name, tuple(own)) for name, own in members.items()]
-    return Screened(tuple(together(points)), tuple(together(families)), tuple(lost))
+    judged = (row for row in together(families) if not row.name.endswith(".*") or row.shared or not row.changed(SCREEN))
+    return Screened(tuple(together(points)), tuple(judged), tuple(lost))
 
 
-def _row(name: str, own_family: str, members: tuple[Duel, ...], **facts: tuple[float, float]) -> StageRow:
+def _point(duel: Duel, own_family: str) -> StageRow:
+    """Its times are base's, and what its pairs make of that: medians of each side alone may say the contrary."""
+    row = _row(duel.point.name, own_family, (duel,))
+    seconds = duel.seconds[0], duel.seconds[0] * math.exp(row.found.estimate)
+    return replace(row, gbps=tuple(gbps(duel.compulsory, each) for each in seconds), seconds=seconds)
+
+
+def _row(name: str, own_family: str, members: tuple[Duel, ...]) -> StageRow:
     found, beside = (
         paired(np.array(list(of_family([getattr(duel, what) for duel in members]).values())))
         for what in ("values", "beside")
     )
     smallest = LIMITS.family if len(members) > 1 else LIMITS.point
-    return StageRow(name, own_family, found, smallest, members=members, beside=beside, **facts)
-
-
-def of_family(members: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """The median over members in each launch that most of them have."""
-    launches: dict[int, list[float]] = {}
-    for series in members:
-        for launch, value in series.items():
-            launches.setdefault(launch, []).append(value)
-    return {launch: median(values) for launch, values in launches.items() if 2 * len(values) > len(members)}
+    return StageRow(name, own_family, found, smallest, members=members, beside=beside)
 
 
 def confirmed(candidates: Sequence[StageRow], fresh: Screened) -> dict[str, bool]:

@@ -17,7 +17,9 @@ def copied(asked: str, repository: Path, to: Path) -> str:
     for tree in (here, *here.parents):
         if (tree / "kernels" / "CMakeLists.txt").is_file() and (tree / "pyproject.toml").is_file():
             return _copy_tree(tree, to) if asked == "." else _copy_revision(tree, asked, to)
-    raise BadArgument(f"{here} is in no source tree of kvbench", "run it in a clone of kvbench, or name libraries")
+    raise BadArgument(
+        f"{here} is in no source tree of kvbench", "run it in a clone of kvbench, or name libraries or wheels"
+    )
 
 
 def _git(tree: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:

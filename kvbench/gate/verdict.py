@@ -6,7 +6,7 @@ from statistics import median
 
 from kvbench.analysis.judge import COVERAGE, LIMITS, SLOWER, as_share, incomparable, whole, worst_first
 from kvbench.gate.rows import SCREEN, Screened, StageRow, alarmed, confirmed, detectable, moved
-from kvbench.model import Comparison, Judged
+from kvbench.model import Comparison
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
 from kvbench.units import counted
 
@@ -45,13 +45,15 @@ def judged(
     if missing and word in (EQUIVALENT, IMPROVEMENT):
         word = INCONCLUSIVE
     lacking = (*missing, *(f"{name}: {duel.fault or duel.few}" for name, duel in lost.items()))
-    said = word, worst_first(points), worst_first(families), lacking, (*notes, *_notes(course, alarms, points))
+    said = word, worst_first(points), worst_first(families), lacking, (*notes, *_notes(course, alarms))
     return Comparison("gate", base, head, machine, created, *said)
 
 
 def _word(row: StageRow, course: Course, confirmed: Mapping[str, bool]) -> tuple[str, str]:
     if not row.candidate:
-        return (EQUIVALENT if row.found.same else INCONCLUSIVE), ""
+        small = f"less than the {row.smallest:.0%} that counts, though all of its interval is {row.found.way}"
+        under = row.found.way and row.found.share < row.smallest
+        return (EQUIVALENT if row.found.same else INCONCLUSIVE), small if under else ""
     again, by = course.fresh.again(row) if course.fresh else None, "fresh launches"
     if again:
         effect, low, high = map(as_share, again.found[:3])
@@ -64,7 +66,7 @@ def _word(row: StageRow, course: Course, confirmed: Mapping[str, bool]) -> tuple
     return REGRESSION if row.candidate == SLOWER else IMPROVEMENT, f"confirmed by {by}"
 
 
-def _notes(course: Course, alarms: Sequence[str], points: Sequence[Judged]) -> Iterator[str]:
+def _notes(course: Course, alarms: Sequence[str]) -> Iterator[str]:
     if alarms:
         seen = counted(len(alarms), "point")
         yield f"controls alarmed: base against a second copy of itself seems to have changed at {seen}"
@@ -83,8 +85,3 @@ def _notes(course: Course, alarms: Sequence[str], points: Sequence[Judged]) -> I
         f"time: {LIMITS.point:.0%} for a point, {LIMITS.family:.0%} for a family; the same: the {COVERAGE:.0%} interval "
         f"lies within {LIMITS.same:.0%} of base's time"
     )
-    if seen := [row.detectable for row in points if row.detectable is not None]:
-        yield (
-            f"a slowdown of one point alone would have been seen, {LIMITS.power:.0%} of the time, from {min(seen):.1%} "
-            f"to {max(seen):.1%} of base's time on, half of them from {median(seen):.1%}"
-        )

@@ -1,21 +1,26 @@
 """The history of every machine below a folder, judged."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from statistics import median
 
-from kvbench.analysis.differs.trend import Accepted, Past, Ran, Series, Trend, trends
+from kvbench.analysis.differs.trend import LIMITS, Accepted, Past, Ran, Series, trends
+from kvbench.analysis.judge import LIMITS as JUDGED
+from kvbench.analysis.judge import groups, of_family
 from kvbench.analysis.measured.columns import names as short_names
 from kvbench.errors import BadArgument, Unwritable
 from kvbench.history.accepted import accepted, add, find
 from kvbench.history.reading import Tell, summaries, summarized
 from kvbench.model import Point
 from kvbench.store import RunDirectory, keep
+from kvbench.store.manifest import COMMIT
 from kvbench.store.summary import Summary, read_summary, write_summary
 
+_RAN = ("run", "created", "suite", "build", "environment", *COMMIT)
 _PATTERNS = "patterns are as of a shell, such as 'decode.*.i8.*'; kvbench history show lists the points"
 
 
@@ -36,22 +41,29 @@ class History:
             known = ", ".join(past.fingerprint for past in self.pasts) or "none"
             raise BadArgument(f"--machine: no run is of machine {machine!r}", f"the fingerprints here: {known}")
         if pattern:
-            kept = [replace(past, trends=named(past, pattern)) for past in kept]
+            kept = [_named(past, pattern) for past in kept]
             if self.pasts and not any(past.trends for past in kept):
                 raise BadArgument(f"--point: no point of these runs is named {pattern!r}", _PATTERNS)
         return replace(self, pasts=tuple(kept))
 
 
-def named(past: Past, pattern: str) -> tuple[Trend, ...]:
-    """By a point's whole name, or by the short one that tables have."""
-    both = {trend: (trend.series.point, past.names[trend.series.point]) for trend in past.trends}
-    return tuple(trend for trend, names in both.items() if any(fnmatchcase(name, pattern) for name in names))
+def _named(past: Past, pattern: str) -> Past:
+    """Points by their whole names, by the short ones that tables have or by those of their families; and these."""
+
+    def of(name: str) -> tuple[str, ...]:
+        return groups(past.points[name]) if name in past.points else (name,)
+
+    def fits(name: str) -> bool:
+        return any(fnmatchcase(each, pattern) for each in (name, past.names[name])) or pattern in of(name)
+
+    own = {level: getattr(past, level) for level in ("trends", "families")}
+    return replace(past, **{level: tuple(t for t in every if fits(t.series.point)) for level, every in own.items()})
 
 
 def accept(history: History, pattern: str, run: str, reason: str, who: str) -> tuple[Accepted, ...]:
     """The open steps at this run, or next to it, of the points that the pattern names."""
     past, place = find(history.pasts, history.root, run)
-    if not (trends := named(past, pattern)):
+    if not (trends := _named(past, pattern).every):
         raise BadArgument(f"no point of these runs is named {pattern!r}", _PATTERNS)
     none = f"no point named {pattern!r} has an open step at run {run}"
     return add(history.root, past, trends, place, reason, who, none)
@@ -64,14 +76,17 @@ def load(root: Path, tell: Tell) -> History:
     for path, summary in found.items():
         machines.setdefault(summary.machine, []).append((summary, path))
     ordered = sorted(machines.values(), key=lambda runs: (-len(runs), runs[0][0].machine))
-    past = [_past(sorted(runs, key=lambda run: (run[0].began, run[0].run)), said) for runs in ordered]
-    judged = iter(trends([series for _, every in past for series in every]))
-    pasts = tuple(replace(own, trends=tuple(next(judged) for _ in every)) for own, every in past)
-    return History(root, pasts, tuple(notes), found)
+    pasts = [_past(sorted(runs, key=lambda run: (run[0].began, run[0].run)), said) for runs in ordered]
+    points, families = (iter(trends([series for own in pasts for series in own[place]])) for place in (1, 2))
+    judged = (
+        replace(past, trends=tuple(next(points) for _ in each), families=tuple(next(families) for _ in wider))
+        for past, each, wider in pasts
+    )
+    return History(root, tuple(judged), tuple(notes), found)
 
 
-def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tuple[Past, list[Series]]:
-    """One machine's runs in the order of time: what is to be judged, and where that will go."""
+def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tuple[Past, list[Series], list[Series]]:
+    """One machine's runs in the order of time, and what is to be judged: points, and families."""
     points: dict[str, Point] = {}
     values: dict[str, list[tuple[int, float, str]]] = {}
     for place, (summary, _) in enumerate(runs):
@@ -82,14 +97,33 @@ def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tupl
     places = {summary.run: place for place, (summary, _) in enumerate(runs)}
     own = tuple(each for each in said if each.run in places)
     steps = {(name, places[each.run]) for each in own for name in each.points}
-    ran = tuple(Ran(s.run, s.created, s.suite, s.build, s.environment, path) for s, path in runs)
+    ran = tuple(Ran(path=path, **{name: getattr(s, name) for name in _RAN}) for s, path in runs)
     latest = runs[-1][0]
     series = []
     for name in sorted(values):
         runs, efficiency, schedules = zip(*values[name], strict=True)
         of_point = frozenset(run for run in runs if (name, run) in steps)
         series.append(Series(name, runs, efficiency, of_point, schedules))
-    return Past(latest.machine, latest.name, ran, (), short_names(points.values()), points, own), series
+    members: dict[str, list[Series]] = {}
+    for each, name in ((each, name) for each in series for name in groups(points[each.point])):
+        members.setdefault(name, []).append(each)
+    families = [each for name, own in members.items() if (each := _together(name, own, steps)).runs]
+    names = short_names(points.values()) | {each.point: each.point for each in families}
+    return Past(latest.machine, latest.name, ran, (), names, points, own), series, families
+
+
+def _together(name: str, members: Sequence[Series], steps: Container[tuple[str, int]]) -> Series:
+    """In each run that most of them are in, the median of what they are of their own usual efficiency; in none, where
+    they are too few for that."""
+    if len(members) < JUDGED.members:
+        return Series(name, (), ())
+    usual = [median(each.efficiency) for each in members]
+    shares = [
+        dict(zip(e.runs, (own / u for own in e.efficiency), strict=True)) for e, u in zip(members, usual, strict=True)
+    ]
+    found = {run: share * median(usual) for run, share in sorted(of_family(shares).items())}
+    accepted = frozenset(run for run in found if (name, run) in steps)
+    return Series(name, tuple(found), tuple(found.values()), accepted, smallest=LIMITS.family, members=tuple(members))
 
 
 def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:

@@ -15,10 +15,10 @@ from itertools import product
 from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
-from kvbench.machine.placement import POWERS
 from kvbench.model import DEFAULTS, HEADS, OURS, POINT, SHAPE, Contrast, Kernel, Plan, Point, Shape, Skip
 from kvbench.model.kernel import kernel_id
 from kvbench.model.point import INTERLEAVE, LOCAL
+from kvbench.plan.asked import constraint, resolved
 from kvbench.plan.lines import crowded
 from kvbench.plan.needs import PROCESS, SIZED_BY, Needs, needs, tokens_in
 from kvbench.plan.sets import contrasts
@@ -26,7 +26,7 @@ from kvbench.plan.site import L3_SHARE, Site
 from kvbench.plan.witnesses import witnesses
 from kvbench.regime import lacking
 from kvbench.suite import AXES, Relative, Suite, model
-from kvbench.suite.axes import BY_CPU, BY_KERNEL, MOST, NODES, words
+from kvbench.suite.axes import BY_KERNEL, MOST, words
 from kvbench.suite.values import ALL, Axes, Grid
 from kvbench.units import size
 
@@ -93,7 +93,7 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
     asked: dict[Point, _Facts] = {}
     needed: dict[Point, Needs] = {}
     skips: dict[tuple[Any, ...], Skip] = {}
-    constraints = [_constraint(table, site) for table in suite.skips]
+    constraints = [constraint(table, site) for table in suite.skips]
     for facts in _combinations(suite, site):
         if any(all(facts[axis] in values for axis, values in constraint.items()) for constraint in constraints):
             continue
@@ -153,7 +153,7 @@ def refuse_without_plugin(sweep: Sweep, site: Site) -> None:
 
 def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
     """Refused, before any is made, where they are too many."""
-    grids = [(_resolved(grid.axes, op, site), _unasked(grid, op, site)) for grid in suite.grids for op in _ops(grid)]
+    grids = [(resolved(grid.axes, op, site), _unasked(grid, op, site)) for grid in suite.grids for op in _ops(grid)]
     for grid in suite.grids:
         lacking = [] if "model" in grid.axes else [name for name in HEADS if name not in grid.axes]
         if lacking:
@@ -195,44 +195,6 @@ def _elsewhere(facts: _Facts, unasked: Mapping[str, set[str]], site: Site) -> bo
 def _ops(grid: Grid) -> tuple[str, ...]:
     asked = grid.axes.get("op", (DEFAULTS["op"],))
     return words("op") if ALL in asked else asked
-
-
-def _resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
-    """All axes, for one op: "all" spelled out, "best" named, what is not asked for by default."""
-    found = {axis: axes.get(axis, (DEFAULTS[axis],)) for axis in AXES} | {"op": (op,)}
-    for axis, values in found.items():
-        if axis not in ("threads", "op") and ALL in values:
-            found[axis] = site.words_of(op, axis) if axis in BY_KERNEL else words(axis)
-    if found["variant"] == (None,):
-        first, *others = site.words_of(op, "variant")
-        found["variant"] = (first, *(word for word in others if word in site.library.foreign_variants))
-    return found | _named(found, site)
-
-
-def _named(axes: Axes, site: Site) -> Axes:
-    """What "best" and "powers" mean, where they are asked for; no place may be named that this machine lacks."""
-    best = {"isa": site.isa}
-    found = {
-        axis: tuple(dict.fromkeys(best[axis] if value == DEFAULTS[axis] else value for value in axes[axis]))
-        for axis in BY_CPU
-        if axis in axes
-    }
-    for axis, nodes in (("cpus", site.cpu_nodes), ("memory", site.nodes)):
-        if NODES in (asked := axes.get(axis, ())):
-            found[axis] = tuple(dict.fromkeys(one for word in asked for one in (nodes if word == NODES else (word,))))
-    places = found.get("cpus", axes.get("cpus", (None,)))
-    for word in places:
-        site.refuse_unknown(word)
-    if POWERS in (threads := axes.get("threads", ())):
-        series = sorted({count for word in places for count in site.powers(word)})
-        found["threads"] = tuple(dict.fromkeys((*series, *(value for value in threads if value != POWERS))))
-    return found
-
-
-def _constraint(table: Grid, site: Site) -> Axes:
-    """ "all" of an axis of words matches any."""
-    axes = {axis: values for axis, values in table.axes.items() if axis == "threads" or ALL not in values}
-    return axes | _named(axes, site)
 
 
 # ---- one combination -------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """A history as lines of text, and as the tables of its page."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kvbench.analysis.differs.trend import ACCEPTED, LIMITS, OPEN, Past, Step, Trend
 from kvbench.report.sheet import Cell, Sheet, plain, sheet
@@ -10,6 +10,7 @@ from kvbench.units import counted, cut
 _NAME = 58  # characters of a name, at most
 _NOTES = 5  # that are told
 _DAY = 10  # characters of a date
+_COMMIT = 7  # and of a commit
 
 _Row = dict[str, Cell | str]  # by its head
 _Facts = dict[str, str]  # words to filter by
@@ -17,14 +18,16 @@ _Facts = dict[str, str]  # words to filter by
 HOW = (
     "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a decode a read of the same "
     "rows, of a store a copy). Baseline: the median of the runs since the last accepted step, up to the first open one. "
-    f"Step: a lasting change of {LIMITS.effect:.0%} of the efficiency or more, at a false-discovery rate of "
-    f"{LIMITS.rate:.0%} over all points; its interval holds it with a probability of 95%."
+    "Family: the median of a kernel's points, each as a share of its own usual efficiency. "
+    f"Step: a lasting change of {LIMITS.effect:.0%} of a point's efficiency or more, of {LIMITS.family:.0%} of a family's, "
+    f"at a false-discovery rate of {LIMITS.rate:.0%} over all points, and over all families; its interval holds it with a "
+    "probability of 95%."
 )
 
 
-def ordered(past: Past) -> list[Trend]:
+def ordered(trends: Iterable[Trend]) -> list[Trend]:
     """What needs somebody's attention first."""
-    return sorted(past.trends, key=lambda trend: (trend.worst(), not trend.open(), not trend.steps, trend.series.point))
+    return sorted(trends, key=lambda trend: (trend.worst(), not trend.open(), not trend.steps, trend.series.point))
 
 
 # ---- lines -----------------------------------------------------------------------------------------------------------
@@ -43,32 +46,55 @@ def few(notes: Sequence[str]) -> list[str]:
 
 def _machine(past: Past) -> Iterator[str]:
     yield f"{past.machine} (fingerprint {past.fingerprint}): {summary(past)}"
-    said = {trend.series.point: cut(past.names[trend.series.point], _NAME) for trend in past.trends}
-    width = max(map(len, said.values()), default=0)
-    yield ""
-    yield f"  {'point':<{width}}  {'runs':>5}  {'latest':>7}  {'baseline':>8}  {'change':>7}"
-    for trend in ordered(past):
+    for level, trends in (("family", past.families), ("point", past.trends)):
+        if trends:
+            yield ""
+            yield from _lines(past, level, ordered(trends))
+
+
+def _lines(past: Past, level: str, trends: Sequence[Trend]) -> Iterator[str]:
+    said = [cut(past.names[trend.series.point], _NAME) for trend in trends]
+    width = max(map(len, [level, *said]))
+    yield f"  {level:<{width}}  {'runs':>5}  {'latest':>7}  {'baseline':>8}  {'change':>7}"
+    for name, trend in zip(said, trends, strict=True):
         numbers = f"{len(trend.series.runs):>5}  {trend.latest:>7.1%}  {trend.level:>8.1%}  {trend.change:>+7.1%}"
-        yield f"  {said[trend.series.point]:<{width}}  {numbers}{'  too few runs' if trend.few else ''}"
+        yield f"  {name:<{width}}  {numbers}{f'  {few_runs(trend)}' if trend.few else ''}"
         yield from (f"    {state(past, trend, step)}" for step in trend.steps)
 
 
+def few_runs(trend: Trend) -> str:
+    return f"too few runs: a step shows after {trend.needs} more" if trend.few else ""
+
+
 def summary(past: Past) -> str:
-    steps = [step for trend in past.trends for step in trend.open()]
+    steps = [step for trend in past.every for step in trend.open()]
     down = sum(step.effect < 0 for step in steps)
     days = f", {past.runs[0].created[:_DAY]} to {past.runs[-1].created[:_DAY]}" if past.runs else ""
     found = f"{counted(len(past.runs), 'run')} of {counted(len(past.trends), 'point')}{days}"
     said = f"{counted(len(steps), 'open step')}, {down} of them down" if steps else "no open step"
-    accepted = sum(step.state == ACCEPTED for trend in past.trends for step in trend.steps)
-    return f"{found}: {said}{f', {accepted} accepted' if accepted else ''}"
+    accepted = sum(step.state == ACCEPTED for trend in past.every for step in trend.steps)
+    few = [trend.needs for trend in past.families if trend.few]
+    more = f"; of {counted(len(few), 'family')} a step shows after {max(few)} more runs at the latest" if few else ""
+    return f"{found}: {said}{f', {accepted} accepted' if accepted else ''}{more}"
 
 
 def state(past: Past, trend: Trend, step: Step) -> str:
-    """ "open −5.1% (−5.9 to −4.3) since run X, 2026-11-21; between it and the run before the build changed"."""
+    """ "open −5.1% (−5.9 to −4.3) since run X, 2026-11-21, commit 3f2a91c Round tiles (main): git log 1b2c3d4..3f2a91c;
+    with it the build changed"."""
     ran = past.runs[step.run]
     found = f"{step.state} {100 * step.effect:+.1f}%{_around(step)} since run {ran.run}, {ran.created[:_DAY]}"
+    if ran.commit:
+        branch, between = f" ({ran.branch})" if ran.branch else "", commits(past, trend, step)
+        found += f", commit {ran.commit[:_COMMIT]} {cut(ran.message, _NAME)}{branch}: git log {between}"
     changed = past.beside(trend, step)
     return f"{found}; with it the {' and the '.join(changed)} changed" if changed else found
+
+
+def commits(past: Past, trend: Trend, step: Step) -> str:
+    """That came between the run before a step and the first one after it, as git names them."""
+    before, after = past.before(trend, step), past.runs[step.run]
+    ends = [ran.commit[:_COMMIT] for ran in (before, after) if ran and ran.commit]
+    return "..".join(dict.fromkeys(ends)) if after.commit else ""
 
 
 def _around(step: Step) -> str:
@@ -96,7 +122,7 @@ def _row(past: Past, trend: Trend, several: bool) -> _Row:
         "baseline": Cell(f"{trend.level:.1%}", trend.level),
         "change": Cell(f"{trend.change:+.1%}", trend.change),
         "baseline since": f"{first.created[:_DAY]} {first.run}",
-        "steps": "too few runs" if trend.few else "; ".join(state(past, trend, step) for step in trend.steps),
+        "steps": few_runs(trend) or "; ".join(state(past, trend, step) for step in trend.steps),
     }
 
 
@@ -109,14 +135,16 @@ def _facts(past: Past, trend: Trend) -> dict[str, str]:
 
 def steps(pasts: Sequence[Past]) -> Sheet:
     """Those that lead down first, each with what else changed."""
-    found = [(past, trend, step) for past in pasts for trend in past.trends for step in trend.steps]
+    found = [(past, trend, step) for past in pasts for trend in past.every for step in trend.steps]
     rows = [
         {
             "state": step.state,
             "step": Cell(f"{100 * step.effect:+.1f}%", step.effect),
             "interval": _around(step).strip(" ()"),
-            "point": past.names[trend.series.point],
+            "family or point": past.names[trend.series.point],
             "date": past.runs[step.run].created[:_DAY],
+            "commits": commits(past, trend, step),
+            "message": past.runs[step.run].message,
             "first run after it": past.runs[step.run].run,
             "changed with it": ", ".join(past.beside(trend, step)),
         }
@@ -143,7 +171,7 @@ def accepted(pasts: Sequence[Past]) -> Sheet:
 def runs(pasts: Sequence[Past]) -> Sheet:
     rows = [
         {"created": ran.created, "run": ran.run, "machine": past.machine, "fingerprint": past.fingerprint}
-        | {name: getattr(ran, name) for name in ("suite", "build", "environment")}
+        | {name: getattr(ran, name) for name in ("suite", "build", "environment", "commit", "branch", "message")}
         for past in pasts
         for ran in reversed(past.runs)
     ]

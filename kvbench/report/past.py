@@ -6,7 +6,7 @@ from typing import Annotated
 
 from kvbench.analysis.differs.trend import ACCEPTED, OPEN, Past, Ran, Step, Trend
 from kvbench.model.annotated import Printed, about
-from kvbench.report.history import ordered
+from kvbench.report.history import commits, ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Change:
     q: Annotated[float | None, about("probability: of such a step by chance at any point; null if accepted")]
     run: Annotated[str, about("the first one after it")]
     created: Annotated[str, about("when that began, ISO 8601")]
+    commits: Annotated[str, about("that came with it, as git log takes them; empty if unknown")]
     changed: Annotated[tuple[str, ...], about("what else changed there: build, environment, schedule")]
 
 
@@ -36,6 +37,7 @@ class PointTrend:
     baseline_to: Annotated[str, about("the last of these runs")]
     change: Annotated[float, about("share of the baseline: by which the latest run is above it")]
     few: Annotated[bool, about("whether there are too few runs for a step to be seen")]
+    needs: Annotated[int, about("further runs, at least, before a step can be seen")]
     steps: Annotated[tuple[Change, ...], about("changes for good, in the order of time")]
 
 
@@ -47,6 +49,7 @@ class MachineHistory:
     machine: Annotated[str, about("its name")]
     runs: Annotated[tuple[Ran, ...], about("in the order of time")]
     points: Annotated[tuple[PointTrend, ...], about("what needs attention first")]
+    families: Annotated[tuple[PointTrend, ...], about("of kernels, likewise: medians of their points")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +66,8 @@ def shown(root: str, pasts: Sequence[Past], notes: Sequence[str]) -> Shown:
 
 
 def _machine(past: Past) -> MachineHistory:
-    points = tuple(_trend(past, trend) for trend in ordered(past))
-    return MachineHistory(past.fingerprint, past.machine, tuple(past.runs), points)
+    points, families = (tuple(_trend(past, trend) for trend in ordered(each)) for each in (past.trends, past.families))
+    return MachineHistory(past.fingerprint, past.machine, tuple(past.runs), points, families)
 
 
 def _trend(past: Past, trend: Trend) -> PointTrend:
@@ -79,10 +82,12 @@ def _trend(past: Past, trend: Trend) -> PointTrend:
         baseline_to=last,
         change=trend.change,
         few=trend.few,
+        needs=trend.needs,
         steps=tuple(_change(past, trend, step) for step in trend.steps),
     )
 
 
 def _change(past: Past, trend: Trend, step: Step) -> Change:
     ran, changed = past.runs[step.run], tuple(past.beside(trend, step))
-    return Change(step.state, step.effect, step.low, step.high, step.q, ran.run, ran.created, changed)
+    found = step.state, step.effect, step.low, step.high, step.q, ran.run, ran.created
+    return Change(*found, commits(past, trend, step), changed)

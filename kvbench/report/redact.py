@@ -7,12 +7,14 @@ from typing import Any
 
 from kvbench.model import Check, Fact, Machine, Record
 from kvbench.store import Manifest
+from kvbench.store.manifest import COMMIT
 
 HIDDEN = "(left out)"
 
 _FACTS = frozenset({"brand", "vendor", "microcode", "kernel", "command_line"})  # that name a part, or whose it is
 _PATHS = ("library", "plugin", "against", "against_plugin")  # of a plan
 _VERSIONS = frozenset({"hostname", "platform", "cpu_model_name"})
+_OWN = frozenset({*COMMIT, *_VERSIONS})  # of a house; words of a commit may stand anywhere, and say nothing there
 _SHORTEST = 2  # letters: a shorter name says nothing, and is a word of its own in many texts
 _FILE = r"(?<![\w.+@~/-])[\w.+@~/-]+\.(?:toml|so)(?!\w)"  # relative ones, too; begun once in a word, however long
 _SYSTEM = r"(?!/(?:sys|proc)/)"  # the same on every machine
@@ -50,8 +52,11 @@ def _manifest(manifest: Manifest, names: Sequence[str]) -> Manifest:
         manifest,
         suite=HIDDEN if "/" in asked or asked.endswith(".toml") else manifest.suite,
         command=HIDDEN,
-        versions={name: HIDDEN if name in _VERSIONS else text for name, text in manifest.versions.items()},
-        options={name: HIDDEN if "/" in str(word) else word for name, word in manifest.options.items()},
+        versions={name: HIDDEN if name in _OWN else text for name, text in manifest.versions.items()},
+        options={
+            name: HIDDEN if word and (name in _OWN or "/" in str(word)) else word
+            for name, word in manifest.options.items()
+        },
         plan=None,
     )
     paths = {name: HIDDEN for name in _PATHS if getattr(manifest.plan, name)}

@@ -42,12 +42,13 @@ def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]], paths: Seq
 
 
 def write_history(folder: Path, pasts: Sequence[Past], notes: Sequence[str]) -> Path:
-    """The path of the page. Each machine has a figure."""
+    """The path of the page. Each machine has a figure of families, and one of points."""
     figures, first = [], 0
     for number, past in enumerate(pasts, 1):
         rows = range(first, first := first + len(past.trends))
-        name, title = ("trend", "Trends") if len(pasts) == 1 else (f"trend-{number}", f"Trends: {past.machine}")
-        figures.append(trend(past, rows, name, title))
+        end, of = ("", "") if len(pasts) == 1 else (f"-{number}", f": {past.machine}")
+        figures += [trend(past, (), f"families{end}", f"Families{of}")] if past.families else []
+        figures.append(trend(past, rows, f"trend{end}", f"Points{of}"))
     with writing(folder, "then call kvbench history show again"):
         drawn = list(_drawn(_made(folder), figures))
         write_text(folder / PAGE, history_page(pasts, notes, drawn))

@@ -3,6 +3,8 @@ before each process that does."""
 
 import hashlib
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +15,7 @@ from kvbench.model import Machine
 from kvbench.native import Library
 from kvbench.peers import Known
 from kvbench.suite import Suite
+from kvbench.texts import printable
 
 _MEASURING = (
     "intervals.py",
@@ -26,6 +29,8 @@ _MEASURING = (
     "worker",
 )  # these say what a number means
 Peers = Sequence[Known]  # that a run measures
+_BRANCHES = ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME")
+_CHANGED = "-dirty"  # as git describe has it
 _NAMES = {
     "suite": "the suite",
     "build": "kvbench, its library, its plug-in or a peer",
@@ -66,6 +71,29 @@ def versions(library: Library, machine: Machine, peers: Peers = ()) -> dict[str,
         "hostname": host.nodename,
         "platform": f"{host.sysname}-{host.release}-{host.machine}",
         "cpu_model_name": str(machine.facts["brand"].value or "unknown"),
+    }
+
+
+def committed(asked: str | None) -> dict[str, str]:
+    """Commit, branch and message of the sources that a run is begun in, or of the revision `asked`. Where git does not
+    know it, only what was asked."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], capture_output=True, errors="replace", text=True, check=False)
+        return "" if done.returncode else printable(done.stdout.strip())
+
+    named = asked or "HEAD"
+    if not shutil.which("git") or not (
+        found := git("rev-parse", "--verify", "-q", "--end-of-options", f"{named}^{{commit}}")
+    ):
+        return {"commit": printable(asked)} if asked else {}
+    changed = "" if asked else git("status", "--porcelain", "--untracked-files=no")
+    known = (os.environ.get(name, "") for name in _BRANCHES)
+    branch = git("branch", "--show-current") or next(filter(None, known), "")  # a checkout in CI is on none
+    return {
+        "commit": found + (_CHANGED if changed else ""),
+        **({"branch": printable(branch)} if branch else {}),
+        "message": git("log", "-1", "--format=%s", found),
     }
 
 

@@ -35,7 +35,8 @@ class Options:
     and target_ci do not. budget: but for the first, no launch begins that would not end in time. tuning: a file of what
     earlier runs have seen of schedules, in place of the one in the user's cache folder; or off. neighbour: points are
     timed too while other cores stream memory. peers: of those that a suite has, the ones that are
-    wanted; "cke=/opt/cke", where one is that needs to be told.
+    wanted; "cke=/opt/cke", where one is that needs to be told. commit: what is measured, for a history; by default that
+    of git, here.
     """
 
     suite: str = "quick"
@@ -58,6 +59,7 @@ class Options:
     patience: float | None = None
     neighbour: bool | None = None
     peers: tuple[str, ...] = ()
+    commit: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("axes", "only", "peers"):

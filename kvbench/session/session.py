@@ -44,7 +44,7 @@ from kvbench.plan.forecast import START
 from kvbench.plan.lines import is_peer
 from kvbench.results import Run
 from kvbench.runner import Execute, new_run, run
-from kvbench.session.identity import build, identity, refuse_changed, versions
+from kvbench.session.identity import build, committed, identity, refuse_changed, versions
 from kvbench.session.options import Options
 from kvbench.store import Manifest, RunDirectory, plain
 from kvbench.store.evidence import OFF, Evidence
@@ -101,7 +101,7 @@ class Session(Closing):
             skips=sweep.skips,
             options=asdict(options),
             identity=identity(sweep.suite, library, machine, peers),
-            versions=versions(library, machine, peers),
+            versions=versions(library, machine, peers) | committed(options.commit),
             command=printable(command),
             forecast={"seconds": seen.seconds, "timed": seen.timed, "memory": float(seen.memory), "tuned": seen.tuned},
         )

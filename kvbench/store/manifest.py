@@ -24,6 +24,7 @@ from kvbench.store.values import plain, read
 
 FORMAT = 5
 MOST_LAUNCHES = 100  # that --target-ci adds up to
+COMMIT = ("commit", "branch", "message")  # in `versions`: of the sources around the run, where these are known
 _TWICE = (14, 20)  # launches: --until-decided adds up to twice as many as planned, but to these at least and at most
 
 

@@ -19,7 +19,7 @@ from kvbench import named
 from kvbench.model import Point
 from kvbench.model.annotated import Positive, Size
 from kvbench.store.files import replacing, writing
-from kvbench.store.manifest import Manifest
+from kvbench.store.manifest import COMMIT, Manifest
 from kvbench.store.values import plain, read
 
 MANIFEST, JOURNAL, SUMMARY = "manifest.json", "journal.jsonl", "summary.json"
@@ -56,6 +56,9 @@ class Summary:
     environment: str
     results: tuple[Result, ...]
     format: Literal[1] = 1
+    commit: str = ""
+    branch: str = ""
+    message: str = ""
 
     def __post_init__(self) -> None:
         if datetime.fromisoformat(self.created).tzinfo is None:
@@ -70,7 +73,8 @@ class Summary:
         digests = {name: own.get(name, "") for name in ("machine", "build", "environment")}
         name = manifest.versions.get("cpu_model_name") or "a machine without a name"
         facts = (manifest.run, manifest.created, manifest.suite)
-        return cls(*stamp, *facts, name=name, results=tuple(results), **digests)
+        commit = {name: manifest.versions.get(name, "") for name in COMMIT}
+        return cls(*stamp, *facts, name=name, results=tuple(results), **digests, **commit)
 
     @property
     def began(self) -> float:

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -14,29 +15,31 @@ import yaml
 from kvbench.cli._program import kvbench as program
 from kvbench.errors import Exit
 from kvbench.exports import kinds
+from kvbench.native import library_path
+from tests.history import made
+from tests.report.made import RUN
 
 ROOT = Path(__file__).resolve().parents[2]
-GITHUB = yaml.safe_load((ROOT / ".github" / "workflows" / "kvbench.yml").read_text())
+WORKFLOWS, ACTION = ROOT / ".github" / "workflows", ROOT / ".github" / "actions" / "gate" / "action.yml"
+GITHUB = yaml.safe_load((WORKFLOWS / "kvbench.yml").read_text())
 GITLAB = yaml.safe_load((ROOT / ".gitlab-ci.yml").read_text())
+STEPS = {job: facts["steps"] for job, facts in GITHUB["jobs"].items()}
+STEPS["gate"] = STEPS["gate"] + yaml.safe_load(ACTION.read_text())["runs"]["steps"]
 SCRIPTS = {
-    **{
-        f"github {job}": [step["run"] for step in facts["steps"] if "run" in step]
-        for job, facts in GITHUB["jobs"].items()
-    },
+    **{f"github {job}": [step["run"] for step in steps if "run" in step] for job, steps in STEPS.items()},
     **{f"gitlab {job}": facts["script"] for job, facts in GITLAB.items() if "script" in facts},
 }
 LINES = {name: "\n".join(lines).replace("\\\n", " ").splitlines() for name, lines in SCRIPTS.items()}
 CALLS = [(name, line.strip()) for name, lines in LINES.items() for line in lines if line.strip().startswith("kvbench ")]
-GATING = {name: line for name, line in CALLS if "gate" in line}
 
 
 def arguments(line):
-    return shlex.split(line.partition("||")[0])[1:]
+    return shlex.split(re.split(r" \|\| | > ", line)[0])[1:]
 
 
 def parsed(line):
     """As the program itself reads it, up to where it would begin."""
-    name, *rest = arguments(line)
+    name, *rest = arguments(line.replace("$BUDGET", "4m"))
     found = program.get_command(click.Context(program), name)
     assert found, f"there is no kvbench {name}"
     return found.make_context(name, rest).params
@@ -50,7 +53,7 @@ def test_both_do_the_same():
             [arguments(line)[0] for name, line in CALLS if name == f"{place} {job}"] for place in ("github", "gitlab")
         ]
         assert commands[0] == commands[1]
-    assert {arguments(line)[0] for _, line in CALLS} == {"gate", "doctor", "sweep", "compare"}
+    assert {arguments(line)[0] for _, line in CALLS} == {"gate", "doctor", "sweep", "history"}
 
 
 @pytest.mark.parametrize(("job", "line"), CALLS)
@@ -61,52 +64,107 @@ def test_every_command_is_one(job, line):
         assert kind in kinds() and path
 
 
-@pytest.mark.parametrize("job", GATING)
-def test_the_verdict_is_kept(job):
-    """A JUnit file is written where the job looks for it; and compare is asked for its exit code."""
-    asked = parsed(GATING[job])
-    (report,) = (export.removeprefix("junit=") for export in asked["exports"] if export.startswith("junit="))
-    place, name = job.split()
-    if place == "gitlab":
-        assert GITLAB[name]["artifacts"]["reports"]["junit"] == report
-        assert GITLAB[name]["artifacts"]["when"] == "always"
-    else:
-        last = GITHUB["jobs"][name]["steps"][-1]
-        assert last["if"] == "always()" and report in last["with"]["path"].split()
-    assert "--gate" in GATING[job] or arguments(GATING[job])[0] == "gate"
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [("github-workflows", path) for path in sorted(WORKFLOWS.iterdir())]
+    + [("github-actions", ACTION), ("gitlab-ci", ROOT / ".gitlab-ci.yml")],
+)
+def test_the_services_would_take_them(kind, path):
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{kind}", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("job", [job for job in GATING if job.startswith("github")])
+def test_gitlab_keeps_the_verdict_and_warns_where_it_is_unclear():
+    (line,) = [line for name, line in CALLS if name == "gitlab gate"]
+    assert f"junit={GITLAB['gate']['artifacts']['reports']['junit']}" in parsed(line)["exports"]
+    assert GITLAB["gate"]["artifacts"]["when"] == "always"
+    assert GITLAB["gate"]["allow_failure"] == {"exit_codes": Exit.UNCLEAR}
+
+
+# ---- the steps of GitHub's, run as it runs them ----------------------------------------------------------------------
+
+KVBENCH = f"""#!{sys.executable}
+import os, sys
+sys.path.insert(0, {str(ROOT)!r})
+import kvbench.runner
+from tests.gate.made_duels import player
+from tests.gate.test_gate import slower
+from tests.report import made
+kvbench.runner.launch = player(slower(float(os.environ["SLOWER"]), "decode.flash"), float(os.environ["NOISE"]))
+if sys.argv[1] == "sweep":
+    points = made.decodes()[:3]
+    made.directory(__import__("pathlib").Path(sys.argv[4]), made.whole(points, 3), points, 3)
+    sys.exit(0)
+from kvbench.cli import main
+sys.exit(main())
+"""
+GH = """#!/bin/sh
+case "$*" in *--jq*) echo "$OLD" ;; *) echo "$@" >> asked ;; esac
+"""
+
+
+@pytest.fixture
+def step(tmp_path):
+    """Runs the step of that name with a kvbench whose timings are made up; gives its exit code and output."""
+    for name, text in (("kvbench", KVBENCH), ("gh", GH)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    given = {name: str(tmp_path / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
+    given |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "NOISE": "0.01", "SLOWER": "0", "GITHUB_RUN_ID": "7"}
+
+    def run(job, name, **more):
+        (script,) = (step["run"] for step in STEPS[job] if name in (step.get("id"), step.get("name")))
+        command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=os.environ | given | more, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("slower", "noise", "code", "ends", "verdict"),
+    [("0.1", "0.01", 1, 1, "REGRESSION"), ("0", "0.01", 0, 0, "EQUIVALENT"), ("0", "0.5", 3, 0, "INCONCLUSIVE")],
+)
+def test_a_pull_request(step, tmp_path, slower, noise, code, ends, verdict):
+    """Gate, comment, exit code: a new comment, or the old one anew."""
+    sides = {}
+    for name in ("BASE", "HEAD"):
+        (tmp_path / f"{name}.so").write_bytes(library_path().read_bytes() + name.encode())
+        sides[name] = str(tmp_path / f"{name}.so")
+    found, said = step("gate", "gate", **sides, SUITE="gate", BUDGET="4m", SLOWER=slower, NOISE=noise)
+    assert found == 0, said
+    assert (tmp_path / "GITHUB_OUTPUT").read_text().splitlines() == [f"code={code}", f"verdict={verdict}"]
+    comment = (tmp_path / "gate.md").read_text()
+    assert f"## kvbench gate: {verdict}: " in comment and comment == (tmp_path / "GITHUB_STEP_SUMMARY").read_text()
+    assert ("- all 40 decode.flash points are 1" in comment) == bool(
+        ends
+    ) and f"title=kvbench gate%3A {verdict}" in said
+    for old, asked in (("", "api all --field body=@gate.md"), ("5", "api --method PATCH each/5 --field body=@gate.md")):
+        assert step("gate", "comment", COMMENTS="all", EACH="each", OLD=old)[0] == 0
+        assert (tmp_path / "asked").read_text().splitlines()[-1] == asked
+    assert step("gate", "verdict", CODE=str(code))[0] == ends
+
+
 @pytest.mark.parametrize("code", Exit)
-def test_github_ends_as_the_gate_does_but_for_what_is_unclear(job, code, tmp_path):
-    """The step runs with a kvbench that does nothing but end so."""
-    (script,) = (script for script in SCRIPTS[job] if "--export" in script)
-    fake = tmp_path / "kvbench"
-    fake.write_text(
-        f"#!/bin/sh\nfor word; do case $word in annotations=*) echo ::word > ${{word#*=}}; esac; done\nexit {code}\n"
-    )
-    fake.chmod(0o755)
-    surroundings = {
-        "PATH": f"{tmp_path}:{os.environ['PATH']}",
-        "GITHUB_STEP_SUMMARY": "summary",
-        "BASE": "b",
-        "MACHINE": "m",
-    }
-    done = subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", script],
-        cwd=tmp_path,
-        env=surroundings,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == (0 if code == Exit.UNCLEAR else code)
-    assert done.stdout == "::word\n" and not done.stderr
+def test_the_job_ends_as_the_gate_does_but_for_what_is_unclear(step, code):
+    assert step("gate", "verdict", CODE=str(int(code)))[0] == (0 if code == Exit.UNCLEAR else code)
 
 
-@pytest.mark.parametrize("job", [job.split()[1] for job in GATING if job.startswith("gitlab")])
-def test_gitlab_warns_where_it_is_unclear(job):
-    assert GITLAB[job]["allow_failure"] == {"exit_codes": Exit.UNCLEAR}
+@pytest.mark.parametrize(("fell", "ends"), [(1.0, 0), (0.9, 1)])
+def test_a_night(step, tmp_path, fell, ends):
+    """Sweep, history, exit code, and the artifacts are there."""
+    shares = made.flat(30, 6)
+    shares[20:] *= fell
+    made.write(tmp_path / "past", shares)
+    assert step("nightly", "sweep", HISTORY="past") == (0, f"{RUN}: past/7\n")
+    assert step("nightly", "history", HISTORY="past")[0] == ends
+    summary = (tmp_path / "GITHUB_STEP_SUMMARY").read_text()
+    assert summary.startswith("```\n") and "30 runs of 6 points" in summary and ("open -" in summary) == bool(ends)
+    assert (tmp_path / "history" / "index.html").exists()
+    assert all((tmp_path / path).exists() for path in STEPS["nightly"][-1]["with"]["path"].split())
 
 
 def test_the_base_is_there():

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -126,6 +127,22 @@ def test_a_library_is_taken_as_it_is(tree, tmp_path):
     assert build(str(alone)).digest == made.digest and made.digest[:8] in made.text
     with pytest.raises(BadArgument, match="no options"):
         build(str(alone), options=["ANSWER=1"])
+
+
+def test_a_wheel_is_the_library_in_it(tmp_path, cache):
+    wheel = tmp_path / "kvbench-0.1.0-py3-none-linux_x86_64.whl"
+    with ZipFile(wheel, "w") as packed:
+        packed.write(library_path(), "kvbench/libkvbench.so")
+        packed.writestr("kvbench/abi.h", "int first;")
+    made, again = (build(str(wheel)) for _ in range(2))
+    assert made == again and made.text.startswith(wheel.name) and made.library.is_relative_to(cache)
+    assert made.library.read_bytes() == library_path().read_bytes() and made.interface.read_text() == "int first;"
+    for content in (b"", made.library.read_bytes()):
+        wheel.write_bytes(content)
+        with pytest.raises(BadLibrary, match="is no wheel of kvbench"):
+            build(str(wheel))
+    with pytest.raises(BadLibrary, match="cannot read .*other.whl"):
+        build(str(tmp_path / "other.whl"))
 
 
 def test_no_library(tmp_path):

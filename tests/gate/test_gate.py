@@ -201,8 +201,22 @@ def test_text_says_what_would_have_been_seen(monkeypatch, capsys, sides):
     assert said.startswith(INCONCLUSIVE) and "would have been seen" in said
 
 
-def test_exports_are_those_of_compare(monkeypatch, sides, tmp_path):
-    monkeypatch.setattr("kvbench.runner.launch", player(slower(0.1)))
-    assert call("gate", *sides, "--export", f"junit={tmp_path}/gate.xml") == Exit.FAILED
-    cases = {case.get("name"): case for case in ElementTree.parse(tmp_path / "gate.xml").iter("testcase")}
-    assert {name.startswith(SLOW) for name, case in cases.items() if case.find("failure") is not None} >= {True}
+@pytest.mark.parametrize(
+    ("share", "pattern", "code", "line", "failed"),
+    [
+        (0.1, SLOW, Exit.FAILED, "all 3 decode.flash.head.i8 caches points are 9.9 % slower (9.7..10.1)", [f"{SLOW} caches"]),
+        (0.025, "decode.flash", Exit.FAILED, "all 40 decode.flash points are 2.5 % slower (2.4..2.5)", ["decode.flash.*"]),
+        (0.012, "decode.flash", Exit.FINE, "all 40 decode.flash points are 1.2 % slower (1.1..1.2): less than the 2%", []),
+    ],
+)  # fmt: skip
+def test_one_cause_is_one_line_and_one_failure(
+    monkeypatch, capsys, sides, tmp_path, share, pattern, code, line, failed
+):
+    """Also where no point or narrow family is slower by enough."""
+    monkeypatch.setattr("kvbench.runner.launch", player(slower(share, pattern)))
+    assert call("gate", *sides, "--export", f"junit={tmp_path}/gate.xml") == code
+    out = capsys.readouterr().out
+    assert f"  {line}" in out and "decode.flash.paged" not in out.partition("GB/s")[0]
+    assert (f"REGRESSION: {line}" in out.splitlines()[0]) == bool(failed)
+    cases = ElementTree.parse(tmp_path / "gate.xml").iter("testcase")
+    assert [case.get("name") for case in cases if case.find("failure") is not None] == failed

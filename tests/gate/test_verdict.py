@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from kvbench.analysis.judge import LIMITS
+from kvbench.analysis.judge import LIMITS, of_family
 from kvbench.gate.duels import Duel
-from kvbench.gate.rows import confirmed, of_family, screened
+from kvbench.gate.rows import confirmed, screened
 from kvbench.gate.verdict import Course, judged
 from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION
 from tests.analysis.noises import PAIRED, most

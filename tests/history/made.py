@@ -35,10 +35,11 @@ def write(
     noise: float = 0.025,
     seed: int = 1,
     first: int = 0,
+    versions: Sequence[dict[str, str]] = (),
     **identity: Sequence[str],
 ) -> list[Path]:
     """A run directory for each row: one each day. NaN is a point that the run lacks. `noise`: of a launch, as a share.
-    `identity`: for each run."""
+    `versions` and `identity`: for each run."""
     chance = np.random.default_rng(seed)
     measured = points(efficiency.shape[1])
     asked = manifest(measured, LAUNCHES, 1, skips=())
@@ -46,6 +47,7 @@ def write(
     for number, shares in enumerate(efficiency):
         name, created = f"run-{first + number:04}", (BEGAN + timedelta(days=first + number)).isoformat()
         facts = {"run": name, "created": created}
+        facts |= {"versions": versions[number]} if versions else {}
         facts |= {"identity": IDENTITY | {key: values[number] for key, values in identity.items()}}
         path = root / name
         path.mkdir(parents=True)

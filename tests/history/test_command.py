@@ -9,6 +9,9 @@ from datetime import datetime
 import numpy as np
 import pytest
 
+from kvbench.analysis.judge import groups
+from kvbench.history import load
+from kvbench.report.history import text
 from tests.cli.test_cli import call, refused
 from tests.history import made
 from tests.report import made as report
@@ -42,7 +45,7 @@ def root(steady, tmp_path):
 
 def shown(capsys, root, *more):
     capsys.readouterr()
-    assert call("history", "show", "--json", "--root", str(root), *more) == 0
+    assert call("history", "--json", "--root", str(root), *more) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -126,7 +129,7 @@ def test_no_run_and_one_run(capsys, tmp_path):
     assert "No run yet" in capsys.readouterr().out
     made.write(tmp_path, made.flat(1, 2))
     assert call("history", "show", "--root", str(tmp_path)) == 0
-    assert capsys.readouterr().out.count("too few runs") == 2
+    assert capsys.readouterr().out.count("too few runs: a step shows after") == 2
 
 
 def test_broken_runs_are_told(capsys, root):
@@ -151,6 +154,33 @@ def test_bad_roots(capsys, tmp_path):
     refused(capsys, "history", "show", "--root", str(tmp_path), words=["accepted.json", "correct it"])
     (tmp_path / "accepted.json").write_text('{"format": 1, "accepted": [{"run": 7}]}')
     refused(capsys, "history", "show", "--root", str(tmp_path), words=["accepted.json"])
+
+
+SEEDS, NIGHTS = range(20), 60
+PLANTED = {
+    "decode.flash.*.f32.*": (20, 0.97),
+    "decode.flash.*.i8.*": (38, 0.92),
+}  # by family: first run, times as efficient
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_steps_are_at_their_commits_whatever_the_host_does(seed, tmp_path):
+    """Sixty nights on a host whose caches drift, of which half a percent is left beside the witness; ten launches each."""
+    chance, measured = np.random.default_rng(seed), made.points(72)
+    drift = 0.005 * np.sin(2 * np.pi * (np.arange(NIGHTS) / chance.uniform(25, 60) + chance.random()))
+    shares = 0.7 * np.exp(drift)[:, None] * np.ones(len(measured))
+    for family, (at, factor) in PLANTED.items():
+        shares[at:, [family in groups(point) for point in measured]] *= factor
+    versions = [
+        {"commit": f"{1000 + number}c0ffee", "message": f"change {number}", "branch": "main"}
+        for number in range(NIGHTS)
+    ]
+    made.write(tmp_path, shares, noise=0.014, seed=seed, versions=versions)
+    (past,) = load(tmp_path, print).pasts
+    found = {trend.series.point: [step.run for step in trend.steps] for trend in past.families if trend.steps}
+    assert found == {family: [at] for family, (at, _) in PLANTED.items()}
+    lines = [line.partition(", commit ")[2] for line in text([past], ())]
+    assert "1020c0f change 20 (main): git log 1019c0f..1020c0f" in lines
 
 
 # ---- accept ----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from tests.history import made
 
 RUNS, POINTS = 40, 14
 STEPS = {3: (15, 0.9), 8: (25, 1.1)}  # by the place of the point: the first run after it, and times as efficient
+COMMIT = {number: (f"{number - 1:07}..{number:07}", f"change {number}") for number in range(RUNS)}
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,10 @@ def page(tmp_path_factory):
     shares = made.flat(RUNS, POINTS)
     for point, (at, factor) in STEPS.items():
         shares[at:, point] *= factor
-    made.write(root, shares, environment=["e1"] * 30 + ["e2"] * 10)
+    versions = [
+        {"commit": f"{number:07}f" * 5, "branch": "main", "message": COMMIT[number][1]} for number in range(RUNS)
+    ]
+    made.write(root, shares, environment=["e1"] * 30 + ["e2"] * 10, versions=versions)
     up = made.points(POINTS)[8].name
     assert call("history", "show", "--root", str(root)) == 0
     assert call("history", "accept", up, "--run", "run-0025", "--reason", "<meant>", "--root", str(root)) == 0
@@ -54,8 +58,8 @@ def test_it_needs_nothing_else(text):
 
 def test_steps_stand_in_a_table(text):
     down, up = cells(text, "steps")
-    assert down[0] == "open" and down[1].startswith("-") and down[4:6] == ["2026-01-16", "run-0015"]
-    assert up[0] == "accepted" and up[1].startswith("+") and up[4:6] == ["2026-01-26", "run-0025"]
+    assert down[0] == "open" and down[1].startswith("-") and down[4:] == ["2026-01-16", *COMMIT[15], "run-0015", ""]
+    assert up[0] == "accepted" and up[1].startswith("+") and up[4:] == ["2026-01-26", *COMMIT[25], "run-0025", ""]
     assert "1 open step, 1 of them down, 1 accepted" in section(text, "verdict")
     assert "&lt;meant&gt;" in section(text, "accepted") and "<meant>" not in text
 
@@ -91,6 +95,8 @@ def test_marks_belong_to_rows(text, drawn):
 
 
 def test_words_stand_beside_colours(text):
+    assert len(cells(text, "runs")) == RUNS and f"{14:07}f" in section(text, "runs")
+    assert set(re.findall(r"decode\.flash\.[\w.*]+", section(text, "families"))) >= {"decode.flash.*"}
     svg = section(text, "trend")
     assert re.search(r"open -1\d\.\d%|open -9\.\d%", svg) and re.search(r"accepted \+\d", svg)
     assert "another environment" in svg

@@ -7,16 +7,18 @@ Where a series of runs may break is ruptures' answer. Each such place must then 
      that test does not know of;
   2. at a false-discovery rate of LIMITS.rate (Benjamini and Hochberg) over all places of all points, a point without
      any being a test that found nothing;
-  3. by LIMITS.effect or more of the efficiency.
+  3. by the smallest effect that counts, LIMITS.effect of a point and LIMITS.family of a family.
 A place that fails is forgotten, the least certain first, and its neighbours are judged again by the longer stretches
 that they then have. An accepted step needs no proof: it is an end of what is searched on both of its sides.
 """
+
+from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
+from itertools import count, pairwise
 from statistics import NormalDist
 from typing import Annotated
 
@@ -42,7 +44,9 @@ class StepLimits:
 
     least: int = 3  # runs on each side of a step
     window: int = 30  # and the most of them that it is judged by: a machine drifts
-    effect: float = JUDGED.point  # of the efficiency: a change that counts between two runs counts here
+    effect: float = JUDGED.point  # of a point's efficiency: a change that counts between two runs counts here
+    family: float = JUDGED.family  # and of a family's
+    shared: float = 0.8  # of a family's points must make its step
     rate: float = JUDGED.rate  # of the steps that are reported, how many may be none
     penalty: float = 3.0  # of a further break, in variances times the logarithm of the number of runs
 
@@ -60,6 +64,9 @@ class Ran:
     build: Annotated[str, about("digest of kvbench and its library")]
     environment: Annotated[str, about("digest of what an administrator can change")]
     path: Annotated[str, about("below the root of the history")] = ""
+    commit: Annotated[str, about("of the sources that it was begun in; empty if unknown")] = ""
+    branch: Annotated[str, about("of that commit; empty if unknown")] = ""
+    message: Annotated[str, about("first line of that commit's; empty if unknown")] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +83,17 @@ class Accepted:
 @dataclass(frozen=True, slots=True)
 class Series:
     """One point on one machine, in the order of time: the runs that have it, as places in `runs` of its machine, and
-    its efficiency in each. `accepted`: the first runs after steps that somebody has accepted, as places likewise."""
+    its efficiency in each. `accepted`: the first runs after steps that somebody has accepted, as places likewise.
+    `smallest`: effect that counts. A family is a series as well, by its name; of it there are `members`, most of which
+    must make a step, else it is that of another family."""
 
     point: str
     runs: tuple[int, ...]
     efficiency: tuple[float, ...]
     accepted: frozenset[int] = frozenset()
     schedules: tuple[str, ...] = ()  # that ran, by run
+    smallest: float = LIMITS.effect
+    members: tuple[Series, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +119,11 @@ class Trend:
     steps: tuple[Step, ...]
     baseline: tuple[int, int]
     level: float  # median efficiency of the baseline
-    few: bool  # since the last accepted step: too few runs for a further one to be seen, however large
+    needs: int  # further runs, before a step since the last accepted one can be seen, however large
+
+    @property
+    def few(self) -> bool:
+        return self.needs > 0
 
     @property
     def latest(self) -> float:
@@ -129,7 +144,8 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The history of one machine. `names`: short ones of points, by their own; `points` likewise."""
+    """The history of one machine. `names`: short ones of points, by their own, and of families; `points` likewise, but
+    for families."""
 
     fingerprint: str
     machine: str
@@ -138,13 +154,22 @@ class Past:
     names: dict[str, str]
     points: dict[str, Point]
     accepted: tuple[Accepted, ...] = ()
+    families: tuple[Trend, ...] = ()
+
+    @property
+    def every(self) -> tuple[Trend, ...]:
+        return (*self.families, *self.trends)
+
+    def before(self, trend: Trend, step: Step) -> Ran | None:
+        """The run of the point before a step; None at the first."""
+        place = trend.series.runs.index(step.run)
+        return self.runs[trend.series.runs[place - 1]] if place else None
 
     def beside(self, trend: Trend, step: Step) -> tuple[str, ...]:
         """What else changed between the run before the step and the one after it."""
-        place = trend.series.runs.index(step.run)
-        if not place:
+        if not (before := self.before(trend, step)):
             return ()
-        before, after = self.runs[trend.series.runs[place - 1]], self.runs[step.run]
+        place, after = trend.series.runs.index(step.run), self.runs[step.run]
         found = [what for what in ("build", "environment") if getattr(before, what) != getattr(after, what)]
         return (*found, *filter(None, [rescheduled(*trend.series.schedules[place - 1 : place + 1])]))
 
@@ -170,10 +195,11 @@ class _Place:
     low: float
     high: float
     chance: float  # of such a difference at any place of the series, were there no step
+    smallest: float  # effect that counts
 
     @property
     def weak(self) -> bool:
-        return self.chance > LIMITS.rate or abs(self.effect) < LIMITS.effect
+        return self.chance > LIMITS.rate or abs(self.effect) < self.smallest
 
 
 class _Search:
@@ -192,7 +218,8 @@ class _Search:
         for place in found:  # the chance of such a difference were it but runs that are each like the one before
             reach = abs(math.log1p(place.effect)) / (wander * math.sqrt(sum(1 / runs for runs in place.runs)))
             strayed = min(1.0, 2 * NormalDist().cdf(-reach) * len(self._logs))
-            if not (surer := replace(place, chance=max(place.chance, strayed))).weak:
+            surer = replace(place, chance=max(place.chance, strayed))
+            if not surer.weak and self._shared(place):
                 self.places.append(surer)
 
     def _within(self, first: int, end: int) -> list[_Place]:
@@ -217,7 +244,20 @@ class _Search:
         sides = self._logs[max(before, at - LIMITS.window) : at], self._logs[at : min(after, at + LIMITS.window)]
         found = apart(*sides)
         chance = min(1.0, 2 * float(min(found.slower, found.faster)) * len(self._logs))
-        return _Place(at, found.launches, *(math.expm1(float(each)) for each in found[:3]), chance)
+        effect = (math.expm1(float(each)) for each in found[:3])
+        return _Place(at, found.launches, *effect, chance, self._series.smallest)
+
+    def _shared(self, place: _Place) -> bool:
+        """Whether most members step there as well, by half as much or more."""
+        run, first = self._series.runs[place.at], self._series.runs[place.at - place.runs[0]]
+        end = 1 + self._series.runs[place.at + place.runs[1] - 1]
+        moved = []
+        for each in self._series.members:
+            runs, values = np.array(each.runs), np.array(each.efficiency)
+            before, after = (values[(a <= runs) & (runs < b)] for a, b in ((first, run), (run, end)))
+            if len(before) and len(after):
+                moved.append((np.median(after) / np.median(before) - 1) / place.effect >= 0.5)
+        return not moved or float(np.mean(moved)) >= LIMITS.shared
 
     def trend(self, corrected: Sequence[float], points: int) -> Trend:
         """`corrected`: the chances of the places, among those of all `points`."""
@@ -232,10 +272,14 @@ class _Search:
         last = min((place.at for place, _ in open_ if place.at > first), default=len(self._logs)) - 1
         baseline = self._series.runs[first], self._series.runs[last]
         level = float(np.exp(np.median(self._logs[first : last + 1])))
-        half = min((len(self._logs) - first) // 2, LIMITS.window)
-        least = 2 * len(self._logs) / math.comb(2 * half, half)  # chance of a clear step in the middle of these runs
         steps.sort(key=lambda step: step.run)
-        return Trend(self._series, tuple(steps), baseline, level, least * points > LIMITS.rate)
+        needs = next(more for more in count() if self._clearest(more, first) * points <= LIMITS.rate)
+        return Trend(self._series, tuple(steps), baseline, level, needs)
+
+    def _clearest(self, more: int, first: int) -> float:
+        """The chance of a clear step in the middle of the runs from the first on, and so many more."""
+        half = min((len(self._logs) + more - first) // 2, LIMITS.window)
+        return 2 * (len(self._logs) + more) / math.comb(2 * half, half)
 
 
 def _threes(ends: Sequence[int]) -> list[tuple[int, int, int]]:

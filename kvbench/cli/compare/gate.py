@@ -15,13 +15,15 @@ from kvbench.model.verdict import NOT_COMPARABLE
 
 
 @click.command("gate")
-@click.option("--base", default="HEAD", show_default=True, metavar="REV|LIB", help="Git revision, or a library.")
+@click.option(
+    "--base", default="HEAD", show_default=True, metavar="REV|LIB|WHEEL", help="Git revision, library or wheel."
+)
 @click.option(
     "--head",
     default=".",
     show_default=True,
-    metavar="REV|LIB|.",
-    help="Git revision, or a library; . is the working tree.",
+    metavar="REV|LIB|WHEEL|.",
+    help="Git revision, library or wheel; . is the working tree.",
 )
 @click.option("--suite", default="gate", show_default=True, help="Name of a suite, or a path that ends in .toml.")
 @only_option

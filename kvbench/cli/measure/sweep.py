@@ -49,6 +49,7 @@ _EXAMPLES = [
 @click.option(
     "--patience", type=Seconds(), help="Stop a visit that makes no progress for this time. [default: by the forecast]"
 )
+@click.option("--commit", metavar="REV", help="Commit that is measured, for kvbench history. [default: git's, here]")
 @click.option("--out", type=Named(), help="Run directory. [default: a new one below runs/]")
 @click.option("--resume", is_flag=True, help="Finish the run in --out; with --launches N, until it has N.")
 @click.option("--report", is_flag=True, help="Also write the report, as kvbench report does.")

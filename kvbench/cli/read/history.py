@@ -23,7 +23,15 @@ _machine = click.option(
 _point = click.option("--point", "pattern", metavar="PATTERN", help="Points to show, such as 'decode.*.i8.*'.")
 
 
-@click.group("history", context_settings={"help_option_names": ["-h", "--help"]})
+class _Shown(click.Group):
+    """Options alone are those of show."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = args and args[0].startswith("-") and args[0] not in ctx.help_option_names
+        return super().parse_args(ctx, ["show", *args] if own else args)
+
+
+@click.group("history", cls=_Shown, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Show how the points of many runs change over time.
 
@@ -65,7 +73,7 @@ def show(root: Path, machine: str | None, pattern: str | None, folder: Path | No
         from kvbench.report.write import write_history
 
         say(f"report: {write_history(folder, found.pasts, found.notes)}", err=as_json)
-    worst = min((trend.worst() for past in found.pasts for trend in past.trends), default=0.0)
+    worst = min((trend.worst() for past in found.pasts for trend in past.every), default=0.0)
     return Exit.FAILED if gate and worst < 0 else Exit.FINE
 
 

@@ -20,16 +20,18 @@ from kvbench.report.figures.figure import Figure
 from kvbench.report.figures.look import COLOURS, FAINT, INK, PAPER, SHADES, legend_below, panels, tag
 from kvbench.units import counted
 
-MOST, CALM = 16, 4  # panels; and of them, at most so many of points without a step
+MOST, CALM = 16, 4  # panels; and of them, at most so many of points without a step: families have all
+_COMMIT = 7  # letters of one
 _LEVEL, _STEP = COLOURS[0], COLOURS[1]
 _LETTERS = 54  # that fit above a panel
 _DATE = 10  # characters of one
 
+_RAN = ("run", "created", "environment", "commit")
 COLUMNS = {
     "row": "Int64",  # of the points' table
     **dict.fromkeys(("name", "short"), "str"),
     "place": "Int64",  # in the order of time, over all runs of the machine
-    **dict.fromkeys(("run", "created", "environment"), "str"),
+    **dict.fromkeys(_RAN, "str"),
     "efficiency": "float64",
     "level": "float64",  # median efficiency of the stretch between two steps
     "step": "float64",  # where one begins, as a share of the efficiency before
@@ -38,38 +40,37 @@ COLUMNS = {
 
 
 def trend(past: Past, rows: Sequence[int], name: str, title: str) -> Figure:
-    """`rows`: of the points' table, for each of its trends."""
-    chosen = _chosen(past)
-    lines = [line for place in chosen for line in _lines(past, past.trends[place], rows[place])]
-    shown, every = (
-        sum(bool(each.steps) for each in of) for of in ([past.trends[place] for place in chosen], past.trends)
-    )
-    left = len(past.trends) - len(chosen)
+    """`rows`: of the points' table, for each of its trends; none for its families."""
+    trends, one = (past.trends, "point") if rows else (past.families, "family")
+    chosen = _chosen(trends, CALM if rows else MOST)
+    lines = [line for place in chosen for line in _lines(past, trends[place], rows[place] if rows else None)]
+    shown, every = (sum(bool(each.steps) for each in of) for of in ([trends[place] for place in chosen], trends))
+    left = len(trends) - len(chosen)
     about = (
         "Efficiency: the rate of a point as % of the rate of its witness in the same rounds (of a decode a read of the "
         "same rows, of a store a copy); one dot a run, in the order of time. Blue: the median between two steps. The "
-        f"background changes where the environment changed. Shown: {shown} of {counted(every, 'point')} with steps, and "
-        f"{len(chosen) - shown} without, those that last moved most. Not drawn: {counted(left, 'point')}."
+        f"background changes where the environment changed. Shown: {shown} of {counted(every, one)} with steps, and "
+        f"{len(chosen) - shown} without, those that last moved most. Not drawn: {counted(left, one)}."
     )
     missing = "" if lines else "No point has a rate beside a witness."
     return Figure(name, title, about, table(lines, COLUMNS), _draw, missing)
 
 
-def _chosen(past: Past) -> list[int]:
+def _chosen(trends: Sequence[Trend], most_calm: int) -> list[int]:
     """Open steps that lead down first, then those that lead up, then accepted ones; then what moved most of late."""
 
     def rank(place: int) -> tuple[Any, ...]:
-        own = past.trends[place]
+        own = trends[place]
         up = max((step.effect for step in own.open()), default=0.0)
         return (own.worst(), -up, not own.steps, -abs(own.change), own.series.point)
 
-    ranked = sorted(range(len(past.trends)), key=rank)
-    moved = [place for place in ranked if past.trends[place].steps][:MOST]
-    calm = [place for place in ranked if not past.trends[place].steps]
-    return moved + calm[: min(CALM, MOST - len(moved))]
+    ranked = sorted(range(len(trends)), key=rank)
+    moved = [place for place in ranked if trends[place].steps][:MOST]
+    calm = [place for place in ranked if not trends[place].steps]
+    return moved + calm[: min(most_calm, MOST - len(moved))]
 
 
-def _lines(past: Past, own: Trend, row: int) -> Iterator[dict[str, Any]]:
+def _lines(past: Past, own: Trend, row: int | None) -> Iterator[dict[str, Any]]:
     series, steps = own.series, {step.run: step for step in own.steps}
     starts = [0, *(series.runs.index(step.run) for step in own.steps), len(series.runs)]
     levels = [float(np.median(series.efficiency[a:b])) for a, b in pairwise(starts)]
@@ -80,7 +81,7 @@ def _lines(past: Past, own: Trend, row: int) -> Iterator[dict[str, Any]]:
         ran, step = past.runs[place], steps.get(place)
         yield facts | {
             "place": place,
-            **{name: getattr(ran, name) for name in ("run", "created", "environment")},
+            **{name: getattr(ran, name) for name in _RAN},
             "efficiency": efficiency,
             "level": levels[stretch],
             "step": step.effect if step else math.nan,
@@ -92,7 +93,7 @@ def _lines(past: Past, own: Trend, row: int) -> Iterator[dict[str, Any]]:
 
 
 def _draw(rows: pd.DataFrame) -> Canvas:
-    every = [own for _, own in rows.groupby("row", sort=False)]
+    every = [own for _, own in rows.groupby("name", sort=False)]
     figure, axes_of, columns = panels(len(every), 2.3)
     runs = rows.drop_duplicates("place").sort_values("place")
     for place, (axes, own) in enumerate(zip(axes_of, every, strict=True)):
@@ -120,7 +121,8 @@ def _grounds(axes: Axes, runs: pd.DataFrame) -> None:
 
 def _series(axes: Axes, own: pd.DataFrame) -> None:
     (drawn,) = axes.plot(own["place"], own["efficiency"], "o", ms=3, mew=0, color=FAINT)
-    tag(drawn, int(own["row"].iloc[0]))
+    if own["row"].notna().all():
+        tag(drawn, int(own["row"].iloc[0]))
     stretch = own["step"].notna().cumsum()
     for _, part in own.groupby(stretch):
         ends = [part["place"].iloc[0] - 0.4, part["place"].iloc[-1] + 0.4]
@@ -136,7 +138,7 @@ def _steps(axes: Axes, own: pd.DataFrame) -> None:
         at, is_open = step.place - 0.5, step.state == OPEN
         axes.axvline(at, color=_STEP if is_open else FAINT, lw=1.4, ls="-" if is_open else "--")
         right = at > sum(axes.get_xlim()) / 2
-        axes.annotate(f"{step.state} {100 * step.step:+.1f}%", (at, high + 0.26 * reach), (-4 if right else 4, 0),
+        axes.annotate(f"{step.state} {100 * step.step:+.1f}% {step.commit[:_COMMIT]}".strip(), (at, high + 0.26 * reach), (-4 if right else 4, 0),
                       textcoords="offset points", fontsize=8, va="top", ha="right" if right else "left")  # fmt: skip
 
 

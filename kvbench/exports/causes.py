@@ -1,0 +1,96 @@
+"""What a comparison comes to, in the fewest lines: a change that all points of a family share is one of the widest such
+family, and none of theirs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from statistics import median
+
+from kvbench.analysis.judge import LIMITS
+from kvbench.exports.wording import counts
+from kvbench.model import Comparison, Judged
+from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, REGRESSION, WORDS
+
+_CHANGED = (REGRESSION, IMPROVEMENT)
+_ANY = ".*"  # at the end of a family's name: it is a pattern of kernels
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A family with its points, or a point that says what none of its families does."""
+
+    judged: Judged
+    points: tuple[Judged, ...]
+
+
+def told(found: Comparison) -> list[Line]:
+    """Worst first; of one word the widest first. Of points, changes alone."""
+    families = [Line(each, tuple(_points(each, found))) for each in found.families]
+    points = [Line(each, (each,)) for each in found.points if each.verdict in (*_CHANGED, CONTAMINATED)]
+    lines, seen = [], {word: set[str]() for word in WORDS}
+    for line in sorted((*families, *points), key=_rank):
+        own, word = {point.name for point in line.points}, line.judged.verdict
+        elsewhere = set() if word in _CHANGED else seen[REGRESSION] | seen[IMPROVEMENT]  # of which is told already
+        if not own or own - seen[word] - elsewhere:
+            lines.append(line)
+            seen[word] |= own | {p.name for p in found.points if _within(line.judged, p.name.partition("/")[0])}
+    return lines
+
+
+def causes(found: Comparison) -> list[Line]:
+    return [line for line in told(found) if line.judged.verdict == REGRESSION]
+
+
+def sentence(line: Line, name: str = "") -> str:
+    """ "all 40 decode.flash points are 2.1 % slower (1.4..2.8)". `name`: a short one."""
+    one, many = line.judged, len(line.points)
+    name = name or one.name.removesuffix(_ANY)
+    note = f": {one.note}" if one.note else ""
+    if one.effect is None:
+        return f"{name}: {one.verdict}{note}"
+    alike = all((point.effect or 0.0) * one.effect > 0 for point in line.points)
+    who = name if many < 2 else f"{'all ' if alike else 'the median of '}{many} {name} points"
+    known = one.low is not None and one.high is not None
+    if one.verdict in _CHANGED or (one.verdict == EQUIVALENT and known and one.low * one.high > 0):
+        way, sign = ("slower", 1) if one.effect > 0 else ("faster", -1)
+        ends = sorted((sign * one.low, sign * one.high)) if known else ()
+        around = f" ({'..'.join(f'{100 * end:.1f}' for end in ends)})" if known else ""
+        return f"{who} {'are' if alike and many > 1 else 'is'} {100 * abs(one.effect):.1f} % {way}{around}{note}"
+    said = "no change" if one.verdict == EQUIVALENT else one.verdict.lower()
+    around = f" ({100 * one.low:+.1f}..{100 * one.high:+.1f})" if known else ""
+    return f"{who}: {said}, {100 * one.effect:+.1f} %{around}{note}"
+
+
+def headline(found: Comparison) -> str:
+    """What most needs to be known, beside the verdict."""
+    own = [line for line in told(found) if line.judged.verdict == found.verdict]
+    if found.verdict in _CHANGED and own:
+        first = Line(replace(own[0].judged, note=""), own[0].points)
+        return f"{sentence(first)}{f'; and {len(own) - 1} more' if len(own) > 1 else ''}"
+    return counts(found.points, "points")
+
+
+def sensitivity(found: Comparison) -> str:
+    """The smallest slowdown of one point alone that would have been seen; "" where nothing is known of it."""
+    if not (seen := [point.detectable for point in found.points if point.detectable is not None]):
+        return ""
+    return (
+        f"a slowdown of {median(seen):.1%} at the typical point would have been seen, {LIMITS.power:.0%} of the time; "
+        f"{min(seen):.1%} to {max(seen):.1%} over all"
+    )
+
+
+def _points(family: Judged, found: Comparison) -> Iterator[Judged]:
+    """By their own family's name, which begins with their kernel."""
+    for point in found.points:
+        own = point.family == family.name or _within(family, point.family.partition(" ")[0] + ".")
+        if point.effect is not None and own:
+            yield point
+
+
+def _within(family: Judged, kernel: str) -> bool:
+    return family.name.endswith(_ANY) and fnmatchcase(kernel, family.name)
+
+
+def _rank(line: Line) -> tuple[int, int]:
+    return WORDS.index(line.judged.verdict), -len(line.points)
