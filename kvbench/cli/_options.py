@@ -28,6 +28,7 @@ tuning_option = click.option(
     metavar="FILE|off",
     help="File with the schedule timings of earlier runs; off: do not tune. [default: in the user's cache folder]",
 )
+out_option = click.option("--out", type=Named(), help="Run directory. [default: a new one below runs/]")
 neighbour_option = click.option(
     "--neighbour", is_flag=True, default=None, help="Also time each point while the other cores stream memory."
 )

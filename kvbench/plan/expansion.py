@@ -27,7 +27,7 @@ from kvbench.plan.witnesses import witnesses
 from kvbench.regime import lacking
 from kvbench.suite import AXES, Relative, Suite, model
 from kvbench.suite.axes import BY_KERNEL, MOST, words
-from kvbench.suite.values import ALL, Axes, Grid
+from kvbench.suite.values import ALL, Grid
 from kvbench.units import size
 
 _Facts = dict[str, Any]  # one value of each axis

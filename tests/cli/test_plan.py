@@ -36,13 +36,15 @@ def test_text(capsys):
 
 
 def test_what_is_left_out(capsys):
-    code, out, _ = told(capsys, "plan", "threads")
+    code, out, _ = told(capsys, "plan", "threads", "--axis", "threads=1,4")
     assert code == 0
     assert "left out: " in out and "not enough CPUs: 4 threads on 2 CPUs" in out and "threads=4" in out
 
 
 def test_json(capsys):
-    code, out, _ = told(capsys, "plan", "threads", "--json", "--axis", "context=1k,8k", "--axis", "pages=base")
+    code, out, _ = told(
+        capsys, "plan", "threads", "--json", "--axis", "context=1k,8k", "--axis", "pages=base", "--axis", "threads=1,4"
+    )
     facts = json.loads(out)
     assert code == 0 and facts["version"] == 1 and facts["suite"] == "threads"
     assert facts["count"] == len(facts["points"]) > 0

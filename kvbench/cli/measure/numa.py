@@ -7,16 +7,15 @@ from typing import Any
 
 import click
 
-from kvbench.cli._options import suite_options, tuning_option
+from kvbench.cli._options import out_option, suite_options, tuning_option
 from kvbench.cli._streams import say
-from kvbench.cli._types import Named
 from kvbench.errors import Exit
 
 
 @click.command("numa")
 @suite_options
 @tuning_option
-@click.option("--out", type=Named(), help="Run directory. [default: a new one below runs/]")
+@out_option
 def command(out: Path | None, **asked: Any) -> int:
     """Measure what memory of another NUMA node costs.
 

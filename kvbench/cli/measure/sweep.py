@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from kvbench.cli._options import json_option, suite_options, tuning_option
+from kvbench.cli._options import json_option, out_option, suite_options, tuning_option
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Named, Percent, Seconds
+from kvbench.cli._types import Percent, Seconds
 from kvbench.errors import BadArgument, Exit
 from kvbench.model import FIELDS
 
@@ -50,7 +50,7 @@ _EXAMPLES = [
     "--patience", type=Seconds(), help="Stop a visit that makes no progress for this time. [default: by the forecast]"
 )
 @click.option("--commit", metavar="REV", help="Commit that is measured, for kvbench history. [default: git's, here]")
-@click.option("--out", type=Named(), help="Run directory. [default: a new one below runs/]")
+@out_option
 @click.option("--resume", is_flag=True, help="Finish the run in --out; with --launches N, until it has N.")
 @click.option("--report", is_flag=True, help="Also write the report, as kvbench report does.")
 @click.option("--verbose", is_flag=True, help="End with every sentence of the report instead of the main answers.")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 
 from kvbench.report.words.phrases import number
-from kvbench.score import LONGER_LAUNCHES, Breach, Figure, Rate, Score
+from kvbench.score import Breach, Figure, Rate, Score
 from kvbench.texts import markdown as plain
 from kvbench.units import counted, size
 
@@ -29,10 +29,7 @@ _BREACHES = {
     "own": "own kernels or an own build",
     "width": "the interval reaches up to {found:.1%} from the middle, and {wanted:.0%} are allowed",
 }
-_ALIKE = (
-    "Llama-3-8B's attention alone, one sequence of 4,096 tokens; compare tokens/s with any score {tag} that is valid or "
-    "noisy; intervals that overlap are a tie"
-)
+_ALIKE = "attention of Llama-3-8B at 4,096 tokens; compare with valid or noisy scores {tag}; overlapping intervals tie"
 _COMPARE = {
     "valid": _ALIKE,
     "noisy": _ALIKE,
@@ -71,7 +68,7 @@ def lines(found: Score) -> list[str]:
     """Six at most."""
     reads = f", plain reads of memory {number(found.read_gbps)} GB/s" if found.read_gbps else ""
     said = [f"score {found.tag} {found.state.upper()}: {machine(found)}{reads}", *_figures(found)]
-    said += [f"  beside the score, sequences x tokens: {_longer(found)}"] if found.longer else []
+    said += [f"  beside it (sequences x tokens; 16 / 8 / 4 bits): {_longer(found)}"] if found.longer else []
     broken = f"{found.state}: {why(found)}; " if found.breaches else ""
     return [*said, f"  {broken}{_COMPARE[found.state].format(tag=found.tag)}"]
 
@@ -89,7 +86,7 @@ def _figures(found: Score) -> Iterator[str]:
     for each in found.figures:
         share = f", {each.share:.0%} of the reads" if each.share else ""
         base = f"; untuned {number(each.base.tokens)}" if each.base else ""
-        error = f"; answers off by {each.error:.0e} at most" if each.bits < found.figures[0].bits else ""
+        error = f"; error {each.error:.0e}" if each.bits < found.figures[0].bits else ""
         yield (
             f"  {each.bits:>2} bits  {number(each.tuned.tokens):>6} tokens/s ({_interval(each.tuned)})  "
             f"{number(each.gbps)} GB/s{share}; {kernel(each)}{base}{error}"
@@ -111,7 +108,7 @@ def _longer(found: Score) -> str:
     return "; ".join(
         f"{batch} x {context:,} {' / '.join(number(one.rate.tokens) for one in own)}"
         for (batch, context), own in each.items()
-    ) + (f" tokens/s at 16 / 8 / 4 bits, {LONGER_LAUNCHES} launches" if each else "")
+    ) + (" tokens/s" if each else "")
 
 
 def markdown(found: Score) -> str:
