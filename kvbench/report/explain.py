@@ -54,7 +54,7 @@ def _table(found: Explained) -> Iterator[str]:
             "users": own.users,
         }
         rows.append(facts | {"share": own.bytes / read, "level": row.level} | {c.dtype: c.tokens for c in row.cells})
-    rates = (Column(each.dtype, words.decode_words(each), number) for each in found.formats)
+    rates = (Column(each.dtype, each.dtype + "*" * (not each.decode), number) for each in found.formats)
     tail = (Column("users", "users", "{:.0f}".format), Column("level", "a layer in"))
     table = pd.DataFrame(rows).astype({"weights": "float64", "most": "float64", "users": "float64"})
     yield f"{'':<49}tokens/s with KV in"

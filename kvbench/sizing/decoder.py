@@ -116,12 +116,17 @@ def token_bytes(decoder: Decoder) -> int:
 def intensity(decoder: Decoder) -> float:
     """FLOP for each byte that a decode reads of the cache: every query head of a group multiplies each element that it
     reads, and adds the product."""
-    return flops(decoder, 1) / decoder.layers / (decoder.sides * decoder.kv_heads * row(decoder).payload)
+    return _flops(decoder) / token_bytes(decoder)
 
 
-def flops(decoder: Decoder, tokens: int) -> int:
-    """Of all layers, where each attends to so many tokens of one sequence: a product and a sum for each element."""
-    return 2 * decoder.layers * decoder.q_heads * tokens * (decoder.head_dim + (decoder.latent or decoder.head_dim))
+def _flops(decoder: Decoder) -> int:
+    """Of one token in one layer: for each query head a product and a sum with every element of K, and of V."""
+    return 2 * decoder.q_heads * (decoder.head_dim + (decoder.latent or decoder.head_dim))
+
+
+def flops(decoder: Decoder) -> int:
+    """Of one sequence, all layers."""
+    return sum(layers.count * layers.read for layers in parts(decoder)) * _flops(decoder)
 
 
 # ---- the formula, as one writes it -----------------------------------------------------------------------------------

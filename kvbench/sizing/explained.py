@@ -1,7 +1,6 @@
 """Weights and cache of a model beside what a machine reads, over contexts: what limits, which format pays, who fits."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -12,7 +11,7 @@ from kvbench.model.explained import Cell, Explained, Format, Measured, Row
 from kvbench.model.size import Decoder
 from kvbench.model.weights import Weights
 from kvbench.native import default_library
-from kvbench.sizing.decoder import cache_bytes, flops, parts, refuse_nonsense, streamed_bytes
+from kvbench.sizing.decoder import cache_bytes, flops, refuse_nonsense, streamed_bytes
 from kvbench.sizing.known import Known
 from kvbench.sizing.sized import fit
 from kvbench.suite import Model
@@ -59,17 +58,13 @@ class _Wall:
         decoder = self.at(context, dtype)
         count, point = streamed_bytes(decoder), self.point(decoder)
         least, weights = self.seconds(count), self.seconds(self.read or 0)
-        seconds = max(least, self._computing(decoder)) if point is None and least else None
-        if point is not None:
-            seconds = count / (float(point["gbps"]) * GB)
-        users = None
-        if self.spare is not None and (one := cache_bytes(replace(decoder, batch=1))):
-            users = max(0, self.spare) // one
-        most, tokens = (
-            None if weights is None or cache is None else decoder.batch / (weights + cache)
-            for cache in (least, seconds)
-        )
-        return Cell(dtype, count, most, tokens, seconds, users)
+        users = None if self.spare is None else max(0, self.spare) // cache_bytes(replace(decoder, batch=1))
+        if least is None or weights is None:
+            return Cell(dtype, count, None, None, None, users)
+        fastest = max(least, self._computing(decoder))
+        seconds = fastest if point is None else count / (float(point["gbps"]) * GB)
+        rates = (decoder.batch / (weights + cache) for cache in (least, seconds))
+        return Cell(dtype, count, *rates, seconds, users)
 
     def row(self, context: int) -> Row:
         place = fit(replace(self.decoder, context=context), self.known)
@@ -85,8 +80,7 @@ class _Wall:
         """Seconds that the multiply-adds take at least, of a cache that no measured kernel walks."""
         if not decoder.latent or not self.known.gflops:
             return 0.0
-        tokens = sum(layers.count * layers.read for layers in parts(decoder)) * decoder.batch
-        return flops(decoder, tokens) / decoder.layers / (self.known.gflops * GB)
+        return decoder.batch * flops(decoder) / (self.known.gflops * GB)
 
     def overtakes(self, dtype: str) -> int | None:
         """The shortest context at which the cache is no less than the weights."""
@@ -104,13 +98,16 @@ def explain(
 ) -> Explained:
     """`given`: bytes of weights that a step reads, in place of the model's own. `asked`: tokens per second that somebody
     measured, and at which context."""
-    decoder, weights = decoder_of(name, model, batch), _weights(model.weights, given)
+    decoder, weights = decoder_of(name, model, batch), model.weights
+    if given is not None:
+        weights = Weights(max(given, weights.stored if weights else 0), given)
     fact = known.machine.facts.get("memory")
     memory = fact.value if fact and isinstance(fact.value, int) else None
     reads = max((each for each in known.reads if each.level == "DRAM"), key=lambda each: each.median, default=None)
     read = weights.read(batch) if weights else None
     wall = _Wall(decoder, known, reads, read, memory - weights.stored if weights and memory is not None else None)
-    rows = tuple(_rows(wall))
+    octaves = range(max(0, math.ceil(math.log2(model.max_context / _SHORTEST))))
+    rows = tuple(map(wall.row, (*(_SHORTEST << octave for octave in octaves), model.max_context)))
     return Explained(
         model=name,
         source=model.source,
@@ -135,21 +132,8 @@ def explain(
     )
 
 
-def _weights(own: Weights | None, given: int | None) -> Weights | None:
-    if given is None:
-        return own
-    return Weights(max(given, own.stored if own else 0), given)
-
-
 def _dtypes() -> tuple[str, ...]:
     return tuple(sorted(default_library().words("dtype")))
-
-
-def _rows(wall: _Wall) -> Iterator[Row]:
-    longest = wall.decoder.context
-    octaves = max(0, math.ceil(math.log2(longest / _SHORTEST)))
-    for context in (*(_SHORTEST << octave for octave in range(octaves)), longest):
-        yield wall.row(context)
 
 
 def _format(wall: _Wall, dtype: str, rows: tuple[Row, ...]) -> Format:
@@ -175,11 +159,10 @@ def _within_l3(decoder: Decoder, known: Known) -> int | None:
 
 
 def _measured(wall: _Wall, tokens: float, context: int) -> Measured:
-    if wall.read is None or wall.reads is None:
-        what = "the bytes of its weights are not known" if wall.read is None else "no reads of memory are known"
-        raise BadArgument(
-            f"--measured: {what}", "give --weights BYTES" if wall.read is None else "name another --machine"
-        )
+    if wall.read is None:
+        raise BadArgument("--measured: the bytes of its weights are not known", "give --weights BYTES")
+    if wall.reads is None:
+        raise BadArgument("--measured: no reads of memory are known", "name another --machine")
     if context > wall.decoder.context:
         raise BadArgument(f"--measured: {context} tokens", f"at most the model's {wall.decoder.context}")
     row = wall.row(context)

@@ -94,7 +94,7 @@ def test_one_latent_row(tmp_path):
     assert weights.ahead == 2 * 2 * 2048 * 2048
     assert cached(decoder, 8192) == 27 * 576 * 2 * 8192 and decoder.sides == 1
     assert cached(decoder, 8192, dtype="i8") == 27 * (576 + 4) * 8192
-    assert flops(decoder, 1) == 27 * 16 * 2 * (576 + 512)
+    assert flops(decoder) == 131072 * 27 * 16 * 2 * (576 + 512)
 
 
 @pytest.mark.parametrize(("batch", "distinct"), [(1, 8.0), (8, 128 * (1 - 0.9375**8))])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kvbench.model.explained import Explained, Format, Row
+from kvbench.model.explained import Explained, Row
 from kvbench.report.words.phrases import between, number
 from kvbench.units import GB, counted, cpu_text, duration, size
 
@@ -191,7 +191,3 @@ def titles(found: Explained) -> Iterator[str]:
     apart = {"extra prediction layers": found.weights.ahead, "vision and audio": found.weights.senses}
     unread = "".join(f"; not read: {name}, {size(count)}" for name, count in apart.items() if count)
     yield f"weights: {size(found.weights.stored)} stored, {size(found.read)} read by a step{experts}{unread}"
-
-
-def decode_words(each: Format) -> str:
-    return each.dtype if each.decode else f"{each.dtype}*"
