@@ -42,7 +42,7 @@ _CALLS = {  # what they return, and what they take
 
 
 class Ggml(Peer):
-    formats = stated("f32 1e-4, f16 0.1, bf16 0.02, q8_0 0.1, q4_0 0.1")
+    formats = stated("f32 1e-4, f16 0.1, bf16 0.02, q8_0 0.1, q4_0 0.3")
     layouts = "head position"
     package, install = "xllamacpp", "pip install 'kvbench[peers]', or name its library: --ggml PATH"
 
