@@ -114,13 +114,13 @@ def test_without_caches_there_is_nothing_to_take_time(capsys, made_up, monkeypat
 def test_the_largest_plan_is_quick(capsys, monkeypatch):
     """By what it asks of the kernels' library, which is most of its work: nothing twice, and little for each point."""
     asked = Counter()
-    describe = Cache._describe
+    planned = Cache.planned
 
-    def counted(cache, *sizes, **facts):
+    def counted(*sizes, **facts):
         asked[sizes, tuple(sorted(facts.items()))] += 1
-        describe(cache, *sizes, **facts)
+        return planned(*sizes, **facts)
 
-    monkeypatch.setattr(Cache, "_describe", counted)
+    monkeypatch.setattr(Cache, "planned", staticmethod(counted))
     slice_bytes.cache_clear()
     tokens_in.cache_clear()
     _, out, _ = told(capsys, "plan", "full", "--json")
