@@ -21,7 +21,8 @@ from kvbench.errors import (
     unknown_word,
 )
 from kvbench.model import AUTO, OWN, Kernel
-from kvbench.native.plugin import Plugin, opened
+from kvbench.native.plugin import Plugin
+from kvbench.native.shared import opened
 
 _LIBRARY = "libkvbench.so"
 _INTERFACE = "abi.h"

@@ -16,6 +16,7 @@ import cffi
 from kvbench.apart import Ended, apart
 from kvbench.errors import BadArgument, BadLibrary
 from kvbench.model import Kernel
+from kvbench.native.shared import opened, refuse_cut
 
 if TYPE_CHECKING:
     from kvbench.native.library import Library
@@ -24,19 +25,9 @@ _OP = "decode"
 _WORD = re.compile(r"[a-z0-9_]{1,32}")
 _ALL = "all"  # of the words of an axis: none of them may be called so
 _EXAMPLE = "kernels/example/plugin.c shows how one is made"
-_LIBRARY = "a shared object for this machine is needed"
 _PATIENCE = 60.0  # seconds that loading it and listing its kernels may take
 _symbol = cffi.FFI()
 _symbol.cdef("extern int32_t kvb_plugin;")  # of plug-ins alone: abi.h cannot declare what the library lacks
-
-
-def opened(ffi: cffi.FFI, path: Path, hint: str = _LIBRARY) -> Any:
-    """A shared object, by its path."""
-    try:
-        return ffi.dlopen(str(path.absolute()))
-    except OSError as error:
-        why = str(error).partition(".  Additionally")[0]  # cffi goes on about names that are no paths
-        raise BadLibrary(why, hint) from None
 
 
 def is_plugin(path: Path | str) -> bool:
@@ -72,6 +63,7 @@ class Plugin:
 
     def __init__(self, path: Path | str, library: "Library") -> None:
         self.path, self._library = Path(path), library
+        refuse_cut(self.path)
         if not self.path.is_file():
             raise BadLibrary(f"cannot read {self.path}: there is no such file", _LIBRARY)
 

@@ -12,6 +12,7 @@ import pytest
 
 from kvbench.errors import BadArgument, BadLibrary
 from kvbench.native import Cache, Library, Team, decode_task, default_library, is_plugin, library_path
+from kvbench.oracle import attention, tolerance, whole
 from kvbench.plan import Site, expand, refuse_without_plugin
 from kvbench.plan.expansion import NO_KERNEL
 from kvbench.suite import load
@@ -72,6 +73,20 @@ def test_it_is_right_in_every_situation(library, layout):
     bench.close()
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5, 16])
+def test_units_are_cut_and_merged(library, isa, threads):
+    """Rows that several threads share; the same bits for any number of them where that is asked for."""
+    with Cache(2, 24, 3000, batch=2, layout="position", library=library) as cache:
+        k, v = np.random.default_rng(3).standard_normal((2, 2, 2500, 2, 24), dtype=np.float32)
+        q = np.random.default_rng(4).standard_normal((2, 6, 24), dtype=np.float32)
+        cache.bulk(k, v)
+        right = attention(q, whole(k, v), cache.lengths, None)
+        out = cache.decode(q, "textbook", isa, threads)
+        assert np.abs(out - right).max() <= tolerance(np.abs(v).max(), 2500)
+        fixed = [cache.decode(q, "textbook", isa, n, deterministic=True) for n in (threads, 1)]
+        assert np.array_equal(*fixed)
+
+
 def test_bytes_are_those_of_the_twin(library, isa):
     """The same rows in the same shares; what a plug-in loads beyond the compulsory bytes is not known."""
     q = np.ones((1, 4, 16), np.float32)
@@ -127,7 +142,6 @@ def row(**changed):
     [
         ("-DNO_VERSION", "is no plug-in"),
         ("-DNO_TABLE", "does not export kvb_kernels"),
-        ("-DVERSION=2", "version 2, and libkvbench.so takes version 3"),
         ("-DLISTED={0}", "lists no kernels"),
         (row(op='"append"'), "op 'append' cannot be plugged in"),
         (row(variant='"flash"'), "variant flash is taken"),
@@ -159,13 +173,13 @@ def test_what_is_no_shared_object(tmp_path, capsys):
         refused(capsys, "kernels", "--plugin", tmp_path / name, words=[name], code=code)
 
 
-@pytest.mark.parametrize("part", [0.1, 0.4, 0.7])
+@pytest.mark.parametrize("part", [0.1, 0.4, 0.7, 0.95, 0.999])
 def test_one_that_is_cut_off(tmp_path, capsys, example, part):
-    """The loader may take what is there; a touch of the rest is SIGBUS, in the process that looks at it."""
+    """The loader may take what is there, and a touch of the rest would be SIGBUS."""
     whole = example.read_bytes()
     (tmp_path / "cut.so").write_bytes(whole[: int(part * len(whole))])
     for command in (["kernels"], ["verify"], ["profile", "decode", "--model", "gpt-2"]):
-        refused(capsys, *command, "--plugin", tmp_path / "cut.so", words=["cut.so"], code=5)
+        refused(capsys, *command, "--plugin", tmp_path / "cut.so", words=["cut.so is cut off"], code=5)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +194,18 @@ def test_one_that_never_is_loaded(tmp_path, capsys, monkeypatch, loaded, said):
     monkeypatch.setattr("kvbench.native.plugin._PATIENCE", 2.0)
     made = build_plugin(tmp_path / "made.so", f"-DLOADED={loaded}")
     refused(capsys, "kernels", "--plugin", made, words=[f"made.so: the process that loaded it {said}"], code=5)
+
+
+def test_one_of_before_is_told_what_to_do(tmp_path, capsys):
+    made = build_plugin(tmp_path / "made.so", "-DVERSION=2")
+    refused(
+        capsys,
+        "kernels",
+        "--plugin",
+        made,
+        words=["version 2, and libkvbench.so takes version 3", "build it again with the kvbench.h"],
+        code=5,
+    )
 
 
 def test_a_library_is_no_plug_in(example):
