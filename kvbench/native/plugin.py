@@ -64,8 +64,6 @@ class Plugin:
     def __init__(self, path: Path | str, library: "Library") -> None:
         self.path, self._library = Path(path), library
         refuse_cut(self.path)
-        if not self.path.is_file():
-            raise BadLibrary(f"cannot read {self.path}: there is no such file", _LIBRARY)
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
