@@ -1,5 +1,6 @@
 """Models as others publish them, read from their files: geometry, and what a step reads of their weights."""
 
+import os
 from pathlib import Path
 
 from kvbench.errors import BadArgument, one_of
@@ -16,8 +17,8 @@ def find(text: str) -> tuple[str, Model, str]:
         from kvbench.checkpoint.gguf import read_gguf
 
         return path.stem, *read_gguf(path)
-    path = path / "config.json" if path.is_dir() else path
-    if path.suffix == ".json" or path.exists():
+    path = path / "config.json" if os.path.isdir(path) else path
+    if path.suffix == ".json" or os.path.exists(path):
         from kvbench.checkpoint.config import read_config
 
         return path.absolute().parent.name, *read_config(path)

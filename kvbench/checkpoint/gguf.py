@@ -169,8 +169,8 @@ def _read(path: Path, header: _Header) -> tuple[Model, str]:
     facts = _facts(path, found)
     ahead = frozenset(int(each[1]) for name in sizes if (each := _AHEAD.match(name)))
     facts.found["num_hidden_layers"] = facts.layers - len(ahead)
-    if (parts := found.get("split.count", 1)) > 1:
-        return model_of(facts, None), f"it is one of {parts} files, whose tensors are apart"
+    if found.get("split.count") not in (None, 0, 1):
+        return model_of(facts, None), "it is one of several files, which have the other tensors"
     return model_of(facts, weights_of(facts, sizes, header.vocabulary, ahead)), ""
 
 
