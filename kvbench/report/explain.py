@@ -55,9 +55,9 @@ def _table(found: Explained) -> Iterator[str]:
         }
         rows.append(facts | {"share": own.bytes / read, "level": row.level} | {c.dtype: c.tokens for c in row.cells})
     rates = (Column(each.dtype, each.dtype + "*" * (not each.decode), number) for each in found.formats)
-    tail = (Column("users", "users", "{:.0f}".format), Column("level", "a layer in"))
+    tail = (Column("users", f"users, {base}", "{:.0f}".format), Column("level", "a layer lies in"))
     table = pd.DataFrame(rows).astype({"weights": "float64", "most": "float64", "users": "float64"})
-    yield f"{'':<49}tokens/s with KV in"
+    yield f"{'':<53}tokens/s with KV in (some formats take the core longer than memory)"
     yield from ruled(table, (*_columns(base), *rates, *tail))
     if not all(each.decode for each in found.formats):
         yield "* no decode of it was measured: at most, as plain reads of memory and multiply-adds allow"
@@ -69,7 +69,7 @@ def _columns(base: str) -> tuple[Column, ...]:
         Column("weights", "weights", size),
         Column("cache", f"KV, {base}", size),
         Column("share", "KV share", "{:.0%}".format),
-        Column("most", "at most", number),
+        Column("most", f"{base} at most", number),
     )
 
 

@@ -180,7 +180,7 @@ def titles(found: Explained) -> Iterator[str]:
     decoder = found.decoder
     heads = f"{counted(decoder.q_heads, 'query head')} on {counted(decoder.kv_heads, 'KV head')} of {decoder.head_dim}"
     window = f", window {decoder.window:,}" if decoder.window else ""
-    window += f" but in every {decoder.window_every}th layer" if decoder.window_every else ""
+    window += f" but in one layer of {decoder.window_every}" if decoder.window_every else ""
     latent = ", K and V in one row" if decoder.latent else ""
     shape = f"{counted(decoder.layers, 'layer')}, {heads}{latent}{window}"
     yield f"{found.model}: {shape}; up to {found.max_context:,} tokens; {counted(decoder.batch, 'sequence')} a step"
