@@ -55,7 +55,7 @@ def _table(found: Explained) -> Iterator[str]:
         }
         rows.append(facts | {"share": own.bytes / read, "level": row.level} | {c.dtype: c.tokens for c in row.cells})
     rates = (Column(each.dtype, each.dtype + "*" * (not each.decode), number) for each in found.formats)
-    tail = (Column("users", f"users, {base}", "{:.0f}".format), Column("level", "a layer lies in"))
+    tail = (Column("users", f"users, {base}", "{:.0f}".format), Column("level", "a layer in"))
     table = pd.DataFrame(rows).astype({"weights": "float64", "most": "float64", "users": "float64"})
     yield f"{'':<53}tokens/s with KV in (some formats take the core longer than memory)"
     yield from ruled(table, (*_columns(base), *rates, *tail))
