@@ -24,7 +24,7 @@ class Compared(Printed):
     path: Annotated[str, about("its directory")]
     report: Annotated[str, about("the page that --report wrote; else empty")]
     cells: Annotated[tuple[Cell, ...], about("what is compared, with the fastest of both")]
-    times: Annotated[float | None, about("times: geometric mean of the cells; null if unknown")]
+    times: Annotated[float | None, about("ratio: geometric mean of the cells; null if unknown")]
     rows: Annotated[list[row("PeerRow", PEERS)], about("every engine of every cell, as the report's table peers")]
     absent: Annotated[tuple[str, ...], about("peers and formats that were left out, and why")]
 

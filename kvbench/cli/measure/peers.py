@@ -26,7 +26,7 @@ _AXES = ("model", "context", "dtype", "threads")
 @click.option("--launches", type=int, help="Processes that measure all. [default: the suite's]")
 @click.option("--out", type=Named(), help="Where the run is kept. [default: a new folder below runs/]")
 @click.option("--resume", is_flag=True, help="Finish the run that --out names.")
-@click.option("--report", is_flag=True, help="Also write the report, as kvbench report does.")
+@click.option("--report", is_flag=True, help="Write the report too.")
 @tuning_option
 @json_option
 def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked: Any) -> int:
