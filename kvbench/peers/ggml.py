@@ -11,7 +11,7 @@ import numpy as np
 
 from kvbench.peers.interface import Peer, stated
 
-_TYPES = stated("f32 0, f16 1, bf16 30, q8_0 8, q4_0 2")  # enum ggml_type
+_TYPES = stated("f32 0, f16 1, bf16 30, q8_0 8")  # enum ggml_type
 _NODES, _PLAN = 8, 1 << 16  # of a graph; bytes beside the tensors' own, at most
 _PRECISION = 10  # GGML_PREC_F32, which llama.cpp asks for
 
@@ -42,7 +42,7 @@ _CALLS = {  # what they return, and what they take
 
 
 class Ggml(Peer):
-    formats = stated("f32 1e-4, f16 0.1, bf16 0.02, q8_0 0.1, q4_0 0.3")
+    formats = stated("f32 1e-4, f16 0.1, bf16 0.02, q8_0 0.1")
     layouts = "head position"
     package, install = "xllamacpp", "pip install 'kvbench[peers]', or name its library: --ggml PATH"
 

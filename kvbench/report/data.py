@@ -84,7 +84,7 @@ def report(found: Findings, manifest: Manifest) -> Report:
         topology=found.machine,
         preflight=found.checks,
         ceilings=tuple(map(ceiling_row, found.ceilings)),
-        **{name: _rows(getattr(found, name)) for name in _TABLES},
+        **{name: rows_of(getattr(found, name)) for name in _TABLES},
         skips=manifest.skips,
     )
 
@@ -96,5 +96,5 @@ def points(studies: Sequence[Findings]) -> str:
     return table_csv(table[["run", *table.columns.drop("run")]])
 
 
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
     return json.loads(table.to_json(orient="records", double_precision=15))

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from kvbench.analysis.means.findings import Findings
-from kvbench.analysis.means.peers import Cell, cells, mean_times
+from kvbench.analysis.means.peers import PEERS, Cell, cells, mean_times
+from kvbench.analysis.measured.columns import row
 from kvbench.model import Skip
 from kvbench.model.annotated import Printed, about
+from kvbench.report.data import rows_of
 from kvbench.report.ruled import Column, ruled
 from kvbench.report.words.peers import cell, summary
 from kvbench.report.words.phrases import number
@@ -22,17 +24,22 @@ class Compared(Printed):
     path: Annotated[str, about("its directory")]
     report: Annotated[str, about("the page that --report wrote; else empty")]
     cells: Annotated[tuple[Cell, ...], about("what is compared, with the fastest of both")]
-    times: Annotated[float | None, about("times: geometric mean of the cells; null if unknown")]
-    rows: Annotated[tuple[dict[str, Any], ...], about("every engine of every cell, as the report's table peers")]
+    times: Annotated[float | None, about("ratio: geometric mean of the cells; null if unknown")]
+    rows: Annotated[list[row("PeerRow", PEERS)], about("every engine of every cell, as the report's table peers")]
     absent: Annotated[tuple[str, ...], about("peers and formats that were left out, and why")]
 
 
 def compared(found: Findings, skips: Sequence[Skip], path: str, page: str) -> Compared:
     own = tuple(cells(found.peers))
-    rows = found.peers.astype(object).where(found.peers.notna(), None).to_dict("records")
     absent = tuple(skip.detail for skip in skips)
     return Compared(
-        run=found.run, path=path, report=page, cells=own, times=mean_times(own), rows=tuple(rows), absent=absent
+        run=found.run,
+        path=path,
+        report=page,
+        cells=own,
+        times=mean_times(own),
+        rows=rows_of(found.peers),
+        absent=absent,
     )
 
 

@@ -52,6 +52,20 @@ SIZED = "qwen3-0.6b --context 8192 --layout paged --weights 1GB --budget 1GiB --
 SHORT = ["--samples", "2", "--sample-time", "0.001"]
 CPU = str(min(os.sched_getaffinity(0)))
 TINY = ["smoke", "--axis", "context=64", "--axis", "threads=1", "--axis", "model=gpt-2", "--axis", "residency=hot"]
+PEERS = [
+    "--model",
+    "qwen3-0.6b",
+    "--context",
+    "512",
+    "--dtype",
+    "f32",
+    "--threads",
+    "1",
+    "--peers",
+    "numpy,cke",
+    "--launches",
+    "1",
+]
 BRIEF = ["--only", "*.head.f16.*", "--cpus", CPU, "--launches", "1", *SHORT]
 
 # So few points say nothing of a model, nor of L3.
@@ -113,6 +127,7 @@ CALLS = {
         [*TINY, *BRIEF, "--only", "*.paged.f16.*", "--axis", "op=decode", "--out", str(folder / "run"), "--json"]
     ],
     "tune": lambda folder: [[*TINY, "--only", "*.head.f16.*", "--tuning", str(folder / "seen.json"), "--json"]],
+    "peers": lambda folder: [[*PEERS, "--tuning", "off", "--out", str(folder / "peers"), "--json"]],
     "lab": lambda folder: [["quant", "--out", str(folder / "lab"), "--json"], ["--json"]],
     "compare": lambda folder: [[*sides(folder), "--json"]],
     "history": lambda folder: [["show", "--root", past(folder), "--json"]],

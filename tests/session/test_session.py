@@ -165,7 +165,7 @@ def test_launches_that_a_resumption_adds_can_be_read(tmp_path, clock):
     ("name", "said"),
     [
         ("machine", "the machine changed"),
-        ("build", "kvbench, its library or its plug-in"),
+        ("build", "kvbench, its library, its plug-in or a peer"),
         ("suite", "the suite"),
         ("environment", "set-up"),
     ],

@@ -27,7 +27,7 @@ PEERS = {
     "share": number("share of the rate of a read of the same rows"),
     "max_abs_err": number("absolute: largest difference of an output element to float64"),
     "overhead": number("share of a pass, that one takes with next to nothing to read"),
-    "times": number("times: its time over that of the fastest of ours"),
+    "times": number("ratio: its time over that of the fastest of ours"),
     "error": text("why there are no numbers; else empty"),
     "name": text("of the point"),
 }
@@ -44,8 +44,8 @@ class Cell:
     context: Annotated[int, about("tokens")]
     best: Annotated[str, about("engine and layout of the fastest peer; empty if none has a rate")]
     best_share: Annotated[float | None, about("share of a read of the same rows, that it reaches; null if unknown")]
-    times: Annotated[float | None, about("times: the fastest peer's time over ours; null if unknown")]
-    drift: Annotated[float | None, about("times: ours after the peers over ours before them; null if unknown")]
+    times: Annotated[float | None, about("ratio: the fastest peer's time over ours; null if unknown")]
+    drift: Annotated[float | None, about("ratio: ours after the peers over ours before them; null if unknown")]
 
 
 def peers(points: pd.DataFrame, tokens: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:

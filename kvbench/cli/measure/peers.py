@@ -9,7 +9,7 @@ import click
 
 from kvbench.cli._options import json_option, tuning_option
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Named, Seconds
+from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, Exit, unknown_word
 
 _AXES = ("model", "context", "dtype", "threads")
@@ -23,11 +23,10 @@ _AXES = ("model", "context", "dtype", "threads")
 @click.option("--peers", "wanted", help="Engines, such as ggml,numpy. [default: all that are installed]")
 @click.option("--ggml", type=click.Path(exists=True, dir_okay=False), help="Another library of ggml.")
 @click.option("--cke", type=click.Path(exists=True), help="The C-Kernel-Engine's library, or a folder that holds it.")
-@click.option("--launches", type=int, help="Fresh processes; each visits all points. [default: the suite's]")
-@click.option("--budget", type=Seconds(), help="Start no launch that would end after this time, such as 10m.")
-@click.option("--out", type=Named(), help="Run directory. [default: a new one below runs/]")
-@click.option("--resume", is_flag=True, help="Finish the run in --out.")
-@click.option("--report", is_flag=True, help="Also write the report, as kvbench report does.")
+@click.option("--launches", type=int, help="Processes that measure all. [default: the suite's]")
+@click.option("--out", type=Named(), help="Where the run is kept. [default: a new folder below runs/]")
+@click.option("--resume", is_flag=True, help="Finish the run that --out names.")
+@click.option("--report", is_flag=True, help="Write the report too.")
 @tuning_option
 @json_option
 def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked: Any) -> int:
