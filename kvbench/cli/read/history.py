@@ -27,7 +27,7 @@ class _Shown(click.Group):
     """Options alone are those of show."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own = args and args[0].startswith("-") and args[0] not in ctx.help_option_names
+        own = not args or args[0].startswith("-") and args[0] not in ctx.help_option_names
         return super().parse_args(ctx, ["show", *args] if own else args)
 
 
