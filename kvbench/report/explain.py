@@ -55,9 +55,9 @@ def _table(found: Explained) -> Iterator[str]:
         }
         rows.append(facts | {"share": own.bytes / read, "level": row.level} | {c.dtype: c.tokens for c in row.cells})
     rates = (Column(each.dtype, each.dtype + "*" * (not each.decode), number) for each in found.formats)
-    tail = (Column("users", f"users, {base}", "{:.0f}".format), Column("level", "a layer in"))
+    tail = (Column("users", "users", "{:.0f}".format), Column("level", "a layer in"))
     table = pd.DataFrame(rows).astype({"weights": "float64", "most": "float64", "users": "float64"})
-    yield f"{'':<53}tokens/s with KV in (some formats take the core longer than memory)"
+    yield f"{'':<53}tokens/s with KV in (the core limits some formats)"
     yield from ruled(table, (*_columns(base), *rates, *tail))
     if not all(each.decode for each in found.formats):
         yield "* no decode of it was measured: at most, as plain reads of memory and multiply-adds allow"
@@ -68,7 +68,7 @@ def _columns(base: str) -> tuple[Column, ...]:
         Column("context", "context", "{:,}".format),
         Column("weights", "weights", size),
         Column("cache", f"KV, {base}", size),
-        Column("share", "KV share", "{:.0%}".format),
+        Column("share", "share", "{:.0%}".format),
         Column("most", f"{base} at most", number),
     )
 
