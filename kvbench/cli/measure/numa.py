@@ -27,11 +27,11 @@ def command(out: Path | None, **asked: Any) -> int:
     from kvbench.report.words import numa as words
     from kvbench.session import Options, Session
 
-    if len([node for node in describe().nodes if node.bytes != 0]) < 2:
+    options = Options("numa", **{name: value for name, value in asked.items() if value not in (None, ())})
+    if options.asked_suite and len([node for node in describe().nodes if node.bytes != 0]) < 2:
         say(words.ONE_NODE)
         return Exit.FINE
-    given = {name: value for name, value in asked.items() if value not in (None, ())}
-    with Session.begin(Options("numa", **given), out, shlex.join(["kvbench", *sys.argv[1:]])) as session:
+    with Session.begin(options, out, shlex.join(["kvbench", *sys.argv[1:]])) as session:
         whole = measured(session)
         run = session.run()
         say("\n".join([*words.lines(run.findings().placed), "", f"  run  {run.path}"]))
