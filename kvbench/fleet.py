@@ -7,7 +7,6 @@ nothing: kvbench gather takes run directories, whatever brought them.
 
 import fcntl
 import itertools
-import json
 import os
 import re
 import shutil
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kvbench.errors import BadArgument, Exit, Unsupported
+from kvbench.store import Manifest, RunDirectory
 
 FILES = ("manifest.json", "journal.jsonl", "machine.json", "run.json.gz")  # of a run directory
 TOPIC = "kvbench"
@@ -101,11 +101,12 @@ def _arrived(future: Any, host: str, into: Path) -> Arrived:
     code, last, files = future.result()
     if not files.keys() >= set(FILES[:3]):
         return Arrived(host, None, last or f"kvbench sweep ended with {code} there")
-    (into / host).mkdir(parents=True, exist_ok=True)
+    own = into / _folder(host)
+    own.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         if name in files:
-            (into / host / name).write_bytes(files[name])
-    return Arrived(host, into / host, errors=code != Exit.FINE)
+            (own / name).write_bytes(files[name])
+    return Arrived(host, own, errors=code != Exit.FINE)
 
 
 def gather(places: Iterable[Path], into: Path) -> list[Path]:
@@ -113,17 +114,27 @@ def gather(places: Iterable[Path], into: Path) -> list[Path]:
     there already stay as they are."""
     found = []
     for place in (manifest.parent for each in places for manifest in sorted(each.rglob(FILES[0]))):
-        manifest = json.loads((place / FILES[0]).read_bytes())
-        host, run = str(manifest["versions"].get("hostname", "host")), manifest["run"]
+        manifest = _manifest(place)
+        host = manifest.versions.get("hostname", "host")
         for number in itertools.count(1):
-            own = into / re.sub(r"[^\w.-]", "_", host if number == 1 else f"{host}-{number}")
+            own = into / _folder(host if number == 1 else f"{host}-{number}")
             if not own.exists():
                 shutil.copytree(place, own, ignore=lambda _, names: [name for name in names if name not in FILES])
-            elif json.loads((own / FILES[0]).read_bytes())["run"] != run:
+            elif _manifest(own).run != manifest.run:
                 continue
             found.append(own)
             break
     return list(dict.fromkeys(found))
+
+
+def _manifest(place: Path) -> Manifest:
+    with RunDirectory.open(place) as directory:
+        return directory.manifest
+
+
+def _folder(host: str) -> str:
+    """A name that lies in the folder it is put into."""
+    return re.sub(r"[^\w.-]", "_", host).lstrip(".") or "host"
 
 
 def _lost(client: Any, left: dict[Any, tuple[str, str]], folder: str) -> Iterator[Arrived]:

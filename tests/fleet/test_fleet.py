@@ -1,5 +1,6 @@
 """A fleet on this machine: three workers that pass for hosts. What has finished is kept, whoever is lost."""
 
+import json
 import os
 import signal
 import socket
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from kvbench.errors import BadArgument
+from kvbench.errors import BadArgument, BadRun
 from kvbench.fleet import fleet, gather
 from kvbench.results import load
 from tests.machine import trees
+from tests.report import made
 
 pytest.importorskip("distributed")
 
@@ -106,6 +108,20 @@ def test_the_scheduler_is_killed_and_gather_brings_what_was_finished(tmp_path):
     found = gather([there], tmp_path / "gathered")
     assert len(found) == 2 and gather([there], tmp_path / "gathered") == found, "gathering again adds none"
     assert all(isinstance(path, Path) and load(path).manifest.suite == "smoke" for path in found)
+
+
+def test_a_run_that_is_damaged_or_misnamed(tmp_path):
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "manifest.json").write_text('{"run":')
+    with pytest.raises(BadRun, match="manifest.json"):
+        gather([tmp_path / "bad"], tmp_path / "out")
+    points = made.READS[:6]
+    made.directory(tmp_path / "there", made.whole(points, 3), points, run="one")
+    text = (tmp_path / "there" / "manifest.json").read_text()
+    facts = json.loads(text)
+    facts["versions"]["hostname"] = "../../else"
+    (tmp_path / "there" / "manifest.json").write_text(json.dumps(facts))
+    assert gather([tmp_path / "there"], tmp_path / "out") == [tmp_path / "out" / "_.._else"]
 
 
 def test_nobody_answers(tmp_path):

@@ -130,7 +130,7 @@ def written(value: Any) -> Written:
 
 
 def _heading(sweep: Any, seen: Any) -> list[str]:
-    from kvbench.plan.forecast import FILL, READ
+    from kvbench.plan.forecast import FILL, READ, READ_EACH
 
     plan = sweep.plan
     needs = f"{size(seen.memory)}, most of it for {seen.largest.kernel} at context {seen.largest.shape.context}"
@@ -140,7 +140,8 @@ def _heading(sweep: Any, seen: Any) -> list[str]:
         f"{counted(len(sweep.contrasts), 'contrast')}, {plan.launches} launches "
         f"of {plan.samples} samples of {duration(plan.sample_time)}",
         f"  time: about {span(seen.seconds)}, {seen.timed / seen.seconds:.0%} of it in samples "
-        f"(estimate: {FILL / GB:g} GB/s per thread to fill memory, {READ / GB:g} GB/s in total to read it)",
+        f"(estimate: {FILL / GB:g} GB/s per thread to fill memory, "
+        f"{READ / GB:g} GB/s in total to read it, or {READ_EACH / GB:g} GB/s per thread where that is more)",
         f"  memory: {needs}; {size(sweep.memory)} available",
     ]
 
