@@ -108,6 +108,11 @@ def words_of(machine: Machine) -> tuple[str, ...]:
     return (*nodes, *(kinds if len(kinds) > 1 else ()))
 
 
+def memory_nodes(machine: Machine) -> list[int]:
+    """NUMA nodes that have memory, or may have."""
+    return [node.node for node in machine.nodes if node.bytes != 0]
+
+
 def _listed(machine: Machine, text: str) -> tuple[int, ...]:
     """In the order given."""
     allowed, found = set(machine.allowed), dict[int, None]()

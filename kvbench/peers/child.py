@@ -14,6 +14,7 @@ if __name__ == "__main__":
 
 import resource
 from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
@@ -61,7 +62,7 @@ class Child:
     def _empty(self, shape: Shape, first: np.ndarray, signs: np.ndarray, q: np.ndarray) -> float:
         """Seconds of a layer's step over a few tokens: what the binding and the engine's own threads cost."""
         few = min(_EMPTY, shape.context)
-        small = Shape(**{name: getattr(shape, name) for name in shape.__slots__} | {"context": few, "capacity": few})
+        small = replace(shape, context=few, capacity=few)
         peer = self._make()
         peer.setup(small, *(Layers(np.array(first[side, :, :few]), signs[:, side]) for side in (0, 1)))
         peer.ask(q)

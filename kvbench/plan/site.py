@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from kvbench.errors import BadArgument, unknown_word
-from kvbench.machine.placement import place, powers, words_of
+from kvbench.machine.placement import memory_nodes, place, powers, words_of
 from kvbench.model import PLACES, Kernel, Machine
 from kvbench.native import Cache, Library, default_library, pages_given
 from kvbench.peers import Known, known
@@ -29,7 +29,7 @@ class Site:
         self.library, self.peers = library or default_library(), peers or {}
         self.isa = self.library.isa(isa)
         self.pages = pages_given(1, self.library) if pages is None else pages
-        self.nodes = tuple(f"node{node.node}" for node in machine.nodes if node.bytes != 0)
+        self.nodes = tuple(f"node{node}" for node in memory_nodes(machine))
         self.cpu_nodes = tuple(f"node{node.node}" for node in machine.nodes if set(node.cpus) & set(machine.allowed))
         self._kernels = {
             (kernel.op, kernel.variant, kernel.layout, kernel.dtype, kernel.isa): kernel

@@ -12,6 +12,7 @@ import numpy as np
 from kvbench.closing import Closing
 from kvbench.errors import OutOfMemory, Refused
 from kvbench.machine import describe
+from kvbench.machine.placement import memory_nodes
 from kvbench.model import Machine
 from kvbench.model.point import INTERLEAVE, LOCAL
 from kvbench.native import Arena, Library, Part, Team, numa, probe_task
@@ -94,7 +95,7 @@ class Ground(Closing):
     def _asked(self, memory: str) -> list[int]:
         """Nodes, by the word."""
         if memory == INTERLEAVE:
-            return [node.node for node in self.machine.nodes if node.bytes != 0]
+            return memory_nodes(self.machine)
         return [int(memory.removeprefix("node"))]
 
     def refuse_elsewhere(self, arena: Arena, size: int, memory: str) -> None:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, log
-from statistics import fmean, median
+from statistics import geometric_mean, median
 from typing import Annotated, Any
 
 import pandas as pd
@@ -110,5 +109,5 @@ def cells(rows: pd.DataFrame) -> list[Cell]:
 
 def mean_times(found: Sequence[Cell]) -> float | None:
     """The geometric mean of how many times as fast ours are as the fastest peer."""
-    known = [log(each.times) for each in found if each.times]
-    return exp(fmean(known)) if known else None
+    known = [each.times for each in found if each.times]
+    return geometric_mean(known) if known else None

@@ -24,11 +24,12 @@ def command(out: Path | None, **asked: Any) -> int:
     """
     from kvbench.cli.measure.sweep import measured
     from kvbench.machine import describe
+    from kvbench.machine.placement import memory_nodes
     from kvbench.report.words import numa as words
     from kvbench.session import Options, Session
 
     options = Options("numa", **{name: value for name, value in asked.items() if value not in (None, ())})
-    if options.asked_suite and len([node for node in describe().nodes if node.bytes != 0]) < 2:
+    if options.asked_suite and len(memory_nodes(describe())) < 2:
         say(words.ONE_NODE)
         return Exit.FINE
     with Session.begin(options, out, shlex.join(["kvbench", *sys.argv[1:]])) as session:
