@@ -25,17 +25,21 @@ def _draw(rows: pd.DataFrame) -> Canvas:
     order = rows.drop_duplicates("cell").sort_values(["model", "threads", "dtype"], kind="stable")
     lines = {number: place for place, number in enumerate(order["cell"])}
     figure, (axes,) = canvas(height=_FRAME + _LINE * len(lines))
-    kinds = list(rows[["engine", "layout"]].drop_duplicates().itertuples(index=False, name=None))
-    kinds = sorted((kind for kind in kinds if kind[0] not in (OURS, AGAIN)), key=str)
-    for number, (engine, layout) in enumerate([(OURS, ""), *kinds]):
-        own = rows[rows["engine"] == engine]
-        own = own if engine == OURS else own[own["layout"] == layout]
-        colour = INK if engine == OURS else COLOURS[(number - 1) % len(COLOURS)]
-        label = engine if engine == OURS else f"{engine}, {layout}"
+    named = rows[rows["engine"] != AGAIN]
+    named = named.assign(
+        label=named["engine"] + ", " + named["variant"].where(named["engine"] == OURS, named["layout"])
+    )
+    for number, ((peer, label), own) in enumerate(named.groupby([named["engine"] != OURS, "label"])):
+        facts = {"color": COLOURS[number % len(COLOURS)] if peer else INK, "ms": 6 if peer else 8, "mec": PAPER}
         for place, row in enumerate(own.itertuples()):
-            facts = {"color": colour, "ms": 8 if engine == OURS else 6, "mec": PAPER, "ls": "", "zorder": 3}
             mark = axes.plot(
-                row.share, lines[row.cell], MARKS[number % len(MARKS)], label="" if place else label, **facts
+                row.share,
+                lines[row.cell],
+                MARKS[number % len(MARKS)],
+                label="" if place else label,
+                ls="",
+                zorder=3,
+                **facts,
             )
             tag(mark[0], int(row.row))
     axes.axvline(1.0, color=INK, lw=1)
