@@ -76,23 +76,14 @@ READERS = (  # and whether it takes long
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.full)])
-@pytest.mark.parametrize("shipped", SHIPPED, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("shipped", SHIPPED, ids=lambda path: "-".join(path.parts[-2:]))
 def test_every_command_that_a_readme_names_reads_it(shipped, whole, tmp_path, monkeypatch, capsys):
-    """They are of format 1, to which nothing is added any more."""
     monkeypatch.chdir(tmp_path)
-    assert {path.name for path in shipped.iterdir()} == set(FILES[:4])
+    assert set(FILES) <= {path.name for path in shipped.iterdir()}
     for command in (command for command, slow in READERS if whole or not slow):
         assert call(*(word.replace("RUN", str(shipped)) for word in command.split())) == 0, capsys.readouterr().err
-    assert call("sweep", "--out", "base", "--resume") == 2
-    assert "format 1, which is only read" in capsys.readouterr().err
     asked = [sys.executable, "-m", "pyperf", "stats", shipped / "run.json.gz"]
     subprocess.run(asked, check=True, stdout=subprocess.DEVNULL)
-
-
-def test_the_example_s_machine_is_shipped(capsys):
-    assert len(SHIPPED) >= 3
-    assert call("size", "llama-3-8b", "--context", "4096", "--machine", str(ROOT / "results/spr-kvm-2/standard")) == 0
-    assert "GB/s" in capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")
@@ -101,14 +92,14 @@ def shipped():
 
 
 def test_a_run_in_a_notebook(shipped):
-    assert repr(shipped).startswith("<kvbench run 20261125-032211-81f9 of quick: 55 points in 7 launches, ")
+    assert repr(shipped).startswith("<kvbench run 20261127-160340-a01e of quick: 58 points in 14 launches, ")
     html = shipped._repr_html_()
     assert all(title in html for title in ("Fastest decode", "Memory read", "L3 read", "Does L3 help?", "What limits"))
-    assert "GOOD RUN" in html and html.count("<div") == html.count("</div>") == 5
+    assert "FAIR RUN" in html and html.count("<div") == html.count("</div>") == 5
 
 
 def test_tables(shipped):
-    assert len(shipped.points) == 55 and shipped.frame("points") is shipped.points
+    assert len(shipped.points) == 58 and shipped.frame("points") is shipped.points
     assert set(shipped.ceilings["op"]) >= {"read", "copy", "flops"} and len(shipped.contrasts)
     for table in (shipped.points, shipped.ceilings, shipped.contrasts, shipped.tokens()):
         assert not any(isinstance(value, tuple | list | dict) for value in table.iloc[0])

@@ -26,7 +26,8 @@ def l3(found: Findings, look: Look) -> Figure:
     about = (
         "Both were timed in the same rounds, by the same threads; bars are intervals over launches. Left: a plain read of "
         "one layer in L3 against a plain read of memory (the median of alike points). Right: decode of that layer against "
-        "the same decode from memory. At 1 L3 gains nothing. Layer / L3: its size over the L3 that the machine declares."
+        "the same decode from memory. At 1 L3 gains nothing. Layer / L3: its size over the L3 that the machine declares. "
+        "G: query heads on a KV head."
     )
     panels = [
         Panel("share", "ratio", "layer / L3", "times as fast from L3", title=question.capitalize(), by="series",
@@ -48,8 +49,8 @@ def _told(question: str, of: str, row: pd.Series) -> dict[str, object]:
 
 
 def _series(row: pd.Series, question: str) -> str:
-    threads, heads = counted(int(row["threads"]), "thread"), counted(int(row["group"]), "query head") + " a KV head"
-    return threads if question == "plain reads" else f"{row['dtype']} {row['layout']}, {heads}, {threads}"
+    threads = counted(int(row["threads"]), "thread")
+    return threads if question == "plain reads" else f"{row['dtype']} {row['layout']}, G = {row['group']:.0f}, {threads}"
 
 
 def _share(row: pd.Series, found: Findings) -> float:
