@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kvbench import named
 from kvbench.analysis.measured.ceilings import ceilings
@@ -22,7 +23,6 @@ from kvbench.results import Run, load
 from kvbench.score import VERSION, Breach, Score, digest, score
 from kvbench.store import RunDirectory, plain, read, write_json
 from kvbench.store.files import read_json, reading, replacing, writing
-from kvbench.store.scratch import scratch
 
 SEAL, LONGER, ENDING = "score.json", "longer", ".tar.gz"
 _OWN = ("manifest.json", "journal.jsonl", "machine.json")
@@ -117,7 +117,8 @@ def pack(path: Path, out: Path, name: str) -> Score:
     found = scored(path)
     if spoilt := [each for each in found.breaches if each.rule in ("unsealed", "version", "files")]:
         raise BadRun(f"{path} is no whole score: {spoilt[0].rule}", "kvbench score RUN says what is wrong with it")
-    with scratch() as place:
+    with TemporaryDirectory(prefix="kvbench-") as folder:
+        place = Path(folder)
         _copy(load(path), place / "run", name)
         if (path / LONGER).is_dir():
             _copy(load(path / LONGER), place / "run" / LONGER, name)
@@ -156,7 +157,8 @@ def _packed(path: Path) -> bytes:
 
 def checked(file: Path) -> Score:
     """Of an archive, as scored(). Anybody may have made it: all is looked at before anything is written."""
-    with scratch() as place:
+    with TemporaryDirectory(prefix="kvbench-") as folder:
+        place = Path(folder)
         for name, content in _members(file):
             (place / name).parent.mkdir(exist_ok=True)
             (place / name).write_bytes(content)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kvbench.analysis.measured.columns import machine_name, names
 from kvbench.gate.builds import Build
@@ -11,7 +12,6 @@ from kvbench.gate.stages import Stages
 from kvbench.gate.verdict import judged
 from kvbench.model import Comparison, Record
 from kvbench.runner import Execute
-from kvbench.store.scratch import scratch
 from kvbench.units import now
 
 BUDGET = 240.0  # seconds
@@ -29,8 +29,8 @@ def gate(
 ) -> tuple[Comparison, dict[str, str]]:
     """And short names of its points. `out`: a folder that gets every pair as soon as it is taken. `follow` measures the
     stages, and may say how far it is."""
-    with scratch() as folder, Pairs(out) as kept:
-        found = rivals(base, head, asked, folder)
+    with TemporaryDirectory(prefix="kvbench-", ignore_cleanup_errors=True) as folder, Pairs(out) as kept:
+        found = rivals(base, head, asked, Path(folder))
         stages = Stages(found.plan, found.machine, budget, execute)
         for stage, record in follow(stages) if found.plan.points else ():
             kept.add(stage, record)

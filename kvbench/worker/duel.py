@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from kvbench.errors import NotComparable
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import BESIDE, OWN, SIDES, Job, Point, Record
 from kvbench.native import Arena, Library
-from kvbench.store.scratch import scratch
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.foreign import ForeignBench, bench_of
@@ -72,8 +72,8 @@ class Sides:
         files = {"base": (job.plan.library, job.plan.plugin), "head": (job.plan.against, job.plan.against_plugin)}
         if job.plan.controls:
             files["copy"] = files["base"]
-        with scratch() as folder:  # what is open stays, though its name goes
-            self._libraries = {name: _opened(folder / name, *files[name]) for name in coin.sample([*files], len(files))}
+        with TemporaryDirectory(prefix="kvbench-") as folder:  # what is open stays, though its name goes
+            self._libraries = {name: _opened(Path(folder, name), *files[name]) for name in coin.sample([*files], len(files))}
 
     def _choose(self, benches: Mapping[str, Bench], tuner: Tuner) -> None:
         """Base is tuned, and head takes what has that name in its own table; where OWN is asked for, each is tuned."""
