@@ -16,7 +16,7 @@ import cffi
 from kvbench.apart import Ended, apart
 from kvbench.errors import BadArgument, BadLibrary
 from kvbench.model import Kernel
-from kvbench.native.shared import opened, refuse_cut
+from kvbench.native.shared import opened
 
 if TYPE_CHECKING:
     from kvbench.native.library import Library
@@ -63,7 +63,6 @@ class Plugin:
 
     def __init__(self, path: Path | str, library: "Library") -> None:
         self.path, self._library = Path(path), library
-        refuse_cut(self.path)
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -1,6 +1,7 @@
 """What the checks look at. What takes time to observe is observed once, when the first check asks for it."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
@@ -14,7 +15,6 @@ from kvbench.model import Machine
 from kvbench.units import MIB, size
 
 _IDLE, _WAIT, _STEAL, _TIMES = 3, 4, 7, 8  # places in a line of /proc/stat; what follows is counted in them already
-_SHOWN = 40  # letters of what is not understood
 _THP_USUAL = 2 * MIB
 
 
@@ -27,30 +27,12 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Asleep:
-    """While this process slept: ticks before and after, none where they are not counted."""
-
-    before: list[int]
-    after: list[int]
-    runnable: float  # tasks besides this one, on average
-    swapped: int | None  # pages moved in or out
-
-
-@dataclass(frozen=True, slots=True)
 class Loaded:
     """All threads at work: GHz by round and thread, and what the system counted meanwhile."""
 
     clock: list[tuple[float, ...]]
     span: Span | None  # None where /proc/stat is not there or stands still
     throttled: tuple[Throttling | None, Throttling | None]  # before and after
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """An arena after its first touch: what inspect() says, its line of numa_maps ("" where there is none)."""
-
-    memory: dict[str, int]
-    mapping: str
 
 
 class Scene:
@@ -72,14 +54,6 @@ class Scene:
             raise LookupError(f"{path} is missing, empty or may not be read")
         return text
 
-    def parsed(self, path: str, parse: Callable[[str], Any]) -> Any:
-        """What `parse` makes of a file; where it fails, the file and its words are the reason."""
-        text = self.read(path)
-        try:
-            return parse(text)
-        except (ValueError, LookupError):
-            raise LookupError(f"{path} is not understood: {text[:_SHOWN]!r}") from None
-
     def per_cpu(self, path: str) -> dict[int, str]:
         """By allowed CPU, where it has a file of that name below its folder in sysfs."""
         texts = {cpu: self.files.text(f"/sys/devices/system/cpu/cpu{cpu}/{path}") for cpu in self.machine.allowed}
@@ -87,18 +61,13 @@ class Scene:
 
     # ---- observed ------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def asleep(self) -> Asleep:
-        before, moved, runnable = self._times_if_any(), self._swapped(), []
+    def asleep(self) -> tuple[float, float]:
+        """While this process sleeps: the share of their time that CPUs are busy, and how many tasks could run."""
+        before, runnable = self._times(), []
         for _ in range(LOOKS):
             self.live.sleep(QUIET_SECONDS / LOOKS)
             runnable.append(self.files.table("/proc/stat").get("procs_running", 1) - 1)
-        return Asleep(before, self._times_if_any(), fmean(runnable), _less(self._swapped(), moved))
-
-    @cached_property
-    def quiet(self) -> Span:
-        """While this process sleeps."""
-        return _span(self.asleep.before or self._times(), self.asleep.after)
+        return _span(before, self._times()).busy, fmean(runnable)
 
     @cached_property
     def loaded(self) -> Loaded:
@@ -110,19 +79,13 @@ class Scene:
         return Loaded(rounds, span, (throttled_before, throttled_after))
 
     @cached_property
-    def touched(self) -> Touched:
+    def touched(self) -> tuple[dict[str, int], Counter[int]]:
+        """As live.touched() has it, of an arena that memory is enough for."""
         page = self.files.number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") or _THP_USUAL
         wanted, available = max(ARENA_BYTES, page), available_memory(self.files)
         if wanted > available * ARENA_SHARE:
             raise LookupError(f"{size(available)} of memory are available, too little to try {size(wanted)}")
-        with self.live.touched(wanted, self.cpus) as (memory, address):
-            mappings = (self.files.text("/proc/self/numa_maps") or "").splitlines()
-        line = next((line for line in mappings if line.split()[:1] == [f"{address:x}"]), "")
-        return Touched(memory, line)
-
-    @cached_property
-    def since_boot(self) -> Span:
-        return _span([0] * _TIMES, self._times())
+        return self.live.touched(wanted, self.cpus)
 
     # ---- /proc ---------------------------------------------------------------------------------------------------
 
@@ -141,14 +104,6 @@ class Scene:
             return self._times()
         except (LookupError, ValueError):
             return []
-
-    def _swapped(self) -> int | None:
-        counts = self.files.table("/proc/vmstat")
-        return counts["pswpin"] + counts["pswpout"] if {"pswpin", "pswpout"} <= counts.keys() else None
-
-
-def _less(after: int | None, before: int | None) -> int | None:
-    return None if after is None or before is None else after - before
 
 
 def _span(before: list[int], after: list[int]) -> Span:

@@ -12,7 +12,7 @@ _WAIT = "wait until it is over, or stop it: see top"
 
 @check("load", "what ran in the last minute may run again in the next, and take bandwidth then")
 def load(scene: Scene) -> Finding:
-    average = scene.parsed("/proc/loadavg", lambda text: float(text.split()[0]))
+    average = float(scene.read("/proc/loadavg").split()[0])
     cpus = len(scene.machine.cpus) or len(scene.machine.allowed) or 1
     value = f"{average:.2f} in the last minute, {counted(cpus, 'CPU')}"
     return judged(average <= LOAD_SHARE * cpus, value, _WAIT)
@@ -20,7 +20,7 @@ def load(scene: Scene) -> Finding:
 
 @check("other tasks", "tasks on any core share the memory controllers and the last-level cache with the measurement")
 def other_tasks(scene: Scene) -> Finding:
-    busy, runnable = scene.quiet.busy, scene.asleep.runnable
+    busy, runnable = scene.asleep()
     value = f"{max(0.0, runnable):.1f} runnable, these CPUs busy {busy:.0%} of the time"
     quiet = runnable <= OTHER_TASKS and busy <= BUSY_SHARE
     return judged(quiet, value, _WAIT)
@@ -33,12 +33,8 @@ def steal(scene: Scene) -> Finding:
         raise LookupError("/proc/stat is missing or stands still")
     if span.steal is None:
         raise LookupError("this kernel does not count steal")
-    value = f"{span.steal:.1%} of the time now, {scene.since_boot.steal:.1%} of it since boot"
-    return judged(
-        span.steal <= STEAL_SHARE,
-        value,
-        "take an instance with CPUs of its own, or measure again when the neighbours are quiet",
-    )
+    advice = "take an instance with CPUs of its own, or measure again when the neighbours are quiet"
+    return judged(span.steal <= STEAL_SHARE, f"{span.steal:.1%} of the time now", advice)
 
 
 @check("allowed CPUs", "CPUs outside the mask may work for others, in the same last-level cache and on the same memory")
@@ -124,9 +120,3 @@ def virtual_machine(scene: Scene) -> Finding:
     if found == "none":
         return ok("no")
     return warn(found, "take a whole host or bare metal for numbers of the part; compare runs within one instance")
-
-
-@check("container", "limits come from outside, and what other containers do is not seen from within")
-def container(scene: Scene) -> Finding:
-    found = scene.fact("container")
-    return ok("no sign of one" if found == "none" else found)

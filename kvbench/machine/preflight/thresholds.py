@@ -11,14 +11,12 @@ LOAD_SHARE = 0.25  # of the CPUs over the last minute; kvbench itself may just h
 STEAL_SHARE = 0.02  # of the CPUs' time under load; samples differ by about as much anyway
 
 # Clock.
-TIMER_SECONDS = 1e-6  # the shortest pass that is timed alone takes some 10 µs
 WARM_SECONDS = 0.05  # a governor that follows the load has gone up by then
 CLOCK_ROUNDS = 12
 CLOCK_SECONDS = 0.02  # of a round: two of the kernel's ticks
 CLOCK_SWING = 0.05  # from the best round to the median; a steady core stays within 0.01
 CLOCK_APART = 0.10  # between threads: neighbouring cores of one kind differ by 0.05 at the most
 CLOCK_SHORT = 0.80  # of the nominal clock; wide vectors alone may cost 0.15, plain additions nothing
-CAP_SHARE = 0.99  # of what the core could do; governors round
 
 # Memory.
 BUFFERS = 3  # of a footprint that no cache helps with: what triad walks, and a store with what it is compared to
