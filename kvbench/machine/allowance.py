@@ -1,6 +1,5 @@
-"""What is left to this process: CPU quota and memory, by its control groups up to the root and by other limits."""
+"""What is left to this process: CPU quota and memory, by its control groups up to the root."""
 
-import resource
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -12,7 +11,6 @@ from kvbench.machine.tree import Files, count
 
 _UNLIMITED = 1 << 62  # version 1 writes the largest multiple of a page that fits 63 bits; pages differ in size
 _ROOT = "/sys/fs/cgroup"
-_STRICT = 2  # of vm.overcommit_memory: the kernel promises no more than it has
 _LIMITS = ("memory.max", "memory.high", "memory.limit_in_bytes")  # a group above memory.high is made to wait
 
 
@@ -73,10 +71,10 @@ def memory_limit(files: Files) -> int | None:
 
 
 def available_memory(files: Files | None = None) -> int:
-    """Bytes that this process may still take: the least of what the system has available and of what its nodes, the
-    kernel's promises, its own limit and its groups leave."""
+    """Bytes that this process may still take: the least of what the system has available and of what its nodes and its
+    groups leave."""
     files = files or Files()
-    return max(0, min((_system(files), *_of_nodes(files), *_promised(files), *_addresses(files), *_of_groups(files))))
+    return max(0, min((_system(files), *_of_nodes(files), *_of_groups(files))))
 
 
 def _of_nodes(files: Files) -> Iterator[int]:
@@ -85,20 +83,6 @@ def _of_nodes(files: Files) -> Iterator[int]:
     allowed = listed_cpus(files.field("/proc/self/status", "Mems_allowed_list")) & nodes.keys()
     if allowed and allowed < nodes.keys() and all("MemFree" in nodes[node] for node in allowed):
         yield sum(nodes[node]["MemFree"] + nodes[node].get("Inactive(file)", 0) for node in allowed)
-
-
-def _promised(files: Files) -> Iterator[int]:
-    """Under strict accounting, memory counts from where it is mapped, touched or not."""
-    table = _meminfo(files)
-    if files.number("/proc/sys/vm/overcommit_memory") == _STRICT and {"CommitLimit", "Committed_AS"} <= table.keys():
-        yield table["CommitLimit"] - table["Committed_AS"]
-
-
-def _addresses(files: Files) -> Iterator[int]:
-    """What ulimit -v leaves; a made-up tree has no such limit."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if files.live and limit != resource.RLIM_INFINITY:
-        yield limit - (files.table("/proc/self/status").get("VmSize", 0) << 10)
 
 
 def _of_groups(files: Files) -> Iterator[int]:
@@ -116,11 +100,8 @@ def total_memory(files: Files) -> int | None:
 
 
 def _system(files: Files) -> int:
-    table = _meminfo(files)
-    if "MemAvailable" in table:
-        return table["MemAvailable"]
-    if "MemFree" in table:
-        return table["MemFree"] + max(0, table.get("Cached", 0) - table.get("Shmem", 0))
+    if (found := _meminfo(files).get("MemAvailable")) is not None:
+        return found
     hint = "mount -t proc proc /proc" if files.live else "record its /proc/meminfo too"
     raise Refused(f"{files.root / 'proc/meminfo'} does not say how much memory is available", hint)
 

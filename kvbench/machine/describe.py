@@ -41,7 +41,7 @@ def describe(files: Files | None = None, override: Path | None = None) -> Machin
     doubted = doubts(cpus, caches, nodes, virtual)
     counted = cpu_facts(cpus, source, doubt, virtual) | node_facts(shown, cpus, virtual)
     counted |= cache_facts(caches, bool(doubted), virtual)
-    counted |= {"core_kinds": kind_fact(kinds, kinds_source), "dram_peak": dram_peak(files, nodes, virtual)}
+    counted |= {"core_kinds": kind_fact(kinds, kinds_source), "dram_peak": dram_peak(files, virtual)}
     stated = as_stated(own, ("brand", "microcode")) if virtual else {}
     return Machine(
         cpus=cpus,

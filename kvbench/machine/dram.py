@@ -7,25 +7,15 @@ import subprocess
 from collections.abc import Iterator
 
 from kvbench.machine.tree import Files
-from kvbench.model import Fact, Node
+from kvbench.model import Fact
 
 _MODULES = "dmidecode, memory devices"
-_HMAT = "/sys/devices/system/node/node*/access0/initiators/read_bandwidth"
 
 
-def dram_peak(files: Files, nodes: tuple[Node, ...], virtual: bool) -> Fact:
+def dram_peak(files: Files, virtual: bool) -> Fact:
     """GB/s of all sockets' DRAM together."""
-    modules = Fact(None, _MODULES, "none", _why_not(files, virtual))
-    if not modules.note:
-        modules = modules_peak(_dmidecode())
-    if modules.value is not None:
-        return modules
-    declared = _declared(files, nodes)
-    if declared:
-        return Fact(declared, _HMAT, "low", "declared by the firmware, not measured")
-    return Fact(
-        None, f"{_MODULES}; {_HMAT}", "none", f"{modules.note}; the firmware declares no bandwidth of its nodes"
-    )
+    why_not = _why_not(files, virtual)
+    return Fact(None, _MODULES, "none", why_not) if why_not else modules_peak(_dmidecode())
 
 
 def channels_peak(channels: float, megatransfers: float, bytes_wide: float = 8) -> float:
@@ -101,13 +91,3 @@ def _socket(locator: str) -> str:
     """What stands before "DIMM", as "CPU1 " in "CPU1 DIMM A1": two sockets may name their channels alike."""
     found = re.match(r"(.*?)dimm", locator, re.IGNORECASE)
     return found[1] if found else ""
-
-
-def _declared(files: Files, nodes: tuple[Node, ...]) -> float | None:
-    """Nodes without CPUs hold another kind of memory. The kernel's unit is 10^6 bytes a second."""
-    found = [
-        files.number(f"/sys/devices/system/node/node{node.node}/access0/initiators/read_bandwidth")
-        for node in nodes
-        if node.cpus
-    ]
-    return sum(found) / 1000 if found and all(found) else None

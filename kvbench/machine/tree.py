@@ -3,8 +3,10 @@
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from kvbench.errors import BadArgument
+from kvbench.model import Fact
 
 UNSAID = "the tree does not say"  # of a made-up one, for which the running system cannot answer
 
@@ -77,6 +79,11 @@ class Files:
 
     def _real(self, path: str) -> Path:
         return self.root / path.lstrip("/")
+
+
+def stated(value: Any, source: str, why_not: str) -> Fact:
+    """What a file says for sure; or why nobody knows it, where it is None."""
+    return Fact(None, source, "none", why_not) if value is None else Fact(value, source, "high")
 
 
 def _named() -> Path:

@@ -4,8 +4,7 @@ import pytest
 
 from kvbench.machine import dram
 from kvbench.machine.dram import dram_peak, modules_peak
-from kvbench.model import Node
-from tests.machine.trees import NODE, Live, put
+from tests.machine.trees import Live
 
 HEAD = "# dmidecode 3.4\nGetting SMBIOS data from sysfs.\nSMBIOS 3.3.0 present.\n\n"
 EMPTY = "Handle 0x0001, DMI type 17, 92 bytes\nMemory Device\n\tSize: No Module Installed\n\tLocator: {}\n\n"
@@ -82,33 +81,13 @@ def test_what_modules_do_not_tell_is_not_guessed(devices, why):
     assert why in fact.note
 
 
-NODES = Node(0, (0, 1), None), Node(1, (2, 3), None), Node(2, (), None)
-
-
-def declared(node, rate):
-    return {f"{NODE}/node{node}/access0/initiators/read_bandwidth": rate}
-
-
-def test_firmware_declares_nodes_with_cpus(tmp_path):
-    files = put(tmp_path, declared(0, 182000) | declared(1, 182000) | declared(2, 900000))
-    fact = dram_peak(files, NODES, virtual=False)
-    assert (fact.value, fact.confidence) == (364, "low")
-
-
-@pytest.mark.parametrize("virtual", [False, True])
-def test_unknown_says_why(virtual, tmp_path):
-    fact = dram_peak(put(tmp_path, declared(0, 182000)), NODES, virtual)
-    assert (fact.value, fact.confidence) == (None, "none")
-    assert ("hypervisor" in fact.note) is virtual
-
-
 def test_root_reads_the_modules(tmp_path, monkeypatch):
     """And others do not try: dmidecode would only complain."""
 
     monkeypatch.setattr(dram.shutil, "which", lambda program: f"/usr/sbin/{program}")
     monkeypatch.setattr(dram, "_dmidecode", lambda: listing(*GENOA))
     monkeypatch.setattr(dram.os, "geteuid", lambda: 0)
-    assert dram_peak(Live(tmp_path), NODES, virtual=False).value == pytest.approx(460.8)
-    assert dram_peak(Live(tmp_path), NODES, virtual=True).value is None
+    assert dram_peak(Live(tmp_path), virtual=False).value == pytest.approx(460.8)
+    assert dram_peak(Live(tmp_path), virtual=True).value is None
     monkeypatch.setattr(dram.os, "geteuid", lambda: 1000)
-    assert "root" in dram_peak(Live(tmp_path), NODES, virtual=False).note
+    assert "root" in dram_peak(Live(tmp_path), virtual=False).note
