@@ -27,7 +27,7 @@ from kvbench.plan.witnesses import witnesses
 from kvbench.regime import lacking
 from kvbench.suite import AXES, Relative, Suite, model
 from kvbench.suite.axes import BY_KERNEL, MOST, words
-from kvbench.suite.values import ALL, Grid
+from kvbench.suite.values import ALL, Axes
 from kvbench.units import size
 
 _Facts = dict[str, Any]  # one value of each axis
@@ -80,7 +80,7 @@ class Sweep:
 
     def named(self, skip: Skip) -> _Facts:
         """What was left out, by the axes that the suite names."""
-        axes = {axis for grid in self.suite.grids for axis in grid.axes}
+        axes = {axis for grid in self.suite.grids for axis in grid}
         return {axis: value for axis, value in skip.facts.items() if axis in axes and value is not None}
 
 
@@ -153,13 +153,10 @@ def refuse_without_plugin(sweep: Sweep, site: Site) -> None:
 
 def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
     """Refused, before any is made, where they are too many."""
-    grids = [(resolved(grid.axes, op, site), _unasked(grid, op, site)) for grid in suite.grids for op in _ops(grid)]
+    grids = [(resolved(grid, op, site), _unasked(grid, op, site)) for grid in suite.grids for op in _ops(grid)]
     for grid in suite.grids:
-        lacking = [] if "model" in grid.axes else [name for name in HEADS if name not in grid.axes]
-        if lacking:
-            raise BadArgument(
-                f"{suite.source}:{grid.line}: the geometry lacks {', '.join(lacking)}", "give them, or a model"
-            )
+        if lacking := [] if "model" in grid else [name for name in HEADS if name not in grid]:
+            raise BadArgument(f"{suite.source}: a geometry lacks {', '.join(lacking)}", "give them, or a model")
     total = sum(math.prod(len(values) for values in axes.values()) for axes, _ in grids)
     if total > MOST:
         raise BadArgument(
@@ -174,10 +171,10 @@ def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
                 yield facts
 
 
-def _unasked(grid: Grid, op: str, site: Site) -> dict[str, set[str]]:
+def _unasked(grid: Axes, op: str, site: Site) -> dict[str, set[str]]:
     """Variants and layouts that the grid does not name: a plug-in's, and what "all" stands for. They join where
     they have a kernel, and are missed only where no other has one in their place."""
-    named = {axis: grid.axes.get(axis, ()) for axis in ("variant", "layout")}
+    named = {axis: grid.get(axis, ()) for axis in ("variant", "layout")}
     found = {axis: set(site.words_of(op, axis) if ALL in words else ()) for axis, words in named.items()}
     found["variant"] |= set(site.library.foreign_variants)
     return {axis: words - set(named[axis]) for axis, words in found.items()}
@@ -192,8 +189,8 @@ def _elsewhere(facts: _Facts, unasked: Mapping[str, set[str]], site: Site) -> bo
     return any(_kernel(facts | dict(zip(axes, words, strict=True)), site) for words in others)
 
 
-def _ops(grid: Grid) -> tuple[str, ...]:
-    asked = grid.axes.get("op", (DEFAULTS["op"],))
+def _ops(grid: Axes) -> tuple[str, ...]:
+    asked = grid.get("op", (DEFAULTS["op"],))
     return words("op") if ALL in asked else asked
 
 
