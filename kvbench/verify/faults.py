@@ -53,17 +53,6 @@ class Victim:
             places += [scales, c.k.scale_bytes + scales]
         return places
 
-    def altered(self, byte: int, mask: int, token: int) -> dict[int, float]:
-        """By how much which elements of a key of sequence 0 and head 0 change when these bits of the cache do."""
-        library = self.cache.library.isas()[0]
-        before = self.cache.rows(token, 1, library)[0][0, 0, 0]
-        self.bytes[byte] ^= mask
-        after = self.cache.rows(token, 1, library)[0][0, 0, 0]
-        self.bytes[byte] ^= mask
-        with np.errstate(invalid="ignore"):
-            change = np.abs(after - before)
-        return {int(element): float(change[element]) for element in np.flatnonzero(after != before)}
-
     def copy_token(self, start: int, end: int) -> None:
         """In sequence 0."""
         for head in range(self.cache.struct.kv_heads):
@@ -81,13 +70,9 @@ def flipped_bit(victim: Victim) -> np.ndarray:
     element = int(np.argmax(np.abs(victim.q[0, 0] * keys[token])))
     key, (elements, size) = victim.rows(token, 0)[0], victim.block
     byte, mask = element * size + size - 1, 0x80
-    if elements > 1:  # wherever in its block the bit is that changes the element most, and no other
-        first = element // elements * size
-        places = [(byte, mask) for byte in range(first, first + size) for mask in (0x80, 0x08)]
-        changes = {place: victim.altered(key[place[0]], place[1], token) for place in places}
-        byte, mask = max(
-            (place for place in places if [*changes[place]] == [element]), key=lambda at: changes[at][element]
-        )
+    if elements > 1:  # behind the scale of its block; of 4 bits, two that lie half a block apart share a byte
+        place, codes = element % elements, size - 2
+        byte, mask = element // elements * size + 2 + place % codes, 0x80 if place >= elements - codes else 0x08
     victim.bytes[key[byte]] ^= mask
     return victim.decode()
 
