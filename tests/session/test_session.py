@@ -378,22 +378,3 @@ def test_the_library_function(tmp_path, monkeypatch):
         found.frame("nonsense")
 
 
-class Timed(Played):
-    """Visits of a tenth of a second; each in the first launch takes as long again for what is kept."""
-
-    def __call__(self, job):
-        for place, found in enumerate(super().__call__(job)):
-            once = 0.1 if not job.launch else 0.0
-            yield replace(found, began=1e9 + 0.2 * place, wall=0.1 + once, once=once)
-
-
-def test_after_a_launch_it_is_known_how_long_the_others_take(tmp_path):
-    """What only the first has to do is not counted."""
-    with Session.begin(Options("smoke", AXES, launches=4), tmp_path / "run", execute=Timed()) as session:
-        points = len(session.directory.manifest.plan.points)
-        assert session.limit > session.directory.manifest.forecast["seconds"]
-        seen = [(record.launch, session.outlook()) for record in session.records()]
-    assert all(said is None for launch, said in seen[: points - 1])
-    each, rest = seen[points - 1][1]
-    assert each == pytest.approx(0.6 + 0.2 * points - 0.1 * points, abs=0.11)
-    assert rest == pytest.approx(3 * each) and seen[-1][1][1] == 0
