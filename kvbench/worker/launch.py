@@ -49,14 +49,13 @@ def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
                 continue
             for point in group:
                 yield point
-                began, start, spent = time.time(), time.perf_counter(), visitor.spent
+                began, start = time.time(), time.perf_counter()
                 try:
                     found = visitor.record(point)
                 except (KvbenchError, MemoryError) as error:  # of this one; the others get their chance
                     short = isinstance(error, MemoryError)
                     found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
-                wall, once = time.perf_counter() - start, visitor.spent - spent
-                yield visitor.ended(found, began=began, wall=wall, once=once)
+                yield visitor.ended(found, began=began, wall=time.perf_counter() - start)
                 if found.error and job.plan.is_foreign(point):
                     return  # nobody knows what it has left behind: another process goes on
             visitor.leave()
@@ -84,11 +83,6 @@ class _Visitor(Closing):
         self.leave()
         self._ground.close()
 
-    @property
-    def spent(self) -> float:
-        """Seconds on what later launches find done."""
-        return self._answers.spent + self.tuner.spent
-
     def ended(self, found: Record, **facts: float) -> Record:
         # What getrusage tells would begin with what this process was forked from.
         held = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()
@@ -97,7 +91,7 @@ class _Visitor(Closing):
 
     def line(self, points: list[Point]) -> Iterator[Visited | Record]:
         """Records of all points of a line."""
-        began, start, spent, owed = time.time(), time.perf_counter(), self.spent, dict.fromkeys(points)
+        began, start, owed = time.time(), time.perf_counter(), dict.fromkeys(points)
         how = self._answers, self.tuner, self._job, self._random.randrange(1 << 32)
         yield points[0]
         try:
@@ -105,8 +99,7 @@ class _Visitor(Closing):
                 for found in line.records(Disturbances(points[0].cpus).read):
                     if isinstance(found, Record):
                         del owed[found.point]
-                        each = [(time.perf_counter() - start) / len(points), (self.spent - spent) / len(points)]
-                        found = self.ended(found, began=began, wall=each[0], once=each[1])
+                        found = self.ended(found, began=began, wall=(time.perf_counter() - start) / len(points))
                     yield found
         except (KvbenchError, MemoryError) as error:
             short = isinstance(error, MemoryError)
