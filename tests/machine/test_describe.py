@@ -95,17 +95,6 @@ def test_where_cpus_caches_and_nodes_are(tmp_path):
     assert hopper.nodes[1].bytes == 96 << 30
 
 
-def test_one_set_of_counters_is_no_hybrid(tmp_path):
-    machine = describe(grow(tmp_path, more={"sys/devices/cpu_core/cpus": "0-7"}))
-    assert machine.facts["core_kinds"].value == {}
-
-
-def test_an_l3_over_two_sockets_is_not_believed(tmp_path):
-    machine = describe(trees.merged_l3(tmp_path))
-    assert "spans 2 sockets" in machine.warnings[0]
-    assert machine.facts["l3"].confidence == machine.facts["domains"].confidence == "low"
-
-
 def test_cpu_0_need_not_be_there(tmp_path):
     machine = describe(grow(tmp_path, cores=4, smt=2, offline={0}, allowed="1,5"))
     assert machine.allowed == (1, 5)
@@ -144,12 +133,6 @@ def test_cpus_that_do_not_agree_on_their_l3(tmp_path):
     machine = describe(grow(tmp_path, cores=4, more={f"{CPU}/cpu1/cache/index3/shared_cpu_list": 1}))
     assert "several L3 are declared for CPUs 1" in machine.warnings[0]
     assert machine.facts["l3"].confidence == machine.facts["domains"].confidence == "low"
-
-
-def test_a_cache_without_a_size_is_left_out(tmp_path):
-    more = {f"{CPU}/cpu{cpu}/cache/index3/size": "0K" if cpu else "" for cpu in range(8)}
-    machine = describe(grow(tmp_path, more=more))
-    assert values(machine, "l2", "l3") == (1 << 20, None)
 
 
 @pytest.mark.parametrize("garbage", ["²", "-1 kB", "9" * 5000])

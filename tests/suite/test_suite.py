@@ -1,6 +1,5 @@
 """Suites as files: what they may say, and one line for everything that they may not."""
 
-import random
 from datetime import date
 
 import pytest
@@ -258,27 +257,6 @@ def test_paths_that_are_no_suite(tmp_path, monkeypatch):
         with pytest.raises(BadArgument) as caught:
             find(name)
         assert len(str(caught.value).splitlines()) == 1
-
-
-@pytest.mark.parametrize("seed", range(100))
-def test_damaged_files(write, seed):
-    """Whatever becomes of the text: a suite, or one line."""
-    chance, text = random.Random(seed), bytearray(GOOD, "utf-8")
-    for _ in range(chance.choice((1, 2, 8))):
-        at = chance.randrange(max(len(text), 1))
-        kind = chance.randrange(4)
-        if kind == 0 and text:
-            text[at] = chance.randrange(256)
-        elif kind == 1:
-            del text[at : at + chance.randrange(1, 20)]
-        elif kind == 2:
-            text[at:at] = text[chance.randrange(len(text) + 1) :][: chance.randrange(1, 30)]
-        else:
-            text = text[: max(at, 1)]
-    try:
-        load(write(bytes(text)), "x.toml")
-    except BadArgument as error:
-        assert len(str(error).splitlines()) == 1 and str(error).startswith("x.toml")
 
 
 @pytest.mark.parametrize("option", ["context", "=1", "contxt=1", "context=", "context=1,,2", "dtype=f61", "threads=0"])
