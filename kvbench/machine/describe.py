@@ -34,17 +34,17 @@ def describe(files: Files | None = None, override: Path | None = None) -> Machin
     kind_of = {cpu: kind for kind, members in kinds.items() for cpu in members}
     found = tuple(replace(cpu, kind=kind_of.get(cpu.cpu, "")) for cpu in found)
     declared = tuple(data_caches(online, files))
-    cpus, caches = given.cpus(found), given.caches(declared, online)
+    caches = given.caches(declared, online)
 
     own = _own(files)
-    virtual = is_virtual(given.fact("hypervisor", own["hypervisor"]))
-    doubted = doubts(cpus, caches, nodes, virtual)
-    counted = cpu_facts(cpus, source, doubt, virtual) | node_facts(shown, cpus, virtual)
+    virtual = is_virtual(own["hypervisor"])
+    doubted = doubts(found, caches, nodes, virtual)
+    counted = cpu_facts(found, source, doubt, virtual) | node_facts(shown, found, virtual)
     counted |= cache_facts(caches, bool(doubted), virtual)
     counted |= {"core_kinds": kind_fact(kinds, kinds_source), "dram_peak": dram_peak(files, virtual)}
     stated = as_stated(own, ("brand", "microcode")) if virtual else {}
     return Machine(
-        cpus=cpus,
+        cpus=found,
         allowed=allowed,
         caches=caches,
         nodes=nodes,

@@ -1,11 +1,4 @@
-"""A TOML file that corrects what a machine says of itself.
-
-[facts]                # sockets are dealt out evenly, in the order of CPUs
-sockets = 1
-hypervisor = "none"
-
-[[core]]               # CPUs that are one core
-cpus = "0-1"
+"""A TOML file that corrects what a machine says of its caches and memory.
 
 [[cache]]              # replaces all caches of its level; without cpus, only their size; size 0: there is none
 level = 3
@@ -19,7 +12,7 @@ mts = 5600
 
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,10 +23,9 @@ from kvbench import named
 from kvbench.errors import BadArgument
 from kvbench.machine.cpus import listed_cpus
 from kvbench.machine.dram import channels_peak
-from kvbench.model import Cpu, DataCache, Fact
+from kvbench.model import DataCache, Fact
 from kvbench.units import GIB, KIB, MIB, TIB, cpu_text
 
-_Text = Annotated[str, msgspec.Meta(min_length=1)]
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 _Above = Annotated[float, msgspec.Meta(gt=0)]
 _UNITS = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": GIB, "TIB": TIB}
@@ -42,21 +34,6 @@ _HINT = "what it may say stands at the head of kvbench/machine/override.py"
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass
-
-
-class _Facts(_Table):
-    brand: _Text | None = None
-    vendor: _Text | None = None
-    sockets: _Count | None = None
-    hypervisor: _Text | None = None
-    container: _Text | None = None
-    microcode: _Text | None = None
-    quota: _Above | None = None
-    memory_limit: int | str | None = None
-
-
-class _Core(_Table):
-    cpus: str
 
 
 class _Cache(_Table):
@@ -74,8 +51,6 @@ class _Dram(_Table):
 
 
 class _File(_Table):
-    facts: _Facts = _Facts()
-    core: tuple[_Core, ...] = ()
     cache: tuple[_Cache, ...] = ()
     dram: _Dram | None = None
 
@@ -87,17 +62,11 @@ class Override:
     path: str = ""
     said: _File = _File()
 
-    def fact(self, name: str, found: Fact) -> Fact:
-        value = getattr(self.said.facts, name, None)
-        return found if value is None else self._fact(self._bytes(value) if name == "memory_limit" else value)
-
     def corrected(self, found: dict[str, Fact]) -> dict[str, Fact]:
-        """All facts; those that were counted from corrected cores or caches say where these are from."""
+        """All facts; those that were counted from corrected caches say where these are from."""
         counted = {f"l{level}d" if level == 1 else f"l{level}" for level in self._levels()}
-        counted |= {"domains"} if self.said.cache else set()
-        counted |= {"cores", "smt"} if self.said.core else set()
-        facts = {name: self.fact(name, fact) for name, fact in found.items()}
-        for name in facts.keys() & counted:
+        facts = dict(found)
+        for name in facts.keys() & (counted | ({"domains"} if counted else set())):
             value = found[name].value
             facts[name] = self._fact(value, found[name].note if value is None else "")
         return facts | ({"dram_peak": self._peak(self.said.dram)} if self.said.dram else {})
@@ -110,51 +79,26 @@ class Override:
         note = f"{dram.channels} channels x {dram.mts:g} MT/s x {dram.width_bits} bits"
         return self._fact(channels_peak(dram.channels, dram.mts, dram.width_bits / 8), note)
 
-    def cpus(self, found: tuple[Cpu, ...]) -> tuple[Cpu, ...]:
-        groups = self._groups("[[core]]", [entry.cpus for entry in self.said.core], [cpu.cpu for cpu in found])
-        cores = {cpu: group for group in groups for cpu in group}
-        dealt = [
-            replace(cpu, core=core[0], thread=core.index(cpu.cpu)) if (core := cores.get(cpu.cpu)) else cpu
-            for cpu in found
-        ]
-        return self._sockets(dealt)
-
     def caches(self, found: Sequence[DataCache], online: tuple[int, ...]) -> tuple[DataCache, ...]:
         kept = [cache for cache in found if cache.level not in self._levels()]
-        for level in self._levels():
-            where, entries = f"[[cache]] level {level}", [entry for entry in self.said.cache if entry.level == level]
-            placed = [entry for entry in entries if entry.cpus is not None]
-            groups = self._groups(where, [entry.cpus for entry in placed], online)
-            old = [cache for cache in found if cache.level == level]
-            if len(placed) < len(entries) and not old:
-                raise BadArgument(f"{self.path}: {where} has no cpus, and the machine declares no such cache", _HINT)
-            made = [(entry, DataCache(level, 0, group)) for entry, group in zip(placed, groups, strict=True)]
-            made += [(entry, cache) for entry in entries if entry.cpus is None for cache in old]
-            kept += [replace(c, size=self._bytes(entry.size), line=entry.line or c.line) for entry, c in made]
+        for entry in self.said.cache:
+            old = [cache for cache in found if cache.level == entry.level]
+            if entry.cpus is not None:
+                old = [DataCache(entry.level, 0, self._cpus(entry.cpus, online))]
+            if not old:
+                what = f"[[cache]] level {entry.level} has no cpus, and the machine declares no such cache"
+                raise BadArgument(f"{self.path}: {what}", _HINT)
+            kept += [replace(cache, size=self._bytes(entry.size), line=entry.line or cache.line) for cache in old]
         return tuple(sorted((cache for cache in kept if cache.size), key=lambda cache: (cache.level, cache.cpus)))
 
     def _levels(self) -> set[int]:
         return {entry.level for entry in self.said.cache}
 
-    def _sockets(self, found: list[Cpu]) -> tuple[Cpu, ...]:
-        cores, sockets = sorted({cpu.core for cpu in found}), self.said.facts.sockets
-        if sockets is None:
-            return tuple(found)
-        if len(cores) % sockets:
-            raise BadArgument(f"{self.path}: [facts] sockets is {sockets}", f"a divisor of the {len(cores)} cores")
-        return tuple(replace(cpu, socket=cores.index(cpu.core) * sockets // len(cores)) for cpu in found)
-
-    def _groups(self, where: str, texts: Iterable[str], online: Iterable[int]) -> list[tuple[int, ...]]:
-        """CPUs as lists have them: those that are there, each once."""
-        online, found = set(online), list[tuple[int, ...]]()
-        for text in texts:
-            if not (group := listed_cpus(text)):
-                raise BadArgument(f"{self.path}: {where} cpus is {text!r}", 'a list such as "0-3,8"')
-            if strange := [cpu for cpu in sorted(group) if cpu not in online or any(cpu in own for own in found)]:
-                what = f"{where} names CPU {strange[0]}, which is not online, or twice"
-                raise BadArgument(f"{self.path}: {what}", f"online: {cpu_text(online)}; each CPU in one group")
-            found.append(tuple(sorted(group)))
-        return found
+    def _cpus(self, text: str, online: tuple[int, ...]) -> tuple[int, ...]:
+        cpus = listed_cpus(text)
+        if not cpus or not cpus <= set(online):
+            raise BadArgument(f"{self.path}: [[cache]] cpus is {text!r}", f"a list of these: {cpu_text(online)}")
+        return tuple(sorted(cpus))
 
     def _bytes(self, value: int | str) -> int:
         found = re.fullmatch(r"(\d+)\s*([A-Z]*)", str(value).upper())

@@ -1,4 +1,4 @@
-"""A file that corrects the machine, and every way to write it wrong."""
+"""A file that corrects the machine, and ways to write it wrong."""
 
 import pytest
 
@@ -25,26 +25,9 @@ def corrected(machine, *names):
     )
 
 
-def test_facts(tmp_path, write):
-    files = trees.merged_l3(tmp_path)
-    path = write('[facts]\nbrand = "EPYC 9654"\nsockets = 1\nhypervisor = "none"\nquota = 1.5\nmemory_limit = "1GiB"')
-    machine = describe(files, path)
-    assert corrected(machine, "brand", "sockets", "hypervisor", "quota", "memory_limit")
-    assert [machine.facts[name].value for name in ("brand", "sockets", "quota", "memory_limit")] == [
-        "EPYC 9654",
-        1,
-        1.5,
-        1 << 30,
-    ]
-    assert {cpu.socket for cpu in machine.cpus} == {0}
-    assert machine.warnings == ()  # one L3 in one socket is sound
-    assert machine.facts["l3"].confidence == "high"
-    assert "override" not in machine.facts["cores"].source
-
-
 def test_a_correction_makes_no_other_machine(tmp_path, write):
     files = trees.merged_l3(tmp_path)
-    plain, changed = describe(files), describe(files, write('[facts]\nsockets = 1\nbrand = "X"'))
+    plain, changed = describe(files), describe(files, write("[[cache]]\nlevel = 3\nsize = 0"))
     assert (plain.fingerprint, plain.environment) == (changed.fingerprint, changed.environment)
 
 
@@ -82,19 +65,10 @@ def test_caches_of_a_machine_that_declares_none(tmp_path, write):
         describe(files, write('[[cache]]\nlevel = 2\nsize = "1MiB"'))
 
 
-def test_cores(tmp_path, write):
-    text = "".join(f'[[core]]\ncpus = "{first}-{first + 1}"\n' for first in (0, 2, 4, 6))
-    machine = describe(grow(tmp_path), write(text))
-    assert [(cpu.core, cpu.thread) for cpu in machine.cpus[:4]] == [(0, 0), (0, 1), (2, 0), (2, 1)]
-    assert (machine.facts["cores"].value, machine.facts["smt"].value) == (4, 2)
-    assert corrected(machine, "cores", "smt")
-
-
 @pytest.mark.parametrize(
     ("text", "gbps"),
     [
         ("channels = 12\nmts = 5600", 537.6),
-        ("channels = 8\nmts = 3200", 204.8),
         ("channels = 16\nmts = 6400\nwidth_bits = 32", 409.6),
         ("gbps = 460.8", 460.8),
     ],
@@ -106,20 +80,17 @@ def test_dram(text, gbps, tmp_path, write):
 
 
 WRONG = [
-    ("[facts]\nsocket = 1", "`socket` - at `$.facts`"),
     ("[fact]\nsockets = 1", "unknown field `fact`"),
-    ("[facts]\nsockets = true", "Expected `int`, got `bool` - at `$.facts.sockets`"),
-    ("[facts]\nsockets = 0", "Expected `int` >= 1 - at `$.facts.sockets`"),
-    ("[facts]\nsockets = 3", "[facts] sockets is 3"),
-    ("[facts]\nquota = -1", "Expected `float` > 0.0 - at `$.facts.quota`"),
-    ('[facts]\nmemory_limit = "1GB"', "'1GB' is no size"),
-    ('[[cache]]\nlevel = 3\nsize = "16MiB"\ncpus = "0-"', "[[cache]] level 3 cpus is '0-'"),
-    ('[[cache]]\nlevel = 3\nsize = "16MiB"\ncpus = "0-9"', "level 3 names CPU 8, which is not online"),
-    ('[[core]]\ncpus = "0-1"\n[[core]]\ncpus = "1-2"', "[[core]] names CPU 1, which is not online, or twice"),
+    ('[[cache]]\nlevle = 3\nsize = "1MiB"', "`levle` - at `$.cache[0]`"),
+    ("[dram]\nchannels = true", "Expected `int | null`, got `bool` - at `$.dram.channels`"),
+    ("[dram]\nchannels = 0", "Expected `int` >= 1 - at `$.dram.channels`"),
+    ('[[cache]]\nlevel = 3\nsize = "16MB"', "'16MB' is no size"),
+    ('[[cache]]\nlevel = 3\nsize = "16MiB"\ncpus = "0-"', "[[cache]] cpus is '0-'"),
+    ('[[cache]]\nlevel = 3\nsize = "16MiB"\ncpus = "0-9"', "[[cache]] cpus is '0-9'"),
     ('[[cache]]\nsize = "16MiB"', "missing required field `level`"),
     ('[cache]\nlevel = 3\nsize = "1MiB"', "Expected `array`, got `object` - at `$.cache`"),
     ("[dram]\nchannels = 8", "[dram] is incomplete"),
-    ("[facts", "fix.toml: "),
+    ("[cache", "fix.toml: "),
 ]
 
 
