@@ -50,7 +50,7 @@ def replacing(path: Path, asked: bool = False) -> Iterator[IO[bytes]]:
         _pour(path, whole.getvalue())
         return
     path = Path(os.path.realpath(path)) if asked else path
-    part = path.with_name(f"{_part(path)}{os.getpid()}")
+    part = part_of(path)
     try:
         with part.open("wb") as file:
             yield file
@@ -96,20 +96,9 @@ def refuse_output(path: Path, then: str) -> None:
             TemporaryFile(dir=folder).close()
 
 
-def is_part(path: Path, of: Path) -> bool:
-    """Is it what a process that was killed has left of a new file?"""
-    return path.name.startswith(_part(of))
-
-
-def clear_parts(of: Path) -> None:
-    """Nobody may be writing the file now."""
-    for path in of.parent.iterdir():
-        if is_part(path, of):
-            path.unlink(missing_ok=True)
-
-
-def _part(path: Path) -> str:
-    return f".{path.name}."
+def part_of(path: Path) -> Path:
+    """A new file until it is whole. What a process that was killed has left of it is in nobody's way."""
+    return path.with_name(f".{path.name}.part")
 
 
 def sync_folder(path: Path) -> None:
