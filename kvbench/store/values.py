@@ -1,7 +1,5 @@
 """Values as JSON objects and back, by the types of their fields. A ValueError names the place of what does not fit."""
 
-from dataclasses import fields, is_dataclass
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -45,13 +43,8 @@ def parsed(text: str | bytes) -> Any:
 
 
 def read(kind: Any, value: Any) -> Any:
-    """A value of a dataclass, or of what its fields may be. What is such a value already is taken as it is."""
-    found = _converted(kind, value)
-    _refuse_strange(found, value)
-    return found
-
-
-def _converted(kind: Any, value: Any) -> Any:
+    """A value of a dataclass, or of what its fields may be. What is such a value already is taken as it is; keys that
+    nobody knows are left alone."""
     try:
         return msgspec.convert(value, kind, dec_hook=_visited)
     except msgspec.ValidationError as error:
@@ -63,27 +56,7 @@ def _visited(kind: type, value: Any) -> Any:
     """By its own fields it says what it is."""
     if not isinstance(value, dict):
         return value
-    return _converted(Point if "shape" in value else Contrast if "factor" in value else Probe, value)
-
-
-def _refuse_strange(found: Any, facts: Any) -> None:
-    """Keys that nobody knows: of dataclasses msgspec ignores them."""
-    if isinstance(found, dict):
-        for key, inner in found.items():
-            _refuse_strange(inner, facts[key])
-    elif isinstance(found, tuple) and facts and isinstance(facts[0], dict):
-        for inner, of_inner in zip(found, facts, strict=True):
-            _refuse_strange(inner, of_inner)
-    elif isinstance(facts, dict) and (names := _names(type(found))):
-        if strange := facts.keys() - names:
-            raise ValueError(f"{min(strange)[:_SHOWN]}: is not known")
-        for name in facts:
-            _refuse_strange(getattr(found, name), facts[name])
-
-
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    return read(Point if "shape" in value else Contrast if "factor" in value else Probe, value)
 
 
 def record(facts: Any) -> Record:
