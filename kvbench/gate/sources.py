@@ -51,17 +51,8 @@ def _copy_revision(tree: Path, asked: str, to: Path) -> str:
 
 
 def _copy_tree(tree: Path, to: Path) -> str:
-    """What git would commit, or without git what is there: so that what is compiled is what was digested."""
-    listed = None
-    if shutil.which("git"):
-        listed = _git(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_NAMES)
-    if listed and not listed.returncode:
-        names = set(filter(None, listed.stdout.decode().split("\0")))
-    else:
-        names = {str(path.relative_to(tree)) for name in _NAMES for path in (tree / name, *(tree / name).rglob("*"))}
-    for name in names:
-        if (tree / name).is_file():
-            _write(to / name, (tree / name).read_bytes())
+    shutil.copytree(tree / "kernels", to / "kernels")
+    shutil.copy(tree / "pyproject.toml", to)
     return "working tree"
 
 

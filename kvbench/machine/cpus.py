@@ -2,7 +2,7 @@
 
 import os
 
-from kvbench.machine.tree import Files, count, whole
+from kvbench.machine.tree import Files
 from kvbench.model import Cpu
 from kvbench.units import cpu_list
 
@@ -23,17 +23,10 @@ def listed_cpus(text: str) -> frozenset[int]:
 
 
 def online_cpus(files: Files) -> tuple[int, ...]:
-    """From the kernel's list, else from whom it shows or lists, else those that this process may use.
-
-    A container's file system may number them otherwise than the affinity mask does: those of the mask do exist.
-    """
+    """From the kernel's list, else those that this process may use. A container's file system may number them otherwise
+    than the affinity mask does: those of the mask do exist."""
     online = set(read_list(files, f"{_SYSFS}/online"))
-    if online and files.live:
-        online |= os.sched_getaffinity(0)
-    if not online:
-        shown = {count(path.rpartition("/cpu")[2]) for path in files.glob(f"{_SYSFS}/cpu[0-9]*")} - {None}
-        online = {cpu for cpu in shown if files.number(f"{_SYSFS}/cpu{cpu}/online") != 0}
-    return tuple(sorted(online or files.processors() or os.sched_getaffinity(0)))
+    return tuple(sorted(online | os.sched_getaffinity(0) if files.live or not online else online))
 
 
 def allowed_cpus(files: Files | None = None) -> tuple[int, ...]:
@@ -47,16 +40,11 @@ def allowed_cpus(files: Files | None = None) -> tuple[int, ...]:
 
 def logical_cpus(files: Files, nodes: dict[int, int]) -> tuple[tuple[Cpu, ...], str, str]:
     """Online CPUs, where that is from, and what is doubtful about it. `nodes` gives the node of a CPU."""
-    online, listed = online_cpus(files), files.processors()
+    online = online_cpus(files)
     if all(_siblings(files, cpu) for cpu in online):
         source = f"{_SYSFS}/cpu*/topology"
         cores = {cpu: _siblings(files, cpu) for cpu in online}
         sockets = {cpu: files.number(f"{_SYSFS}/cpu{cpu}/topology/physical_package_id") for cpu in online}
-    elif all({"physical id", "core id"} <= listed.get(cpu, {}).keys() for cpu in online):
-        source = "/proc/cpuinfo"
-        where = {cpu: (listed[cpu]["physical id"], listed[cpu]["core id"]) for cpu in online}
-        cores = {cpu: frozenset(other for other in online if where[other] == where[cpu]) for cpu in online}
-        sockets = {cpu: whole(listed[cpu]["physical id"]) for cpu in online}
     else:
         source = "assumed"
         cores, sockets = {cpu: frozenset({cpu}) for cpu in online}, dict.fromkeys(online)

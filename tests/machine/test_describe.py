@@ -103,17 +103,6 @@ def test_cpu_0_need_not_be_there(tmp_path):
     assert values(machine, "cores", "smt", "l3") == (4, 2, 32 << 20)
 
 
-def test_topology_from_cpuinfo_alone(tmp_path):
-    blocks = [
-        f"processor: {cpu}\nphysical id: {cpu // 4}\ncore id: {cpu % 2}\nmodel name: Old  CPU" for cpu in range(8)
-    ]
-    machine = describe(
-        put(tmp_path, {"proc/cpuinfo": "\n\n".join(blocks), "proc/self/status": "Cpus_allowed_list: 0-7"})
-    )
-    assert values(machine, "sockets", "cores", "smt", "brand") == (2, 4, 2, "Old CPU")
-    assert machine.facts["cores"].source == "/proc/cpuinfo"
-
-
 def test_firmware_that_numbers_no_sockets(tmp_path):
     more = {f"{CPU}/cpu{cpu}/topology/physical_package_id": -1 for cpu in range(8)}
     machine = describe(grow(tmp_path, more=more))
@@ -139,7 +128,6 @@ def test_cpus_that_do_not_agree_on_their_l3(tmp_path):
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        (f"{CPU}/online", "{}"),
         (f"{CPU}/cpu0/topology/core_cpus_list", "{}"),
         (f"{CPU}/cpu0/topology/physical_package_id", "{}"),
         (f"{CPU}/cpu0/cache/index0/size", "{}"),
@@ -158,14 +146,6 @@ def test_garbage_is_no_crash(path, text, garbage, tmp_path):
     machine = describe(grow(tmp_path, cores=2, more={path: text.format(garbage)}))
     assert [cpu.cpu for cpu in machine.cpus] == [0, 1]
     json.dumps(asdict(machine))
-
-
-def test_garbage_in_cpuinfo(tmp_path):
-    blocks = [f"processor: {cpu}\nphysical id: x\ncore id: {cpu}" for cpu in (0, "²", "9" * 5000, 1)]
-    machine = describe(put(tmp_path, {"proc/cpuinfo": "\n\n".join(blocks), "proc/self/status": "Cpus_allowed_list: x"}))
-    assert [cpu.cpu for cpu in machine.cpus] == [0, 1]
-    assert values(machine, "sockets", "cores") == (1, 2)
-    assert machine.facts["sockets"].confidence == "low"
 
 
 def test_the_fingerprint_is_of_hardware(tmp_path):
