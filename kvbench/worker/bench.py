@@ -239,13 +239,16 @@ class Bench(Owner):
         self, programs: Sequence[Program], samples: int, seconds: float, **how: Any
     ) -> tuple[tuple[Sample, ...], float]:
         """Samples, and the largest error of what the kernel answered before and after them. how: more for rounds()."""
-        error = self.verify()
-        taken = tuple(self._sampled(programs, samples, seconds, how))
+        error = self.verified()
+        with self.watching():
+            taken = tuple(self._sampled(programs, samples, seconds, how))
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
         if any(program.name == ROTATED for program in programs):
             written = [out for *_, out in self._rotated]
             error = max(error, self._error(written, self.room.signs_of(self._more_layers), 1))
-        return taken, max(error, self.verify_left(own), self.verify_changed())
+        error = max(error, self.verify_left(own), self.verify_changed())
+        self.refuse_impossible(taken)
+        return taken, error
 
     def verified(self) -> float:
         """As verify(), and looked after where the kernel is a plug-in's."""
@@ -254,6 +257,9 @@ class Bench(Owner):
     def watching(self) -> AbstractContextManager[None]:
         """Around the kernel's samples."""
         return nullcontext()
+
+    def refuse_impossible(self, taken: Sequence[Sample]) -> None:
+        """What our own kernels cannot do."""
 
     def _sampled(
         self, programs: Sequence[Program], samples: int, seconds: float, how: dict[str, Any]

@@ -13,7 +13,7 @@ there is noise.
 
 import random
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from operator import attrgetter
@@ -28,7 +28,7 @@ from kvbench.model import BESIDE, OWN, SIDES, Job, Point, Record
 from kvbench.native import Arena, Library
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
-from kvbench.worker.foreign import ForeignBench, bench_of
+from kvbench.worker.foreign import bench_of
 from kvbench.worker.loop import Program, flat, rounds
 from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
@@ -102,9 +102,9 @@ class Sides:
                 taken = tuple(rounds(programs, plan.samples, plan.sample_time, seed, watch=watch))
             own = min(sample.passes for sample in taken if sample.program in benches)
             error = max(error, *(bench.verify_left(own) for bench in benches.values()))
-            foreign = [bench for bench in benches.values() if isinstance(bench, ForeignBench)]
-            changed = [_changed(foreign, host)] if foreign else [bench.verify_changed() for bench in benches.values()]
-            error = max(error, *changed)
+            error = max(error, *(bench.verify_changed() for bench in benches.values()))
+            if any(bench.foreign for bench in benches.values()):  # they have changed what lies there
+                host.fill()
             return Record(
                 launch=self._job.launch,
                 point=point,
@@ -117,20 +117,6 @@ class Sides:
                 max_abs_err=error,
                 schedule=" → ".join(dict.fromkeys(benches[side].schedule for side in SIDES)),
             )
-
-
-def _changed(sides: Sequence[ForeignBench], host: Room) -> float:
-    """The error of plug-ins' kernels on other data, so that an answer remembered from the pairs is a wrong one."""
-    try:
-        sides[0].change_token()  # of the memory that both walk
-        for bench in sides:
-            bench.answer()
-        error = max(bench.verified() for bench in sides)
-        for bench in sides:
-            bench.change_queries()
-        return max(error, *(bench.verified() for bench in sides))
-    finally:
-        host.fill()
 
 
 def _opened(folder: Path, library: str, plugin: str) -> Library:

@@ -53,12 +53,16 @@ def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
                 try:
                     found = visitor.record(point)
                 except (KvbenchError, MemoryError) as error:  # of this one; the others get their chance
-                    short = isinstance(error, MemoryError)
-                    found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
+                    found = _failed(job, point, error)
                 yield visitor.ended(found, began=began, wall=time.perf_counter() - start)
                 if found.error and job.plan.is_foreign(point):
                     return  # nobody knows what it has left behind: another process goes on
             visitor.leave()
+
+
+def _failed(job: Job, point: Visited, error: Exception) -> Record:
+    short = isinstance(error, MemoryError)
+    return Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
 
 
 class _Visitor(Closing):
@@ -102,10 +106,8 @@ class _Visitor(Closing):
                         found = self.ended(found, began=began, wall=(time.perf_counter() - start) / len(points))
                     yield found
         except (KvbenchError, MemoryError) as error:
-            short = isinstance(error, MemoryError)
             for point in owed:
-                found = Record(self._job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
-                yield self.ended(found, began=began)
+                yield self.ended(_failed(self._job, point, error), began=began)
 
     def leave(self) -> None:
         self._group.close()
