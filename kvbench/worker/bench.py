@@ -1,8 +1,8 @@
 """The programs of one point in a room: the kernel and its witnesses. And whether its answers are right."""
 
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from kvbench.errors import WrongAnswer
+from kvbench.machine.disturbances import Disturbed
 from kvbench.machine.placement import neighbours
-from kvbench.model import AHEAD, AUTO, COPY_NT, PACE, PLAIN, POINT, Point, Role, Sample
+from kvbench.model import AHEAD, AUTO, COPY_NT, PACE, PLAIN, POINT, Plan, Point, Role, Sample
 from kvbench.model.program import CORE, MEMORY, ROTATED, SLICE
 from kvbench.native import Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
 from kvbench.oracle import TILE, rounding
@@ -346,3 +347,21 @@ class Bench(Owner):
                 raise self._wrong(f"stores rows off by {off.max():.3g}")
             error = max(error, float(off.max()))
         return error
+
+
+def side_by_side(
+    benches: Mapping[str, Bench], programs: Sequence[Program], plan: Plan, seed: int, watch: Callable[[], Disturbed]
+) -> tuple[tuple[Sample, ...], float]:
+    """Samples of programs, of which each bench has one by its name; and the largest error of what kernels answered before
+    and after them. Of several seconds of passes none are kept."""
+    error = max(bench.verified() for bench in benches.values())
+    with ExitStack() as watching:
+        for bench in benches.values():
+            watching.enter_context(bench.watching())
+        taken = tuple(
+            sample if len(sample.pass_seconds) == 1 else replace(sample, pass_seconds=())
+            for sample in rounds(programs, plan.samples, plan.sample_time, seed, watch=watch)
+        )
+    passes = {name: min(sample.passes for sample in taken if sample.program == name) for name in benches}
+    error = max(error, *(bench.verify_left(passes[name]) for name, bench in benches.items()))
+    return taken, max(error, *(bench.verify_changed() for bench in benches.values()))

@@ -27,9 +27,9 @@ from kvbench.machine.disturbances import Disturbed
 from kvbench.model import BESIDE, OWN, SIDES, Job, Point, Record
 from kvbench.native import Arena, Library
 from kvbench.worker.answers import Answers
-from kvbench.worker.bench import Bench
+from kvbench.worker.bench import Bench, side_by_side
 from kvbench.worker.foreign import bench_of
-from kvbench.worker.loop import Program, flat, rounds
+from kvbench.worker.loop import Program, flat
 from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
 
@@ -93,16 +93,8 @@ class Sides:
                 benches[side] = owned.enter_context(bench_of(point, room, answers, seed))
             self._choose(benches, tuner)
             third = owned.enter_context(Bench(_known(point, host.library), host, answers))
-            error = max(bench.verified() for bench in benches.values())
-            plan = self._job.plan
-            programs = _programs(benches, third, plan.sample_time)
-            with ExitStack() as watching:
-                for bench in benches.values():
-                    watching.enter_context(bench.watching())
-                taken = tuple(rounds(programs, plan.samples, plan.sample_time, seed, watch=watch))
-            own = min(sample.passes for sample in taken if sample.program in benches)
-            error = max(error, *(bench.verify_left(own) for bench in benches.values()))
-            error = max(error, *(bench.verify_changed() for bench in benches.values()))
+            programs = _programs(benches, third, self._job.plan.sample_time)
+            taken, error = side_by_side(benches, programs, self._job.plan, seed, watch)
             if any(bench.foreign for bench in benches.values()):  # they have changed what lies there
                 host.fill()
             return Record(

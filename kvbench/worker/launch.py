@@ -29,12 +29,11 @@ from kvbench.plan.lines import is_peer, line_of, lines
 from kvbench.plan.needs import members
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
-from kvbench.worker.bench import Bench
+from kvbench.worker.bench import Bench, side_by_side
 from kvbench.worker.duel import Sides
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.line import Line
-from kvbench.worker.loop import rounds
 from kvbench.worker.tuning import Tuner
 from kvbench.worker.visit import record
 
@@ -148,7 +147,7 @@ class _Visitor(Closing):
 
     def _contrast(self, contrast: Contrast, seed: int, watch: Callable[[], Disturbed]) -> Record:
         """Its points in the same rounds, each in a room of its own: programs, each by its value of the factor."""
-        benches, plan = dict[str, Bench](), self._job.plan
+        benches = dict[str, Bench]()
         with ExitStack() as owned:
             owned.callback(self._ground.leave, range(1, len(contrast.points)))
             for place, point in enumerate(contrast.points):
@@ -157,11 +156,6 @@ class _Visitor(Closing):
                 self.tuner.choose(bench)
                 benches[value(point, contrast.factor)] = bench
             programs = [replace(bench.own, name=name, memory=bench.room.place) for name, bench in benches.items()]
-            error, taken = max(bench.verify() for bench in benches.values()), []
-            for sample in rounds(programs, plan.samples, plan.sample_time, seed, watch=watch):
-                taken.append(replace(sample, pass_seconds=()))
-            for name, bench in benches.items():
-                least = min(sample.passes for sample in taken if sample.program == name)
-                error = max(error, bench.verify_left(least), bench.verify_changed())
+            taken, error = side_by_side(benches, programs, self._job.plan, seed, watch)
             moved = {name: bench.own.traffic() for name, bench in benches.items()}
-            return Record(self._job.launch, contrast, tuple(taken), moved, {}, max_abs_err=error)
+            return Record(self._job.launch, contrast, taken, moved, {}, max_abs_err=error)
