@@ -22,7 +22,7 @@ def transparent_huge_pages(scene: Scene) -> Finding:
     share = memory["huge_bytes"] / resident
     value = f"{mode}; {share:.0%} of an arena of {size(resident)} in pages of {size(memory['page_bytes'])}"
     more = f"echo madvise | sudo tee {_THP}/enabled" if mode == "never" else "echo 1 | sudo tee /proc/sys/vm/compact_memory"
-    return judged(share >= HUGE_SHARE, value, more)
+    return judged(mode != "never" and share >= HUGE_SHARE, value, more)
 
 
 @check("NUMA balancing", "the kernel unmaps and moves pages while they are measured, and far memory looks near")
