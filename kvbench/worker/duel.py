@@ -73,7 +73,9 @@ class Sides:
         if job.plan.controls:
             files["copy"] = files["base"]
         with TemporaryDirectory(prefix="kvbench-") as folder:  # what is open stays, though its name goes
-            self._libraries = {name: _opened(Path(folder, name), *files[name]) for name in coin.sample([*files], len(files))}
+            self._libraries = {
+                name: _opened(Path(folder, name), *files[name]) for name in coin.sample([*files], len(files))
+            }
 
     def _choose(self, benches: Mapping[str, Bench], tuner: Tuner) -> None:
         """Base is tuned, and head takes what has that name in its own table; where OWN is asked for, each is tuned."""

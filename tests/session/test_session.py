@@ -247,7 +247,8 @@ def torn(stop_after=None):
                 s.program: own.get(s.program, point).kernel.startswith("decode.flash.paged") for s in record.samples
             }
             samples = (
-                replace(s, seconds=s.seconds * (1 + differs[s.program] * 0.06 * (-1) ** job.launch)) for s in record.samples
+                replace(s, seconds=s.seconds * (1 + differs[s.program] * 0.06 * (-1) ** job.launch))
+                for s in record.samples
             )
             yield replace(record, samples=tuple(samples))
 
@@ -376,5 +377,3 @@ def test_the_library_function(tmp_path, monkeypatch):
     assert again.records == found.records
     with pytest.raises(BadArgument, match="points, samples"):
         found.frame("nonsense")
-
-

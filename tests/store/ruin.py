@@ -3,7 +3,6 @@
 import json
 import os
 
-
 OTHER = "other"  # name of the folder of another run
 FILES = ("manifest.json", "journal.jsonl", "machine.json")
 ODD = (

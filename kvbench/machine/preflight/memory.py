@@ -21,7 +21,11 @@ def transparent_huge_pages(scene: Scene) -> Finding:
         raise LookupError("the kernel does not say what of the arena is resident")
     share = memory["huge_bytes"] / resident
     value = f"{mode}; {share:.0%} of an arena of {size(resident)} in pages of {size(memory['page_bytes'])}"
-    more = f"echo madvise | sudo tee {_THP}/enabled" if mode == "never" else "echo 1 | sudo tee /proc/sys/vm/compact_memory"
+    more = (
+        f"echo madvise | sudo tee {_THP}/enabled"
+        if mode == "never"
+        else "echo 1 | sudo tee /proc/sys/vm/compact_memory"
+    )
     return judged(mode != "never" and share >= HUGE_SHARE, value, more)
 
 
