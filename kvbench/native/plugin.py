@@ -63,6 +63,8 @@ class Plugin:
 
     def __init__(self, path: Path | str, library: "Library") -> None:
         self.path, self._library = Path(path), library
+        if not self.path.is_file():
+            raise BadLibrary(f"cannot read {path}: there is no such file", "name a plug-in that is there")
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
