@@ -32,20 +32,7 @@ class Build:
     text: str  # for people: "origin/main (3f2a91c)", "working tree", "libkvbench.so (sha256 ab12cd34)"
     library: Path
     interface: Path
-    digest: str  # of the library's bytes, or of its sources
-    unbuilt: bool = False  # then the installed library stands for it, which tells what there is to measure
-
-
-def sides(
-    base: str, head: str, every: bool = False, repository: Path = Path(), report: Report = lambda line: None
-) -> tuple[Build, Build]:
-    """As build() has them. Unless `every` side is wanted, sources that are the same are not built."""
-    if not (every or _is_library(base) or _is_library(head)):
-        (text, key), (other, same) = (_looked_at(asked, repository) for asked in (base, head))
-        if key == same:
-            known = (library_path(), library_path().with_name(_INTERFACE), key)
-            return Build(text, *known, unbuilt=True), Build(other, *known, unbuilt=True)
-    return build(base, repository, report=report), build(head, repository, report=report)
+    digest: str  # of the library's bytes
 
 
 def build(
@@ -79,12 +66,6 @@ def build(
                 if not (kept / _LIBRARY).is_file():
                     raise Unwritable(f"cannot write {kept}", "remove what stands in its place") from None
     return Build(text, kept / _LIBRARY, kept / _INTERFACE, _digest(kept / _LIBRARY))
-
-
-def _looked_at(asked: str, repository: Path) -> tuple[str, str]:
-    """The name of sources, and a digest of what they would become: comments and layout are no part of it."""
-    with tempfile.TemporaryDirectory(prefix=".", dir=_cache()) as temporary:
-        return copied(asked, repository, Path(temporary)), _key(Path(temporary), tools(), (), bare=True)
 
 
 # ---- a library ----------------------------------------------------------------------------------------------------
@@ -196,16 +177,8 @@ def _cache() -> Path:
     return folder
 
 
-# A comment; or a text in quotes, which may look like one.
-_NOT_CODE = re.compile(rb'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
-
-
-def _code(found: re.Match[bytes]) -> bytes:
-    return found[1] or b" "
-
-
-def _key(source: Path, known: Tools, options: Sequence[str], bare: bool = False) -> str:
-    """A digest of everything that makes the library what it is. `bare`: C as a compiler sees it, without comments."""
+def _key(source: Path, known: Tools, options: Sequence[str]) -> str:
+    """A digest of everything that makes the library what it is."""
     version = re.findall(r"^version = .*", (source / "pyproject.toml").read_text(), re.MULTILINE)
     found = hashlib.sha256(
         repr((version, known.compiler, known.environment, tuple(options), platform.machine())).encode()
@@ -213,8 +186,6 @@ def _key(source: Path, known: Tools, options: Sequence[str], bare: bool = False)
     for path in sorted((source / "kernels").rglob("*")):
         if path.is_file():
             content = path.read_bytes()
-            if bare and path.suffix in (".c", ".h"):
-                content = b"\n".join(filter(None, map(bytes.strip, _NOT_CODE.sub(_code, content).splitlines())))
             found.update(f"\n{path.relative_to(source)} {len(content)}\n".encode() + content)
     return found.hexdigest()[:24]
 

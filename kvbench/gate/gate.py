@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from kvbench.analysis.measured.columns import machine_name, names
 from kvbench.gate.builds import Build
-from kvbench.gate.pairs import Pairs
+from kvbench.gate.pairs import kept_pairs
 from kvbench.gate.rivals import Request, rivals
 from kvbench.gate.stages import Stages
 from kvbench.gate.verdict import judged
@@ -29,11 +29,11 @@ def gate(
 ) -> tuple[Comparison, dict[str, str]]:
     """And short names of its points. `out`: a folder that gets every pair as soon as it is taken. `follow` measures the
     stages, and may say how far it is."""
-    with TemporaryDirectory(prefix="kvbench-", ignore_cleanup_errors=True) as folder, Pairs(out) as kept:
+    with TemporaryDirectory(prefix="kvbench-", ignore_cleanup_errors=True) as folder, kept_pairs(out) as keep:
         found = rivals(base, head, asked, Path(folder))
         stages = Stages(found.plan, found.machine, budget, execute)
         for stage, record in follow(stages) if found.plan.points else ():
-            kept.add(stage, record)
+            keep(stage, record)
         said = judged(
             stages.course(),
             base.text,

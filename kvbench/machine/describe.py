@@ -8,7 +8,6 @@ from kvbench.machine import allowance
 from kvbench.machine.brand import architecture, brand, identity, vendor
 from kvbench.machine.caches import data_caches
 from kvbench.machine.cpus import allowed_cpus, logical_cpus, online_cpus
-from kvbench.machine.dram import dram_peak
 from kvbench.machine.facts import as_stated, cache_facts, cpu_facts, kind_fact, limit_facts, node_facts
 from kvbench.machine.identity import environment, fingerprint, system_facts
 from kvbench.machine.kinds import core_kinds
@@ -18,6 +17,8 @@ from kvbench.machine.sanity import doubts
 from kvbench.machine.tree import Files
 from kvbench.machine.virtual import container, hypervisor, is_virtual
 from kvbench.model import DataCache, Fact, Machine, Node
+
+_UNSAID_PEAK = Fact(None, "override", "none", "no file says it: [dram] of one that corrects the machine does")
 
 
 def describe(files: Files | None = None, override: Path | None = None) -> Machine:
@@ -41,7 +42,7 @@ def describe(files: Files | None = None, override: Path | None = None) -> Machin
     doubted = doubts(found, caches, nodes, virtual)
     counted = cpu_facts(found, source, doubt, virtual) | node_facts(shown, found, virtual)
     counted |= cache_facts(caches, bool(doubted), virtual)
-    counted |= {"core_kinds": kind_fact(kinds, kinds_source), "dram_peak": dram_peak(files, virtual)}
+    counted |= {"core_kinds": kind_fact(kinds, kinds_source), "dram_peak": _UNSAID_PEAK}
     stated = as_stated(own, ("brand", "microcode")) if virtual else {}
     return Machine(
         cpus=found,

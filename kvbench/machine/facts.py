@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from kvbench.machine import allowance
 from kvbench.machine.caches import last_levels
@@ -79,7 +79,6 @@ def kind_fact(kinds: dict[str, tuple[int, ...]], source: str) -> Fact:
 def limit_facts(files: Files) -> dict[str, Fact]:
     """What is no limit is "unlimited"."""
     facts = {}
-    total, counts = allowance.total_memory(files), allowance.throttled(files)
     for name, controller, limit in (
         ("quota", "cpu", allowance.quota_cpus(files)),
         ("memory_limit", "memory", allowance.memory_limit(files)),
@@ -87,8 +86,8 @@ def limit_facts(files: Files) -> dict[str, Fact]:
         source = f"control groups, {controller}"
         found = ("unlimited" if limit is None else limit) if allowance.has_groups(files, controller) else None
         facts[name] = stated(found, source, "no control group is shown to this process")
-    facts["throttled"] = stated(counts and asdict(counts), "control groups, cpu.stat", "no group counts it")
-    facts["memory"] = stated(total, "/proc/meminfo", "it cannot be read")
+    facts["throttled"] = stated(allowance.throttled(files), "control groups, cpu.stat", "no group counts it")
+    facts["memory"] = stated(allowance.total_memory(files), "/proc/meminfo", "it cannot be read")
     return facts
 
 

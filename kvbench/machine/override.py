@@ -22,7 +22,6 @@ import msgspec
 from kvbench import named
 from kvbench.errors import BadArgument
 from kvbench.machine.cpus import listed_cpus
-from kvbench.machine.dram import channels_peak
 from kvbench.model import DataCache, Fact
 from kvbench.units import GIB, KIB, MIB, TIB, cpu_text
 
@@ -77,7 +76,7 @@ class Override:
         if not dram.channels or not dram.mts:
             raise BadArgument(f"{self.path}: [dram] is incomplete", "channels and mts, or gbps")
         note = f"{dram.channels} channels x {dram.mts:g} MT/s x {dram.width_bits} bits"
-        return self._fact(channels_peak(dram.channels, dram.mts, dram.width_bits / 8), note)
+        return self._fact(dram.channels * dram.mts * dram.width_bits / 8 / 1000, note)
 
     def caches(self, found: Sequence[DataCache], online: tuple[int, ...]) -> tuple[DataCache, ...]:
         kept = [cache for cache in found if cache.level not in self._levels()]

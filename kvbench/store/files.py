@@ -1,9 +1,7 @@
 """Files that are whole or not there, whenever the process ends; and what the system says of them as errors of ours."""
 
 import errno
-import io
 import os
-import select
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +15,6 @@ from kvbench import named
 from kvbench.errors import BadRun, Unwritable
 from kvbench.store.values import line, parsed
 
-_PATIENCE = 3.0  # seconds that the reader of a pipe may be busy
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -46,8 +43,10 @@ def replacing(path: Path, asked: bool = False) -> Iterator[IO[bytes]]:
     device stays what it is and is written to. Of our own files none may be a link.
     """
     if streams(path, asked):
-        yield (whole := io.BytesIO())
-        _pour(path, whole.getvalue())
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)  # an error where nobody reads a pipe
+        os.set_blocking(descriptor, True)
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
         return
     path = Path(os.path.realpath(path)) if asked else path
     part = part_of(path)
@@ -74,18 +73,6 @@ def streams(path: Path, asked: bool) -> bool:
         return True
     named.refuse_kind(path, found)
     return False
-
-
-def _pour(path: Path, content: bytes) -> None:
-    """Into a pipe that somebody reads, or a device."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    try:
-        while content:
-            if not select.select([], [descriptor], [], _PATIENCE)[1]:
-                raise OSError(errno.ETIMEDOUT, f"nobody reads it, for {_PATIENCE:g} s", str(path))
-            content = content[os.write(descriptor, content) :]
-    finally:
-        os.close(descriptor)
 
 
 def refuse_output(path: Path, then: str) -> None:

@@ -4,10 +4,9 @@ from typing import Any
 
 import msgspec
 
-from kvbench.model import PACE, Contrast, Point, Probe, Record
+from kvbench.model import Contrast, Point, Probe, Record
 
 ERROR = 1.0  # above all that the oracle allows: an eighth, by q4_0, of values that are less than 8
-_MEMORY = {"resident_bytes", "huge_bytes"}  # what shares are formed with
 _SHOWN = 60  # characters
 
 
@@ -60,19 +59,10 @@ def _visited(kind: type, value: Any) -> Any:
 
 
 def record(facts: Any) -> Record:
-    """Its point may be read already. What was read can be computed with."""
+    """Its point may be read already. Rates can be formed of what was read."""
     found = read(Record, facts)
     if missing := {sample.program for sample in found.samples} - found.traffic.keys():
         raise ValueError(f"traffic: that of {min(missing)[:40]!r} is missing")
-    moved = {name: traffic for name, traffic in found.traffic.items() if name != PACE}
-    if not isinstance(found.point, Probe) and any(traffic.compulsory <= 0 for traffic in moved.values()):
-        raise ValueError("traffic: a program of a point moves no byte")
-    if isinstance(found.point, Probe) and found.point.bytes and any(t.line <= 0 for t in found.traffic.values()):
-        raise ValueError("traffic: a probe touches no line")
-    if isinstance(found.point, Probe) and found.samples and not found.steps:
-        raise ValueError("steps: a probe has samples without")
     if not found.error and not 0 <= found.max_abs_err <= ERROR:
         raise ValueError(f"max_abs_err: an answer that is off by {found.max_abs_err:g} was taken as right")
-    if found.memory and not found.memory.keys() >= _MEMORY:
-        raise ValueError(f"memory: one of {', '.join(sorted(_MEMORY))} is missing")
     return found

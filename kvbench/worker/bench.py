@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kvbench.closing import Owner
 from kvbench.errors import WrongAnswer
 from kvbench.machine.disturbances import Disturbed
 from kvbench.machine.placement import neighbours
@@ -23,7 +24,6 @@ from kvbench.units import MIB
 from kvbench.worker.answers import Answer, Answers
 from kvbench.worker.loop import Program, rounds
 from kvbench.worker.neighbour import PIECES, Neighbour
-from kvbench.worker.owner import Owner
 from kvbench.worker.probing import FORM_EVERY, ROUNDS
 from kvbench.worker.room import SEED, Room
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kvbench.closing import Owner
 from kvbench.errors import KvbenchError, WrongAnswer
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import AGAIN, CORE, OURS, Job, Point, Record, Sample
@@ -25,7 +26,6 @@ from kvbench.plan.lines import line_of
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program, rounds
-from kvbench.worker.owner import Owner
 from kvbench.worker.room import SEED, Room
 from kvbench.worker.tuning import Tuner
 

@@ -9,21 +9,17 @@ from kvbench.machine.tree import Files
 from kvbench.model import Check, Machine
 
 CHECKS = (
-    sharing.load,
     sharing.other_tasks,
     sharing.steal,
     sharing.allowed,
     sharing.quota,
-    sharing.throttling,
     sharing.smt,
-    sharing.core_kinds,
     sharing.virtual_machine,
     clock.governor,
     clock.turbo,
     clock.core_clock,
     clock.clock_source,
     memory.memory,
-    memory.swap,
     memory.transparent_huge_pages,
     memory.placement,
     memory.numa_balancing,

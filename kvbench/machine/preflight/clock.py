@@ -23,8 +23,9 @@ def clock_source(scene: Scene) -> Finding:
 
 @check("core clock", "caches and arithmetic run at the clock of the core: under load, not the one on the label")
 def core_clock(scene: Scene) -> Finding:
-    best = [max(column) for column in zip(*scene.loaded.clock, strict=True)]
-    swing = max(1 - median(column) / max(column) for column in zip(*scene.loaded.clock, strict=True))
+    threads = list(zip(*scene.loaded[0], strict=True))
+    best = [max(column) for column in threads]
+    swing = max(1 - median(column) / max(column) for column in threads)
     low, high = min(best), max(best)
     value = f"{low:.2f} GHz" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f} GHz"
     value += f" under load on {counted(len(best), 'thread')}, {swing:.0%} of it swing"

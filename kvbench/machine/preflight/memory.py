@@ -5,9 +5,9 @@ from collections import Counter
 from kvbench.machine.allowance import available_memory
 from kvbench.machine.preflight.check import Finding, check, judged, ok, warn
 from kvbench.machine.preflight.scene import Scene
-from kvbench.machine.preflight.thresholds import BUFFERS, HUGE_SHARE, STRAY_SHARE, SWAP_BYTES
+from kvbench.machine.preflight.thresholds import BUFFERS, HUGE_SHARE, STRAY_SHARE
 from kvbench.regime import far_bytes
-from kvbench.units import KIB, size
+from kvbench.units import size
 
 _THP = "/sys/kernel/mm/transparent_hugepage"
 
@@ -56,18 +56,6 @@ def placement(scene: Scene) -> Finding:
     if stray <= STRAY_SHARE:
         return ok(value)
     return warn(f"{value}; threads run elsewhere", "drop numactl's policy, or free memory there: numactl --hardware")
-
-
-@check("swap", "a page that comes back from disk takes a thousand times longer than the rest of its pass")
-def swap(scene: Scene) -> Finding:
-    table = scene.files.table("/proc/meminfo")
-    if not {"SwapTotal", "SwapFree"} <= table.keys():
-        raise LookupError("/proc/meminfo does not state SwapTotal and SwapFree")
-    total, free = table["SwapTotal"] * KIB, table["SwapFree"] * KIB
-    value = f"{size(total - free)} of {size(total)} used" if total else "none"
-    if total - free > SWAP_BYTES:
-        return warn(value, "free memory, then: sudo swapoff -a && sudo swapon -a")
-    return ok(value)
 
 
 @check("memory", "a buffer that does not fit must shrink, and a small one is read from cache instead of DRAM")

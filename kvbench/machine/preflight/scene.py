@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from kvbench.machine.allowance import Throttling, available_memory, throttled
+from kvbench.machine.allowance import available_memory
 from kvbench.machine.preflight.live import Live
 from kvbench.machine.preflight.thresholds import ARENA_BYTES, ARENA_SHARE, LOOKS, QUIET_SECONDS
 from kvbench.machine.tree import Files
@@ -16,23 +15,6 @@ from kvbench.units import MIB, size
 
 _IDLE, _WAIT, _STEAL, _TIMES = 3, 4, 7, 8  # places in a line of /proc/stat; what follows is counted in them already
 _THP_USUAL = 2 * MIB
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """What the CPUs did between two looks at /proc/stat, as shares of their time. steal None: not counted."""
-
-    busy: float
-    steal: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """All threads at work: GHz by round and thread, and what the system counted meanwhile."""
-
-    clock: list[tuple[float, ...]]
-    span: Span | None  # None where /proc/stat is not there or stands still
-    throttled: tuple[Throttling | None, Throttling | None]  # before and after
 
 
 class Scene:
@@ -67,16 +49,13 @@ class Scene:
         for _ in range(LOOKS):
             self.live.sleep(QUIET_SECONDS / LOOKS)
             runnable.append(self.files.table("/proc/stat").get("procs_running", 1) - 1)
-        return _span(before, self._times()).busy, fmean(runnable)
+        return busy_and_stolen(before, self._times())[0], fmean(runnable)
 
     @cached_property
-    def loaded(self) -> Loaded:
-        """While the cores count."""
-        throttled_before, before = throttled(self.files), self._times_if_any()
-        rounds = self.live.clock(self.cpus)
-        after, throttled_after = self._times_if_any(), throttled(self.files)
-        span = _span(before, after) if sum(before) < sum(after) else None
-        return Loaded(rounds, span, (throttled_before, throttled_after))
+    def loaded(self) -> tuple[list[tuple[float, ...]], list[int], list[int]]:
+        """All threads at work: GHz by round and thread; the ticks before and after."""
+        before = self._times()
+        return self.live.clock(self.cpus), before, self._times()
 
     @cached_property
     def touched(self) -> tuple[dict[str, int], Counter[int]]:
@@ -87,29 +66,22 @@ class Scene:
             raise LookupError(f"{size(available)} of memory are available, too little to try {size(wanted)}")
         return self.live.touched(wanted, self.cpus)
 
-    # ---- /proc ---------------------------------------------------------------------------------------------------
-
     def _times(self) -> list[int]:
-        """Ticks by kind, of the allowed CPUs together; of all CPUs where those are not listed (as under lxcfs)."""
-        lines = [line.split() for line in self.read("/proc/stat").splitlines()]
+        """Ticks by kind, of the allowed CPUs together; none where the system does not say."""
         names = {f"cpu{cpu}" for cpu in self.machine.allowed}
-        rows = [line[1:] for line in lines if line and line[0] in names]
-        rows = rows or [line[1:] for line in lines if line and line[0] == "cpu"]
-        if not rows:
-            raise LookupError("/proc/stat names no CPU")
-        return [sum(map(int, column)) for column in zip(*(row[:_TIMES] for row in rows), strict=False)]
-
-    def _times_if_any(self) -> list[int]:
+        lines = [line.split() for line in (self.files.text("/proc/stat") or "").splitlines()]
+        rows = [line[1 : _TIMES + 1] for line in lines if line and line[0] in names]
         try:
-            return self._times()
-        except (LookupError, ValueError):
+            return [sum(map(int, column)) for column in zip(*rows, strict=False)]
+        except ValueError:
             return []
 
 
-def _span(before: list[int], after: list[int]) -> Span:
+def busy_and_stolen(before: list[int], after: list[int]) -> tuple[float, float | None]:
+    """Between two looks at /proc/stat, as shares of the CPUs' time. None: steal is not counted."""
     spent = [max(0, late - early) for early, late in zip(before, after, strict=False)]
     total = sum(spent)
     if not total:
-        raise LookupError("the counters of /proc/stat stand still")
+        raise LookupError("/proc/stat is missing, not understood or stands still")
     idle = sum(spent[_IDLE : _WAIT + 1])
-    return Span(1 - idle / total, spent[_STEAL] / total if len(spent) > _STEAL else None)
+    return 1 - idle / total, spent[_STEAL] / total if len(spent) > _STEAL else None

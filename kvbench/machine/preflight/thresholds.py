@@ -1,13 +1,12 @@
 """Where a check begins to warn, and why there."""
 
-from kvbench.units import GIB, MIB
+from kvbench.units import MIB
 
 # Load. A pass ends with its slowest thread, so that little work by others shows in every sample.
 QUIET_SECONDS = 0.2  # of looking on while this process sleeps: 20 of the kernel's usual ticks on each CPU
 LOOKS = 5  # in that time, at how many tasks could run
 BUSY_SHARE = 0.05  # of the CPUs' time; one tick of 20 is 0.05
 OTHER_TASKS = 0.5  # runnable on average; what wakes now and then stays below
-LOAD_SHARE = 0.25  # of the CPUs over the last minute; kvbench itself may just have run
 STEAL_SHARE = 0.02  # of the CPUs' time under load; samples differ by about as much anyway
 
 # Clock.
@@ -24,4 +23,3 @@ ARENA_BYTES = 64 * MIB  # of the arena that is tried: enough pages for a share, 
 ARENA_SHARE = 0.25  # of the available memory at the most
 HUGE_SHARE = 0.95  # of the arena; below it base pages are walked often enough to cost bandwidth
 STRAY_SHARE = 0.05  # of the pages, on another node than the threads that read them
-SWAP_BYTES = GIB // 16  # swapped out; a little lies there on every system that has run for long
