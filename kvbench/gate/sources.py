@@ -46,7 +46,8 @@ def _copy_revision(tree: Path, asked: str, to: Path) -> str:
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
         for member in tar:
             if member.isfile():
-                _write(to / member.name, tar.extractfile(member).read())
+                (to / member.name).parent.mkdir(parents=True, exist_ok=True)
+                (to / member.name).write_bytes(tar.extractfile(member).read())
     return commit[:7] if commit.startswith(asked) else f"{asked} ({commit[:7]})"
 
 
@@ -54,8 +55,3 @@ def _copy_tree(tree: Path, to: Path) -> str:
     shutil.copytree(tree / "kernels", to / "kernels")
     shutil.copy(tree / "pyproject.toml", to)
     return "working tree"
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)

@@ -7,11 +7,10 @@ from pathlib import Path
 from kvbench.machine import allowance
 from kvbench.machine.brand import architecture, brand, identity, vendor
 from kvbench.machine.caches import data_caches
-from kvbench.machine.cpus import allowed_cpus, logical_cpus, online_cpus
+from kvbench.machine.cpus import allowed_cpus, logical_cpus, numa_nodes, online_cpus
 from kvbench.machine.facts import as_stated, cache_facts, cpu_facts, kind_fact, limit_facts, node_facts
 from kvbench.machine.identity import environment, fingerprint, system_facts
 from kvbench.machine.kinds import core_kinds
-from kvbench.machine.nodes import numa_nodes
 from kvbench.machine.override import Override, load
 from kvbench.machine.sanity import doubts
 from kvbench.machine.tree import Files
@@ -39,7 +38,7 @@ def describe(files: Files | None = None, override: Path | None = None) -> Machin
 
     own = _own(files)
     virtual = is_virtual(own["hypervisor"])
-    doubted = doubts(found, caches, nodes, virtual)
+    doubted = doubts(found, caches, virtual)
     counted = cpu_facts(found, source, doubt, virtual) | node_facts(shown, found, virtual)
     counted |= cache_facts(caches, bool(doubted), virtual)
     counted |= {"core_kinds": kind_fact(kinds, kinds_source), "dram_peak": _UNSAID_PEAK}

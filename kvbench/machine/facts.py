@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kvbench.machine import allowance
 from kvbench.machine.caches import last_levels
-from kvbench.machine.nodes import nodes_per_socket
+from kvbench.machine.cpus import nodes_per_socket
 from kvbench.machine.tree import Files, stated
 from kvbench.model import Cpu, DataCache, Fact, Node
 from kvbench.units import cpu_text, size

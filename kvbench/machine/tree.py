@@ -62,7 +62,7 @@ class Files:
             found = [f"/{path.relative_to(self.root).as_posix()}" for path in self.root.glob(pattern.lstrip("/"))]
         except OSError:
             return []
-        return sorted(found, key=_natural)
+        return sorted(found, key=lambda path: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", path)])
 
     def exists(self, path: str) -> bool:
         try:
@@ -106,8 +106,3 @@ def count(text: str, base: int = 10) -> int | None:
     """One from 0 on."""
     number = whole(text, base)
     return None if number is None or number < 0 else number
-
-
-def _natural(path: str) -> list[str | int]:
-    """ "cpu10" after "cpu9"."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path)]

@@ -36,7 +36,9 @@ class Journal:
         """A line without its newline. Where it fails or is interrupted, so much stands there as was written: a whole line
         counts for whoever opens the file next."""
         self.refuse_changed()
-        self._cut()
+        if os.fstat(self._file.fileno()).st_size != self._size:  # away with what is behind the lines that count
+            os.ftruncate(self._file.fileno(), self._size)
+            os.fsync(self._file.fileno())
         left = line + b"\n"
         while left:
             left = left[os.write(self._file.fileno(), left) :]
@@ -53,12 +55,6 @@ class Journal:
         raise Unwritable(
             what, "whole lines of it still count: go on with kvbench sweep --resume, and --out with its place"
         )
-
-    def _cut(self) -> None:
-        """Away with what is behind the lines that count."""
-        if os.fstat(self._file.fileno()).st_size != self._size:
-            os.ftruncate(self._file.fileno(), self._size)
-            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         self._file.close()

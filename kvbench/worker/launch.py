@@ -26,7 +26,6 @@ from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.plan import needs_here
 from kvbench.plan.lines import is_peer, line_of, lines
-from kvbench.plan.needs import members
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench, side_by_side
@@ -72,12 +71,7 @@ class _Visitor(Closing):
         self._random = random.Random(f"{job.plan.seed}/{job.launch}/{job.part}")
         self._machine, self._answers, self._group = describe(), Answers(job.references), ExitStack()
         self._needs = needs_here(job.points, self._machine)
-        rooms, far = dict[str, int](), dict[str, int]()
-        for each in job.points:
-            for point in (each,) if isinstance(each, Probe) else members(each):
-                most, size = (far, point.bytes) if isinstance(point, Probe) else (rooms, self._needs[point].arena)
-                most[point.pages] = max(most.get(point.pages, 0), size)
-        self._ground = Ground(library, self._machine, rooms, far)
+        self._ground = Ground(library, self._machine)
         self._room: room.Room | probing.Buffers | None = None
         self.tuner = Tuner(self._machine, job.plan.tuning, job.plan.chosen)
         self._sides = Sides(job, self._random) if job.plan.against else None

@@ -15,6 +15,7 @@ import argparse
 import csv
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,8 +28,9 @@ from pathlib import Path
 
 import numpy as np
 
-from kvbench.gate import build
+from kvbench.gate import Build, build
 from kvbench.native import Arena, Team, default_library, probe_task
+from tests.raw import ROOT
 
 BUDGET = "60s"
 HOG_BYTES = 256 << 20
@@ -41,7 +43,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """`wanted` runs; `options` of head's build, in which {} is the run's number. `only`: what is made slower, a glob."""
+    """`wanted` runs; `options` of head's CMakeLists.txt, in which {} is the run's number. `only`: what is made slower, a glob."""
 
     name: str
     case: str
@@ -151,7 +153,8 @@ def _run(exercise: Exercise, number: int) -> dict[str, object]:
     """The line of runs.csv. Seeds are the run's own, so that no two share their coins; and known, so that one can be repeated."""
     seed = int.from_bytes(random.Random(f"{exercise}{number}").randbytes(3), "big")
     base = build(".")
-    head = build(".", options=[option.format(number + 1) for option in exercise.options])
+    with tempfile.TemporaryDirectory() as folder:
+        head = _altered(Path(folder), [option.format(number + 1) for option in exercise.options])
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, _hog(exercise.hog, seed):
         command = [sys.executable, "-m", "kvbench.cli", "gate"]
@@ -163,6 +166,16 @@ def _run(exercise: Exercise, number: int) -> dict[str, object]:
         pairs = _pairs(Path(folder, "pairs.csv"))
     said = json.loads(done.stdout)
     return _row(exercise, number, seed, said, pairs, time.monotonic() - start)
+
+
+def _altered(folder: Path, options: list[str]) -> Build:
+    """The tree around, with other defaults of its options."""
+    shutil.copytree(ROOT / "kernels", folder / "kernels")
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    lists = folder / "kernels" / "CMakeLists.txt"
+    for name, _, value in (option.partition("=") for option in options):
+        lists.write_text(lists.read_text().replace(f'set({name} ""', f'set({name} "{value}"'))
+    return build(".", folder)
 
 
 def _row(exercise, number, seed, said, pairs, seconds) -> dict[str, object]:

@@ -118,12 +118,6 @@ def test_siblings_by_their_older_name(tmp_path):
     assert values(describe(files), "cores", "smt", "domains") == (4, 2, ["0-7"])
 
 
-def test_cpus_that_do_not_agree_on_their_l3(tmp_path):
-    machine = describe(grow(tmp_path, cores=4, more={f"{CPU}/cpu1/cache/index3/shared_cpu_list": 1}))
-    assert "several L3 are declared for CPUs 1" in machine.warnings[0]
-    assert machine.facts["l3"].confidence == machine.facts["domains"].confidence == "low"
-
-
 @pytest.mark.parametrize("garbage", ["²", "-1 kB", "9" * 5000])
 @pytest.mark.parametrize(
     ("path", "text"),
