@@ -1,6 +1,6 @@
 """Calls in a process of their own: what a call breaks there stays there, and whatever ends the wait ends the process.
 
-The child is `python -m kvbench.apart`. It reads a pickled call from standard input and answers with a pickled result:
+The child is `python -m kvbench.apart`. It reads a pickled call from standard input and leaves a pickled result in a file:
 a call is a module's function and its arguments. What the call prints goes to standard error.
 """
 
@@ -12,15 +12,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from tempfile import TemporaryFile
 from traceback import format_exc
 from typing import Any
 
 from kvbench.errors import KvbenchError, Refused
 
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
-_COUNT = 8  # bytes that say how long an answer is
 
 
 class Ended(Refused):
@@ -36,18 +36,24 @@ def apart(call: Callable[..., Any], *args: Any, patience: float | None = None) -
 
     Ended where it gives no answer.
     """
-    with _started() as child, closing(Ear(child)) as ear:
-        with suppress(BrokenPipeError):  # its end says why
-            child.stdin.write(pickle.dumps((os.getpid(), call, args)))
-            child.stdin.close()
-        end = None if patience is None else time.monotonic() + patience
+    with TemporaryFile() as answer:
+        child = subprocess.Popen(
+            [sys.executable, "-Pu", "-m", "kvbench.apart", str(answer.fileno())],
+            stdin=subprocess.PIPE,
+            stdout=2,
+            pass_fds=[answer.fileno()],
+            start_new_session=True,  # Ctrl-C is the parent's to handle
+        )
         try:
-            size = int.from_bytes(_read(child, ear, _COUNT, end))
-            good, what = pickle.loads(_read(child, ear, size, end))
-        except TimeoutError:
+            child.communicate(pickle.dumps((os.getpid(), call, args)), patience)
+        except subprocess.TimeoutExpired:
             raise Ended(f"was silent for {patience:g} s: it hangs") from None
-        except EOFError:
-            raise Ended(ending(child.wait())) from None
+        finally:
+            kill_group(child)
+        answer.seek(0)
+        if not (found := answer.read()):
+            raise Ended(ending(child.returncode))
+    good, what = pickle.loads(found)
     if good:
         return what
     raise what
@@ -73,22 +79,6 @@ def own_output() -> int:
     kept = os.dup(1)
     os.dup2(2, 1)
     return kept
-
-
-@contextmanager
-def _started() -> Iterator[subprocess.Popen[bytes]]:
-    """It is killed at the end, with all that it began."""
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "kvbench.apart"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is the parent's to handle
-    )
-    try:
-        with child.stdout:
-            yield child
-    finally:
-        kill_group(child)
 
 
 class Ear:
@@ -124,19 +114,8 @@ def kill_group(child: subprocess.Popen[Any]) -> None:
     child.wait()
 
 
-def _read(child: subprocess.Popen[bytes], ear: Ear, count: int, end: float | None) -> bytes:
-    """Exactly so many bytes of the answer. EOFError where it ends before, TimeoutError where it is late."""
-    pipe, found = child.stdout.fileno(), b""
-    while len(found) < count:
-        got = os.read(pipe, count - len(found)) if ear.ready(pipe, select.POLLIN, end) else b""
-        if not got:
-            raise EOFError
-        found += got
-    return found
-
-
-def _answer() -> None:
-    output = own_output()
+def _answer(to: int) -> None:
+    """It ends with its answer, and not with what the call has left to be done at an end."""
     parent, call, args = pickle.load(sys.stdin.buffer)
     end_with(parent)
     try:
@@ -145,10 +124,10 @@ def _answer() -> None:
         if not isinstance(error, KvbenchError):
             error.add_note(format_exc())  # a traceback does not travel
         found = (False, error)
-    answer = pickle.dumps(found)
-    with os.fdopen(output, "wb") as pipe:
-        pipe.write(len(answer).to_bytes(_COUNT) + answer)
+    with os.fdopen(to, "wb") as file:
+        pickle.dump(found, file)
+    signal.raise_signal(signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    _answer()
+    _answer(int(sys.argv[1]))

@@ -1,5 +1,6 @@
 """What a `with` closes at its end."""
 
+from contextlib import ExitStack
 from typing import Self
 
 
@@ -13,3 +14,22 @@ class Closing:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Owner(Closing):
+    """What holds memory, threads or tasks, and gives all of it back at its end, or at once where it cannot be made.
+    Subclasses put what they own into `_owned`, in `_prepare()`."""
+
+    def __init__(self) -> None:
+        self._owned = ExitStack()
+        try:
+            self._prepare()
+        except BaseException:
+            self._owned.close()
+            raise
+
+    def _prepare(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self._owned.close()

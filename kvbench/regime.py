@@ -79,13 +79,10 @@ def classify(
     footprint: float,
     *,
     evicted: bool = False,
-    share: float | None = None,
     measured: Capacities | None = None,
 ) -> Regime:
     """`footprint`: bytes that all threads (one for each of `cpus`) walk in a pass, together.
 
-    `share`: bytes of the thread with most; without it they are split evenly. L3 asks for more than the private
-    caches hold of the mean share, and for no more than the domain holds of the largest.
     `evicted`: caches are swept before each pass. `measured` capacities replace those declared.
     """
     hierarchies = _hierarchies(machine, cpus, measured)
@@ -95,8 +92,7 @@ def classify(
     if not domains:
         return Regime("unknown", "no cache size is known for these CPUs", "none")
     even = footprint / len(cpus)
-    largest = max(share or 0.0, even)
-    found = [_place(domain, even, largest, min(largest * domain.threads, footprint)) for domain in domains]
+    found = [_place(domain, even) for domain in domains]
     word, reason = found[0]
     if len(words := sorted({word for word, _ in found})) > 1:
         word, reason = "mixed", f"domains differ: {', '.join(words)}"
@@ -196,25 +192,25 @@ _LAST = 3  # what lies behind L3 (memory-side caches) is no level of its own
 _BEYOND = 3  # times what L3 feeds: a part of it may be there still
 
 
-def _place(domain: _Domain, even: float, largest: float, inside: float) -> tuple[str, str]:
-    """The word for one domain and why. `inside`: bytes that its threads walk together, at most."""
-    each = f"{size(largest)} per thread"
+def _place(domain: _Domain, each: float) -> tuple[str, str]:
+    """The word for one domain whose threads walk so many bytes each, and why."""
+    inside, said = each * domain.threads, f"{size(each)} per thread"
     nearer = 0.0  # what the levels before hold of a share
     for level, (least, most) in domain.private.items():
         limit = THRESHOLDS.l1 if level == 1 else THRESHOLDS.private
-        if largest <= limit * least:
-            if even < THRESHOLDS.beyond * nearer:
-                return "mixed", f"{each}, more than L{level - 1} serves alone but not beyond it"
-            return f"L{level}", f"{each}, within {limit:g} x {size(least)} of L{level}"
+        if each <= limit * least:
+            if each < THRESHOLDS.beyond * nearer:
+                return "mixed", f"{said}, more than L{level - 1} serves alone but not beyond it"
+            return f"L{level}", f"{said}, within {limit:g} x {size(least)} of L{level}"
         nearer = most
     if domain.last is None:
-        return "unknown", f"{each}, more than L1 serves, and no cache behind it is known"
-    if even < domain.beyond:
-        return "mixed", f"{each}, not beyond {THRESHOLDS.beyond:g} x the private cache of each"
+        return "unknown", f"{said}, more than L1 serves, and no cache behind it is known"
+    if each < domain.beyond:
+        return "mixed", f"{said}, not beyond {THRESHOLDS.beyond:g} x the private cache of each"
     name = f"L{domain.last.level}"
     capacity = f"{THRESHOLDS.last:g} x {size(domain.last.size)} of {name}"
     if inside <= THRESHOLDS.last * domain.last.size:
-        return name, f"{each}, more than it has to itself; {size(inside)} within {capacity}"
+        return name, f"{said}, more than it has to itself; {size(inside)} within {capacity}"
     return "mixed", f"{size(inside)}, more than {capacity} but too little for DRAM"
 
 

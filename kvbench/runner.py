@@ -25,7 +25,6 @@ from kvbench.apart import Ear, ending, kill_group
 from kvbench.model import Job, Plan, Record
 from kvbench.model.point import Visited
 from kvbench.store import plain, record
-from kvbench.store.scratch import scratch
 
 Execute = Callable[[Job], Iterator[Record]]
 _GOODBYE = 2.0  # seconds from the end of its output to its own
@@ -52,8 +51,8 @@ def run(
     planned, of all points. `execute` does a job; tests give one that replays recorded times. A point that failed once is
     not tried again, unless memory was short.
     """
-    with scratch() as references:
-        progress = _Progress(plan, str(references), done)
+    with tempfile.TemporaryDirectory(prefix="kvbench-", ignore_cleanup_errors=True) as references:
+        progress = _Progress(plan, references, done)
         ask = more or (lambda number: plan.points if number < plan.launches else ())
         for number, points in enumerate(takewhile(bool, map(ask, count()))):
             for found in progress.launch(number, points, execute or launch):

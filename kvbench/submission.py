@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kvbench import named
 from kvbench.analysis.measured.ceilings import ceilings
@@ -22,12 +23,11 @@ from kvbench.results import Run, load
 from kvbench.score import VERSION, Breach, Score, digest, score
 from kvbench.store import RunDirectory, plain, read, write_json
 from kvbench.store.files import read_json, reading, replacing, writing
-from kvbench.store.scratch import scratch
 
 SEAL, LONGER, ENDING = "score.json", "longer", ".tar.gz"
 _OWN = ("manifest.json", "journal.jsonl", "machine.json")
 _PARTS = (*_OWN, *(f"{LONGER}/{name}" for name in _OWN))
-_MOST = 64 << 20  # bytes of an archive, unpacked
+_MOST = 64 << 20  # bytes of a file in an archive
 _HINT = "an archive that kvbench submit has written"
 
 
@@ -117,7 +117,8 @@ def pack(path: Path, out: Path, name: str) -> Score:
     found = scored(path)
     if spoilt := [each for each in found.breaches if each.rule in ("unsealed", "version", "files")]:
         raise BadRun(f"{path} is no whole score: {spoilt[0].rule}", "kvbench score RUN says what is wrong with it")
-    with scratch() as place:
+    with TemporaryDirectory(prefix="kvbench-") as folder:
+        place = Path(folder)
         _copy(load(path), place / "run", name)
         if (path / LONGER).is_dir():
             _copy(load(path / LONGER), place / "run" / LONGER, name)
@@ -155,35 +156,26 @@ def _packed(path: Path) -> bytes:
 
 
 def checked(file: Path) -> Score:
-    """Of an archive, as scored(). Anybody may have made it: all is looked at before anything is written."""
-    with scratch() as place:
-        for name, content in _members(file):
-            (place / name).parent.mkdir(exist_ok=True)
-            (place / name).write_bytes(content)
-        return scored(place)
+    """Of an archive, as scored(). Anybody may have made it."""
+    with TemporaryDirectory(prefix="kvbench-") as folder:
+        try:
+            _unpack(file, Path(folder))
+        except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, OverflowError) as error:
+            said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            raise BadRun(f"{file} is no submission: {said}", _HINT) from None
+        return scored(Path(folder))
 
 
-def _members(file: Path) -> list[tuple[str, bytes]]:
-    try:
-        return list(_unpacked(file))
-    except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, OverflowError) as error:
-        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise BadRun(f"{file} is no submission: {said}", _HINT) from None
-
-
-def _unpacked(file: Path) -> Iterator[tuple[str, bytes]]:
-    with named.opened(file) as packed, gzip.GzipFile(fileobj=packed) as stream:
-        whole = stream.read(_MOST + 1)
-    if len(whole) > _MOST:
-        raise ValueError(f"it holds more than {_MOST >> 20} MiB")
+def _unpack(file: Path, place: Path) -> None:
     left = {*_PARTS, SEAL}
-    with tarfile.open(fileobj=io.BytesIO(whole), mode="r:") as tar:
+    with named.opened(file) as packed, tarfile.open(fileobj=packed, mode="r:gz") as tar:
         for member in tar:
             if member.name not in left:
                 raise ValueError(f"it holds {member.name[:60]!r}, which is no file of a score, or there twice")
-            if member.type != tarfile.REGTYPE or member.issparse() or member.size > len(whole):
-                raise ValueError(f"its {member.name} is no ordinary file")
+            if member.type != tarfile.REGTYPE or member.issparse() or member.size > _MOST:
+                raise ValueError(f"its {member.name} is no ordinary file of {_MOST >> 20} MiB at most")
             left.remove(member.name)
-            yield member.name, tar.extractfile(member).read()
+            (place / member.name).parent.mkdir(exist_ok=True)
+            (place / member.name).write_bytes(tar.extractfile(member).read())
     if missing := left & {*_OWN, SEAL}:
         raise ValueError(f"it lacks {min(missing)}")

@@ -1,6 +1,7 @@
 """Random cases for every tier that runs here: `python -m tests.fuzz --cases 20000`.
 
-A failing case prints the command that repeats it. A case that kills its process (a guard page) is a failure too.
+A failing case prints the command that repeats it. Where a case kills its process (a guard page), those are named that it
+may have been.
 """
 
 import argparse
@@ -8,13 +9,15 @@ import multiprocessing as mp
 import os
 import sys
 import time
-from multiprocessing.connection import wait
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import cache, partial
 from pathlib import Path
 
 from tests import casefile, cases, trial
 from tests.raw import Raw
 
-SHOWN = 20
+SHOWN, CHUNK = 20, 16
 
 
 def check_isas(raw: Raw, isa: str | None) -> list[str]:
@@ -24,73 +27,32 @@ def check_isas(raw: Raw, isa: str | None) -> list[str]:
     return [isa] if isa else tiers
 
 
-def run_one(bench: trial.Bench, seed: int, index: int, isas: list[str]) -> list[str]:
+bench = cache(trial.Bench)  # of this process
+
+
+def run_one(seed: int, isas: list[str], index: int) -> list[str]:
     try:
-        return trial.failures(bench, cases.make(bench.words, seed, index), isas)
+        return trial.failures(bench(), cases.make(bench().words, seed, index), isas)
     except Exception as error:  # any surprise of one case is that case's failure
         return [f"{type(error).__name__}: {error}"]
 
 
-def work(pipe, at, seed: int, indices: range, isas: list[str]) -> None:
-    bench = trial.Bench()
-    for index in indices:
-        at.value = index
-        found = run_one(bench, seed, index, isas)
-        if found:
-            pipe.send((index, found))
-    pipe.send(None)
-    bench.close()
-
-
-class Worker:
-    """A process over its share of the cases, started again behind a case that killed it."""
-
-    def __init__(self, context, seed: int, indices: range, isas: list[str]):
-        self.context, self.seed, self.isas = context, seed, isas
-        self.start(indices)
-
-    def start(self, indices: range) -> None:
-        self.indices, self.at, self.done = indices, self.context.Value("q", indices[0], lock=False), False
-        self.pipe, theirs = self.context.Pipe(duplex=False)
-        self.process = self.context.Process(target=work, args=(theirs, self.at, self.seed, indices, self.isas))
-        self.process.start()
-        theirs.close()
-
-    def receive(self) -> tuple[int, list[str]] | None:
-        try:
-            found = self.pipe.recv()
-        except EOFError:
-            return self.died()
-        self.done = found is None
-        return found
-
-    def died(self) -> tuple[int, list[str]]:
-        self.process.join()
-        index, step = self.at.value, self.indices.step
-        rest = range(index + step, self.indices.stop, step)
-        code = self.process.exitcode
-        self.done = not rest
-        if rest:
-            self.start(rest)
-        return index, [f"the process died (exit code {code})"]
-
-
 def run(seed: int, count: int, isas: list[str], jobs: int) -> list[int]:
     """Indices of the cases that failed."""
-    context, begin, failed = mp.get_context("spawn"), time.monotonic(), []
-    jobs = min(jobs, count)
-    workers = [Worker(context, seed, range(job, count, jobs), isas) for job in range(jobs)]
-    while busy := {worker.pipe: worker for worker in workers if not worker.done}:
-        for pipe in wait(list(busy)):
-            found = busy[pipe].receive()
-            if found:
-                failed.append(found[0])
-                if len(failed) <= SHOWN:
-                    report(seed, *found)
-    for worker in workers:
-        worker.process.join()
+    begin, failed, done = time.monotonic(), [], 0
+    with ProcessPoolExecutor(min(jobs, count), mp.get_context("spawn")) as pool:
+        try:
+            for index, found in enumerate(pool.map(partial(run_one, seed, isas), range(count), chunksize=CHUNK)):
+                done += 1
+                if found:
+                    failed.append(index)
+                    if len(failed) <= SHOWN:
+                        report(seed, index, found)
+        except BrokenProcessPool:
+            failed.append(done)
+            report(seed, done, [f"a process died, in this case or one of the next {CHUNK * jobs}"])
     seconds = time.monotonic() - begin
-    print(f"{count - len(failed)} passed, {len(failed)} failed: tiers {' '.join(isas)}, seed {seed}, {seconds:.0f} s")
+    print(f"{done - len(failed)} passed, {len(failed)} failed: tiers {' '.join(isas)}, seed {seed}, {seconds:.0f} s")
     return failed
 
 
@@ -102,10 +64,8 @@ def report(seed: int, index: int, lines: list[str]) -> None:
 
 def run_case(name: str, isas: list[str]) -> bool:
     seed, index = map(int, name.split(":"))
-    bench = trial.Bench()
-    case = cases.make(bench.words, seed, index)
-    print(case)
-    found = run_one(bench, seed, index, isas)
+    print(cases.make(bench().words, seed, index))
+    found = run_one(seed, isas, index)
     report(seed, index, found) if found else print("passed")
     return not found
 

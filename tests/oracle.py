@@ -309,19 +309,18 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, lanes: int = 1, chain: int | None = None):
-    """Attention of q [H, G, D] over k, v [H, T, D] in float64 -> out [H, G, D] and a bound of a float32 kernel's
-    error on it. `lanes` partial sums per score; at most `chain` additions in a row to an output."""
+def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float):
+    """Attention of q [H, G, D] over k, v [H, T, D] in float64 -> out [H, G, D] and a bound of a float32 kernel's error on it."""
     if k.shape[1] == 0:
         return np.zeros(q.shape), np.zeros(q.shape)
     q = q.astype(np.float64)
     tokens, dim = k.shape[1:]
     scores = scale * (q @ k.swapaxes(1, 2))  # [H, G, T]
     weights = softmax(scores)
-    steps = dim / lanes + np.log2(lanes) + 8  # 8: q * scale, scale of the row, shift by the maximum
+    steps = dim + 8  # 8: q * scale, scale of the row, shift by the maximum
     slip = steps * UNIT * (abs(scale) * (np.abs(q) @ np.abs(k).swapaxes(1, 2))).max(axis=-1, keepdims=True)
     grown = np.expm1(np.minimum(2 * slip, 700))  # of a weight, as a factor
-    relative = grown + 2 * EXP_ERROR + ((tokens if chain is None else min(tokens, chain)) + 8) * UNIT
+    relative = grown + 2 * EXP_ERROR + (tokens + 8) * UNIT
     flushed = tokens * 2.0**-126 * np.abs(v).max(axis=1)[:, None, :]  # a kernel drops weights below the normal range
     bound = relative * (weights @ np.abs(v)) + flushed + 1e-37
     # two weighted means of the same rows never differ by more than the rows' spread

@@ -185,16 +185,6 @@ def test_the_reason_names_the_numbers():
     assert "no cache size" in classify(NOTHING, (0,), MIB).reason
 
 
-def test_a_share_is_that_of_the_thread_with_most():
-    """10 MiB over 8 threads. Evenly they fit an L2; one with 3 MiB does not, and the others are not beyond theirs."""
-    cpus = first(ZEN4, 8)
-    assert classify(ZEN4, cpus, 6 * MIB).word == "L2"
-    assert classify(ZEN4, cpus, 6 * MIB, share=3 * MIB).word == "mixed"
-    assert classify(ZEN4, cpus, 16 * MIB, share=2.2 * MIB).word == "L3"
-    assert classify(ZEN4, cpus, 16 * MIB, share=4 * MIB).word == "L3"  # 8 threads cannot walk more than all of it
-    assert classify(ZEN4_DIES, first(ZEN4_DIES, 16), 32 * MIB, share=3 * MIB).word == "mixed"  # a die may hold 24
-
-
 def test_evicted_is_dram_whatever_the_size():
     assert classify(ZEN4, (0,), KIB, evicted=True).word == "DRAM"
     assert classify(NOTHING, (0,), KIB, evicted=True).confidence == "low"

@@ -91,11 +91,8 @@ def shipped():
     return kvbench.load(ROOT / "results" / "zen4-kvm-2" / "quick")
 
 
-def test_a_run_in_a_notebook(shipped):
+def test_a_run_says_what_it_is(shipped):
     assert repr(shipped).startswith("<kvbench run 20261127-160340-a01e of quick: 58 points in 14 launches, ")
-    html = shipped._repr_html_()
-    assert all(title in html for title in ("Fastest decode", "Memory read", "L3 read", "Does L3 help?", "What limits"))
-    assert "FAIR RUN" in html and html.count("<div") == html.count("</div>") == 5
 
 
 def test_tables(shipped):

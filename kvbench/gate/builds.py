@@ -9,13 +9,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from kvbench import named
-from kvbench.errors import BadArgument, BadLibrary, Refused, Unwritable
+from kvbench.errors import BadLibrary, Refused, Unwritable
 from kvbench.gate.sources import copied
 from kvbench.native import library_path
 from kvbench.store.evidence import cache_folder
@@ -32,33 +32,13 @@ class Build:
     text: str  # for people: "origin/main (3f2a91c)", "working tree", "libkvbench.so (sha256 ab12cd34)"
     library: Path
     interface: Path
-    digest: str  # of the library's bytes, or of its sources
-    unbuilt: bool = False  # then the installed library stands for it, which tells what there is to measure
+    digest: str  # of the library's bytes
 
 
-def sides(
-    base: str, head: str, every: bool = False, repository: Path = Path(), report: Report = lambda line: None
-) -> tuple[Build, Build]:
-    """As build() has them. Unless `every` side is wanted, sources that are the same are not built."""
-    if not (every or _is_library(base) or _is_library(head)):
-        (text, key), (other, same) = (_looked_at(asked, repository) for asked in (base, head))
-        if key == same:
-            known = (library_path(), library_path().with_name(_INTERFACE), key)
-            return Build(text, *known, unbuilt=True), Build(other, *known, unbuilt=True)
-    return build(base, repository, report=report), build(head, repository, report=report)
-
-
-def build(
-    asked: str,
-    repository: Path = Path(),
-    options: Sequence[str] = (),
-    report: Report = lambda line: None,
-) -> Build:
+def build(asked: str, repository: Path = Path(), report: Report = lambda line: None) -> Build:
     """`asked` is a library or a wheel, taken as it is; "." for the sources around `repository` as they stand; or a git revision.
-    `options` are settings of CMake, such as "KVB_SLOW=0.05". `report` hears what takes long."""
+    `report` hears what takes long."""
     if _is_library(asked):
-        if options:
-            raise BadArgument(f"{asked}: a library has no options {' '.join(options)}", "name a revision, or .")
         path = _unpacked(Path(asked)) if asked.endswith(_WHEEL) else Path(asked)
         refuse_no_library(path)
         interface, digest = path.with_name(_INTERFACE), _digest(path)
@@ -68,23 +48,17 @@ def build(
     builds = _cache()
     with tempfile.TemporaryDirectory(prefix=".", dir=builds) as temporary:
         source, known = Path(temporary, "source"), tools()
-        text = ", ".join((copied(asked, repository, source), *options))
-        kept = builds / _key(source, known, options)
+        text = copied(asked, repository, source)
+        kept = builds / _key(source, known)
         if not (kept / _LIBRARY).is_file():
             report(f"building {text}")
-            made = _compiled(source, known, options, text, kept.with_suffix(".log"))
+            made = _compiled(source, known, text, kept.with_suffix(".log"))
             try:
                 made.rename(kept)
             except OSError:  # another process may have been faster, with the same
                 if not (kept / _LIBRARY).is_file():
                     raise Unwritable(f"cannot write {kept}", "remove what stands in its place") from None
     return Build(text, kept / _LIBRARY, kept / _INTERFACE, _digest(kept / _LIBRARY))
-
-
-def _looked_at(asked: str, repository: Path) -> tuple[str, str]:
-    """The name of sources, and a digest of what they would become: comments and layout are no part of it."""
-    with tempfile.TemporaryDirectory(prefix=".", dir=_cache()) as temporary:
-        return copied(asked, repository, Path(temporary)), _key(Path(temporary), tools(), (), bare=True)
 
 
 # ---- a library ----------------------------------------------------------------------------------------------------
@@ -144,10 +118,9 @@ class Tools:
     compiler: str  # command, path and version
     environment: dict[str, str]  # as CMake reads it
 
-    def configured(self, source: Path, made: Path, options: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    def configured(self, source: Path, made: Path) -> subprocess.CompletedProcess[bytes]:
         """A release build of the sources in `source`, ready to be built in `made`."""
-        settings = ("CMAKE_BUILD_TYPE=Release", *options)
-        return self._run("-S", source / "kernels", "-B", made, *self.generator, *(f"-D{each}" for each in settings))
+        return self._run("-S", source / "kernels", "-B", made, *self.generator, "-DCMAKE_BUILD_TYPE=Release")
 
     def built(self, made: Path) -> subprocess.CompletedProcess[bytes]:
         return self._run("--build", made, "--target", "kvbench", "--parallel", str(len(os.sched_getaffinity(0))))
@@ -196,25 +169,13 @@ def _cache() -> Path:
     return folder
 
 
-# A comment; or a text in quotes, which may look like one.
-_NOT_CODE = re.compile(rb'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
-
-
-def _code(found: re.Match[bytes]) -> bytes:
-    return found[1] or b" "
-
-
-def _key(source: Path, known: Tools, options: Sequence[str], bare: bool = False) -> str:
-    """A digest of everything that makes the library what it is. `bare`: C as a compiler sees it, without comments."""
+def _key(source: Path, known: Tools) -> str:
+    """A digest of everything that makes the library what it is."""
     version = re.findall(r"^version = .*", (source / "pyproject.toml").read_text(), re.MULTILINE)
-    found = hashlib.sha256(
-        repr((version, known.compiler, known.environment, tuple(options), platform.machine())).encode()
-    )
+    found = hashlib.sha256(repr((version, known.compiler, known.environment, platform.machine())).encode())
     for path in sorted((source / "kernels").rglob("*")):
         if path.is_file():
             content = path.read_bytes()
-            if bare and path.suffix in (".c", ".h"):
-                content = b"\n".join(filter(None, map(bytes.strip, _NOT_CODE.sub(_code, content).splitlines())))
             found.update(f"\n{path.relative_to(source)} {len(content)}\n".encode() + content)
     return found.hexdigest()[:24]
 
@@ -222,18 +183,15 @@ def _key(source: Path, known: Tools, options: Sequence[str], bare: bool = False)
 # ---- compiling ----------------------------------------------------------------------------------------------------
 
 
-def _compiled(source: Path, known: Tools, options: Sequence[str], text: str, log: Path) -> Path:
+def _compiled(source: Path, known: Tools, text: str, log: Path) -> Path:
     """A folder with the library and its interface. `log` is left where that fails."""
     made, result, output = source.with_name("made"), source.with_name("result"), ""
-    for step in (lambda: known.configured(source, made, options), lambda: known.built(made)):
+    for step in (lambda: known.configured(source, made), lambda: known.built(made)):
         ran = step()
-        said = ran.stdout.decode(errors="replace").replace(f"{source}/", "")
-        output += said
+        output += ran.stdout.decode(errors="replace").replace(f"{source}/", "")
         if ran.returncode:
             log.write_text(output)
             raise BadLibrary(f"cannot build {text}: {_complaint(output)}", f"the whole log is {log}")
-        if unknown := re.search(r"Manually-specified variables were not used by the project:\s+(.+)", said):
-            raise BadArgument(f"{text}: its sources do not know {unknown[1].strip()}", "name a later revision")
     result.mkdir()
     shutil.copy(made / _LIBRARY, result)
     shutil.copy(source / "kernels" / _INTERFACE, result)

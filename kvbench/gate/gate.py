@@ -1,20 +1,36 @@
 """A gate from its builds to its verdict."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from kvbench.analysis.measured.columns import machine_name, names
+from kvbench.errors import Unwritable
 from kvbench.gate.builds import Build
-from kvbench.gate.pairs import Pairs
+from kvbench.gate.duels import pairs
 from kvbench.gate.rivals import Request, rivals
 from kvbench.gate.stages import Stages
 from kvbench.gate.verdict import judged
-from kvbench.model import Comparison, Record
+from kvbench.model import BESIDE, SIDES, Comparison, Record
 from kvbench.runner import Execute
-from kvbench.store.scratch import scratch
+from kvbench.store.files import streams
+from kvbench.texts import csv_text
 from kvbench.units import now
 
 BUDGET = 240.0  # seconds
+_PROGRAMS, _SUMS = (*SIDES, *BESIDE.values()), ("switches", "steal", "throttled")
+_HEADING = (
+    "stage",
+    "launch",
+    "point",
+    "pair",
+    *(f"{name}_s" for name in _PROGRAMS),
+    "switches",
+    "steal_s",
+    "throttled",
+)
 Follow = Callable[[Stages], Iterator[tuple[str, Record]]]
 
 
@@ -29,11 +45,11 @@ def gate(
 ) -> tuple[Comparison, dict[str, str]]:
     """And short names of its points. `out`: a folder that gets every pair as soon as it is taken. `follow` measures the
     stages, and may say how far it is."""
-    with scratch() as folder, Pairs(out) as kept:
-        found = rivals(base, head, asked, folder)
+    with TemporaryDirectory(prefix="kvbench-", ignore_cleanup_errors=True) as folder, _kept_pairs(out) as keep:
+        found = rivals(base, head, asked, Path(folder))
         stages = Stages(found.plan, found.machine, budget, execute)
         for stage, record in follow(stages) if found.plan.points else ():
-            kept.add(stage, record)
+            keep(stage, record)
         said = judged(
             stages.course(),
             base.text,
@@ -44,3 +60,32 @@ def gate(
             [*found.notes, *([found.unmeasured] if found.unmeasured else stages.notes())],
         )
         return said, names(found.plan.points)
+
+
+@contextmanager
+def _kept_pairs(folder: Path | None) -> Iterator[Callable[[str, Record], None]]:
+    """What writes a record's into pairs.csv in `folder`; without one, nothing is kept. Seconds are those of a pass."""
+    if folder is None:
+        yield lambda stage, record: None
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        streams(folder / "pairs.csv", asked=False)  # it would wait at a pipe, and be led away by a link
+        file = (folder / "pairs.csv").open("w", newline="")
+    except OSError as error:
+        raise Unwritable(f"cannot write {folder}: {error.strerror}", "name another --out") from None
+    with file:
+        file.write(csv_text([_HEADING]))
+
+        def add(stage: str, record: Record) -> None:
+            file.write(csv_text(_rows(stage, record)))
+            file.flush()
+
+        yield add
+
+
+def _rows(stage: str, record: Record) -> Iterator[tuple[Any, ...]]:
+    for pair in pairs(record):
+        sums = (sum(getattr(sample, what) for sample in pair.values()) for what in _SUMS)
+        times = (pair[name].pass_seconds[0] for name in _PROGRAMS)
+        yield stage, record.launch, record.point.name, pair["base"].round, *times, *sums

@@ -4,7 +4,7 @@ import platform
 from functools import cache
 
 from kvbench.machine.arm import PARTS, implementer_name, part_name, parts
-from kvbench.machine.tree import UNSAID, Files
+from kvbench.machine.tree import UNSAID, Files, stated
 from kvbench.model import Fact
 
 _NAMES = ("model name", "cpu model", "cpu", "uarch")  # as x86, MIPS, POWER and RISC-V kernels spell it
@@ -54,11 +54,7 @@ def _known(fields: dict[str, str], name: str) -> str:
 
 def architecture(files: Files) -> Fact:
     """Kernels before 6.1 have no file for it."""
-    if stated := files.text(_ARCH):
-        return Fact(stated, _ARCH, "high")
-    if files.live:
-        return Fact(platform.machine(), "uname", "high")
-    return Fact(None, _ARCH, "none", UNSAID)
+    return stated(files.text(_ARCH) or (platform.machine() if files.live else None), _ARCH, UNSAID)
 
 
 def identity(files: Files) -> list[list[str]]:

@@ -2,11 +2,11 @@
 
 import os
 
-from kvbench.machine.tree import Files, count, whole
-from kvbench.model import Cpu
+from kvbench.machine.tree import Files, count
+from kvbench.model import Cpu, Node
 from kvbench.units import cpu_list
 
-_SYSFS = "/sys/devices/system/cpu"
+_SYSFS, _NODES = "/sys/devices/system/cpu", "/sys/devices/system/node"
 
 
 def read_list(files: Files, path: str) -> frozenset[int]:
@@ -23,17 +23,10 @@ def listed_cpus(text: str) -> frozenset[int]:
 
 
 def online_cpus(files: Files) -> tuple[int, ...]:
-    """From the kernel's list, else from whom it shows or lists, else those that this process may use.
-
-    A container's file system may number them otherwise than the affinity mask does: those of the mask do exist.
-    """
+    """From the kernel's list, else those that this process may use. A container's file system may number them otherwise
+    than the affinity mask does: those of the mask do exist."""
     online = set(read_list(files, f"{_SYSFS}/online"))
-    if online and files.live:
-        online |= os.sched_getaffinity(0)
-    if not online:
-        shown = {count(path.rpartition("/cpu")[2]) for path in files.glob(f"{_SYSFS}/cpu[0-9]*")} - {None}
-        online = {cpu for cpu in shown if files.number(f"{_SYSFS}/cpu{cpu}/online") != 0}
-    return tuple(sorted(online or files.processors() or os.sched_getaffinity(0)))
+    return tuple(sorted(online | os.sched_getaffinity(0) if files.live or not online else online))
 
 
 def allowed_cpus(files: Files | None = None) -> tuple[int, ...]:
@@ -47,31 +40,45 @@ def allowed_cpus(files: Files | None = None) -> tuple[int, ...]:
 
 def logical_cpus(files: Files, nodes: dict[int, int]) -> tuple[tuple[Cpu, ...], str, str]:
     """Online CPUs, where that is from, and what is doubtful about it. `nodes` gives the node of a CPU."""
-    online, listed = online_cpus(files), files.processors()
+    online = online_cpus(files)
     if all(_siblings(files, cpu) for cpu in online):
         source = f"{_SYSFS}/cpu*/topology"
         cores = {cpu: _siblings(files, cpu) for cpu in online}
         sockets = {cpu: files.number(f"{_SYSFS}/cpu{cpu}/topology/physical_package_id") for cpu in online}
-    elif all({"physical id", "core id"} <= listed.get(cpu, {}).keys() for cpu in online):
-        source = "/proc/cpuinfo"
-        where = {cpu: (listed[cpu]["physical id"], listed[cpu]["core id"]) for cpu in online}
-        cores = {cpu: frozenset(other for other in online if where[other] == where[cpu]) for cpu in online}
-        sockets = {cpu: whole(listed[cpu]["physical id"]) for cpu in online}
     else:
         source = "assumed"
         cores, sockets = {cpu: frozenset({cpu}) for cpu in online}, dict.fromkeys(online)
     doubt = "" if source != "assumed" else "the kernel shows no topology: every CPU counts as a core of one socket"
     if not doubt and any(socket is None or socket < 0 for socket in sockets.values()):
         doubt = "the firmware numbers no sockets: taken as one"
-    return tuple(_cpu(cpu, cores[cpu] & set(online), sockets[cpu], nodes.get(cpu, 0)) for cpu in online), source, doubt
-
-
-def _cpu(cpu: int, core: frozenset[int], socket: int | None, node: int) -> Cpu:
-    threads = sorted(core | {cpu})
-    return Cpu(cpu=cpu, core=threads[0], socket=max(0, socket or 0), node=node, thread=threads.index(cpu))
+    found = []
+    for cpu in online:
+        threads = sorted(cores[cpu] & set(online) | {cpu})
+        found.append(Cpu(cpu, threads[0], max(0, sockets[cpu] or 0), nodes.get(cpu, 0), threads.index(cpu)))
+    return tuple(found), source, doubt
 
 
 def _siblings(files: Files, cpu: int) -> frozenset[int]:
     """CPUs of the same core; the second name is that of older kernels."""
     folder = f"{_SYSFS}/cpu{cpu}/topology"
     return read_list(files, f"{folder}/core_cpus_list") or read_list(files, f"{folder}/thread_siblings_list")
+
+
+def numa_nodes(files: Files, online: tuple[int, ...]) -> tuple[Node, ...]:
+    """Every node, those without CPUs too; empty where the kernel does not show each CPU on one."""
+    found = []
+    numbers = (count(folder.rpartition("/node")[2]) for folder in files.glob(f"{_NODES}/node[0-9]*"))
+    for number in (number for number in numbers if number is not None):
+        memory = files.table(f"{_NODES}/node{number}/meminfo", skip=2).get("MemTotal")  # "Node 0 MemTotal:  16384 kB"
+        cpus = read_list(files, f"{_NODES}/node{number}/cpulist") & set(online)
+        found.append(Node(number, tuple(sorted(cpus)), None if memory is None else memory << 10))
+    placed = {cpu for node in found for cpu in node.cpus}
+    return tuple(found) if placed == set(online) else ()
+
+
+def nodes_per_socket(cpus: tuple[Cpu, ...]) -> int:
+    """More than one: sub-NUMA clusters (SNC) or nodes per socket (NPS) are switched on."""
+    nodes: dict[int, set[int]] = {}
+    for cpu in cpus:
+        nodes.setdefault(cpu.socket, set()).add(cpu.node)
+    return max(map(len, nodes.values()))

@@ -7,17 +7,17 @@ from pathlib import Path
 from kvbench.machine import allowance
 from kvbench.machine.brand import architecture, brand, identity, vendor
 from kvbench.machine.caches import data_caches
-from kvbench.machine.cpus import allowed_cpus, logical_cpus, online_cpus
-from kvbench.machine.dram import dram_peak
+from kvbench.machine.cpus import allowed_cpus, logical_cpus, numa_nodes, online_cpus
 from kvbench.machine.facts import as_stated, cache_facts, cpu_facts, kind_fact, limit_facts, node_facts
 from kvbench.machine.identity import environment, fingerprint, system_facts
 from kvbench.machine.kinds import core_kinds
-from kvbench.machine.nodes import numa_nodes
 from kvbench.machine.override import Override, load
 from kvbench.machine.sanity import doubts
 from kvbench.machine.tree import Files
 from kvbench.machine.virtual import container, hypervisor, is_virtual
 from kvbench.model import DataCache, Fact, Machine, Node
+
+_UNSAID_PEAK = Fact(None, "override", "none", "no file says it: [dram] of one that corrects the machine does")
 
 
 def describe(files: Files | None = None, override: Path | None = None) -> Machine:
@@ -34,17 +34,17 @@ def describe(files: Files | None = None, override: Path | None = None) -> Machin
     kind_of = {cpu: kind for kind, members in kinds.items() for cpu in members}
     found = tuple(replace(cpu, kind=kind_of.get(cpu.cpu, "")) for cpu in found)
     declared = tuple(data_caches(online, files))
-    cpus, caches = given.cpus(found), given.caches(declared, online)
+    caches = given.caches(declared, online)
 
     own = _own(files)
-    virtual = is_virtual(given.fact("hypervisor", own["hypervisor"]))
-    doubted = doubts(cpus, caches, nodes, virtual)
-    counted = cpu_facts(cpus, source, doubt, virtual) | node_facts(shown, cpus, virtual)
+    virtual = is_virtual(own["hypervisor"])
+    doubted = doubts(found, caches, virtual)
+    counted = cpu_facts(found, source, doubt, virtual) | node_facts(shown, found, virtual)
     counted |= cache_facts(caches, bool(doubted), virtual)
-    counted |= {"core_kinds": kind_fact(kinds, kinds_source), "dram_peak": dram_peak(files, nodes, virtual)}
+    counted |= {"core_kinds": kind_fact(kinds, kinds_source), "dram_peak": _UNSAID_PEAK}
     stated = as_stated(own, ("brand", "microcode")) if virtual else {}
     return Machine(
-        cpus=cpus,
+        cpus=found,
         allowed=allowed,
         caches=caches,
         nodes=nodes,

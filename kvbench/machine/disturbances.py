@@ -34,8 +34,7 @@ class Disturbances:
         self._tick = os.sysconf("SC_CLK_TCK")
 
     def read(self) -> Disturbed:
-        quota = counted_in(self._files, self._tables)
         hot = sum(self._files.number(path) or 0 for path in self._heat)
         lines = (line.split() for line in (self._files.text("/proc/stat") or "").splitlines())
         stolen = sum(int(words[_STEAL]) for words in lines if words[0] in self._names and len(words) > _STEAL)
-        return Disturbed(stolen / self._tick, hot + (quota.throttled if quota else 0))
+        return Disturbed(stolen / self._tick, hot + (counted_in(self._files, self._tables) or 0))

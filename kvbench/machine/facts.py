@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from kvbench.machine import allowance
 from kvbench.machine.caches import last_levels
-from kvbench.machine.nodes import nodes_per_socket
-from kvbench.machine.tree import Files
+from kvbench.machine.cpus import nodes_per_socket
+from kvbench.machine.tree import Files, stated
 from kvbench.model import Cpu, DataCache, Fact, Node
 from kvbench.units import cpu_text, size
 
@@ -55,9 +55,7 @@ def cache_facts(caches: tuple[DataCache, ...], doubted: bool, virtual: bool) -> 
     """l1d, l2, l3: bytes of one cache, the largest where they differ; domains: CPUs of each last level."""
     facts = {name: _level(caches, level) for level, name in enumerate(("l1d", "l2", "l3"), 1)}
     groups = [cpu_text(cache.cpus) for cache in last_levels(caches)]
-    facts["domains"] = Fact(
-        groups or None, _CACHES, "high" if groups else "none", "" if groups else "no cache declared"
-    )
+    facts["domains"] = stated(groups or None, _CACHES, "no cache declared")
     for name in ("l3", "domains"):
         if facts[name].value and (doubted or virtual):
             note = "; ".join(filter(None, (facts[name].note, _GUEST if virtual else "it contradicts itself")))
@@ -81,21 +79,15 @@ def kind_fact(kinds: dict[str, tuple[int, ...]], source: str) -> Fact:
 def limit_facts(files: Files) -> dict[str, Fact]:
     """What is no limit is "unlimited"."""
     facts = {}
-    total, counts = allowance.total_memory(files), allowance.throttled(files)
     for name, controller, limit in (
         ("quota", "cpu", allowance.quota_cpus(files)),
         ("memory_limit", "memory", allowance.memory_limit(files)),
     ):
         source = f"control groups, {controller}"
-        if allowance.has_groups(files, controller):
-            facts[name] = Fact("unlimited" if limit is None else limit, source, "high")
-        else:
-            facts[name] = Fact(None, source, "none", "no control group is shown to this process")
-    if counts:
-        facts["throttled"] = Fact(asdict(counts), "control groups, cpu.stat", "high")
-    else:
-        facts["throttled"] = Fact(None, "control groups, cpu.stat", "none", "no group counts it")
-    facts["memory"] = Fact(total, "/proc/meminfo", "high" if total else "none", "" if total else "it cannot be read")
+        found = ("unlimited" if limit is None else limit) if allowance.has_groups(files, controller) else None
+        facts[name] = stated(found, source, "no control group is shown to this process")
+    facts["throttled"] = stated(allowance.throttled(files), "control groups, cpu.stat", "no group counts it")
+    facts["memory"] = stated(allowance.total_memory(files), "/proc/meminfo", "it cannot be read")
     return facts
 
 

@@ -3,11 +3,10 @@
 import hashlib
 import json
 import os
-import platform
 from typing import Any
 
 from kvbench.errors import KvbenchError
-from kvbench.machine.tree import UNSAID, Files, count
+from kvbench.machine.tree import UNSAID, Files, count, stated
 from kvbench.model import Cpu, DataCache, Fact, Node
 
 _ENVIRONMENT = (
@@ -28,8 +27,8 @@ def system_facts(files: Files) -> dict[str, Fact]:
     return {
         "isa": _isa(),
         "microcode": _microcode(files),
-        "kernel": _kernel(files),
-        "command_line": _command_line(files),
+        "kernel": stated(files.text(_RELEASE), _RELEASE, UNSAID),
+        "command_line": stated(files.text("/proc/cmdline"), "/proc/cmdline", "it cannot be read"),
         "mitigations": _mitigations(files),
         "page_bytes": _page_bytes(files),
     }
@@ -50,38 +49,19 @@ def _microcode(files: Files) -> Fact:
     if not found:
         paths = files.glob("/sys/devices/system/cpu/cpu[0-9]*/microcode/version")
         found = {text for path in paths if (text := files.text(path))}
-    if not found:
-        return Fact(None, "/proc/cpuinfo", "none", "the kernel shows no microcode version")
-    note = "the CPUs differ" if len(found) > 1 else ""
-    return Fact(", ".join(sorted(found)), "/proc/cpuinfo", "high", note)
-
-
-def _kernel(files: Files) -> Fact:
-    if stated := files.text(_RELEASE):
-        return Fact(stated, _RELEASE, "high")
-    return Fact(platform.release(), "uname", "high") if files.live else Fact(None, _RELEASE, "none", UNSAID)
-
-
-def _command_line(files: Files) -> Fact:
-    text = files.text("/proc/cmdline")
-    if text is None:
-        return Fact(None, "/proc/cmdline", "none", "it cannot be read")
-    return Fact(text, "/proc/cmdline", "high")
+    return stated(", ".join(sorted(found)) or None, "/proc/cpuinfo", "the kernel shows no microcode version")
 
 
 def _mitigations(files: Files) -> Fact:
     found = {path.rpartition("/")[2]: files.text(path) for path in files.glob(f"{_VULNERABILITIES}/*")}
-    if not found:
-        return Fact(None, _VULNERABILITIES, "none", "the kernel does not show it")
-    return Fact(found, _VULNERABILITIES, "high")
+    return stated(found or None, _VULNERABILITIES, "the kernel does not show it")
 
 
 def _page_bytes(files: Files) -> Fact:
     if files.live:
         return Fact(os.sysconf("SC_PAGE_SIZE"), "sysconf", "high")
-    if kib := count(files.field("/proc/self/smaps", "KernelPageSize").removesuffix("kB")):
-        return Fact(kib << 10, "/proc/self/smaps", "high")
-    return Fact(None, "/proc/self/smaps", "none", UNSAID)
+    kib = count(files.field("/proc/self/smaps", "KernelPageSize").removesuffix("kB"))
+    return stated(kib and kib << 10, "/proc/self/smaps", UNSAID)
 
 
 def fingerprint(identity: Any, cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], nodes: tuple[Node, ...]) -> str:

@@ -1,11 +1,4 @@
-"""A TOML file that corrects what a machine says of itself.
-
-[facts]                # sockets are dealt out evenly, in the order of CPUs
-sockets = 1
-hypervisor = "none"
-
-[[core]]               # CPUs that are one core
-cpus = "0-1"
+"""A TOML file that corrects what a machine says of its caches and memory.
 
 [[cache]]              # replaces all caches of its level; without cpus, only their size; size 0: there is none
 level = 3
@@ -19,199 +12,108 @@ mts = 5600
 
 import re
 import tomllib
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from kvbench import named
-from kvbench.errors import BadArgument, one_of
-from kvbench.machine.dram import channels_peak
-from kvbench.model import Cpu, DataCache, Fact
-from kvbench.units import cpu_list, cpu_text
+from kvbench.errors import BadArgument
+from kvbench.machine.cpus import listed_cpus
+from kvbench.model import DataCache, Fact
+from kvbench.units import GIB, KIB, MIB, TIB, cpu_text
 
-_KEYS = {
-    "facts": {
-        "brand": "text",
-        "vendor": "text",
-        "sockets": "count",
-        "hypervisor": "text",
-        "container": "text",
-        "microcode": "text",
-        "quota": "number",
-        "memory_limit": "size",
-    },
-    "core": {"cpus": "cpus"},
-    "cache": {"level": "count", "size": "size", "cpus": "cpus", "line": "count"},
-    "dram": {"channels": "count", "mts": "number", "width_bits": "count", "gbps": "number"},
-}
-_LISTS = ("core", "cache")
-_UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
-_HINTS = {
-    "text": 'a text, such as "none"',
-    "count": "a whole number from 1 on",
-    "number": "a number above 0",
-    "size": 'a size, such as "512KiB" or "16MiB"',
-    "cpus": 'a list of CPUs, such as "0-3,8"',
-}
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+_Above = Annotated[float, msgspec.Meta(gt=0)]
+_UNITS = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": GIB, "TIB": TIB}
+_HINT = "what it may say stands at the head of kvbench/machine/override.py"
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class _Cache(_Table):
+    level: _Count
+    size: int | str
+    cpus: str | None = None
+    line: _Count | None = None
+
+
+class _Dram(_Table):
+    channels: _Count | None = None
+    mts: _Above | None = None
+    width_bits: _Count = 64
+    gbps: _Above | None = None
+
+
+class _File(_Table):
+    cache: tuple[_Cache, ...] = ()
+    dram: _Dram | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What the file says, its values read; empty tables where it says nothing."""
+    """What the file says; nothing, where there is none."""
 
     path: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
-    core: tuple[dict[str, Any], ...] = ()
-    cache: tuple[dict[str, Any], ...] = ()
-    dram: dict[str, Any] = field(default_factory=dict)
-
-    def fact(self, name: str, found: Fact) -> Fact:
-        return self._said(self.facts[name]) if name in self.facts else found
+    said: _File = _File()
 
     def corrected(self, found: dict[str, Fact]) -> dict[str, Fact]:
-        """All facts; those that were counted from corrected cores or caches say where these are from."""
-        counted = [f"l{level}d" if level == 1 else f"l{level}" for level in self.levels()]
-        counted += ["domains"] * bool(self.cache) + ["cores", "smt"] * bool(self.core)
-        facts = {name: self.fact(name, fact) for name, fact in found.items()}
-        facts |= {
-            name: replace(self._said(found[name].value), note=_why(found[name])) for name in counted if name in found
-        }
-        return {**facts, "dram_peak": self._peak(found["dram_peak"])}
+        """All facts; those that were counted from corrected caches say where these are from."""
+        counted = {f"l{level}d" if level == 1 else f"l{level}" for level in self._levels()}
+        facts = dict(found)
+        for name in facts.keys() & (counted | ({"domains"} if counted else set())):
+            value = found[name].value
+            facts[name] = self._fact(value, found[name].note if value is None else "")
+        return facts | ({"dram_peak": self._peak(self.said.dram)} if self.said.dram else {})
 
-    def _peak(self, found: Fact) -> Fact:
-        if not self.dram:
-            return found
-        if "gbps" in self.dram:
-            return self._said(self.dram["gbps"])
-        channels, mts, bits = self.dram["channels"], self.dram["mts"], self.dram.get("width_bits", 64)
-        note = f"{channels} channels x {mts:g} MT/s x {bits} bits"
-        return replace(self._said(channels_peak(channels, mts, bits / 8)), note=note)
+    def _peak(self, dram: _Dram) -> Fact:
+        if dram.gbps:
+            return self._fact(dram.gbps)
+        if not dram.channels or not dram.mts:
+            raise BadArgument(f"{self.path}: [dram] is incomplete", "channels and mts, or gbps")
+        note = f"{dram.channels} channels x {dram.mts:g} MT/s x {dram.width_bits} bits"
+        return self._fact(dram.channels * dram.mts * dram.width_bits / 8 / 1000, note)
 
-    def levels(self) -> frozenset[int]:
-        return frozenset(entry["level"] for entry in self.cache)
+    def caches(self, found: Sequence[DataCache], online: tuple[int, ...]) -> tuple[DataCache, ...]:
+        kept = [cache for cache in found if cache.level not in self._levels()]
+        for entry in self.said.cache:
+            old = [cache for cache in found if cache.level == entry.level]
+            if entry.cpus is not None:
+                old = [DataCache(entry.level, 0, self._cpus(entry.cpus, online))]
+            if not old:
+                what = f"[[cache]] level {entry.level} has no cpus, and the machine declares no such cache"
+                raise BadArgument(f"{self.path}: {what}", _HINT)
+            kept += [replace(cache, size=self._bytes(entry.size), line=entry.line or cache.line) for cache in old]
+        return tuple(sorted((cache for cache in kept if cache.size), key=lambda cache: (cache.level, cache.cpus)))
 
-    def cpus(self, found: tuple[Cpu, ...]) -> tuple[Cpu, ...]:
-        self._distinct("[[core]]", [entry["cpus"] for entry in self.core], [cpu.cpu for cpu in found])
-        cores = {cpu: sorted(entry["cpus"]) for entry in self.core for cpu in entry["cpus"]}
-        dealt = [
-            replace(cpu, core=core[0], thread=core.index(cpu.cpu)) if (core := cores.get(cpu.cpu)) else cpu
-            for cpu in found
-        ]
-        return self._sockets(dealt)
+    def _levels(self) -> set[int]:
+        return {entry.level for entry in self.said.cache}
 
-    def caches(self, found: Iterable[DataCache], online: tuple[int, ...]) -> tuple[DataCache, ...]:
-        kept = [cache for cache in found if cache.level not in self.levels()]
-        for level in self.levels():
-            entries = [entry for entry in self.cache if entry["level"] == level]
-            placed = [entry for entry in entries if "cpus" in entry]
-            self._distinct(f"[[cache]] level {level}", [entry["cpus"] for entry in placed], online)
-            old = [cache for cache in found if cache.level == level]
-            for entry in entries:
-                kept += self._caches(entry, old)
-        return tuple(sorted(kept, key=lambda cache: (cache.level, cache.cpus)))
+    def _cpus(self, text: str, online: tuple[int, ...]) -> tuple[int, ...]:
+        cpus = listed_cpus(text)
+        if not cpus or not cpus <= set(online):
+            raise BadArgument(f"{self.path}: [[cache]] cpus is {text!r}", f"a list of these: {cpu_text(online)}")
+        return tuple(sorted(cpus))
 
-    def _caches(self, entry: dict[str, Any], old: list[DataCache]) -> list[DataCache]:
-        line = {"line": entry["line"]} if "line" in entry else {}
-        if not entry["size"]:
-            return []
-        if "cpus" in entry:
-            return [DataCache(entry["level"], entry["size"], tuple(sorted(entry["cpus"])), **line)]
-        if not old:
-            where = f"{self.path}: [[cache]] level {entry['level']}"
-            raise BadArgument(f"{where} has no cpus, and the machine declares no such cache", _HINTS["cpus"])
-        return [replace(cache, size=entry["size"], **line) for cache in old]
+    def _bytes(self, value: int | str) -> int:
+        found = re.fullmatch(r"(\d+)\s*([A-Z]*)", str(value).upper())
+        if not found or found[2] not in _UNITS:
+            raise BadArgument(f"{self.path}: {value!r} is no size", 'such as "512KiB" or "16MiB"')
+        return int(found[1]) * _UNITS[found[2]]
 
-    def _sockets(self, found: list[Cpu]) -> tuple[Cpu, ...]:
-        sockets = self.facts.get("sockets")
-        if sockets is None:
-            return tuple(found)
-        cores = sorted({cpu.core for cpu in found})
-        if len(cores) % sockets:
-            raise BadArgument(f"{self.path}: [facts] sockets is {sockets}", f"a divisor of the {len(cores)} cores")
-        return tuple(replace(cpu, socket=cores.index(cpu.core) * sockets // len(cores)) for cpu in found)
-
-    def _distinct(self, where: str, groups: list[frozenset[int]], online: Iterable[int]) -> None:
-        seen: set[int] = set()
-        for group in groups:
-            if strange := group - set(online):
-                raise BadArgument(f"{self.path}: {where} names CPU {min(strange)}", f"online: {cpu_text(online)}")
-            if twice := group & seen:
-                raise BadArgument(f"{self.path}: {where} names CPU {min(twice)} twice", "each CPU in one group")
-            seen |= group
-
-    def _said(self, value: Any) -> Fact:
-        return Fact(value, f"override: {self.path}", "none" if value is None else "high")
-
-
-def _why(found: Fact) -> str:
-    """A value needs no reason when it was given."""
-    return found.note if found.value is None else ""
+    def _fact(self, value: Any, note: str = "") -> Fact:
+        return Fact(value, f"override: {self.path}", "none" if value is None else "high", note)
 
 
 def load(path: Path | str) -> Override:
     try:
-        tables = tomllib.loads(named.text(path, named.WRITTEN))
+        return Override(str(path), msgspec.convert(tomllib.loads(named.text(path, named.WRITTEN)), _File))
     except OSError as error:
-        raise BadArgument(
-            f"cannot read {path}: {error.strerror}", "give a TOML file that corrects the machine"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise BadArgument(f"{path}: {error}", "write it as TOML, such as: [facts] and below it sockets = 1") from None
-    read: dict[str, Any] = {}
-    for table, content in tables.items():
-        _known(path, "table", table, _KEYS)
-        if table in _LISTS:
-            if not isinstance(content, list):
-                raise BadArgument(f"{path}: [{table}] is no list", f"write [[{table}]] over each of its entries")
-            read[table] = tuple(_entry(path, table, entry) for entry in content)
-        else:
-            read[table] = _entry(path, table, content)
-    _complete(path, read)
-    return Override(path=str(path), **read)
-
-
-def _entry(path: Path | str, table: str, content: Any) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise BadArgument(f"{path}: {table} is {content!r}", f"write [{table}] and its keys below")
-    read = {}
-    for key, value in content.items():
-        _known(path, f"[{table}]", key, _KEYS[table])
-        kind = _KEYS[table][key]
-        read[key] = _value(kind, value)
-        if read[key] is None:
-            raise BadArgument(f"{path}: [{table}] {key} is {value!r}", _HINTS[kind])
-    return read
-
-
-def _value(kind: str, value: Any) -> Any:
-    """What a key's text or number means; None where it is not of its kind."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if kind == "text":
-        return value if isinstance(value, str) and value else None
-    if kind in ("count", "number"):
-        return value if number and value > 0 and (kind == "number" or isinstance(value, int)) else None
-    if kind == "size":
-        found = re.fullmatch(r"(\d+)\s*([A-Z]*)", str(value).upper()) if not isinstance(value, bool) else None
-        return int(found[1]) * _UNITS[found[2]] if found and found[2] in _UNITS else None
-    try:
-        return cpu_list(value) or None
-    except (ValueError, AttributeError):
-        return None
-
-
-def _complete(path: Path | str, read: dict[str, Any]) -> None:
-    for table, needed in (("cache", ("level", "size")), ("core", ("cpus",))):
-        for entry in read.get(table, ()):
-            for key in needed:
-                if key not in entry:
-                    raise BadArgument(f"{path}: [[{table}]] lacks {key}", _HINTS[_KEYS[table][key]])
-    dram = read.get("dram", {})
-    if dram and "gbps" not in dram and not {"channels", "mts"} <= dram.keys():
-        raise BadArgument(f"{path}: [dram] is incomplete", "channels and mts, or gbps")
-
-
-def _known(path: Path | str, where: str, word: str, allowed: Iterable[str]) -> None:
-    if word in allowed:
-        return
-    raise BadArgument(f"{path}: {where} {word!r} is not known", one_of(word, allowed))
+        hint = "give a TOML file that corrects the machine"
+        raise BadArgument(f"cannot read {path}: {error.strerror}", hint) from None
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        raise BadArgument(f"{path}: {error}", _HINT) from None

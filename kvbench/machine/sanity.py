@@ -1,42 +1,27 @@
 """Whether the declared last-level caches can be true. Hypervisors and firmware invent some of them.
 
-No CPU is in two caches of a level. An L3 never spans sockets. NUMA nodes share one only inside a socket. There is not
-one for every core of a virtual machine. Where there are as many as nodes, each belongs to one node.
+An L3 never spans sockets. NUMA nodes share one only inside a socket. There is not one for every core of a virtual
+machine.
 """
 
-from collections import Counter
-from collections.abc import Iterator
-
-from kvbench.model import Cpu, DataCache, Node
+from kvbench.model import Cpu, DataCache
 from kvbench.units import MIB, cpu_text, size
 
 _MOST_PER_CORE = 12 * MIB  # parts with stacked cache have so much; more is a share of something larger
 
 
-def doubts(
-    cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], nodes: tuple[Node, ...], virtual: bool
-) -> tuple[str, ...]:
+def doubts(cpus: tuple[Cpu, ...], caches: tuple[DataCache, ...], virtual: bool) -> tuple[str, ...]:
     """A line for each thing that cannot be true; none if nothing speaks against it."""
     thirds = [cache for cache in caches if cache.level == 3]
-    found = [*_twice(caches), *(line for cache in thirds if (line := _spans(cache, cpus)))]
+    found = [line for cache in thirds if (line := _spans(cache, cpus))]
     cores = {cpu.core for cpu in cpus}
     if virtual and len(cores) > 1 and len(thirds) == len(cores):
         found.append(
             "every core has an L3 of its own: virtual machines declare that where the host's sharing is unknown"
         )
-    populated = [node.cpus for node in nodes if node.cpus]
-    if len(populated) == len(thirds) > 1 and sorted(populated) != sorted(cache.cpus for cache in thirds):
-        found.append("there are as many L3 as NUMA nodes, and they are not the same CPUs: one of the two is wrong")
     if virtual:
         found += [line for cache in thirds if (line := _too_large(cache, cpus))]
     return tuple(found)
-
-
-def _twice(caches: tuple[DataCache, ...]) -> Iterator[str]:
-    for level in sorted({cache.level for cache in caches}):
-        counts = Counter(cpu for cache in caches if cache.level == level for cpu in cache.cpus)
-        if twice := [cpu for cpu, count in counts.items() if count > 1]:
-            yield f"several L{level} are declared for CPUs {cpu_text(twice)}: those that share one do not agree"
 
 
 def _spans(cache: DataCache, cpus: tuple[Cpu, ...]) -> str:

@@ -3,8 +3,10 @@
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from kvbench.errors import BadArgument
+from kvbench.model import Fact
 
 UNSAID = "the tree does not say"  # of a made-up one, for which the running system cannot answer
 
@@ -60,7 +62,7 @@ class Files:
             found = [f"/{path.relative_to(self.root).as_posix()}" for path in self.root.glob(pattern.lstrip("/"))]
         except OSError:
             return []
-        return sorted(found, key=_natural)
+        return sorted(found, key=lambda path: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", path)])
 
     def exists(self, path: str) -> bool:
         try:
@@ -77,6 +79,11 @@ class Files:
 
     def _real(self, path: str) -> Path:
         return self.root / path.lstrip("/")
+
+
+def stated(value: Any, source: str, why_not: str) -> Fact:
+    """What a file says for sure; or why nobody knows it, where it is None."""
+    return Fact(None, source, "none", why_not) if value is None else Fact(value, source, "high")
 
 
 def _named() -> Path:
@@ -99,8 +106,3 @@ def count(text: str, base: int = 10) -> int | None:
     """One from 0 on."""
     number = whole(text, base)
     return None if number is None or number < 0 else number
-
-
-def _natural(path: str) -> list[str | int]:
-    """ "cpu10" after "cpu9"."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path)]

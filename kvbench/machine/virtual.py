@@ -84,22 +84,8 @@ def container(files: Files) -> Fact:
     for path, name in _MARKS.items():
         if files.exists(path):
             return Fact(name, path, "high")
-    mounts = _own_mounts(files)
-    for source, text in (
-        ("/proc/1/cgroup", files.text("/proc/1/cgroup") or ""),
-        ("/proc/self/cgroup", files.text("/proc/self/cgroup") or ""),
-        ("/proc/self/mountinfo", "\n".join(mounts.values())),
-    ):
+    for source in ("/proc/1/cgroup", "/proc/self/cgroup"):
         for hint, name in _HINTS.items():
-            if hint in text:
+            if hint in (files.text(source) or ""):
                 return Fact(name, source, "low", f"it contains {hint!r}")
-    if " - overlay " in mounts.get("/", ""):
-        return Fact("container", "/proc/self/mountinfo", "low", "the root is an overlay")
-    return Fact("none", "/proc/1/cgroup, /proc/self/mountinfo", "low", "no sign of one")
-
-
-def _own_mounts(files: Files) -> dict[str, str]:
-    """Lines of what a container mounts for itself. A host that runs containers has the others too."""
-    lines = (files.text("/proc/self/mountinfo") or "").splitlines()
-    found = {line.split()[4]: line for line in lines if len(line.split()) > 4}
-    return {point: found[point] for point in ("/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf") if point in found}
+    return Fact("none", "/proc/1/cgroup", "low", "no sign of one")

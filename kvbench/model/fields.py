@@ -41,12 +41,8 @@ def of(kind: str, default: Any = None, short: str = "", about: str = "", **more:
 def declared(kind: type) -> tuple[Field, ...]:
     """Those of a dataclass, in its order."""
     hints = get_type_hints(kind, include_extras=True)
-    return tuple(
-        Field(field.name, meaning=_meaning(hints[field.name]), **field.metadata)
-        for field in dataclasses.fields(kind)
-        if field.metadata
-    )
-
-
-def _meaning(hint: Any) -> str:
-    return next((meta.description for meta in getattr(hint, "__metadata__", ()) if meta.description), "")
+    found = []
+    for field in (field for field in dataclasses.fields(kind) if field.metadata):
+        said = (meta.description for meta in getattr(hints[field.name], "__metadata__", ()) if meta.description)
+        found.append(Field(field.name, meaning=next(said, ""), **field.metadata))
+    return tuple(found)

@@ -167,9 +167,6 @@ class Record:
     part: Count = 0
     began: Annotated[float, Meta(ge=0, le=1e11)] = 0.0  # seconds since 1970
     wall: Annotated[float, Meta(ge=0, le=1e9)] = 0.0  # seconds that the visit took, with memory and checks
-    once: Annotated[float, Meta(ge=0, le=1e9)] = (
-        0.0  # of them, for what later launches find done: answers and schedules
-    )
     peak: Count = 0  # bytes that its process has held at most, so far
     schedule: str = ""  # the one that ran, by its name; empty where none does
     tails: dict[str, Tail] = field(default_factory=dict)  # by program: the point, and the point beside a neighbour

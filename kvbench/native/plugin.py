@@ -16,7 +16,6 @@ import cffi
 from kvbench.apart import Ended, apart
 from kvbench.errors import BadArgument, BadLibrary
 from kvbench.model import Kernel
-from kvbench.native.shared import opened, refuse_cut
 
 if TYPE_CHECKING:
     from kvbench.native.library import Library
@@ -28,6 +27,15 @@ _EXAMPLE = "kernels/example/plugin.c shows how one is made"
 _PATIENCE = 60.0  # seconds that loading it and listing its kernels may take
 _symbol = cffi.FFI()
 _symbol.cdef("extern int32_t kvb_plugin;")  # of plug-ins alone: abi.h cannot declare what the library lacks
+
+
+def opened(ffi: cffi.FFI, path: Path, hint: str = "a shared object for this machine is needed") -> Any:
+    """A shared object, by path."""
+    try:
+        return ffi.dlopen(str(path.absolute()))
+    except OSError as error:
+        why = str(error).partition(".  Additionally")[0]  # cffi goes on about names that are no paths
+        raise BadLibrary(why, hint) from None
 
 
 def is_plugin(path: Path | str) -> bool:
@@ -63,7 +71,8 @@ class Plugin:
 
     def __init__(self, path: Path | str, library: "Library") -> None:
         self.path, self._library = Path(path), library
-        refuse_cut(self.path)
+        if not self.path.is_file():
+            raise BadLibrary(f"cannot read {path}: there is no such file", "name a plug-in that is there")
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -7,7 +7,7 @@ from kvbench.model import DEFAULTS
 from kvbench.plan.site import Site
 from kvbench.suite import AXES
 from kvbench.suite.axes import BY_CPU, BY_KERNEL, NODES, words
-from kvbench.suite.values import ALL, Axes, Grid
+from kvbench.suite.values import ALL, Axes
 
 
 def resolved(axes: Axes, op: str, site: Site) -> dict[str, tuple[Any, ...]]:
@@ -42,7 +42,7 @@ def _named(axes: Axes, site: Site) -> Axes:
     return found
 
 
-def constraint(table: Grid, site: Site) -> Axes:
+def constraint(table: Axes, site: Site) -> Axes:
     """ "all" of an axis of words matches any."""
-    axes = {axis: values for axis, values in table.axes.items() if axis == "threads" or ALL not in values}
+    axes = {axis: values for axis, values in table.items() if axis == "threads" or ALL not in values}
     return axes | _named(axes, site)

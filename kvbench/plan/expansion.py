@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from kvbench.errors import BadArgument, KvbenchError, Unsupported, unknown_word
@@ -27,7 +27,7 @@ from kvbench.plan.witnesses import witnesses
 from kvbench.regime import lacking
 from kvbench.suite import AXES, Relative, Suite, model
 from kvbench.suite.axes import BY_KERNEL, MOST, words
-from kvbench.suite.values import ALL, Grid
+from kvbench.suite.values import ALL, Axes
 from kvbench.units import size
 
 _Facts = dict[str, Any]  # one value of each axis
@@ -80,7 +80,7 @@ class Sweep:
 
     def named(self, skip: Skip) -> _Facts:
         """What was left out, by the axes that the suite names."""
-        axes = {axis for grid in self.suite.grids for axis in grid.axes}
+        axes = {axis for grid in self.suite.grids for axis in grid}
         return {axis: value for axis, value in skip.facts.items() if axis in axes and value is not None}
 
 
@@ -107,9 +107,7 @@ def expand(suite: Suite, site: Site, seed: int = 1, only: tuple[str, ...] = ()) 
         except _Left as left:
             own = {axis: facts[axis] for axis in _SAME.get(left.args[0], facts)}
             skips.setdefault(tuple(own.values()), Skip(own, *left.args))
-    for point in crowded(needed, site.memory):
-        skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
-    for point in _too_many(needed, site.memory):
+    for point in chain.from_iterable(find(needed, site.memory) for find in (crowded, _too_many)):
         skips.setdefault(tuple(asked[point].values()), Skip(asked.pop(point), *_too_large(needed.pop(point), site)))
     foreign = site.library.foreign_variants  # of a plug-in's points, which have processes of their own
     own = {point: needs for point, needs in needed.items() if point.variant not in foreign}
@@ -153,47 +151,37 @@ def refuse_without_plugin(sweep: Sweep, site: Site) -> None:
 
 def _combinations(suite: Suite, site: Site) -> Iterator[_Facts]:
     """Refused, before any is made, where they are too many."""
-    grids = [(resolved(grid.axes, op, site), _unasked(grid, op, site)) for grid in suite.grids for op in _ops(grid)]
+    grids = [(resolved(grid, op, site), grid) for grid in suite.grids for op in _ops(grid)]
     for grid in suite.grids:
-        lacking = [] if "model" in grid.axes else [name for name in HEADS if name not in grid.axes]
-        if lacking:
-            raise BadArgument(
-                f"{suite.source}:{grid.line}: the geometry lacks {', '.join(lacking)}", "give them, or a model"
-            )
+        if lacking := [] if "model" in grid else [name for name in HEADS if name not in grid]:
+            raise BadArgument(f"{suite.source}: a geometry lacks {', '.join(lacking)}", "give them, or a model")
     total = sum(math.prod(len(values) for values in axes.values()) for axes, _ in grids)
     if total > MOST:
         raise BadArgument(
             f"{suite.source}: {total if total < 1 << 63 else 'far too many'} points", f"at most {MOST}: fewer values"
         )
-    for axes, unasked in grids:
+    for axes, grid in grids:
         for values in product(*axes.values()):
             facts = dict(zip(axes, values, strict=True))
             if site.peers and facts["engine"] not in (OURS, *site.peers):
                 continue
-            if _kernel(facts, site) or not _elsewhere(facts, unasked, site):
+            if _kernel(facts, site) or not _elsewhere(facts, grid, site):
                 yield facts
 
 
-def _unasked(grid: Grid, op: str, site: Site) -> dict[str, set[str]]:
-    """Variants and layouts that the grid does not name: a plug-in's, and what "all" stands for. They join where
-    they have a kernel, and are missed only where no other has one in their place."""
-    named = {axis: grid.axes.get(axis, ()) for axis in ("variant", "layout")}
-    found = {axis: set(site.words_of(op, axis) if ALL in words else ()) for axis, words in named.items()}
-    found["variant"] |= set(site.library.foreign_variants)
-    return {axis: words - set(named[axis]) for axis, words in found.items()}
-
-
-def _elsewhere(facts: _Facts, unasked: Mapping[str, set[str]], site: Site) -> bool:
-    """Whether a combination that has no kernel need not be named among what is left out."""
-    if facts["variant"] in unasked["variant"] and facts["variant"] in site.library.foreign_variants:
+def _elsewhere(facts: _Facts, grid: Axes, site: Site) -> bool:
+    """Whether a combination that has no kernel need not be named among what is left out. Variants and layouts that the grid
+    does not name, a plug-in's and what "all" stands for, are missed only where no other has a kernel in their place."""
+    unasked = [axis for axis in ("variant", "layout") if facts[axis] not in grid.get(axis, ())]
+    if "variant" in unasked and facts["variant"] in site.library.foreign_variants:
         return True
-    axes = [axis for axis, words in unasked.items() if facts[axis] in words]
+    axes = [axis for axis in unasked if ALL in grid.get(axis, ())]
     others = product(*(site.words_of(facts["op"], axis) for axis in axes))
     return any(_kernel(facts | dict(zip(axes, words, strict=True)), site) for words in others)
 
 
-def _ops(grid: Grid) -> tuple[str, ...]:
-    asked = grid.axes.get("op", (DEFAULTS["op"],))
+def _ops(grid: Axes) -> tuple[str, ...]:
+    asked = grid.get("op", (DEFAULTS["op"],))
     return words("op") if ALL in asked else asked
 
 

@@ -17,14 +17,11 @@ def witnesses(found: Mapping[Point, Needs], machine: Machine) -> tuple[Probe, ..
     """Memory too, for every set of CPUs: whether a cache is faster than that is what is asked."""
     far = {cpus: far_bytes(machine, cpus) for cpus in {point.cpus for point in found}}
     alike = {  # points with the same witnesses: each is asked for once
-        (needed.footprint, point.residency == "evicted", *_kind(point)): point for point, needed in found.items()
+        (n.footprint, p.residency == "evicted", p.isa, p.cpus, p.pages, stores(p), p.computes): p
+        for p, n in found.items()
     }
     probes = (probe for point in alike.values() for probe in _of(point, found[point], machine, far[point.cpus]))
     return tuple(dict.fromkeys(probes))
-
-
-def _kind(point: Point) -> tuple[object, ...]:
-    return point.isa, point.cpus, point.pages, stores(point), point.computes
 
 
 def _of(point: Point, needed: Needs, machine: Machine, far: int) -> Iterator[Probe]:

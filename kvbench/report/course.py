@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from itertools import count
 
 from kvbench.analysis.differs.questions import Open
@@ -47,13 +46,6 @@ def heading(manifest: Manifest, place: str, checks: Sequence[Check], done: Seque
     if warned:
         lines.append(f"what may disturb it, see kvbench doctor: {', '.join(warned)}")
     return lines
-
-
-def outlook(each: float, rest: float, limit: float) -> str:
-    """Once a launch has ended: seconds that one takes, that the planned ones will take, and that it may take in all."""
-    ends = (datetime.now() + timedelta(seconds=rest)).strftime("%H:%M:%S")
-    beyond = f" (more than {span(limit)})" if rest > limit else ""
-    return f"a launch takes {span(each)}: the planned ones end in {span(rest)}{beyond}, at {ends}"
 
 
 class Newest:

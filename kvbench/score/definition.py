@@ -38,7 +38,7 @@ RULES = Rules()
 @cache
 def geometry() -> tuple[int, Shape]:
     """Layers of the model; and the shape of a point but for its slices in rotation."""
-    axes = find(SUITE).grids[0].axes
+    axes = find(SUITE).grids[0]
     (name,), (context,) = axes["model"], axes["context"]
     known = model(name)
     return known.layers, Shape(1, known.q_heads, known.kv_heads, known.head_dim, context, context, 0, 0)
@@ -62,8 +62,8 @@ def width(point: Point) -> int:
 def digest() -> str:
     """Of all that a version stands for."""
     suite, (layers, shape) = find(SUITE), geometry()
-    grids = [{name: list(map(str, values)) for name, values in grid.axes.items()} for grid in suite.grids]
-    dtypes = sorted({dtype for grid in suite.grids for dtype in grid.axes["dtype"]})
+    grids = [{name: list(map(str, values)) for name, values in grid.items()} for grid in suite.grids]
+    dtypes = sorted({dtype for grid in suite.grids for dtype in grid["dtype"]})
     facts: dict[str, Any] = {
         "version": VERSION,
         "workload": [grids, suite.samples, suite.sample_time, layers, asdict(shape), THRESHOLDS.dram, FAR_BYTES],

@@ -41,7 +41,7 @@ _NAMES = {
 
 def identity(suite: Suite, library: Library, machine: Machine, peers: Peers = ()) -> dict[str, str]:
     """Digests, by the names above."""
-    tables = [[(name, str(values)) for name, values in table.axes.items()] for table in (*suite.grids, *suite.skips)]
+    tables = [[(name, str(values)) for name, values in table.items()] for table in (*suite.grids, *suite.skips)]
     return {
         "suite": _digest(repr((suite.question, tables, suite.samples, suite.sample_time)).encode()),
         "build": build(library, peers),

@@ -124,5 +124,5 @@ def _with_plugin(options: Options) -> Options:
     """Its kernels beside the suite's."""
     if not (own := options.kernels.foreign_variants):
         return options
-    known = dict.fromkeys(v for grid in options.asked_suite.grids for v in grid.axes["variant"])
+    known = dict.fromkeys(v for grid in options.asked_suite.grids for v in grid["variant"])
     return replace(options, axes=(*options.axes, f"variant={','.join([*known, *own])}"))

@@ -40,7 +40,6 @@ from kvbench.plan import (
     visits,
 )
 from kvbench.plan.classes import classes
-from kvbench.plan.forecast import START
 from kvbench.plan.lines import is_peer
 from kvbench.results import Run
 from kvbench.runner import Execute, new_run, run
@@ -182,20 +181,6 @@ class Session(Closing):
         planned = _START + _SURE * manifest.forecast["seconds"] * self.left() / whole if whole else 0.0
         until = self.options.asked_suite.until_decided if manifest.looks else 0.0
         return self.options.budget or max(planned, until)
-
-    def outlook(self) -> tuple[float, float] | None:
-        """Seconds that a launch takes and that those which are left will take, once one has ended here."""
-        plan = self.directory.manifest.plan
-        launches: dict[int, list[Record]] = {}
-        for record in self.directory.records[len(self.done) :]:
-            launches.setdefault(record.launch, []).append(record)
-        whole = [number for number, own in launches.items() if len(own) == len(plan.points)]
-        if not whole:
-            return None
-        own = launches[max(whole)]
-        last = max(record.began + record.wall for record in own)
-        each = START + last - min(record.began for record in own) - math.fsum(record.once for record in own)
-        return each, each * max(0, plan.launches - 1 - max(whole))
 
     def _more(self, number: int) -> tuple[Visited, ...]:
         """What launch `number` visits; nothing where it does not begin. One that has begun is finished."""

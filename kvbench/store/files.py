@@ -1,9 +1,7 @@
 """Files that are whole or not there, whenever the process ends; and what the system says of them as errors of ours."""
 
 import errno
-import io
 import os
-import select
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +15,6 @@ from kvbench import named
 from kvbench.errors import BadRun, Unwritable
 from kvbench.store.values import line, parsed
 
-_PATIENCE = 3.0  # seconds that the reader of a pipe may be busy
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -46,11 +43,13 @@ def replacing(path: Path, asked: bool = False) -> Iterator[IO[bytes]]:
     device stays what it is and is written to. Of our own files none may be a link.
     """
     if streams(path, asked):
-        yield (whole := io.BytesIO())
-        _pour(path, whole.getvalue())
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)  # an error where nobody reads a pipe
+        os.set_blocking(descriptor, True)
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
         return
     path = Path(os.path.realpath(path)) if asked else path
-    part = path.with_name(f"{_part(path)}{os.getpid()}")
+    part = part_of(path)
     try:
         with part.open("wb") as file:
             yield file
@@ -76,18 +75,6 @@ def streams(path: Path, asked: bool) -> bool:
     return False
 
 
-def _pour(path: Path, content: bytes) -> None:
-    """Into a pipe that somebody reads, or a device."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    try:
-        while content:
-            if not select.select([], [descriptor], [], _PATIENCE)[1]:
-                raise OSError(errno.ETIMEDOUT, f"nobody reads it, for {_PATIENCE:g} s", str(path))
-            content = content[os.write(descriptor, content) :]
-    finally:
-        os.close(descriptor)
-
-
 def refuse_output(path: Path, then: str) -> None:
     """Before minutes of measuring, not after them: a file that could not be written."""
     with writing(path, then):
@@ -96,20 +83,9 @@ def refuse_output(path: Path, then: str) -> None:
             TemporaryFile(dir=folder).close()
 
 
-def is_part(path: Path, of: Path) -> bool:
-    """Is it what a process that was killed has left of a new file?"""
-    return path.name.startswith(_part(of))
-
-
-def clear_parts(of: Path) -> None:
-    """Nobody may be writing the file now."""
-    for path in of.parent.iterdir():
-        if is_part(path, of):
-            path.unlink(missing_ok=True)
-
-
-def _part(path: Path) -> str:
-    return f".{path.name}."
+def part_of(path: Path) -> Path:
+    """A new file until it is whole. What a process that was killed has left of it is in nobody's way."""
+    return path.with_name(f".{path.name}.part")
 
 
 def sync_folder(path: Path) -> None:

@@ -25,7 +25,6 @@ class Journal:
             named.refuse_kind(path, os.fstat(self._file.fileno()))
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._size = sum(map(len, lines(path)))  # of what counts
-            self._end = os.fstat(self._file.fileno()).st_size  # of all that is there
         except BaseException as error:
             self._file.close()
             if isinstance(error, BlockingIOError):
@@ -34,40 +33,28 @@ class Journal:
             raise
 
     def append(self, line: bytes) -> None:
-        """A line without its newline. Where it fails the file is as it was, at the latest before the next line. Where
-        it is interrupted, so much stands there as was written: a whole line counts for whoever opens the file next."""
+        """A line without its newline. Where it fails or is interrupted, so much stands there as was written: a whole line
+        counts for whoever opens the file next."""
         self.refuse_changed()
-        self._cut()
-        try:
-            left = line + b"\n"
-            while left:
-                left = left[os.write(self._file.fileno(), left) :]
+        if os.fstat(self._file.fileno()).st_size != self._size:  # away with what is behind the lines that count
+            os.ftruncate(self._file.fileno(), self._size)
             os.fsync(self._file.fileno())
-            self._size += len(line) + 1
-        except OSError:
-            with suppress(OSError):
-                self._cut()
-            raise
-        finally:
-            self._end = os.fstat(self._file.fileno()).st_size
+        left = line + b"\n"
+        while left:
+            left = left[os.write(self._file.fileno(), left) :]
+        os.fsync(self._file.fileno())
+        self._size += len(line) + 1
 
     def refuse_changed(self) -> None:
-        """Unwritable where the file has another place or length than this process left it with."""
+        """Unwritable where the file has another place than this process left it at, or is shorter."""
         own = os.fstat(self._file.fileno())
         with suppress(OSError):
-            if os.path.samestat(own, self._path.lstat()) and own.st_size == self._end:
+            if os.path.samestat(own, self._path.lstat()) and own.st_size >= self._size:
                 return
         what = f"{self._path} was changed, moved or removed by another program while it was written"
         raise Unwritable(
             what, "whole lines of it still count: go on with kvbench sweep --resume, and --out with its place"
         )
-
-    def _cut(self) -> None:
-        """Away with what is behind the lines that count."""
-        if os.fstat(self._file.fileno()).st_size != self._size:
-            os.ftruncate(self._file.fileno(), self._size)
-            self._end = self._size
-            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         self._file.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kvbench.errors import BadArgument
 from kvbench.named import opened
-from kvbench.store.files import clear_parts, reading, sync_folder, writing
+from kvbench.store.files import reading, sync_folder, writing
 from kvbench.store.journal import Journal
 from kvbench.store.run import FILES, RunDirectory, half_kept
 
@@ -49,4 +49,4 @@ def keep(run: Path, place: Path) -> None:
 def _clear(place: Path) -> None:
     """But for the manifest's where there is none: it says what was interrupted."""
     for name in FILES if (place / FILES[0]).exists() else FILES[1:]:
-        clear_parts(place / name)
+        half_kept(place, name).unlink(missing_ok=True)

@@ -97,28 +97,21 @@ def from_json(facts: Any) -> Manifest:
     if type(found) is not int or not 1 <= found <= FORMAT:
         raise ValueError(f"format is {str(found)[:20]}, and this version of kvbench reads formats 1 to {FORMAT}")
     if found < FORMAT and isinstance(facts.get("plan"), dict):
-        facts = facts | {"plan": _newer(facts["plan"], found)}
+        facts = facts | {"plan": _newer(facts["plan"])}
     manifest = read(Manifest, facts)
     _check(manifest)
     return replace(manifest, plan=replace(manifest.plan, run=manifest.run))
 
 
-def _newer(plan: dict[str, Any], found: int) -> dict[str, Any]:
-    """A plan of an older format in today's words."""
-    if found == 1:
-        plan = {"sample_time" if key == "seconds" else key: plan[key] for key in plan}
+def _newer(plan: dict[str, Any]) -> dict[str, Any]:
+    """A plan of an older format with today's words beside those of then."""
     points = plan.get("points")
-    if not isinstance(points, list):
-        return plan
-    return plan | {"points": [_scheduled(point) if isinstance(point, dict) else point for point in points]}
-
-
-def _scheduled(facts: dict[str, Any]) -> dict[str, Any]:
-    """A point of before format 3. Probes have a distance still."""
-    if "shape" not in facts or "prefetch" not in facts:
-        return facts
-    own = {key: value for key, value in facts.items() if key not in ("prefetch", "distance")}
-    return own | {"schedule": facts["prefetch"]}
+    if isinstance(points, list):
+        points = [
+            point | {"schedule": point["prefetch"]} if isinstance(point, dict) and "prefetch" in point else point
+            for point in points
+        ]
+    return {"sample_time": plan.get("seconds")} | plan | {"points": points}
 
 
 def _name_before_3(point: Visited) -> str:

@@ -16,8 +16,7 @@ from kvbench.errors import BadArgument, BadRun, Unwritable
 from kvbench.model import Record
 from kvbench.named import opened
 from kvbench.store.files import (
-    clear_parts,
-    is_part,
+    part_of,
     read_json,
     reading,
     replacing,
@@ -62,7 +61,6 @@ class RunDirectory(Closing):
             found = cls(path, kept, Journal(path / _JOURNAL))
             try:
                 _refuse_taken(path)  # another process may have been faster, and be done
-                clear_parts(path / _MANIFEST)
                 sync_folder(path.parent)
                 write_json(path / _MANIFEST, facts)
             except BaseException:
@@ -89,8 +87,6 @@ class RunDirectory(Closing):
             raise BadRun(what, "begin another run with another --out")
         with writing(self.path):
             self._journal = Journal(self.path / _JOURNAL)
-            for name in (_MANIFEST, _MACHINE, _EXPORT, SUMMARY):
-                clear_parts(self.path / name)
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
@@ -199,7 +195,7 @@ def _refuse_taken(path: Path) -> None:
         raise BadArgument(f"{path} holds a run already", "name another --out, or finish that run with --resume")
     for entry in path.iterdir():
         empty = entry.name == _JOURNAL and entry.is_file() and not entry.stat().st_size
-        if not empty and not is_part(entry, path / _MANIFEST):
+        if not empty and entry != part_of(path / _MANIFEST):
             raise BadArgument(f"{path} is not empty: it holds {entry.name}", "name another --out")
 
 

@@ -1,15 +1,12 @@
 """Values as JSON objects and back, by the types of their fields. A ValueError names the place of what does not fit."""
 
-from dataclasses import fields, is_dataclass
-from functools import cache
 from typing import Any
 
 import msgspec
 
-from kvbench.model import PACE, Contrast, Point, Probe, Record
+from kvbench.model import Contrast, Point, Probe, Record
 
 ERROR = 1.0  # above all that the oracle allows: an eighth, by q4_0, of values that are less than 8
-_MEMORY = {"resident_bytes", "huge_bytes"}  # what shares are formed with
 _SHOWN = 60  # characters
 
 
@@ -45,13 +42,8 @@ def parsed(text: str | bytes) -> Any:
 
 
 def read(kind: Any, value: Any) -> Any:
-    """A value of a dataclass, or of what its fields may be. What is such a value already is taken as it is."""
-    found = _converted(kind, value)
-    _refuse_strange(found, value)
-    return found
-
-
-def _converted(kind: Any, value: Any) -> Any:
+    """A value of a dataclass, or of what its fields may be. What is such a value already is taken as it is; keys that
+    nobody knows are left alone."""
     try:
         return msgspec.convert(value, kind, dec_hook=_visited)
     except msgspec.ValidationError as error:
@@ -63,43 +55,14 @@ def _visited(kind: type, value: Any) -> Any:
     """By its own fields it says what it is."""
     if not isinstance(value, dict):
         return value
-    return _converted(Point if "shape" in value else Contrast if "factor" in value else Probe, value)
-
-
-def _refuse_strange(found: Any, facts: Any) -> None:
-    """Keys that nobody knows: of dataclasses msgspec ignores them."""
-    if isinstance(found, dict):
-        for key, inner in found.items():
-            _refuse_strange(inner, facts[key])
-    elif isinstance(found, tuple) and facts and isinstance(facts[0], dict):
-        for inner, of_inner in zip(found, facts, strict=True):
-            _refuse_strange(inner, of_inner)
-    elif isinstance(facts, dict) and (names := _names(type(found))):
-        if strange := facts.keys() - names:
-            raise ValueError(f"{min(strange)[:_SHOWN]}: is not known")
-        for name in facts:
-            _refuse_strange(getattr(found, name), facts[name])
-
-
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    return read(Point if "shape" in value else Contrast if "factor" in value else Probe, value)
 
 
 def record(facts: Any) -> Record:
-    """Its point may be read already. What was read can be computed with."""
+    """Its point may be read already. Rates can be formed of what was read."""
     found = read(Record, facts)
     if missing := {sample.program for sample in found.samples} - found.traffic.keys():
         raise ValueError(f"traffic: that of {min(missing)[:40]!r} is missing")
-    moved = {name: traffic for name, traffic in found.traffic.items() if name != PACE}
-    if not isinstance(found.point, Probe) and any(traffic.compulsory <= 0 for traffic in moved.values()):
-        raise ValueError("traffic: a program of a point moves no byte")
-    if isinstance(found.point, Probe) and found.point.bytes and any(t.line <= 0 for t in found.traffic.values()):
-        raise ValueError("traffic: a probe touches no line")
-    if isinstance(found.point, Probe) and found.samples and not found.steps:
-        raise ValueError("steps: a probe has samples without")
     if not found.error and not 0 <= found.max_abs_err <= ERROR:
         raise ValueError(f"max_abs_err: an answer that is off by {found.max_abs_err:g} was taken as right")
-    if found.memory and not found.memory.keys() >= _MEMORY:
-        raise ValueError(f"memory: one of {', '.join(sorted(_MEMORY))} is missing")
     return found

@@ -18,7 +18,6 @@ layout = "paged"
 dtype = ["f32", "i8"]
 """
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,13 +28,11 @@ from kvbench import named
 from kvbench.errors import BadArgument
 from kvbench.native import Library
 from kvbench.suite.axes import AXES, read_axis, shown, unknown
-from kvbench.suite.values import LIMITS, UNTIL, Axes, Grid, Suite
+from kvbench.suite.values import LIMITS, UNTIL, Axes, Suite
 
 _FOLDER, _MODELS = "suites", "models.toml"
 _NUMBERS = LIMITS | UNTIL
 _KEYS = ("question", *_NUMBERS, "contrasts", "axes", "grid", "skip")
-_HEADER = re.compile(r"\s*(\[\[?)\s*[\"']?(\w+)[\"']?\s*\]")
-_AT = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 
 
 def shipped() -> dict[str, Path]:
@@ -62,8 +59,22 @@ def find(name: str, library: Library | None = None) -> Suite:
 def load(path: Path, source: str = "", library: Library | None = None) -> Suite:
     """`source` is what messages call the file."""
     source = source or str(path)
-    text = _text(path, source)
-    return _Reader(source, text, _parsed(source, text), library).suite(path.stem)
+    content = _parsed(source, _text(path, source))
+    for key in content:
+        if key not in _KEYS:
+            raise unknown(f"{source}: {_key(key)}", key, _KEYS, "is not a key of a suite")
+    facts: dict[str, Any] = {
+        key: _number(f"{source}: {key}", content[key], *limits) for key, limits in _NUMBERS.items() if key in content
+    }
+    if type(facts.setdefault("contrasts", content.get("contrasts", True))) is not bool:
+        raise BadArgument(f"{source}: contrasts is {shown(facts['contrasts'])}", "true or false")
+    question = _question(source, content.get("question"))
+    common = _axes(f"{source}: axes", content.get("axes", {}), library)
+    grids = [{**common, **axes} for axes in _tables(source, "grid", content, library)] or [common]
+    skips = list(_tables(source, "skip", content, library))
+    if not all(skips):
+        raise BadArgument(f"{source}: a [[skip]] matches everything", "name at least one axis")
+    return Suite(path.stem, source, question, tuple(grids), tuple(skips), **facts)
 
 
 def _text(path: Path, source: str) -> str:
@@ -78,80 +89,40 @@ def _parsed(source: str, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        message = " ".join(str(error).split())
-        at = _AT.search(message)
-        line = int(at[1]) if at else text.count("\n") + 1 if "at end of document" in message else 1
-        raise BadArgument(
-            f"{source}:{line}: this is not valid TOML: {_AT.sub('', message)[:120]}",
-            'keys are written as: dtype = "f16"',
-        ) from None
+        why = " ".join(str(error).split())[:120]
+        raise BadArgument(f"{source} is not valid TOML: {why}", 'keys are written as: dtype = "f16"') from None
 
 
-class _Reader:
-    """Reads one file's tables. Every complaint names the line."""
+def _question(source: str, found: Any) -> str:
+    if not isinstance(found, str) or not found.strip() or not found.isprintable() or len(found) > 500:
+        what = "is missing" if found is None else f"is {shown(found)}"
+        raise BadArgument(f"{source}: question {what}", 'one line of text: question = "How fast is ...?"')
+    return found.strip()
 
-    def __init__(self, source: str, text: str, content: dict[str, Any], library: Library | None) -> None:
-        self._source, self._lines, self._content, self._library = source, text.splitlines(), content, library
 
-    def suite(self, name: str) -> Suite:
-        for key in self._content:
-            if key not in _KEYS:
-                raise unknown(self._at("", 0, key), key, _KEYS, "is not a key of a suite")
-        question = self._content.get("question")
-        if not isinstance(question, str) or not question.strip() or not question.isprintable() or len(question) > 500:
-            what = "is missing" if question is None else f"is {shown(question)}"
-            raise BadArgument(
-                f"{self._at('', 0, 'question')} {what}", 'one line of text: question = "How fast is ...?"'
-            )
-        facts: dict[str, Any] = {key: self._number(key) for key in _NUMBERS if key in self._content}
-        if type(facts.setdefault("contrasts", self._content.get("contrasts", True))) is not bool:
-            raise BadArgument(f"{self._at('', 0, 'contrasts')} is {shown(facts['contrasts'])}", "true or false")
-        common = self._table("axes", 0, self._content.get("axes", {}))
-        grids = tuple(self._tables("grid", common)) or (Grid(common, self._line("axes", 0) or 1),)
-        return Suite(name, self._source, question.strip(), grids, tuple(self._tables("skip", {})), **facts)
+def _number(where: str, value: Any, least: float, most: float) -> float:
+    fits = isinstance(value, int if isinstance(least, int) else int | float) and not isinstance(value, bool)
+    if not fits or not least <= value <= most:
+        raise BadArgument(f"{where} is {shown(value)}", f"a number from {least:g} to {most:g}")
+    return type(least)(value)
 
-    def _number(self, key: str) -> float:
-        value, (least, most) = self._content[key], _NUMBERS[key]
-        fits = isinstance(value, int if isinstance(least, int) else int | float) and not isinstance(value, bool)
-        if not fits or not least <= value <= most:
-            raise BadArgument(f"{self._at('', 0, key)} is {shown(value)}", f"a number from {least:g} to {most:g}")
-        return type(least)(value)
 
-    def _tables(self, key: str, common: Axes) -> Iterator[Grid]:
-        tables = self._content.get(key, [])
-        if not isinstance(tables, list):
-            raise BadArgument(f"{self._at('', 0, key)} is no list of tables", f"write [[{key}]] over each of them")
-        for index, table in enumerate(tables):
-            axes = self._table(key, index, table)
-            if key == "skip" and not axes:
-                raise BadArgument(f"{self._at(key, index, '')} matches everything", "name at least one axis")
-            yield Grid({**common, **axes}, self._line(key, index) or 1)
+def _tables(source: str, key: str, content: dict[str, Any], library: Library | None) -> Iterator[Axes]:
+    tables = content.get(key, [])
+    if not isinstance(tables, list):
+        raise BadArgument(f"{source}: {key} is no list of tables", f"write [[{key}]] over each of them")
+    yield from (_axes(f"{source}: {key} {number}", table, library) for number, table in enumerate(tables, 1))
 
-    def _table(self, key: str, index: int, table: Any) -> Axes:
-        if not isinstance(table, Mapping):
-            raise BadArgument(f"{self._at('', 0, key)} is {shown(table)}", f"a table of axes: [{key}] and lines below")
-        for axis in table:
-            if axis not in AXES:
-                raise unknown(self._at(key, index, axis), axis, AXES, "is not an axis")
-        return {
-            axis: read_axis(self._at(key, index, axis), axis, value, self._library) for axis, value in table.items()
-        }
 
-    def _at(self, table: str, index: int, key: str) -> str:
-        name = ".".join(filter(None, (table, shown(key).strip("'\""))))
-        line = self._line(table, index, key)
-        return f"{self._source}:{line}: {name}" if line else f"{self._source}: {name}"
+def _axes(where: str, table: Any, library: Library | None) -> Axes:
+    if not isinstance(table, Mapping):
+        raise BadArgument(f"{where} is {shown(table)}", "a table of axes")
+    for axis in table:
+        if axis not in AXES:
+            raise unknown(f"{where}: {_key(axis)}", axis, AXES, "is not an axis")
+    return {axis: read_axis(f"{where}: {axis}", axis, value, library) for axis, value in table.items()}
 
-    def _line(self, table: str, index: int, key: str = "") -> int:
-        """The line of a key, by a look at the text, for tomllib does not tell; 0 where the text is written oddly."""
-        current, seen, header = "", -1, 0
-        name = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[.=]") if key else None
-        for number, line in enumerate(self._lines, 1):
-            if found := _HEADER.match(line):
-                current = found[2]
-                seen += current == table
-            inside = current == table and (seen == index or not table)
-            header = header or number * bool(found and inside)
-            if inside and name and name.match(line) or not table and found and found[2] == key:
-                return number
-        return header
+
+def _key(text: str) -> str:
+    """As a message may show it."""
+    return shown(text).strip("'\"")

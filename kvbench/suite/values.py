@@ -1,7 +1,7 @@
 """A suite as values: what to vary, and what to leave out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kvbench.model import HEADS
@@ -25,22 +25,14 @@ class Relative:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """One [[grid]] (the common axes are in it) or [[skip]], and the line that it begins on."""
-
-    axes: Axes
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
 class Suite:
     """A question, and the points that answer it: every grid's axes crossed, without what a skip matches in all."""
 
     name: str
     source: str  # the file, as messages name it
     question: str
-    grids: tuple[Grid, ...]
-    skips: tuple[Grid, ...] = field(default=())
+    grids: tuple[Axes, ...]  # each [[grid]], with the common axes in it
+    skips: tuple[Axes, ...] = ()
     launches: int = 10
     samples: int = 3
     sample_time: float = 0.03  # seconds
@@ -53,8 +45,7 @@ class Suite:
         """These axes in place of the file's, in every grid. A model brings its own heads."""
         dropped = set(HEADS if "model" in axes else ())
         grids = (
-            replace(grid, axes={**{name: grid.axes[name] for name in grid.axes if name not in dropped}, **axes})
-            for grid in self.grids
+            {**{name: values for name, values in grid.items() if name not in dropped}, **axes} for grid in self.grids
         )
         return replace(self, grids=tuple(grids))
 

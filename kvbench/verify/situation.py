@@ -70,7 +70,8 @@ class Prepared(Closing):
         stored = (len(s.lengths), max(s.lengths), s.kv_heads, s.head_dim)
         self.k, self.v = rng.standard_normal((2, *stored), dtype=np.float32)
         self.q = rng.standard_normal((stored[0], s.kv_heads * s.group, s.head_dim), dtype=np.float32)
-        self._store()
+        self.cache.bulk(self.k, self.v, isa=library.isas()[0])  # all sequences take the longest one's tokens;
+        self.cache.lengths[:] = s.lengths  # then the shorter ones forget, so that their tails are stale
         self._taken = (None if read == dtype else read, library.levels(stepped, dtype, s.head_dim) if stepped else None)
         self._settle()
 
@@ -97,11 +98,6 @@ class Prepared(Closing):
         s = self.situation
         return Cache(s.kv_heads, s.head_dim, s.capacity, len(s.lengths), library=self.library, guard=1,
                      pages=self.library.words("pages")[0], **self._kind)  # fmt: skip
-
-    def _store(self) -> None:
-        """All sequences take the longest one's tokens; then the shorter ones forget, so that their tails are stale."""
-        self.cache.bulk(self.k, self.v, isa=self.library.isas()[0])
-        self.cache.lengths[:] = self.situation.lengths
 
     def change_token(self) -> None:
         """Other rows for one token of the longest sequence, in place."""

@@ -1,17 +1,19 @@
 """The programs of one point in a room: the kernel and its witnesses. And whether its answers are right."""
 
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 
+from kvbench.closing import Owner
 from kvbench.errors import WrongAnswer
+from kvbench.machine.disturbances import Disturbed
 from kvbench.machine.placement import neighbours
-from kvbench.model import AHEAD, AUTO, COPY_NT, PACE, PLAIN, POINT, Point, Role, Sample
+from kvbench.model import AHEAD, AUTO, COPY_NT, PACE, PLAIN, POINT, Plan, Point, Role, Sample
 from kvbench.model.program import CORE, MEMORY, ROTATED, SLICE
 from kvbench.native import Arena, Cache, Part, Task, block_of, decode_task, forms, probe_task, store_task
 from kvbench.oracle import TILE, rounding
@@ -22,7 +24,6 @@ from kvbench.units import MIB
 from kvbench.worker.answers import Answer, Answers
 from kvbench.worker.loop import Program, rounds
 from kvbench.worker.neighbour import PIECES, Neighbour
-from kvbench.worker.owner import Owner
 from kvbench.worker.probing import FORM_EVERY, ROUNDS
 from kvbench.worker.room import SEED, Room
 
@@ -239,13 +240,16 @@ class Bench(Owner):
         self, programs: Sequence[Program], samples: int, seconds: float, **how: Any
     ) -> tuple[tuple[Sample, ...], float]:
         """Samples, and the largest error of what the kernel answered before and after them. how: more for rounds()."""
-        error = self.verify()
-        taken = tuple(self._sampled(programs, samples, seconds, how))
+        error = self.verified()
+        with self.watching():
+            taken = tuple(self._sampled(programs, samples, seconds, how))
         own = min(sample.passes for sample in taken if sample.program == self.own.name)
         if any(program.name == ROTATED for program in programs):
             written = [out for *_, out in self._rotated]
             error = max(error, self._error(written, self.room.signs_of(self._more_layers), 1))
-        return taken, max(error, self.verify_left(own), self.verify_changed())
+        error = max(error, self.verify_left(own), self.verify_changed())
+        self.refuse_impossible(taken)
+        return taken, error
 
     def verified(self) -> float:
         """As verify(), and looked after where the kernel is a plug-in's."""
@@ -254,6 +258,9 @@ class Bench(Owner):
     def watching(self) -> AbstractContextManager[None]:
         """Around the kernel's samples."""
         return nullcontext()
+
+    def refuse_impossible(self, taken: Sequence[Sample]) -> None:
+        """What our own kernels cannot do."""
 
     def _sampled(
         self, programs: Sequence[Program], samples: int, seconds: float, how: dict[str, Any]
@@ -340,3 +347,21 @@ class Bench(Owner):
                 raise self._wrong(f"stores rows off by {off.max():.3g}")
             error = max(error, float(off.max()))
         return error
+
+
+def side_by_side(
+    benches: Mapping[str, Bench], programs: Sequence[Program], plan: Plan, seed: int, watch: Callable[[], Disturbed]
+) -> tuple[tuple[Sample, ...], float]:
+    """Samples of programs, of which each bench has one by its name; and the largest error of what kernels answered before
+    and after them. Of several seconds of passes none are kept."""
+    error = max(bench.verified() for bench in benches.values())
+    with ExitStack() as watching:
+        for bench in benches.values():
+            watching.enter_context(bench.watching())
+        taken = tuple(
+            sample if len(sample.pass_seconds) == 1 else replace(sample, pass_seconds=())
+            for sample in rounds(programs, plan.samples, plan.sample_time, seed, watch=watch)
+        )
+    passes = {name: min(sample.passes for sample in taken if sample.program == name) for name in benches}
+    error = max(error, *(bench.verify_left(passes[name]) for name, bench in benches.items()))
+    return taken, max(error, *(bench.verify_changed() for bench in benches.values()))

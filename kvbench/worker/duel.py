@@ -13,11 +13,12 @@ there is noise.
 
 import random
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -25,11 +26,10 @@ from kvbench.errors import NotComparable
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import BESIDE, OWN, SIDES, Job, Point, Record
 from kvbench.native import Arena, Library
-from kvbench.store.scratch import scratch
 from kvbench.worker.answers import Answers
-from kvbench.worker.bench import Bench
-from kvbench.worker.foreign import ForeignBench, bench_of
-from kvbench.worker.loop import Program, flat, rounds
+from kvbench.worker.bench import Bench, side_by_side
+from kvbench.worker.foreign import bench_of
+from kvbench.worker.loop import Program, flat
 from kvbench.worker.room import Room
 from kvbench.worker.tuning import Tuner
 
@@ -72,8 +72,10 @@ class Sides:
         files = {"base": (job.plan.library, job.plan.plugin), "head": (job.plan.against, job.plan.against_plugin)}
         if job.plan.controls:
             files["copy"] = files["base"]
-        with scratch() as folder:  # what is open stays, though its name goes
-            self._libraries = {name: _opened(folder / name, *files[name]) for name in coin.sample([*files], len(files))}
+        with TemporaryDirectory(prefix="kvbench-") as folder:  # what is open stays, though its name goes
+            self._libraries = {
+                name: _opened(Path(folder, name), *files[name]) for name in coin.sample([*files], len(files))
+            }
 
     def _choose(self, benches: Mapping[str, Bench], tuner: Tuner) -> None:
         """Base is tuned, and head takes what has that name in its own table; where OWN is asked for, each is tuned."""
@@ -93,18 +95,10 @@ class Sides:
                 benches[side] = owned.enter_context(bench_of(point, room, answers, seed))
             self._choose(benches, tuner)
             third = owned.enter_context(Bench(_known(point, host.library), host, answers))
-            error = max(bench.verified() for bench in benches.values())
-            plan = self._job.plan
-            programs = _programs(benches, third, plan.sample_time)
-            with ExitStack() as watching:
-                for bench in benches.values():
-                    watching.enter_context(bench.watching())
-                taken = tuple(rounds(programs, plan.samples, plan.sample_time, seed, watch=watch))
-            own = min(sample.passes for sample in taken if sample.program in benches)
-            error = max(error, *(bench.verify_left(own) for bench in benches.values()))
-            foreign = [bench for bench in benches.values() if isinstance(bench, ForeignBench)]
-            changed = [_changed(foreign, host)] if foreign else [bench.verify_changed() for bench in benches.values()]
-            error = max(error, *changed)
+            programs = _programs(benches, third, self._job.plan.sample_time)
+            taken, error = side_by_side(benches, programs, self._job.plan, seed, watch)
+            if any(bench.foreign for bench in benches.values()):  # they have changed what lies there
+                host.fill()
             return Record(
                 launch=self._job.launch,
                 point=point,
@@ -117,20 +111,6 @@ class Sides:
                 max_abs_err=error,
                 schedule=" → ".join(dict.fromkeys(benches[side].schedule for side in SIDES)),
             )
-
-
-def _changed(sides: Sequence[ForeignBench], host: Room) -> float:
-    """The error of plug-ins' kernels on other data, so that an answer remembered from the pairs is a wrong one."""
-    try:
-        sides[0].change_token()  # of the memory that both walk
-        for bench in sides:
-            bench.answer()
-        error = max(bench.verified() for bench in sides)
-        for bench in sides:
-            bench.change_queries()
-        return max(error, *(bench.verified() for bench in sides))
-    finally:
-        host.fill()
 
 
 def _opened(folder: Path, library: str, plugin: str) -> Library:

@@ -1,9 +1,8 @@
 """A plug-in's kernel on the bench.
 
 before the samples     it is verified, as ours are
-between two rounds     what the samples left is verified; then a token of every layer changes, so that an answer
-                       remembered from before is a wrong one
-after the samples      the same again, and then the queries change
+after the samples      what they left is verified; then a token of every layer changes, twice, and then the queries, so that
+                       an answer remembered from before is a wrong one
 at the end             a kernel that beats all reads of its rows, measured beside it, is suspect: it has no time
 """
 
@@ -12,8 +11,7 @@ import random
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from itertools import chain, islice
-from typing import Any
+from itertools import chain
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from kvbench.native import rewrite
 from kvbench.units import GB
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
-from kvbench.worker.loop import Program, due
+from kvbench.worker.loop import Program
 from kvbench.worker.room import Room, near_threads
 from kvbench.worker.watch import described, watched
 
@@ -44,31 +42,18 @@ class ForeignBench(Bench):
     def witnesses(self) -> list[Program]:
         return [*super().witnesses, *self.reads("ceiling", self.room.slices, self.between)]
 
-    def measured(
-        self, programs: Sequence[Program], samples: int, seconds: float, **how: Any
-    ) -> tuple[tuple[Sample, ...], float]:
+    def verify_changed(self) -> float:
         """What changes of the room is as it was at the end."""
-        first = self._dice.randrange(1, samples) if samples > 1 else samples  # rounds before all changes
-        every, taken = self._sampled(programs, samples, seconds, how), list[Sample]()
-        error, done = self.verified(), 0
         try:
-            for count in filter(None, (first, samples - first)):
-                with self.watching():
-                    rounds = range(done, done + count)
-                    taken += islice(every, sum(len(due(programs, number)) for number in rounds))
-                    done += count
-                own = min(sample.passes for sample in taken if sample.program == self.own.name)
-                error = max(error, self.verify_left(own))
-                self.change_token()
-                error = max(error, self.verified())
-            self.change_queries()
-            error = max(error, self.verified())
+            errors = []
+            for change in (self.change_token, self.change_token, self.change_queries):
+                change()
+                errors.append(self.verified())
+            return max(errors)
         finally:
             self.room.fill()
-        self._refuse_impossible(taken)
-        return tuple(taken), error
 
-    def _refuse_impossible(self, taken: Sequence[Sample]) -> None:
+    def refuse_impossible(self, taken: Sequence[Sample]) -> None:
         """Faster than every read in three rounds of four, and by more than chance makes a launch differ from others."""
         seconds: dict[str, list[float]] = {}
         for sample in taken:

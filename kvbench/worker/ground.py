@@ -1,16 +1,16 @@
-"""The memory of a process that measures: taken once, and stood on by one room after another.
+"""The memory of a process that measures: taken when more is needed, and stood on by one room after another.
 
 Fresh pages cost more than what is measured on them. But pages lie where they were first touched: so they are used again
 only for CPUs of the same NUMA node.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from kvbench.closing import Closing
-from kvbench.errors import OutOfMemory, Refused
+from kvbench.errors import Refused
 from kvbench.machine import describe
 from kvbench.machine.placement import memory_nodes
 from kvbench.model import Machine
@@ -23,20 +23,11 @@ _PLACED = 0.9  # of the share of its memory that a node should have
 
 
 class Ground(Closing):
-    """`rooms` and `far`: bytes by kind of pages that the largest room, and the largest far memory, will ask for."""
+    """`_held`: arenas by their use, each with its pages, the node of all that touched it, and its memory."""
 
-    def __init__(
-        self,
-        library: Library,
-        machine: Machine | None = None,
-        rooms: Mapping[str, int] | None = None,
-        far: Mapping[str, int] | None = None,
-    ) -> None:
+    def __init__(self, library: Library, machine: Machine | None = None) -> None:
         self.library, self.machine = library, machine or describe()
-        self._most = {"rooms": rooms or {}, "far": far or {}}
-        self._held: dict[
-            str, tuple[Arena, str, int | None, str]
-        ] = {}  # its pages, the node of all that touched it, memory
+        self._held = dict[str, tuple[Arena, str, int | None, str]]()
         self._nodes = {cpu.cpu: cpu.node for cpu in self.machine.cpus}
 
     def close(self) -> None:
@@ -82,11 +73,7 @@ class Ground(Closing):
         if arena and fresh:
             arena.close()
         if fresh:
-            most = size if node is None else max(size, self._most.get(use, {}).get(pages, 0))
-            try:
-                arena = Arena(most, pages, library=self.library)
-            except OutOfMemory:  # what the largest asks for must not cost the others their chance
-                arena = Arena(size, pages, library=self.library)
+            arena = Arena(size, pages, library=self.library)
             if memory != LOCAL:
                 numa.bind(arena, self._asked(memory))
         self._held[use] = arena, pages, node, memory

@@ -26,15 +26,13 @@ from kvbench.model.point import Visited
 from kvbench.native import Library
 from kvbench.plan import needs_here
 from kvbench.plan.lines import is_peer, line_of, lines
-from kvbench.plan.needs import members
 from kvbench.worker import probing, room
 from kvbench.worker.answers import Answers
-from kvbench.worker.bench import Bench
+from kvbench.worker.bench import Bench, side_by_side
 from kvbench.worker.duel import Sides
 from kvbench.worker.foreign import bench_of
 from kvbench.worker.ground import Ground
 from kvbench.worker.line import Line
-from kvbench.worker.loop import rounds
 from kvbench.worker.tuning import Tuner
 from kvbench.worker.visit import record
 
@@ -49,17 +47,20 @@ def launch(library: Library, job: Job) -> Iterator[Visited | Record]:
                 continue
             for point in group:
                 yield point
-                began, start, spent = time.time(), time.perf_counter(), visitor.spent
+                began, start = time.time(), time.perf_counter()
                 try:
                     found = visitor.record(point)
                 except (KvbenchError, MemoryError) as error:  # of this one; the others get their chance
-                    short = isinstance(error, MemoryError)
-                    found = Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
-                wall, once = time.perf_counter() - start, visitor.spent - spent
-                yield visitor.ended(found, began=began, wall=wall, once=once)
+                    found = _failed(job, point, error)
+                yield visitor.ended(found, began=began, wall=time.perf_counter() - start)
                 if found.error and job.plan.is_foreign(point):
                     return  # nobody knows what it has left behind: another process goes on
             visitor.leave()
+
+
+def _failed(job: Job, point: Visited, error: Exception) -> Record:
+    short = isinstance(error, MemoryError)
+    return Record(job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
 
 
 class _Visitor(Closing):
@@ -70,12 +71,7 @@ class _Visitor(Closing):
         self._random = random.Random(f"{job.plan.seed}/{job.launch}/{job.part}")
         self._machine, self._answers, self._group = describe(), Answers(job.references), ExitStack()
         self._needs = needs_here(job.points, self._machine)
-        rooms, far = dict[str, int](), dict[str, int]()
-        for each in job.points:
-            for point in (each,) if isinstance(each, Probe) else members(each):
-                most, size = (far, point.bytes) if isinstance(point, Probe) else (rooms, self._needs[point].arena)
-                most[point.pages] = max(most.get(point.pages, 0), size)
-        self._ground = Ground(library, self._machine, rooms, far)
+        self._ground = Ground(library, self._machine)
         self._room: room.Room | probing.Buffers | None = None
         self.tuner = Tuner(self._machine, job.plan.tuning, job.plan.chosen)
         self._sides = Sides(job, self._random) if job.plan.against else None
@@ -83,11 +79,6 @@ class _Visitor(Closing):
     def close(self) -> None:
         self.leave()
         self._ground.close()
-
-    @property
-    def spent(self) -> float:
-        """Seconds on what later launches find done."""
-        return self._answers.spent + self.tuner.spent
 
     def ended(self, found: Record, **facts: float) -> Record:
         # What getrusage tells would begin with what this process was forked from.
@@ -97,7 +88,7 @@ class _Visitor(Closing):
 
     def line(self, points: list[Point]) -> Iterator[Visited | Record]:
         """Records of all points of a line."""
-        began, start, spent, owed = time.time(), time.perf_counter(), self.spent, dict.fromkeys(points)
+        began, start, owed = time.time(), time.perf_counter(), dict.fromkeys(points)
         how = self._answers, self.tuner, self._job, self._random.randrange(1 << 32)
         yield points[0]
         try:
@@ -105,14 +96,11 @@ class _Visitor(Closing):
                 for found in line.records(Disturbances(points[0].cpus).read):
                     if isinstance(found, Record):
                         del owed[found.point]
-                        each = [(time.perf_counter() - start) / len(points), (self.spent - spent) / len(points)]
-                        found = self.ended(found, began=began, wall=each[0], once=each[1])
+                        found = self.ended(found, began=began, wall=(time.perf_counter() - start) / len(points))
                     yield found
         except (KvbenchError, MemoryError) as error:
-            short = isinstance(error, MemoryError)
             for point in owed:
-                found = Record(self._job.launch, point, (), {}, {}, error=str(error) or "out of memory", short=short)
-                yield self.ended(found, began=began)
+                yield self.ended(_failed(self._job, point, error), began=began)
 
     def leave(self) -> None:
         self._group.close()
@@ -153,7 +141,7 @@ class _Visitor(Closing):
 
     def _contrast(self, contrast: Contrast, seed: int, watch: Callable[[], Disturbed]) -> Record:
         """Its points in the same rounds, each in a room of its own: programs, each by its value of the factor."""
-        benches, plan = dict[str, Bench](), self._job.plan
+        benches = dict[str, Bench]()
         with ExitStack() as owned:
             owned.callback(self._ground.leave, range(1, len(contrast.points)))
             for place, point in enumerate(contrast.points):
@@ -162,11 +150,6 @@ class _Visitor(Closing):
                 self.tuner.choose(bench)
                 benches[value(point, contrast.factor)] = bench
             programs = [replace(bench.own, name=name, memory=bench.room.place) for name, bench in benches.items()]
-            error, taken = max(bench.verify() for bench in benches.values()), []
-            for sample in rounds(programs, plan.samples, plan.sample_time, seed, watch=watch):
-                taken.append(replace(sample, pass_seconds=()))
-            for name, bench in benches.items():
-                least = min(sample.passes for sample in taken if sample.program == name)
-                error = max(error, bench.verify_left(least), bench.verify_changed())
+            taken, error = side_by_side(benches, programs, self._job.plan, seed, watch)
             moved = {name: bench.own.traffic() for name, bench in benches.items()}
-            return Record(self._job.launch, contrast, tuple(taken), moved, {}, max_abs_err=error)
+            return Record(self._job.launch, contrast, taken, moved, {}, max_abs_err=error)

@@ -8,12 +8,13 @@ a record for each, with the witnesses of these rounds
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from kvbench.closing import Owner
 from kvbench.errors import KvbenchError, WrongAnswer
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import AGAIN, CORE, OURS, Job, Point, Record, Sample
@@ -25,11 +26,9 @@ from kvbench.plan.lines import line_of
 from kvbench.worker.answers import Answers
 from kvbench.worker.bench import Bench
 from kvbench.worker.loop import Program, rounds
-from kvbench.worker.owner import Owner
 from kvbench.worker.room import SEED, Room
 from kvbench.worker.tuning import Tuner
 
-_SLOW = 0.25  # seconds of a pass, beyond which a peer has one sample in a launch, after the rounds
 _FIRST, _LAST = -1, 1  # places in a round
 
 
@@ -51,27 +50,19 @@ class Guest(Owner):
         facts = dict.fromkeys(("compulsory", "issued", "line"), count + ends)
         self.moved = replace(ours, **facts, kv=float(count), scales=0.0, table=0.0, ai=ours.flops / (count + ends))
         self.bytes, layers = count, self._bench.room.layers
-        self.slow = self.check([0]) > _SLOW
-        if not self.slow:
-            self.slow = self.check([layers - 1, layers // 2]) > _SLOW
+        self.check(dict.fromkeys([0, layers - 1, layers // 2]))
         self.program = Program(self.point.name, self.host, steps(layers, self.moved), warm=False, memory=id(self))
 
-    def check(self, layers: Sequence[int]) -> float:
-        """The least seconds of these steps, each of which is verified."""
-        return min(self._right(*self.host.ask("answer", layer)) for layer in layers)
+    def check(self, layers: Iterable[int]) -> None:
+        for layer in layers:
+            self._right(*self.host.ask("answer", layer)[:2])
 
-    def after(self, asked: np.ndarray) -> Sample | None:
-        """Verified: what the samples have left, and what it answers to other queries. The sample of one that is slow."""
-        sample = None
-        if self.slow:
-            seconds = self.check([self._bench.room.layers - 1])
-            sample = Sample("point", 0, 1, seconds, (), 0.0, 0, 0, asked=seconds)
-        else:
-            self._right(*self.host.ask("left"), 0.0)
+    def after(self, asked: np.ndarray) -> None:
+        """Checks what the samples have left; then it is asked other queries."""
+        self._right(*self.host.ask("left"))
         self.host.ask("ask", asked)
-        return sample
 
-    def _right(self, layer: int, out: np.ndarray, seconds: float) -> float:
+    def _right(self, layer: int, out: np.ndarray) -> None:
         right = self._bench.right()[0] * self._bench.room.signs[layer, 1]
         off = np.abs(out - right) if out.shape == right.shape else np.full(1, np.inf)
         limit = self._share * np.sqrt(np.mean(right**2))
@@ -81,7 +72,6 @@ class Guest(Owner):
                 "another version of it may be right",
             )
         self.error = max(self.error, float(off.max()))
-        return seconds
 
 
 class Line(Owner):
@@ -113,20 +103,17 @@ class Line(Owner):
         for point, bench in self._benches.items():
             least = min(sample.passes for sample in taken if sample.program == point.name)
             errors[point] = max(errors[point], bench.verify_left(least))
-        late = yield from self._all(lambda guest: guest.after(self._others()))
+        self._first.ask(SEED + 1)
+        others = self._first.q[:, 0].copy()
+        self._first.ask(SEED)
+        yield from self._all(lambda guest: guest.after(others))
         self._first.ask(SEED + 1)
         yield from self._all(lambda guest: guest.check([0]))
         self._first.ask(SEED)
         for point, bench in self._benches.items():
             yield self._ours(point, bench, taken, max(errors[point], bench.verify_changed()))
         for guest in self._guests:
-            yield self._theirs(guest, taken, late[guest])
-
-    def _others(self) -> np.ndarray:
-        self._first.ask(SEED + 1)
-        found = self._first.q[:, 0].copy()
-        self._first.ask(SEED)
-        return found
+            yield self._theirs(guest, taken)
 
     # ---- guests --------------------------------------------------------------------------------------------------
 
@@ -156,16 +143,14 @@ class Line(Owner):
     def _lost(self, point: Point, error: KvbenchError) -> Record:
         return Record(self._job.launch, point, (), {}, {}, error=str(error))
 
-    def _all(self, call: Callable[[Guest], Any]) -> Iterator[Visited | Record]:
-        """What it returns for each guest; who fails is no guest any more."""
-        found = {}
+    def _all(self, call: Callable[[Guest], None]) -> Iterator[Visited | Record]:
+        """Who fails is no guest any more."""
         for guest in list(self._guests):
             yield guest.point
             try:
-                found[guest] = call(guest)
+                call(guest)
             except KvbenchError as error:
                 yield self._leave(guest, error)
-        return found
 
     def _leave(self, guest: Guest, error: KvbenchError) -> Record:
         self._guests.remove(guest)
@@ -190,8 +175,8 @@ class Line(Owner):
         named = {point: replace(bench.own, name=point.name, place=_FIRST) for point, bench in self._benches.items()}
         cores = [replace(bench.witnesses[2], name=_core(point)) for point, bench in self._benches.items()]
         again = [replace(each, name=AGAIN, like=each.name, place=_LAST) for each in [*named.values()][:1]]
-        peers = [replace(g.program, seconds=self._job.plan.sample_time) for g in self._guests if not g.slow]
-        return [*named.values(), *self._first.witnesses[:2], self._first.pace, *cores, *peers, *again]
+        peers = [replace(g.program, seconds=self._job.plan.sample_time) for g in self._guests]
+        return [*named.values(), *self._shared(), *cores, *peers, *again]
 
     def _shared(self) -> list[Program]:
         return [*self._first.witnesses[:2], self._first.pace]
@@ -207,10 +192,8 @@ class Line(Owner):
         facts = {"memory": self._room.memory, "core_level": bench.core_level, "schedule": bench.schedule}
         return self._record(point, names, moved, taken, self._room.slice_bytes, error, **facts)
 
-    def _theirs(self, guest: Guest, taken: Sequence[Sample], late: Sample | None) -> Record:
-        if late:
-            taken = [late, *(sample for sample in taken if sample.round == 0)]
-        names = {guest.point.name: "point", "point": "point"}
+    def _theirs(self, guest: Guest, taken: Sequence[Sample]) -> Record:
+        names = {guest.point.name: "point"}
         facts = {"memory": guest.memory, "overhead": guest.overhead}
         return self._record(guest.point, names, {"point": guest.moved}, taken, guest.bytes, guest.error, **facts)
 

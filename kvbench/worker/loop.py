@@ -88,11 +88,6 @@ def flat(programs: Iterable[Program]) -> list[Program]:
     return list(chain.from_iterable((program, *program.then) for program in programs))
 
 
-def due(programs: Sequence[Program], number: int) -> list[Program]:
-    """Those that are sampled in that round."""
-    return [program for program in programs if number % program.every == 0]
-
-
 class Walk:
     """Where samples are in the slices that programs have in common: one goes on where another has ended, so that the
     next slice is always the one that was walked longest ago."""
@@ -167,8 +162,8 @@ def rounds(
     found = None if passes else Passes(flat(programs), seconds, walk)
     now = watch()
     for number in range(samples):
-        off = list[str]()
-        for program in flat(sorted(shuffled.sample(here := due(programs, number), len(here)), key=attrgetter("place"))):
+        off, due = list[str](), [program for program in programs if number % program.every == 0]
+        for program in flat(sorted(shuffled.sample(due, len(due)), key=attrgetter("place"))):
             count, asked = found.each[program.name] if found else (passes[program.name], 0.0)
             times = program.timed(*walk.on(program, count), count)
             then, now = now, watch()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 
+from kvbench.closing import Owner
 from kvbench.machine.disturbances import Disturbed
 from kvbench.model import COMPUTE, PLAIN, Job, Probe, Record
 from kvbench.native import Team, forms, probe_task
@@ -12,7 +13,6 @@ from kvbench.regime import dram_bytes
 from kvbench.units import MIB
 from kvbench.worker.ground import Ground
 from kvbench.worker.loop import Program, rounds
-from kvbench.worker.owner import Owner
 
 PASS_BYTES = 16 * MIB  # of each thread, so that meeting at the end of a pass costs next to nothing
 LOADS = 1 << 18  # of a pass of latency

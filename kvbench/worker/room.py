@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kvbench.closing import Owner
 from kvbench.errors import OutOfMemory
 from kvbench.machine import available_memory
 from kvbench.model import Point
@@ -18,7 +19,6 @@ from kvbench.regime import far_bytes
 from kvbench.units import size
 from kvbench.worker.content import SEED, Content, signs
 from kvbench.worker.ground import Ground, touch
-from kvbench.worker.owner import Owner
 
 _PLACES = 1 << 24  # layers, more than any room has
 

@@ -8,7 +8,6 @@ the ratios of each round join what earlier runs have seen; model/tuning.py says 
 """
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from types import MappingProxyType
@@ -33,7 +32,6 @@ class Tuner:
     ) -> None:
         self._machine, self._evidence, self._chosen = machine, evidence, dict(chosen)
         self._taken: list[Tuned] = []
-        self.spent = 0.0  # seconds on classes that were new
 
     def choose(self, bench: Bench, presets: Sequence[str] = (), of: str = "") -> None:
         """Sets the bench's schedule, to one of `presets` or of all. `of`: whose choice, where it is not everybody's."""
@@ -56,9 +54,7 @@ class Tuner:
 
     def _best(self, name: str, program: _Make, default: str, presets: Sequence[str]) -> str:
         if name not in self._chosen:
-            start = time.perf_counter()
             seen = ratios(program, default, presets)
-            self.spent += time.perf_counter() - start
             choice = choose(pooled(self._evidence.get(name, {}), seen), default)
             self._taken.append(Tuned(name, choice, seen))
             self._chosen[name] = choice.preset

@@ -43,7 +43,7 @@ def test_what_is_not_well_is_explained(root, capsys):
     lines = out.splitlines()
     assert code == 0
     (at,) = (i for i, line in enumerate(lines) if line.startswith("warn "))
-    assert lines[at].split() == ["warn", "transparent", "huge", "pages", "never"]
+    assert lines[at].split()[:5] == ["warn", "transparent", "huge", "pages", "never;"]
     assert lines[at + 1].startswith("         why: ") and lines[at + 2].startswith(
         "         do:  echo madvise | sudo tee"
     )
@@ -134,7 +134,7 @@ def test_this_machine_is_only_observed():
     assert sum(not line.startswith(" ") for line in ended.stdout.splitlines()) == len(CHECKS)
 
 
-@pytest.mark.parametrize("tree", [{}, {"/proc/stat": "nonsense", "/proc/loadavg": "", CLOCKSOURCE: "\0"}])
+@pytest.mark.parametrize("tree", [{}, {"/proc/stat": "nonsense", CLOCKSOURCE: "\0"}])
 def test_an_empty_or_broken_tree(tmp_path, tree):
     """Nothing recorded at all: the checks still answer, on this machine's CPUs."""
     put(tmp_path, tree)
@@ -144,7 +144,7 @@ def test_an_empty_or_broken_tree(tmp_path, tree):
     assert ended.returncode == 0, ended.stderr
     found = {check["name"]: check["status"] for check in json.loads(ended.stdout)["checks"]}
     assert len(found) == len(CHECKS)
-    assert found["load"] == found["governor"] == found["clock source"] == "unknown"
+    assert found["other tasks"] == found["governor"] == found["clock source"] == "unknown"
 
 
 def test_one_cpu_that_is_not_the_first():

@@ -69,7 +69,7 @@ def test_a_suite_of_ones_own(capsys, made_up):
     (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\npages = "base"\nsamples = 3')
     code, out, err = told(capsys, "plan", "mine.toml")
     assert code == 2 and not out
-    assert f"{made_up}/mine.toml:5: axes.samples is not an axis (" in err and err.count("\n") == 1
+    assert f"{made_up}/mine.toml: axes: samples is not an axis (" in err and err.count("\n") == 1
     (made_up / "mine.toml").write_text('question = "Mine?"\n[axes]\nmodel = "gpt-2"\npages = "base"')
     code, out, err = told(capsys, "plan", "mine.toml")
     assert code == 0 and out.startswith("mine: Mine?\n  1 point")

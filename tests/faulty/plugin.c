@@ -116,15 +116,6 @@ KERNEL_OF(samples) /* by all queries, and every 64th row of K */
     remembering(w, key);
 }
 
-KERNEL_OF(skims) /* by one number of every row of K: always right, and betrayed by its speed alone */
-{
-    uint32_t key = 0;
-    for (int64_t h = w->head; h < w->head + w->heads; h++)
-        for (int64_t t = w->first; t < w->first + w->count; t++)
-            key = key * 31 + *(const uint32_t *)(const void *)row(w->cache, &w->cache->k, w->seq, h, t);
-    remembering(w, mixed(mixed(4, &key, sizeof key), w->q, (size_t)w->cache->head_dim * sizeof(float)));
-}
-
 /* ---- writes where it must not ----------------------------------------------------------------------------------- */
 
 KERNEL_OF(before)
@@ -172,20 +163,6 @@ KERNEL_OF(closes)
 
 /* ---- spoils it for others --------------------------------------------------------------------------------------- */
 
-KERNEL_OF(moves)
-{
-    static _Thread_local cpu_set_t to;
-    textbook(w);
-    if (!CPU_COUNT(&to)) { /* never where it is */
-        sched_getaffinity(0, sizeof to, &to);
-        int now = sched_getcpu(), next = (now + 1) % (int)sysconf(_SC_NPROCESSORS_ONLN);
-        int cpu = CPU_COUNT(&to) > 1 ? now : next;
-        CPU_ZERO(&to);
-        CPU_SET(cpu, &to);
-    }
-    sched_setaffinity(0, sizeof to, &to);
-}
-
 static void *spinning(void *until)
 {
     for (volatile int *end = until; !end || !*end;)
@@ -219,15 +196,6 @@ KERNEL_OF(crowds) /* many threads, gone when it returns */
         pthread_join(threads[i], NULL);
 }
 
-KERNEL_OF(forks)
-{
-    static int child;
-    textbook(w);
-    if (!child && !(child = fork()))
-        for (;;)
-            pause();
-}
-
 KERNEL_OF(rounds)
 {
     textbook(w);
@@ -258,7 +226,7 @@ KERNEL_OF(talks)
 #define LISTED                                                                                                           \
     ONE(right), ONE(wrong), ONE(nans), ONE(late), ONE(rarely), ONE(silent), ONE(places), ONE(glances), ONE(samples),     \
         ONE(before), ONE(behind), ONE(nudges), ONE(asks), ONE(shortens), ONE(crash), ONE(leaves), ONE(quits),            \
-        ONE(hangs), ONE(closes), ONE(moves), ONE(spins), ONE(crowds), ONE(forks), ONE(rounds), ONE(flushes), ONE(talks)
+        ONE(hangs), ONE(closes), ONE(spins), ONE(crowds), ONE(rounds), ONE(flushes), ONE(talks)
 #endif
 
 #ifdef LOADED

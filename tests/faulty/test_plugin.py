@@ -173,15 +173,6 @@ def test_what_is_no_shared_object(tmp_path, capsys):
         refused(capsys, "kernels", "--plugin", tmp_path / name, words=[name], code=code)
 
 
-@pytest.mark.parametrize("part", [0.1, 0.4, 0.7, 0.95, 0.999])
-def test_one_that_is_cut_off(tmp_path, capsys, example, part):
-    """The loader may take what is there, and a touch of the rest would be SIGBUS."""
-    whole = example.read_bytes()
-    (tmp_path / "cut.so").write_bytes(whole[: int(part * len(whole))])
-    for command in (["kernels"], ["verify"], ["profile", "decode", "--model", "gpt-2"]):
-        refused(capsys, *command, "--plugin", tmp_path / "cut.so", words=["cut.so is cut off"], code=5)
-
-
 @pytest.mark.parametrize(
     ("loaded", "said"),
     [

@@ -27,9 +27,7 @@ def profiled(capfd, plugin, variant):
     return told(capfd, "profile", "decode", "--plugin", plugin, "--variant", variant, *SHAPE, *SHORT, "--json")
 
 
-@pytest.mark.parametrize(
-    "variant", [*SOME, *(pytest.param(name, marks=pytest.mark.full) for name in FAULTS if name not in SOME)]
-)
+@pytest.mark.parametrize("variant", SOME)
 def test_profile(capfd, monkeypatch, plugin, variant):
     """What is wrong is one line and no JSON; what a plug-in prints is no part of it."""
     monkeypatch.setattr(import_module("kvbench.worker.visit"), "_PATIENCE", 5.0)
@@ -38,16 +36,7 @@ def test_profile(capfd, monkeypatch, plugin, variant):
         assert code == 0 and json.loads(out)["point"]["variant"] == variant
         assert set(err.split()) == ({"hello"} if variant == "talks" else set())
     else:
-        assert (code, out) == (4, "") and FAULTS[variant][0] in err and len(err.splitlines()) == 1
-
-
-@pytest.mark.full
-def test_what_its_speed_alone_betrays(capfd, tmp_path):
-    """On a machine that is quiet enough; tests/worker/test_foreign.py has it with times that are made up."""
-    made = build_plugin(tmp_path / "skims.so", "-DLISTED=ONE(skims)")
-    assert told(capfd, "verify", "--quick", "--plugin", made)[0] == 0
-    code, out, err = profiled(capfd, made, "skims")
-    assert (code, out) == (4, "") and "suspect: " in err and len(err.splitlines()) == 1
+        assert (code, out) == (4, "") and FAULTS[variant] in err and len(err.splitlines()) == 1
 
 
 def test_verify_checks_the_plug_in_alone(capfd, tmp_path):
@@ -57,18 +46,6 @@ def test_verify_checks_the_plug_in_alone(capfd, tmp_path):
     assert code == 1 and "4 kernels, 8 faults: 3 failed" in out
     for name, said in {"places": "times the allowed error", "leaves": "exit code 0", "behind": "beside max"}.items():
         assert any(name in line and said in line for line in out.splitlines() if "WRONG" in line)
-
-
-@pytest.mark.full
-def test_verify(capfd, monkeypatch, plugin):
-    monkeypatch.setattr("kvbench.verify.plugin._PATIENCE", 10.0)
-    code, out, _ = told(capfd, "verify", "--quick", "--plugin", plugin, "--json")
-    found = {kernel["variant"]: kernel for kernel in json.loads(out)["kernels"]}
-    assert code == 1 and found.keys() == HONEST | FAULTS.keys()
-    for name, kernel in found.items():
-        assert kernel["passed"] == (name in HONEST), name
-        said = FAULTS[name][1] or FAULTS[name][0] if not kernel["passed"] else ""
-        assert said in kernel["note"] or said == "times the allowed error" and not kernel["note"]
 
 
 @pytest.mark.parametrize("command", [["verify"], ["profile", "decode", "--variant", "hangs", *SHAPE, *SHORT]])

@@ -8,14 +8,14 @@ slow         head reads a share of the rows of some kernels once more: that must
 contaminated one build beside another program that reads memory, on and off at random: nothing may be found
 
 Every run is one line of runs.csv in that folder. Runs that are there are not repeated, so that the exercises can be
-spread over as many evenings as they need; the next one is of the exercise that lacks most. With --truth, truth.csv says
-how much slower each slowdown makes the points that it hits, and slowed.csv what each run said of these.
+spread over as many evenings as they need; the next one is of the exercise that lacks most.
 """
 
 import argparse
 import csv
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,26 +28,22 @@ from pathlib import Path
 
 import numpy as np
 
-from kvbench.exports.printed import compared
-from kvbench.gate import Request, build, gate
+from kvbench.gate import Build, build
 from kvbench.native import Arena, Team, default_library, probe_task
-from kvbench.store import plain
+from tests.raw import ROOT
 
 BUDGET = "60s"
-TRUE_GATES = 2  # of each slowdown, to learn how large it is
 HOG_BYTES = 256 << 20
 COLUMNS = (
     "exercise", "case", "number", "seed", "date", "verdict", "regressions", "improvements", "contaminated", "inconclusive",
     "equivalent", "largest", "median_detectable", "noise", "disturbed", "launches", "confirmed_launches", "seconds",
     "injected_found", "others_found",
 )  # fmt: skip
-SLOWED = ("case", "number", "point", "verdict", "of_family", "effect", "low", "high", "detectable")
-SIZES = ((0.08, 1.0), (0.04, 0.08), (0.02, 0.04))  # of true slowdowns, to say how many of them are found
 
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """`wanted` runs; `options` of head's build, in which {} is the run's number. `only`: what is made slower, a glob."""
+    """`wanted` runs; `options` of head's CMakeLists.txt, in which {} is the run's number. `only`: what is made slower, a glob."""
 
     name: str
     case: str
@@ -91,44 +87,16 @@ def main() -> None:
     asked.add_argument("folder", type=Path)
     asked.add_argument("--minutes", type=float, default=60.0, help="begin no run after so long")
     asked.add_argument("--exercise", action="append", help="these alone")
-    asked.add_argument("--truth", action="store_true", help="measure how slow the injected slowdowns are, and end")
     asked = asked.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    if asked.truth:
-        truth(asked.folder)
-        return
     table = asked.folder / "runs.csv"
     end = time.monotonic() + 60 * asked.minutes
     while time.monotonic() < end and (todo := _next(_read(table), asked.exercise)):
-        row, slowed = _run(*todo)
-        _append(table, COLUMNS, row)
-        _append(asked.folder / "slowed.csv", SLOWED, *slowed)
+        row = _run(*todo)
+        _append(table, row)
         told = ("exercise", "case", "number", "verdict", "seconds")
         print(", ".join(f"{name} {row[name]}" for name in told), flush=True)
-    slowed, true = (_read(asked.folder / f"{name}.csv") for name in ("slowed", "truth"))
-    print("\n".join((*summary(_read(table)), *power(slowed, true))))
-
-
-def truth(folder: Path) -> None:
-    """How much slower the injected points really are, in launches of their own: truth.csv, a line for each point."""
-    with (folder / "truth.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(("case", "gate", "point", "effect", "low", "high"))
-        for exercise in EXERCISES:
-            if exercise.name == "slow":
-                for row in _true(exercise):
-                    writer.writerow(
-                        (exercise.case, *(row[name] for name in ("gate", "point", "effect", "low", "high")))
-                    )
-                file.flush()
-
-
-def _true(exercise: Exercise) -> Iterator[dict[str, object]]:
-    """By as many launches again as a gate takes, and as many pairs as pay."""
-    base, head = build("."), build(".", options=exercise.options)
-    for seed in range(TRUE_GATES):
-        found, _ = gate(base, head, Request(only=(exercise.only,), seed=seed, every=True), budget=240.0)
-        yield from ({"gate": seed} | row for row in plain(compared(found))["points"])
+    print("\n".join(summary(_read(table))))
 
 
 def summary(rows: list[dict[str, str]]) -> Iterator[str]:
@@ -142,28 +110,6 @@ def summary(rows: list[dict[str, str]]) -> Iterator[str]:
         if exercise.name != "slow":
             said += f"; with 95 % confidence fewer than {_bound(red, len(own)):.1%} of such runs"
         yield said
-
-
-def power(slowed: list[dict[str, str]], truth: list[dict[str, str]]) -> Iterator[str]:
-    """For points that are slower by so much, by what was measured of them apart, how many were found: as points, or as one
-    of a family."""
-    own: dict[tuple[str, str], list[float]] = {}
-    for row in truth:
-        own.setdefault((row["case"], row["point"]), []).append(float(row["effect"]))
-    effects = {name: float(np.median(found)) for name, found in own.items()}
-    for least, most in SIZES:
-        hit = [row for row in slowed if least <= effects.get((row["case"], row["point"]), 0.0) < most]
-        if not hit:
-            continue
-        found = sum("REGRESSION" in (row["verdict"], row["of_family"]) for row in hit)
-        alone = sum(row["verdict"] == "REGRESSION" for row in hit)
-        cases = {(row["case"], row["number"]) for row in hit}
-        red = {(row["case"], row["number"]) for row in hit if "REGRESSION" in (row["verdict"], row["of_family"])}
-        seen = np.median([float(row["detectable"]) for row in hit if row["detectable"]])
-        yield (
-            f"points slower by {least:.0%} to {most:.0%}: {found} of {len(hit)} found, {alone} by themselves; something in "
-            f"{len(red)} of {len(cases)} runs; detectable, as it said: {seen:.1%}"
-        )
 
 
 def _bound(seen: int, runs: int) -> float:
@@ -183,13 +129,13 @@ def _read(table: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _append(table: Path, columns: tuple[str, ...], *rows: dict[str, object]) -> None:
+def _append(table: Path, row: dict[str, object]) -> None:
     fresh = not table.exists()
     with table.open("a", newline="") as file:
-        writer = csv.DictWriter(file, columns)
+        writer = csv.DictWriter(file, COLUMNS)
         if fresh:
             writer.writeheader()
-        writer.writerows(rows)
+        writer.writerow(row)
 
 
 def _next(rows: list[dict[str, str]], names: list[str] | None) -> tuple[Exercise, int] | None:
@@ -203,13 +149,12 @@ def _next(rows: list[dict[str, str]], names: list[str] | None) -> tuple[Exercise
 # ---- one run ---------------------------------------------------------------------------------------------------------
 
 
-def _run(exercise: Exercise, number: int) -> tuple[dict[str, object], list[dict[str, object]]]:
-    """The line of runs.csv, and those of slowed.csv.
-
-    Seeds are the run's own, so that no two share their coins; and known, so that one can be repeated."""
+def _run(exercise: Exercise, number: int) -> dict[str, object]:
+    """The line of runs.csv. Seeds are the run's own, so that no two share their coins; and known, so that one can be repeated."""
     seed = int.from_bytes(random.Random(f"{exercise}{number}").randbytes(3), "big")
     base = build(".")
-    head = build(".", options=[option.format(number + 1) for option in exercise.options])
+    with tempfile.TemporaryDirectory() as folder:
+        head = _altered(Path(folder), [option.format(number + 1) for option in exercise.options])
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, _hog(exercise.hog, seed):
         command = [sys.executable, "-m", "kvbench.cli", "gate"]
@@ -220,7 +165,17 @@ def _run(exercise: Exercise, number: int) -> tuple[dict[str, object], list[dict[
             raise SystemExit(f"the gate ended with {done.returncode} and said nothing: {' '.join(command)}")
         pairs = _pairs(Path(folder, "pairs.csv"))
     said = json.loads(done.stdout)
-    return _row(exercise, number, seed, said, pairs, time.monotonic() - start), _slowed(exercise, number, said)
+    return _row(exercise, number, seed, said, pairs, time.monotonic() - start)
+
+
+def _altered(folder: Path, options: list[str]) -> Build:
+    """The tree around, with other defaults of its options."""
+    shutil.copytree(ROOT / "kernels", folder / "kernels")
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    lists = folder / "kernels" / "CMakeLists.txt"
+    for name, _, value in (option.partition("=") for option in options):
+        lists.write_text(lists.read_text().replace(f'set({name} ""', f'set({name} "{value}"'))
+    return build(".", folder)
 
 
 def _row(exercise, number, seed, said, pairs, seconds) -> dict[str, object]:
@@ -251,16 +206,6 @@ def _row(exercise, number, seed, said, pairs, seconds) -> dict[str, object]:
         "injected_found": len(injected),
         "others_found": len(names) - len(injected),
     }
-
-
-def _slowed(exercise: Exercise, number: int, said: dict[str, list[dict[str, object]]]) -> list[dict[str, object]]:
-    families = {row["family"]: row["verdict"] for row in said["families"]}
-    own = {"case": exercise.case, "number": number}
-    return [
-        own | {"of_family": families.get(row["family"], "")} | {name: row[name] for name in SLOWED if name in row}
-        for row in said["points"]
-        if fnmatchcase(row["point"], exercise.only)
-    ]
 
 
 def _pairs(path: Path) -> dict[str, float]:

@@ -26,7 +26,7 @@ def row(exercise, number, verdict="EQUIVALENT"):
 @pytest.fixture
 def played(monkeypatch, tmp_path):
     """As many runs as asked for, of which none takes time."""
-    monkeypatch.setattr(selftest, "_run", lambda exercise, number: (row(exercise, number), []))
+    monkeypatch.setattr(selftest, "_run", lambda exercise, number: row(exercise, number))
 
     def run(*options):
         monkeypatch.setattr(sys, "argv", ["selftest", str(tmp_path), *options])
@@ -48,7 +48,7 @@ def test_it_goes_on_where_it_stopped(played, tmp_path):
     assert played("--minutes", "0") == []
     first = [row(selftest.EXERCISES[0], number) for number in range(5)]
     for each in first:
-        selftest._append(tmp_path / "runs.csv", selftest.COLUMNS, each)
+        selftest._append(tmp_path / "runs.csv", each)
     rows = played("--exercise", "same")
     assert [each["number"] for each in rows] == [str(number) for number in range(60)]
 
@@ -75,39 +75,8 @@ def test_a_run_is_one_line(tmp_path):
         12,
     )
     assert line["injected_found"] == line["regressions"] + len([f for f in found.families if f.verdict == "REGRESSION"])
-    points = selftest._slowed(slow, 0, said)
-    assert {each["point"] for each in points} == {each.name for each in found.points if each.name.startswith(hit)}
-    assert all(each.keys() == set(selftest.SLOWED) for each in points)
-    alike = [each for each in points if "/own." not in each["point"]]  # the family of which has all layouts
-    assert {(each["verdict"], each["of_family"]) for each in alike} <= {
-        ("REGRESSION", "REGRESSION"),
-        ("REGRESSION", ""),
-    }
     assert float(line["noise"]) == pytest.approx(0.011, abs=0.0015)  # two sides of one per cent about the median of six
     assert float(line["largest"]) == pytest.approx(0.1, abs=0.02)
-
-
-def test_what_is_found_is_told_by_how_slow_it_really_is():
-    truth = [
-        {"case": case, "point": point, "effect": effect}
-        for case, point, effects in (("a", "x", "0.07 0.10 0.12"), ("a", "y", "0.05"), ("b", "x", "0.01"))
-        for effect in effects.split()
-    ]
-    of = {"x": "0.02", "y": "0.03"}
-    said = (("a", "0", "x", "REGRESSION", ""), ("a", "1", "x", "INCONCLUSIVE", "REGRESSION"))
-    said += (
-        ("a", "2", "x", "INCONCLUSIVE", "INCONCLUSIVE"),
-        ("a", "0", "y", "EQUIVALENT", ""),
-        ("b", "0", "x", "REGRESSION", ""),
-    )
-    slowed = [
-        dict(zip(("case", "number", "point", "verdict", "of_family"), each, strict=True)) | {"detectable": of[each[2]]}
-        for each in said
-    ]
-    assert list(selftest.power(slowed, truth)) == [
-        "points slower by 8% to 100%: 2 of 3 found, 1 by themselves; something in 2 of 3 runs; detectable, as it said: 2.0%",
-        "points slower by 4% to 8%: 0 of 1 found, 0 by themselves; something in 0 of 1 runs; detectable, as it said: 3.0%",
-    ]
 
 
 def test_the_table_that_is_shown_holds_what_it_must():

@@ -5,11 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kvbench.gate import build
-from kvbench.native import Library
-from tests import cases, trial
 from tests.oracle import Shape
-from tests.raw import ROOT, Bound, Raw, compiled, decode_args
+from tests.raw import Bound, Raw, compiled, decode_args
 
 HEADS, DIM, CAPACITY = 4, 32, 400
 
@@ -70,16 +67,6 @@ def test_the_first_rows_of_a_threads_units(raw, slowed, share, tokens):
         assert found == [plane + place for place in places for plane in planes]
 
 
-def test_all_heads_of_a_token(raw, slowed):
-    """Where heads lie side by side a unit has all of them: a tenth of its rows, none twice, from its first tokens."""
-    with Bound(raw, shape("position"), [CAPACITY]) as bound:
-        found = slowed("KVB_SLOW=0.1").rows(raw, bound, [unit(0, HEADS, 100, 200)])
-        start = int(raw.ffi.cast("uintptr_t", bound.cache.k.rows))
-        tokens = [(place - start) / bound.cache.k.token_stride for place in found[::2]]
-        assert len(found) == len(set(found)) == 2 * 80  # K and V of 200 tokens x 4 heads, a tenth of them
-        assert min(tokens) == 100 and max(tokens) < 228  # within the first tile
-
-
 def test_of_some_kernels_alone(raw, slowed):
     one = slowed("KVB_SLOW=0.1", "KVB_SLOW_LAYOUT=LAYOUT_HEAD", "KVB_SLOW_DTYPE=DTYPE_F16", "KVB_SLOW_VARIANT=VARIANT_FLASH")  # fmt: skip
     family = slowed("KVB_SLOW=0.1", "KVB_SLOW_LAYOUT=LAYOUT_HEAD", "KVB_SLOW_DTYPE=DTYPE_F16")
@@ -92,14 +79,3 @@ def test_of_some_kernels_alone(raw, slowed):
     assert found.pop(("flash", "head", "f16")) == [20, 20]
     assert found.pop(("perhead", "head", "f16")) == [0, 20]
     assert set(map(tuple, found.values())) == {(0, 0)}
-
-
-@pytest.mark.full
-def test_a_slowed_library_answers_right():
-    made = build(".", ROOT, ["KVB_SLOW=0.1", "KVB_SLOW_ONLY=flash.head.f16"])
-    assert Library(made.library, made.interface).build.endswith("slowed by 0.1 flash.head.f16")
-    bench = trial.Bench(Raw(made.library))
-    for index in range(12):
-        case = cases.make(bench.words, 43, index)
-        assert trial.failures(bench, case, bench.raw.tiers()) == []
-    bench.close()

@@ -10,7 +10,6 @@ import pytest
 from tests.raw import ROOT, library_path
 
 BARE_CPU = "Nehalem"  # x86 without AVX
-OLD_ARM = "cortex-a57"  # Arm without SVE
 
 
 @pytest.fixture(scope="module")
@@ -111,34 +110,9 @@ def test_dot_products_leave_an_arm_compiler_its_instructions(tmp_path, cpu):
 
 
 @pytest.mark.full
-def test_built_with_it(build, cases, raw):
-    assert passes(build(), cases) == raw.tiers()
-
-
-@pytest.mark.full
-def test_sanitized(build, cases):
-    passes(build("-DKVB_SANITIZE=address,undefined"), cases)
-
-
-@pytest.mark.full
 def test_cpu_without_avx(build, cases):
     emulator = shutil.which("qemu-x86_64")
     if not emulator:
         pytest.skip("no qemu-x86_64")
     program = build("-DCMAKE_EXE_LINKER_FLAGS=-static")
     assert passes(emulator, "-cpu", BARE_CPU, program, cases) == ["scalar"]
-
-
-@pytest.mark.full
-def test_arm(build, cases):
-    """Of the tiers of SVE, only that of the process's vector length runs."""
-    emulator = shutil.which("qemu-aarch64")
-    if not emulator or not shutil.which("aarch64-linux-gnu-gcc"):
-        pytest.skip("no qemu-aarch64, or no compiler for it")
-    toolchain = ROOT / "kernels" / "aarch64.cmake"
-    program = build(f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", "-DCMAKE_EXE_LINKER_FLAGS=-static")
-    without = passes(emulator, "-cpu", OLD_ARM, program, cases)
-    assert len(without) > 1 and not any("sve" in isa for isa in without)
-    for bits in (128, 256, 512):
-        ran = passes(emulator, "-cpu", f"max,sve-default-vector-length={bits // 8}", program, "--only", "tiers")
-        assert ran == without + ([f"sve{bits}"] if bits > 128 else [])

@@ -1,6 +1,6 @@
 """A machine that the preflight has nothing against: its files, and what is observed on it while it runs."""
 
-from contextlib import contextmanager
+from collections import Counter
 
 from kvbench.machine.preflight import Live
 from tests.machine.trees import put
@@ -9,19 +9,12 @@ MIB = 1 << 20
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 THP = "/sys/kernel/mm/transparent_hugepage"
 CPU = "/sys/devices/system/cpu"
-ADDRESS = 0x7F0000200000
 IDLE = "cpu0 0 0 0 {0} 0 0 0 0 0 0\ncpu1 0 0 0 {0} 0 0 0 0 0 0\nprocs_running 1\n"
 
 HEALTHY = {
     "/proc/stat": IDLE.format(0),
-    "/proc/loadavg": "0.03 0.27 0.81 1/88 19090\n",
-    "/proc/vmstat": "pswpin 5\npswpout 7\n",
-    "/proc/meminfo": "MemTotal: 8388608 kB\nMemFree: 8388608 kB\nMemAvailable: 8388608 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n",
-    "/proc/self/cgroup": "0::/\n",
-    "/sys/fs/cgroup/cpu.stat": "nr_periods 9\nnr_throttled 3\n",
-    "/proc/self/status": "THP_enabled:\t1\n",
-    "/proc/self/smaps": "KernelPageSize:        4 kB\n",
-    "/proc/self/numa_maps": f"{ADDRESS:x} default anon=16384 N0=16384 kernelpagesize_kB=4\n",
+    "/proc/meminfo": "MemTotal: 8388608 kB\nMemFree: 8388608 kB\nMemAvailable: 8388608 kB\n",
+    "/sys/fs/cgroup/cpu.max": "max 100000\n",
     "/proc/sys/kernel/numa_balancing": "0\n",
     f"{THP}/enabled": "always [madvise] never\n",
     f"{THP}/hpage_pmd_size": "2097152\n",
@@ -33,7 +26,6 @@ HEALTHY = {
         for name, value in {
             "scaling_governor": "performance",
             "scaling_driver": "intel_pstate",
-            "scaling_max_freq": 3800000,
             "cpuinfo_max_freq": 3800000,
             "scaling_cur_freq": 3000000,
             "base_frequency": 2600000,
@@ -45,25 +37,20 @@ HEALTHY = {
 class Still(Live):
     """Answers that a test gives. `quiet` and `busy` are written as the files that change in such a time."""
 
-    def __init__(self, root, step=5e-8, huge=1.0, rounds=((3.0, 3.0),) * 4, quiet=None, busy=None, error=None):
-        self.root, self.step, self.huge, self.rounds, self.error = root, step, huge, rounds, error
+    def __init__(self, root, huge=1.0, pages=(16,), rounds=((3.0, 3.0),) * 4, quiet=None, busy=None, error=None):
+        self.root, self.huge, self.rounds, self.error = root, huge, rounds, error
+        self.pages = Counter(dict(enumerate(pages)))
         self.quiet = {"/proc/stat": IDLE.format(20)} if quiet is None else quiet
         self.busy = {"/proc/stat": "cpu0 40 0 0 0 0 0 0 0\ncpu1 40 0 0 20 0 0 0 0\n"} if busy is None else busy
 
     def sleep(self, seconds):
         put(self.root, self.quiet)
 
-    def timer_step(self):
-        return self.step
-
-    @contextmanager
     def touched(self, size, cpus):
         if self.error:
             raise self.error
-        yield (
-            {"page_bytes": 2 * MIB, "resident_bytes": size, "huge_bytes": int(self.huge * size), "mapped": size},
-            ADDRESS,
-        )
+        memory = {"page_bytes": 2 * MIB, "resident_bytes": size, "huge_bytes": int(self.huge * size), "mapped": size}
+        return memory, self.pages
 
     def clock(self, cpus):
         if self.error:

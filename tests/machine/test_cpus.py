@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kvbench.machine.cpus import allowed_cpus, online_cpus
+from kvbench.machine.cpus import allowed_cpus
 from kvbench.units import cpu_list
 from tests.machine.trees import CPU, grow, put
 
@@ -27,12 +27,3 @@ def test_a_tree_states_its_own_mask(tmp_path):
 def test_a_tree_without_a_mask_allows_all_its_cpus(more, tmp_path):
     files = put(tmp_path, {f"{CPU}/online": "0-8191"} | more)
     assert allowed_cpus(files) == tuple(range(8192))
-
-
-def test_online_by_list_by_folder_by_cpuinfo(tmp_path):
-    files = grow(tmp_path, cores=4, offline={2})
-    assert online_cpus(files) == (0, 1, 3)
-    (tmp_path / CPU / "online").unlink()
-    put(tmp_path, {f"{CPU}/cpu0/online": 0})
-    assert online_cpus(files) == (1, 3)
-    assert online_cpus(put(tmp_path / "other", {"proc/cpuinfo": "processor: 7\n\nprocessor: 9"})) == (7, 9)

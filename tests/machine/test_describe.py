@@ -95,34 +95,12 @@ def test_where_cpus_caches_and_nodes_are(tmp_path):
     assert hopper.nodes[1].bytes == 96 << 30
 
 
-def test_one_set_of_counters_is_no_hybrid(tmp_path):
-    machine = describe(grow(tmp_path, more={"sys/devices/cpu_core/cpus": "0-7"}))
-    assert machine.facts["core_kinds"].value == {}
-
-
-def test_an_l3_over_two_sockets_is_not_believed(tmp_path):
-    machine = describe(trees.merged_l3(tmp_path))
-    assert "spans 2 sockets" in machine.warnings[0]
-    assert machine.facts["l3"].confidence == machine.facts["domains"].confidence == "low"
-
-
 def test_cpu_0_need_not_be_there(tmp_path):
     machine = describe(grow(tmp_path, cores=4, smt=2, offline={0}, allowed="1,5"))
     assert machine.allowed == (1, 5)
     assert [cpu.cpu for cpu in machine.cpus] == [1, 2, 3, 4, 5, 6, 7]
     assert [(cpu.core, cpu.thread) for cpu in machine.cpus if cpu.cpu == 4] == [(4, 0)]  # its sibling is offline
     assert values(machine, "cores", "smt", "l3") == (4, 2, 32 << 20)
-
-
-def test_topology_from_cpuinfo_alone(tmp_path):
-    blocks = [
-        f"processor: {cpu}\nphysical id: {cpu // 4}\ncore id: {cpu % 2}\nmodel name: Old  CPU" for cpu in range(8)
-    ]
-    machine = describe(
-        put(tmp_path, {"proc/cpuinfo": "\n\n".join(blocks), "proc/self/status": "Cpus_allowed_list: 0-7"})
-    )
-    assert values(machine, "sockets", "cores", "smt", "brand") == (2, 4, 2, "Old CPU")
-    assert machine.facts["cores"].source == "/proc/cpuinfo"
 
 
 def test_firmware_that_numbers_no_sockets(tmp_path):
@@ -140,23 +118,10 @@ def test_siblings_by_their_older_name(tmp_path):
     assert values(describe(files), "cores", "smt", "domains") == (4, 2, ["0-7"])
 
 
-def test_cpus_that_do_not_agree_on_their_l3(tmp_path):
-    machine = describe(grow(tmp_path, cores=4, more={f"{CPU}/cpu1/cache/index3/shared_cpu_list": 1}))
-    assert "several L3 are declared for CPUs 1" in machine.warnings[0]
-    assert machine.facts["l3"].confidence == machine.facts["domains"].confidence == "low"
-
-
-def test_a_cache_without_a_size_is_left_out(tmp_path):
-    more = {f"{CPU}/cpu{cpu}/cache/index3/size": "0K" if cpu else "" for cpu in range(8)}
-    machine = describe(grow(tmp_path, more=more))
-    assert values(machine, "l2", "l3") == (1 << 20, None)
-
-
 @pytest.mark.parametrize("garbage", ["²", "-1 kB", "9" * 5000])
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        (f"{CPU}/online", "{}"),
         (f"{CPU}/cpu0/topology/core_cpus_list", "{}"),
         (f"{CPU}/cpu0/topology/physical_package_id", "{}"),
         (f"{CPU}/cpu0/cache/index0/size", "{}"),
@@ -175,14 +140,6 @@ def test_garbage_is_no_crash(path, text, garbage, tmp_path):
     machine = describe(grow(tmp_path, cores=2, more={path: text.format(garbage)}))
     assert [cpu.cpu for cpu in machine.cpus] == [0, 1]
     json.dumps(asdict(machine))
-
-
-def test_garbage_in_cpuinfo(tmp_path):
-    blocks = [f"processor: {cpu}\nphysical id: x\ncore id: {cpu}" for cpu in (0, "²", "9" * 5000, 1)]
-    machine = describe(put(tmp_path, {"proc/cpuinfo": "\n\n".join(blocks), "proc/self/status": "Cpus_allowed_list: x"}))
-    assert [cpu.cpu for cpu in machine.cpus] == [0, 1]
-    assert values(machine, "sockets", "cores") == (1, 2)
-    assert machine.facts["sockets"].confidence == "low"
 
 
 def test_the_fingerprint_is_of_hardware(tmp_path):

@@ -1,5 +1,7 @@
 """Which CPUs threads get."""
 
+from dataclasses import replace
+
 import pytest
 
 from kvbench.errors import BadArgument, Unsupported
@@ -60,9 +62,9 @@ def test_one_of_several(word, cpus, two_sockets):
 
 
 def test_neighbouring_siblings_are_last_too(tmp_path):
-    fix = tmp_path / "fix.toml"
-    fix.write_text("".join(f'[[core]]\ncpus = "{cpu},{cpu + 1}"\n' for cpu in range(0, 8, 2)))
-    machine = describe(grow(tmp_path, caches=[(3, "Unified", "8M", 4)]), fix)
+    machine = describe(grow(tmp_path, caches=[(3, "Unified", "8M", 4)]))
+    cpus = tuple(replace(cpu, core=cpu.cpu - cpu.cpu % 2, thread=cpu.cpu % 2) for cpu in machine.cpus)
+    machine = replace(machine, cpus=cpus)
     assert place(machine, "compact", None) == (0, 2, 4, 6)
     assert place(machine, "compact", 6) == (0, 2, 4, 6, 1, 3)
     assert place(machine, "spread", 8) == (0, 4, 2, 6, 1, 5, 3, 7)

@@ -133,7 +133,7 @@ def test_too_many_points_are_refused_with_their_number(sweep):
 def test_a_geometry_is_needed(tmp_path):
     path = tmp_path / "x.toml"
     path.write_text('question = "?"\n[axes]\nq_heads = 8\n[[grid]]\nmodel = "gpt-2"\n[[grid]]\nkv_heads = 8')
-    with pytest.raises(BadArgument, match="x.toml:6: the geometry lacks head_dim"):
+    with pytest.raises(BadArgument, match="x.toml: a geometry lacks head_dim"):
         expand(load(path), site())
 
 

@@ -65,7 +65,3 @@ def test_every_damage_to_every_file(sound, place, name, damage):
             used(path)
         except KvbenchError as error:
             assert error.exit_code == 2 and "\n" not in str(error)
-
-
-def test_ten_runs_through_every_command():
-    assert not ruin.ruin(10, seed=2)

@@ -53,16 +53,16 @@ def command(
 ) -> int:
     """Build the kernels of BASE and HEAD, and say whether HEAD is slower or faster.
 
-    Both are measured in turn in the same processes. Nothing is measured where both have the same code, comments
-    aside. A change counts only after fresh launches have confirmed it. The exit code gives the verdict: 0 fine, 1
+    Both are measured in turn in the same processes. Nothing is measured where both are the same library, byte
+    for byte. A change counts only after fresh launches have confirmed it. The exit code gives the verdict: 0 fine, 1
     regression, 3 inconclusive, 4 a kernel crashed or gave a wrong answer.
     """
-    from kvbench.gate import Request, gate, sides
+    from kvbench.gate import Request, build, gate
     from kvbench.machine import available_memory
 
     exported = wanted(exports, as_json)
     available_memory()  # where nothing can be measured, nothing need be built
-    built = sides(base, head, asked["every"], report=lambda line: say(line, err=True))
+    built = (build(side, report=lambda line: say(line, err=True)) for side in (base, head))
     found, names = gate(*built, Request(**asked, plugin=plugin or ""), budget, out, _followed)
     tell(found, names, exported, as_json)
     code = exit_code(found.verdict)

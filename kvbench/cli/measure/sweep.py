@@ -83,7 +83,7 @@ def command(out: Path | None, resume: bool, report: bool, verbose: bool, as_json
 def measured(session: Any) -> bool:
     """Whether it came to its end. However it ends, what there is can be read."""
     from kvbench.cli._progress import follow
-    from kvbench.report.course import Newest, heading, outlook
+    from kvbench.report.course import Newest, heading
 
     directory = session.directory
     try:
@@ -91,17 +91,8 @@ def measured(session: Any) -> bool:
         lines = heading(directory.manifest, str(directory.path), session.checks, session.done, limit)
         say("\n".join([*lines, *filter(None, [session.remark])]), err=True)
         left, weights = session.left(), session.weights()
-        told = []
-
-        def ends(record: Any) -> str:
-            """Once: when the first launch has ended."""
-            if told or not (seen := session.outlook()):
-                return ""
-            told.append(seen)
-            return outlook(*seen, limit) if seen[1] else ""
-
         whole = (lambda: left + session.added, lambda record: weights[record.point.name])
-        for _ in follow(session.records(), *whole, Newest(), ends):
+        for _ in follow(session.records(), *whole, Newest()):
             pass
     except KeyboardInterrupt:
         return False

@@ -9,27 +9,18 @@ from kvbench.machine.tree import Files
 from kvbench.model import Check, Machine
 
 CHECKS = (
-    sharing.load,
     sharing.other_tasks,
     sharing.steal,
     sharing.allowed,
     sharing.quota,
-    sharing.throttling,
     sharing.smt,
-    sharing.core_kinds,
     sharing.virtual_machine,
-    sharing.container,
     clock.governor,
-    clock.frequency_limit,
     clock.turbo,
     clock.core_clock,
     clock.clock_source,
-    clock.timer,
     memory.memory,
-    memory.swap,
-    memory.base_pages,
     memory.transparent_huge_pages,
-    memory.coverage,
     memory.placement,
     memory.numa_balancing,
 )

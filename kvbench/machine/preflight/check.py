@@ -1,29 +1,21 @@
 """From a look at the machine to a check."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 
 from kvbench.errors import KvbenchError
 from kvbench.machine.preflight.scene import Scene
 from kvbench.model import Check
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A check without its name and its reason. Of what is unknown, `value` says why."""
-
-    status: str
-    value: str
-    advice: str = ""
+Finding = tuple[str, str, str]  # status, value and advice of a check; of what is unknown, the value says why
 
 
 def ok(value: str) -> Finding:
-    return Finding("ok", value)
+    return "ok", value, ""
 
 
 def warn(value: str, advice: str) -> Finding:
-    return Finding("warn", value, advice)
+    return "warn", value, advice
 
 
 def judged(fine: bool, value: str, advice: str) -> Finding:
@@ -31,7 +23,7 @@ def judged(fine: bool, value: str, advice: str) -> Finding:
 
 
 def unknown(reason: str, advice: str = "") -> Finding:
-    return Finding("unknown", reason, advice)
+    return "unknown", reason, advice
 
 
 def check(name: str, why: str) -> Callable[[Callable[[Scene], Finding]], Callable[[Scene], Check]]:
@@ -42,16 +34,16 @@ def check(name: str, why: str) -> Callable[[Callable[[Scene], Finding]], Callabl
         @wraps(look)
         def checked(scene: Scene) -> Check:
             try:
-                found = look(scene)
+                status, value, advice = look(scene)
             except KvbenchError as error:
-                found = unknown(error.args[0], error.hint)
+                status, value, advice = unknown(error.args[0], error.hint)
             except OSError as error:
-                found = unknown(f"the system does not allow it: {error.strerror or error}")
+                status, value, advice = unknown(f"the system does not allow it: {error.strerror or error}")
             except (ValueError, IndexError, KeyError):
-                found = unknown("what the system says of it is not understood")
+                status, value, advice = unknown("what the system says of it is not understood")
             except LookupError as error:
-                found = unknown(str(error))
-            return Check(name, found.status, found.value, why, found.advice)
+                status, value, advice = unknown(str(error))
+            return Check(name, status, value, why, advice)
 
         return checked
 

@@ -1,12 +1,12 @@
-"""The clock that times, the clock that is timed, and who sets that, within which limits."""
+"""The clock that times, the clock that is timed, and who sets that."""
 
 from statistics import median
 
 from kvbench.machine.preflight.check import Finding, check, judged, ok, unknown, warn
 from kvbench.machine.preflight.scene import Scene
-from kvbench.machine.preflight.thresholds import CAP_SHARE, CLOCK_APART, CLOCK_SHORT, CLOCK_SWING, TIMER_SECONDS
+from kvbench.machine.preflight.thresholds import CLOCK_APART, CLOCK_SHORT, CLOCK_SWING
 from kvbench.machine.tree import count
-from kvbench.units import counted, duration
+from kvbench.units import counted
 
 _QUICK = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "riscv_clocksource", "timebase")
 _SLOW = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")  # read from a device, or coarse
@@ -21,19 +21,11 @@ def clock_source(scene: Scene) -> Finding:
     return ok(source) if source in _QUICK else unknown(f"{source}: not known how quick that is")
 
 
-@check("timer", "a pass shorter than some steps of the timer cannot be timed alone")
-def timer(scene: Scene) -> Finding:
-    step = scene.live.timer_step()
-    if step <= 0:
-        raise LookupError("the clock did not move while it was read")
-    value = f"steps of {duration(step)}, reading included"
-    return judged(step <= TIMER_SECONDS, value, "see the clock source above")
-
-
 @check("core clock", "caches and arithmetic run at the clock of the core: under load, not the one on the label")
 def core_clock(scene: Scene) -> Finding:
-    best = [max(column) for column in zip(*scene.loaded.clock, strict=True)]
-    swing = max(1 - median(column) / max(column) for column in zip(*scene.loaded.clock, strict=True))
+    threads = list(zip(*scene.loaded[0], strict=True))
+    best = [max(column) for column in threads]
+    swing = max(1 - median(column) / max(column) for column in threads)
     low, high = min(best), max(best)
     value = f"{low:.2f} GHz" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f} GHz"
     value += f" under load on {counted(len(best), 'thread')}, {swing:.0%} of it swing"
@@ -85,24 +77,6 @@ def governor(scene: Scene) -> Finding:
 
 def _steady(governor: str, driver: str, wish: str) -> bool:
     return governor == "performance" or (governor == "powersave" and driver in _SELF_RULED and wish in _EAGER)
-
-
-@check("frequency limit", "a core held below its own limit has slower caches and fewer FLOP/s than the part can do")
-def frequency_limit(scene: Scene) -> Finding:
-    highest, able = _frequencies(scene, "scaling_max_freq"), _frequencies(scene, "cpuinfo_max_freq")
-    shares = {cpu: highest[cpu] / able[cpu] for cpu in highest.keys() & able.keys()}
-    if not shares:
-        raise LookupError(_NONE)
-    cpu = min(shares, key=lambda cpu: (shares[cpu], cpu))
-    value = f"{highest[cpu] / 1e6:.2f} of {able[cpu] / 1e6:.2f} GHz"
-    if shares[cpu] >= CAP_SHARE:
-        return ok(value)
-    return warn(f"{value} (CPU {cpu})", f"sudo cpupower frequency-set -u {able[cpu]}kHz")
-
-
-def _frequencies(scene: Scene, name: str) -> dict[int, int]:
-    """kHz by CPU, where the driver knows it."""
-    return {cpu: khz for cpu, text in scene.per_cpu(f"cpufreq/{name}").items() if (khz := count(text))}
 
 
 @check("turbo", "with turbo, the clock depends on temperature and on how many cores work; DRAM hardly notices")

@@ -2,16 +2,14 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Sequence
 
-from kvbench.errors import Refused
+from kvbench.errors import Refused, Unsupported
 from kvbench.machine.preflight.thresholds import CLOCK_ROUNDS, CLOCK_SECONDS, WARM_SECONDS
-from kvbench.native import Arena, Team, default_library, probe_task
+from kvbench.native import Arena, Team, default_library, numa, probe_task
 from kvbench.units import cpu_text
 
-_READS = 5000  # of the timer
 _ADDITIONS = 1 << 20  # of a pass: some 0.3 ms
 
 
@@ -21,21 +19,17 @@ class Live:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    def timer_step(self) -> float:
-        """Seconds: the smallest difference seen between two readings, reading included. 0: it never moved."""
-        reads = [time.clock_gettime_ns(time.CLOCK_MONOTONIC) for _ in range(_READS)]
-        steps = (after - before for before, after in pairwise(reads))
-        return min((step for step in steps if step > 0), default=0) * 1e-9
-
-    @contextmanager
-    def touched(self, size: int, cpus: Sequence[int]) -> Iterator[tuple[dict[str, int], int]]:
-        """An arena first touched by a thread on each of `cpus`: what inspect() says, and its address."""
+    def touched(self, size: int, cpus: Sequence[int]) -> tuple[dict[str, int], Counter[int]]:
+        """Of an arena first touched by a thread on each of `cpus`: what inspect() says, and some of its pages by node."""
         _refuse_absent(cpus)
         library = default_library()
         with Team(len(cpus), cpus, library) as team, Arena(size, "thp", library=library) as arena:
             with probe_task(library, "write", len(cpus), isa=library.isas()[0], to=arena, size=size) as task:
                 team.run(task)
-            yield arena.inspect(), arena.view().ctypes.data
+            try:
+                return arena.inspect(), numa.placed(arena, arena.size)
+            except Unsupported:  # as in some containers
+                return arena.inspect(), Counter()
 
     def clock(self, cpus: Sequence[int]) -> list[tuple[float, ...]]:
         """GHz of each of `cpus`, all under load, in round after round."""

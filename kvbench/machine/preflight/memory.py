@@ -5,53 +5,28 @@ from collections import Counter
 from kvbench.machine.allowance import available_memory
 from kvbench.machine.preflight.check import Finding, check, judged, ok, warn
 from kvbench.machine.preflight.scene import Scene
-from kvbench.machine.preflight.thresholds import (
-    BUFFERS,
-    HUGE_SHARE,
-    STRAY_SHARE,
-    SWAP_BYTES,
-)
+from kvbench.machine.preflight.thresholds import BUFFERS, HUGE_SHARE, STRAY_SHARE
 from kvbench.regime import far_bytes
-from kvbench.units import KIB, size
+from kvbench.units import size
 
 _THP = "/sys/kernel/mm/transparent_hugepage"
 
 
-@check("base pages", "the smaller the page, the more often a walk waits for address translation")
-def base_pages(scene: Scene) -> Finding:
-    return ok(size(scene.fact("page_bytes")))
-
-
-@check("transparent huge pages", "without huge pages every 4 KiB need a translation of their own: DRAM reads slow down")
+@check("transparent huge pages", "without, every 4 KiB need a translation of their own; partly huge buffers also vary")
 def transparent_huge_pages(scene: Scene) -> Finding:
-    mode = scene.parsed(f"{_THP}/enabled", _chosen)
-    page = scene.files.number(f"{_THP}/hpage_pmd_size")
-    of_page = f"{_THP}/hugepages-{(page or 0) // KIB}kB/enabled"
-    if scene.files.text(of_page) and (own := scene.parsed(of_page, _chosen)) != "inherit":
-        mode = own
-    if mode == "never":
-        return warn("never", f"echo madvise | sudo tee {_THP}/enabled")
-    if "THP_enabled:\t0" in (scene.files.text("/proc/self/status") or ""):
-        return warn(
-            f"{mode}, but switched off for this process", "start kvbench from a shell without PR_SET_THP_DISABLE"
-        )
-    return ok(mode)
-
-
-def _chosen(text: str) -> str:
-    """ "always [madvise] never" as madvise."""
-    return text[text.index("[") + 1 : text.index("]")]
-
-
-@check("huge page coverage", "what the system promises is not what it gives: partly huge buffers are slower and vary")
-def coverage(scene: Scene) -> Finding:
-    memory = scene.touched.memory
+    mode = (scene.files.text(f"{_THP}/enabled") or "").partition("[")[2].partition("]")[0] or "not stated"
+    memory, _ = scene.touched
     resident = memory["resident_bytes"]
     if not resident:
         raise LookupError("the kernel does not say what of the arena is resident")
     share = memory["huge_bytes"] / resident
-    value = f"{share:.0%} of an arena of {size(resident)}, in pages of {size(memory['page_bytes'])}"
-    return judged(share >= HUGE_SHARE, value, "free memory in one piece: echo 1 | sudo tee /proc/sys/vm/compact_memory")
+    value = f"{mode}; {share:.0%} of an arena of {size(resident)} in pages of {size(memory['page_bytes'])}"
+    more = (
+        f"echo madvise | sudo tee {_THP}/enabled"
+        if mode == "never"
+        else "echo 1 | sudo tee /proc/sys/vm/compact_memory"
+    )
+    return judged(mode != "never" and share >= HUGE_SHARE, value, more)
 
 
 @check("NUMA balancing", "the kernel unmaps and moves pages while they are measured, and far memory looks near")
@@ -70,37 +45,17 @@ def numa_balancing(scene: Scene) -> Finding:
 def placement(scene: Scene) -> Finding:
     if scene.fact("nodes") == 1:
         return ok("only one node")
-    words = scene.touched.mapping.split()
-    if not words:
-        raise LookupError("/proc/self/numa_maps is missing or does not list the arena")
-    pairs = [word[1:].split("=") for word in words if word[0] == "N" and "=" in word]
-    pages = Counter({int(node): int(count) for node, count in pairs})
-    if not pages.total():
-        raise LookupError("/proc/self/numa_maps does not say where the arena lies")
+    _, pages = scene.touched
+    if not pages:
+        raise LookupError("the system does not say where the arena lies")
     homes = {cpu.cpu: cpu.node for cpu in scene.machine.cpus}
     readers = Counter(homes[cpu] for cpu in scene.cpus)
     share = {node: pages[node] / pages.total() for node in pages}
     stray = sum(max(0.0, part - readers[node] / readers.total()) for node, part in share.items())
     value = ", ".join(f"{part:.0%} of the pages on node {node}" for node, part in sorted(share.items()))
-    value += "" if words[1] == "default" else f", policy {words[1]}"
     if stray <= STRAY_SHARE:
         return ok(value)
     return warn(f"{value}; threads run elsewhere", "drop numactl's policy, or free memory there: numactl --hardware")
-
-
-@check("swap", "a page that comes back from disk takes a thousand times longer than the rest of its pass")
-def swap(scene: Scene) -> Finding:
-    table = scene.files.table("/proc/meminfo")
-    if not {"SwapTotal", "SwapFree"} <= table.keys():
-        raise LookupError("/proc/meminfo does not state SwapTotal and SwapFree")
-    total, free = table["SwapTotal"] * KIB, table["SwapFree"] * KIB
-    moved = scene.asleep.swapped
-    value = f"{size(total - free)} of {size(total)} used" if total else "none"
-    if moved:
-        return warn(f"{value}, {moved} pages moving now", "stop what needs the memory: see vmstat 1")
-    if total - free > SWAP_BYTES:
-        return warn(value, "free memory, then: sudo swapoff -a && sudo swapon -a")
-    return ok(value)
 
 
 @check("memory", "a buffer that does not fit must shrink, and a small one is read from cache instead of DRAM")

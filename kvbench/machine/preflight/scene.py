@@ -1,12 +1,12 @@
 """What the checks look at. What takes time to observe is observed once, when the first check asks for it."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from kvbench.machine.allowance import Throttling, available_memory, throttled
+from kvbench.machine.allowance import available_memory
 from kvbench.machine.preflight.live import Live
 from kvbench.machine.preflight.thresholds import ARENA_BYTES, ARENA_SHARE, LOOKS, QUIET_SECONDS
 from kvbench.machine.tree import Files
@@ -14,43 +14,7 @@ from kvbench.model import Machine
 from kvbench.units import MIB, size
 
 _IDLE, _WAIT, _STEAL, _TIMES = 3, 4, 7, 8  # places in a line of /proc/stat; what follows is counted in them already
-_SHOWN = 40  # letters of what is not understood
 _THP_USUAL = 2 * MIB
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """What the CPUs did between two looks at /proc/stat, as shares of their time. steal None: not counted."""
-
-    busy: float
-    steal: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Asleep:
-    """While this process slept: ticks before and after, none where they are not counted."""
-
-    before: list[int]
-    after: list[int]
-    runnable: float  # tasks besides this one, on average
-    swapped: int | None  # pages moved in or out
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """All threads at work: GHz by round and thread, and what the system counted meanwhile."""
-
-    clock: list[tuple[float, ...]]
-    span: Span | None  # None where /proc/stat is not there or stands still
-    throttled: tuple[Throttling | None, Throttling | None]  # before and after
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """An arena after its first touch: what inspect() says, its line of numa_maps ("" where there is none)."""
-
-    memory: dict[str, int]
-    mapping: str
 
 
 class Scene:
@@ -72,14 +36,6 @@ class Scene:
             raise LookupError(f"{path} is missing, empty or may not be read")
         return text
 
-    def parsed(self, path: str, parse: Callable[[str], Any]) -> Any:
-        """What `parse` makes of a file; where it fails, the file and its words are the reason."""
-        text = self.read(path)
-        try:
-            return parse(text)
-        except (ValueError, LookupError):
-            raise LookupError(f"{path} is not understood: {text[:_SHOWN]!r}") from None
-
     def per_cpu(self, path: str) -> dict[int, str]:
         """By allowed CPU, where it has a file of that name below its folder in sysfs."""
         texts = {cpu: self.files.text(f"/sys/devices/system/cpu/cpu{cpu}/{path}") for cpu in self.machine.allowed}
@@ -87,74 +43,45 @@ class Scene:
 
     # ---- observed ------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def asleep(self) -> Asleep:
-        before, moved, runnable = self._times_if_any(), self._swapped(), []
+    def asleep(self) -> tuple[float, float]:
+        """While this process sleeps: the share of their time that CPUs are busy, and how many tasks could run."""
+        before, runnable = self._times(), []
         for _ in range(LOOKS):
             self.live.sleep(QUIET_SECONDS / LOOKS)
             runnable.append(self.files.table("/proc/stat").get("procs_running", 1) - 1)
-        return Asleep(before, self._times_if_any(), fmean(runnable), _less(self._swapped(), moved))
+        return busy_and_stolen(before, self._times())[0], fmean(runnable)
 
     @cached_property
-    def quiet(self) -> Span:
-        """While this process sleeps."""
-        return _span(self.asleep.before or self._times(), self.asleep.after)
+    def loaded(self) -> tuple[list[tuple[float, ...]], list[int], list[int]]:
+        """All threads at work: GHz by round and thread; the ticks before and after."""
+        before = self._times()
+        return self.live.clock(self.cpus), before, self._times()
 
     @cached_property
-    def loaded(self) -> Loaded:
-        """While the cores count."""
-        throttled_before, before = throttled(self.files), self._times_if_any()
-        rounds = self.live.clock(self.cpus)
-        after, throttled_after = self._times_if_any(), throttled(self.files)
-        span = _span(before, after) if sum(before) < sum(after) else None
-        return Loaded(rounds, span, (throttled_before, throttled_after))
-
-    @cached_property
-    def touched(self) -> Touched:
+    def touched(self) -> tuple[dict[str, int], Counter[int]]:
+        """As live.touched() has it, of an arena that memory is enough for."""
         page = self.files.number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") or _THP_USUAL
         wanted, available = max(ARENA_BYTES, page), available_memory(self.files)
         if wanted > available * ARENA_SHARE:
             raise LookupError(f"{size(available)} of memory are available, too little to try {size(wanted)}")
-        with self.live.touched(wanted, self.cpus) as (memory, address):
-            mappings = (self.files.text("/proc/self/numa_maps") or "").splitlines()
-        line = next((line for line in mappings if line.split()[:1] == [f"{address:x}"]), "")
-        return Touched(memory, line)
-
-    @cached_property
-    def since_boot(self) -> Span:
-        return _span([0] * _TIMES, self._times())
-
-    # ---- /proc ---------------------------------------------------------------------------------------------------
+        return self.live.touched(wanted, self.cpus)
 
     def _times(self) -> list[int]:
-        """Ticks by kind, of the allowed CPUs together; of all CPUs where those are not listed (as under lxcfs)."""
-        lines = [line.split() for line in self.read("/proc/stat").splitlines()]
+        """Ticks by kind, of the allowed CPUs together; none where the system does not say."""
         names = {f"cpu{cpu}" for cpu in self.machine.allowed}
-        rows = [line[1:] for line in lines if line and line[0] in names]
-        rows = rows or [line[1:] for line in lines if line and line[0] == "cpu"]
-        if not rows:
-            raise LookupError("/proc/stat names no CPU")
-        return [sum(map(int, column)) for column in zip(*(row[:_TIMES] for row in rows), strict=False)]
-
-    def _times_if_any(self) -> list[int]:
+        lines = [line.split() for line in (self.files.text("/proc/stat") or "").splitlines()]
+        rows = [line[1 : _TIMES + 1] for line in lines if line and line[0] in names]
         try:
-            return self._times()
-        except (LookupError, ValueError):
+            return [sum(map(int, column)) for column in zip(*rows, strict=False)]
+        except ValueError:
             return []
 
-    def _swapped(self) -> int | None:
-        counts = self.files.table("/proc/vmstat")
-        return counts["pswpin"] + counts["pswpout"] if {"pswpin", "pswpout"} <= counts.keys() else None
 
-
-def _less(after: int | None, before: int | None) -> int | None:
-    return None if after is None or before is None else after - before
-
-
-def _span(before: list[int], after: list[int]) -> Span:
+def busy_and_stolen(before: list[int], after: list[int]) -> tuple[float, float | None]:
+    """Between two looks at /proc/stat, as shares of the CPUs' time. None: steal is not counted."""
     spent = [max(0, late - early) for early, late in zip(before, after, strict=False)]
     total = sum(spent)
     if not total:
-        raise LookupError("the counters of /proc/stat stand still")
+        raise LookupError("/proc/stat is missing, not understood or stands still")
     idle = sum(spent[_IDLE : _WAIT + 1])
-    return Span(1 - idle / total, spent[_STEAL] / total if len(spent) > _STEAL else None)
+    return 1 - idle / total, spent[_STEAL] / total if len(spent) > _STEAL else None

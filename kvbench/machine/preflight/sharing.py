@@ -3,42 +3,26 @@
 from math import floor
 
 from kvbench.machine.preflight.check import Finding, check, judged, ok, warn
-from kvbench.machine.preflight.scene import Scene
-from kvbench.machine.preflight.thresholds import BUSY_SHARE, LOAD_SHARE, OTHER_TASKS, STEAL_SHARE
-from kvbench.units import counted, cpu_text
-
-_WAIT = "wait until it is over, or stop it: see top"
-
-
-@check("load", "what ran in the last minute may run again in the next, and take bandwidth then")
-def load(scene: Scene) -> Finding:
-    average = scene.parsed("/proc/loadavg", lambda text: float(text.split()[0]))
-    cpus = len(scene.machine.cpus) or len(scene.machine.allowed) or 1
-    value = f"{average:.2f} in the last minute, {counted(cpus, 'CPU')}"
-    return judged(average <= LOAD_SHARE * cpus, value, _WAIT)
+from kvbench.machine.preflight.scene import Scene, busy_and_stolen
+from kvbench.machine.preflight.thresholds import BUSY_SHARE, OTHER_TASKS, STEAL_SHARE
+from kvbench.units import cpu_text
 
 
 @check("other tasks", "tasks on any core share the memory controllers and the last-level cache with the measurement")
 def other_tasks(scene: Scene) -> Finding:
-    busy, runnable = scene.quiet.busy, scene.asleep.runnable
+    busy, runnable = scene.asleep()
     value = f"{max(0.0, runnable):.1f} runnable, these CPUs busy {busy:.0%} of the time"
     quiet = runnable <= OTHER_TASKS and busy <= BUSY_SHARE
-    return judged(quiet, value, _WAIT)
+    return judged(quiet, value, "wait until it is over, or stop it: see top")
 
 
 @check("steal", "the hypervisor gives the CPU to others: a thread stands still inside its pass and the others wait")
 def steal(scene: Scene) -> Finding:
-    span = scene.loaded.span  # an idle CPU has nothing stolen
-    if span is None:
-        raise LookupError("/proc/stat is missing or stands still")
-    if span.steal is None:
+    _, stolen = busy_and_stolen(*scene.loaded[1:])  # an idle CPU has nothing stolen
+    if stolen is None:
         raise LookupError("this kernel does not count steal")
-    value = f"{span.steal:.1%} of the time now, {scene.since_boot.steal:.1%} of it since boot"
-    return judged(
-        span.steal <= STEAL_SHARE,
-        value,
-        "take an instance with CPUs of its own, or measure again when the neighbours are quiet",
-    )
+    advice = "take an instance with CPUs of its own, or measure again when the neighbours are quiet"
+    return judged(stolen <= STEAL_SHARE, f"{stolen:.1%} of the time now", advice)
 
 
 @check("allowed CPUs", "CPUs outside the mask may work for others, in the same last-level cache and on the same memory")
@@ -81,20 +65,6 @@ def smt(scene: Scene) -> Finding:
     return ok(f"on; {len(mine)} CPUs of {len(used)} cores, one thread per core")
 
 
-@check("core kinds", "a pass ends with its slowest thread: beside slow cores the fast ones mostly wait")
-def core_kinds(scene: Scene) -> Finding:
-    kinds: dict[str, set[int]] = {}
-    for cpu in scene.machine.cpus:
-        if cpu.cpu in scene.cpus:
-            kinds.setdefault(cpu.kind, set()).add(cpu.cpu)
-    if not kinds:
-        raise LookupError("nothing is known of these CPUs")
-    if len(kinds) == 1:
-        return ok(next(iter(kinds)) or "one")
-    value = "; ".join(f"{kind or 'other'}: {cpu_text(cpus)}" for kind, cpus in sorted(kinds.items()))
-    return warn(value, "measure one kind at a time: --cpus LIST")
-
-
 @check("CPU quota", "threads that spin while they wait use the quota up; then all of them stand still")
 def quota(scene: Scene) -> Finding:
     cpus, threads = scene.fact("quota"), len(scene.cpus)
@@ -107,26 +77,9 @@ def quota(scene: Scene) -> Finding:
     return warn(value, f"raise the control group's CPU quota to {threads}{fewer}")
 
 
-@check("throttling", "a throttled thread stands still for most of 100 ms, and the samples show that, not the memory")
-def throttling(scene: Scene) -> Finding:
-    before, after = scene.loaded.throttled
-    if before is None or after is None:
-        raise LookupError("no control group counts it")
-    since = f"{after.throttled} of {after.periods} periods since the group began"
-    if after.throttled > before.throttled:
-        return warn(f"now; {since}", "raise the CPU quota of the control group, or use fewer threads")
-    return ok(f"not now; {since}" if after.throttled else "never")
-
-
 @check("virtual machine", "caches and nodes are those that the hypervisor declares; neighbours share the memory unseen")
 def virtual_machine(scene: Scene) -> Finding:
     found = scene.fact("hypervisor")
     if found == "none":
         return ok("no")
     return warn(found, "take a whole host or bare metal for numbers of the part; compare runs within one instance")
-
-
-@check("container", "limits come from outside, and what other containers do is not seen from within")
-def container(scene: Scene) -> Finding:
-    found = scene.fact("container")
-    return ok("no sign of one" if found == "none" else found)
