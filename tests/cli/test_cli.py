@@ -64,7 +64,7 @@ def test_help_of_sweep_names_the_axes(capsys):
         ("sweep --laucnhes 3", "--launches"),
         ("sweep --axis contxt=8k", "context"),
         ("profile decod --model gpt-2", "decode"),
-        ("lab offlod", "offload"),
+        ("lab windw", "window"),
         ("size lama-3-8b", "llama-3-8b"),
         ("schema swep", "sweep"),
     ],

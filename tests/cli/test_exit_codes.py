@@ -110,13 +110,13 @@ def broken(patch, folder):
 
 def wrong(patch, folder):
     """The references are off, as if every kernel were wrong."""
-    for module in ("kvbench.worker.answers", "kvbench.verify.situation", "kvbench.lab.measuring"):
+    for module in ("kvbench.worker.answers", "kvbench.verify.situation", "kvbench.lab.users"):
         patch.setattr(f"{module}.attention", lambda q, *_: q.astype(float) + 1)
 
 
 def explained(patch, folder):
     """An experiment that is over at once."""
-    patch.setattr("kvbench.lab.experiments.quant.experiment", outcome)
+    patch.setattr("kvbench.lab.quant.experiment", outcome)
 
 
 def unfit(patch, folder):

@@ -162,7 +162,7 @@ def printed(folder):
                 monkeypatch.setattr(kvbench.runner, "launch", answers)
                 monkeypatch.setattr("kvbench.machine.preflight.Live", lambda: Still(folder / "tree"))
             if name == "lab":
-                monkeypatch.setattr("kvbench.lab.experiments.quant.experiment", outcome)
+                monkeypatch.setattr("kvbench.lab.quant.experiment", outcome)
             found[name] = []
             for arguments in CALLS[name](folder):
                 assert call(name, *arguments) == 0
