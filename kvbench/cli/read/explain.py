@@ -1,13 +1,12 @@
 """kvbench explain"""
 
 import re
-import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
+from kvbench.cli._measuring import called, measured
 from kvbench.cli._options import batch_option, json_option, weights_option
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Named, Plot
@@ -54,7 +53,7 @@ def command(
     from kvbench.sizing.known import known
 
     decoder = decoder_of(name, model, batch)
-    place = machine or _measured(decoder)
+    place = machine or _run_of(decoder)
     if place is None:
         return Exit.INTERRUPTED
     found = explain(name, model, known(place), batch, why, weights, asked)
@@ -80,13 +79,12 @@ def _asked(text: str) -> tuple[float, int]:
     return float(found[1]), whole(found[2], found[3])
 
 
-def _measured(decoder: Any) -> Path | None:
+def _run_of(decoder: Any) -> Path | None:
     """A new run directory of the model's shape; None where it was interrupted. No kernel walks latent rows: then the
     suite's own shape has to do, for the reads."""
-    from kvbench.cli.measure.sweep import measured
     from kvbench.session import Options, Session
 
     heads = () if decoder.latent else ("q_heads", "kv_heads", "head_dim")
     options = Options(_SUITE, axes=[f"{name}={getattr(decoder, name)}" for name in heads])
-    with Session.begin(options, None, shlex.join(["kvbench", *sys.argv[1:]])) as session:
+    with Session.begin(options, None, called()) as session:
         return session.run().path if measured(session) else None
