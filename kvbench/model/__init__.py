@@ -1,6 +1,6 @@
 """The values that pass between the parts: frozen, and without behaviour beyond what they say about themselves."""
 
-from kvbench.model.arena_map import ArenaMap, Buffer
+from kvbench.model.arena_map import ArenaMap
 from kvbench.model.contrast import Contrast
 from kvbench.model.fields import Field
 from kvbench.model.hardware import PLACES, Check, Cpu, DataCache, Fact, Machine, Node

@@ -8,7 +8,7 @@ import pytest
 
 from kvbench.errors import BadArgument
 from kvbench.native import Arena, Cache, default_library
-from kvbench.report.arena_map import map_rows, map_text
+from kvbench.report.arena_map import map_text
 from kvbench.sizing.map import arena_map
 from kvbench.store import plain as plain_of
 from tests.sizing.calculator import Case
@@ -121,7 +121,7 @@ def test_text_and_data_say_the_same():
     assert cache.endswith("[28, 2, 8, 1024, 128]")
     assert any(line.startswith("966,807,552 B (922 MiB) in all, of which the cache is 24.3%") for line in lines)
     assert "canary" not in lines[-1] and "canary" in map_text(arena_map(MODEL, 1024, "f32", canaries=True))[-1]
-    plain = json.loads(json.dumps(plain_of(map_rows(found))))
+    plain = json.loads(json.dumps(plain_of(found)))
     assert plain["total"] == 966_807_552 and sum(kind["bytes"] for kind in plain["kinds"].values()) == plain["total"]
     assert [(buffer["name"], buffer["size"]) for buffer in plain["buffers"]] == published()
 
