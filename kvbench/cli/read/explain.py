@@ -1,6 +1,7 @@
 """kvbench explain"""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ def command(
 
     asked = _asked(measured) if measured is not None else None
     name, model, why = find(source)  # before anything large is imported: what it refuses costs nothing
-    from kvbench.report.explain import curves, explain_markdown, explain_text, explanation
+    from kvbench.report.explain import curves, explain_markdown, explain_text
+    from kvbench.report.words.explain import lines
     from kvbench.sizing.explained import decoder_of, explain
     from kvbench.sizing.known import known
 
@@ -64,7 +66,7 @@ def command(
         save(explained(curves(found), found.model, found.machine).canvas(), plot)
         say(f"plot: {plot}", err=True)
     if as_json:
-        say_json(explanation(found))
+        say_json(replace(found, lines=tuple(lines(found))))
     else:
         say(explain_markdown(found) if as_markdown else "\n".join(explain_text(found)), nl=not as_markdown)
     return Exit.FINE

@@ -1,10 +1,12 @@
 """kvbench size"""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
+from msgspec import UNSET
 
 from kvbench.cli._options import batch_option, json_option, weights_option, with_options
 from kvbench.cli._point import called, options, refuse_missing
@@ -57,7 +59,7 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     measured: tokens per second come from the run that --machine names.
     """
     from kvbench.report.arena_map import map_text
-    from kvbench.report.sizes import size_text, sized
+    from kvbench.report.sizes import size_text
     from kvbench.sizing.known import here, known
     from kvbench.sizing.lengths import read_lengths
     from kvbench.sizing.map import arena_map
@@ -80,7 +82,7 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     if plot:
         _draw(found, place, max(decoder.context, longest), plot)
     if as_json:
-        say_json(sized(found, plan))
+        say_json(replace(found, map=plan or UNSET))
         return
     lines = ["", *(f"  {line}".rstrip() for line in map_text(plan))] if plan else []
     say("\n".join([*size_text(found), *lines]))
