@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.errors import BadArgument
 from kvbench.native import default_library
-from kvbench.sizing.lengths import read_lengths
+from kvbench.sizing.fleet import read_lengths
 from tests.sizing.calculator import Case, rounded
 from tests.sizing.made import GIB, MIB, of_model, sized
 from tests.sizing.test_calculator import CASES
