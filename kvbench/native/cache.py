@@ -221,11 +221,6 @@ class Cache(Closing):
             most = f"{self.length} + {tokens} tokens are more than the capacity of {self._struct.capacity}"
             raise BadArgument(f"tokens: {most}", "roll back, reset, or make a larger cache or a ring")
 
-    def advance(self, tokens: int) -> None:
-        """Count so many more tokens of every sequence: what a task has stored, and not counted itself."""
-        self._refuse_overflow(tokens)
-        self.lengths += tokens
-
     def rollback(self, tokens: int | None = None, *, to: int | None = None, sequence: int | None = None) -> None:
         """Forget the last `tokens` of every sequence, or of one; or all but the first `to`. Their bytes stay.
 

@@ -112,7 +112,6 @@ def test_a_closed_cache():
     for call in (
         lambda: cache.append(row, row),
         lambda: cache.decode(row),
-        lambda: cache.advance(1),
         lambda: cache.rollback(1),
         lambda: cache.would_overflow(1),
         lambda: cache.place(0, 0),

@@ -141,13 +141,12 @@ class Trial:
         values = self.values(tokens)
         fits = self.room(cache, model, tokens)
         if not fits:
-            self.attempt(False, lambda: cache.advance(tokens))
             return
         k, v = np.ascontiguousarray(values)
         with store_task("bulk", cache, k, v, 1, isa=cache.library.isa()) as made:
             team.run(made, passes=2)
         assert cache.lengths.tolist() == model.lengths()
-        cache.advance(tokens)
+        cache.lengths += tokens
         model.store(kept(values, self.dtype))
 
     def rollback(self, cache, model, team):
@@ -179,8 +178,6 @@ class Trial:
             lambda: cache.append(k[:, :, :-1], v),
             lambda: cache.append(k, v[:, None]),
             lambda: cache.bulk(k[:, :0], v[:, :0]),
-            lambda: cache.advance(-1),
-            lambda: cache.advance(1 << 40),
             lambda: cache.rollback(),
             lambda: cache.rollback(0, to=0),
             lambda: cache.rollback(longest + 1),

@@ -1,6 +1,5 @@
 """The door to C: one library, two libraries, a wrong library; words, tiers, status codes, arenas, teams, tasks."""
 
-import os
 import shutil
 import subprocess
 import sys

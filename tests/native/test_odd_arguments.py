@@ -25,7 +25,7 @@ def filled(**facts):
 MADE = {"head": filled, "ring": lambda: filled(ring=True), "paged": lambda: filled(layout="paged")}
 MADE |= {"arena": lambda: Arena(4096), "team": lambda: Team(1)}
 METHODS = {
-    "head": "append bulk decode clear numpy rollback would_overflow advance place rows",
+    "head": "append bulk decode clear numpy rollback would_overflow place rows",
     "ring": "place rows",
     "paged": "place rows",
     "arena": "part view",
