@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kvbench.cli._types import Bytes
+from kvbench.cli._types import BYTES
 from kvbench.native import default_library
 from kvbench.report.figures.sizes import sizes
 from kvbench.sizing.sized import sweep
@@ -165,7 +165,7 @@ def test_nonsense(line, words, capsys):
     [("4096", 4096), ("1B", 1), ("2kB", 2000), ("1.5KiB", 1536), ("16GB", 16 * 10**9), ("1 TiB", 1 << 40)],
 )
 def test_numbers_of_bytes(text, count):
-    assert Bytes().convert(text, None, None) == count
+    assert BYTES.convert(text, None, None) == count
 
 
 # ---- the figure ------------------------------------------------------------------------------------------------------

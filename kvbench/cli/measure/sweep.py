@@ -12,7 +12,7 @@ import click
 from kvbench.cli._measuring import called, concluded, given
 from kvbench.cli._options import json_option, out_option, suite_options, tuning_option
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Percent, Seconds
+from kvbench.cli._types import SHARE, TIME
 from kvbench.errors import BadArgument
 from kvbench.model import FIELDS
 
@@ -38,17 +38,17 @@ _EXAMPLES = [
 @click.argument("suite", metavar="[SUITE]", required=False)
 @suite_options
 @tuning_option
-@click.option("--target-ci", type=Percent(), help="Add launches until all intervals are this narrow. Needs --budget.")
+@click.option("--target-ci", type=SHARE, help="Add launches until all intervals are this narrow. Needs --budget.")
 @click.option(
     "--until-decided/--no-until-decided",
     default=None,
     help="Add launches for points whose questions are open. [default: as the suite says, unless --launches is given]",
 )
 @click.option(
-    "--budget", type=Seconds(), help="Start no launch that would end after this time, such as 90s, 10m or 2h."
+    "--budget", type=TIME, help="Start no launch that would end after this time, such as 90s, 10m or 2h."
 )
 @click.option(
-    "--patience", type=Seconds(), help="Stop a visit that makes no progress for this time. [default: by the forecast]"
+    "--patience", type=TIME, help="Stop a visit that makes no progress for this time. [default: by the forecast]"
 )
 @click.option("--commit", metavar="REV", help="Commit that is measured, for kvbench history. [default: git's, here]")
 @out_option

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from kvbench.cli._options import batch_option, json_option, weights_option, with_options
 from kvbench.cli._point import called, options, refuse_missing
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Bytes, Count, Named, Plot
+from kvbench.cli._types import BYTES, Count, Named, Plot
 from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder
 
@@ -38,7 +38,7 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
 @batch_option
 @click.option("--replicas", type=Count(1), default=1, show_default=True, help="Copies of the model.")
 @weights_option
-@click.option("--budget", type=Bytes(), help="Memory for caches, such as 40GiB. Prints how many sequences fit.")
+@click.option("--budget", type=BYTES, help="Memory for caches, such as 40GiB. Prints how many sequences fit.")
 @click.option("--lengths", metavar="KIND", help="Lengths of the sequences: uniform:A-B, fixed:N, or a file of numbers.")
 @click.option(
     "--machine",
