@@ -90,14 +90,6 @@ def command(as_json: bool, **asked: Any) -> None:
         say("\n".join([*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)]))
 
 
-def site() -> Any:
-    """This machine, now."""
-    from kvbench.machine import available_memory, describe
-    from kvbench.plan import Site
-
-    return Site(describe(), available_memory())
-
-
 def _planned(sweep: Any, seen: Any) -> PlannedSweep:
     from kvbench.plan.forecast import FILL, READ
 
