@@ -25,6 +25,10 @@ class Fault:
     margin: Annotated[float | None, about("ratio to the allowed error: the least that it caused; null if unknown")]
 
 
+def finite(share: float) -> float | None:
+    return share if np.isfinite(share) else None
+
+
 class Victim:
     """A copy of the prepared cache that may be damaged, and a kernel that runs on it."""
 
@@ -173,7 +177,8 @@ def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:
             errors = [_error(fault, kernel, *prepared[cells[kernel]]) for kernel in kernels]
             errors = [error for error in errors if error is not None]
             caught = sum(error > 1 for error in errors)
-            yield Fault(fault.__name__.replace("_", " "), len(errors), caught, min(errors, default=np.inf))
+            margin = finite(min(errors, default=np.inf))
+            yield Fault(fault.__name__.replace("_", " "), len(errors), caught, margin)
 
 
 def _error(

@@ -27,7 +27,7 @@ _TYPES = {  # of what is printed: one, or one of several
     "suites": "cli.understand.suites:Suites",
     "sweep": "report.ending:Swept",
     "tune": "cli.measure.tune:TunedClasses",
-    "verify": "verify.printed:Verified",
+    "verify": "verify.kernels:Verified",
 }
 _CALL = {"history": "history show --json", "report": "report --format json"}
 
