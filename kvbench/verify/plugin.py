@@ -44,6 +44,7 @@ def _together(every: Iterator[list[Fault]]) -> Iterator[Fault]:
     found: dict[str, Fault] = {}
     for fault in (fault for faults in every for fault in faults):
         old = found.get(fault.name, replace(fault, planted=0, caught=0))
+        known = [margin for margin in (old.margin, fault.margin) if margin is not None]
         counts = {"planted": old.planted + fault.planted, "caught": old.caught + fault.caught}
-        found[fault.name] = replace(old, margin=min(filter(None, (old.margin, fault.margin)), default=None), **counts)
+        found[fault.name] = replace(old, margin=min(known, default=None), **counts)
     yield from (fault for fault in found.values() if fault.planted)
