@@ -18,7 +18,6 @@ from kvbench.errors import BadArgument, Exit
 @click.argument("run", metavar="[RUN]", required=False, type=Named())
 @click.option("--out", type=Named(), help="The run directory. [default: a new one below runs/]")
 @click.option("--resume", is_flag=True, help="Finish the run in --out.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="A table to paste instead of text.")
 @click.option("--pages", help="Kind of pages to ask the system for: base, thp or huge. [default: thp]")
 @click.option(
     "--library", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Another build: an open score."
@@ -31,7 +30,6 @@ def command(
     run: Path | None,
     out: Path | None,
     resume: bool,
-    as_markdown: bool,
     as_json: bool,
     **asked: Any,
 ) -> int:
@@ -53,7 +51,7 @@ def command(
     if as_json:
         say_json(found)
     else:
-        say(words.markdown(found) if as_markdown else "\n".join(words.lines(found)), nl=not as_markdown)
+        say("\n".join(words.lines(found)))
     return Exit.UNCLEAR if found.state == "invalid" else Exit.FINE
 
 

@@ -1,10 +1,9 @@
-"""What is said of a score: on a terminal in at most six lines, and as a table to paste."""
+"""What is said of a score: on a terminal, in at most six lines."""
 
 from collections.abc import Iterator
 
 from kvbench.report.words.phrases import number
 from kvbench.score import Breach, Figure, Rate, Score
-from kvbench.texts import markdown as plain
 from kvbench.units import counted, size
 
 _BREACHES = {
@@ -108,15 +107,3 @@ def _longer(found: Score) -> str:
         f"{batch} x {context:,} {' / '.join(number(one.rate.tokens) for one in own)}"
         for (batch, context), own in each.items()
     ) + (" tokens/s" if each else "")
-
-
-def markdown(found: Score) -> str:
-    rows = [
-        f"| {each.bits} bits, {plain(kernel(each))} | **{number(each.tuned.tokens)}** | {_interval(each.tuned)} | "
-        f"{number(each.base.tokens) if each.base else ''} | {number(each.gbps)} | "
-        f"{f'{each.share:.0%}' if each.share else ''} |"
-        for each in found.figures
-    ]
-    head = f"kvbench {plain(verdict(found))}. {plain(machine(found))}."
-    heads = ("tokens/s of attention", "tuned", "interval", "base", "GB/s", "of plain reads")
-    return "\n".join([head, "", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *rows, ""])
