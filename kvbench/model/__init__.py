@@ -35,19 +35,6 @@ from kvbench.model.program import (
     SLICE,
     Role,
 )
-from kvbench.model.record import (
-    MANY,
-    STEP,
-    Ceiling,
-    Job,
-    Plan,
-    Record,
-    Sample,
-    Tail,
-    alike,
-    most,
-    quotients,
-    tails,
-)
+from kvbench.model.record import MANY, STEP, Ceiling, Job, Plan, Record, Sample, Tail, alike, most, quotients, tails
 from kvbench.model.tuning import TUNER, Choice, Tuned, choose, pooled
 from kvbench.model.verdict import Comparison, Judged

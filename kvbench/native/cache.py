@@ -252,12 +252,7 @@ class Cache(Closing):
     # ---- reads ---------------------------------------------------------------------------------------------------
 
     def decode(
-        self,
-        q: Any,
-        variant: str = "flash",
-        isa: str | None = None,
-        threads: int = 1,
-        deterministic: bool = False,
+        self, q: Any, variant: str = "flash", isa: str | None = None, threads: int = 1, deterministic: bool = False
     ) -> np.ndarray:
         """Attention of one new token per sequence, [batch, q_heads, head_dim] to the same shape.
 

@@ -109,7 +109,9 @@ def admission(decoder: Decoder, budget: int | None, lengths: Lengths | None) -> 
         return Admission(None, None, None, reserved)
     tokens = _tokens(decoder, budget)
     if tokens == 0:
-        raise BadArgument(f"--budget is {size(budget)}", f"one token takes {kept(decoder) * token_bytes(decoder):,} bytes")
+        raise BadArgument(
+            f"--budget is {size(budget)}", f"one token takes {kept(decoder) * token_bytes(decoder):,} bytes"
+        )
     one, _ = _ahead(replace(decoder, batch=1))
     return Admission(budget, tokens, budget // one if one else None, reserved)
 

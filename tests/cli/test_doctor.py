@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from kvbench.machine.preflight import CHECKS
-from tests.cli.test_cli import call, told
+from tests.cli.test_cli import told
 from tests.machine.healthy import CLOCKSOURCE, HEALTHY, THP, Still
 from tests.machine.trees import grow, put
 

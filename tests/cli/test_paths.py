@@ -51,6 +51,7 @@ TOLD = {  # what else a command is told, so that it does not measure: arguments,
 }
 VARIED = {"report": ("html", "md", "json", "csv")}
 
+
 def parameters(command=kvbench, *words):
     """Those of all commands that a path is given to."""
     context = click.Context(kvbench)

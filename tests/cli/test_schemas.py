@@ -34,12 +34,12 @@ from tests.score import made as score
 
 BASELINE = Path(__file__).resolve().parents[2] / "results" / "zen3-kvm-2" / "quick"
 CACHES = [(1, "Data", "32K", 1), (2, "Unified", "512K", 1), (3, "Unified", "32768K", 2)]
-SMALL = "--q-heads 4 --kv-heads 2 --head-dim 32 --context 96 --threads 1 --residency hot".split()
+SMALL = "--q-heads 4 --kv-heads 2 --head-dim 32 --context 96 --threads 1 --residency hot"
 SIZED = "qwen3-0.6b --context 8192 --layout paged --weights 1GB --budget 1GiB --lengths uniform:1-64"
 SHORT = ["--samples", "2", "--sample-time", "0.001"]
 CPU = str(min(os.sched_getaffinity(0)))
 TINY = ["smoke", "--axis", "context=64", "--axis", "threads=1", "--axis", "model=gpt-2", "--axis", "residency=hot"]
-PEERS = "--model qwen3-0.6b --context 512 --dtype f32 --threads 1 --peers numpy,cke --launches 1".split()
+PEERS = "--model qwen3-0.6b --context 512 --dtype f32 --threads 1 --peers numpy,cke --launches 1"
 BRIEF = ["--only", "*.head.f16.*", "--cpus", CPU, "--launches", "1", *SHORT]
 
 # So few points say nothing of a model, nor of L3.
@@ -96,12 +96,12 @@ CALLS = {
     "suites": lambda folder: [["--json"]],
     "plan": lambda folder: [["smoke", "--axis", "threads=1,1024", "--json"]],
     "verify": lambda folder: [["--quick", "--isa", "scalar", "--json"]],
-    "profile": lambda folder: [[op, *SMALL, *SHORT, "--json"] for op in ("decode", "bulk", "append")],
+    "profile": lambda folder: [[op, *SMALL.split(), *SHORT, "--json"] for op in ("decode", "bulk", "append")],
     "sweep": lambda folder: [
         [*TINY, *BRIEF, "--only", "*.paged.f16.*", "--axis", "op=decode", "--out", str(folder / "run"), "--json"]
     ],
     "tune": lambda folder: [[*TINY, "--only", "*.head.f16.*", "--tuning", str(folder / "seen.json"), "--json"]],
-    "peers": lambda folder: [[*PEERS, "--tuning", "off", "--out", str(folder / "peers"), "--json"]],
+    "peers": lambda folder: [[*PEERS.split(), "--tuning", "off", "--out", str(folder / "peers"), "--json"]],
     "lab": lambda folder: [["quant", "--out", str(folder / "lab"), "--json"], ["--json"]],
     "compare": lambda folder: [[*sides(folder), "--json"]],
     "history": lambda folder: [["show", "--root", past(folder), "--json"]],

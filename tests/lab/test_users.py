@@ -74,10 +74,7 @@ def test_bytes(setup, plant):
         (lambda number: 1.0, "none is slower beyond the noise"),
         (lambda number: 2.0, "50% (one long, 50% to 50%): one long is slower. "),
         (lambda number: 0.8, "none is slower beyond the noise"),
-        (
-            lambda number: 0.8 + 0.8 * (number % 2),
-            "(one long, 62% to 125%): none is slower beyond the noise",
-        ),
+        (lambda number: 0.8 + 0.8 * (number % 2), "(one long, 62% to 125%): none is slower beyond the noise"),
     ],
 )
 def test_the_sentence_goes_by_the_data(setup, plant, slower, said):

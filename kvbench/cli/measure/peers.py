@@ -56,7 +56,12 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
         if name not in entries():
             raise unknown_word("--peers", name, entries())
     axes = tuple(f"{name}={value}" for name in _AXES if (value := asked.pop(name)))
-    return {"suite": "peers", "axes": axes, "peers": tuple(f"{name}={paths.get(name, '')}" for name in names), **given(asked)}
+    return {
+        "suite": "peers",
+        "axes": axes,
+        "peers": tuple(f"{name}={paths.get(name, '')}" for name in names),
+        **given(asked),
+    }
 
 
 def _tell(run: Any, report: bool, as_json: bool) -> None:

@@ -26,13 +26,7 @@ from kvbench.errors import BadArgument, Exit
 @isa_option
 @tuning_option
 @json_option
-def command(
-    run: Path | None,
-    out: Path | None,
-    resume: bool,
-    as_json: bool,
-    **asked: Any,
-) -> int:
+def command(run: Path | None, out: Path | None, resume: bool, as_json: bool, **asked: Any) -> int:
     """The number to quote: tokens per second of attention, by a workload that is the same on all machines.
 
     With RUN, say the score of a run that is there, or of an archive. results/README.md has the rules.

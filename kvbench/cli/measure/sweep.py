@@ -44,9 +44,7 @@ _EXAMPLES = [
     default=None,
     help="Add launches for points whose questions are open. [default: as the suite says, unless --launches is given]",
 )
-@click.option(
-    "--budget", type=TIME, help="Start no launch that would end after this time, such as 90s, 10m or 2h."
-)
+@click.option("--budget", type=TIME, help="Start no launch that would end after this time, such as 90s, 10m or 2h.")
 @click.option(
     "--patience", type=TIME, help="Stop a visit that makes no progress for this time. [default: by the forecast]"
 )

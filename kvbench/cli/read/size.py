@@ -60,8 +60,8 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     """
     from kvbench.report.arena_map import map_text
     from kvbench.report.sizes import size_text
-    from kvbench.sizing.known import here, known
     from kvbench.sizing.fleet import read_lengths
+    from kvbench.sizing.known import here, known
     from kvbench.sizing.map import arena_map
     from kvbench.sizing.sized import Wanted, size_of
     from kvbench.suite import model as geometry
