@@ -66,7 +66,8 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     from kvbench.sizing.sized import Wanted, size_of
     from kvbench.suite import model as geometry
 
-    laid = {name: value for name in ("canaries", "align") if (value := asked.pop(name)) not in (None, False)}
+    laid = {"canaries": asked.pop("canaries") or None, "align": asked.pop("align")}
+    laid = {name: value for name, value in laid.items() if value is not None}
     if laid and not mapped:
         raise BadArgument(f"--{min(laid)} only works with --map", "add --map")
     path, names = asked.pop("machine"), ("replicas", "weights", "budget")
