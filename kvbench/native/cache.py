@@ -7,7 +7,7 @@ import numpy as np
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
-from kvbench.native.arguments import floats, instance, place, tensor_scales, whole
+from kvbench.native.arguments import floats, instance, place, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.task import Task
@@ -24,8 +24,7 @@ class Cache(Closing):
     window: decode attends to the last `window` tokens, the newest included. A cache whose window fits its capacity
     is a ring: it takes tokens without end and keeps the last `capacity` of them. `ring` overrides that.
     A paged cache has blocks of `block_tokens`, ordered inside by `inner`; `shuffle`, a seed, scatters its blocks.
-    scale: the dtype of the scales, for dtypes that have them. tensor_scale: for e4m3 and e5m2, what every stored
-    element is multiplied by, or a pair for K and V; None for nothing. pad: bytes behind each head's plane (None: the
+    scale: the dtype of the scales, for dtypes that have them. pad: bytes behind each head's plane (None: the
     library's choice). pages and guard: see Arena; or `arena` and a byte `offset` into it, for a cache among others,
     which finds there what was there; memory of its own begins as zeros. Kernels read `table` and `lengths` live.
     """
@@ -43,7 +42,6 @@ class Cache(Closing):
         *,
         inner: str = "head",
         scale: str = "f32",
-        tensor_scale: float | tuple[float, float] | None = None,
         ring: bool | None = None,
         pad: int | None = None,
         shuffle: int | None = None,
@@ -55,7 +53,7 @@ class Cache(Closing):
     ) -> None:
         self.library, self.layout, self.dtype, self.window = _library(library), layout, dtype, window
         facts = dict(batch=batch, layout=layout, dtype=dtype, window=window, block_tokens=block_tokens, inner=inner)
-        facts |= dict(scale=scale, tensor_scale=tensor_scale, ring=ring, pad=pad, library=self.library)
+        facts |= dict(scale=scale, ring=ring, pad=pad, library=self.library)
         cache = self._struct = self.planned(kv_heads, head_dim, capacity, **facts)
         self.lengths = np.zeros(cache.batch, dtype=np.int64)
         cache.lengths = self.library.ffi.from_buffer("int64_t[]", self.lengths)
@@ -100,7 +98,6 @@ class Cache(Closing):
         block_tokens: int = 16,
         inner: str = "head",
         scale: str = "f32",
-        tensor_scale: float | tuple[float, float] | None = None,
         ring: bool | None = None,
         pad: int | None = None,
         library: Library | None = None,
@@ -123,8 +120,6 @@ class Cache(Closing):
             setattr(cache, name, whole(name, count))
         for plane in (cache.k, cache.v):
             plane.dtype, plane.scale = library.number("dtype", dtype), library.number("scale", scale)
-        if tensor_scale is not None:
-            cache.k.tensor, cache.v.tensor = tensor_scales(tensor_scale)
         if window is not None and whole("window", window) < 1:
             raise BadArgument(f"window is {window}", "at least 1, or None for all tokens")
         fits = window is not None and window <= cache.capacity

@@ -8,8 +8,6 @@ from kvbench.errors import BadArgument
 from kvbench.native import Arena, default_library
 from tests.oracle import attend
 
-WORDS = default_library().words
-
 
 def rows(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
@@ -26,16 +24,6 @@ def attention(q, k, v, window=None):
 
 def close(got, want, v):
     return np.abs(got - want).max() <= 2e-6 * np.abs(v).max()
-
-
-def test_a_window_without_a_ring():
-    k, v = rows(8, 2, 1, 50, 1, 8)
-    q = rows(9, 1, 2, 8)
-    with kvbench.Cache(1, 8, 50, window=20, ring=False) as cache:
-        cache.bulk(k, v)
-        assert close(cache.decode(q), attention(q, k, v, window=20), v)
-        with pytest.raises(BadArgument, match="capacity"):
-            cache.append(k[:, 0], v[:, 0])
 
 
 def test_a_window_above_the_capacity_never_binds():
@@ -68,30 +56,6 @@ def test_inputs_of_other_kinds():
         cache.append(np.ones((1, 1, 4)), np.ones((1, 1, 8))[:, :, ::2])
         assert cache.decode(np.ones((1, 1, 4), dtype=np.float64)).dtype == np.float32
         assert cache.numpy()[1].tolist() == [[[[5, 6, 7, 8]], [[1, 1, 1, 1]]]]
-
-
-# ---- misuse ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("layout", [word for word in WORDS("layout") if "e4m3" in default_library().dtypes(word)])
-@pytest.mark.parametrize("dtype", ["e4m3", "e5m2"])
-def test_scales_of_whole_tensors(layout, dtype):
-    """Stores divide by them; decode and what is read back multiply."""
-    k, v = rows(8, 2, 2, 90, 2, 40)
-    q = rows(9, 2, 6, 40)
-    with (
-        kvbench.Cache(2, 40, 90, 2, layout, dtype, tensor_scale=(0.03, 50.0)) as cache,
-        kvbench.Cache(2, 40, 90, 2, layout, dtype) as plain,
-    ):
-        cache.bulk(k, v)
-        plain.bulk(k / np.float32(0.03), v / np.float32(50))
-        assert np.array_equal(cache.arena.view(), plain.arena.view())
-        pairs = zip(cache.numpy(), plain.numpy(), (0.03, 50.0), strict=True)
-        assert all(np.array_equal(mine, other * np.float32(scale)) for mine, other, scale in pairs)
-        want = attention(q, *cache.numpy())
-        for variant in ("flash", "twopass", "perhead"):
-            for threads in (1, 3):
-                assert close(cache.decode(q, variant, threads=threads), want, cache.numpy()[1]), variant
 
 
 # ---- life ------------------------------------------------------------------------------------------------------------

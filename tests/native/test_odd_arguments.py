@@ -64,8 +64,6 @@ def test_odd_values(call, name):
         (lambda: filled().place(32, 0), "token is 32"),
         (lambda: filled().place(0, 2), "head is 2"),
         (lambda: filled().place(0, 0, 1), "sequence is 1"),
-        (lambda: filled(dtype="e4m3", tensor_scale="x"), "tensor_scale is 'x'"),
-        (lambda: filled(dtype="f16", tensor_scale=2.0), "tensor"),
         (lambda: filled(shuffle=1), "shuffle: a head cache has no blocks"),
         (lambda: filled(window=0), "window is 0"),
         (lambda: filled().rows(0, 1 << 62), "count is 4611686018427387904"),
