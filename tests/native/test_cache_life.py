@@ -1,7 +1,4 @@
-"""The life of a cache against a plain model: sequences grow, are cut back and grow again, and no misuse writes a byte.
-
-The model keeps rows in lists, and of a ring which token each slot was last written with.
-"""
+"""The life of a cache against a plain model: sequences grow, are cut back and grow again, and no misuse writes a byte."""
 
 from threading import Event, Thread
 
@@ -36,7 +33,6 @@ class Model:
     def __init__(self, batch, capacity, ring):
         self.capacity, self.ring = capacity, ring
         self.rows = [[] for _ in range(batch)]
-        self.written = [{} for _ in range(batch)]  # slot -> token
 
     def lengths(self):
         return [len(own) for own in self.rows]
@@ -44,16 +40,11 @@ class Model:
     def store(self, values):
         """[2, batch, tokens, kv_heads, head_dim]"""
         for seq, own in enumerate(self.rows):
-            for token in range(values.shape[2]):
-                self.written[seq][len(own) % self.capacity] = len(own)
-                own.append(values[:, seq, token])
-
-    def has(self, seq, token):
-        return self.written[seq].get(token % self.capacity) == token
+            own += [values[:, seq, token] for token in range(values.shape[2])]
 
     def held(self, seq):
-        """Its tokens that are still there: always the newest ones."""
-        return [token for token in range(len(self.rows[seq])) if self.has(seq, token)]
+        """Its tokens that are still there: the newest ones."""
+        return range(max(0, len(self.rows[seq]) - self.capacity), len(self.rows[seq]))
 
     def may_cut(self, seq, length):
         """A ring that has overwritten a token only forgets all of them."""
