@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import IO
 
 from kvbench import named
 from kvbench.analysis.measured.ceilings import ceilings
@@ -124,7 +125,7 @@ def pack(path: Path, out: Path, name: str) -> Score:
             _copy(load(path / LONGER), place / "run" / LONGER, name)
         found = seal(place / "run")
         with writing(out, "then submit it again"), replacing(out, asked=True) as file:
-            file.write(_packed(place / "run"))
+            _pack(place / "run", file)
     return found
 
 
@@ -139,20 +140,15 @@ def _copy(run: Run, place: Path, name: str) -> None:
         directory.write_machine(plain(printed(found)))
 
 
-def _packed(path: Path) -> bytes:
-    """The same files are the same bytes."""
-    whole = io.BytesIO()
-    with (
-        gzip.GzipFile(filename="", mode="wb", fileobj=whole, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w") as tar,
-    ):
+def _pack(path: Path, file: IO[bytes]) -> None:
+    """Of each file its name and content alone."""
+    with tarfile.open(fileobj=file, mode="w:gz") as tar:
         for name in (*_PARTS, SEAL):
             if (path / name).is_file():
-                content = (path / name).read_bytes()
                 member = tarfile.TarInfo(name)
-                member.size = len(content)
-                tar.addfile(member, io.BytesIO(content))
-    return whole.getvalue()
+                member.size = (path / name).stat().st_size
+                with (path / name).open("rb") as content:
+                    tar.addfile(member, content)
 
 
 def checked(file: Path) -> Score:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kvbench.cli._types import Bytes, Count, Named
+from kvbench.cli._types import BYTES, Count, Named
 from kvbench.model import PLACES
 
 PLACED = f"Which CPUs: a list such as 0-3,8; or {', '.join(PLACES)}."
@@ -41,7 +41,7 @@ batch_option = click.option(
     show_default=True,
     help="Sequences decoded together on one copy of the model.",
 )
-weights_option = click.option("--weights", type=Bytes(), help="Bytes of weights that a step reads, such as 16GB.")
+weights_option = click.option("--weights", type=BYTES, help="Bytes of weights that a step reads, such as 16GB.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 

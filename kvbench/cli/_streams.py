@@ -5,7 +5,6 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,9 +14,9 @@ from kvbench.errors import Unwritable
 from kvbench.texts import shown
 
 
-def say(text: str, *, nl: bool = True, err: bool = False, paint: Callable[[str], str] = str) -> None:
-    """The only door: all that commands print. `paint` adds colours, which are all that is obeyed."""
-    click.echo(paint(shown(text)), nl=nl, err=err)
+def say(text: str, *, nl: bool = True, err: bool = False) -> None:
+    """The only door: all that commands print."""
+    click.echo(shown(text), nl=nl, err=err)
 
 
 def say_json(found: Any) -> None:

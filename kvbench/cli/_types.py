@@ -1,7 +1,7 @@
-"""Values as options take them: bytes, seconds, shares, paths."""
+"""Values as options take them: amounts, counts, paths."""
 
-import math
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +10,29 @@ import click
 from kvbench.errors import BadArgument
 from kvbench.units import COUNT, GIB, KIB, MIB, TIB, whole
 
-_BYTES = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_BYTES |= {"KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": TIB}
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LARGEST = 1 << 63
 
 
-class Bytes(click.ParamType):
-    name = "BYTES"
+class Amount(click.ParamType):
+    """A number and its unit. `exact`: of the least unit there is a whole number, and one at least."""
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]*)", str(value).strip())
-        if not found or found[2] not in _BYTES:
-            self.fail(f"{str(value)[:60]!r} is no number of bytes; write 40GiB, 16GB or 1073741824")
-        count = round(float(found[1]) * _BYTES[found[2]]) if "." in found[1] else int(found[1]) * _BYTES[found[2]]
-        if not 0 < count < _LARGEST:
-            self.fail(f"{str(value)[:60]!r} is out of range; write 1 byte to 8EiB")
-        return count
+    def __init__(self, name: str, units: dict[str, Any], such: str, exact: bool = False) -> None:
+        self.name, self._units, self._such, self._exact = name, units, such, exact
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z%]*)", str(value).strip())
+        if not found or found[2] not in self._units:
+            self.fail(f"{str(value)[:60]!r} is not understood; write {self._such}")
+        amount = Fraction(found[1]) * self._units[found[2]]
+        if self._exact and not 0 < round(amount) < _LARGEST:
+            self.fail(f"{str(value)[:60]!r} is out of range; write {self._such}")
+        return round(amount) if self._exact else float(amount)
+
+
+BYTES = Amount("BYTES", {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": KIB, "MiB": MIB,
+                         "GiB": GIB, "TiB": TIB}, "40GiB, 16GB or 1073741824", exact=True)  # fmt: skip
+TIME = Amount("TIME", {"": 1, "s": 1, "m": 60, "h": 3600}, "90, 90s, 10m or 2h")
+SHARE = Amount("PERCENT", {"": Fraction(1, 100), "%": Fraction(1, 100)}, "1% or 0.5%")
 
 
 class Count(click.ParamType):
@@ -46,31 +52,6 @@ class Count(click.ParamType):
         if self._least is not None and count < self._least:
             self.fail(f"{count} is less than {self._least}")
         return count  # too small or too large for what it counts: who asked for it says so
-
-
-class Seconds(click.ParamType):
-    name = "TIME"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        text = str(value).strip()
-        unit = text[-1:] if text[-1:].isalpha() else ""
-        try:
-            return float(text.removesuffix(unit)) * _SECONDS[unit]
-        except (ValueError, KeyError):
-            self.fail(f"{value!r} is no time; write 90, 90s, 10m or 2h")
-
-
-class Percent(click.ParamType):
-    name = "PERCENT"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        try:
-            share = float(str(value).strip().removesuffix("%")) / 100
-        except ValueError:
-            share = math.nan
-        if not 0 <= share < math.inf:
-            self.fail(f"{value!r} is no share; write 1% or 0.5%")
-        return share
 
 
 class Named(click.Path):

@@ -1,3 +1,1 @@
-"""Experiments that explain a cache: each prints a table, draws a figure and ends with one sentence."""
-
-from kvbench.lab.experiment import Outcome, Setup, about, find, names
+"""Experiments that explain a cache: each prints a table and ends with one sentence."""

@@ -1,6 +1,6 @@
 """The values that pass between the parts: frozen, and without behaviour beyond what they say about themselves."""
 
-from kvbench.model.arena_map import ArenaMap, Buffer
+from kvbench.model.arena_map import ArenaMap
 from kvbench.model.contrast import Contrast
 from kvbench.model.fields import Field
 from kvbench.model.hardware import PLACES, Check, Cpu, DataCache, Fact, Machine, Node
@@ -35,19 +35,6 @@ from kvbench.model.program import (
     SLICE,
     Role,
 )
-from kvbench.model.record import (
-    MANY,
-    STEP,
-    Ceiling,
-    Job,
-    Plan,
-    Record,
-    Sample,
-    Tail,
-    alike,
-    most,
-    quotients,
-    tails,
-)
+from kvbench.model.record import MANY, STEP, Ceiling, Job, Plan, Record, Sample, Tail, alike, most, quotients, tails
 from kvbench.model.tuning import TUNER, Choice, Tuned, choose, pooled
 from kvbench.model.verdict import Comparison, Judged

@@ -1,43 +1,42 @@
 """Where each buffer of a decoder lies, when all of them lie in one block of memory."""
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from kvbench.model.annotated import about
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """`canary`: bytes of a known pattern that lie behind it, at once after its last. `about`: where its size is from.
+    name: Annotated[str, about("what it holds")]
+    kind: Annotated[str, about("how long it must stay", "input", "persistent", "scratch", "output")]
+    offset: Annotated[int, about("bytes: where it begins")]
+    end: Annotated[int, about("bytes: where it ends")]
+    size: Annotated[int, about("bytes: of it")]
+    canary: Annotated[int, about("bytes: of a known pattern behind it")]
+    shape: Annotated[tuple[int, ...], about("elements in each direction")]
+    about: Annotated[str, about("where its size is from")]
 
-    kind: "input", "persistent" (kept from token to token), "scratch" (free again after its layer or step), "output".
-    """
 
-    name: str
-    kind: str
-    offset: int
-    size: int
-    shape: tuple[int, ...]
-    about: str
-    canary: int = 0
+@dataclass(frozen=True, slots=True)
+class KindBytes:
+    """What buffers of a kind take."""
 
-    @property
-    def end(self) -> int:
-        return self.offset + self.size
+    bytes: Annotated[int, about("bytes: of them")]
+    share: Annotated[float, about("share of the total")]
 
 
 @dataclass(frozen=True, slots=True)
 class ArenaMap:
-    """`align`: every buffer begins at a multiple of it."""
+    """Where each buffer of a decoder lies."""
 
-    model: str
-    context: int
-    dtype: str
-    align: int
-    buffers: tuple[Buffer, ...]
-
-    @property
-    def total(self) -> int:
-        """With the gaps that alignment leaves, and the canaries."""
-        last = self.buffers[-1]
-        return last.end + last.canary
+    model: Annotated[str, about("its name")]
+    context: Annotated[int, about("tokens")]
+    dtype: Annotated[str, about("number format of the cache")]
+    align: Annotated[int, about("bytes: every buffer begins at a multiple of it")]
+    total: Annotated[int, about("bytes: of all of it, with gaps and canaries")]
+    kinds: Annotated[dict[str, KindBytes], about("by kind of buffer, and between for gaps and canaries")]
+    buffers: Annotated[tuple[Buffer, ...], about("in their order")]
 
     def buffer(self, name: str) -> Buffer:
         return next(buffer for buffer in self.buffers if buffer.name == name)

@@ -86,3 +86,4 @@ class Explained(Printed):
     formats: Annotated[tuple[Format, ...], about("of the library")]
     rows: Annotated[tuple[Row, ...], about("by context, in octaves")]
     measured: Annotated[Measured | None, about("what --measured gave; else null")]
+    lines: Annotated[tuple[str, ...], about("five, in plain words")] = ()

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from msgspec import UNSET, UnsetType
+
 from kvbench.model.annotated import Printed, about
+from kvbench.model.arena_map import ArenaMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +218,4 @@ class Size(Printed):
     fit: Annotated[Fit, about("where the slice of a layer lies")]
     tokens_per_second: Annotated[Rates, about("at the rate of the same decode, or at most at that of plain reads")]
     notes: Annotated[tuple[str, ...], about("what else must be known")]
+    map: Annotated[ArenaMap | UnsetType, about("with --map: where each buffer of a decoder lies")] = UNSET

@@ -6,7 +6,6 @@ from kvbench.native.cache import Cache
 from kvbench.native.library import Library, default_library, library_of, library_path
 from kvbench.native.ops import decode_task, forms, probe_task, rewrite, store_task
 from kvbench.native.plugin import is_plugin
-from kvbench.native.pool import Pool
 from kvbench.native.rows import LANES, block_of, key_bytes
 from kvbench.native.task import Task
 from kvbench.native.team import Team

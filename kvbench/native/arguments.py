@@ -49,16 +49,5 @@ def floats(name: str, value: Any, shape: tuple[int | str, ...]) -> np.ndarray:
     return array
 
 
-def tensor_scales(given: float | tuple[float, float]) -> tuple[float, float]:
-    """Factors for K and V. What is no factor in float32 is refused: 0 is the library's word for none."""
-    pair = given if isinstance(given, tuple) else (given, given)
-    try:
-        if len(pair) == 2 and all(0 < np.float32(float(factor)) < np.inf for factor in pair):
-            return pair
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise BadArgument(_is("tensor_scale", given), "finite and positive, one for both or a pair for K and V")
-
-
 def _is(name: str, value: object) -> str:
     return f"{name} is {cut(' '.join(repr(value).split()), 80)}"

@@ -7,7 +7,7 @@ import numpy as np
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, OutOfMemory
 from kvbench.native.arena import Arena
-from kvbench.native.arguments import floats, instance, place, tensor_scales, whole
+from kvbench.native.arguments import floats, instance, place, whole
 from kvbench.native.library import Library, default_library
 from kvbench.native.ops import decode_task, pointer, store_task
 from kvbench.native.task import Task
@@ -24,8 +24,7 @@ class Cache(Closing):
     window: decode attends to the last `window` tokens, the newest included. A cache whose window fits its capacity
     is a ring: it takes tokens without end and keeps the last `capacity` of them. `ring` overrides that.
     A paged cache has blocks of `block_tokens`, ordered inside by `inner`; `shuffle`, a seed, scatters its blocks.
-    scale: the dtype of the scales, for dtypes that have them. tensor_scale: for e4m3 and e5m2, what every stored
-    element is multiplied by, or a pair for K and V; None for nothing. pad: bytes behind each head's plane (None: the
+    scale: the dtype of the scales, for dtypes that have them. pad: bytes behind each head's plane (None: the
     library's choice). pages and guard: see Arena; or `arena` and a byte `offset` into it, for a cache among others,
     which finds there what was there; memory of its own begins as zeros. Kernels read `table` and `lengths` live.
     """
@@ -43,7 +42,6 @@ class Cache(Closing):
         *,
         inner: str = "head",
         scale: str = "f32",
-        tensor_scale: float | tuple[float, float] | None = None,
         ring: bool | None = None,
         pad: int | None = None,
         shuffle: int | None = None,
@@ -53,13 +51,28 @@ class Cache(Closing):
         offset: int = 0,
         library: Library | None = None,
     ) -> None:
+        self.library, self.layout, self.dtype, self.window = _library(library), layout, dtype, window
         facts = dict(batch=batch, layout=layout, dtype=dtype, window=window, block_tokens=block_tokens, inner=inner)
-        facts |= dict(scale=scale, tensor_scale=tensor_scale, ring=ring, pad=pad, library=_library(library))
-        self._lay_out(dict(kv_heads=kv_heads, head_dim=head_dim, capacity=capacity) | facts, shuffle)
+        facts |= dict(scale=scale, ring=ring, pad=pad, library=self.library)
+        cache = self._struct = self.planned(kv_heads, head_dim, capacity, **facts)
+        self.lengths = np.zeros(cache.batch, dtype=np.int64)
+        cache.lengths = self.library.ffi.from_buffer("int64_t[]", self.lengths)
+        self.table: np.ndarray | None = None
+        if cache.table_stride:
+            blocks = np.arange(cache.blocks, dtype=np.int32)
+            if shuffle is not None:
+                blocks = np.random.default_rng(place("shuffle", shuffle)).permutation(blocks)
+            self.table = blocks.reshape(cache.batch, cache.table_stride)
+            cache.table = self.library.ffi.from_buffer("int32_t[]", self.table)
+        elif shuffle is not None:
+            raise BadArgument(f"shuffle: a {layout} cache has no blocks", "leave it out")
         self._own = arena is None
-        own = Arena(self._struct.bytes, pages, guard, self.library) if arena is None else arena
+        own = Arena(cache.bytes, pages, guard, self.library) if arena is None else arena
         self._arena = instance("arena", own, Arena)
-        self._bind(whole("offset", offset))
+        end = (offset := whole("offset", offset)) + cache.bytes
+        if offset < 0 or end > own.size:
+            raise BadArgument(f"offset {offset}: the cache ends at byte {end}", f"the arena has {own.size}")
+        self.library.check(self.library.lib.kvb_cache_bind(cache, own.base + offset))
         self._teams = Teams(self.library)
 
     @classmethod
@@ -85,10 +98,8 @@ class Cache(Closing):
         block_tokens: int = 16,
         inner: str = "head",
         scale: str = "f32",
-        tensor_scale: float | tuple[float, float] | None = None,
         ring: bool | None = None,
         pad: int | None = None,
-        blocks: int | None = None,
         library: Library | None = None,
     ) -> Any:
         """The `kvb_cache *` of such a cache: its strides and sizes, and no memory."""
@@ -109,50 +120,14 @@ class Cache(Closing):
             setattr(cache, name, whole(name, count))
         for plane in (cache.k, cache.v):
             plane.dtype, plane.scale = library.number("dtype", dtype), library.number("scale", scale)
-        if tensor_scale is not None:
-            cache.k.tensor, cache.v.tensor = tensor_scales(tensor_scale)
         if window is not None and whole("window", window) < 1:
             raise BadArgument(f"window is {window}", "at least 1, or None for all tokens")
         fits = window is not None and window <= cache.capacity
         cache.ring = fits if ring is None else bool(ring)
         needed = cache.batch * -(-cache.capacity // max(cache.block_tokens, 1))
-        cache.blocks = max(0, min(needed, _INT64_MAX)) if blocks is None else whole("blocks", blocks)
+        cache.blocks = max(0, min(needed, _INT64_MAX))
         library.check(library.lib.kvb_cache_plan(cache))
         return cache
-
-    def _bind(self, offset: int) -> None:
-        end = offset + self._struct.bytes
-        if offset < 0 or end > self._arena.size:
-            raise BadArgument(f"offset {offset}: the cache ends at byte {end}", f"the arena has {self._arena.size}")
-        self.library.check(self.library.lib.kvb_cache_bind(self._struct, self._arena.base + offset))
-
-    def _lay_out(self, facts: dict[str, Any], shuffle: int | None = None) -> None:
-        """The plan, and the arrays that the library leaves to its caller: lengths, and the table of a paged cache."""
-        self.library, self.layout, self.dtype, self.window = (
-            facts[x] for x in ("library", "layout", "dtype", "window")
-        )
-        cache = self._struct = self.planned(**facts)
-        self.lengths = np.zeros(cache.batch, dtype=np.int64)
-        self._reached = np.zeros(cache.batch, dtype=np.int64)  # the longest that each sequence was before a rollback
-        cache.lengths = self.library.ffi.from_buffer("int64_t[]", self.lengths)
-        self.table: np.ndarray | None = None
-        if cache.table_stride:
-            self.table = self._lay_table(self._order(shuffle))
-        elif shuffle is not None:
-            raise BadArgument(f"shuffle: a {self.layout} cache has no blocks", "leave it out")
-
-    def _order(self, shuffle: int | None) -> np.ndarray:
-        """The blocks of every sequence."""
-        order = np.arange(self._struct.blocks, dtype=np.int32)
-        if shuffle is None:
-            return order
-        return np.random.default_rng(place("shuffle", shuffle)).permutation(order)
-
-    def _lay_table(self, blocks: np.ndarray) -> np.ndarray:
-        cache = self._struct
-        table = np.ascontiguousarray(blocks.reshape(cache.batch, cache.table_stride))
-        cache.table = self.library.ffi.from_buffer("int32_t[]", table)
-        return table
 
     def __repr__(self) -> str:
         c = self._struct
@@ -197,8 +172,6 @@ class Cache(Closing):
         slot = place("token", token, _LONGEST if c.ring else c.capacity) % c.capacity
         if self.table is not None:
             plane, slot = int(self.table[plane, slot // c.block_tokens]), slot % c.block_tokens
-        if plane < 0:
-            raise BadArgument(f"token {token} of sequence {sequence} has no block", "reserve it, or store it, first")
         row = plane * c.k.seq_stride + head * c.k.head_stride + slot * c.k.token_stride
         return row, plane * c.k.scale_seq_stride + head * c.k.scale_head_stride + slot * c.k.scale_token_stride
 
@@ -228,7 +201,7 @@ class Cache(Closing):
         how = {"isa": self.library.isa(isa), "advance": True, **facts}
         with self._teams.lock:
             team = self._teams.of(threads)
-            self.reserve(tokens)
+            self._refuse_overflow(tokens)
             with store_task(op, self, k, v, threads, **how) as task:
                 team.run(task)
 
@@ -238,63 +211,34 @@ class Cache(Closing):
         """Whether there is no room for so many more tokens of every sequence."""
         return self.length + place("tokens", tokens) > (_LONGEST if self.struct.ring else self.struct.capacity)
 
-    def reserve(self, tokens: int) -> None:
-        """See to the room for so many more tokens of every sequence. Only a task of one's own needs it: stores do it.
-
-        A cache of a pool takes its blocks here. A rollback gives them back: reserve again before the task runs.
-        """
-        if Cache.would_overflow(self, tokens):
+    def _refuse_overflow(self, tokens: int) -> None:
+        if self.would_overflow(tokens):
             most = f"{self.length} + {tokens} tokens are more than the capacity of {self._struct.capacity}"
             raise BadArgument(f"tokens: {most}", "roll back, reset, or make a larger cache or a ring")
-
-    def refuse_unplaced(self, tokens: int) -> None:
-        """Where something would be stored that has no block. What does not fit the capacity, the library refuses."""
-
-    def advance(self, tokens: int) -> None:
-        """Count so many more tokens of every sequence: what a task has stored, and not counted itself."""
-        Cache.reserve(self, tokens)
-        self.lengths += tokens
 
     def rollback(self, tokens: int | None = None, *, to: int | None = None, sequence: int | None = None) -> None:
         """Forget the last `tokens` of every sequence, or of one; or all but the first `to`. Their bytes stay.
 
-        Not in a ring where decode would then attend to tokens that have been overwritten.
+        A ring that has overwritten tokens only forgets all of them.
         """
         if (tokens is None) == (to is None):
             raise BadArgument(
                 "rollback takes either a number of tokens or a length", "rollback(3), or rollback(to=100)"
             )
         self._refuse_closed()
-        lengths = self.lengths.copy()
+        lengths, capacity = self.lengths.copy(), self._struct.capacity
         which = slice(None) if sequence is None else place("sequence", sequence, len(lengths))
         lengths[which] = lengths[which] - place("tokens", tokens) if to is None else place("to", to)
-        self._refuse_lost(lengths)
-        self._reached = np.where(lengths > 0, np.maximum(self._reached, self.lengths), 0)
+        lost = (lengths > 0) & (lengths < self.lengths) & (self.lengths > capacity)
+        for at in np.flatnonzero((lengths < 0) | (lengths > self.lengths) | lost):
+            hint = f"the ring keeps {capacity}: reset it" if lost[at] else "roll back to a length from 0 to that"
+            what = f"sequence {at} has {self.lengths[at]} tokens; {lengths[at]} cannot be left of them"
+            raise BadArgument(what, hint)
         self.lengths[:] = lengths
 
     def reset(self) -> None:
         """Forget all tokens; their bytes stay."""
         self.library.check(self.library.lib.kvb_reset(self.struct))
-        self._reached[:] = 0
-
-    def _refuse_lost(self, lengths: np.ndarray) -> None:
-        """A sequence cannot grow by a rollback, nor get back what a ring has overwritten."""
-        first = 0 if self.window is None else np.maximum(lengths - self.window, 0)  # token that decode attends to
-        lost = (lengths > 0) & (lengths < self.lengths) & (first < self._overwritten())
-        for sequence in np.flatnonzero((lengths < 0) | (lengths > self.lengths) | lost):
-            has = f"sequence {sequence} has {self.lengths[sequence]} tokens"
-            if lost[sequence]:
-                raise BadArgument(
-                    f"{has}; of the {lengths[sequence]} that would be left, decode needs some that are overwritten",
-                    f"the ring keeps {self._struct.capacity}; roll back less, or reset",
-                )
-            raise BadArgument(
-                f"{has}; {lengths[sequence]} cannot be left of them", "roll back to a length from 0 to that"
-            )
-
-    def _overwritten(self) -> np.ndarray:
-        """How many of the first tokens of every sequence a ring has overwritten: by tokens since forgotten, too."""
-        return np.maximum(np.maximum(self._reached, self.lengths) - self._struct.capacity, 0)
 
     def clear(self, isa: str | None = None, threads: int = 1) -> None:
         """Zero every byte; the lengths stay."""
@@ -303,12 +247,7 @@ class Cache(Closing):
     # ---- reads ---------------------------------------------------------------------------------------------------
 
     def decode(
-        self,
-        q: Any,
-        variant: str = "flash",
-        isa: str | None = None,
-        threads: int = 1,
-        deterministic: bool = False,
+        self, q: Any, variant: str = "flash", isa: str | None = None, threads: int = 1, deterministic: bool = False
     ) -> np.ndarray:
         """Attention of one new token per sequence, [batch, q_heads, head_dim] to the same shape.
 
@@ -330,24 +269,10 @@ class Cache(Closing):
         Where a sequence holds fewer than another, zeros stand behind its end.
         """
         self._refuse_closed()
-        return self.rows(0, int(np.maximum(self.lengths - self._overwritten(), 0).max()), isa, threads)
+        return self.rows(0, min(self.length, self._struct.capacity), isa, threads)
 
     def rows(self, first: int, count: int, isa: str | None = None, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Only `count` of these tokens, from `first` on."""
-        found = self._unpacked(first, count, isa, threads)
-        slots = np.minimum(self.lengths, self._struct.capacity)
-        stale = np.minimum(self._overwritten() - (self.lengths - slots), slots)
-        if not count or not stale.any():
-            return found
-        every = self._unpacked(0, self._struct.capacity, isa, threads)
-        at = np.arange(first, first + count) + stale[:, None]
-        behind = np.zeros((len(stale), int(stale.max()), *every[0].shape[2:]), dtype=np.float32)
-        longer = (np.concatenate((rows, behind), axis=1) for rows in every)
-        k, v = (np.take_along_axis(rows, at[:, :, None, None], axis=1) for rows in longer)
-        return k, v
-
-    def _unpacked(self, first: int, count: int, isa: str | None, threads: int) -> tuple[np.ndarray, np.ndarray]:
-        """As the library has them: with what was stored for tokens since forgotten in the place of a ring's oldest."""
         c = self.struct
         shape = (c.batch, place("count", count, c.capacity + 1), c.kv_heads, c.head_dim)
         try:

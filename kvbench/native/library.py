@@ -88,8 +88,7 @@ class Library:
         )
         if different:
             raise BadLibrary(
-                f"{self.path} was built from another abi.h: {', '.join(different[:4])} differ",
-                "install kvbench again",
+                f"{self.path} was built from another abi.h: {', '.join(different[:4])} differ", "install kvbench again"
             )
 
     def _rows(self, table: Any) -> Iterator[Any]:

@@ -67,14 +67,13 @@ def store_task(
 ) -> Task:
     """`op` is append (k and v [batch, kv_heads, head_dim]) or bulk ([batch, tokens, kv_heads, head_dim], or with
     head_major [batch, kv_heads, tokens, head_dim]). advance: lengths grow by what a pass stored; without it every pass
-    stores at the same place. A cache of a pool must have its blocks, see Cache.reserve."""
+    stores at the same place."""
     library = cache.library
     args = library.ffi.new("kvb_store *")
     args.cache = cache.struct
     args.k, args.v = pointer(library, k), pointer(library, v)
     args.tokens = 1 if op == "append" else k.shape[2 if head_major else 1]
     args.isa, args.head_major, args.nt, args.advance = library.number("isa", isa), head_major, nt, advance
-    cache.refuse_unplaced(args.tokens)
     return Task(library, getattr(library.lib, f"kvb_task_{op}"), args, threads, keep=(cache, k, v))
 
 

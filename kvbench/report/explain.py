@@ -1,12 +1,9 @@
-"""What limits a model here: as lines of a terminal, as a page to paste, as a figure's table and as plain data."""
+"""What limits a model here: as lines of a terminal, as a page to paste and as a figure's table."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Annotated
 
 import pandas as pd
 
-from kvbench.model.annotated import about
 from kvbench.model.explained import Explained
 from kvbench.report.ruled import Column, ruled
 from kvbench.report.words import explain as words
@@ -14,18 +11,6 @@ from kvbench.report.words.phrases import number
 from kvbench.texts import markdown as plain
 from kvbench.texts import wrapped
 from kvbench.units import size
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation(Explained):
-    """Arithmetic, rates that the machine reached, and the same in words."""
-
-    lines: Annotated[tuple[str, ...], about("five, in plain words")]
-
-
-def explanation(found: Explained) -> Explanation:
-    facts = {field.name: getattr(found, field.name) for field in fields(found)}
-    return Explanation(**facts, lines=tuple(words.lines(found)))
 
 
 def explain_text(found: Explained) -> list[str]:

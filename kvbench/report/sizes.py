@@ -1,31 +1,14 @@
-"""What a cache takes, as lines of a terminal and as plain data."""
+"""What a cache takes, as lines of a terminal."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
-from typing import Annotated
+from dataclasses import asdict
 
 import pandas as pd
-from msgspec import UNSET, UnsetType
 
-from kvbench.model import ArenaMap
-from kvbench.model.annotated import about
 from kvbench.model.size import Admission, Allocated, Bound, Decoder, Fit, Fleet, Reservation, Rung, Size
-from kvbench.report.arena_map import Map, map_rows
 from kvbench.report.ruled import Column, ruled
 from kvbench.texts import wrapped
 from kvbench.units import GB, GIB, counted, cpu_text, size
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sized(Size):
-    """Arithmetic, and rates that a machine's own reads reached in an earlier run."""
-
-    map: Annotated[Map | UnsetType, about("with --map: where each buffer of a decoder lies")] = UNSET
-
-
-def sized(found: Size, plan: ArenaMap | None) -> Sized:
-    facts = {field.name: getattr(found, field.name) for field in fields(found)}
-    return Sized(**facts, map=UNSET if plan is None else map_rows(plan))
 
 
 def size_text(found: Size) -> list[str]:

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from kvbench.analysis.differs.trend import Past
 from kvbench.analysis.means.findings import Findings
 from kvbench.errors import Unwritable
@@ -53,15 +51,6 @@ def write_history(folder: Path, pasts: Sequence[Past], notes: Sequence[str]) -> 
         drawn = list(_drawn(_made(folder), figures))
         write_text(folder / PAGE, history_page(pasts, notes, drawn))
     return folder / PAGE
-
-
-def write_figure(folder: Path, figure: Figure, table: pd.DataFrame) -> None:
-    """The table that lies beside it has all that was found, which may be more than the figure shows."""
-    with writing(folder, "then run it again"):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / f"{figure.name}.csv", table_csv(table))
-        if not figure.missing:
-            _pictures(folder, figure)
 
 
 def _one(folder: Path, found: Findings, manifest: Manifest) -> Path:

@@ -1,22 +1,29 @@
-"""A decoder's cache by the formula: which layers hold how many tokens, and what a row of one takes."""
+"""A decoder's cache by the formula: which layers hold how many tokens, and what a row of one takes. And what the library
+takes for it, byte for byte."""
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from kvbench.analysis.means.models import Geometry
 from kvbench.errors import BadArgument
-from kvbench.model.size import Decoder, Layers
-from kvbench.native import Cache, block_of
+from kvbench.model import Machine
+from kvbench.model.size import Allocated, Blocks, Decoder, Layers
+from kvbench.native import LANES, Cache, block_of, default_library
 from kvbench.suite.axes import shown
 
 LARGEST = 1 << 63  # bytes of anything: what a machine can count
 _COUNT = 1 << 31
-_LEAST = {
-    **dict.fromkeys(("layers", "q_heads", "kv_heads", "head_dim", "context", "batch", "block_tokens"), 1),
-    **dict.fromkeys(("window", "window_every", "ephemeral", "pad"), 0),
-    "capacity": 1,
-}
+_FROM_ZERO = ("window", "window_every", "ephemeral", "pad")
+_FROM_ONE = ("layers", "q_heads", "kv_heads", "head_dim", "context", "batch", "block_tokens", "capacity")
+_BASE = 4096  # bytes of a page, where the machine does not say
+_ENTRY = 8  # bytes of an entry of the processor's page tables; a table fills a base page, and maps a huge one
+_SPARED = 32 << 20  # larger huge pages are not filled up for less than one
+_NUMBER = 4  # bytes of a block's number in a page table
+_PADDING = ("row_padding", "head_padding", "line_rounding")
+_PARTS = ("rows", "scales", "unused", "block_rounding", *_PADDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +55,12 @@ def _row(head_dim: int, dtype: str, scale: str) -> RowBytes:
 
 
 def refuse_nonsense(decoder: Decoder) -> None:
-    for name, least in _LEAST.items():
-        value = getattr(decoder, name)
+    for name in (*_FROM_ZERO, *_FROM_ONE):
+        value, least = getattr(decoder, name), int(name in _FROM_ONE)
         if value is not None and not least <= value < _COUNT:
-            raise BadArgument(f"{_option(name)} is {shown(value)}", f"{least} to {_COUNT - 1}")
+            option = "users" if name == "batch" else name.replace("_", "-")
+            raise BadArgument(f"--{option} is {shown(value)}", f"{least} to {_COUNT - 1}")
     q_heads, kv_heads = decoder.q_heads, decoder.kv_heads
-    if kv_heads > q_heads:
-        raise BadArgument(f"--kv-heads is {kv_heads}, more than the {q_heads} query heads", "a divisor of --q-heads")
     if q_heads % kv_heads:
         raise BadArgument(f"{q_heads} query heads do not divide into {kv_heads} KV heads", "a divisor of --q-heads")
     if decoder.ephemeral > decoder.layers:
@@ -65,38 +71,34 @@ def refuse_nonsense(decoder: Decoder) -> None:
             raise BadArgument(what, "leave it out, or give more room")
 
 
-def _option(name: str) -> str:
-    return "--users" if name == "batch" else f"--{name.replace('_', '-')}"
+def kept(decoder: Decoder) -> int:
+    """Its persistent layers."""
+    return decoder.layers - decoder.ephemeral
 
 
 def parts(decoder: Decoder) -> tuple[Layers, ...]:
-    """Its persistent layers, those that attend to most first; of no kind there are none."""
-    sliding = sliding_layers(decoder, decoder.context)
-    counts = ((decoder.layers - decoder.ephemeral - sliding, 0), (sliding, decoder.window))
-    each = decoder.sides * decoder.batch * decoder.kv_heads * row(decoder).payload
-    return tuple(_alike(decoder, count, window, each) for count, window in counts if count)
-
-
-def _alike(decoder: Decoder, count: int, window: int, each: int) -> Layers:
-    read = min(window or decoder.context, decoder.context)
-    capacity = decoder.capacity or read
-    held = min(decoder.context, capacity)
-    return Layers(count, window, held, capacity, read, each * held)
+    """Those that are alike, those that attend to most first; of no kind there are none."""
+    sliding, found = sliding_layers(decoder, decoder.context), []
+    for count, window in ((kept(decoder) - sliding, 0), (sliding, decoder.window)):
+        read = min(window or decoder.context, decoder.context)
+        capacity = decoder.capacity or read
+        held = min(decoder.context, capacity)
+        own = Layers(count, window, held, capacity, read, decoder.batch * held * token_bytes(decoder))
+        found += [own] if count else []
+    return tuple(found)
 
 
 def sliding_layers(decoder: Decoder, context: int) -> int:
     """How many leave some of so many tokens out."""
     heads = (decoder.q_heads, decoder.kv_heads, decoder.head_dim)
-    layers = decoder.layers - decoder.ephemeral
-    shape = Geometry(decoder.model, layers, *heads, context, decoder.window, decoder.window_every)
+    shape = Geometry(decoder.model, kept(decoder), *heads, context, decoder.window, decoder.window_every)
     return shape.sliding(context)
 
 
 def growing_layers(decoder: Decoder) -> int:
     """How many hold more after one more token."""
-    layers = decoder.layers - decoder.ephemeral
     roomy = decoder.capacity is not None and decoder.context < decoder.capacity
-    return layers if roomy else layers - sliding_layers(decoder, decoder.context + 1)
+    return kept(decoder) - (0 if roomy else sliding_layers(decoder, decoder.context + 1))
 
 
 def cache_bytes(decoder: Decoder) -> int:
@@ -157,3 +159,74 @@ def _factors(decoder: Decoder) -> Iterator[str]:
 
 def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+# ---- what the library takes ------------------------------------------------------------------------------------------
+
+
+def allocated(decoder: Decoder, machine: Machine) -> Allocated:
+    """All layers in one block of memory, on transparent huge pages."""
+    found: Counter[str] = Counter()
+    for layers in parts(decoder):
+        for name, count in _of_layer(decoder, layers).items():
+            found[name] += layers.count * count
+    total, page = found.total(), _huge_page(machine)
+    mapped = -(-total // page) * page
+    return Allocated(*(found[name] for name in _PARTS), total, mapped - total, mapped, page)
+
+
+def layer_bytes(decoder: Decoder, layers: Layers) -> tuple[int, int]:
+    """As the library says; and those of it in which no row can lie."""
+    found = _of_layer(decoder, layers)
+    return sum(found.values()), sum(found[name] for name in _PADDING)
+
+
+def block_bytes(decoder: Decoder) -> tuple[int, int]:
+    """Bytes of a block in one layer, even where the decoder has none; and how many of them are padding."""
+    layouts = (decoder.layout, *default_library().words("layout"))
+    pooled = replace(decoder, layout=next(layout for layout in layouts if Cache.is_paged(layout)), batch=1)
+    cache = _plan(pooled, decoder.block_tokens)
+    each = decoder.sides * (cache.k.seq_stride + cache.k.scale_seq_stride)
+    return each, each - decoder.block_tokens * token_bytes(decoder)
+
+
+def blocks(decoder: Decoder) -> Blocks | None:
+    """None where no table stands between tokens and rows."""
+    if not Cache.is_paged(decoder.layout) or not (found := parts(decoder)):
+        return None
+    cache, (each, _) = _plan(decoder, found[0].capacity), block_bytes(decoder)
+    return Blocks(decoder.block_tokens, each, cache.blocks, decoder.batch * cache.table_stride * _NUMBER)
+
+
+def _plan(decoder: Decoder, capacity: int) -> Any:
+    words = ("batch", "layout", "dtype", "inner", "scale", "block_tokens", "pad")
+    facts = {name: getattr(decoder, name) for name in words}
+    return Cache.planned(decoder.kv_heads, decoder.head_dim, capacity, **facts)
+
+
+def _of_layer(decoder: Decoder, layers: Layers) -> dict[str, int]:
+    """`places`: slots of a sequence, more than its capacity where whole blocks are taken."""
+    cache, each = _plan(decoder, layers.capacity), row(decoder)
+    paged, lanes = cache.table_stride * cache.block_tokens, -(-cache.capacity // LANES) * LANES
+    transposed = default_library().cell(decoder.layout, decoder.dtype)
+    places = paged or (lanes if transposed else cache.capacity)
+    arranged = decoder.sides * (cache.blocks if paged else cache.batch)
+    rows, scales = arranged * cache.k.seq_stride, arranged * cache.k.scale_seq_stride
+    slot = decoder.sides * decoder.batch * decoder.kv_heads
+    return {
+        "rows": slot * layers.held * each.data,
+        "scales": slot * layers.held * each.scale,
+        "unused": slot * (layers.capacity - layers.held) * each.payload,
+        "block_rounding": slot * (places - layers.capacity) * each.payload,
+        "row_padding": slot * places * (each.padded - each.data),
+        "head_padding": rows - slot * places * each.padded,
+        "line_rounding": cache.bytes - rows - scales,
+    }
+
+
+def _huge_page(machine: Machine) -> int:
+    """Bytes to whose multiples the memory grows."""
+    fact = machine.facts.get("page_bytes")
+    base = fact.value if fact and isinstance(fact.value, int) and fact.value > 0 else _BASE
+    huge = base * (base // _ENTRY)
+    return huge if huge <= _SPARED else base

@@ -1,15 +1,28 @@
-"""Many users: what they take together, how many fit a memory, and what it wastes to reserve room ahead."""
+"""Many users: what they take together, how many fit a memory, and what it wastes to reserve room ahead for sequences of
+several lengths: all alike, evenly between two lengths, or as a file lists them."""
 
-from dataclasses import replace
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
 
+from kvbench import named
 from kvbench.errors import BadArgument
 from kvbench.model.size import Admission, Decoder, Fleet, Reservation, Reserved, Rung
-from kvbench.sizing.allocated import block_bytes, layer_bytes, layer_padding
-from kvbench.sizing.decoder import cache_bytes, intensity, parts, sliding_layers, token_bytes
-from kvbench.sizing.lengths import Lengths
-from kvbench.units import size
+from kvbench.sizing.decoder import (
+    block_bytes,
+    cache_bytes,
+    intensity,
+    kept,
+    layer_bytes,
+    parts,
+    sliding_layers,
+    token_bytes,
+)
+from kvbench.units import COUNT, size, whole
 
 _GROUPED = 8  # KV heads of the rung between, for a model whose own are as many as its query heads, or one
+_FORM = "uniform:A-B, fixed:N, or a file of whole numbers"
+_LARGEST = 1 << 31
 
 
 def ladder(decoder: Decoder) -> tuple[Rung, ...]:
@@ -24,14 +37,67 @@ def ladder(decoder: Decoder) -> tuple[Rung, ...]:
 
 def _rung(decoder: Decoder, name: str, kv_heads: int) -> Rung:
     other = replace(decoder, kv_heads=kv_heads)
-    layers = decoder.layers - decoder.ephemeral
-    counts = cache_bytes(other), layers * token_bytes(other)
+    counts = cache_bytes(other), kept(other) * token_bytes(other)
     return Rung(name, kv_heads, other.group, *counts, intensity(other), kv_heads == decoder.kv_heads)
 
 
 def fleet(decoder: Decoder, replicas: int, weights: int | None) -> Fleet:
     replica = cache_bytes(decoder) + (weights or 0)
     return Fleet(decoder.batch, replicas, cache_bytes(decoder) // decoder.batch, replica, replicas * replica, weights)
+
+
+# ---- lengths ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """`runs`: first length, last length, sequences of each length between them. Sums are exact."""
+
+    name: str
+    runs: tuple[tuple[int, int, int], ...]
+
+    @property
+    def count(self) -> int:
+        return sum((last - first + 1) * each for first, last, each in self.runs)
+
+    def tokens(self, window: int = 0, step: int = 1) -> int:
+        """Tokens of all sequences together, from each no more than the last `window` (0: all), rounded up to steps."""
+        each = ((_sum(last, window, step) - _sum(first - 1, window, step), count) for first, last, count in self.runs)
+        return sum(tokens * count for tokens, count in each)
+
+
+def _sum(longest: int, window: int, step: int) -> int:
+    """Tokens of one sequence of each length from 1 on."""
+    beyond = max(0, longest - window) if window else 0
+    full, over = divmod(longest - beyond, step)
+    rising = step * (step * full * (full + 1) // 2 + over * (full + 1))
+    return rising + beyond * -(-window // step) * step
+
+
+def read_lengths(text: str) -> Lengths:
+    if found := re.fullmatch(f"fixed:{COUNT}", text):
+        runs = [(whole(*found.groups()), whole(*found.groups()), 1)]
+    elif found := re.fullmatch(f"uniform:{COUNT}-{COUNT}", text):
+        runs = [(whole(found[1], found[2]), whole(found[3], found[4]), 1)]
+    elif text.startswith(("fixed:", "uniform:")):
+        raise BadArgument(f"--lengths: {text[:60]!r} is not understood", _FORM)
+    else:
+        runs = [(length, length, count) for length, count in sorted(_listed(text).items())]
+    for first, last, _ in runs:
+        if not 1 <= first <= last < _LARGEST:
+            raise BadArgument(f"--lengths {text[:60]}: {first} to {last} tokens", f"lengths from 1 to {_LARGEST - 1}")
+    return Lengths(text, tuple(runs))
+
+
+def _listed(path: str) -> Counter[int]:
+    try:
+        words = named.text(path, named.LISTED).split()
+    except OSError as error:
+        raise BadArgument(f"--lengths: cannot read {path[:60]}: {error.strerror}", _FORM) from None
+    odd = next((word for word in words if not re.fullmatch(r"[0-9]{1,18}", word)), "" if words else "nothing")
+    if odd:
+        raise BadArgument(f"--lengths: {path[:60]} holds {odd[:20]!r}", "whole numbers, each a sequence's tokens")
+    return Counter(map(int, words))
 
 
 # ---- admission -------------------------------------------------------------------------------------------------------
@@ -43,15 +109,16 @@ def admission(decoder: Decoder, budget: int | None, lengths: Lengths | None) -> 
         return Admission(None, None, None, reserved)
     tokens = _tokens(decoder, budget)
     if tokens == 0:
-        one = (decoder.layers - decoder.ephemeral) * token_bytes(decoder)
-        raise BadArgument(f"--budget is {size(budget)}", f"one token takes {one:,} bytes")
-    whole = _ahead(replace(decoder, batch=1))
-    return Admission(budget, tokens, budget // whole if whole else None, reserved)
+        raise BadArgument(
+            f"--budget is {size(budget)}", f"one token takes {kept(decoder) * token_bytes(decoder):,} bytes"
+        )
+    one, _ = _ahead(replace(decoder, batch=1))
+    return Admission(budget, tokens, budget // one if one else None, reserved)
 
 
 def _tokens(decoder: Decoder, budget: int) -> int | None:
     """The longest sequence that fits, each layer holding what it has room for. None: it can go on for ever."""
-    each, layers = token_bytes(decoder), decoder.layers - decoder.ephemeral
+    each, layers = token_bytes(decoder), kept(decoder)
     rings = sliding_layers(decoder, decoder.window + 1)
     if not layers:
         return None
@@ -60,38 +127,35 @@ def _tokens(decoder: Decoder, budget: int) -> int | None:
         forgets = rings == layers and decoder.window <= decoder.capacity == most
         return None if forgets else most
     if rings and budget >= each * layers * decoder.window:
-        rest, layers = budget - each * rings * decoder.window, layers - rings
-    else:
-        rest = budget
-    return rest // (each * layers) if layers else None
+        budget, layers = budget - each * rings * decoder.window, layers - rings
+    return budget // (each * layers) if layers else None
 
 
 def _reservation(decoder: Decoder, budget: int | None, lengths: Lengths) -> Reservation:
     longest, option = max((decoder.context, "--context"), (decoder.capacity or 0, "--capacity"))
-    if lengths.longest > longest:
+    if (most := max(last for _, last, _ in lengths.runs)) > longest:
         raise BadArgument(
-            f"--lengths {lengths.name[:60]}: a sequence of {lengths.longest} tokens is longer than {option} {longest}",
+            f"--lengths {lengths.name[:60]}: a sequence of {most} tokens is longer than {option} {longest}",
             "shorter lengths, or a longer context",
         )
     alone = replace(decoder, batch=1)
-    count, found = lengths.count, parts(alone)
+    count, found, step = lengths.count, parts(alone), alone.block_tokens
     held = token_bytes(alone) * sum(layers.count * lengths.tokens(layers.capacity) for layers in found)
-    ahead_padding = sum(layers.count * layer_padding(alone, layers) for layers in found)
-    step = alone.block_tokens
     blocks = sum(layers.count * lengths.tokens(layers.capacity, step) // step for layers in found)
-    of_block, padding = block_bytes(alone)
+    (ahead, ahead_padding), (of_block, padding) = _ahead(alone), block_bytes(alone)
     return Reservation(
         lengths.name,
         lengths.tokens() / count,
         step,
-        _reserved(count * _ahead(alone), held, count * ahead_padding, count, budget),
+        _reserved(count * ahead, held, count * ahead_padding, count, budget),
         _reserved(blocks * of_block, held, blocks * padding, count, budget),
     )
 
 
-def _ahead(alone: Decoder) -> int:
-    """What is allocated for one sequence, however much of it is used."""
-    return sum(layers.count * layer_bytes(alone, layers) for layers in parts(alone))
+def _ahead(alone: Decoder) -> tuple[int, int]:
+    """What is allocated for one sequence, however much of it is used; and its padding."""
+    each = [(layers.count, *layer_bytes(alone, layers)) for layers in parts(alone)]
+    return sum(count * taken for count, taken, _ in each), sum(count * padding for count, _, padding in each)
 
 
 def _reserved(taken: int, held: int, padding: int, count: int, budget: int | None) -> Reserved:

@@ -4,14 +4,13 @@ for each buffer, in their order: the next aligned offset, its bytes, then its ca
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 from kvbench.errors import BadArgument
-from kvbench.model import ArenaMap, Buffer
-from kvbench.model.size import Decoder
-from kvbench.native import Cache, default_library
+from kvbench.model.arena_map import ArenaMap, Buffer, KindBytes
+from kvbench.native import Cache
 from kvbench.suite import Model, stated
-from kvbench.suite import model as geometry
 
 _CANARY_BYTES = 64  # at least: up to the next aligned offset there may be more
 _LINE = 64  # a cache of the library begins on one
@@ -26,18 +25,14 @@ def arena_map(model: str, context: int, dtype: str, align: int = _LINE, canaries
         raise BadArgument(f"context is {context}", "at least 1, and no more than memory can hold")
     if align < _LINE or align & (align - 1):
         raise BadArgument(f"align is {align}", f"a power of two, at least {_LINE}")
-    return ArenaMap(model, context, dtype, align, tuple(_laid(known, context, dtype, align, canaries)))
-
-
-def mapped(model: str, context: int, dtype: str) -> Decoder:
-    """Whose buffers are mapped: every layer keeps all of one sequence, rows one behind another."""
-    known = geometry(model)
-    shape = {name: getattr(known, name) for name in ("layers", "q_heads", "kv_heads", "head_dim")}
-    cache = Cache.planned(1, known.head_dim, 1, dtype=dtype, pad=_PAD)
-    numbers = {"layout": cache.layout, "inner": cache.inner, "scale": cache.k.scale}
-    words = {kind: default_library().words(kind)[number] for kind, number in numbers.items()}
-    facts = {"block_tokens": cache.block_tokens, "capacity": context, "pad": _PAD}
-    return Decoder(model, **shape, context=context, batch=cache.batch, dtype=dtype, **words, **facts)
+    buffers = tuple(_laid(known, context, dtype, align, canaries))
+    total, kinds = buffers[-1].end + buffers[-1].canary, Counter[str]()
+    for buffer in buffers:
+        kinds[buffer.kind] += buffer.size
+    if between := total - kinds.total():
+        kinds["between"] = between
+    shares = {kind: KindBytes(count, count / total) for kind, count in kinds.items()}
+    return ArenaMap(model, context, dtype, align, total, shares, buffers)
 
 
 def _laid(known: Model, context: int, dtype: str, align: int, canaries: bool) -> Iterator[Buffer]:
@@ -47,7 +42,8 @@ def _laid(known: Model, context: int, dtype: str, align: int, canaries: bool) ->
         size = known.layers * cache.bytes if name == "kv_cache" else each * math.prod(shape)
         least = offset + size + (_CANARY_BYTES if canaries else 0)
         after = -(-least // align) * align
-        yield Buffer(name, kind, offset, size, shape, about, after - offset - size if canaries else 0)
+        canary = after - offset - size if canaries else 0
+        yield Buffer(name, kind, offset, offset + size, size, canary, shape, about)
         offset = after
 
 

@@ -10,22 +10,23 @@ from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder, Ephemeral, Fit, Level, Rates, Size
 from kvbench.native import default_library
 from kvbench.regime import Regime, holds, levels
-from kvbench.sizing.allocated import allocated, blocks
 from kvbench.sizing.decoder import (
     LARGEST,
+    allocated,
+    blocks,
     cache_bytes,
     formula,
     growing_layers,
     intensity,
+    kept,
     parts,
     refuse_nonsense,
     row,
     streamed_bytes,
     token_bytes,
 )
-from kvbench.sizing.fleet import admission, fleet, ladder
+from kvbench.sizing.fleet import Lengths, admission, fleet, ladder
 from kvbench.sizing.known import Known
-from kvbench.sizing.lengths import Lengths
 from kvbench.units import counted
 
 
@@ -55,7 +56,7 @@ def size_of(decoder: Decoder, known: Known, wanted: Wanted, max_context: int = 0
         decoder=decoder,
         formula=formula(decoder),
         bytes=cache_bytes(decoder),
-        bytes_per_token=(decoder.layers - decoder.ephemeral) * token_bytes(decoder),
+        bytes_per_token=kept(decoder) * token_bytes(decoder),
         bytes_per_next_token=growing_layers(decoder) * token_bytes(decoder),
         bytes_per_layer=of_layer,
         bytes_per_layer_side=of_layer // decoder.sides,

@@ -25,6 +25,10 @@ class Fault:
     margin: Annotated[float | None, about("ratio to the allowed error: the least that it caused; null if unknown")]
 
 
+def finite(share: float) -> float | None:
+    return share if np.isfinite(share) else None
+
+
 class Victim:
     """A copy of the prepared cache that may be damaged, and a kernel that runs on it."""
 
@@ -144,7 +148,8 @@ def plant(library: Library, kernels: Iterable[Kernel]) -> Iterator[Fault]:
         for fault in FAULTS:
             errors = [_error(fault, kernel, *prepared[cells[kernel]]) for kernel in kernels]
             caught = sum(error > 1 for error in errors)
-            yield Fault(fault.__name__.replace("_", " "), len(errors), caught, min(errors, default=np.inf))
+            margin = finite(min(errors, default=np.inf))
+            yield Fault(fault.__name__.replace("_", " "), len(errors), caught, margin)
 
 
 def _error(fault: Callable[[Victim], np.ndarray], kernel: Kernel, prepared: Prepared, other: Prepared) -> float:

@@ -2,31 +2,42 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from kvbench.errors import KvbenchError
 from kvbench.model import Kernel, Traffic
+from kvbench.model.annotated import Printed, about
 from kvbench.native import Cache, Library, block_of, decode_task, store_task
 from kvbench.oracle import rounding
+from kvbench.verify.faults import Fault, finite
 from kvbench.verify.moves import Moves, Wrong, require
 from kvbench.verify.situation import FULL, QUICK, STALE, Prepared, how_taken
 from kvbench.worker.watch import watched
 
 
 @dataclass(frozen=True, slots=True)
-class KernelResult:
-    """`error` is the worst share of the allowed error that was seen; at most 1 is right."""
+class Checked(Kernel):
+    """A kernel, held against float64."""
 
-    kernel: Kernel
-    error: float
-    note: str = ""
+    passed: Annotated[bool, about("whether it was right in every situation")]
+    error_share: Annotated[float | None, about("share of the allowed error: the worst; null where it is no number")]
+    note: Annotated[str, about("what went wrong; else empty")]
 
-    @property
-    def passed(self) -> bool:
-        return self.error <= 1 and not self.note
+    @classmethod
+    def of(cls, kernel: Kernel, error: float, note: str = "") -> Self:
+        return cls(**asdict(kernel), passed=error <= 1 and not note, error_share=finite(error), note=note)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified(Printed):
+    """Whether every kernel is right and every fault was noticed."""
+
+    passed: Annotated[bool, about("whether every kernel is right and every fault was noticed")]
+    kernels: Annotated[tuple[Checked, ...], about("those that were checked against float64")]
+    faults: Annotated[tuple[Fault, ...], about("faults that must be noticed")]
 
 
 class Checker(Moves):
@@ -180,19 +191,19 @@ def _share(got: np.ndarray, want: np.ndarray, allowed: np.ndarray) -> float:
     return float(np.max(difference / np.where(allowed > 0, allowed, 1)))
 
 
-def check(library: Library, kernels: Iterable[Kernel], quick: bool = False) -> Iterator[KernelResult]:
+def check(library: Library, kernels: Iterable[Kernel], quick: bool = False) -> Iterator[Checked]:
     """One result for each of the kernels that run here."""
     with Checker(library, quick) as bench:
         yield from (_result(bench, kernel) for kernel in kernels if kernel.runnable)
 
 
-def _result(bench: Checker, kernel: Kernel) -> KernelResult:
+def _result(bench: Checker, kernel: Kernel) -> Checked:
     checker = getattr(bench, f"check_{kernel.op}", None)
     if checker is None:
-        return KernelResult(kernel, np.inf, "nothing here knows how to check it")
+        return Checked.of(kernel, np.inf, "nothing here knows how to check it")
     try:
-        return KernelResult(kernel, float(checker(kernel)))
+        return Checked.of(kernel, float(checker(kernel)))
     except Wrong as complaint:
-        return KernelResult(kernel, np.inf, str(complaint))
+        return Checked.of(kernel, np.inf, str(complaint))
     except KvbenchError as error:
-        return KernelResult(kernel, np.inf, error.args[0])
+        return Checked.of(kernel, np.inf, error.args[0])

@@ -9,11 +9,11 @@ from kvbench.errors import KvbenchError
 from kvbench.model import Kernel
 from kvbench.native import Library, library_of
 from kvbench.verify.faults import Fault, plant
-from kvbench.verify.kernels import KernelResult, check
+from kvbench.verify.kernels import Checked, check
 
 _PATIENCE = 120.0  # seconds that one kernel may take
 
-_Found = tuple[list[KernelResult], list[Fault]]
+_Found = tuple[list[Checked], list[Fault]]
 
 
 def check_plugin(library: Library, isa: str | None = None, quick: bool = False) -> _Found:
@@ -28,9 +28,9 @@ def _apart(library: Library, kernel: Kernel, quick: bool) -> _Found:
     try:
         return apart(_found, str(library.plugin.path), kernel, quick, patience=_PATIENCE)
     except Ended as end:
-        return [KernelResult(kernel, inf, f"its process {end.how}")], []
+        return [Checked.of(kernel, inf, f"its process {end.how}")], []
     except KvbenchError as error:
-        return [KernelResult(kernel, inf, error.args[0])], []
+        return [Checked.of(kernel, inf, error.args[0])], []
 
 
 def _found(plugin: str, kernel: Kernel, quick: bool) -> _Found:
@@ -43,7 +43,8 @@ def _together(every: Iterator[list[Fault]]) -> Iterator[Fault]:
     """Faults of one name as one, of those that could be planted."""
     found: dict[str, Fault] = {}
     for fault in (fault for faults in every for fault in faults):
-        old = found.get(fault.name, replace(fault, planted=0, caught=0, margin=inf))
+        old = found.get(fault.name, replace(fault, planted=0, caught=0))
+        known = [margin for margin in (old.margin, fault.margin) if margin is not None]
         counts = {"planted": old.planted + fault.planted, "caught": old.caught + fault.caught}
-        found[fault.name] = replace(old, margin=min(old.margin, fault.margin), **counts)
+        found[fault.name] = replace(old, margin=min(known, default=None), **counts)
     yield from (fault for fault in found.values() if fault.planted)

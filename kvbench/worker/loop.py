@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import chain
 from operator import attrgetter
 from time import perf_counter
 
@@ -27,18 +27,6 @@ QUIET = 0.25  # of a sample's passes are faster than the one that is told: what 
 
 _TIMINGS = 3  # of which the least counts: a busy moment does not spoil them all
 _SHORT = 1 / 8  # of a sample, at least, is a timing
-
-
-class Caller:
-    """Whole calls of Python in the place of a team's tasks."""
-
-    def run(self, *calls: Callable[[], object], passes: int = 1, between: None = None) -> Times:
-        marks = [perf_counter()]
-        for turn in range(passes):
-            calls[turn % len(calls)]()
-            marks.append(perf_counter())
-        taken = marks[-1] - marks[0]
-        return Times(taken, tuple(end - begin for begin, end in pairwise(marks)), (taken,), (), 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +42,8 @@ class Program:
     """
 
     name: str
-    team: Team | Caller
-    tasks: tuple[Task | Callable[[], object], ...]
+    team: Team
+    tasks: tuple[Task, ...]
     between: Task | None = None
     warm: bool = True
     quiet: bool = False

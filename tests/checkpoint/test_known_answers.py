@@ -8,18 +8,7 @@ from kvbench.checkpoint import find
 from kvbench.errors import BadArgument
 from kvbench.sizing.decoder import cache_bytes, flops, streamed_bytes
 from kvbench.sizing.explained import decoder_of
-from tests.checkpoint.made import (
-    DENSE,
-    KINDS,
-    MLP,
-    NORMS,
-    config,
-    experts,
-    folder,
-    gguf_file,
-    names,
-    shape,
-)
+from tests.checkpoint.made import DENSE, KINDS, MLP, NORMS, config, experts, folder, gguf_file, names, shape
 
 LLAMA = shape(32, 32, 8, 128, 4096, 14336, 128256)
 QWEN = shape(48, 32, 4, 128, 2048, 6144, 151936) | {

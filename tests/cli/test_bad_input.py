@@ -76,7 +76,6 @@ CASES = [  # what is called, and words of the line; {run} is a run directory
     ("lab users --dtype f17", "dtype: 'f17'", "f16"),
     ("lab users --model gpt-9", "model: 'gpt-9'", "gpt-2"),
     ("lab quant --context 0", "--context"),
-    ("lab offload --cold much", "--cold", "much"),
     ("lab quant --threads 0", "--threads"),
     ("lab quant --isa mmx", "isa: 'mmx'"),
     ("lab users --context 1", "1 token: ", "layers of that size", "more --context"),

@@ -1,17 +1,14 @@
 """The command line as a user meets it: output, exit codes, one line per error, quick help."""
 
-import ast
 import json
 import re
 import shlex
 import subprocess
 import sys
-from collections import Counter
-from pathlib import Path
 
 import pytest
 
-import kvbench.cli
+import kvbench
 from kvbench.cli import main
 from kvbench.errors import BadArgument
 from kvbench.native import default_library
@@ -64,7 +61,7 @@ def test_help_of_sweep_names_the_axes(capsys):
         ("sweep --laucnhes 3", "--launches"),
         ("sweep --axis contxt=8k", "context"),
         ("profile decod --model gpt-2", "decode"),
-        ("lab offlod", "offload"),
+        ("lab windw", "window"),
         ("size lama-3-8b", "llama-3-8b"),
         ("schema swep", "sweep"),
     ],
@@ -85,17 +82,6 @@ finally:
     assert not heavy, heavy
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
-
-
-def test_what_commands_share_is_said_once():
-    """Options by their help, in the source."""
-    said = Counter(
-        ast.unparse(node.value)
-        for path in Path(kvbench.cli.__file__).parent.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.keyword) and node.arg == "help"
-    )
-    assert len(said) > 50 and max(said.values()) == 1, said.most_common(3)
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])

@@ -5,11 +5,10 @@ import os
 import subprocess
 import sys
 
-import click
 import pytest
 
 from kvbench.machine.preflight import CHECKS
-from tests.cli.test_cli import call, told
+from tests.cli.test_cli import told
 from tests.machine.healthy import CLOCKSOURCE, HEALTHY, THP, Still
 from tests.machine.trees import grow, put
 
@@ -73,24 +72,6 @@ def test_json(root, capsys):
         assert check.keys() == {"name", "status", "value", "why", "advice"}
         assert check["status"] in ("ok", "warn", "unknown") and check["value"] and check["why"]
     assert [check["name"] for check in answer["checks"] if check["status"] == "warn"] == ["transparent huge pages"]
-
-
-@pytest.mark.parametrize(
-    ("terminal", "no_color", "coloured"),
-    [(True, None, True), (True, "", True), (True, "1", False), (False, None, False)],
-)
-def test_colour_only_on_a_terminal(root, monkeypatch, terminal, no_color, coloured):
-    """Seen where the text is handed over: what writes it takes colours away as well where there is no terminal."""
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    if no_color is not None:
-        monkeypatch.setenv("NO_COLOR", no_color)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    said = []
-    monkeypatch.setattr(click, "echo", lambda text, **_: said.append(text))
-    call("doctor")
-    assert ("\x1b[" in said[0]) is coloured
-    plain = click.unstyle(said[0])
-    assert plain.count("ok ") >= len(CHECKS), "the words stand without colours too"
 
 
 def test_a_quota_and_threads_asked_for(root, capsys):

@@ -1,5 +1,5 @@
 """Exit codes: every one of them for every command that can end in it, by calls as users make them; those of bad input
-are in test_bad_input.py."""
+are in test_bad_input.py, those of compare in test_compare.py."""
 
 import json
 import os
@@ -22,7 +22,6 @@ from tests.history import made as history
 from tests.lab.test_lab_command import outcome
 from tests.machine.healthy import Still
 from tests.machine.trees import grow
-from tests.made_run import DECODE
 from tests.report import made
 
 CPU = str(min(os.sched_getaffinity(0)))
@@ -110,13 +109,13 @@ def broken(patch, folder):
 
 def wrong(patch, folder):
     """The references are off, as if every kernel were wrong."""
-    for module in ("kvbench.worker.answers", "kvbench.verify.situation", "kvbench.lab.measuring"):
+    for module in ("kvbench.worker.answers", "kvbench.verify.situation", "kvbench.lab.users"):
         patch.setattr(f"{module}.attention", lambda q, *_: q.astype(float) + 1)
 
 
 def explained(patch, folder):
     """An experiment that is over at once."""
-    patch.setattr("kvbench.lab.experiments.quant.experiment", outcome)
+    patch.setattr("kvbench.lab.quant.experiment", outcome)
 
 
 def unfit(patch, folder):
@@ -158,9 +157,7 @@ FINE, FAILED, USAGE, UNCLEAR, ERRORS, REFUSED, NOTHING, INTERRUPTED = Exit
 
 TABLE = [  # what verify ends with after it has checked every kernel, which takes a while: tests/test_verify.py
     (FINE, here, ""),
-    (FINE, here, "--help"),
     (FINE, here, "kernels"),
-    (FINE, here, "schema"),
     (FINE, here, "schema sweep"),
     (FINE, here, "plan smoke"),
     (FINE, here, "size llama-3-8b --json"),
@@ -171,33 +168,21 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
     (FINE, played, f"sweep {TINY} --out {{tmp}}/run"),
     (FINE, half, "sweep --out {tmp}/run --resume"),
     (FINE, here, "report {base} --format csv"),
-    (FINE, here, "compare {base} {again} --gate"),
-    (FINE, here, "compare {slow} {base} --gate"),  # an improvement
-    (FINE, here, "compare {base} {slow}"),  # a regression, and nobody asked
-    (FINE, here, "compare {tmp}/baseline {base} --bless"),
     (FINE, here, "history show --root {past}"),  # a step down, and nobody asked
-    (FINE, here, "history show --root {tmp}"),
     (FINE, here, "history export --root {past}"),
     (FINE, alike, "gate --base {one} --head {other}"),
     (FINE, here, "lab"),
     (FINE, explained, "lab quant --out {tmp}/lab"),
     (FINE, here, "gate --base {one} --head {one}"),  # nothing to measure
     (FAILED, slowed, "gate --base {one} --head {other}"),
-    (FAILED, here, "compare {base} {slow} --gate"),
     (FAILED, here, "history show --root {past} --gate"),
     (USAGE, here, "size"),
     (USAGE, here, "explain llama-3-8b --machine {base}"),  # of a machine without facts
     (USAGE, unwatched, "sweep smoke --out /proc/kvbench"),
-    (USAGE, here, "compare {base} {tmp}/none --gate"),
-    (USAGE, here, "compare {base} {again} --gate --export junit=/proc/kvbench/x.xml"),
-    (USAGE, here, "compare {tmp}/baseline {failed} --bless"),
     (USAGE, here, "history show --root {past} --point nothing"),
     (USAGE, here, "history add --root {tmp} {tmp}/none"),
-    (USAGE, here, "lab quant --out /proc/kvbench"),
     (USAGE, here, "gate --base nosuchrevision"),
     (USAGE, here, "gate --base {one} --head {other} --out /proc/kvbench"),
-    (UNCLEAR, here, "compare {base} {few} --gate"),  # inconclusive
-    (UNCLEAR, here, "compare {base} {contaminated} --gate"),
     (UNCLEAR, stormy, "gate --base {one} --head {other}"),
     (ERRORS, broken, "gate --base {one} --head {other}"),
     (ERRORS, failing, "machine --quick --out {tmp}/machine.json"),
@@ -211,27 +196,18 @@ TABLE = [  # what verify ends with after it has checked every kernel, which take
     (REFUSED, here, "plan quick --axis context=400m"),
     (REFUSED, here, "profile decode --model llama-3-8b --context 1000000000"),
     (REFUSED, here, "lab quant --context 400000000 --out {tmp}/lab"),
-    (REFUSED, here, "sweep quick --axis context=400m --out {tmp}/run"),
     (REFUSED, here, "sweep smoke --library {base}/manifest.json --out {tmp}/run"),
     (NOTHING, another_build, "sweep --out {tmp}/run --resume"),
     (NOTHING, here, "gate --base {one} --head {odd}"),  # another interface
     (NOTHING, here, "gate --base {one} --head {other} --only nothing.*"),
-    (NOTHING, here, "compare {base} {elsewhere}"),  # with or without --gate
-    (NOTHING, here, "compare {base} {elsewhere} --gate"),
-    (NOTHING, here, "compare {base} {base} --gate"),
     (INTERRUPTED, interrupted, "kernels"),
-    (INTERRUPTED, interrupted, "suites"),
     (INTERRUPTED, interrupted, "history show --root {past}"),
-    (INTERRUPTED, interrupted, "plan smoke"),
-    (INTERRUPTED, interrupted, "doctor"),
     (INTERRUPTED, interrupted, "machine"),
     (INTERRUPTED, interrupted, "profile decode --model gpt-2"),
     (INTERRUPTED, interrupted, "explain llama-3-8b"),
     (INTERRUPTED, interrupted, "lab quant --out {tmp}/lab"),
     (INTERRUPTED, interrupted, "verify --quick"),
-    (INTERRUPTED, interrupted, "report {base}"),
     (INTERRUPTED, interrupted, f"sweep {TINY} --out {{tmp}}/run"),
-    (INTERRUPTED, interrupted, "compare {base} {again}"),
     (INTERRUPTED, interrupted, "gate --base {one} --head {other}"),
 ]
 
@@ -246,17 +222,13 @@ def runs(tmp_path_factory):
         "base": (compared.records(points=points), {}),
         "again": (compared.records(points=points), {}),
         "slow": (compared.records(**slow), {"build": "b2"}),
-        "few": (compared.records(1, points=points), {}),
-        "contaminated": (compared.records(**slow, memory=2.0), {"build": "b2"}),
-        "elsewhere": (compared.records(points=points), {"machine": "m2"}),
-        "failed": ([made.failed(0, DECODE)], {}),
     }
     shares = history.flat(16, 1)
     shares[8:] *= 0.8
     history.write(folder / "past", shares)
     libraries = {name: _library(folder / f"lib-{name}", name) for name in ("one", "other", "odd")}
     return {"past": folder / "past"} | libraries | {
-        name: made.directory(folder / name, own, points if name != "failed" else [DECODE], compared.LAUNCHES,
+        name: made.directory(folder / name, own, points, compared.LAUNCHES,
                              run=f"run-{name}", identity=compared.IDENTITY | facts)
         for name, (own, facts) in kinds.items()
     }  # fmt: skip

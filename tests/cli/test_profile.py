@@ -129,11 +129,7 @@ def test_residencies(residency, op, capsys):
 def test_eviction_reads_more_than_the_caches_hold():
     last_level = max((cache.size for cache in describe().caches), default=0)
     point = replace(POINT, residency="evicted", cpus=(min(os.sched_getaffinity(0)),))
-    with (
-        Ground(default_library()) as ground,
-        Room(point, ground) as room,
-        Bench(point, room, Answers()) as bench,
-    ):
+    with Ground(default_library()) as ground, Room(point, ground) as room, Bench(point, room, Answers()) as bench:
         between = {program.name: program.between for program in (*bench.programs, *more(bench))}
         for name in ("point", "twin", "ceiling"):
             assert between[name].traffic().compulsory >= max(256 << 20, 4 * last_level)

@@ -20,19 +20,8 @@ from tests.report import made
 
 pytest.importorskip("distributed")
 
-SWEEP = (
-    "smoke",
-    "--launches",
-    "1",
-    "--samples",
-    "1",
-    "--sample-time",
-    "0.001",
-    "--only",
-    "decode.flash.head.f16.*",
-    "--axis",
-    "context=512",
-)
+BRIEF = ("--launches", "1", "--samples", "1", "--sample-time", "0.001")
+SWEEP = ("smoke", *BRIEF, "--only", "decode.flash.head.f16.*", "--axis", "context=512")
 LONG = (*SWEEP[:2], "200", *SWEEP[3:])
 
 

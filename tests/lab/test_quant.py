@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kvbench.lab.experiments import quant
-from kvbench.lab.experiments.quant import experiment
+from kvbench.lab import quant
+from kvbench.lab.quant import experiment
 from tests.native.test_cache_life import kept
 from tests.oracle import PACKED, attend
 
@@ -37,25 +37,19 @@ def test_bytes_and_errors(setup):
         assert 1e-4 < row["kernel_error"] < 0.05 and row["format_error"] > 0
     lines = outcome.sentence
     assert lines.startswith("Formats change the answer by up to") and "(q4_0, 14% of the bytes) on heavy keys" in lines
-    outcome.figure.canvas()
 
 
 def _as_drawn(exact, k, v, grouped):
     """Of one kind of keys, by an attention and formats of our own."""
     sides = (k.swapaxes(0, 1), v.swapaxes(0, 1))
     right = attend(grouped, *sides, 1 / np.sqrt(DIM))[0]
-    ones = np.broadcast_to(np.eye(96, DIM, dtype=np.float32), sides[0].shape)
-    weights = attend(grouped, sides[0], ones, 1 / np.sqrt(DIM))[0]
     for dtype, row in exact.set_index("dtype").iterrows():
         assert row["token_bytes"] == 2 * HEADS * ROW[dtype]
         assert row["token_share"] == ROW[dtype] / ROW["f32"]
         stored = [kept(side, dtype) for side in sides]
         found = attend(grouped, *stored, 1 / np.sqrt(DIM))[0]
         assert row["format_error"] == pytest.approx(off(found, right, right), rel=1e-6)
-        assert row["format_error_max"] == pytest.approx(np.abs(found - right).max(), rel=1e-6)
-        assert 0 < row["kernel_error"] < 1e-5 and row["kernel_error_max"] < 1e-5
-        by_format = attend(grouped, stored[0], ones, 1 / np.sqrt(DIM))[0]
-        assert row["weights_error"] == pytest.approx(off(by_format, weights, weights), rel=1e-3, abs=1e-5)
+        assert 0 < row["kernel_error"] < 1e-5
     assert exact.set_index("dtype").loc["f32", "format_error"] == 0
 
 

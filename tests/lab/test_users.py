@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from kvbench.lab.experiments.users import experiment
+from kvbench.errors import WrongAnswer
+from kvbench.lab.users import experiment, refuse_wrong
 from kvbench.model import Sample
 from kvbench.native import Cache
 
@@ -24,7 +25,7 @@ def plant(monkeypatch):
                     took *= WOBBLE[number % len(WOBBLE)]
                     yield Sample(program.name, number, 4, 4 * took, (), 0.02, 0, 0, asked=4 * took)
 
-        monkeypatch.setattr("kvbench.lab.measuring.rounds", rounds)
+        monkeypatch.setattr("kvbench.lab.users.rounds", rounds)
 
     return planted
 
@@ -73,10 +74,7 @@ def test_bytes(setup, plant):
         (lambda number: 1.0, "none is slower beyond the noise"),
         (lambda number: 2.0, "50% (one long, 50% to 50%): one long is slower. "),
         (lambda number: 0.8, "none is slower beyond the noise"),
-        (
-            lambda number: 0.8 + 0.8 * (number % 2),
-            "(one long, 62% to 125%): none is slower beyond the noise",
-        ),
+        (lambda number: 0.8 + 0.8 * (number % 2), "(one long, 62% to 125%): none is slower beyond the noise"),
     ],
 )
 def test_the_sentence_goes_by_the_data(setup, plant, slower, said):
@@ -94,3 +92,16 @@ def test_another_layout_has_the_same_batches(setup, plant):
     found, other = (experiment(setup, **SMALL, layout=layout).table for layout in ("head", "paged"))
     assert other["efficiency"].to_numpy() == pytest.approx(1.0)
     assert list(found["lengths"]) == list(other["lengths"])
+
+
+def test_a_wrong_answer_has_no_time():
+    drawn = np.random.default_rng(1)
+    k, v = drawn.standard_normal((2, 1, 40, 2, 16), dtype=np.float32)
+    q = drawn.standard_normal((1, 4, 16), dtype=np.float32)
+    with Cache(2, 16, 40) as cache:
+        cache.bulk(k, v)
+        out = cache.decode(q)
+        refuse_wrong(cache, q, out)
+        for wrong in (out + 1e-3, np.where(out == out.max(), np.nan, out)):
+            with pytest.raises(WrongAnswer, match="head f32 cache is decoded off by"):
+                refuse_wrong(cache, q, wrong)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kvbench.errors import BadArgument
-from kvbench.lab.experiments.window import experiment
+from kvbench.lab.window import experiment
 from tests.oracle import attend
 
 SMALL = {"model": "qwen3-0.6b", "context": 500, "window": 64}
@@ -35,7 +35,6 @@ def test_deviations(setup):
     assert f"At 500 tokens, a window of 64 changes the answer by {last.random_deviation:.2g} times" in (
         outcome.sentence
     )
-    outcome.figure.canvas()
 
 
 def test_a_context_within_the_window_tells_nothing(setup):

@@ -5,10 +5,8 @@ import pytest
 
 import kvbench
 from kvbench.errors import BadArgument
-from kvbench.native import default_library
+from kvbench.native import Arena, default_library
 from tests.oracle import attend
-
-WORDS = default_library().words
 
 
 def rows(seed, *shape):
@@ -26,16 +24,6 @@ def attention(q, k, v, window=None):
 
 def close(got, want, v):
     return np.abs(got - want).max() <= 2e-6 * np.abs(v).max()
-
-
-def test_a_window_without_a_ring():
-    k, v = rows(8, 2, 1, 50, 1, 8)
-    q = rows(9, 1, 2, 8)
-    with kvbench.Cache(1, 8, 50, window=20, ring=False) as cache:
-        cache.bulk(k, v)
-        assert close(cache.decode(q), attention(q, k, v, window=20), v)
-        with pytest.raises(BadArgument, match="capacity"):
-            cache.append(k[:, 0], v[:, 0])
 
 
 def test_a_window_above_the_capacity_never_binds():
@@ -70,25 +58,39 @@ def test_inputs_of_other_kinds():
         assert cache.numpy()[1].tolist() == [[[[5, 6, 7, 8]], [[1, 1, 1, 1]]]]
 
 
-# ---- misuse ----------------------------------------------------------------------------------------------------------
+# ---- life ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("layout", [word for word in WORDS("layout") if "e4m3" in default_library().dtypes(word)])
-@pytest.mark.parametrize("dtype", ["e4m3", "e5m2"])
-def test_scales_of_whole_tensors(layout, dtype):
-    """Stores divide by them; decode and what is read back multiply."""
-    k, v = rows(8, 2, 2, 90, 2, 40)
-    q = rows(9, 2, 6, 40)
-    with (
-        kvbench.Cache(2, 40, 90, 2, layout, dtype, tensor_scale=(0.03, 50.0)) as cache,
-        kvbench.Cache(2, 40, 90, 2, layout, dtype) as plain,
+@pytest.mark.parametrize("layout", default_library().words("layout"))
+def test_memory_of_its_own_begins_as_zeros(layout):
+    with kvbench.Cache(2, 8, 16, layout=layout, dtype="i8") as cache:
+        assert not cache.arena.view().any()
+        assert cache.length == 0
+
+
+def test_a_closed_cache():
+    cache = kvbench.Cache(1, 8, 8)
+    cache.bulk(*rows(7, 2, 1, 3, 1, 8))
+    row = rows(7, 1, 1, 8)
+    cache.close()
+    for call in (
+        lambda: cache.append(row, row),
+        lambda: cache.decode(row),
+        lambda: cache.rollback(1),
+        lambda: cache.would_overflow(1),
+        lambda: cache.place(0, 0),
+        cache.reset,
+        cache.clear,
+        cache.numpy,
     ):
-        cache.bulk(k, v)
-        plain.bulk(k / np.float32(0.03), v / np.float32(50))
-        assert np.array_equal(cache.arena.view(), plain.arena.view())
-        pairs = zip(cache.numpy(), plain.numpy(), (0.03, 50.0), strict=True)
-        assert all(np.array_equal(mine, other * np.float32(scale)) for mine, other, scale in pairs)
-        want = attention(q, *cache.numpy())
-        for variant in ("flash", "twopass", "perhead"):
-            for threads in (1, 3):
-                assert close(cache.decode(q, variant, threads=threads), want, cache.numpy()[1]), variant
+        with pytest.raises(BadArgument, match="closed"):
+            call()
+    assert cache.lengths.tolist() == [3]
+
+
+def test_an_arena_closed_too_early():
+    arena = Arena(1 << 16)
+    cache = kvbench.Cache(1, 8, 8, arena=arena)
+    arena.close()
+    with pytest.raises(BadArgument, match="arena is closed"):
+        cache.append(np.ones((1, 1, 8)), np.ones((1, 1, 8)))

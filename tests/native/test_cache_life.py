@@ -1,9 +1,5 @@
-"""The life of a cache against a plain model: sequences grow, are cut back and grow again, and no misuse writes a byte.
+"""The life of a cache against a plain model: sequences grow, are cut back and grow again, and no misuse writes a byte."""
 
-The model keeps rows in lists, and of a ring which token each slot was last written with.
-"""
-
-from dataclasses import dataclass
 from threading import Event, Thread
 
 import numpy as np
@@ -34,10 +30,9 @@ _SHARES = (0.2, 0.3, 0.1, 0.25, 0.02, 0.13)
 class Model:
     """K and V of every sequence, [tokens][2, kv_heads, head_dim]."""
 
-    def __init__(self, batch, capacity, window, ring):
-        self.capacity, self.window, self.ring = capacity, window, ring
+    def __init__(self, batch, capacity, ring):
+        self.capacity, self.ring = capacity, ring
         self.rows = [[] for _ in range(batch)]
-        self.written = [{} for _ in range(batch)]  # slot -> token
 
     def lengths(self):
         return [len(own) for own in self.rows]
@@ -45,22 +40,16 @@ class Model:
     def store(self, values):
         """[2, batch, tokens, kv_heads, head_dim]"""
         for seq, own in enumerate(self.rows):
-            for token in range(values.shape[2]):
-                self.written[seq][len(own) % self.capacity] = len(own)
-                own.append(values[:, seq, token])
-
-    def has(self, seq, token):
-        return self.written[seq].get(token % self.capacity) == token
+            own += [values[:, seq, token] for token in range(values.shape[2])]
 
     def held(self, seq):
-        """Its tokens that are still there: always the newest ones."""
-        return [token for token in range(len(self.rows[seq])) if self.has(seq, token)]
+        """Its tokens that are still there: the newest ones."""
+        return range(max(0, len(self.rows[seq]) - self.capacity), len(self.rows[seq]))
 
     def may_cut(self, seq, length):
-        if not 0 <= length <= len(self.rows[seq]):
-            return False
-        needed = range(max(0, length - self.window) if self.window else 0, length)
-        return length == len(self.rows[seq]) or all(self.has(seq, token) for token in needed)
+        """A ring that has overwritten a token only forgets all of them."""
+        now = len(self.rows[seq])
+        return 0 <= length <= now and (length in (0, now) or now <= self.capacity)
 
     def cut(self, seq, length):
         del self.rows[seq][length:]
@@ -68,38 +57,15 @@ class Model:
     def overflows(self, tokens):
         return not self.ring and max(self.lengths()) + tokens > self.capacity
 
-    def blocks(self, block_tokens):
-        """Blocks with a token in them."""
-        slots = [(seq, t % self.capacity // block_tokens) for seq in range(len(self.rows)) for t in self.held(seq)]
-        return len(set(slots))
 
-
-@dataclass
-class Kept:
+def state(cache):
     """What a call must leave alone when it fails."""
-
-    arena: np.ndarray
-    lengths: list
-    tables: list
-    free: int
-
-    @staticmethod
-    def of(trial):
-        caches = trial.caches
-        tables = [None if cache.table is None else cache.table.tolist() for cache in caches]
-        free = trial.pool.free if trial.pool else 0
-        return Kept(caches[0].arena.view().copy(), [cache.lengths.tolist() for cache in caches], tables, free)
-
-    def same(self, other):
-        return np.array_equal(self.arena, other.arena) and (self.lengths, self.tables, self.free) == (
-            other.lengths,
-            other.tables,
-            other.free,
-        )
+    table = None if cache.table is None else cache.table.tolist()
+    return cache.arena.view().tobytes(), cache.lengths.tolist(), table
 
 
 class Trial:
-    """A cache, or two that share a pool, beside their models."""
+    """A cache beside its model."""
 
     def __init__(self, seed):
         self.draw = draw = np.random.default_rng(seed)
@@ -111,28 +77,11 @@ class Trial:
         self.window = (None, self.capacity, self.capacity - 2, self.capacity // 2)[draw.integers(4)]
         facts = dict(layout=self.layout, dtype=self.dtype, block_tokens=self.block)
         facts["inner"] = WORDS("inner")[draw.integers(len(WORDS("inner")))]
-        self.pool = None
-        if self.layout == "paged" and draw.random() < 0.7:
-            blocks = int(
-                draw.integers(2, 3 + 2 * self.batch * -(-self.capacity // self.block))
-            )  # few, or enough for both
-            self.pool = kvbench.Pool(self.heads, self.dim, blocks, **facts)
-            self.caches = [self.pool.cache(self.capacity, self.batch, self.window) for _ in range(2)]
-        else:
-            self.caches = [kvbench.Cache(self.heads, self.dim, self.capacity, self.batch, window=self.window, **facts)]
-
-        self.ring = self.window is not None and not self.pool
+        self.cache = kvbench.Cache(self.heads, self.dim, self.capacity, self.batch, window=self.window, **facts)
         self.born()
 
     def born(self):
-        self.models = [Model(self.batch, self.capacity, self.window, self.ring) for _ in self.caches]
-
-    def close(self):
-        for cache in self.caches:
-            cache.close()
-        if self.pool:
-            assert self.pool.free == self.pool.blocks
-            self.pool.close()
+        self.model = Model(self.batch, self.capacity, self.window is not None)
 
     def values(self, tokens):
         return self.draw.standard_normal((2, self.batch, tokens, self.heads, self.dim), dtype=np.float32)
@@ -140,37 +89,26 @@ class Trial:
     # ---- what may be done --------------------------------------------------------------------------------------------
 
     def step(self, team):
-        which = self.draw.integers(len(self.caches))
-        cache, model = self.caches[which], self.models[which]
         name = self.draw.choice(("append", "bulk", "task", "rollback", "reset", "wrong"), p=_SHARES)
-        getattr(self, name)(cache, model, team)
-        self.agree(cache, model)
+        getattr(self, name)(self.cache, self.model, team)
+        assert self.cache.lengths.tolist() == self.model.lengths()
+        assert self.cache.length == max(self.model.lengths())
 
     def room(self, cache, model, tokens):
         """Whether so many tokens fit; where they do not, nothing may happen."""
         fits = not model.overflows(tokens)
-        if fits and self.pool:
-            fits = sum(cache.table[at] < 0 for at in self.places(model, tokens)) <= self.pool.free
         assert cache.would_overflow(tokens) is not fits
         return fits
-
-    def places(self, model, tokens):
-        """Entries of the table that so many more tokens lie in."""
-        return {
-            (seq, token % self.capacity // self.block)
-            for seq, length in enumerate(model.lengths())
-            for token in range(length, length + tokens)
-        }
 
     def attempt(self, fits, call):
         if fits:
             call()
             return
-        before = Kept.of(self)
+        before = state(self.cache)
         with pytest.raises(KvbenchError) as caught:
             call()
         assert caught.value.hint
-        assert before.same(Kept.of(self)), str(caught.value)
+        assert before == state(self.cache), str(caught.value)
 
     def append(self, cache, model, team, tokens=1):
         values = self.values(tokens)
@@ -193,18 +131,13 @@ class Trial:
         tokens = int(self.draw.integers(1, 4))
         values = self.values(tokens)
         fits = self.room(cache, model, tokens)
-        if self.pool and any(cache.table[at] < 0 for at in self.places(model, tokens)):
-            k, v = np.ascontiguousarray(values)
-            self.attempt(False, lambda: store_task("bulk", cache, k, v, 1, isa=cache.library.isa()))
-        self.attempt(fits, lambda: cache.reserve(tokens))
         if not fits:
-            self.attempt(False, lambda: cache.advance(tokens))
             return
         k, v = np.ascontiguousarray(values)
         with store_task("bulk", cache, k, v, 1, isa=cache.library.isa()) as made:
             team.run(made, passes=2)
         assert cache.lengths.tolist() == model.lengths()
-        cache.advance(tokens)
+        cache.lengths += tokens
         model.store(kept(values, self.dtype))
 
     def rollback(self, cache, model, team):
@@ -223,8 +156,6 @@ class Trial:
         if fits:
             for b, end in ends.items():
                 model.cut(b, end)
-            if self.pool:
-                assert (cache.table >= 0).sum() == model.blocks(self.block)
 
     def reset(self, cache, model, team):
         cache.reset()
@@ -238,8 +169,6 @@ class Trial:
             lambda: cache.append(k[:, :, :-1], v),
             lambda: cache.append(k, v[:, None]),
             lambda: cache.bulk(k[:, :0], v[:, :0]),
-            lambda: cache.advance(-1),
-            lambda: cache.advance(1 << 40),
             lambda: cache.rollback(),
             lambda: cache.rollback(0, to=0),
             lambda: cache.rollback(longest + 1),
@@ -252,14 +181,6 @@ class Trial:
         self.attempt(False, calls[self.draw.integers(len(calls))])
 
     # ---- what must then be true --------------------------------------------------------------------------------------
-
-    def agree(self, cache, model):
-        assert cache.lengths.tolist() == model.lengths()
-        assert cache.length == max(model.lengths())
-        if self.pool:
-            taken = np.concatenate([each.table[each.table >= 0] for each in self.caches]).tolist()
-            assert len(taken) == len(set(taken)) == self.pool.blocks - self.pool.free
-            assert all(block < self.pool.blocks for block in taken)
 
     def agree_in_full(self, cache, model):
         want = np.zeros((2, self.batch, max(len(model.held(b)) for b in range(self.batch)), self.heads, self.dim))
@@ -303,26 +224,22 @@ def test_lives(part, team):
             for _ in range(LIVES):
                 for _ in range(trial.draw.integers(2, 7)):
                     trial.step(team)
-                for cache, model in zip(trial.caches, trial.models, strict=True):
-                    trial.agree_in_full(cache, model)
-                    cache.reset()
+                trial.agree_in_full(trial.cache, trial.model)
+                trial.cache.reset()
                 trial.born()
         except BaseException as error:
             error.add_note(f"Trial({seed})")
             raise
-        trial.close()
+        trial.cache.close()
 
 
 # ---- threads ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("which", ["cache", "drawn", "pool"])
 @pytest.mark.parametrize("op", ["decode", "append"])
-def test_what_a_thread_works_on_is_not_taken_from_it(which, op, monkeypatch):
+def test_what_a_thread_works_on_is_not_taken_from_it(op, monkeypatch):
     """Whoever closes it waits; then it is closed."""
-    with kvbench.Pool(1, 4, 8) as pool:
-        cache = kvbench.Cache(1, 4, 8) if which == "cache" else pool.cache(8)
-        owner = pool if which == "pool" else cache
+    with kvbench.Cache(1, 4, 8) as cache:
         row = np.ones((1, 1, 4), np.float32)
         cache.append(row, row)
         calls = {"decode": lambda: cache.decode(row), "append": lambda: cache.append(row, row)}
@@ -338,7 +255,7 @@ def test_what_a_thread_works_on_is_not_taken_from_it(which, op, monkeypatch):
             ended.append(name)
 
         monkeypatch.setattr(Team, "run", held)
-        threads = [Thread(target=then, args=args) for args in ((calls[op], "worked"), (owner.close, "closed"))]
+        threads = [Thread(target=then, args=args) for args in ((calls[op], "worked"), (cache.close, "closed"))]
         threads[0].start()
         assert working.wait(60)
         threads[1].start()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kvbench.errors import BadArgument, KvbenchError, OutOfMemory
-from kvbench.native import Arena, Cache, Pool, Team
+from kvbench.native import Arena, Cache, Team
 
 K = np.zeros((1, 2, 8), np.float32)  # batch, KV heads, head_dim
 ODD = (None, "x", float("nan"), 1.5, -1, 1 << 62, 1 << 70, 10**400, [], [1], [["x"]], (1, 2, 3), {}, b"x", object())
@@ -22,27 +22,21 @@ def filled(**facts):
     return made
 
 
-def drawn():
-    return Pool(**HEADS, blocks=8).cache(32)
-
-
-MADE = {"head": filled, "ring": lambda: filled(ring=True), "paged": lambda: filled(layout="paged"), "drawn": drawn}
-MADE |= {"pool": lambda: Pool(**HEADS, blocks=8), "arena": lambda: Arena(4096), "team": lambda: Team(1)}
+MADE = {"head": filled, "ring": lambda: filled(ring=True), "paged": lambda: filled(layout="paged")}
+MADE |= {"arena": lambda: Arena(4096), "team": lambda: Team(1)}
 METHODS = {
-    "head": "append bulk decode clear numpy rollback would_overflow reserve advance place rows",
+    "head": "append bulk decode clear numpy rollback would_overflow place rows",
     "ring": "place rows",
     "paged": "place rows",
-    "drawn": "would_overflow reserve advance refuse_unplaced",
-    "pool": "cache",
     "arena": "part view",
     "team": "run",
 }
 CALLS = {f"{who}.{how}": partial(lambda who, how: getattr(MADE[who](), how), who, how)
          for who, hows in METHODS.items() for how in hows.split()}  # fmt: skip
-CALLS |= {"Cache": lambda: partial(Cache, layout="paged", dtype="e4m3"), "Pool": lambda: partial(Pool, dtype="e4m3")}
+CALLS |= {"Cache": lambda: partial(Cache, layout="paged", dtype="e4m3")}
 CALLS |= {"Arena": lambda: Arena, "Team": lambda: Team}
 PAIRS = [(call, name) for call, made in CALLS.items() for name in inspect.signature(made()).parameters]
-USUAL = HEADS | {"capacity": 32, "blocks": 8, "size": 64, "offset": 0, "threads": 1, "token": 0, "head": 0, "first": 0}
+USUAL = HEADS | {"capacity": 32, "size": 64, "offset": 0, "threads": 1, "token": 0, "head": 0, "first": 0}
 USUAL |= {"count": 1, "k": K, "v": K, "q": K}
 
 
@@ -70,13 +64,8 @@ def test_odd_values(call, name):
         (lambda: filled().place(32, 0), "token is 32"),
         (lambda: filled().place(0, 2), "head is 2"),
         (lambda: filled().place(0, 0, 1), "sequence is 1"),
-        (lambda: drawn().place(0, 0), "token 0 of sequence 0 has no block"),
-        (lambda: filled(dtype="e4m3", tensor_scale="x"), "tensor_scale is 'x'"),
-        (lambda: filled(dtype="f16", tensor_scale=2.0), "tensor"),
         (lambda: filled(shuffle=1), "shuffle: a head cache has no blocks"),
         (lambda: filled(window=0), "window is 0"),
-        (lambda: Pool(**HEADS, blocks=0), "blocks is 0"),
-        (lambda: Pool(**HEADS, blocks=4, layout="head"), "layout"),
         (lambda: filled().rows(0, 1 << 62), "count is 4611686018427387904"),
     ],
 )

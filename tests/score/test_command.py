@@ -31,7 +31,7 @@ def facts(path, capsys):
 
 
 def test_the_fastest_of_each_width_is_measured_anew(still, tmp_path, capsys):
-    assert call("score", "--out", str(tmp_path / "run"), "--badge", str(tmp_path / "b.svg")) == 0
+    assert call("score", "--out", str(tmp_path / "run")) == 0
     out, err = capsys.readouterr()
     assert out.count("\n") == 6 and "VALID" in out.splitlines()[0]
     assert "score: about " in err and "to fill memory" in err and "picked decode.flash.head.f16." in err
@@ -40,7 +40,6 @@ def test_the_fastest_of_each_width_is_measured_anew(still, tmp_path, capsys):
     assert all(each["base"]["tokens"] < each["tuned"]["tokens"] for each in found["figures"])
     assert {(each["batch"], each["context"]) for each in found["longer"]} == {(8, 4096), (1, 32768)}
     assert set(FILES) | {"score.json", "longer"} == {each.name for each in (tmp_path / "run").iterdir()}
-    assert (tmp_path / "b.svg").read_text().startswith("<svg")
     assert call("score", "--out", str(tmp_path / "run")) == 2
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kvbench.errors import BadArgument
 from kvbench.native import default_library
-from kvbench.sizing.lengths import read_lengths
+from kvbench.sizing.fleet import read_lengths
 from tests.sizing.calculator import Case, rounded
 from tests.sizing.made import GIB, MIB, of_model, sized
 from tests.sizing.test_calculator import CASES
@@ -92,12 +92,7 @@ def test_reservation_is_the_sum_over_sequences(tmp_path, layout, window, block_t
     (tmp_path / "lengths").write_text("\n".join(map(str, LENGTHS)))
     words = {"layout": layout, "dtype": "i8", "scale": "f16"}
     case = Case(5, 8, 2, 80, 1024, block_tokens=block_tokens, window=window, window_every=5, **words)
-    kinds = {
-        str(tmp_path / "lengths"): LENGTHS,
-        "uniform:7-950": range(7, 951),
-        "uniform:1-1": [1],
-        "fixed:900": [900],
-    }
+    kinds = {str(tmp_path / "lengths"): LENGTHS, "uniform:7-950": range(7, 951), "uniform:1-1": [1], "fixed:900": [900]}
     for kind, lengths in kinds.items():
         found = sized(case, lengths=read_lengths(kind), budget=GIB).admission
         data, laid, kept = 2 * 2 * (80 + 2), 2 * 2 * (128 + 2), list(case.attended())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvbench.sizing.lengths import read_lengths
+from kvbench.sizing.fleet import read_lengths
 from tests.sizing.calculator import Case
 from tests.sizing.made import GIB, MIB, of_model, sized
 

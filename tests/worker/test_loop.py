@@ -119,16 +119,6 @@ def test_quiet_programs_walk_the_slices_on():
     assert {sample.pass_seconds for sample in found} == {(1.0,)}
 
 
-def test_calls_of_python_are_programs(monkeypatch):
-    """Two of them in turn, by the wall."""
-    made, clock = [], iter([1.0, 2.0, 4.0, 5.0])
-    monkeypatch.setattr(loop, "perf_counter", lambda: next(clock))
-    calls = (lambda: made.append("a"), lambda: made.append("b"))
-    (found,) = rounds([Program("calls", loop.Caller(), calls, warm=False)], 1, 1.0, 0, {"calls": 3})
-    assert made == ["a", "b", "a"]
-    assert found.seconds == 4.0 and found.pass_seconds == (1.0, 2.0, 1.0) and found.skew == 0.0
-
-
 # ---- how many passes make a sample -----------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import click
 from kvbench.cli._judgement import exit_code, export_option, tell, wanted
 from kvbench.cli._options import json_option
 from kvbench.cli._streams import say
-from kvbench.cli._types import Named, Percent
+from kvbench.cli._types import SHARE, Named
 from kvbench.errors import BadArgument, Exit
 from kvbench.model import Point
 from kvbench.units import now
@@ -21,7 +21,7 @@ from kvbench.units import now
 @click.option(
     "--min-effect",
     "smallest",
-    type=Percent(),
+    type=SHARE,
     help="Smallest change that counts, as a share of the time. [default: 5% for a point, 3% for a family]",
 )
 @click.option(

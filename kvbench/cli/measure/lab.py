@@ -2,11 +2,10 @@
 
 import inspect
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryFile
 from time import perf_counter
 from typing import Annotated, Any
 
@@ -14,12 +13,13 @@ import click
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, threads_option
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Count, Named, Percent
-from kvbench.errors import BadArgument
+from kvbench.cli._types import Count, Named
+from kvbench.errors import BadArgument, unknown_word
 from kvbench.model.annotated import Printed, about
 from kvbench.units import cpu_text, duration
 
-_SHARED = {"threads", "cpus", "isa", "seed", "out", "as_json"}
+_SHARED = {"threads", "cpus", "isa", "seed"}
+_AGAIN = "then run it again"
 
 
 Value = float | str | bool | None
@@ -60,49 +60,56 @@ class Experiments(Printed):
 @click.option("--dtype", help="Number format of the cache.")
 @click.option("--layout", help="Layout of the cache.")
 @click.option("--window", type=Count(1), help="Attend only to this many of the last tokens.")
-@click.option("--cold", type=Percent(), help="Share of the cache that is offloaded, such as 25%.")
 @threads_option
 @cpus_option
 @isa_option
 @click.option("--seed", default=1, show_default=True, type=Count(0), help="Seed of all that is drawn at random.")
-@click.option(
-    "--out",
-    type=Named(file_okay=False),
-    default=Path("runs", "lab"),
-    show_default=True,
-    help="Folder for NAME.csv, NAME.svg and NAME.png.",
-)
+@click.option("--out", type=Named(file_okay=False), default="runs/lab", show_default=True, help="Folder for NAME.csv.")
 @json_option
-def command(name: str | None, **asked: Any) -> None:
+def command(name: str | None, out: Path, as_json: bool, **asked: Any) -> None:
     """Run the experiment NAME, in a minute or less.
 
-    It prints a table and one sentence that answers its question, and draws a figure. Without NAME, list the experiments
-    with their questions and options.
+    It prints a table and one sentence that answers its question. Without NAME, list the experiments with their questions
+    and options.
     """
-    from kvbench.lab import about as question
-    from kvbench.lab import find, names
-    from kvbench.report.write import write_figure
+    from kvbench.lab.experiment import NAMES
+    from kvbench.store import write_text
+    from kvbench.store.files import refuse_output, writing
+    from kvbench.texts import table_csv
 
     if name is None:
-        _list([Experiment(each, question(each), _takes(find(each))) for each in names()], asked["as_json"])
+        _list([_described(each) for each in NAMES], as_json)
         return
-    experiment, folder = find(name), asked["out"]
+    if name not in NAMES:
+        raise unknown_word("NAME", name, NAMES)
     options = {key: value for key, value in asked.items() if key not in _SHARED and value is not None}
-    takes = _takes(experiment)
+    takes, path = _described(name).takes, out / f"{name}.csv"
     _refuse(name, options, takes)
-    with _folder(folder):
-        setup, start = _setup(asked), perf_counter()
-        found = experiment(setup, **options)
-        seconds = perf_counter() - start
-        write_figure(folder, found.figure, found.table)
-    scene = {"isa": setup.isa, "threads": len(setup.cpus), "cpus": cpu_text(setup.cpus), "seed": setup.seed}
-    facts = takes | options | scene
-    if asked["as_json"]:
+    refuse_output(path, _AGAIN)
+    setup, start = _setup(asked), perf_counter()
+    found = _experiment(name)(setup, **options)
+    seconds = perf_counter() - start
+    with writing(path, _AGAIN):
+        write_text(path, table_csv(found.table), asked=True)
+    facts = takes | options | {"isa": setup.isa, "threads": len(setup.cpus), "cpus": cpu_text(setup.cpus)}
+    facts |= {"seed": setup.seed}
+    if as_json:
         rows = tuple(json.loads(found.table.to_json(orient="records", double_precision=15)))
         told = {"experiment": name, "asked": facts, "seconds": seconds, "sentence": found.sentence}
         say_json(Found(**told, notes=tuple(found.notes), rows=rows))
     else:
-        say("\n".join(_text(name, facts, found, seconds, folder)))
+        say("\n".join(_text(name, facts, found, seconds, path)))
+
+
+def _experiment(name: str) -> Callable[..., Any]:
+    return import_module(f"kvbench.lab.{name}").experiment
+
+
+def _described(name: str) -> Experiment:
+    """What may be asked of it, with its defaults."""
+    parameters = inspect.signature(_experiment(name)).parameters.values()
+    question = (import_module(f"kvbench.lab.{name}").__doc__ or "").partition("\n")[0]
+    return Experiment(name, question, {p.name: p.default for p in parameters if p.default is not p.empty})
 
 
 def _list(found: list[Experiment], as_json: bool) -> None:
@@ -110,31 +117,8 @@ def _list(found: list[Experiment], as_json: bool) -> None:
         say_json(Experiments(experiments=tuple(found)))
         return
     for each in found:
-        takes = ", ".join(f"--{key}" if value is None else f"--{key} {value}" for key, value in each.takes.items())
+        takes = ", ".join(f"--{key} {value}" for key, value in each.takes.items())
         say(f"{each.name:<13}{each.about}\n{'':<13}  {takes}")
-
-
-@contextmanager
-def _folder(path: Path) -> Iterator[None]:
-    """It can be written, before anybody waits for what shall be; and is gone again where nothing came of it."""
-    from kvbench.store.files import writing
-
-    new = [each for each in (path, *path.parents) if not each.exists()]
-    try:
-        with writing(path, "then run it again"):
-            path.mkdir(parents=True, exist_ok=True)
-            TemporaryFile(dir=path).close()
-        yield
-    finally:
-        for each in new:
-            with suppress(OSError):  # it is not empty
-                each.rmdir()
-
-
-def _takes(experiment: Any) -> dict[str, Any]:
-    """What may be asked of it, with its defaults."""
-    parameters = inspect.signature(experiment).parameters.values()
-    return {each.name: each.default for each in parameters if each.default is not each.empty}
 
 
 def _refuse(name: str, options: dict[str, Any], takes: dict[str, Any]) -> None:
@@ -148,29 +132,28 @@ def _refuse(name: str, options: dict[str, Any], takes: dict[str, Any]) -> None:
 
 
 def _setup(asked: dict[str, Any]) -> Any:
-    from kvbench.lab import Setup
+    from kvbench.lab.experiment import Setup
     from kvbench.machine import describe
     from kvbench.machine.placement import place
     from kvbench.native import default_library
 
     machine, library = describe(), default_library()
     cpus, isa = place(machine, asked["cpus"], asked["threads"]), library.isa(asked["isa"])
-    return Setup(machine, library, cpus, isa, asked["seed"], asked["out"])
+    return Setup(machine, library, cpus, isa, asked["seed"])
 
 
-def _text(name: str, facts: dict[str, Any], found: Any, seconds: float, folder: Path) -> list[str]:
+def _text(name: str, facts: dict[str, Any], found: Any, seconds: float, path: Path) -> list[str]:
     from kvbench.report.ruled import ruled
     from kvbench.texts import wrapped
 
-    asked = ", ".join(f"{key} {value}" for key, value in facts.items() if value is not None)
+    asked = ", ".join(f"{key} {value}" for key, value in facts.items())
     return [
-        f"{name}: {found.figure.title}",
-        *wrapped([f"{asked}; {duration(seconds)} in all"]),
+        *wrapped([f"{name}: {asked}; {duration(seconds)} in all"], ""),
         "",
         *(f"  {line}" for line in ruled(found.table, found.columns)),
         "",
         *wrapped(found.notes),
-        f"  {folder / name}.csv, .svg and .png",
+        f"  {path}",
         "",
         *wrapped([found.sentence], ""),
     ]

@@ -1,16 +1,16 @@
 """kvbench peers"""
 
-import shlex
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from kvbench.cli._measuring import called, concluded, given
 from kvbench.cli._options import json_option, tuning_option
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Named
-from kvbench.errors import BadArgument, Exit, unknown_word
+from kvbench.errors import BadArgument, unknown_word
 
 _AXES = ("model", "context", "dtype", "threads")
 
@@ -35,20 +35,16 @@ def command(out: Path | None, resume: bool, report: bool, as_json: bool, **asked
     Engines come with pip install 'kvbench[peers]', 'kvbench[torch]', or an entry point kvbench.peers of another package.
     The run directory is an ordinary one: report, compare and history work on it.
     """
+    from kvbench.plan.expansion import NO_PEER
     from kvbench.session import Options, Session
 
     if resume and (out is None or any(asked.values())):
         raise BadArgument("--resume finishes the run in --out as it was begun", "name it with --out, and nothing else")
-    called = shlex.join(["kvbench", *sys.argv[1:]])
-    with Session.resume(out) if resume else Session.begin(Options(**_options(asked)), out, called) as session:
-        path = session.directory.path
-        try:
-            _measured(session)
-        except KeyboardInterrupt:
-            say(f"kvbench: interrupted; to go on: kvbench peers --out {shlex.quote(str(path))} --resume", err=True)
-            return Exit.INTERRUPTED
-        _tell(session, report, as_json)
-        return Exit.ERRORS if any(record.error for record in session.directory.records) else Exit.FINE
+    with Session.resume(out) if resume else Session.begin(Options(**_options(asked)), out, called()) as session:
+        for skip in session.directory.manifest.skips:
+            if skip.reason == NO_PEER:
+                say(f"left out: {skip.detail}", err=True)
+        return concluded(session, "peers", partial(_tell, report=report, as_json=as_json))
 
 
 def _options(asked: dict[str, Any]) -> dict[str, Any]:
@@ -60,33 +56,18 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
         if name not in entries():
             raise unknown_word("--peers", name, entries())
     axes = tuple(f"{name}={value}" for name in _AXES if (value := asked.pop(name)))
-    own = {name: value for name, value in asked.items() if value is not None}
-    return {"suite": "peers", "axes": axes, "peers": tuple(f"{name}={paths.get(name, '')}" for name in names), **own}
+    return {
+        "suite": "peers",
+        "axes": axes,
+        "peers": tuple(f"{name}={paths.get(name, '')}" for name in names),
+        **given(asked),
+    }
 
 
-def _measured(session: Any) -> None:
-    """However it ends, what there is can be read."""
-    from kvbench.cli._progress import follow
-    from kvbench.plan.expansion import NO_PEER
-    from kvbench.report.course import Newest
-
-    for skip in session.directory.manifest.skips:
-        if skip.reason == NO_PEER:
-            say(f"left out: {skip.detail}", err=True)
-    weights = session.weights()
-    try:
-        left = session.left()
-        for _ in follow(session.records(), lambda: left, lambda record: weights[record.point.name], Newest()):
-            pass
-    finally:
-        session.finish()
-
-
-def _tell(session: Any, report: bool, as_json: bool) -> None:
+def _tell(run: Any, report: bool, as_json: bool) -> None:
     from kvbench.report.peers import compared, text
     from kvbench.report.write import BESIDE, own, write
 
-    run = session.run()
     found = run.findings()
     page = str(write(own(run.path / BESIDE), [(found, run.manifest)])) if report else ""
     if as_json:

@@ -1,15 +1,15 @@
 """kvbench score"""
 
 import shlex
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+from kvbench.cli._measuring import called, finished, follow_all, given
 from kvbench.cli._options import isa_option, json_option, plugin_option, tuning_option
-from kvbench.cli._streams import put, say, say_json
+from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Named
 from kvbench.errors import BadArgument, Exit
 
@@ -18,8 +18,6 @@ from kvbench.errors import BadArgument, Exit
 @click.argument("run", metavar="[RUN]", required=False, type=Named())
 @click.option("--out", type=Named(), help="The run directory. [default: a new one below runs/]")
 @click.option("--resume", is_flag=True, help="Finish the run in --out.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="A table to paste instead of text.")
-@click.option("--badge", type=Named(dir_okay=False), help="Write an SVG with the line, too.")
 @click.option("--pages", help="Kind of pages to ask the system for: base, thp or huge. [default: thp]")
 @click.option(
     "--library", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Another build: an open score."
@@ -28,15 +26,7 @@ from kvbench.errors import BadArgument, Exit
 @isa_option
 @tuning_option
 @json_option
-def command(
-    run: Path | None,
-    out: Path | None,
-    resume: bool,
-    as_markdown: bool,
-    badge: Path | None,
-    as_json: bool,
-    **asked: Any,
-) -> int:
+def command(run: Path | None, out: Path | None, resume: bool, as_json: bool, **asked: Any) -> int:
     """The number to quote: tokens per second of attention, by a workload that is the same on all machines.
 
     With RUN, say the score of a run that is there, or of an archive. results/README.md has the rules.
@@ -44,20 +34,18 @@ def command(
     from kvbench.report.words import score as words
     from kvbench.submission import of
 
-    given = {name: value for name, value in asked.items() if value is not None}
+    asked = given(asked)
     if run is None:
-        run = _measured(given, out, resume)
+        run = _measured(asked, out, resume)
         if run is None:
             return Exit.INTERRUPTED
-    elif given or out or resume:
+    elif asked or out or resume:
         raise BadArgument("RUN is there already, and options of measuring are given", "leave out one or the other")
     found = of(run)
-    if badge:
-        put(words.badge(found), badge, "badge", "then call kvbench score RUN --badge again")
     if as_json:
         say_json(found)
     else:
-        say(words.markdown(found) if as_markdown else "\n".join(words.lines(found)), nl=not as_markdown)
+        say("\n".join(words.lines(found)))
     return Exit.UNCLEAR if found.state == "invalid" else Exit.FINE
 
 
@@ -82,11 +70,12 @@ def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | N
             say(f"score: about {span(seconds)}, {span(filling)} of it to fill memory and to begin", err=True)
             kernels = scoring.pick(asked, _followed)
             say(f"score: picked {', '.join(kernels)}", err=True)
-            begun = scoring.begin(asked, kernels, out, shlex.join(["kvbench", *sys.argv[1:]]))
+            begun = scoring.begin(asked, kernels, out, called())
         with begun:
-            _run(begun)
-            with scoring.begin_longer(begun) as longer:
-                _run(longer)
+            with finished(begun):
+                follow_all(begun)
+            with scoring.begin_longer(begun) as longer, finished(longer):
+                follow_all(longer)
         say(f"run: {begun.directory.path}", err=True)
         seal(begun.directory.path)
         return Path(begun.directory.path)
@@ -96,20 +85,8 @@ def _measured(asked: dict[str, Any], out: Path | None, resume: bool) -> Path | N
         return None
 
 
-def _run(session: Any) -> None:
-    """However it ends, what there is can be read."""
-    try:
-        weights = session.weights()
-        for _ in _followed(session.records(), session.left(), lambda record: weights[record.point.name]):
-            pass
-    finally:
-        session.finish()
-        if session.remark:
-            say(session.remark, err=True)
-
-
-def _followed(records: Iterable[Any], total: float, weight: Callable[[Any], float] = lambda _: 1.0) -> Iterator[Any]:
+def _followed(records: Iterable[Any], count: int) -> Iterator[Any]:
     from kvbench.cli._progress import follow
     from kvbench.report.course import Newest
 
-    return follow(records, lambda: total, weight, Newest())
+    return follow(records, lambda: count, lambda record: 1.0, Newest())

@@ -3,16 +3,17 @@
 import shlex
 import shutil
 import sys
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from kvbench.cli._measuring import called, concluded, given
 from kvbench.cli._options import json_option, out_option, suite_options, tuning_option
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Percent, Seconds
-from kvbench.errors import BadArgument, Exit
+from kvbench.cli._types import SHARE, TIME
+from kvbench.errors import BadArgument
 from kvbench.model import FIELDS
 
 
@@ -37,17 +38,15 @@ _EXAMPLES = [
 @click.argument("suite", metavar="[SUITE]", required=False)
 @suite_options
 @tuning_option
-@click.option("--target-ci", type=Percent(), help="Add launches until all intervals are this narrow. Needs --budget.")
+@click.option("--target-ci", type=SHARE, help="Add launches until all intervals are this narrow. Needs --budget.")
 @click.option(
     "--until-decided/--no-until-decided",
     default=None,
     help="Add launches for points whose questions are open. [default: as the suite says, unless --launches is given]",
 )
+@click.option("--budget", type=TIME, help="Start no launch that would end after this time, such as 90s, 10m or 2h.")
 @click.option(
-    "--budget", type=Seconds(), help="Start no launch that would end after this time, such as 90s, 10m or 2h."
-)
-@click.option(
-    "--patience", type=Seconds(), help="Stop a visit that makes no progress for this time. [default: by the forecast]"
+    "--patience", type=TIME, help="Stop a visit that makes no progress for this time. [default: by the forecast]"
 )
 @click.option("--commit", metavar="REV", help="Commit that is measured, for kvbench history. [default: git's, here]")
 @out_option
@@ -63,53 +62,19 @@ def command(out: Path | None, resume: bool, report: bool, verbose: bool, as_json
     """
     from kvbench.session import Options, Session
 
-    given = {name: value for name, value in asked.items() if value not in (None, ())}
+    asked = given(asked)
     if resume and out is None:
         raise BadArgument("--resume needs --out", "name the run directory that is to be finished")
-    called = shlex.join(["kvbench", *sys.argv[1:]])
-    with Session.resume(out, given) if resume else Session.begin(Options(**given), out, called) as session:
-        whole = False
-        with suppress(KeyboardInterrupt):
-            finished = measured(session)
-            _tell(session, report, verbose, as_json)
-            whole = finished
-        if not whole:
-            path = shlex.quote(str(session.directory.path))
-            say(f"kvbench: interrupted; to go on: kvbench sweep --out {path} --resume", err=True)
-            return Exit.INTERRUPTED
-        return Exit.ERRORS if any(record.error for record in session.directory.records) else Exit.FINE
+    with Session.resume(out, asked) if resume else Session.begin(Options(**asked), out, called()) as session:
+        return concluded(session, "sweep", partial(_tell, report, verbose, as_json))
 
 
-def measured(session: Any) -> bool:
-    """Whether it came to its end. However it ends, what there is can be read."""
-    from kvbench.cli._progress import follow
-    from kvbench.report.course import Newest, heading
-
-    directory = session.directory
-    try:
-        limit = session.limit
-        lines = heading(directory.manifest, str(directory.path), session.checks, session.done, limit)
-        say("\n".join([*lines, *filter(None, [session.remark])]), err=True)
-        left, weights = session.left(), session.weights()
-        whole = (lambda: left + session.added, lambda record: weights[record.point.name])
-        for _ in follow(session.records(), *whole, Newest()):
-            pass
-    except KeyboardInterrupt:
-        return False
-    finally:
-        session.finish()
-        if session.remark:
-            say(session.remark, err=True)
-    return True
-
-
-def _tell(session: Any, report: bool, verbose: bool, as_json: bool) -> None:
+def _tell(report: bool, verbose: bool, as_json: bool, run: Any) -> None:
     """What there is so far."""
     from kvbench.report.course import ending, left_open
     from kvbench.report.ending import short, summary, swept, text
     from kvbench.report.write import BESIDE, own, write
 
-    run = session.run()
     found, path = run.findings(), str(run.path)
     page = str(write(own(run.path / BESIDE), [(found, run.manifest)])) if report else ""
     if as_json:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import click
 
+from kvbench.cli._measuring import given
 from kvbench.cli._options import json_option, tuning_option, which_options
 from kvbench.cli._streams import say, say_json
 from kvbench.model.annotated import Printed, about
@@ -46,8 +47,7 @@ def command(fresh: bool, as_json: bool, **asked: Any) -> None:
     from kvbench.session import Options
     from kvbench.session.tuned import tune
 
-    given = {name: value for name, value in asked.items() if value not in (None, ())}
-    found = tune(Options(**given), fresh, _followed)
+    found = tune(Options(**given(asked)), fresh, _followed)
     for remark in found.remarks:
         say(remark, err=True)
     classes = tuple(TunedClass(tuned.of, tuned.choice) for tuned in found.tunings)

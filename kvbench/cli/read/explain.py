@@ -1,13 +1,13 @@
 """kvbench explain"""
 
 import re
-import shlex
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from kvbench.cli._measuring import called, measured
 from kvbench.cli._options import batch_option, json_option, weights_option
 from kvbench.cli._streams import say, say_json
 from kvbench.cli._types import Named, Plot
@@ -49,12 +49,13 @@ def command(
 
     asked = _asked(measured) if measured is not None else None
     name, model, why = find(source)  # before anything large is imported: what it refuses costs nothing
-    from kvbench.report.explain import curves, explain_markdown, explain_text, explanation
+    from kvbench.report.explain import curves, explain_markdown, explain_text
+    from kvbench.report.words.explain import lines
     from kvbench.sizing.explained import decoder_of, explain
     from kvbench.sizing.known import known
 
     decoder = decoder_of(name, model, batch)
-    place = machine or _measured(decoder)
+    place = machine or _run_of(decoder)
     if place is None:
         return Exit.INTERRUPTED
     found = explain(name, model, known(place), batch, why, weights, asked)
@@ -65,7 +66,7 @@ def command(
         save(explained(curves(found), found.model, found.machine).canvas(), plot)
         say(f"plot: {plot}", err=True)
     if as_json:
-        say_json(explanation(found))
+        say_json(replace(found, lines=tuple(lines(found))))
     else:
         say(explain_markdown(found) if as_markdown else "\n".join(explain_text(found)), nl=not as_markdown)
     return Exit.FINE
@@ -80,13 +81,12 @@ def _asked(text: str) -> tuple[float, int]:
     return float(found[1]), whole(found[2], found[3])
 
 
-def _measured(decoder: Any) -> Path | None:
+def _run_of(decoder: Any) -> Path | None:
     """A new run directory of the model's shape; None where it was interrupted. No kernel walks latent rows: then the
     suite's own shape has to do, for the reads."""
-    from kvbench.cli.measure.sweep import measured
     from kvbench.session import Options, Session
 
     heads = () if decoder.latent else ("q_heads", "kv_heads", "head_dim")
     options = Options(_SUITE, axes=[f"{name}={getattr(decoder, name)}" for name in heads])
-    with Session.begin(options, None, shlex.join(["kvbench", *sys.argv[1:]])) as session:
+    with Session.begin(options, None, called()) as session:
         return session.run().path if measured(session) else None

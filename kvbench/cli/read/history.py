@@ -1,5 +1,6 @@
 """kvbench history"""
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,9 @@ def accept(point: str, run: str, reason: str, who: str | None, root: Path) -> No
 
     if not reason.strip():
         raise BadArgument("--reason is empty", "say in a few words why the step is right")
-    for each in said(_history(root), point, run, printable(reason), printable(who or _user())):
+    for each in said(
+        _history(root), point, run, printable(reason), printable(who or os.environ.get("USER") or "unknown")
+    ):
         say("\n".join(f"accepted from run {each.run} on: {name}" for name in each.points))
 
 
@@ -112,12 +115,3 @@ def _history(root: Path) -> Any:
     from kvbench.history import load
 
     return load(root, _tell)
-
-
-def _user() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container may have no name for its user
-        return "unknown"

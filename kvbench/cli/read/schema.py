@@ -12,7 +12,7 @@ from kvbench.errors import unknown_word
 _TYPES = {  # of what is printed: one, or one of several
     "compare": "exports.printed:Compared",
     "doctor": "cli.understand.doctor:Doctor",
-    "explain": "report.explain:Explanation",
+    "explain": "model.explained:Explained",
     "gate": "exports.printed:Compared",
     "history": "report.past:Shown",
     "kernels": "cli.understand.kernels:Kernels",
@@ -23,11 +23,11 @@ _TYPES = {  # of what is printed: one, or one of several
     "profile": "analysis.limits.profile:DecodeOrStore",
     "report": "report.data:Report report.data:Reports",
     "score": "score:Score",
-    "size": "report.sizes:Sized",
+    "size": "model.size:Size",
     "suites": "cli.understand.suites:Suites",
     "sweep": "report.ending:Swept",
     "tune": "cli.measure.tune:TunedClasses",
-    "verify": "verify.printed:Verified",
+    "verify": "verify.kernels:Verified",
 }
 _CALL = {"history": "history show --json", "report": "report --format json"}
 

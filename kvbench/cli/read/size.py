@@ -1,20 +1,21 @@
 """kvbench size"""
 
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
+from msgspec import UNSET
 
 from kvbench.cli._options import batch_option, json_option, weights_option, with_options
-from kvbench.cli._point import options, refuse_missing
+from kvbench.cli._point import called, options, refuse_missing
 from kvbench.cli._streams import say, say_json
-from kvbench.cli._types import Bytes, Count, Named, Plot
+from kvbench.cli._types import BYTES, Count, Named, Plot
 from kvbench.errors import BadArgument
 from kvbench.model.size import Decoder
 
 _GEOMETRY = ("layers", "q_heads", "kv_heads", "head_dim", "context")
-_FREE = {"pad": None, "capacity": None}  # what they are where nothing was asked
 _OF_MODEL = {"context": "max_context"}  # what the option is called there, where that is not the same
 
 
@@ -37,7 +38,7 @@ _OF_MODEL = {"context": "max_context"}  # what the option is called there, where
 @batch_option
 @click.option("--replicas", type=Count(1), default=1, show_default=True, help="Copies of the model.")
 @weights_option
-@click.option("--budget", type=Bytes(), help="Memory for caches, such as 40GiB. Prints how many sequences fit.")
+@click.option("--budget", type=BYTES, help="Memory for caches, such as 40GiB. Prints how many sequences fit.")
 @click.option("--lengths", metavar="KIND", help="Lengths of the sequences: uniform:A-B, fixed:N, or a file of numbers.")
 @click.option(
     "--machine",
@@ -58,28 +59,31 @@ def command(model: str | None, mapped: bool, plot: Path | None, as_json: bool, *
     measured: tokens per second come from the run that --machine names.
     """
     from kvbench.report.arena_map import map_text
-    from kvbench.report.sizes import size_text, sized
+    from kvbench.report.sizes import size_text
+    from kvbench.sizing.fleet import read_lengths
     from kvbench.sizing.known import here, known
-    from kvbench.sizing.lengths import read_lengths
+    from kvbench.sizing.map import arena_map
     from kvbench.sizing.sized import Wanted, size_of
     from kvbench.suite import model as geometry
 
-    laid = {name: asked.pop(name) for name in ("canaries", "align")}
-    laid = {name: value for name, value in laid.items() if value is not None and value is not False}
+    laid = {"canaries": asked.pop("canaries") or None, "align": asked.pop("align")}
+    laid = {name: value for name, value in laid.items() if value is not None}
     if laid and not mapped:
         raise BadArgument(f"--{min(laid)} only works with --map", "add --map")
     path, names = asked.pop("machine"), ("replicas", "weights", "budget")
     lengths = read_lengths(text) if (text := asked.pop("lengths")) is not None else None
     wanted = Wanted(**{name: asked.pop(name) for name in names}, lengths=lengths)
+    if mapped:
+        _refuse_own_shape(model, asked)
     shape = geometry(model) if model else None
     longest, decoder = shape.max_context if shape else 0, _decoder(model, shape, asked)
     place = known(path) if path else here()
     found = size_of(decoder, place, wanted, longest)
-    plan = _map(model, decoder, **laid) if mapped else None
+    plan = arena_map(model, decoder.context, decoder.dtype, **laid) if mapped else None
     if plot:
         _draw(found, place, max(decoder.context, longest), plot)
     if as_json:
-        say_json(sized(found, plan))
+        say_json(replace(found, map=plan or UNSET))
         return
     lines = ["", *(f"  {line}".rstrip() for line in map_text(plan))] if plan else []
     say("\n".join([*size_text(found), *lines]))
@@ -94,18 +98,14 @@ def _decoder(name: str | None, model: Any, asked: dict[str, Any]) -> Decoder:
     return Decoder(model=name or "", latent=getattr(model, "latent", 0), **asked)
 
 
-def _map(model: str | None, decoder: Any, **laid: Any) -> Any:
-    """The map of the model as it is: it knows no other shape than its own, and no other cache."""
-    from kvbench.sizing.map import arena_map, mapped
-
+def _refuse_own_shape(model: str | None, asked: dict[str, Any]) -> None:
+    """The map is of the model as it is: it knows no other shape than its own, and no other cache."""
     if not model:
         raise BadArgument("--map needs a MODEL", "name one of suites/models.toml")
-    plan = arena_map(model, decoder.context, decoder.dtype, **laid)
-    for name, planned in asdict(mapped(model, decoder.context, decoder.dtype)).items():
-        if (asked := getattr(decoder, name)) not in (planned, _FREE.get(name, planned)):
-            option = f"--{name.replace('_', '-')}"
-            raise BadArgument(f"--map lays out {model} with {option} {planned}, not {asked}", f"leave out {option}")
-    return plan
+    source = click.get_current_context().get_parameter_source
+    for name in asked.keys() - {"context", "dtype"}:
+        if source(name) is ParameterSource.COMMANDLINE:
+            raise BadArgument("--map is of MODEL's own shape, and of one sequence", f"leave out {called(name)}")
 
 
 def _draw(found: Any, place: Any, longest: int, path: Path) -> None:

@@ -1,10 +1,7 @@
 """kvbench doctor"""
 
-import os
-import re
-import sys
+from collections import Counter
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +12,6 @@ from kvbench.cli._streams import say, say_json
 from kvbench.errors import Exit
 from kvbench.model import Check
 from kvbench.model.annotated import Printed, about
-
-_COLOURS = {"ok": "green", "warn": "yellow", "unknown": "cyan"}
-_WORD = re.compile(rf"^(?:{'|'.join(_COLOURS)})\b", re.MULTILINE)  # a line begins with it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +45,7 @@ def command(threads: str, cpus: str | None, override: Path | None, strict: bool,
     if as_json:
         say_json(Doctor(checks=checks, fingerprint=machine.fingerprint, environment=machine.environment))
     else:
-        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        paint = partial(_WORD.sub, lambda word: click.style(word[0], fg=_COLOURS[word[0]]))
-        say("\n".join(_lines(checks)), paint=paint if colour else str)
+        say("\n".join(_lines(checks)))
         say(_summary(checks), err=True)
     return Exit.REFUSED if strict and any(check.status == "warn" for check in checks) else Exit.FINE
 
@@ -70,6 +62,6 @@ def _lines(checks: tuple[Any, ...]) -> list[str]:
 
 
 def _summary(checks: tuple[Any, ...]) -> str:
-    counts = {status: sum(check.status == status for check in checks) for status in _COLOURS}
+    counts = Counter(check.status for check in checks)
     warnings = f"{counts['warn']} warning{'s' * (counts['warn'] != 1)}"
     return f"{len(checks)} checks: {counts['ok']} ok, {warnings}, {counts['unknown']} unknown"

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kvbench.cli._options import cpus_option, isa_option, json_option, override_option, seed_option
-from kvbench.cli._streams import say, say_json
+from kvbench.cli._streams import json_text, put, say, say_json
 from kvbench.cli._types import Named, Plot
 from kvbench.errors import Exit
 
@@ -100,13 +100,9 @@ def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:
 
 def _keep(found: Any, path: Path | None, plot: Path | None) -> None:
     from kvbench.analysis.measured.machines import printed
-    from kvbench.store import write_json
-    from kvbench.store.files import writing
 
     if path:
-        with writing(path, _AGAIN):
-            write_json(path, printed(found), asked=True)
-        say(f"profile: {path}", err=True)
+        put(json_text(printed(found)) + "\n", path, "profile", _AGAIN)
     if plot:
         from kvbench.report.figures.look import save
         from kvbench.report.figures.reads import reads

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import click
 
+from kvbench.cli._measuring import given
 from kvbench.cli._options import json_option, suite_options
 from kvbench.cli._streams import say, say_json
 from kvbench.model import Point, Probe
@@ -81,20 +82,12 @@ def command(as_json: bool, **asked: Any) -> None:
     """
     from kvbench.session import Options, planned
 
-    options = Options(**{name: value for name, value in asked.items() if value is not None})
+    options = Options(**given(asked))
     sweep, seen, _ = planned(options, options.kernels)
     if as_json:
         say_json(_planned(sweep, seen))
     else:
         say("\n".join([*_heading(sweep, seen), *_varying(sweep), *_skipped(sweep)]))
-
-
-def site() -> Any:
-    """This machine, now."""
-    from kvbench.machine import available_memory, describe
-    from kvbench.plan import Site
-
-    return Site(describe(), available_memory())
 
 
 def _planned(sweep: Any, seen: Any) -> PlannedSweep:

@@ -36,11 +36,12 @@ def command(as_json: bool) -> None:
 
     For more about one suite: kvbench plan SUITE.
     """
-    from kvbench.cli.understand.plan import by_reason, site
-    from kvbench.plan import expand, forecast
+    from kvbench.cli.understand.plan import by_reason
+    from kvbench.machine import available_memory, describe
+    from kvbench.plan import Site, expand, forecast
     from kvbench.suite import find, shipped
 
-    here = site()
+    here = Site(describe(), available_memory())
     sweeps = [expand(find(name), here) for name in shipped()]
     rows = [
         SuiteRow(

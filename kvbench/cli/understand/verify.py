@@ -1,5 +1,6 @@
 """kvbench verify"""
 
+import math
 from typing import Any
 
 import click
@@ -24,7 +25,7 @@ def command(quick: bool, isa: str | None, plugin: str | None, as_json: bool) -> 
     """
     from kvbench.native import library_of
     from kvbench.verify import check_plugin
-    from kvbench.verify.printed import verified
+    from kvbench.verify.kernels import Verified
 
     library = library_of(None, plugin)
     isa = library.isa(isa) if isa else None
@@ -33,7 +34,7 @@ def command(quick: bool, isa: str | None, plugin: str | None, as_json: bool) -> 
         raise BadArgument(f"--isa {isa}: {plugin} has no kernel of that tier", "leave --isa out")
     wrong = sum(not r.passed for r in results) + sum(f.caught < f.planted for f in faults)
     if as_json:
-        say_json(verified(results, faults, not wrong))
+        say_json(Verified(passed=not wrong, kernels=tuple(results), faults=tuple(faults)))
     else:
         say("\n".join([*_kernels(results, library.foreign_variants), "", *_faults(faults)]))
         say(f"{len(results)} kernels, {len(faults)} faults: " + (f"{wrong} failed" if wrong else "all well"))
@@ -52,24 +53,28 @@ def _kernels(results: list[Any], foreign: tuple[str, ...]) -> list[str]:
     """One line for each op and tier, of a plug-in also for each variant; and one for each kernel that failed."""
     rows: dict[tuple[str, str], list[Any]] = {}
     for result in results:
-        op, variant = result.kernel.op, result.kernel.variant
-        rows.setdefault((f"{op} {variant}" if variant in foreign else op, result.kernel.isa), []).append(result)
+        op, variant = result.op, result.variant
+        rows.setdefault((f"{op} {variant}" if variant in foreign else op, result.isa), []).append(result)
     width = max([10, *(len(op) for op, _ in rows)])
     lines = [f"{'op':<{width}} {'tier':<8} {'right':>9}   worst error / allowed"]
     for (op, isa), group in rows.items():
-        right, worst = sum(r.passed for r in group), max(r.error for r in group)
+        right, worst = sum(r.passed for r in group), max(_share(r.error_share) for r in group)
         lines.append(f"{op:<{width}} {isa:<8} {right:>4} of {len(group):>2}   {worst:.2f}")
         lines += [_complaint(r) for r in group if not r.passed]
     return lines
 
 
+def _share(known: float | None) -> float:
+    return math.inf if known is None else known
+
+
 def _complaint(result: Any) -> str:
-    return f"  WRONG {result.kernel.id}: {result.note or f'{result.error:.3g} times the allowed error'}"
+    return f"  WRONG {result.id}: {result.note or f'{_share(result.error_share):.3g} times the allowed error'}"
 
 
 def _faults(faults: list[Any]) -> list[str]:
     lines = [f"{'planted fault':<18} {'caught':>10}   least error / allowed"]
     for f in faults:
         missed = "" if f.caught == f.planted else "   MISSED"
-        lines.append(f"{f.name:<18} {f.caught:>4} of {f.planted:>3}   {f.margin:.3g}{missed}")
+        lines.append(f"{f.name:<18} {f.caught:>4} of {f.planted:>3}   {_share(f.margin):.3g}{missed}")
     return lines

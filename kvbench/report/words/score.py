@@ -1,11 +1,9 @@
-"""What is said of a score: on a terminal in at most six lines, as a table to paste, and as a badge."""
+"""What is said of a score: on a terminal, in at most six lines."""
 
-from collections.abc import Iterator, Mapping
-from html import escape
+from collections.abc import Iterator
 
 from kvbench.report.words.phrases import number
 from kvbench.score import Breach, Figure, Rate, Score
-from kvbench.texts import markdown as plain
 from kvbench.units import counted, size
 
 _BREACHES = {
@@ -109,35 +107,3 @@ def _longer(found: Score) -> str:
         f"{batch} x {context:,} {' / '.join(number(one.rate.tokens) for one in own)}"
         for (batch, context), own in each.items()
     ) + (" tokens/s" if each else "")
-
-
-def markdown(found: Score) -> str:
-    rows = [
-        f"| {each.bits} bits, {plain(kernel(each))} | **{number(each.tuned.tokens)}** | {_interval(each.tuned)} | "
-        f"{number(each.base.tokens) if each.base else ''} | {number(each.gbps)} | "
-        f"{f'{each.share:.0%}' if each.share else ''} |"
-        for each in found.figures
-    ]
-    head = f"kvbench {plain(verdict(found))}. {plain(machine(found))}."
-    heads = ("tokens/s of attention", "tuned", "interval", "base", "GB/s", "of plain reads")
-    return "\n".join([head, "", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *rows, ""])
-
-
-def badge(found: Score) -> str:
-    """An SVG with the line."""
-    rates = " / ".join(number(each.tuned.tokens) for each in found.figures) or "no figure"
-    widths = " / ".join(str(each.bits) for each in found.figures)
-    left, right = f"kvbench {found.tag}", f"{rates} tokens/s at {widths} bits, {found.state}"
-    colour = _COLOURS.get(found.state, "#a33")
-    edge, whole = 12 + 6.6 * len(left), 24 + 6.6 * (len(left) + len(right))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole:.0f}" height="20" role="img">'
-        f"<title>{escape(f'{left}: {right}')}</title>"
-        f'<rect width="{whole:.0f}" height="20" rx="3" fill="#444"/>'
-        f'<rect x="{edge:.0f}" width="{whole - edge:.0f}" height="20" rx="3" fill="{colour}"/>'
-        f'<g fill="#fff" font-family="DejaVu Sans,Verdana,sans-serif" font-size="11">'
-        f'<text x="6" y="14">{escape(left)}</text><text x="{edge + 6:.0f}" y="14">{escape(right)}</text></g></svg>\n'
-    )
-
-
-_COLOURS: Mapping[str, str] = {"valid": "#27734a", "noisy": "#8a6d00", "open": "#2a5d8f"}

@@ -9,7 +9,6 @@ import pandas as pd
 from kvbench.errors import BadArgument
 from kvbench.lab.experiment import Outcome, Setup, refuse_too_large
 from kvbench.oracle import attention, whole
-from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.ruled import Column
 from kvbench.suite import Model
 from kvbench.suite import model as geometry
@@ -24,7 +23,7 @@ def experiment(setup: Setup, model: str = "llama-3-8b", context: int = 32768, wi
     refuse_too_large(8 * context * (4 * known.head_dim + known.q_heads))
     contexts = [window << octave for octave in range(((context - 1) // window).bit_length())]
     found = pd.DataFrame(_deviations(setup.seed, known, [*contexts, context], window))
-    return Outcome(found, _COLUMNS, _figure(found), _sentence(found, window), _notes(window))
+    return Outcome(found, _COLUMNS, _sentence(found, window), _notes(window))
 
 
 def _deviations(seed: int, known: Model, contexts: Sequence[int], window: int) -> Iterator[dict[str, Any]]:
@@ -67,16 +66,6 @@ def _notes(window: int) -> tuple[str, ...]:
         "distance. A trained model lies somewhere between",
         "what a window saves in bytes and time: kvbench sweep window --report",
     )
-
-
-def _figure(found: pd.DataFrame):
-    off = found.melt("context", ["random_deviation", "local_deviation"], "data", "off")
-    off = off.assign(data=off["data"].str.removesuffix("_deviation"))[off["off"] > 0]
-    panel = Panel(
-        x="context", y="off", x_label="tokens of context", y_label="off full attention, over its size", log="xy",
-        title="Deviation", by="data",
-    )  # fmt: skip
-    return chart("window", "Sliding window", "No mark: no deviation.", off, (panel,))
 
 
 def _sentence(found: pd.DataFrame, window: int) -> str:

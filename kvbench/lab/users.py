@@ -1,44 +1,46 @@
 """What does it cost that the sequences of a batch are not equally long?"""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from kvbench.analysis.measured.launches import enclosed
+from kvbench.analysis.measured.launches import Estimate, enclosed
+from kvbench.errors import BadArgument, Refused, WrongAnswer
 from kvbench.lab.experiment import Outcome, Setup
-from kvbench.lab.measuring import beside, point, refuse_impossible, refuse_wrong, tuned
-from kvbench.native import decode_task
-from kvbench.plan.needs import slice_of
+from kvbench.machine import available_memory
+from kvbench.model import AUTO, DEFAULTS, Point, Sample, quotients
+from kvbench.native import Cache, decode_task
+from kvbench.oracle import attention, tolerance, whole
+from kvbench.plan import Site, only_point
+from kvbench.plan.needs import slice_bytes
 from kvbench.regime import far_bytes
-from kvbench.report.figures.chart import Panel, chart
-from kvbench.report.figures.figure import Figure
 from kvbench.report.ruled import Column
 from kvbench.report.words.phrases import listed, number
-from kvbench.units import size
+from kvbench.suite import model as geometry
+from kvbench.units import GB, counted, size
 from kvbench.worker.ground import Ground
-from kvbench.worker.loop import Program
+from kvbench.worker.loop import Program, rounds
 from kvbench.worker.room import Room
 
 _SEQUENCES = 8
 _SHORT = 8  # times shorter than the long sequence are all others
+_SLICES = 4096  # in rotation, at most
+_ROUNDS, _SECONDS = 24, 0.005  # of a sample
 
 
 def experiment(
     setup: Setup, model: str = "llama-3-8b", context: int = 4096, dtype: str = "f16", layout: str = "head"
 ) -> Outcome:
     batches = _batches(context, setup.seed)
-    facts = {"batch": _SEQUENCES, "dtype": dtype, "layout": layout}
-    token = slice_of(point(setup, model, context, pad=0, **facts)) / (_SEQUENCES * context)
-    least = token * min(int(lengths.sum()) for lengths in batches.values())  # bytes that a batch walks of a slice
-    held = point(setup, model, context, layers=math.ceil(far_bytes(setup.machine, setup.cpus) / least), **facts)
-    refuse_impossible(setup, held)
+    held = _point(setup, batches, model=model, context=context, dtype=dtype, layout=layout)
     with Ground(setup.library, setup.machine) as ground, Room(held, ground) as room:
-        found = pd.DataFrame(_measured(setup, room, batches))
-    return Outcome(found, _COLUMNS, _figure(found), _sentence(found), _NOTES)
+        found = pd.DataFrame(_found(setup, room, name, lengths) for name, lengths in batches.items())
+    return Outcome(found, _COLUMNS, _sentence(found), _NOTES)
 
 
 def _batches(context: int, seed: int) -> dict[str, np.ndarray]:
@@ -50,6 +52,24 @@ def _batches(context: int, seed: int) -> dict[str, np.ndarray]:
         "one long": np.array([context, *[max(1, context // _SHORT)] * (_SEQUENCES - 1)]),
     }
     return {name: np.sort(lengths.astype(np.int64))[::-1] for name, lengths in most.items()}
+
+
+def _point(setup: Setup, batches: dict[str, np.ndarray], **facts: Any) -> Point:
+    """With so many layers that even the smallest batch leaves the caches behind."""
+    known, context = geometry(facts["model"]), facts["context"]
+    cache = {"dtype": facts["dtype"], "layout": facts["layout"], "pad": 0}
+    token = slice_bytes(known.kv_heads, known.head_dim, context, _SEQUENCES, **cache) / (_SEQUENCES * context)
+    least = token * min(int(lengths.sum()) for lengths in batches.values())  # bytes that a batch walks of a slice
+    layers = math.ceil(far_bytes(setup.machine, setup.cpus) / least)
+    if layers > _SLICES:
+        raise BadArgument(
+            f"{counted(context, 'token')}: {layers:,} layers of that size would be needed to exceed the caches, which "
+            "takes too long",
+            "more --context, or a larger --model",
+        )
+    site = Site(setup.machine, available_memory(), setup.isa, library=setup.library)
+    own = {"op": "decode", "isa": setup.isa, "batch": _SEQUENCES, "layers": layers}
+    return only_point(DEFAULTS | facts | own, setup.cpus, site)
 
 
 def _even(lengths: np.ndarray) -> np.ndarray:
@@ -65,32 +85,46 @@ def _padded(lengths: np.ndarray) -> np.ndarray:
 _WAYS = {"as it is": lambda lengths: lengths, "even": _even, "padded": _padded}
 
 
-def _measured(setup: Setup, room: Room, batches: Mapping[str, np.ndarray]) -> Iterator[dict[str, Any]]:
-    schedule, (own, even, padded) = tuned(room), _WAYS
-    for batch, lengths in batches.items():
-        with _programs(setup, room, schedule, lengths) as programs:
-            taken = beside(programs, setup.seed)
-        yield {
-            "batch": batch,
-            "tokens": int(lengths.sum()),
-            "lengths": " ".join(map(str, lengths)),
-            "bytes": taken.moved[own],
-            "gbps": taken.rate(own),
-            "even_gbps": taken.rate(even),
-            **enclosed("efficiency", taken.share(own, even)),
-            "skew": taken.skew(own),
-            "padded_bytes": taken.moved[padded] / taken.moved[own],
-            **enclosed("padded_times", taken.times(padded, own)),
-        }
+def _found(setup: Setup, room: Room, batch: str, lengths: np.ndarray) -> dict[str, Any]:
+    """Timed in the same rounds: what slows a round down slows all alike, so that ratios tell more than times."""
+    with _programs(setup, room, lengths) as programs:
+        taken: dict[str, list[Sample]] = {program.name: [] for program in programs}
+        moved = {program.name: program.traffic().compulsory for program in programs}
+        for sample in rounds(programs, _ROUNDS, _SECONDS, setup.seed):
+            taken[sample.program].append(sample)
+    own, even, padded = _WAYS
+    rates = {
+        name: moved[name] / median(sample.seconds / sample.passes for sample in samples) / GB
+        for name, samples in taken.items()
+    }
+    return {
+        "batch": batch,
+        "tokens": int(lengths.sum()),
+        "lengths": " ".join(map(str, lengths)),
+        "bytes": moved[own],
+        "gbps": rates[own],
+        "even_gbps": rates[even],
+        **enclosed("efficiency", times(taken[even], taken[own], moved[own] / moved[even])),
+        "skew": median(sample.skew for sample in taken[own]),
+        "padded_bytes": moved[padded] / moved[own],
+        **enclosed("padded_times", times(taken[padded], taken[own])),
+    }
+
+
+def times(samples: Sequence[Sample], others: Sequence[Sample], per: float = 1.0) -> Estimate:
+    """How many times as long as the others' they take, over the rounds."""
+    if found := quotients(samples, others):
+        return Estimate.of([per * ratio for ratio in found])
+    raise Refused("no round has two samples of the wanted length", "stop what else runs on this machine")
 
 
 @contextmanager
-def _programs(setup: Setup, room: Room, schedule: str, lengths: np.ndarray) -> Iterator[list[Program]]:
+def _programs(setup: Setup, room: Room, lengths: np.ndarray) -> Iterator[list[Program]]:
     """One for each way, by its name; all on the same memory."""
     shape, team = room.point.shape, room.team(setup.cpus)
     dims = (shape.batch, shape.q_heads, shape.head_dim)
     q = np.random.default_rng(setup.seed).standard_normal(dims, dtype=np.float32)
-    facts = {"isa": setup.isa, "schedule": schedule}
+    facts = {"isa": setup.isa, "schedule": AUTO}
     with ExitStack() as owned:
         programs = []
         for way, make in _WAYS.items():
@@ -102,6 +136,15 @@ def _programs(setup: Setup, room: Room, schedule: str, lengths: np.ndarray) -> I
             refuse_wrong(caches[0], q, out)
             programs.append(Program(way, team, tuple(tasks), warm=False))
         yield programs
+
+
+def refuse_wrong(cache: Cache, q: np.ndarray, out: np.ndarray) -> None:
+    """`out`: what a kernel has made of q and all tokens that the cache holds."""
+    held = cache.lengths
+    k, v = cache.rows(0, int(held.max()), cache.library.isas()[0])
+    error = float(np.abs(out - attention(q, whole(k, v), held)).max())
+    if not error <= tolerance(float(np.abs(v).max()), int(held.max())):
+        raise WrongAnswer(f"a {cache.layout} {cache.dtype} cache is decoded off by {error:.3g}", "run kvbench verify")
 
 
 # ---- what is shown ---------------------------------------------------------------------------------------------------
@@ -122,21 +165,6 @@ _NOTES = (
     "in the same rounds",
     "skew: how much longer the slowest thread works than the mean; padded: every sequence computed to the longest one's end",
 )
-
-
-def _figure(found: pd.DataFrame) -> Figure:
-    shares = found.assign(share=100 * found["efficiency"], what="time")
-    shares = shares.assign(low=100 * found["efficiency_low"], high=100 * found["efficiency_high"])
-    padded = pd.concat(
-        found[["batch"]].assign(padded=found[f"padded_{what}"], what=what) for what in ("bytes", "times")
-    )
-    panels = (
-        Panel("batch", "share", "", "% of an even batch's GB/s", "Efficiency", low="low", high="high", bars=True,
-              levels=((100.0, "even"),)),
-        Panel("batch", "padded", "", "times the batch as it is", "Padded to the longest", by="what", bars=True),
-    )  # fmt: skip
-    about = "A decode step of one layer and a batch from memory. Whiskers: intervals over rounds."
-    return chart("users", "Batches of uneven lengths", about, pd.concat([shares, padded], ignore_index=True), panels)
 
 
 def _sentence(found: pd.DataFrame) -> str:
