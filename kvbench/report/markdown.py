@@ -23,7 +23,7 @@ def _lines(found: Findings, manifest: Manifest) -> Iterator[str]:
     for sentence in gaps(found, manifest):
         yield from (f"> **Missing:** {plain(sentence)}", "")
     yield from (
-        f"- **{sentence.topic.capitalize()}:** {plain(sentence.text)}" for sentence in sentences(found.diagnosis)
+        f"- **{sentence.topic.capitalize()}:** {plain(sentence.text)}" for sentence in sentences(found)
     )
     for table in tables.every(found):
         if table.rows:

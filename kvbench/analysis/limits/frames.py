@@ -216,6 +216,11 @@ def _against(point: Point, found: PointRates, records: Sequence[Record], roofs: 
     return row
 
 
+def decodes_of(points: pd.DataFrame) -> pd.DataFrame:
+    """Those with a rate, in their places."""
+    return points[(points["op"] == "decode") & points["gbps"].notna()]
+
+
 # ---- noise -----------------------------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
+from kvbench.analysis.limits.frames import decodes_of
 from kvbench.model import Machine
 from kvbench.model.point import LOCAL
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from kvbench.analysis.limits.frames import points
-from kvbench.analysis.means.diagnosis.trust import Slow, noise
 from kvbench.analysis.measured.launches import Estimate, at_speed, by_launch, held, interval, outliers, speeds, steady
 from kvbench.model import PACE, Sample
 from tests.made_run import DECODE, MACHINE, traffic, visit
@@ -118,12 +117,3 @@ def test_slow_visits_are_set_aside_while_half_of_the_launches_are_left(slow, lef
     assert row["efficiency"] == pytest.approx(10 / 12)
     if slow:
         assert row["slow_speed"] == pytest.approx(0.6)
-
-
-@pytest.mark.parametrize(("slow", "found"), [(4, Slow(0.6, 4, 20, 4)), (7, Slow(0.6, 14, 20, 0))])
-def test_a_host_that_changes_state_is_said(slow, found):
-    both = DECODE, replace(DECODE, dtype="f32")
-    sizes = {DECODE: slow, both[1]: slow if slow == 7 else 0}
-    records = [paced(n, 0.6 if n < sizes[point] else 1.0, point=point) for point in both for n in range(10)]
-    assert noise(points(records, MACHINE)).slow == replace(found, speed=pytest.approx(0.6))
-    assert noise(points([paced(n, 1.0) for n in range(10)], MACHINE)).slow is None
