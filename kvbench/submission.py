@@ -13,8 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from kvbench import named
-from kvbench.analysis.measured.ceilings import ceilings
-from kvbench.analysis.measured.machines import printed, profile
+from kvbench.analysis.measured.machines import ceiling_rows, profile
 from kvbench.errors import BadRun
 from kvbench.model import Fact
 from kvbench.report.redact import redact
@@ -134,8 +133,8 @@ def _copy(run: Run, place: Path, name: str) -> None:
     with RunDirectory.create(place, manifest) as directory:
         for record in records:
             directory.append(record)
-        found = replace(profile(machine, checks), ceilings=ceilings(records, machine))
-        directory.write_machine(plain(printed(found)))
+        found = replace(profile(machine, checks), ceilings=ceiling_rows(records, machine))
+        directory.write_machine(plain(found))
 
 
 def _packed(path: Path) -> bytes:

@@ -47,7 +47,7 @@ def command(**asked: Any) -> int:
     machine = describe(files, asked["override"])
     cpus = place(machine, asked["cpus"], asked["threads"])
     if asked["identify"]:
-        _tell(profile(machine), asked["as_json"], lambda found: identity(found.machine))
+        _tell(profile(machine), asked["as_json"], lambda found: identity(found.topology))
         return 0
     if not files.live:
         say(f"kvbench: {files.root} says who the machine is, but this one is measured", err=True)
@@ -99,13 +99,12 @@ def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:
 
 
 def _keep(found: Any, path: Path | None, plot: Path | None) -> None:
-    from kvbench.analysis.measured.machines import printed
     from kvbench.store import write_json
     from kvbench.store.files import writing
 
     if path:
         with writing(path, _AGAIN):
-            write_json(path, printed(found), asked=True)
+            write_json(path, found, asked=True)
         say(f"profile: {path}", err=True)
     if plot:
         from kvbench.report.figures.look import save
@@ -116,9 +115,7 @@ def _keep(found: Any, path: Path | None, plot: Path | None) -> None:
 
 
 def _tell(found: Any, as_json: bool, text: Any) -> None:
-    from kvbench.analysis.measured.machines import printed
-
     if as_json:
-        say_json(printed(found))
+        say_json(found)
     else:
         say("\n".join(text(found)))
