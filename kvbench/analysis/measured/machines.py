@@ -9,7 +9,7 @@ from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY, ceilings, value
 from kvbench.analysis.measured.plateaus import Capacity, Plateau, capacities, corrections, plateaus
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Check, Machine, Probe, Record
 from kvbench.model.annotated import Printed, about
-from kvbench.regime import Capacities, Window, suggestion, windows
+from kvbench.regime import Window, corrected, suggestion, windows
 from kvbench.units import counted, size
 
 UNITS = dict.fromkeys(COMPUTE, "GFLOP/s") | {"latency": "ns", "clock": "GHz"}  # every other op: GB/s
@@ -59,18 +59,19 @@ def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Re
     cpus = max((ceiling.cpus for ceiling in declared), key=len, default=machine.allowed)
     stairs = staircase(declared, cpus)
     held = capacities(*stairs, machine, cpus)
-    measured = corrections(held)
+    sizes = corrections(held)
+    seen = corrected(machine, sizes)
     return MachineProfile(
         run=declared[0].run if declared else "",
         fingerprint=machine.fingerprint,
         environment=machine.environment,
         topology=machine,
         preflight=tuple(checks),
-        ceilings=ceiling_rows(records, machine, measured) if measured else declared,
+        ceilings=ceiling_rows(records, seen) if sizes else declared,
         capacities=held,
         plateaus=plateaus(*stairs),
-        windows=windows(machine, cpus, measured),
-        advice=suggestion(machine, cpus, measured),
+        windows=windows(seen, cpus),
+        advice=suggestion(seen, cpus),
     )
 
 
@@ -86,10 +87,8 @@ def usual_pages(ceilings: Sequence[CeilingRow]) -> str:
     return next(iter(dict(Counter(c.pages for c in ceilings).most_common(1))), "")
 
 
-def ceiling_rows(
-    records: Iterable[Record], machine: Machine, measured: Capacities | None = None
-) -> tuple[CeilingRow, ...]:
-    return tuple(map(ceiling_row, ceilings(records, machine, measured)))
+def ceiling_rows(records: Iterable[Record], machine: Machine) -> tuple[CeilingRow, ...]:
+    return tuple(map(ceiling_row, ceilings(records, machine)))
 
 
 def ceiling_row(ceiling: Ceiling) -> CeilingRow:
