@@ -115,15 +115,6 @@ def test_two_machines_are_two_histories(capsys, root):
     refused(capsys, "history", "show", "--root", str(root), "--machine", "x", words=["--machine", "beef", "f00dcafe"])
 
 
-def test_a_point_in_some_runs_only(capsys, tmp_path):
-    shares = efficiency()
-    shares[::5, FELL] = np.nan
-    made.write(tmp_path, shares)
-    facts = shown(capsys, tmp_path)
-    assert facts["machines"][0]["points"][0]["runs"] == 24
-    assert steps(facts)[FELL] == [("run-0021", "open")]  # the first that has it
-
-
 def test_no_run_and_one_run(capsys, tmp_path):
     assert call("history", "show", "--root", str(tmp_path)) == 0
     assert "No run yet" in capsys.readouterr().out
@@ -199,11 +190,6 @@ def test_accept_resets_the_baseline(capsys, root):
     (kept,) = json.loads((root / "accepted.json").read_text())["accepted"]
     assert (kept["run"], kept["reason"], kept["who"]) == (STEPPED, "a new layout", "Ada") and len(kept["points"]) == 2
     assert datetime.fromisoformat(kept["when"]).tzinfo
-
-
-def test_what_was_accepted_is_kept_beside_the_runs(capsys, root):
-    assert accepting(root, made.points(POINTS)[FELL].name, str(root / STEPPED)) == 0  # a folder's name is as good
-    assert steps(shown(capsys, root)) == {FELL: [(STEPPED, "accepted")], ROSE: [(STEPPED, "open")]}
 
 
 def test_accept_refuses_what_is_not_there(capsys, root):

@@ -112,15 +112,6 @@ def test_as_many_bytes_but_for_a_page_table_are_as_many():
     assert row_of(dtypes(f16=256, f32=259), "dtype")["base"] == "f32"
 
 
-def test_two_values_have_one_base_in_all_pairs():
-    """In one context b moves more, in the other a: more by far."""
-    a, b = replace(DECODE, dtype="f16"), replace(DECODE, dtype="bf16")
-    records = [*launched({a: 9.0}, walked=256 * MIB), *launched({b: 9.0}, walked=300 * MIB)]
-    far = [*launched({longer(a, 4096): 9.0}, walked=900 * MIB), *launched({longer(b, 4096): 9.0}, walked=500 * MIB)]
-    assert set(contrasts_of(records, "dtype")["base"]) == {"bf16"}
-    assert set(contrasts_of(records + far, "dtype")["base"]) == {"f16"}
-
-
 # ---- which are pairs -------------------------------------------------------------------------------------------------
 
 
@@ -158,22 +149,6 @@ def test_contexts_that_are_nearly_one():
     exact = contrasts_of(launched(rates | {longer(HEAD, 4096): 16.0}))
     assert list(exact["context"]) == [4096] and exact["ratio"][0] == pytest.approx(0.5)
     assert contrasts_of(launched({longer(HEAD, 62): 10.0, longer(POSITION, 64): 8.0})).empty
-
-
-def test_contexts_in_small_steps_are_one():
-    """Each is 0.35 % longer than the one before; the first and the last of them are 0.7 % apart."""
-    steps = {longer(HEAD, 4080): 10.0, longer(PAGED, 4094): 10.0, longer(POSITION, 4108): 8.0}
-    assert len(contrasts_of(launched(steps))) == 3
-    del steps[longer(PAGED, 4094)]
-    assert contrasts_of(launched(steps)).empty
-
-
-def test_variants_and_regimes():
-    perhead = replace(DECODE, variant="perhead")
-    records = [*launched({DECODE: 20.0}, walked=9 * MIB, layers=1), *launched({perhead: 10.0}, layers=1)]
-    row = row_of(records, "variant")
-    assert (row["base"], row["other"], row["variant"]) == ("perhead", "flash", "perhead")  # which walked more here
-    assert row["regime"] == "DRAM and L3"
 
 
 @pytest.mark.parametrize("records", [[], [probe(0, 20.0, READ)], [failed(0)], [visit(0, {"point": [9.0]})]])
@@ -224,11 +199,6 @@ def test_pairs_of_rounds_speak_for_the_others():
     assert told == {"position": (1, True, "slower"), "paged": (1, False, "same within noise")}
 
 
-def test_samples_that_are_unlike_in_length_are_no_pair():
-    off = [beside(n, (HEAD, POSITION), [3.0] * 3) for n in range(6)]
-    assert not row_of(launched({HEAD: 9.0, POSITION: 9.0}) + off)["beside"]
-
-
 # ---- all pairs -------------------------------------------------------------------------------------------------------
 
 
@@ -262,11 +232,6 @@ def test_many_pairs_speak_by_how_they_differ():
     assert row["ratio"] == pytest.approx(np.exp(np.median(logs)))
     assert (row["ratio_low"], row["ratio_high"]) == pytest.approx(np.exp((means[10], means[-11])))
     assert row["method"] == "signed ranks of 11 pairs: Hodges-Lehmann's estimate, 95.8% interval"
-
-
-def test_it_says_the_same_each_time():
-    pairs = many(np.linspace(0.9, 1.2, 8))
-    pd.testing.assert_frame_equal(overall(pairs), overall(pairs.sample(frac=1, random_state=3)))
 
 
 def test_few_pairs_speak_by_their_launches():
