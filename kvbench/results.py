@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ from kvbench.analysis.means.models import Geometry, tokens
 from kvbench.analysis.measured.machines import ceiling_row
 from kvbench.errors import BadRun, unknown_word
 from kvbench.model import Check, Machine, Point, Record
+from kvbench.report.words.headline import badge, tiles, workload
 from kvbench.store import Manifest, RunDirectory, read
 from kvbench.suite.models import model as geometry
 from kvbench.suite.models import models
 from kvbench.units import counted, cpu_text
 
 _FRAMES = ("points", "samples", "ceilings", "contrasts")
+_TILE = "display:inline-block;vertical-align:top;width:14em;margin:.3em;padding:.5em;border:1px solid;border-radius:4px"
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,6 +98,15 @@ class Run:
         launches = {record.launch for record in self.records}
         what = f"{counted(len(points), 'point')} in {counted(len(launches), 'launch')}"
         return f"<kvbench run {self.manifest.run} of {self.manifest.suite}: {what}, {self.path}>"
+
+    def _repr_html_(self) -> str:
+        found = self.findings().headline
+        grade, why = badge(found.quality)
+        boxes = "".join(
+            f'<div style="{_TILE}">{escape(each.title)}<br><b>{escape(each.value)}</b><br>{escape(each.detail)}</div>'
+            for each in tiles(found)
+        )
+        return f"<p>{escape(workload(found))}</p>{boxes}<p><b>{escape(grade)}</b>: {escape(why)}</p>"
 
 
 def load(path: Path | str) -> Run:

@@ -102,6 +102,9 @@ def shipped():
 
 def test_a_run_in_a_notebook(shipped):
     assert repr(shipped).startswith("<kvbench run 20261125-032211-81f9 of quick: 55 points in 7 launches, ")
+    html = shipped._repr_html_()
+    assert all(title in html for title in ("Fastest decode", "Memory read", "L3 read", "Does L3 help?", "What limits"))
+    assert "GOOD RUN" in html and html.count("<div") == html.count("</div>") == 5
 
 
 def test_tables(shipped):
