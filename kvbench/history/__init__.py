@@ -3,5 +3,4 @@
 root → run directories → summaries → series → trends → table / page / export
 """
 
-from kvbench.history.export import exported
-from kvbench.history.whole import History, accept, load, place
+from kvbench.history.whole import History, accept, exported, load, place

@@ -19,8 +19,10 @@ from kvbench.model import Point
 from kvbench.store import RunDirectory, keep
 from kvbench.store.manifest import COMMIT
 from kvbench.store.summary import Summary, read_summary, write_summary
+from kvbench.texts import csv_text
+from kvbench.units import GB
 
-_RAN = ("run", "created", "suite", "build", "environment", *COMMIT)
+_WHO = ("run", "created", "suite", "build", "environment")
 _PATTERNS = "patterns are as of a shell, such as 'decode.*.i8.*'; kvbench history show lists the points"
 
 
@@ -97,7 +99,7 @@ def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tupl
     places = {summary.run: place for place, (summary, _) in enumerate(runs)}
     own = tuple(each for each in said if each.run in places)
     steps = {(name, places[each.run]) for each in own for name in each.points}
-    ran = tuple(Ran(path=path, **{name: getattr(s, name) for name in _RAN}) for s, path in runs)
+    ran = tuple(Ran(path=path, **{name: getattr(s, name) for name in (*_WHO, *COMMIT)}) for s, path in runs)
     latest = runs[-1][0]
     series = []
     for name in sorted(values):
@@ -143,3 +145,24 @@ def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:
         with suppress(Unwritable):  # then its journal is read each time
             write_summary(to, summarized(to))
     return to, name
+
+
+# ---- as a table for other tools --------------------------------------------------------------------------------------
+
+_NUMBERS = ("launches", "efficiency", "low", "high", "seconds")
+
+
+def exported(history: History) -> str:
+    """Every result in a row. `efficiency` is the point's rate over its witness's; `seconds`: of a pass."""
+    rows = []
+    for past in history.pasts:
+        wanted = {trend.series.point for trend in past.trends}
+        for summary in (history.summaries[ran.path] for ran in past.runs):
+            who = (past.fingerprint, *(getattr(summary, name) for name in _WHO))
+            for each in sorted(summary.results, key=lambda each: each.point.name):
+                if (name := each.point.name) in wanted:
+                    numbers = (getattr(each, column) for column in _NUMBERS)
+                    rows.append((summary.began, (*who, name, *numbers, each.gbps * GB, each.witness)))
+    rows.sort(key=lambda row: row[0])  # over all machines; points stay in the order of their names
+    heads = ("machine", *_WHO, "point", *_NUMBERS, "bytes_per_second", "witness")
+    return csv_text([heads, *(cells for _, cells in rows)])

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
+import numpy as np
+
 from kvbench.analysis.differs.compare import views
 from kvbench.analysis.differs.compare.side import Side, refuse, unusable
 from kvbench.analysis.differs.compare.views import BESIDE, CEILING, MACHINE, SECONDS, WITNESS, Both, Views
@@ -16,11 +18,10 @@ from kvbench.analysis.differs.compare.words import (
     Viewed,
     between,
     effects,
-    floor,
     judged,
     viewed,
 )
-from kvbench.analysis.judge import Difference, as_share, family, incomparable, whole, worst_first
+from kvbench.analysis.judge import Difference, family, incomparable, whole, worst_first
 from kvbench.analysis.measured.launches import complete
 from kvbench.errors import NotComparable
 from kvbench.model import Comparison, Judged, Point
@@ -95,8 +96,8 @@ def _moved(seen: Sequence[_Seen]) -> Iterator[tuple[str, Difference]]:
 
 
 def learn(runs: Sequence[Side]) -> Floor:
-    """From two runs of one build or more: what every two of them seem to differ by."""
-    found: tuple[list[float | None], ...] = [], []  # of points, and of families
+    """What hardly any point, or family, of every two of these runs of one build seems to differ by, and more than that."""
+    found: tuple[list[float], ...] = [], []  # shifts of points, and of families
     pairs = list(combinations(runs, 2))
     for base, head in pairs:
         if not base.same(head, "build"):
@@ -106,9 +107,10 @@ def learn(runs: Sequence[Side]) -> Floor:
         if not seen:
             what = f"of runs {base.run} and {head.run} no point can be compared: they show no noise"
             raise NotComparable(what, "measure them again")
-        for effects_, rows in zip(found, _viewed(seen, effects(None, None)), strict=True):
-            effects_ += [as_share(row.found.estimate) for row in rows]
-    return floor(*found, len(pairs))
+        for shifts, rows in zip(found, _viewed(seen, effects(None, None)), strict=True):
+            shifts += [row.found.share for row in rows]
+    least = (LIMITS.above_noise * float(np.quantile(shifts, LIMITS.hardly)) for shifts in found)
+    return Floor(*least, len(pairs))
 
 
 def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:

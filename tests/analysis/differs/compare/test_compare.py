@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kvbench.analysis.differs.compare import learn, short
-from kvbench.analysis.differs.compare.words import Floor, effects, floor
+from kvbench.analysis.differs.compare.words import Floor, effects
 from kvbench.errors import NotComparable
 from kvbench.model import Fact
 from kvbench.model.verdict import (
