@@ -67,7 +67,7 @@ def points(
     runs = sorted({record.run for record in records})
     if len(runs) > 1:
         raise BadArgument(f"records of {len(runs)} runs: {', '.join(runs)}", "one table for each run")
-    roofs = Roofs(machine, ceilings_of(records, machine) if ceilings is None else ceilings, "".join(runs))
+    roofs = Roofs(machine, ceilings_of(records, machine) if ceilings is None else ceilings)
     visits: dict[Point, list[_Visit]] = {}
     used = set(map(id, at_speed(records)))
     for record, speed in zip(records, speeds(records), strict=True):

@@ -2,7 +2,7 @@
 those of its own run alone."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache, partial
 from operator import attrgetter
 from statistics import median
@@ -22,18 +22,17 @@ WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
 
 
 def ceilings(records: Iterable[Record], machine: Machine) -> tuple[Ceiling, ...]:
-    """One for each run, probe and form that has samples, sorted. `low` and `high` are two of the launches' medians: the
+    """One for each probe and form that has samples in the records of a run, sorted. `low` and `high` are two of the launches' medians: the
     narrowest symmetric pair that holds the true one with COVERAGE, whatever the distribution; of 11 launches or fewer
     their range."""
-    found: dict[tuple[str, Probe], list[Record]] = {}
+    found: dict[Probe, list[Record]] = {}
     for record in records:
         if isinstance(record.point, Probe) and complete(record):
-            found.setdefault((record.run, record.point), []).append(record)
+            found.setdefault(record.point, []).append(record)
     made = []
-    for run, probe in sorted(found, key=lambda key: (key[0], key[1].op, len(key[1].cpus), *_order(key[1]))):
-        own = found[run, probe]
-        forms = dict.fromkeys(sample.program for record in own for sample in record.samples)
-        made += [_ceiling(run, probe, form, own, machine) for form in forms]
+    for probe in sorted(found, key=lambda probe: (probe.op, len(probe.cpus), *_order(probe))):
+        forms = dict.fromkeys(sample.program for record in found[probe] for sample in record.samples)
+        made += [_ceiling(probe, form, found[probe], machine) for form in forms]
     return tuple(made)
 
 
@@ -54,7 +53,7 @@ def form_of(probe: Probe, program: str) -> str:
     return program if program != "point" else "ahead" if probe.distance else PLAIN
 
 
-def _ceiling(run: str, probe: Probe, program: str, records: list[Record], machine: Machine) -> Ceiling:
+def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine) -> Ceiling:
     launches: dict[int, list[float]] = {}
     for record in sorted(records, key=lambda record: record.launch):
         for sample in record.samples:
@@ -64,7 +63,7 @@ def _ceiling(run: str, probe: Probe, program: str, records: list[Record], machin
     low, high = interval(medians, COVERAGE)
     core = probe.op in WITHOUT_MEMORY
     return Ceiling(
-        run=run,
+        run=records[0].run,
         probe=probe,
         level=_CORE if core else classify(machine, probe.cpus, probe.bytes).word,
         median=median(medians),
@@ -87,9 +86,9 @@ class Roofs:
     """What points of a run are held against: the regime of a footprint, and the run's own ceilings for it. Points ask
     the same again and again: each question is answered once."""
 
-    def __init__(self, machine: Machine, ceilings: Sequence[Ceiling], run: str) -> None:
+    def __init__(self, machine: Machine, ceilings: Iterable[Ceiling]) -> None:
         self.peak = machine.facts.get("dram_peak")  # GB/s that the machine's DRAM allows in theory
-        self._own = [ceiling for ceiling in ceilings if ceiling.run == run]
+        self._own = tuple(ceilings)
         self._best = cache(self._best_of)
         self._regime = cache(partial(classify, machine))
 

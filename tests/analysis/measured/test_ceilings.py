@@ -158,7 +158,7 @@ def test_no_other_ceiling_can_be_used(changes, named):
 
 
 def test_a_ceiling_of_nothing_is_none():
-    assert Roofs(MACHINE, [made(0.0)], "mine").by_itself("read", AT, "DRAM") is None
+    assert Roofs(MACHINE, [made(0.0)]).by_itself("read", AT, "DRAM") is None
 
 
 def test_a_level_that_is_none_needs_a_footprint():
@@ -182,7 +182,7 @@ def test_each_form_of_a_probe_is_a_ceiling_and_the_best_counts():
     ]
     found = ceilings(records, MACHINE)
     assert {each.form: each.median for each in found} == pytest.approx({"plain": 11, "ahead": 21, "weave": 23})
-    roofs = Roofs(MACHINE, found, "mine")
+    roofs = Roofs(MACHINE, found)
     best, _ = roofs.ceiling(AT, "DRAM", READ.bytes)
     assert (best.form, best.median) == ("weave", pytest.approx(23))
     assert (roofs.by_itself("read", AT, "DRAM").form, roofs.by_itself("read", AT, "DRAM").median) == (
@@ -194,7 +194,7 @@ def test_each_form_of_a_probe_is_a_ceiling_and_the_best_counts():
 def test_fewer_threads_may_read_faster_and_more_do_not_count():
     """The plain read is that of the point's own threads."""
     found = [made(rate, cpus=tuple(range(threads))) for threads, rate in ((1, 15.0), (2, 12.0), (3, 40.0))]
-    roofs = Roofs(MACHINE, found, "mine")
+    roofs = Roofs(MACHINE, found)
     best, _ = roofs.ceiling(AT, "DRAM", READ.bytes)
     assert (len(best.probe.cpus), best.median) == (1, 15.0)
     assert roofs.by_itself("read", AT, "DRAM").median == 12.0
