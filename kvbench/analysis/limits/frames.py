@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pandas as pd
 
-from kvbench.analysis.limits.bounds import Against, above, beaten, bound, claim, decided_by, evidence, would_tell
+from kvbench.analysis.limits.bounds import Against, above, beaten, bound, claim, decided_by, evidence
 from kvbench.analysis.measured.ceilings import Roofs, huge_share
 from kvbench.analysis.measured.ceilings import ceilings as ceilings_of
 from kvbench.analysis.measured.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
@@ -29,7 +29,7 @@ from kvbench.model import CORE, MEMORY, NEIGHBOUR, ROTATED, Ceiling, Contrast, M
 from kvbench.model.annotated import about
 from kvbench.model.contrast import value
 from kvbench.model.point import Visited
-from kvbench.units import GB, counted
+from kvbench.units import GB
 
 
 def samples(records: Sequence[Record]) -> pd.DataFrame:
@@ -98,13 +98,8 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dic
     row |= {"ran": one.schedule, "layers": one.layers, "slice_bytes": one.slice_bytes, "core_level": one.core_level}
     row |= _witnesses(point, found) | _tails(found, good)
     numbers, roof = (row.get("efficiency"), row.get("core_fraction"), row["skew"]), beaten(found)
-    why = [evidence(found.witness, *numbers, one.core_level)]
-    why += [f"the point itself beats its {roof}, which so limits nothing"] if roof else []
-    why += [f"samples of unlike length in {counted(found.uneven, 'launch')}"] if found.uneven else []
-    word = bound(*numbers, beaten=bool(roof))
-    if word == "unknown" and point.op == "decode":
-        why.append(would_tell(*numbers[:2], bool(roof)) or "far from both: kvbench profile shows its stages")
-    row |= {"bound": word, "bound_reason": ", ".join(why), "uneven": found.uneven}
+    why = evidence(point.op == "decode", found.witness, numbers, one.core_level, roof, found.uneven)
+    row |= {"bound": bound(*numbers, beaten=bool(roof)), "bound_reason": why, "uneven": found.uneven}
     return row | _against(point, found, good, roofs, most)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from kvbench.analysis.limits.bounds import bound, evidence, would_tell
+from kvbench.analysis.limits.bounds import bound, evidence
 from kvbench.analysis.measured.launches import SPREAD, untold
 from kvbench.model import COMPUTE, COPY_NT, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
 from kvbench.model.annotated import Printed, about
@@ -183,10 +183,8 @@ def _against(
     beaten = max(filter(None, shares), default=0.0) > 1 + SPREAD
     found["bound"] = bound(*shares, thread_skew, beaten)
     witness, share = found.get("twin_form", "copy"), found.get("efficiency", found.get("copy_fraction"))
-    reason = [evidence(witness, share, shares[1], thread_skew, visit.core_level)]
-    if found["bound"] == "unknown" and visit.point.op == "decode":
-        reason.append(would_tell(*shares, beaten) or "far from both")
-    found["bound_reason"] = ", ".join(reason)
+    numbers, roof = (share, shares[1], thread_skew), "roof" if beaten else ""
+    found["bound_reason"] = evidence(visit.point.op == "decode", witness, numbers, visit.core_level, roof)
     return found
 
 
