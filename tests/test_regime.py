@@ -90,14 +90,6 @@ def test_a_private_cache_as_large_as_l3_leaves_nothing_to_try():
     assert suggestion(part, (0,)).startswith("not testable at 1 thread, nor at fewer")
 
 
-def test_efficient_cores_share_their_cluster():
-    """All 16: 1 MiB each, 24 of 25.2 MiB. Nine leave one thread alone with 4 MiB: 54 MiB."""
-    assert windows(HYBRID, range(8, 24))[0].low == 24 * MIB
-    assert windows(HYBRID, range(8, 24))[0].largest_threads == 16
-    assert windows(HYBRID, range(8, 17))[0].low == 54 * MIB
-    assert not windows(HYBRID, range(8, 17))[0].open
-
-
 @pytest.mark.parametrize(
     ("part", "threads", "each", "word"),
     [  # each: bytes per thread
@@ -272,5 +264,3 @@ def test_what_a_level_holds_is_what_its_word_means(part):
             word = classify(PARTS[part], cpus, most * (1 - 1e-9)).word
             assert word == "mixed" or int(word[1:]) <= level, (part, threads, level)
             assert classify(PARTS[part], cpus, most * (1 + 1e-6)).word != f"L{level}"
-
-

@@ -113,16 +113,6 @@ def test_few_launches_have_no_interval():
     assert (four.slower, four.low, four.high, four.way) == (pytest.approx(1 / 70), 7, 13, SLOWER)
 
 
-@pytest.mark.parametrize(("counts", "chance"), [((12,), 0.01), ((12,), 0.00125), ((24,), 0.01), ((10, 10), 0.001)])
-def test_what_is_detectable_is_detected_as_often_as_that(counts, chance):
-    drawn = judged(*normal(counts, 4000))
-    half = np.median(drawn.high - drawn.low) / 2
-    typical = judged(*normal(counts))._replace(low=-half, high=half)
-    shift = typical.detectable(chance)
-    assert (judged(*normal(counts, 4000, shift=shift)).slower <= chance).mean() == pytest.approx(0.9, abs=0.02)
-    assert typical.detectable(chance, least=2 * shift) > 2 * shift, "and the estimate must come to so much"
-
-
 # ---- suites without a change -----------------------------------------------------------------------------------------
 
 

@@ -36,7 +36,7 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
     """One row for each sample of every program, of points and probes alike; of contrasts the factor stands for the program.
     Visits that failed have none."""
     places: dict[Visited, int] = {}
-    of_point, rows, moved = [], [], []
+    of_point, rows = [], []
     for record, speed in zip(records, speeds(records), strict=True):
         if record.error:
             continue
@@ -45,16 +45,13 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
         for s in record.samples:
             point = own.get(s.program, record.point)
             of_point.append(places.setdefault(point, len(places)))
-            threads = len(point.cpus)
-            moved.append((record.traffic[s.program].compulsory, record.traffic[s.program].flops))
+            each, moved = s.seconds / s.passes, record.traffic[s.program]
+            rates = (count / each / GB if count > 0 else None for count in (moved.compulsory, moved.flops))
             name = record.point.factor if beside else s.program
-            counts = (name, record.launch, record.part, s.round, s.passes, s.seconds, 0.0, 0.0, 0.0)
-            rows.append((*counts, s.skew, s.switches, s.faults, s.steal, s.throttled, speed, disturbed(s, threads)))
+            counts = (name, record.launch, record.part, s.round, s.passes, s.seconds, each, *rates)
+            met = (s.skew, s.switches, s.faults, s.steal, s.throttled, speed, disturbed(s, len(point.cpus)))
+            rows.append((*counts, *met))
     found = table(rows, SAMPLE)
-    seconds = found["seconds"] / found["passes"].astype(float)
-    counts = pd.DataFrame(moved, columns=["gbps", "gflops"], dtype=float)
-    found["seconds_per_pass"] = seconds
-    found[["gbps", "gflops"]] = counts.where(counts > 0).div(seconds, axis=0) / GB
     points = table(map(facts, places), EITHER).take(of_point).reset_index(drop=True)
     return pd.concat([points, found], axis=1)
 

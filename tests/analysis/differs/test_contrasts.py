@@ -258,15 +258,3 @@ def test_few_pairs_speak_by_their_launches():
 )
 def test_words_of_many(ratios, word):
     assert all_of(many(ratios, FLAT))["word"] == word
-
-
-def test_one_launch_knows_nothing():
-    row = all_of(many([1.2] * 8, [1.0]))
-    assert (row["unknown"], row["word"]) == (8, "unknown")
-
-
-@pytest.mark.parametrize(("unknown", "word"), [(3, "faster"), (4, "faster"), (5, "unknown")])
-def test_pairs_that_know_nothing_are_outvoted(unknown, word):
-    """They are so many of eight."""
-    row = all_of(pd.concat([many([1.2] * (8 - unknown), FLAT), many([1.2] * unknown, [1.0])]))
-    assert (row["unknown"], row["faster"], row["word"]) == (unknown, 8 - unknown, word)

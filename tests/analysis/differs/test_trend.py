@@ -122,13 +122,6 @@ def test_two_steps_and_runs_far_out_between_them():
     assert [step.state for step in found.steps] == [OPEN, OPEN]
 
 
-def test_a_step_below_the_smallest_effect_is_none():
-    chance = np.random.default_rng(8)
-    logs = normal(chance, 200, 0.005)
-    logs[100:] += math.log(1 - LIMITS.effect / 2)
-    assert one(logs).steps == ()
-
-
 def test_many_points_ask_for_more_than_one():
     """A step that is just clear for one point alone is not so among many that were looked at."""
     logs = np.array([0.0, 0.001] * 4 + [-0.1, -0.101] * 4)

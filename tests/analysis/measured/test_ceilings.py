@@ -60,22 +60,6 @@ def test_many_launches_leave_out_their_extremes(launches, left_out):
     assert (ceiling.low, ceiling.high) == pytest.approx((rates[left_out], rates[-1 - left_out]))
 
 
-@pytest.mark.parametrize(
-    ("seconds", "stable"),
-    [
-        ((0.1, 0.1), True),
-        ((0.1, 0.13), True),
-        ((0.1, 0.15), False),
-        ((0.1,), False),
-        ((0.1,) * 7 + (0.4, 0.5), True),  # two launches of nine met something else
-        ((0.1,) * 6 + (0.4, 0.4, 0.5), False),
-    ],
-)
-def test_launches_that_disagree_are_unstable(seconds, stable):
-    (ceiling,) = ceilings([record(n, (s,)) for n, s in enumerate(seconds)], MACHINE)
-    assert ceiling.stable is stable
-
-
 def test_what_failed_has_no_ceiling():
     failed = record(1, (0.01,), error="killed")
     assert ceilings([failed, record(0, ())], MACHINE) == ()

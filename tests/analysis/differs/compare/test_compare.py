@@ -317,10 +317,3 @@ def test_noise_is_learned_from_runs_of_one_build():
     assert found.pairs == 3
     with pytest.raises(NotComparable, match="two builds"):
         learn([runs[0], side(measured(), "other", build="b2")])
-
-
-def test_runs_that_cannot_be_compared_teach_nothing():
-    """That nothing was seen to differ is no sign of a quiet machine."""
-    quiet, bad = side(GOOD, "one"), side([failed(0)], "other", planned=(DECODE,))
-    with pytest.raises(NotComparable, match="one and other no point can be compared"):
-        learn([quiet, side(GOOD, "two"), bad])
