@@ -65,17 +65,11 @@ def _judged(judged: Judged, group: str, found: Sequence[Line]) -> Element:
 
 
 def _case(
-    group: str,
-    name: str,
-    word: str,
-    text: str,
-    more: Iterable[str] = (),
-    incomparable: str = "skipped",
-    elsewhere: bool = False,
+    group: str, name: str, word: str, text: str, more: Iterable[str] = (), lost: str = "skipped", elsewhere: bool = False
 ) -> Element:
-    """Some readers keep the message of an outcome and some its text. `elsewhere`: a slowdown is another case's failure."""
+    """`lost`: the outcome of what cannot be compared. Some readers keep the message of an outcome and some its text. `elsewhere`: a slowdown is another case's failure."""
     case, said = Element("testcase", classname=group, name=name), f"{word}: {text}"
-    outcome = incomparable if word == NOT_COMPARABLE else _OUTCOMES.get(word)
+    outcome = lost if word == NOT_COMPARABLE else _OUTCOMES.get(word)
     outcome = None if elsewhere and outcome == "failure" else outcome
     place = SubElement(case, outcome, type=word, message=said) if outcome else SubElement(case, "system-out")
     place.text = "\n".join([said, *more])

@@ -8,22 +8,10 @@ from typing import Annotated, Any
 import pandas as pd
 
 from kvbench.analysis.limits.bounds import Against, above, beaten, bound, claim, decided_by, evidence
+from kvbench.analysis.measured import launches
 from kvbench.analysis.measured.ceilings import Roofs, huge_share
 from kvbench.analysis.measured.ceilings import ceilings as ceilings_of
 from kvbench.analysis.measured.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
-from kvbench.analysis.measured.launches import (
-    SLOW,
-    PointRates,
-    at_speed,
-    complete,
-    enclosed,
-    measured,
-    outliers,
-    speeds,
-    steady,
-    tailed,
-    untold,
-)
 from kvbench.errors import BadArgument
 from kvbench.model import CORE, MEMORY, NEIGHBOUR, ROTATED, Ceiling, Contrast, Machine, Point, Record, Sample, Traffic
 from kvbench.model.annotated import about
@@ -37,7 +25,7 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
     Visits that failed have none."""
     places: dict[Visited, int] = {}
     of_point, rows = [], []
-    for record, speed in zip(records, speeds(records), strict=True):
+    for record, speed in zip(records, launches.speeds(records), strict=True):
         if record.error:
             continue
         beside = isinstance(record.point, Contrast)
@@ -66,8 +54,8 @@ def points(
         raise BadArgument(f"records of {len(runs)} runs: {', '.join(runs)}", "one table for each run")
     roofs = Roofs(machine, ceilings_of(records, machine) if ceilings is None else ceilings)
     visits: dict[Point, list[_Visit]] = {}
-    used = set(map(id, at_speed(records)))
-    for record, speed in zip(records, speeds(records), strict=True):
+    used = set(map(id, launches.at_speed(records)))
+    for record, speed in zip(records, launches.speeds(records), strict=True):
         if isinstance(record.point, Point):
             visits.setdefault(record.point, []).append((record, speed, id(record) in used))
     found = table((_row(point, own, roofs, most) for point, own in visits.items()), POINT | FOUND)
@@ -83,14 +71,14 @@ _REGIME = {"": "word", "_reason": "reason", "_confidence": "confidence"}
 
 
 def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dict[str, Any]:
-    whole = [visit for visit in visits if complete(visit[0])]
+    whole = [visit for visit in visits if launches.complete(visit[0])]
     lost = {record.launch for record, *_ in visits} - {record.launch for record, *_ in whole}
     errors = [record.error or "no sample was taken" for record, *_ in visits if record.launch in lost]
     row = facts(point) | {"launches": 0, "samples": 0, "failed": len(lost), "error": errors[0] if errors else ""}
     if not (good := [record for record, _, used in whole if used]):
         return row
     row |= _cores([(speed, used) for _, speed, used in whole if speed is not None])
-    found, one = measured(good), good[0]
+    found, one = launches.measured(good), good[0]
     row |= _rates(found, one.traffic["point"]) | _visits(good, len(point.cpus))
     row |= {"ran": one.schedule, "layers": one.layers, "slice_bytes": one.slice_bytes, "core_level": one.core_level}
     row |= _witnesses(point, found) | _tails(found, good)
@@ -103,7 +91,7 @@ def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dic
 def _cores(visits: Sequence[tuple[float, bool]]) -> dict[str, Any]:
     if not visits:
         return {}
-    slow = [speed for speed, _ in visits if speed < SLOW]
+    slow = [speed for speed, _ in visits if speed < launches.SLOW]
     return {
         "core_speed": median(speed for speed, used in visits if used),
         "slow": len(slow),
@@ -112,17 +100,17 @@ def _cores(visits: Sequence[tuple[float, bool]]) -> dict[str, Any]:
     }
 
 
-def _rates(found: PointRates, traffic: Traffic) -> dict[str, Any]:
+def _rates(found: launches.PointRates, traffic: Traffic) -> dict[str, Any]:
     seconds = found.seconds["point"]
     several = seconds.launches > 1
     return {
         "launches": seconds.launches,
-        **enclosed("seconds", seconds),
+        **launches.enclosed("seconds", seconds),
         "spread": seconds.spread,
         "confidence": seconds.confidence,
-        "unstable": not steady(seconds.values) if several else None,
-        "outliers": outliers(seconds.values) if several else None,
-        **enclosed("gbps", found.rates["point"]),
+        "unstable": not launches.steady(seconds.values) if several else None,
+        "outliers": launches.outliers(seconds.values) if several else None,
+        **launches.enclosed("gbps", found.rates["point"]),
         "gflops": traffic.flops / seconds.median / GB if traffic.flops else None,
         "ai": traffic.ai if traffic.flops else None,
         "ai_issued": traffic.flops / traffic.issued if traffic.flops and traffic.issued else None,
@@ -145,12 +133,12 @@ def _visits(records: Sequence[Record], threads: int) -> dict[str, Any]:
     }
 
 
-def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
+def _witnesses(point: Point, found: launches.PointRates) -> dict[str, Any]:
     """The point beside what was measured in the same rounds: a witness counts with the better of its two forms."""
     row = {}
     if witness := found.witness:
         share = found.shares[witness]
-        row |= {"witness": witness, **enclosed("efficiency", share), "efficiency_spread": share.spread}
+        row |= {"witness": witness, **launches.enclosed("efficiency", share), "efficiency_spread": share.spread}
         if point.op == "decode":
             row["twin_gbps"] = found.rates[witness].median
         else:
@@ -160,18 +148,18 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
     return row
 
 
-def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
+def _tails(found: launches.PointRates, records: Sequence[Record]) -> dict[str, Any]:
     """Passes one by one, alone and beside a neighbour."""
     alone, beside = ([r.tails[name] for r in records if name in r.tails] for name in ("point", NEIGHBOUR))
-    row = {"pass_note": untold(alone, found.seconds["point"].median)}
-    row |= tailed(alone, "pass") | tailed(beside, NEIGHBOUR)
+    row = {"pass_note": launches.untold(alone, found.seconds["point"].median)}
+    row |= launches.tailed(alone, "pass") | launches.tailed(beside, NEIGHBOUR)
     if slower := found.shares.get(NEIGHBOUR):
-        row |= enclosed(f"{NEIGHBOUR}_times", slower)
+        row |= launches.enclosed(f"{NEIGHBOUR}_times", slower)
         row[f"{NEIGHBOUR}_gbps"] = median(record.neighbour for record in records if record.neighbour)
     return row
 
 
-def _against(point: Point, found: PointRates, records: Sequence[Record], roofs: Roofs, most: int) -> dict[str, Any]:
+def _against(point: Point, found: launches.PointRates, records: Sequence[Record], roofs: Roofs, most: int) -> dict[str, Any]:
     """The point beside the run's ceilings, where it has ones that fit."""
     footprint, shares = records[0].footprint("point"), found.shares
     regime, computed = roofs.regime(point, footprint), roofs.by_itself(point.computes, point)
@@ -203,7 +191,7 @@ def _against(point: Point, found: PointRates, records: Sequence[Record], roofs: 
         row |= dict(zip(("l3", "l3_reason"), claim(held), strict=True)) | {"l3_needs": decided_by(held)}
         ratios = {"l3_reads": found.near, "l3_decode": shares.get(MEMORY), "l3_gain": shares.get(ROTATED)}
         for name, ratio in ratios.items():
-            row |= enclosed(name, ratio) if ratio else {}
+            row |= launches.enclosed(name, ratio) if ratio else {}
     row["above"], row["above_reason"] = above(held)
     return row
 

@@ -156,12 +156,7 @@ def _level(logs: np.ndarray, segment: Segment) -> float:
 
 
 def _end(
-    place: int,
-    level: str,
-    owners: Sequence[Sequence[Segment]],
-    totals: Sequence[float],
-    sizes: np.ndarray,
-    logs: np.ndarray,
+    place: int, level: str, owners: list[list[Segment]], totals: Sequence[float], sizes: np.ndarray, logs: np.ndarray
 ) -> tuple[float, float, float] | str:
     """Where a level ends: the footprint before, the interpolated one, the one after. Or why that is unknown."""
     behind = [segment for owned in owners[place + 1 :] for segment in owned]

@@ -8,19 +8,10 @@ from statistics import median
 
 import numpy as np
 
-from kvbench.analysis.differs.compare import views
+from kvbench.analysis.differs.compare import views, words
 from kvbench.analysis.differs.compare.side import Side, refuse, unusable
 from kvbench.analysis.differs.compare.views import BESIDE, CEILING, MACHINE, SECONDS, WITNESS, Both, Views
-from kvbench.analysis.differs.compare.words import (
-    LIMITS,
-    Effects,
-    Floor,
-    Viewed,
-    between,
-    effects,
-    judged,
-    viewed,
-)
+from kvbench.analysis.differs.compare.words import LIMITS, Effects, Floor, Viewed, between, effects
 from kvbench.analysis.judge import Difference, family, incomparable, whole, worst_first
 from kvbench.analysis.measured.launches import complete
 from kvbench.errors import NotComparable
@@ -71,7 +62,7 @@ def compare(
         first = lost[0]
         what = f"of {len(lost)} points that both runs have, none can be compared; the first: {first.name}: {first.note}"
         raise NotComparable(what, "measure them again")
-    points, families = map(judged, _viewed(seen, enough))
+    points, families = map(words.judged, _viewed(seen, enough))
     notes_of = ("; ".join(filter(None, [each.rescheduled, row.note])) for row, each in zip(points, seen, strict=True))
     points = [replace(row, note=note) for row, note in zip(points, notes_of, strict=True)]
     differ = frozenset(what for what in ("build", "suite", "environment") if not base.same(head, what))
@@ -147,11 +138,11 @@ def _viewed(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Viewed], list[
         seconds = tuple(math.exp(median(side.values())) for side in each.seconds)
         facts = {"seconds": seconds, "gbps": tuple(gbps(each.compulsory, own) for own in seconds)}
         looked = each.views | _around(seen, [each])
-        points.append(viewed(each.point.name, each.family, looked, enough.of(each.regime), **facts))
+        points.append(words.viewed(each.point.name, each.family, looked, enough.of(each.regime), **facts))
     for name, own in members.items():
         looked = views.of_family([each.views for each in own]) | _around(seen, own)
         told = LIMITS.told_family if len(own) >= LIMITS.several else LIMITS.told
-        families.append(viewed(name, name, looked, enough.family, told))
+        families.append(words.viewed(name, name, looked, enough.family, told))
     return points, families
 
 
