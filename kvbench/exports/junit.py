@@ -67,7 +67,8 @@ def _judged(judged: Judged, group: str, found: Sequence[Line]) -> Element:
 def _case(
     group: str, name: str, word: str, text: str, more: Iterable[str] = (), lost: str = "skipped", elsewhere: bool = False
 ) -> Element:
-    """`lost`: the outcome of what cannot be compared. Some readers keep the message of an outcome and some its text. `elsewhere`: a slowdown is another case's failure."""
+    """Some readers keep the message of an outcome and some its text. `lost`: the outcome of what cannot be compared;
+    `elsewhere`: a slowdown is another case's failure."""
     case, said = Element("testcase", classname=group, name=name), f"{word}: {text}"
     outcome = lost if word == NOT_COMPARABLE else _OUTCOMES.get(word)
     outcome = None if elsewhere and outcome == "failure" else outcome

@@ -143,11 +143,8 @@ def _exceeded(point: Against) -> Iterator[tuple[str, str, float]]:
     gflops = point.traffic["point"].flops / GB / point.found.seconds["point"].high
     if point.computed and (times := gflops / point.computed.high) > 1:
         op = point.computed.probe.op
-        yield (
-            f"{'FMA' if op == 'flops' else op} peak",
-            _unexplained(point, times, "its instructions alone are slower"),
-            times,
-        )
+        name = "FMA" if op == "flops" else op
+        yield f"{name} peak", _unexplained(point, times, "its instructions alone are slower"), times
     if program.CORE in shares and (times := shares[program.CORE].low) > 1:
         why = _unexplained(point, times, "the same kernel walks a window in a private cache more slowly")
         if point.regime.word in ("L1", "L2") and point.regime.word <= (point.core_level or "L2"):
