@@ -3,9 +3,8 @@
 import math
 from collections.abc import Sequence
 from functools import cache
-from statistics import NormalDist
-
-import numpy as np
+from itertools import pairwise
+from statistics import NormalDist, median
 
 MAD = NormalDist().inv_cdf(0.75)  # the median distance from the middle, in standard deviations
 
@@ -38,6 +37,7 @@ def _left_out(count: int, coverage: float) -> tuple[int, float]:
     return outside, 1 - missed
 
 
-def scatter(series: np.ndarray) -> float:
+def scatter(series: Sequence[float]) -> float:
     """The standard deviation about steps, from the differences of neighbours: of which few see a step."""
-    return float(np.median(np.abs(np.diff(series)))) / (MAD * math.sqrt(2)) if len(series) > 1 else 0.0
+    steps = [abs(other - one) for one, other in pairwise(series)]
+    return float(median(steps)) / (MAD * math.sqrt(2)) if steps else 0.0
