@@ -4,7 +4,6 @@ import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import median
 
@@ -13,7 +12,7 @@ from kvbench.analysis.judge import LIMITS as JUDGED
 from kvbench.analysis.judge import groups, of_family
 from kvbench.analysis.measured.columns import names as short_names
 from kvbench.errors import BadArgument, Unwritable
-from kvbench.history.accepted import accepted, add, find
+from kvbench.history.accepted import PATTERNS, accepted
 from kvbench.history.reading import Tell, summaries, summarized
 from kvbench.model import Point
 from kvbench.store import RunDirectory, keep
@@ -23,7 +22,6 @@ from kvbench.texts import csv_text
 from kvbench.units import GB
 
 _WHO = ("run", "created", "suite", "build", "environment")
-_PATTERNS = "patterns are as of a shell, such as 'decode.*.i8.*'; kvbench history show lists the points"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +41,10 @@ class History:
             known = ", ".join(past.fingerprint for past in self.pasts) or "none"
             raise BadArgument(f"--machine: no run is of machine {machine!r}", f"the fingerprints here: {known}")
         if pattern:
-            kept = [_named(past, pattern) for past in kept]
+            kept = [past.only(pattern) for past in kept]
             if self.pasts and not any(past.trends for past in kept):
-                raise BadArgument(f"--point: no point of these runs is named {pattern!r}", _PATTERNS)
+                raise BadArgument(f"--point: no point of these runs is named {pattern!r}", PATTERNS)
         return replace(self, pasts=tuple(kept))
-
-
-def _named(past: Past, pattern: str) -> Past:
-    """Points by their whole names, by the short ones that tables have or by those of their families; and these."""
-
-    def of(name: str) -> tuple[str, ...]:
-        return groups(past.points[name]) if name in past.points else (name,)
-
-    def fits(name: str) -> bool:
-        return any(fnmatchcase(each, pattern) for each in (name, past.names[name])) or pattern in of(name)
-
-    own = {level: getattr(past, level) for level in ("trends", "families")}
-    return replace(past, **{level: tuple(t for t in every if fits(t.series.point)) for level, every in own.items()})
-
-
-def accept(history: History, pattern: str, run: str, reason: str, who: str) -> tuple[Accepted, ...]:
-    """The open steps at this run, or next to it, of the points that the pattern names."""
-    past, place = find(history.pasts, history.root, run)
-    if not (trends := _named(past, pattern).every):
-        raise BadArgument(f"no point of these runs is named {pattern!r}", _PATTERNS)
-    none = f"no point named {pattern!r} has an open step at run {run}"
-    return add(history.root, past, trends, place, reason, who, none)
 
 
 def load(root: Path, tell: Tell) -> History:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from itertools import count, pairwise
 from statistics import NormalDist
@@ -25,7 +26,7 @@ from typing import Annotated
 import numpy as np
 
 from kvbench.analysis.judge import LIMITS as JUDGED
-from kvbench.analysis.judge import apart, discoveries
+from kvbench.analysis.judge import apart, discoveries, groups
 from kvbench.errors import Unsupported
 from kvbench.intervals import MAD, scatter
 from kvbench.model import Point
@@ -159,6 +160,16 @@ class Past:
     @property
     def every(self) -> tuple[Trend, ...]:
         return (*self.families, *self.trends)
+
+    def only(self, pattern: str) -> Past:
+        """Points by their whole names, by the short ones that tables have or by those of their families; and these."""
+
+        def fits(name: str) -> bool:
+            wider = groups(self.points[name]) if name in self.points else (name,)
+            return any(fnmatchcase(each, pattern) for each in (name, self.names[name])) or pattern in wider
+
+        own = {level: getattr(self, level) for level in ("trends", "families")}
+        return replace(self, **{level: tuple(t for t in every if fits(t.series.point)) for level, every in own.items()})
 
     def before(self, trend: Trend, step: Step) -> Ran | None:
         """The run of the point before a step; None at the first."""
