@@ -173,9 +173,7 @@ def suggestion(machine: Machine, cpus: Sequence[int]) -> str:
         for window in found
     )
     others = set(range(1, cores + 1)) - {len(cpus)}
-    others.intersection_update(
-        *(_opening(machine, cpus, last) for _, last in _behind_l3(machine, cpus))
-    )
+    others.intersection_update(*(_opening(machine, cpus, last) for _, last in _behind_l3(machine, cpus)))
     if not others:
         return f"not testable {at}, nor at fewer: a core's private caches hold too much of what L3 holds"
     return f"not testable {at}; try --axis threads={max(others)}"

@@ -65,7 +65,13 @@ def _judged(judged: Judged, group: str, found: Sequence[Line]) -> Element:
 
 
 def _case(
-    group: str, name: str, word: str, text: str, more: Iterable[str] = (), lost: str = "skipped", elsewhere: bool = False
+    group: str,
+    name: str,
+    word: str,
+    text: str,
+    more: Iterable[str] = (),
+    lost: str = "skipped",
+    elsewhere: bool = False,
 ) -> Element:
     """Some readers keep the message of an outcome and some its text. `lost`: the outcome of what cannot be compared;
     `elsewhere`: a slowdown is another case's failure."""

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom, false_discovery_control, mannwhitneyu, nct, t, wilcoxon
+from scipy.stats import binom, false_discovery_control, mannwhitneyu, wilcoxon
 
 from kvbench.analysis.judge import (
     FASTER,
@@ -19,7 +19,6 @@ from kvbench.analysis.judge import (
     paired,
     together,
     whole,
-    worst_first,
 )
 from kvbench.model import Judged
 from kvbench.model.verdict import (

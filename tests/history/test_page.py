@@ -1,7 +1,6 @@
 """The page of a history: what stands in it and what its figure shows, read back from its files."""
 
 import csv
-import math
 import re
 
 import numpy as np

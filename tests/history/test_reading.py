@@ -3,15 +3,13 @@
 import json
 import os
 import shutil
-from dataclasses import replace
 
 import pytest
 
 from kvbench import results
-from kvbench.errors import BadArgument, BadRun
-from kvbench.history import place, reading
+from kvbench.errors import BadRun
+from kvbench.history import place
 from kvbench.history.reading import summaries, summarized
-from kvbench.store import RunDirectory
 from kvbench.store.summary import read_summary, write_summary
 from tests.history import made
 from tests.report import made as report

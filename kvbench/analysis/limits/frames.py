@@ -159,7 +159,9 @@ def _tails(found: launches.PointRates, records: Sequence[Record]) -> dict[str, A
     return row
 
 
-def _against(point: Point, found: launches.PointRates, records: Sequence[Record], roofs: Roofs, most: int) -> dict[str, Any]:
+def _against(
+    point: Point, found: launches.PointRates, records: Sequence[Record], roofs: Roofs, most: int
+) -> dict[str, Any]:
     """The point beside the run's ceilings, where it has ones that fit."""
     footprint, shares = records[0].footprint("point"), found.shares
     regime, computed = roofs.regime(point, footprint), roofs.by_itself(point.computes, point)

@@ -72,7 +72,9 @@ class Profile(Printed):
     l3_reads: Annotated[_Known, about("ratio: plain reads of the slice over those of memory, of one in L3")] = None
     l3_gain: Annotated[_Known, about("ratio: time of the same decode from memory over its own")] = None
     l3_decode: Annotated[_Known, about("ratio: GB/s of the point over those of plain reads of memory")] = None
-    fma_gflops: Annotated[float | UnsetType, about("GFLOP/s: peak of the kernel's instructions, by as many threads")] = UNSET
+    fma_gflops: Annotated[
+        float | UnsetType, about("GFLOP/s: peak of the kernel's instructions, by as many threads")
+    ] = UNSET
     fma_fraction: Annotated[_Share, about("share of fma_gflops that the point computes")] = UNSET
     bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
     bound_reason: Annotated[str, about("the numbers it rests on, and what would tell where it is unknown")]
@@ -104,7 +106,6 @@ class Profile(Printed):
     faults: Annotated[int, about("page faults during the samples")]
     samples: Annotated[tuple[float, ...], about("seconds: of a pass, one for each sample")]
     rates: Annotated[dict[str, Rate], about("of every program that was timed in turn with the point, by name")]
-
 
 
 def profile(visit: Record) -> Profile:

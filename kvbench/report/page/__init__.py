@@ -74,7 +74,9 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     points, *more = tables.every(found)
     dtypes = tables.dtypes(found)
     said = [each for each in sentences(found) if not (dtypes.rows and each.topic == "bound")]  # its table says more
-    linked = {"checks"} | {each["name"] for each in shown} | {table.name for table in (dtypes, points, *more) if table.rows}
+    linked = (
+        {"checks"} | {each["name"] for each in shown} | {table.name for table in (dtypes, points, *more) if table.rows}
+    )
     return _rendered(
         "run.html",
         title=title(found),

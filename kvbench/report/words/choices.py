@@ -101,7 +101,9 @@ def _help(fewer: pd.DataFrame, best: pd.Series, contrasts: pd.DataFrame) -> str:
     row = row if row["base_name"] == before["name"] else _turned(row)
     more = "More threads help" if row["ratio_low"] > 1 else "Whether more threads help is not decided"
     rates = f"{_team(best)} read {number(best['gbps'])} GB/s from memory"
-    return f"{more}: {rates}, {times(row, 'ratio')} the rate of {_team(before)}.{'' if row['beside'] else f' {_APART}.'}"
+    return (
+        f"{more}: {rates}, {times(row, 'ratio')} the rate of {_team(before)}.{'' if row['beside'] else f' {_APART}.'}"
+    )
 
 
 def _team(row: pd.Series) -> str:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from kvbench.analysis.differs.contrasts import contrasts, overall

@@ -146,7 +146,10 @@ def claims(found):
     words = [*found.points["l3"].replace("", None).dropna(), *found.overall["word"]]
     told = [each.text for each in sentences(found) if each.topic in ("l3", "layout", "dtype")]
     differ = (CONFIRMED, REFUTED, FASTER, SLOWER)
-    sure = [bool(re.search(r" points?: (yes|no) at|, \S+ (is the fastest layout|gives most tokens/s):", each)) for each in told]
+    sure = [
+        bool(re.search(r" points?: (yes|no) at|, \S+ (is the fastest layout|gives most tokens/s):", each))
+        for each in told
+    ]
     return np.array([len(words), sum(w in differ for w in words), len(told), sum(sure)])
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kvbench.analysis.differs.trend import ACCEPTED, LIMITS, OPEN, Past, Ran, Series, trends
+from kvbench.analysis.differs.trend import ACCEPTED, OPEN, Past, Ran, Series, trends
 from kvbench.errors import Unsupported
 
 LEVEL = 0.7

@@ -7,7 +7,7 @@ import pytest
 from kvbench.analysis.limits.frames import points
 from kvbench.analysis.means.breakeven import BREAKEVEN, NEVER, NOISE, PAYS, breakeven
 from kvbench.analysis.measured.scaling import scaling
-from tests.made_run import DECODE, MACHINE, MIB, STORE, visit
+from tests.made_run import DECODE, MACHINE, MIB, visit
 
 CHEAP = {"bulk": 1e-6, "append": 2e-6, "decode": 3e-3}  # seconds: of a token, of a token, of 1024 tokens
 DEAR = {"bulk": 3e-6, "append": 6e-6, "decode": 2e-3}

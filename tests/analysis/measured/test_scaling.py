@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import curve_fit
-from scipy.stats import binom
 
 from kvbench.analysis.limits.frames import points
 from kvbench.analysis.measured.scaling import SATURATION, saturation, scaling

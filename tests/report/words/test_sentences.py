@@ -68,9 +68,7 @@ def line(launches, fixed):
     return [
         record
         for context, seconds in times.items()
-        for record in rated(
-            moved[context] / seconds / 1e9, at(context), (1.0,) * launches, walked=moved[context] * 16
-        )
+        for record in rated(moved[context] / seconds / 1e9, at(context), (1.0,) * launches, walked=moved[context] * 16)
     ]
 
 
@@ -103,7 +101,7 @@ BESIDE = [replace(visit(n, {"threads=2": [11.0] * 3, "threads=1": [10.0] * 3}), 
 LOOSE = rated(8.0, ONE) + rated(10.0, PAIR.points[0], (0.6, 0.7, 0.7, 1.0, 1.2, 1.2, 1.3))
 TOKENS = rated(16 * MIB / 1e6, at(1024)) + rated(4 * MIB / 1e6, at(4096)) + rated(8 * MIB / 1e6, at(1024, layout="a"))
 OTHERS = (MODEL, replace(MODEL, name="other"), replace(MODEL, name="z", layers=48))
-LEAN = [replace(r, traffic={k: t for k, t in r.traffic.items() if k != "rotated"}) for r in near(50.0)]
+LEAN = [replace(r, samples=tuple(s for s in r.samples if s.program != "rotated")) for r in near(50.0)]
 CHECKS = [Check("load", "warn", "1.5", ""), Check("swap", "ok", "none", ""), Check("machine", "warn", "KVM", "")]
 
 CASES = [  # topic, records, and what else is known
@@ -211,7 +209,9 @@ def test_stores_beside_copies_and_what_pays(row, text):
     records = [visit(n, {"point": [6.0], "copy": [8.0], "copy_nt": [12.0]}, STORE) for n in range(3)]
     pair = {"dearer": "blockt", "cheaper": "head", "context": 4096}
     found = stores(findings(RUN, records, MACHINE).points, table([pair | row] if row else [], BREAKEVEN))
-    first = "Storing a prompt takes 2.73 µs a token and layer (head f16): 6 GB/s, 50% of the speed of a non-temporal copy."
+    first = (
+        "Storing a prompt takes 2.73 µs a token and layer (head f16): 6 GB/s, 50% of the speed of a non-temporal copy."
+    )
     assert found.startswith(first) and found.endswith(text)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kvbench.analysis.differs.compare import learn, short
+from kvbench.analysis.differs.compare import learn
 from kvbench.analysis.differs.compare.words import Floor, effects
 from kvbench.errors import NotComparable
 from kvbench.model import Fact

@@ -8,7 +8,7 @@ import pytest
 from kvbench.analysis.differs.compare.views import BESIDE, SECONDS, WITNESS, of_family
 from kvbench.analysis.differs.compare.words import LIMITS, between, judged, viewed
 from kvbench.analysis.judge import LIMITS as JUDGED
-from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, REGRESSION
+from kvbench.model.verdict import CONTAMINATED, IMPROVEMENT, INCONCLUSIVE, REGRESSION
 from tests.analysis.noises import DICE, bimodal, lognormal, most, shared
 
 POINTS, FAMILIES, LAUNCHES = 40, 8, 10

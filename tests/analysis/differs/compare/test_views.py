@@ -18,7 +18,7 @@ from kvbench.analysis.differs.compare.views import (
     of_point,
     probed,
 )
-from tests.analysis.differs.compare.made_sides import CLOCK, COPY, FMA, LAUNCHES, LUCK, measured, probes
+from tests.analysis.differs.compare.made_sides import CLOCK, COPY, FMA, measured, probes
 from tests.made_run import DECODE, MIB, READ, STORE, probe, visit
 
 
