@@ -116,7 +116,7 @@ def _columns(own: Sequence[CeilingRow]) -> dict[str, list[CeilingRow]]:
             columns.setdefault(c.level, []).append(c)
     if walks and not columns:
         largest = {c.op: c.bytes for c in walks if c.op != "latency"}
-        most = min(largest.values(), default=walks[-1].probe.bytes)
+        most = min(largest.values(), default=walks[-1].bytes)
         columns[size(most)] = [c for c in walks if c.bytes == most]
     return columns
 
