@@ -172,8 +172,8 @@ def suggestion(machine: Machine, cpus: Sequence[int]) -> str:
         len({cpu.core for cpu in machine.cpus if cpu.cpu in window.cpus and cpu.cpu in machine.allowed})
         for window in found
     )
-    others = set(range(1, cores + 1)) - {len(cpus)}
-    others.intersection_update(*(_opening(machine, cpus, last) for _, last in _behind_l3(machine, cpus)))
+    opening = (_opening(machine, cpus, last) for _, last in _behind_l3(machine, cpus))
+    others = set(range(1, cores + 1)).intersection(*opening) - {len(cpus)}
     if not others:
         return f"not testable {at}, nor at fewer: a core's private caches hold too much of what L3 holds"
     return f"not testable {at}; try --axis threads={max(others)}"

@@ -264,3 +264,13 @@ def test_what_a_level_holds_is_what_its_word_means(part):
             word = classify(PARTS[part], cpus, most * (1 - 1e-9)).word
             assert word == "mixed" or int(word[1:]) <= level, (part, threads, level)
             assert classify(PARTS[part], cpus, most * (1 + 1e-6)).word != f"L{level}"
+
+
+def test_second_threads_are_not_what_to_try():
+    """Ten cores on 1 MiB each and four of 2 MiB: with both threads on the four it would open again."""
+    cpus = tuple(Cpu(cpu, cpu if cpu < 14 else cpu - 14, 0, 0, cpu // 14) for cpu in range(18))
+    l2 = tuple(DataCache(2, 2 * MIB, (cpu, cpu + 14)) for cpu in range(4))
+    l2 += tuple(DataCache(2, MIB, (cpu,)) for cpu in range(4, 14))
+    part = Machine(cpus, tuple(range(18)), (*l2, DataCache(3, 40 * MIB, tuple(range(18)))), (), {}, (), "", "")
+    assert windows(part, range(14))[0].largest_threads == 18
+    assert suggestion(part, range(14)) == "not testable at 14 threads; try --axis threads=9"

@@ -85,16 +85,16 @@ def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tupl
     members: dict[str, list[Series]] = {}
     for each, name in ((each, name) for each in series for name in groups(points[each.point])):
         members.setdefault(name, []).append(each)
-    families = [each for name, own in members.items() if (each := _together(name, own, steps)).runs]
+    wide = (
+        (name, own) for name, own in members.items() if len(own) >= JUDGED.members
+    )  # fewer are too few for a median
+    families = [each for name, own in wide if (each := _together(name, own, steps)).runs]
     names = short_names(points.values()) | {each.point: each.point for each in families}
     return Past(latest.machine, latest.name, ran, (), names, points, own), series, families
 
 
 def _together(name: str, members: Sequence[Series], steps: Container[tuple[str, int]]) -> Series:
-    """In each run that most of them are in, the median of what they are of their own usual efficiency; in none, where
-    they are too few for that."""
-    if len(members) < JUDGED.members:
-        return Series(name, (), ())
+    """In each run that most of them are in, the median of what they are of their own usual efficiency."""
     usual = [median(each.efficiency) for each in members]
     shares = [
         dict(zip(e.runs, (own / u for own in e.efficiency), strict=True)) for e, u in zip(members, usual, strict=True)

@@ -192,6 +192,11 @@ def test_accept_resets_the_baseline(capsys, root):
     assert datetime.fromisoformat(kept["when"]).tzinfo
 
 
+def test_what_was_accepted_is_kept_beside_the_runs(capsys, root):
+    assert accepting(root, made.points(POINTS)[FELL].name, str(root / STEPPED)) == 0  # a folder's name is as good
+    assert steps(shown(capsys, root)) == {FELL: [(STEPPED, "accepted")], ROSE: [(STEPPED, "open")]}
+
+
 def test_accept_refuses_what_is_not_there(capsys, root):
     fell = made.points(POINTS)[FELL].name
     common = ("--reason", "so", "--root", str(root))

@@ -111,6 +111,15 @@ def test_as_many_bytes_but_for_a_page_table_are_as_many():
     assert row_of(dtypes(f16=256, f32=259), "dtype")["base"] == "f32"
 
 
+def test_two_values_have_one_base_in_all_pairs():
+    """In one context b moves more, in the other a: more by far."""
+    a, b = replace(DECODE, dtype="f16"), replace(DECODE, dtype="bf16")
+    records = [*launched({a: 9.0}, walked=256 * MIB), *launched({b: 9.0}, walked=300 * MIB)]
+    far = [*launched({longer(a, 4096): 9.0}, walked=900 * MIB), *launched({longer(b, 4096): 9.0}, walked=500 * MIB)]
+    assert set(contrasts_of(records, "dtype")["base"]) == {"bf16"}
+    assert set(contrasts_of(records + far, "dtype")["base"]) == {"f16"}
+
+
 # ---- which are pairs -------------------------------------------------------------------------------------------------
 
 

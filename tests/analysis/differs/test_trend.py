@@ -155,17 +155,17 @@ def test_an_accepted_step_is_the_new_baseline(at):
     assert found.open() == () and found.worst() == 0.0
 
 
+def test_after_an_accepted_step_the_next_is_open():
+    logs = np.concatenate([stepped(), stepped()[40:] + math.log(0.9)])
+    found = one(logs, accepted=[40])
+    assert [(step.run, step.state) for step in found.steps] == [(40, ACCEPTED), (80, OPEN)]
+    assert found.baseline == (40, 79)
+
+
 def test_too_few_runs_are_said_to_be():
     assert one([0.0]).few and one([0.0, -0.5]).few and one([0.0] * 6 + [-0.5] * 6).few
     assert not one(stepped()).few
     assert one(stepped(), accepted=[75]).few
-
-
-def test_of_more_points_more_runs_are_few():
-    """Seven runs on each side: 14 places at two in C(14, 7) = 3,432 each are 0.8 %, and for two points 1.6 %."""
-    logs = np.array([0.0, 0.001] * 7)
-    assert not one(logs).few
-    assert all(each.few for each in trends([series(logs, "a"), series(logs, "b")]))
 
 
 def test_few_means_that_no_step_is_seen_however_large():

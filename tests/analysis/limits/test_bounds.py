@@ -163,22 +163,6 @@ def test_fewer_stores_explain_no_more_than_they_can():
     assert above[0] == "copy ceiling" and above[1].startswith("suspect: more than this")
 
 
-@pytest.mark.parametrize(
-    ("rates", "roof", "facts"),
-    [
-        (beside(100.0, 110.0, 40.0), "core roof", L2),
-        (beside(15.0, 7.0), "twin", {}),
-        (beside(45.0, 46.0), "read ceiling", {}),
-    ],
-)
-def test_no_explanation_reaches_further_than_twice(rates, roof, facts):
-    """Each of them explains less."""
-    assert row_of(rates, **facts)[1].startswith("suspect: more than this, which explains no 2.") or facts is L2
-    assert row_of(rates, **facts)[0] == roof
-    less = rates | {"point": rates["point"] * 0.7}
-    assert not row_of(less, **facts)[1].startswith("suspect")
-
-
 # ---- peaks -----------------------------------------------------------------------------------------------------------
 
 

@@ -93,6 +93,13 @@ def test_the_form_that_is_faster_over_all_launches_is_the_witness_of_all():
     assert (row["efficiency"], row["efficiency_high"]) == (pytest.approx(8 / 11), pytest.approx(8 / 5))
 
 
+def test_two_visits_of_a_launch_are_one_launch():
+    """A launch that broke and was finished as a new part may visit a point again."""
+    row = row_of([visit(0, ALONE), visit(0, {name: [rate[0] * 2] * 2 for name, rate in ALONE.items()}, part=1)])
+    assert (row["launches"], row["samples"]) == (1, 3)
+    assert row["gbps"] == pytest.approx(16)
+
+
 def test_a_point_at_a_witness_is_bound_by_it():
     row = row_of([visit(0, ALONE | {"point": [9.5]})])
     assert row["bound"] == "memory"
@@ -134,6 +141,11 @@ def test_a_launch_that_lacks_a_point_is_left_out():
     row = row_of([visit(0, ALONE), failed(1), visit(2, ALONE | {"point": [7.0]})])
     assert (row["launches"], row["failed"], row["gbps_low"]) == (2, 1, pytest.approx(7))
     assert row["error"] == "the worker ended with signal 11"
+
+
+def test_what_failed_and_was_made_up_for_is_no_error():
+    row = row_of([failed(0), visit(0, ALONE, part=1)])
+    assert (row["launches"], row["failed"], row["error"]) == (1, 0, "")
 
 
 def test_records_of_two_runs_are_two_tables():

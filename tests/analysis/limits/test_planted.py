@@ -91,15 +91,3 @@ def test_what_a_lying_l3_does_serve_is_fast(footprint):
     plant = replace(PLANTS["lying L3"], host=host, footprints=(footprint * MIB,))
     table = frames.points(plant.records(1), machine(host))
     assert list(table.loc[table["residency"] == "hot", "l3"]) == ["confirmed"]
-
-
-def test_rates_are_those_planted():
-    """The generator beside the table: quiet points have their host's own rates, and every pass its start."""
-    plant, threads = PLANTS["confirmed"], 4
-    table = points("confirmed", 3).set_index("name")
-    for point in plant.points:
-        layers, row = point.shape.layers, table.loc[point.name]
-        slice_ = 2 * 8 * 128 * 4 * point.shape.context + 2 * 8 * 128 * 4
-        assert row["footprint"] == layers * slice_
-        for column, told in (("gbps", plant.host.decode("f32", layers * slice_)), ("core_gbps", 40.0 * threads)):
-            assert row[column] == pytest.approx(slice_ / (slice_ / told + 3e-6 * 1e9), rel=0.03)

@@ -113,6 +113,11 @@ def test_only_what_was_measured_of_both_counts():
     assert list(table([]).columns) == list(BREAKEVEN) and table(costs("a", DEAR)).empty
 
 
+def test_caches_of_one_layout_are_no_pair():
+    padded = [replace(record, point=replace(record.point, pad=64)) for record in costs("a", CHEAP)]
+    assert table(costs("a", DEAR) + padded).empty
+
+
 def test_a_store_knows_no_other_context():
     """Stores at 1024 alone, decodes at 2048: twice the prompt, twice the saving."""
     stores = {op: seconds for op, seconds in CHEAP.items() if op != "decode"}

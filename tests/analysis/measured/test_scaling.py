@@ -150,12 +150,6 @@ def test_fractions_best_and_knee():
     assert found["ceiling_gbps"][1] == pytest.approx(40) and np.isnan(found["ceiling_gbps"][0])
 
 
-def test_of_as_many_threads_in_two_places_the_better_may_be_the_knee():
-    found = table(series({(0,): 10.0, (0, 1): 12.0, (0, 2): 20.0}))
-    assert list(found["cpus"]) == ["0", "0,2", "0-1"]
-    assert list(found["knee"]) == list(found["best"]) == [False, True, False]
-
-
 def test_only_what_differs_in_threads_alone_is_a_series():
     """Other layouts, contexts and ops are series of their own; a single number of threads is none."""
     other = replace(DECODE, layout="position")
