@@ -1,8 +1,12 @@
-"""Intervals that hold a median, by the order of the values alone."""
+"""Intervals that hold a median, and the noise of a series, by the order of the values alone."""
 
 import math
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
+from statistics import NormalDist, median
+
+MAD = NormalDist().inv_cdf(0.75)  # the median distance from the middle, in standard deviations
 
 
 def interval(values: Sequence[float], coverage: float) -> tuple[float, float]:
@@ -31,3 +35,9 @@ def _left_out(count: int, coverage: float) -> tuple[int, float]:
     while (more := missed + 2 * math.comb(count, outside + 1) / (1 << count)) <= 1 - coverage:
         outside, missed = outside + 1, more
     return outside, 1 - missed
+
+
+def scatter(series: Sequence[float]) -> float:
+    """The standard deviation about steps, from the differences of neighbours: of which few see a step."""
+    steps = [abs(other - one) for one, other in pairwise(series)]
+    return float(median(steps)) / (MAD * math.sqrt(2)) if steps else 0.0

@@ -16,8 +16,6 @@ from kvbench.model import DataCache, Machine
 from kvbench.model.annotated import about
 from kvbench.units import MIB, cpu_text, size
 
-Capacities = Mapping[int, float]  # bytes that one cache of a level was seen to hold
-
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
@@ -73,19 +71,10 @@ class _Domain:
         return THRESHOLDS.beyond * max((most for _, most in self.private.values()), default=0.0)
 
 
-def classify(
-    machine: Machine,
-    cpus: Sequence[int],
-    footprint: float,
-    *,
-    evicted: bool = False,
-    measured: Capacities | None = None,
-) -> Regime:
-    """`footprint`: bytes that all threads (one for each of `cpus`) walk in a pass, together.
-
-    `evicted`: caches are swept before each pass. `measured` capacities replace those declared.
-    """
-    hierarchies = _hierarchies(machine, cpus, measured)
+def classify(machine: Machine, cpus: Sequence[int], footprint: float, *, evicted: bool = False) -> Regime:
+    """`footprint`: bytes that all threads (one for each of `cpus`) walk in a pass, together, split evenly. `evicted`: caches are
+    swept before each pass."""
+    hierarchies = _hierarchies(machine, cpus)
     domains = _domains(hierarchies)
     if evicted:
         return Regime("DRAM", "the caches are swept before each pass", "high" if domains else "low")
@@ -100,16 +89,24 @@ def classify(
             word = "unknown"
     elif word == "mixed" and footprint >= (least := _dram_bytes(domains)):
         word, reason = "DRAM", f"{size(footprint)}, at least the {size(least)} that leave all caches behind"
-    doubted = word == "DRAM" and _kept(hierarchies, even) or _doubted(machine, hierarchies, word, measured or {})
+    doubted = word == "DRAM" and _kept(hierarchies, even) or _doubted(machine, hierarchies, word)
     return Regime(word, reason, "none" if word == "unknown" else "low" if doubted else "high")
 
 
-def dram_bytes(machine: Machine, cpus: Sequence[int], measured: Capacities | None = None) -> float | None:
+def corrected(machine: Machine, sizes: Mapping[int, float]) -> Machine:
+    """With caches of these sizes, by level, in place of declared ones: they were seen, so that nobody doubts them."""
+    caches = tuple(replace(cache, size=int(sizes.get(cache.level, cache.size))) for cache in machine.caches)
+    seen = {"l1d" if level == 1 else f"l{level}" for level in sizes}
+    facts = {name: fact for name, fact in machine.facts.items() if name not in seen}
+    return replace(machine, caches=caches, facts=facts)
+
+
+def dram_bytes(machine: Machine, cpus: Sequence[int]) -> float | None:
     """The smallest footprint that is DRAM. None where no last level is known.
 
     Data can live in the last level of every domain that has a thread; idle domains are not counted.
     """
-    domains = _domains(_hierarchies(machine, cpus, measured))
+    domains = _domains(_hierarchies(machine, cpus))
     return _dram_bytes(domains) if domains and all(domain.last for domain in domains) else None
 
 
@@ -118,28 +115,26 @@ def far_bytes(machine: Machine, cpus: Sequence[int]) -> int:
     return max(FAR_BYTES, math.ceil(dram_bytes(machine, cpus) or 0))
 
 
-def levels(
-    machine: Machine, cpus: Sequence[int], measured: Capacities | None = None
-) -> dict[int, tuple[DataCache, ...]]:
+def levels(machine: Machine, cpus: Sequence[int]) -> dict[int, tuple[DataCache, ...]]:
     """The caches that serve any of `cpus`, each once, by level."""
     found: dict[int, dict[DataCache, None]] = {}
-    for cache in (cache for hierarchy in _hierarchies(machine, cpus, measured) for cache in hierarchy):
+    for cache in (cache for hierarchy in _hierarchies(machine, cpus) for cache in hierarchy):
         found.setdefault(cache.level, {})[cache] = None
     return {level: tuple(found[level]) for level in sorted(found)}
 
 
-def lacking(machine: Machine, cpus: Sequence[int], level: int, measured: Capacities | None = None) -> str:
+def lacking(machine: Machine, cpus: Sequence[int], level: int) -> str:
     """Which of `cpus` no known cache of that level serves."""
-    served = {cpu for cache in levels(machine, cpus, measured).get(level, ()) for cpu in cache.cpus}
+    served = {cpu for cache in levels(machine, cpus).get(level, ()) for cpu in cache.cpus}
     without = set(cpus) - served
     return f"CPUs {cpu_text(without)}" if without < set(cpus) else "these CPUs"
 
 
-def holds(machine: Machine, cpus: Sequence[int], measured: Capacities | None = None) -> dict[int, float]:
+def holds(machine: Machine, cpus: Sequence[int]) -> dict[int, float]:
     """The largest footprint, split evenly over all threads, that the caches of each level hold. Empty where a CPU has
     no known cache."""
     shares: dict[int, list[float]] = {}
-    domains = _domains(_hierarchies(machine, cpus, measured))
+    domains = _domains(_hierarchies(machine, cpus))
     for domain in domains:
         for level, (least, _) in domain.private.items():
             shares.setdefault(level, []).append((THRESHOLDS.l1 if level == 1 else THRESHOLDS.private) * least)
@@ -155,21 +150,21 @@ def near_l3(machine: Machine, cpus: Sequence[int], footprint: float) -> bool:
     return bool(opened) and low <= footprint / len(cpus) <= _BEYOND * high
 
 
-def windows(machine: Machine, cpus: Sequence[int], measured: Capacities | None = None) -> tuple[Window, ...]:
+def windows(machine: Machine, cpus: Sequence[int]) -> tuple[Window, ...]:
     """One window for each L3 domain that has a thread. Empty where the CPUs have no L3."""
     found = []
-    for domain, last in _behind_l3(machine, cpus, measured):
+    for domain, last in _behind_l3(machine, cpus):
         low, high = domain.beyond * domain.threads, THRESHOLDS.last * last.size
-        largest = max(_opening(machine, cpus, last, measured), default=0)
+        largest = max(_opening(machine, cpus, last), default=0)
         found.append(Window(last.cpus, domain.threads, low, high, low <= high, largest))
     return tuple(found)
 
 
-def suggestion(machine: Machine, cpus: Sequence[int], measured: Capacities | None = None) -> str:
+def suggestion(machine: Machine, cpus: Sequence[int]) -> str:
     """What to do where no footprint tests L3 on all of `cpus`; empty where one does."""
-    found = windows(machine, cpus, measured)
+    found = windows(machine, cpus)
     if sum(window.threads for window in found) < len(cpus):
-        return f"not testable: no L3 is known for {lacking(machine, cpus, _LAST, measured)}"
+        return f"not testable: no L3 is known for {lacking(machine, cpus, _LAST)}"
     if max(window.low / window.threads for window in found) <= min(window.high / window.threads for window in found):
         return ""  # one share per thread suits every domain
     at = f"at {len(cpus)} thread{'s' if len(cpus) > 1 else ''}"
@@ -177,10 +172,8 @@ def suggestion(machine: Machine, cpus: Sequence[int], measured: Capacities | Non
         len({cpu.core for cpu in machine.cpus if cpu.cpu in window.cpus and cpu.cpu in machine.allowed})
         for window in found
     )
-    others = set(range(1, cores + 1)) - {len(cpus)}
-    others.intersection_update(
-        *(_opening(machine, cpus, last, measured) for _, last in _behind_l3(machine, cpus, measured))
-    )
+    opening = (_opening(machine, cpus, last) for _, last in _behind_l3(machine, cpus))
+    others = set(range(1, cores + 1)).intersection(*opening) - {len(cpus)}
     if not others:
         return f"not testable {at}, nor at fewer: a core's private caches hold too much of what L3 holds"
     return f"not testable {at}; try --axis threads={max(others)}"
@@ -245,27 +238,23 @@ def _users(hierarchies: Iterable[Iterable[DataCache]]) -> Counter[DataCache]:
     return Counter(cache for hierarchy in hierarchies for cache in hierarchy)
 
 
-def _hierarchies(
-    machine: Machine, cpus: Sequence[int], measured: Capacities | None
-) -> tuple[tuple[DataCache, ...], ...]:
+def _hierarchies(machine: Machine, cpus: Sequence[int]) -> tuple[tuple[DataCache, ...], ...]:
     """The caches of known size that serve each CPU, the nearest first."""
     if not cpus:
         raise BadArgument("cpus: the list is empty", "name at least one CPU")
     caches: dict[int, list[DataCache]] = {}
     for cache in sorted(machine.caches, key=lambda cache: cache.level):
-        if measured and cache.level in measured:
-            cache = replace(cache, size=int(measured[cache.level]))
         for cpu in cache.cpus if cache.size > 0 and cache.level <= _LAST else ():
             caches.setdefault(cpu, []).append(cache)
     return tuple(tuple(caches.get(cpu, ())) for cpu in cpus)
 
 
-def _behind_l3(machine: Machine, cpus: Sequence[int], measured: Capacities | None) -> list[tuple[_Domain, DataCache]]:
-    domains = _domains(_hierarchies(machine, cpus, measured))
+def _behind_l3(machine: Machine, cpus: Sequence[int]) -> list[tuple[_Domain, DataCache]]:
+    domains = _domains(_hierarchies(machine, cpus))
     return [(domain, domain.last) for domain in domains if domain.last and domain.last.level == _LAST]
 
 
-def _opening(machine: Machine, cpus: Sequence[int], last: DataCache, measured: Capacities | None) -> tuple[int, ...]:
+def _opening(machine: Machine, cpus: Sequence[int], last: DataCache) -> tuple[int, ...]:
     """Numbers of threads that open the window of `last`: the first ones of `cpus`, then others of the domain. Of unlike
     cores they may have gaps.
 
@@ -277,7 +266,7 @@ def _opening(machine: Machine, cpus: Sequence[int], last: DataCache, measured: C
     order = own + sorted(others, key=lambda cpu: (siblings.get(cpu, 0), cpu))
     users: Counter[DataCache] = Counter()
     found = []
-    for threads, hierarchy in enumerate(_hierarchies(machine, order, measured), 1):
+    for threads, hierarchy in enumerate(_hierarchies(machine, order), 1):
         users.update(hierarchy[:-1])
         most = max((cache.size / count for cache, count in users.items()), default=0.0)
         if THRESHOLDS.beyond * most * threads <= THRESHOLDS.last * last.size:
@@ -298,10 +287,9 @@ def _kept(hierarchies: Sequence[Sequence[DataCache]], even: float) -> bool:
     return any(count * even < THRESHOLDS.dram * cache.size for cache, count in _users(hierarchies).items())
 
 
-def _doubted(machine: Machine, hierarchies: Sequence[Sequence[DataCache]], word: str, measured: Capacities) -> bool:
+def _doubted(machine: Machine, hierarchies: Sequence[Sequence[DataCache]], word: str) -> bool:
     """Whether a size that the word rests on is in doubt, or a level may be hidden."""
-    seen = {name for level, name in ((1, "l1d"), (2, "l2"), (3, "l3")) if level in measured}
-    for name in set(_RESTS_ON.get(word, ("l1d", "l2", "l3", "domains"))) - seen:
+    for name in _RESTS_ON.get(word, ("l1d", "l2", "l3", "domains")):
         if name in machine.facts and machine.facts[name].confidence == "low":
             return True
     if word == "DRAM" and any(cache.level > _LAST for cache in machine.caches):

@@ -3,8 +3,6 @@
 score.json lies beside a run's own files: the version of the score, and digests of all files that it is made of.
 """
 
-import gzip
-import io
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -15,8 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 from kvbench import named
-from kvbench.analysis.measured.ceilings import ceilings
-from kvbench.analysis.measured.machines import printed, profile
+from kvbench.analysis.measured.machines import ceiling_rows, profile
 from kvbench.errors import BadRun
 from kvbench.model import Fact
 from kvbench.report.redact import redact
@@ -136,8 +133,8 @@ def _copy(run: Run, place: Path, name: str) -> None:
     with RunDirectory.create(place, manifest) as directory:
         for record in records:
             directory.append(record)
-        found = replace(profile(machine, checks), ceilings=ceilings(records, machine))
-        directory.write_machine(plain(printed(found)))
+        found = replace(profile(machine, checks), ceilings=ceiling_rows(records, machine))
+        directory.write_machine(plain(found))
 
 
 def _pack(path: Path, file: IO[bytes]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kvbench.errors import BadArgument
 from kvbench.model import Cpu, DataCache, Fact, Machine
-from kvbench.regime import classify, dram_bytes, far_bytes, holds, levels, suggestion, windows
+from kvbench.regime import classify, corrected, dram_bytes, far_bytes, holds, levels, suggestion, windows
 from tests.made_run import KIB, MIB, machine
 
 
@@ -90,45 +90,6 @@ def test_a_private_cache_as_large_as_l3_leaves_nothing_to_try():
     assert suggestion(part, (0,)).startswith("not testable at 1 thread, nor at fewer")
 
 
-def test_efficient_cores_share_their_cluster():
-    """All 16: 1 MiB each, 24 of 25.2 MiB. Nine leave one thread alone with 4 MiB: 54 MiB."""
-    assert windows(HYBRID, range(8, 24))[0].low == 24 * MIB
-    assert windows(HYBRID, range(8, 24))[0].largest_threads == 16
-    assert windows(HYBRID, range(8, 17))[0].low == 54 * MIB
-    assert not windows(HYBRID, range(8, 17))[0].open
-
-
-def test_unlike_cores_open_it_at_more_threads_too():
-    """Nine: the one efficient core has 4 MiB alone, two have 2 MiB each. 30 of 30.8 MiB at ten."""
-    part = replace(HYBRID, caches=(*HYBRID.caches[:-1], DataCache(3, 44 * MIB, tuple(range(24)))))
-    assert [count for count in range(1, 12) if windows(part, first(part, count))[0].open] == [*range(1, 9), 10]
-    assert suggestion(part, first(part, 9)) == "not testable at 9 threads; try --axis threads=10"
-    assert suggestion(part, first(part, 10)) == ""
-
-
-def test_second_threads_share_the_private_cache():
-    """26 cores with both threads: 52 threads of 1 MiB."""
-    both = [cpu for core in range(26) for cpu in (core, core + 60)]
-    assert windows(SAPPHIRE, both)[0].low == 78 * MIB
-    assert windows(SAPPHIRE, both)[0].largest_threads == 52
-
-
-def test_cores_come_before_second_threads_however_they_are_numbered():
-    """Eight cores, CPUs 0 and 1 on the first: four of 2 MiB fill 12 of 14 MiB; with both threads it would be eight."""
-    cpus = tuple(Cpu(cpu, cpu - cpu % 2, 0, 0, cpu % 2) for cpu in range(16))
-    caches = tuple(DataCache(2, 2 * MIB, (cpu, cpu + 1)) for cpu in range(0, 16, 2))
-    part = Machine(cpus, tuple(range(16)), (*caches, DataCache(3, 20 * MIB, tuple(range(16)))), (), {}, (), "", "")
-    assert windows(part, (0,))[0].largest_threads == 4
-    assert windows(part, tuple(range(16)))[0].largest_threads == 8  # as listed: both threads of four cores
-
-
-def test_a_window_for_each_domain():
-    assert [(w.cpus, w.threads) for w in windows(ZEN4_DIES, (0, 1, 8))] == [
-        (tuple(range(8)), 2),
-        (tuple(range(8, 16)), 1),
-    ]
-
-
 @pytest.mark.parametrize(
     ("part", "threads", "each", "word"),
     [  # each: bytes per thread
@@ -200,15 +161,15 @@ def test_domains_that_differ_are_mixed():
     assert classify(ZEN4_DIES, cpus, 1024 * MIB).confidence == "high"
 
 
-def test_measured_capacities_replace_the_declared_ones():
+def test_sizes_that_were_seen_replace_the_declared_ones():
     cpus = first(MERGED, 16)
     assert classify(MERGED, cpus, 64 * MIB).word == "L3"
     assert classify(MERGED, cpus, 64 * MIB).confidence == "low"
-    lower = classify(MERGED, cpus, 64 * MIB, measured={3: 16 * MIB})
+    seen = corrected(MERGED, {3: 16 * MIB})
+    lower = classify(seen, cpus, 64 * MIB)
     assert (lower.word, lower.confidence) == ("DRAM", "high")
-    assert windows(MERGED, cpus, {3: 16 * MIB})[0].high == pytest.approx(11.2 * MIB)
-    assert suggestion(MERGED, cpus, {3: 16 * MIB}) == "not testable at 16 threads; try --axis threads=14"
-    assert MERGED.caches[-1].size == 260 * MIB
+    assert windows(seen, cpus)[0].high == pytest.approx(11.2 * MIB)
+    assert suggestion(seen, cpus) == "not testable at 16 threads; try --axis threads=14"
 
 
 def test_confidence():
@@ -245,7 +206,6 @@ def test_an_offline_cpu_zero_and_more_threads_than_cpus():
 
 def test_caches_in_use_are_counted_once():
     assert {level: len(caches) for level, caches in levels(SAPPHIRE, (0, 1, 60)).items()} == {1: 2, 2: 2, 3: 1}
-    assert levels(SAPPHIRE, (0,), {2: MIB})[2][0].size == MIB
     assert levels(NOTHING, (0,)) == {}
 
 
@@ -304,14 +264,6 @@ def test_what_a_level_holds_is_what_its_word_means(part):
             word = classify(PARTS[part], cpus, most * (1 - 1e-9)).word
             assert word == "mixed" or int(word[1:]) <= level, (part, threads, level)
             assert classify(PARTS[part], cpus, most * (1 + 1e-6)).word != f"L{level}"
-
-
-def test_what_levels_hold_by_hand():
-    """Two threads: half of each L1, 0.8 of each L2, 0.7 of the one L3."""
-    expected = {1: 32 * KIB, 2: 1.6 * MIB, 3: 22.4 * MIB}
-    assert holds(ZEN4, first(ZEN4, 2)) == pytest.approx(expected)
-    assert holds(ZEN4, first(ZEN4, 2), {3: 10 * MIB}) == pytest.approx(expected | {3: 7 * MIB})
-    assert holds(NOTHING, first(NOTHING, 2)) == {}
 
 
 def test_second_threads_are_not_what_to_try():

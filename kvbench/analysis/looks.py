@@ -10,9 +10,7 @@ earlier look has stopped. (Of pairs of points, which a contrast also ranks, they
 
 Signed ranks of n launches show nothing below a chance of 2**-n: at 1 % seven are the fewest, all on one side, and they
 spend 0.0078 of the 0.01. So spending grows early, with the cube root of the launches: 0.0079 by the seventh of 14. What
-is clear is decided by the planned launches, as without further looks; what is left buys one of the ten against all
-others, if it is the nearest to nothing, and a chance of 0.0012 at 14. O'Brien and Fleming's bounds, which spend next to
-nothing early, would decide nothing before the tenth; equal shares for eight looks never would.
+is left buys a chance of 0.0012 at 14. O'Brien and Fleming's bounds would decide nothing before the tenth.
 """
 
 import math

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from kvbench.errors import unknown_word
-from kvbench.exports import annotations, bencher, github, junit, markdown, table
+from kvbench.exports import annotations, junit, markdown, numbers
 from kvbench.exports.sound import sound
 from kvbench.model import Comparison
 from kvbench.store import write_text
@@ -16,10 +16,10 @@ _FORMS: dict[str, Callable[[Comparison], str]] = {
     "comment": partial(markdown.fitted, limit=markdown.COMMENT),
     "junit": junit.junit,
     "annotations": annotations.annotations,
-    "github-bigger": github.bigger,
-    "github-smaller": github.smaller,
-    "bencher": bencher.bencher,
-    "csv": table.table,
+    "github-bigger": partial(numbers.github, unit="GB/s", name="head_gbps", times=1.0),
+    "github-smaller": partial(numbers.github, unit="ns", name="head_seconds", times=1e9),
+    "bencher": numbers.bencher,
+    "csv": numbers.table,
 }
 
 

@@ -70,12 +70,13 @@ def _case(
     word: str,
     text: str,
     more: Iterable[str] = (),
-    incomparable: str = "skipped",
+    lost: str = "skipped",
     elsewhere: bool = False,
 ) -> Element:
-    """Some readers keep the message of an outcome and some its text. `elsewhere`: a slowdown is another case's failure."""
+    """Some readers keep the message of an outcome and some its text. `lost`: the outcome of what cannot be compared;
+    `elsewhere`: a slowdown is another case's failure."""
     case, said = Element("testcase", classname=group, name=name), f"{word}: {text}"
-    outcome = incomparable if word == NOT_COMPARABLE else _OUTCOMES.get(word)
+    outcome = lost if word == NOT_COMPARABLE else _OUTCOMES.get(word)
     outcome = None if elsewhere and outcome == "failure" else outcome
     place = SubElement(case, outcome, type=word, message=said) if outcome else SubElement(case, "system-out")
     place.text = "\n".join([said, *more])

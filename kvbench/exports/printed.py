@@ -26,23 +26,11 @@ def text(found: Comparison, names: Mapping[str, str]) -> list[str]:
         lost.append(f"{names.get(name, name)}: {why}")
     if len(found.missing) > _MISSING:
         lost.append(f"and {len(found.missing) - _MISSING} more: --json")
-    parts = [
-        list(
-            wrapped(
-                [
-                    f"{found.verdict}: {headline(found)}",
-                    f"head {found.head} against base {found.base}, on {found.machine}",
-                ],
-                "",
-            )
-        ),
-        list(wrapped([sentence(line, names.get(line.judged.name, "")) for line in told(found)])),
-        list(_table(found.points, names)),
-        list(wrapped(filter(None, [sensitivity(found)]), "")),
-        list(wrapped(lost)),
-        list(wrapped(found.notes)),
-    ]
-    return [line for part in parts if part for line in ("", *part)][1:]
+    head = [f"{found.verdict}: {headline(found)}", f"head {found.head} against base {found.base}, on {found.machine}"]
+    told_of = (sentence(line, names.get(line.judged.name, "")) for line in told(found))
+    seen = filter(None, [sensitivity(found)])
+    parts = (wrapped(head, ""), wrapped(told_of), _table(found.points, names), wrapped(seen, ""), wrapped(lost))
+    return [line for part in map(list, (*parts, wrapped(found.notes))) if part for line in ("", *part)][1:]
 
 
 def _table(rows: Sequence[Judged], names: Mapping[str, str]) -> Iterator[str]:

@@ -3,5 +3,5 @@
 root → run directories → summaries → series → trends → table / page / export
 """
 
-from kvbench.history.export import exported
-from kvbench.history.whole import History, accept, load, place
+from kvbench.history.accepted import accept
+from kvbench.history.whole import History, exported, load, place

@@ -4,11 +4,11 @@ and put under version control: accepted.json."""
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from kvbench.analysis.differs.trend import Accepted, Past, Trend
+from kvbench.analysis.differs.trend import Accepted, Past
 from kvbench.errors import BadArgument, BadRun
 from kvbench.store.files import read_json, short, write_json, writing
 from kvbench.store.values import read
@@ -18,6 +18,7 @@ FILE = "accepted.json"
 _FORMAT = 1
 _NEAR = 1  # runs by which the step's own may differ: noise leaves that open
 _TOLD = 4  # steps that a hint names
+PATTERNS = "patterns are as of a shell, such as 'decode.*.i8.*'; kvbench history show lists the points"
 
 
 def accepted(root: Path) -> tuple[Accepted, ...]:
@@ -34,33 +35,37 @@ def accepted(root: Path) -> tuple[Accepted, ...]:
         raise BadRun(f"{path} cannot be used: {why}", "correct it, or move it away and accept again") from None
 
 
-def add(
-    root: Path, past: Past, trends: Sequence[Trend], run: int, reason: str, who: str, none: str
-) -> tuple[Accepted, ...]:
-    """The open steps of these trends at this run, or next to it. `none`: what to say where there are none."""
+def accept(history: Any, pattern: str, run: str, reason: str, who: str) -> tuple[Accepted, ...]:
+    """The open steps at this run of a History, or next to it, of the points that the pattern names."""
+    root, (past, at) = history.root, _find(history, run)
+    if not (trends := past.only(pattern).every):
+        raise BadArgument(f"no point of these runs is named {pattern!r}", PATTERNS)
     points: dict[int, list[str]] = {}
     for trend in trends:
-        place = sum(own < run for own in trend.series.runs)  # a point may lack the run
+        place = sum(own < at for own in trend.series.runs)  # a point may lack the run
         for step in trend.open():
             if abs(trend.series.runs.index(step.run) - place) <= _NEAR:
                 points.setdefault(step.run, []).append(trend.series.point)
     if not points:
         counts = sorted(Counter(step.run for trend in trends for step in trend.open()).items())
-        told = ", ".join(f"{past.runs[at].run} ({count})" for at, count in counts[-_TOLD:])
-        raise BadArgument(none, f"their open steps are at {told}" if told else "they have no open step")
+        told = ", ".join(f"{past.runs[place].run} ({count})" for place, count in counts[-_TOLD:])
+        what = f"no point named {pattern!r} has an open step at run {run}"
+        raise BadArgument(what, f"their open steps are at {told}" if told else "they have no open step")
     when = now()
-    found = tuple(Accepted(past.runs[at].run, tuple(own), reason, who, when) for at, own in sorted(points.items()))
+    found = tuple(
+        Accepted(past.runs[place].run, tuple(own), reason, who, when) for place, own in sorted(points.items())
+    )
     with writing(root / FILE, "then accept again"):
         write_json(root / FILE, {"format": _FORMAT, "accepted": [asdict(e) for e in (*accepted(root), *found)]})
     return found
 
 
-def find(pasts: Iterable[Past], root: Path, run: str) -> tuple[Past, int]:
+def _find(history: Any, run: str) -> tuple[Past, int]:
     """A run by its name, or by that of its folder."""
-    for past in pasts:
+    for past in history.pasts:
         for place, ran in enumerate(past.runs):
-            if run.rstrip("/") in (ran.run, ran.path, Path(ran.path).name, str(root / ran.path)):
+            if run.rstrip("/") in (ran.run, ran.path, Path(ran.path).name, str(history.root / ran.path)):
                 return past, place
-    latest = ", ".join(past.runs[-1].run for past in pasts)
+    latest = ", ".join(past.runs[-1].run for past in history.pasts)
     hint = f"the latest is {latest}" if latest else "there are no runs: kvbench history add"
-    raise BadArgument(f"--run: there is no run {run!r} below {root}", hint)
+    raise BadArgument(f"--run: there is no run {run!r} below {history.root}", hint)

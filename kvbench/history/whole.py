@@ -4,7 +4,6 @@ import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import median
 
@@ -13,15 +12,16 @@ from kvbench.analysis.judge import LIMITS as JUDGED
 from kvbench.analysis.judge import groups, of_family
 from kvbench.analysis.measured.columns import names as short_names
 from kvbench.errors import BadArgument, Unwritable
-from kvbench.history.accepted import accepted, add, find
+from kvbench.history.accepted import PATTERNS, accepted
 from kvbench.history.reading import Tell, summaries, summarized
 from kvbench.model import Point
 from kvbench.store import RunDirectory, keep
 from kvbench.store.manifest import COMMIT
 from kvbench.store.summary import Summary, read_summary, write_summary
+from kvbench.texts import csv_text
+from kvbench.units import GB
 
-_RAN = ("run", "created", "suite", "build", "environment", *COMMIT)
-_PATTERNS = "patterns are as of a shell, such as 'decode.*.i8.*'; kvbench history show lists the points"
+_WHO = ("run", "created", "suite", "build", "environment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +41,10 @@ class History:
             known = ", ".join(past.fingerprint for past in self.pasts) or "none"
             raise BadArgument(f"--machine: no run is of machine {machine!r}", f"the fingerprints here: {known}")
         if pattern:
-            kept = [_named(past, pattern) for past in kept]
+            kept = [past.only(pattern) for past in kept]
             if self.pasts and not any(past.trends for past in kept):
-                raise BadArgument(f"--point: no point of these runs is named {pattern!r}", _PATTERNS)
+                raise BadArgument(f"--point: no point of these runs is named {pattern!r}", PATTERNS)
         return replace(self, pasts=tuple(kept))
-
-
-def _named(past: Past, pattern: str) -> Past:
-    """Points by their whole names, by the short ones that tables have or by those of their families; and these."""
-
-    def of(name: str) -> tuple[str, ...]:
-        return groups(past.points[name]) if name in past.points else (name,)
-
-    def fits(name: str) -> bool:
-        return any(fnmatchcase(each, pattern) for each in (name, past.names[name])) or pattern in of(name)
-
-    own = {level: getattr(past, level) for level in ("trends", "families")}
-    return replace(past, **{level: tuple(t for t in every if fits(t.series.point)) for level, every in own.items()})
-
-
-def accept(history: History, pattern: str, run: str, reason: str, who: str) -> tuple[Accepted, ...]:
-    """The open steps at this run, or next to it, of the points that the pattern names."""
-    past, place = find(history.pasts, history.root, run)
-    if not (trends := _named(past, pattern).every):
-        raise BadArgument(f"no point of these runs is named {pattern!r}", _PATTERNS)
-    none = f"no point named {pattern!r} has an open step at run {run}"
-    return add(history.root, past, trends, place, reason, who, none)
 
 
 def load(root: Path, tell: Tell) -> History:
@@ -97,7 +75,7 @@ def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tupl
     places = {summary.run: place for place, (summary, _) in enumerate(runs)}
     own = tuple(each for each in said if each.run in places)
     steps = {(name, places[each.run]) for each in own for name in each.points}
-    ran = tuple(Ran(path=path, **{name: getattr(s, name) for name in _RAN}) for s, path in runs)
+    ran = tuple(Ran(path=path, **{name: getattr(s, name) for name in (*_WHO, *COMMIT)}) for s, path in runs)
     latest = runs[-1][0]
     series = []
     for name in sorted(values):
@@ -107,16 +85,16 @@ def _past(runs: Sequence[tuple[Summary, str]], said: Iterable[Accepted]) -> tupl
     members: dict[str, list[Series]] = {}
     for each, name in ((each, name) for each in series for name in groups(points[each.point])):
         members.setdefault(name, []).append(each)
-    families = [each for name, own in members.items() if (each := _together(name, own, steps)).runs]
+    wide = (
+        (name, own) for name, own in members.items() if len(own) >= JUDGED.members
+    )  # fewer are too few for a median
+    families = [each for name, own in wide if (each := _together(name, own, steps)).runs]
     names = short_names(points.values()) | {each.point: each.point for each in families}
     return Past(latest.machine, latest.name, ran, (), names, points, own), series, families
 
 
 def _together(name: str, members: Sequence[Series], steps: Container[tuple[str, int]]) -> Series:
-    """In each run that most of them are in, the median of what they are of their own usual efficiency; in none, where
-    they are too few for that."""
-    if len(members) < JUDGED.members:
-        return Series(name, (), ())
+    """In each run that most of them are in, the median of what they are of their own usual efficiency."""
     usual = [median(each.efficiency) for each in members]
     shares = [
         dict(zip(e.runs, (own / u for own in e.efficiency), strict=True)) for e, u in zip(members, usual, strict=True)
@@ -143,3 +121,24 @@ def place(root: Path, run: Path, tell: Tell) -> tuple[Path, str]:
         with suppress(Unwritable):  # then its journal is read each time
             write_summary(to, summarized(to))
     return to, name
+
+
+# ---- as a table for other tools --------------------------------------------------------------------------------------
+
+_NUMBERS = ("launches", "efficiency", "low", "high", "seconds")
+
+
+def exported(history: History) -> str:
+    """Every result in a row. `efficiency` is the point's rate over its witness's; `seconds`: of a pass."""
+    rows = []
+    for past in history.pasts:
+        wanted = {trend.series.point for trend in past.trends}
+        for summary in (history.summaries[ran.path] for ran in past.runs):
+            who = (past.fingerprint, *(getattr(summary, name) for name in _WHO))
+            for each in sorted(summary.results, key=lambda each: each.point.name):
+                if (name := each.point.name) in wanted:
+                    numbers = (getattr(each, column) for column in _NUMBERS)
+                    rows.append((summary.began, (*who, name, *numbers, each.gbps * GB, each.witness)))
+    rows.sort(key=lambda row: row[0])  # over all machines; points stay in the order of their names
+    heads = ("machine", *_WHO, "point", *_NUMBERS, "bytes_per_second", "witness")
+    return csv_text([heads, *(cells for _, cells in rows)])

@@ -78,7 +78,7 @@ def report(found: Findings, manifest: Manifest) -> Report:
         identity=manifest.identity,
         versions=manifest.versions,
         missing=tuple(gaps(found, manifest)),
-        diagnosis=sentences(found.diagnosis),
+        diagnosis=sentences(found),
         fingerprint=found.machine.fingerprint,
         environment=found.machine.environment,
         topology=found.machine,

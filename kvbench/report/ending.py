@@ -66,7 +66,7 @@ def swept(summary: RunSummary, path: str, report: str) -> Swept:
 
 
 def summary(found: Findings) -> RunSummary:
-    points, said = found.points, sentences(found.diagnosis)
+    points, said = found.points, sentences(found)
     failed = points[points["error"] != ""]
     return RunSummary(
         run=found.run,

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY
-from kvbench.analysis.measured.machines import UNITS, Probed, staircase, usual_pages
-from kvbench.model import PLAIN, Ceiling, Fact, Machine
+from kvbench.analysis.measured.machines import UNITS, CeilingRow, MachineProfile, staircase, usual_pages
+from kvbench.model import PLAIN, Fact, Machine
 from kvbench.regime import dram_bytes
 from kvbench.report.ruled import Column, ruled
 from kvbench.units import counted, cpu_text, size
@@ -17,8 +17,8 @@ _LONG = 160  # characters of a fact; --json has all of it
 _OPS = ("read", "write", "write_nt", "copy", "copy_nt", "triad", "latency")
 
 
-def text(profile: Probed) -> list[str]:
-    lines = [*identity(profile.machine), "", *_ceilings(profile), "", *_stairs(profile)]
+def text(profile: MachineProfile) -> list[str]:
+    lines = [*identity(profile.topology), "", *_ceilings(profile), "", *_stairs(profile)]
     return [*lines, "", *_capacities(profile)]
 
 
@@ -63,36 +63,36 @@ def _dictionary(value: dict[str, object]) -> str:
 # ---- ceilings --------------------------------------------------------------------------------------------------------
 
 
-def _ceilings(profile: Probed) -> Iterator[str]:
+def _ceilings(profile: MachineProfile) -> Iterator[str]:
     count = max((len(c.samples) for c in profile.ceilings), default=0)
     yield f"Ceilings in GB/s: median of {count} launches (99 % interval); + prefetching, ? unstable"
     if any(len(c.samples) < count for c in profile.ceilings):
         yield "! fewer launches: what lies between their extremes, at less than 99 %"
-    kinds = dict.fromkeys([usual_pages(profile.ceilings), *(c.probe.pages for c in profile.ceilings)])
+    kinds = dict.fromkeys([usual_pages(profile.ceilings), *(c.pages for c in profile.ceilings)])
     for cpus in profile.cpu_sets:
         for pages in kinds:
-            own = [c for c in profile.ceilings if c.probe.cpus == cpus and c.probe.pages == pages]
+            own = [c for c in profile.ceilings if c.cpus == cpus and c.pages == pages]
             if own:
                 yield from _table_of(own, f"{_threads(cpus)}, {_given(own, pages)}", count)
-                needed, most = dram_bytes(profile.machine, cpus), max(c.probe.bytes for c in own)
+                needed, most = dram_bytes(profile.topology, cpus), max(c.bytes for c in own)
                 if needed and most and not any(c.level == "DRAM" for c in own):
                     yield f"  DRAM: not testable, needs {size(needed)}; memory allowed {size(most)}"
 
 
-def _given(own: Sequence[Ceiling], pages: str) -> str:
+def _given(own: Sequence[CeilingRow], pages: str) -> str:
     """The pages asked for, and what became of them: to ask for huge pages is not to get them."""
     shares = [c.huge for c in own if c.huge is not None]
     return f"{pages} pages" + (f" ({min(shares):.0%} of them huge)" if shares and pages != "base" else "")
 
 
-def _table_of(own: Sequence[Ceiling], title: str, count: int) -> Iterator[str]:
+def _table_of(own: Sequence[CeilingRow], title: str, count: int) -> Iterator[str]:
     """The best of its footprints and forms for each level; of latency the least."""
-    tier = next((c.probe.isa for c in own if c.probe.op in ("read", "write")), "")
+    tier = next((c.isa for c in own if c.op in ("read", "write")), "")
     levels = _columns(own)
     rows = []
     for op in _OPS:
         sign = -1 if op == "latency" else 1
-        each = [[c for c in ceilings if c.probe.op == op] for ceilings in levels.values()]
+        each = [[c for c in ceilings if c.op == op] for ceilings in levels.values()]
         if any(each):
             best = [max(found, key=lambda c: sign * c.median, default=None) for found in each]
             head = "latency ns" if op == "latency" else op
@@ -100,28 +100,28 @@ def _table_of(own: Sequence[Ceiling], title: str, count: int) -> Iterator[str]:
     yield from ("", f"{title}, {tier}")
     if rows:
         yield from (f"  {line}" for line in ruled(pd.DataFrame(rows), [Column(name, name) for name in rows[0]]))
-    alone = [c for c in own if c.probe.op in WITHOUT_MEMORY]
+    alone = [c for c in own if c.op in WITHOUT_MEMORY]
     if alone:
-        names = (f"fma {c.probe.isa}" if c.probe.op == "flops" else c.probe.op for c in alone)
-        said = (f"{name} {_cell(c, count)} {UNITS[c.probe.op]}" for name, c in zip(names, alone, strict=True))
+        names = (f"fma {c.isa}" if c.op == "flops" else c.op for c in alone)
+        said = (f"{name} {_cell(c, count)} {UNITS[c.op]}" for name, c in zip(names, alone, strict=True))
         yield f"  {', '.join(said)}"
 
 
-def _columns(own: Sequence[Ceiling]) -> dict[str, list[Ceiling]]:
+def _columns(own: Sequence[CeilingRow]) -> dict[str, list[CeilingRow]]:
     """The ceilings of each level, by rising footprint. Where no level is known, only those of the largest footprint."""
-    walks = sorted((c for c in own if c.level not in ("mixed", "core")), key=lambda c: c.probe.bytes)
-    columns: dict[str, list[Ceiling]] = {}
+    walks = sorted((c for c in own if c.level not in ("mixed", "core")), key=lambda c: c.bytes)
+    columns: dict[str, list[CeilingRow]] = {}
     for c in walks:
         if c.level != "unknown":
             columns.setdefault(c.level, []).append(c)
     if walks and not columns:
-        largest = {c.probe.op: c.probe.bytes for c in walks if c.probe.op != "latency"}
-        most = min(largest.values(), default=walks[-1].probe.bytes)
-        columns[size(most)] = [c for c in walks if c.probe.bytes == most]
+        largest = {c.op: c.bytes for c in walks if c.op != "latency"}
+        most = min(largest.values(), default=walks[-1].bytes)
+        columns[size(most)] = [c for c in walks if c.bytes == most]
     return columns
 
 
-def _cell(ceiling: Ceiling | None, count: int) -> str:
+def _cell(ceiling: CeilingRow | None, count: int) -> str:
     if ceiling is None:
         return "-"
     marks = {"+": ceiling.form != PLAIN, "?": not ceiling.stable, "!": len(ceiling.samples) < count}
@@ -140,12 +140,12 @@ def _named(cpus: tuple[int, ...]) -> str:
 # ---- staircase -------------------------------------------------------------------------------------------------------
 
 
-def _stairs(profile: Probed) -> Iterator[str]:
+def _stairs(profile: MachineProfile) -> Iterator[str]:
     if not profile.ceilings:
         return
     cpus = profile.cpu_sets[-1]
     counts, rates = staircase(profile.ceilings, cpus)
-    levels = {c.probe.bytes: c.level for c in profile.ceilings if c.probe.cpus == cpus and c.probe.op == "read"}
+    levels = {c.bytes: c.level for c in profile.ceilings if c.cpus == cpus and c.op == "read"}
     yield f"Plain read by footprint in GB/s, {_threads(cpus)}, {usual_pages(profile.ceilings)} pages"
     for count, rate in zip(counts, rates, strict=True):
         yield f"  {size(count):>11}  {levels[count]:<7}  {_bar(rate / max(rates))} {rate:.3g}"
@@ -156,8 +156,8 @@ def _bar(share: float) -> str:
     return "█" * full + (_EIGHTHS[part] if part else "")
 
 
-def _capacities(profile: Probed) -> Iterator[str]:
-    if not profile.machine.caches:
+def _capacities(profile: MachineProfile) -> Iterator[str]:
+    if not profile.topology.caches:
         yield "No cache is declared. Plateaus of the plain reads"
         for p in profile.plateaus:
             yield f"  {size(p.low_bytes):>9} to {size(p.high_bytes):>9}   {p.gbps:.3g} GB/s"

@@ -22,9 +22,7 @@ def _lines(found: Findings, manifest: Manifest) -> Iterator[str]:
     yield from (f"# {plain(title(found))}", "", plain(subtitle(found, manifest)), "")
     for sentence in gaps(found, manifest):
         yield from (f"> **Missing:** {plain(sentence)}", "")
-    yield from (
-        f"- **{sentence.topic.capitalize()}:** {plain(sentence.text)}" for sentence in sentences(found.diagnosis)
-    )
+    yield from (f"- **{sentence.topic.capitalize()}:** {plain(sentence.text)}" for sentence in sentences(found))
     for table in tables.every(found):
         if table.rows:
             yield from ("", "<details>", f"<summary>{table.title}</summary>", "", plain(table.about), "")

@@ -14,9 +14,8 @@ from typing import Any, Self
 
 from kvbench import runner
 from kvbench.analysis.differs.questions import open_questions
-from kvbench.analysis.measured.ceilings import ceilings
 from kvbench.analysis.measured.launches import COVERAGE, Estimate, by_launch, held, results
-from kvbench.analysis.measured.machines import printed, profile
+from kvbench.analysis.measured.machines import ceiling_rows, profile
 from kvbench.closing import Closing
 from kvbench.errors import BadArgument, Refused
 from kvbench.machine import available_memory, describe
@@ -159,8 +158,8 @@ class Session(Closing):
         return Run(directory.path, directory.manifest, self.machine, tuple(directory.records), self.checks)
 
     def _write_machine(self) -> None:
-        found = replace(profile(self.machine, self.checks), ceilings=ceilings(self.directory.records, self.machine))
-        self.directory.write_machine(plain(printed(found)))
+        found = replace(profile(self.machine, self.checks), ceilings=ceiling_rows(self.directory.records, self.machine))
+        self.directory.write_machine(plain(found))
 
     def weights(self) -> dict[str, float]:
         """Seconds that each visit may take, by its point's name."""

@@ -15,7 +15,7 @@ from kvbench.machine import describe
 from kvbench.machine.placement import place
 from kvbench.model import Ceiling, Machine, Probe
 from kvbench.model.size import Bound, Decoder
-from kvbench.regime import NO_LEVEL, Capacities, Regime, classify
+from kvbench.regime import NO_LEVEL, Regime, classify, corrected
 from kvbench.results import load
 from kvbench.store.files import read_json, reading
 from kvbench.store.summary import MANIFEST
@@ -30,19 +30,18 @@ _PROBE, _CEILING = ([field.name for field in fields(kind)] for kind in (Probe, C
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One thread runs on each of `cpus`. `measured`: as kvbench.regime takes it. `reads`: what these threads reached, on
-    one kind of pages; none where nothing was measured."""
+    """One thread runs on each of `cpus`. `reads`: what these threads reached, on one kind of pages; none where
+    nothing was measured."""
 
     name: str
     machine: Machine
     cpus: tuple[int, ...]
-    measured: Capacities
     reads: tuple[Ceiling, ...] = ()
     gflops: float | None = None  # GFLOP/s of their multiply-adds
     decodes: pd.DataFrame | None = None  # the points of a run that these threads have decoded
 
     def regime(self, footprint: float) -> Regime:
-        return classify(self.machine, self.cpus, footprint, measured=self.measured)
+        return classify(self.machine, self.cpus, footprint)
 
     def read_rate(self, level: str) -> float | None:
         """GB/s, the best of the level."""
@@ -99,7 +98,7 @@ class Known:
 def here() -> Known:
     """This machine, which is not measured now."""
     machine = describe()
-    return Known("this machine", machine, place(machine, None, "all"), {})
+    return Known("this machine", machine, place(machine, None, "all"))
 
 
 def known(path: Path) -> Known:
@@ -124,15 +123,15 @@ def _known(name: str, facts: Mapping[str, Any]) -> Known:
     machine = read(Machine, facts.get("topology"))
     lines = read(tuple[dict[str, Any], ...], facts.get("ceilings", ()))
     reads = [_ceiling(line) for line in lines if line.get("op") == "read"]
-    measured = corrections(read(tuple[Capacity, ...], facts.get("capacities", ())))
+    machine = corrected(machine, corrections(read(tuple[Capacity, ...], facts.get("capacities", ()))))
     far = [ceiling for ceiling in reads if ceiling.level == _DRAM]
     if not far:
-        return Known(name, machine, _threads(machine), measured)
+        return Known(name, machine, _threads(machine))
     most = max(far, key=lambda ceiling: (len(ceiling.probe.cpus), ceiling.median))
     own = (_ceiling(line) for line in lines if line.get("op") == "flops")
     gflops = max((each.median for each in own if each.probe.cpus == most.probe.cpus), default=None)
     near = tuple(each for each in reads if _alike(each) == _alike(most))
-    return Known(name, machine, most.probe.cpus, measured, near, gflops)
+    return Known(name, machine, most.probe.cpus, near, gflops)
 
 
 def _ceiling(line: dict[str, Any]) -> Ceiling:

@@ -94,10 +94,10 @@ def fit(decoder: Decoder, known: Known) -> Fit:
     found = parts(decoder)
     read, window = (found[0].read, found[0].window) if found else (0, 0)
     regime = known.regime(token * read) if read else Regime("", "no layer keeps anything", "")
-    caches = levels(known.machine, known.cpus, known.measured)
+    caches = levels(known.machine, known.cpus)
     rows = tuple(
         _level(level, sum(cache.size for cache in caches[level]), room, token, read, window, known)
-        for level, room in holds(known.machine, known.cpus, known.measured).items()
+        for level, room in holds(known.machine, known.cpus).items()
     )
     return Fit(known.name, known.cpus, token * read, regime.word, regime.reason, rows)
 

@@ -115,18 +115,6 @@ def test_what_does_not_fit_is_said():
     assert int(said.split()[0]) == 5002 - (len(rows) - 3)
 
 
-def test_a_comment_is_found_again():
-    first, second = (write(replace(made(3), created=time), "comment").splitlines()[0] for time in ("now", "later"))
-    assert first == second == "<!-- kvbench compare Some-CPU-2.00GHz-more-2-cores -->"
-
-
-def test_a_file_is_replaced(tmp_path):
-    path = tmp_path / "new" / "kvbench.csv"
-    for points in (3, 2):
-        assert write(made(points), "csv", path) == path.read_text()
-    assert [one.name for one in path.parent.iterdir()] == ["kvbench.csv"]
-
-
 NUMBERS = st.none() | st.floats()
 TEXTS = st.text(max_size=40)
 JUDGED = st.builds(

@@ -115,15 +115,6 @@ def test_two_machines_are_two_histories(capsys, root):
     refused(capsys, "history", "show", "--root", str(root), "--machine", "x", words=["--machine", "beef", "f00dcafe"])
 
 
-def test_a_point_in_some_runs_only(capsys, tmp_path):
-    shares = efficiency()
-    shares[::5, FELL] = np.nan
-    made.write(tmp_path, shares)
-    facts = shown(capsys, tmp_path)
-    assert facts["machines"][0]["points"][0]["runs"] == 24
-    assert steps(facts)[FELL] == [("run-0021", "open")]  # the first that has it
-
-
 def test_no_run_and_one_run(capsys, tmp_path):
     assert call("history", "show", "--root", str(tmp_path)) == 0
     assert "No run yet" in capsys.readouterr().out

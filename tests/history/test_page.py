@@ -1,7 +1,6 @@
 """The page of a history: what stands in it and what its figure shows, read back from its files."""
 
 import csv
-import math
 import re
 
 import numpy as np
@@ -64,11 +63,6 @@ def test_steps_stand_in_a_table(text):
     assert "&lt;meant&gt;" in section(text, "accepted") and "<meant>" not in text
 
 
-def test_every_point_and_run_is_in_a_table(text):
-    assert len(cells(text, "points")) == POINTS and len(cells(text, "runs")) == RUNS
-    assert "% of the rate of its witness" in section(text, "points")
-
-
 def test_points_with_steps_are_drawn_first_and_the_rest_is_counted(text, drawn):
     names = [point.name for point in made.points(POINTS)]
     order = [names.index(name) for name in dict.fromkeys(row["name"] for row in drawn)]
@@ -106,10 +100,3 @@ def test_a_page_of_no_run(tmp_path):
     (tmp_path / "runs").mkdir()
     assert call("history", "show", "--root", str(tmp_path / "runs"), "--report", str(tmp_path / "page")) == 0
     assert "What these runs say" in (tmp_path / "page" / "index.html").read_text()
-
-
-def test_one_run_is_drawn(tmp_path):
-    made.write(tmp_path, made.flat(1, 2))
-    assert call("history", "show", "--root", str(tmp_path), "--report", str(tmp_path / "page")) == 0
-    assert (tmp_path / "page" / "figures" / "trend.png").stat().st_size > 1000
-    assert not math.isnan(float(next(csv.DictReader((tmp_path / "page" / "figures" / "trend.csv").open()))["level"]))

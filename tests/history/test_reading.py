@@ -3,15 +3,13 @@
 import json
 import os
 import shutil
-from dataclasses import replace
 
 import pytest
 
 from kvbench import results
-from kvbench.errors import BadArgument, BadRun
-from kvbench.history import place, reading
+from kvbench.errors import BadRun
+from kvbench.history import place
 from kvbench.history.reading import summaries, summarized
-from kvbench.store import RunDirectory
 from kvbench.store.summary import read_summary, write_summary
 from tests.history import made
 from tests.report import made as report
@@ -74,12 +72,6 @@ def test_what_a_history_reads_it_leaves_as_it_is(run):
     assert read_summary(run) == summarized(run)
 
 
-def test_a_writer_summarizes_what_it_has(run):
-    with RunDirectory.open(run, write=True) as found:
-        found.summarize(summarized(run).results)
-    assert read_summary(run) == summarized(run)
-
-
 ODD = ["null", "-1", "0", "1e999", "NaN", '"\\ud800"', "[]", "{}", "1" + "0" * 400, "[" * 9000 + "]" * 9000, '"x"']
 
 
@@ -100,14 +92,6 @@ def test_a_summary_that_cannot_be_true_is_none(root, odd):
     assert (read_summary(path.parent) is None) == (odd != "0")
     path.write_text(f'{text.strip()[:-1]},"strange":{odd}}}')
     names(root)
-
-
-def test_a_summary_with_a_point_twice_is_none(root):
-    found = read_summary(root / "run-0000")
-    write_summary(root / "run-0000", found)
-    assert read_summary(root / "run-0000") == found
-    with pytest.raises(ValueError, match="twice"):
-        replace(found, results=found.results * 2)
 
 
 def test_new_and_lost_runs(root):
@@ -134,17 +118,3 @@ def test_a_run_that_is_there_twice_counts_once(root):
     found, notes = names(root)
     assert sorted(found) == [f"run-{number:04}" for number in range(RUNS)]
     assert notes == ["left out: run-0002 is the same run as copy"]
-
-
-def test_many_journals_are_told(root, monkeypatch):
-    told = []
-    monkeypatch.setattr(reading, "_MANY", 2)
-    for name in ("run-0001", "run-0004"):
-        (root / name / "summary.json").unlink()
-        summaries(root, told.append)
-    assert len(told) == 1 and "2 journals" in told[0]
-
-
-def test_no_folder(tmp_path):
-    with pytest.raises(BadArgument, match="--root"):
-        summaries(tmp_path / "none", silent)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
-from kvbench.analysis.measured.machines import printed, profile
+from kvbench.analysis.measured.machines import profile
 from kvbench.model import Check, Contrast, Fact, Machine, Point, Probe, Record, Tuned, choose
 from kvbench.model.contrast import value
 from kvbench.store import RunDirectory, plain
@@ -153,7 +153,7 @@ def directory(
     """Such a run, as it stands on the disk."""
     facts = {"run": RUN, "created": "2026-01-02T03:04:05+00:00", "skips": ()} | facts
     with RunDirectory.create(path, manifest(points, launches, **facts)) as run:
-        run.write_machine(plain(printed(profile(machine, checks))))
+        run.write_machine(plain(profile(machine, checks)))
         for record in records:
             run.append(replace(record, run=run.manifest.run))
     return path

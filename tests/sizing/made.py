@@ -11,7 +11,7 @@ from tests.made_run import MACHINE, READ
 from tests.sizing.calculator import Case
 
 MIB, GIB = 1 << 20, 1 << 30
-NOWHERE = Known("here", MACHINE, (0, 1), {})
+NOWHERE = Known("here", MACHINE, (0, 1))
 
 
 def of_model(name, **facts):

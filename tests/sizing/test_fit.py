@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 import pandas as pd
 import pytest
 
-from kvbench.analysis.measured.machines import printed, profile
+from kvbench.analysis.measured.machines import profile
 from kvbench.errors import BadRun
 from kvbench.model import Fact
 from kvbench.sizing.known import here, known
@@ -142,7 +142,7 @@ FACTS = {"quota": Fact(None, "", "none"), "core_kinds": Fact(None, "", "none"), 
 
 
 def written(path, records=(), **changes):
-    facts = plain(printed(profile(replace(MACHINE, facts=FACTS), records=records))) | changes
+    facts = plain(profile(replace(MACHINE, facts=FACTS), records=records)) | changes
     path.write_text(json.dumps(facts))
     return path
 

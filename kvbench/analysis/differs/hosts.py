@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import mode
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ def hosts(points: Mapping[str, pd.DataFrame], machines: Mapping[str, tuple[str, 
     """`points`: of each host's run. `machines`: fingerprint and environment, by host. Slowest first."""
     rates = pd.DataFrame({host: table.set_index("name")["gbps"] for host, table in points.items()}).dropna()
     logs = np.log(rates.to_numpy()) if len(rates) else np.empty((0, len(points)))
-    usual = tuple(_most([each[place] for each in machines.values()]) for place in (0, 1))
+    usual = tuple(mode(each[place] for each in machines.values()) for place in (0, 1))
     found = []
     for place, host in enumerate(points):
         speed = low = high = None
@@ -41,7 +42,3 @@ def hosts(points: Mapping[str, pd.DataFrame], machines: Mapping[str, tuple[str, 
         other = "hardware" if own[0] != usual[0] else "set-up" if own[1] != usual[1] else ""
         found.append(Host(host, len(rates), speed, low, high, far, other))
     return tuple(sorted(found, key=lambda host: (host.speed or 0.0, host.name)))
-
-
-def _most(words: list[str]) -> str:
-    return max(dict.fromkeys(words), key=words.count)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from itertools import count, pairwise
 from statistics import NormalDist
@@ -25,8 +26,9 @@ from typing import Annotated
 import numpy as np
 
 from kvbench.analysis.judge import LIMITS as JUDGED
-from kvbench.analysis.judge import apart, discoveries
+from kvbench.analysis.judge import apart, discoveries, groups
 from kvbench.errors import Unsupported
+from kvbench.intervals import MAD, scatter
 from kvbench.model import Point
 from kvbench.model.annotated import about
 from kvbench.model.tuning import rescheduled
@@ -35,7 +37,6 @@ OPEN, ACCEPTED = "open", "accepted"  # states of a step
 _SMOOTH = 7  # runs whose median says what is ordinary there
 _CLIP = 2.0  # deviations from it that are left of one run far out, so that it is no step of its own
 _STILL = 1e-4  # of the efficiency: no series is steadier
-_MAD = NormalDist().inv_cdf(0.75)  # the median distance from the middle, in standard deviations
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +161,16 @@ class Past:
     def every(self) -> tuple[Trend, ...]:
         return (*self.families, *self.trends)
 
+    def only(self, pattern: str) -> Past:
+        """Points by their whole names, by the short ones that tables have or by those of their families; and these."""
+
+        def fits(name: str) -> bool:
+            wider = groups(self.points[name]) if name in self.points else (name,)
+            return any(fnmatchcase(each, pattern) for each in (name, self.names[name])) or pattern in wider
+
+        own = {level: getattr(self, level) for level in ("trends", "families")}
+        return replace(self, **{level: tuple(t for t in every if fits(t.series.point)) for level, every in own.items()})
+
     def before(self, trend: Trend, step: Step) -> Ran | None:
         """The run of the point before a step; None at the first."""
         place = trend.series.runs.index(step.run)
@@ -226,7 +237,7 @@ class _Search:
         """Between two ends that stand fast."""
         if end - first < 2 * LIMITS.least:
             return []
-        noise = max(_noise(self._calm[first:end]), _STILL)
+        noise = max(scatter(self._calm[first:end]), _STILL)
         price = LIMITS.penalty * noise**2 * math.log(end - first)
         places = self._strong([first, *(first + at for at in _breaks(self._calm[first:end], pen=price)), end])
         ends = [first, *(place.at for place in places), end]
@@ -292,20 +303,15 @@ def _calmed(logs: np.ndarray) -> np.ndarray:
     from scipy.ndimage import median_filter  # slow to load
 
     ordinary = median_filter(logs, _SMOOTH, mode="nearest")
-    reach = _CLIP * max(_noise(logs), _STILL)
+    reach = _CLIP * max(scatter(logs), _STILL)
     return np.clip(logs, ordinary - reach, ordinary + reach)
-
-
-def _noise(logs: np.ndarray) -> float:
-    """The standard deviation, from the differences of neighbours: of which few see a step."""
-    return float(np.median(np.abs(np.diff(logs)))) / (_MAD * math.sqrt(2)) if len(logs) > 1 else 0.0
 
 
 def _wander(logs: np.ndarray, ends: Sequence[int]) -> float:
     """How far a mean of n runs strays, as a deviation times the root of n, where each run is somewhat like the one
     before it. Taken about the medians of all stretches."""
     rest = np.concatenate([logs[a:b] - np.median(logs[a:b]) for a, b in pairwise(sorted(ends))])
-    deviation = max(float(np.median(np.abs(rest))) / _MAD, _STILL)
+    deviation = max(float(np.median(np.abs(rest))) / MAD, _STILL)
     rest = np.clip(rest, -_CLIP * deviation, _CLIP * deviation)
     follows = float(np.dot(rest[:-1], rest[1:])) / max(float(np.dot(rest, rest)), _STILL**2)
     follows += (1 + 3 * max(follows, 0.0)) * len(ends) / len(rest)  # each median taken off hides as much (Kendall)

@@ -13,7 +13,7 @@ from kvbench.analysis.measured.ceilings import REACH
 from kvbench.analysis.measured.launches import SPREAD, Estimate, PointRates, enough
 from kvbench.model import Ceiling, Fact, Role, Traffic, program
 from kvbench.regime import NO_LEVEL, Regime
-from kvbench.units import GB, size
+from kvbench.units import GB, counted, size
 
 CLOSE = 0.90  # of a witness: at it
 SKEW = 0.10  # the slowest thread's lead over the mean: waiting, not working
@@ -78,23 +78,29 @@ def reached(efficiency: float, witness: str) -> str:
 
 
 def evidence(
-    witness: str | None, efficiency: float | None, core_fraction: float | None, thread_skew: float, level: str = ""
+    decode: bool,
+    witness: str | None,
+    numbers: tuple[float | None, float | None, float],
+    level: str = "",
+    beaten: str = "",
+    uneven: int = 0,
 ) -> str:
-    """The numbers behind it, for a point beside its `witness`: a form of the twin of a decode, or of a store's copy.
-    level: the cache that the core roof's data stays in."""
+    """The numbers behind it, efficiency, core fraction and thread skew, for a point beside its `witness`: a form of the
+    twin of a decode, or of a store's copy; and what would tell what limits a decode where they do not. `level`: the cache
+    that the core roof's data stays in. `beaten`: a roof; `uneven`: launches of samples that are unlike in length."""
+    efficiency, core_fraction, thread_skew = numbers
     said = ["nothing was measured beside it" if efficiency is None else reached(efficiency, witness or "")]
     where = f" in {level}" if level else ""
     said.append("no core roof" if core_fraction is None else f"{core_fraction:.0%} of its core roof{where}")
-    if thread_skew:  # none of a single thread
-        said.append(f"slowest thread {thread_skew:.0%} over the mean")
+    said += [f"slowest thread {thread_skew:.0%} over the mean"] if thread_skew else []  # none of a single thread
+    said += [f"the point itself beats its {beaten}, which so limits nothing"] if beaten else []
+    said += [f"samples of unlike length in {counted(uneven, 'launch')}"] if uneven else []
+    if decode and (efficiency is None or core_fraction is None):
+        said.append("longer samples on an idle machine would tell")
+    elif decode and bound(*numbers, bool(beaten)) == "unknown":
+        more = "more launches on an idle machine would tell"
+        said.append(more if beaten else "far from both: kvbench profile shows its stages")
     return ", ".join(said)
-
-
-def would_tell(efficiency: float | None, core_fraction: float | None, beaten: bool) -> str:
-    """What would tell what limits a decode, where its witnesses do not; else empty."""
-    if efficiency is None or core_fraction is None:
-        return "longer samples on an idle machine would tell"
-    return "more launches on an idle machine would tell" if beaten else ""
 
 
 def beaten(found: PointRates) -> str:
@@ -137,11 +143,8 @@ def _exceeded(point: Against) -> Iterator[tuple[str, str, float]]:
     gflops = point.traffic["point"].flops / GB / point.found.seconds["point"].high
     if point.computed and (times := gflops / point.computed.high) > 1:
         op = point.computed.probe.op
-        yield (
-            f"{'FMA' if op == 'flops' else op} peak",
-            _unexplained(point, times, "its instructions alone are slower"),
-            times,
-        )
+        name = "FMA" if op == "flops" else op
+        yield f"{name} peak", _unexplained(point, times, "its instructions alone are slower"), times
     if program.CORE in shares and (times := shares[program.CORE].low) > 1:
         why = _unexplained(point, times, "the same kernel walks a window in a private cache more slowly")
         if point.regime.word in ("L1", "L2") and point.regime.word <= (point.core_level or "L2"):

@@ -7,37 +7,25 @@ from typing import Annotated, Any
 
 import pandas as pd
 
-from kvbench.analysis.limits.bounds import Against, above, beaten, bound, claim, decided_by, evidence, would_tell
+from kvbench.analysis.limits.bounds import Against, above, beaten, bound, claim, decided_by, evidence
+from kvbench.analysis.measured import launches
 from kvbench.analysis.measured.ceilings import Roofs, huge_share
 from kvbench.analysis.measured.ceilings import ceilings as ceilings_of
 from kvbench.analysis.measured.columns import EITHER, FOUND, POINT, SAMPLE, facts, table
-from kvbench.analysis.measured.launches import (
-    SLOW,
-    PointRates,
-    at_speed,
-    complete,
-    enclosed,
-    measured,
-    outliers,
-    speeds,
-    steady,
-    tailed,
-    untold,
-)
 from kvbench.errors import BadArgument
 from kvbench.model import CORE, MEMORY, NEIGHBOUR, ROTATED, Ceiling, Contrast, Machine, Point, Record, Sample, Traffic
 from kvbench.model.annotated import about
 from kvbench.model.contrast import value
 from kvbench.model.point import Visited
-from kvbench.units import GB, counted
+from kvbench.units import GB
 
 
 def samples(records: Sequence[Record]) -> pd.DataFrame:
     """One row for each sample of every program, of points and probes alike; of contrasts the factor stands for the program.
     Visits that failed have none."""
     places: dict[Visited, int] = {}
-    of_point, rows, moved = [], [], []
-    for record, speed in zip(records, speeds(records), strict=True):
+    of_point, rows = [], []
+    for record, speed in zip(records, launches.speeds(records), strict=True):
         if record.error:
             continue
         beside = isinstance(record.point, Contrast)
@@ -45,16 +33,13 @@ def samples(records: Sequence[Record]) -> pd.DataFrame:
         for s in record.samples:
             point = own.get(s.program, record.point)
             of_point.append(places.setdefault(point, len(places)))
-            threads = len(point.cpus)
-            moved.append((record.traffic[s.program].compulsory, record.traffic[s.program].flops))
+            each, moved = s.seconds / s.passes, record.traffic[s.program]
+            rates = (count / each / GB if count > 0 else None for count in (moved.compulsory, moved.flops))
             name = record.point.factor if beside else s.program
-            counts = (name, record.launch, record.part, s.round, s.passes, s.seconds, 0.0, 0.0, 0.0)
-            rows.append((*counts, s.skew, s.switches, s.faults, s.steal, s.throttled, speed, disturbed(s, threads)))
+            counts = (name, record.launch, record.part, s.round, s.passes, s.seconds, each, *rates)
+            met = (s.skew, s.switches, s.faults, s.steal, s.throttled, speed, disturbed(s, len(point.cpus)))
+            rows.append((*counts, *met))
     found = table(rows, SAMPLE)
-    seconds = found["seconds"] / found["passes"].astype(float)
-    counts = pd.DataFrame(moved, columns=["gbps", "gflops"], dtype=float)
-    found["seconds_per_pass"] = seconds
-    found[["gbps", "gflops"]] = counts.where(counts > 0).div(seconds, axis=0) / GB
     points = table(map(facts, places), EITHER).take(of_point).reset_index(drop=True)
     return pd.concat([points, found], axis=1)
 
@@ -67,10 +52,10 @@ def points(
     runs = sorted({record.run for record in records})
     if len(runs) > 1:
         raise BadArgument(f"records of {len(runs)} runs: {', '.join(runs)}", "one table for each run")
-    roofs = Roofs(machine, ceilings_of(records, machine) if ceilings is None else ceilings, "".join(runs))
+    roofs = Roofs(machine, ceilings_of(records, machine) if ceilings is None else ceilings)
     visits: dict[Point, list[_Visit]] = {}
-    used = set(map(id, at_speed(records)))
-    for record, speed in zip(records, speeds(records), strict=True):
+    used = set(map(id, launches.at_speed(records)))
+    for record, speed in zip(records, launches.speeds(records), strict=True):
         if isinstance(record.point, Point):
             visits.setdefault(record.point, []).append((record, speed, id(record) in used))
     found = table((_row(point, own, roofs, most) for point, own in visits.items()), POINT | FOUND)
@@ -86,32 +71,27 @@ _REGIME = {"": "word", "_reason": "reason", "_confidence": "confidence"}
 
 
 def _row(point: Point, visits: Sequence[_Visit], roofs: Roofs, most: int) -> dict[str, Any]:
-    whole = [visit for visit in visits if complete(visit[0])]
+    whole = [visit for visit in visits if launches.complete(visit[0])]
     lost = {record.launch for record, *_ in visits} - {record.launch for record, *_ in whole}
     errors = [record.error or "no sample was taken" for record, *_ in visits if record.launch in lost]
     row = facts(point) | {"launches": 0, "samples": 0, "failed": len(lost), "error": errors[0] if errors else ""}
     if not (good := [record for record, _, used in whole if used]):
         return row
     row |= _cores([(speed, used) for _, speed, used in whole if speed is not None])
-    found, one = measured(good), good[0]
+    found, one = launches.measured(good), good[0]
     row |= _rates(found, one.traffic["point"]) | _visits(good, len(point.cpus))
     row |= {"ran": one.schedule, "layers": one.layers, "slice_bytes": one.slice_bytes, "core_level": one.core_level}
     row |= _witnesses(point, found) | _tails(found, good)
     numbers, roof = (row.get("efficiency"), row.get("core_fraction"), row["skew"]), beaten(found)
-    why = [evidence(found.witness, *numbers, one.core_level)]
-    why += [f"the point itself beats its {roof}, which so limits nothing"] if roof else []
-    why += [f"samples of unlike length in {counted(found.uneven, 'launch')}"] if found.uneven else []
-    word = bound(*numbers, beaten=bool(roof))
-    if word == "unknown" and point.op == "decode":
-        why.append(would_tell(*numbers[:2], bool(roof)) or "far from both: kvbench profile shows its stages")
-    row |= {"bound": word, "bound_reason": ", ".join(why), "uneven": found.uneven}
+    why = evidence(point.op == "decode", found.witness, numbers, one.core_level, roof, found.uneven)
+    row |= {"bound": bound(*numbers, beaten=bool(roof)), "bound_reason": why, "uneven": found.uneven}
     return row | _against(point, found, good, roofs, most)
 
 
 def _cores(visits: Sequence[tuple[float, bool]]) -> dict[str, Any]:
     if not visits:
         return {}
-    slow = [speed for speed, _ in visits if speed < SLOW]
+    slow = [speed for speed, _ in visits if speed < launches.SLOW]
     return {
         "core_speed": median(speed for speed, used in visits if used),
         "slow": len(slow),
@@ -120,17 +100,17 @@ def _cores(visits: Sequence[tuple[float, bool]]) -> dict[str, Any]:
     }
 
 
-def _rates(found: PointRates, traffic: Traffic) -> dict[str, Any]:
+def _rates(found: launches.PointRates, traffic: Traffic) -> dict[str, Any]:
     seconds = found.seconds["point"]
     several = seconds.launches > 1
     return {
         "launches": seconds.launches,
-        **enclosed("seconds", seconds),
+        **launches.enclosed("seconds", seconds),
         "spread": seconds.spread,
         "confidence": seconds.confidence,
-        "unstable": not steady(seconds.values) if several else None,
-        "outliers": outliers(seconds.values) if several else None,
-        **enclosed("gbps", found.rates["point"]),
+        "unstable": not launches.steady(seconds.values) if several else None,
+        "outliers": launches.outliers(seconds.values) if several else None,
+        **launches.enclosed("gbps", found.rates["point"]),
         "gflops": traffic.flops / seconds.median / GB if traffic.flops else None,
         "ai": traffic.ai if traffic.flops else None,
         "ai_issued": traffic.flops / traffic.issued if traffic.flops and traffic.issued else None,
@@ -153,12 +133,12 @@ def _visits(records: Sequence[Record], threads: int) -> dict[str, Any]:
     }
 
 
-def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
+def _witnesses(point: Point, found: launches.PointRates) -> dict[str, Any]:
     """The point beside what was measured in the same rounds: a witness counts with the better of its two forms."""
     row = {}
     if witness := found.witness:
         share = found.shares[witness]
-        row |= {"witness": witness, **enclosed("efficiency", share), "efficiency_spread": share.spread}
+        row |= {"witness": witness, **launches.enclosed("efficiency", share), "efficiency_spread": share.spread}
         if point.op == "decode":
             row["twin_gbps"] = found.rates[witness].median
         else:
@@ -168,18 +148,20 @@ def _witnesses(point: Point, found: PointRates) -> dict[str, Any]:
     return row
 
 
-def _tails(found: PointRates, records: Sequence[Record]) -> dict[str, Any]:
+def _tails(found: launches.PointRates, records: Sequence[Record]) -> dict[str, Any]:
     """Passes one by one, alone and beside a neighbour."""
     alone, beside = ([r.tails[name] for r in records if name in r.tails] for name in ("point", NEIGHBOUR))
-    row = {"pass_note": untold(alone, found.seconds["point"].median)}
-    row |= tailed(alone, "pass") | tailed(beside, NEIGHBOUR)
+    row = {"pass_note": launches.untold(alone, found.seconds["point"].median)}
+    row |= launches.tailed(alone, "pass") | launches.tailed(beside, NEIGHBOUR)
     if slower := found.shares.get(NEIGHBOUR):
-        row |= enclosed(f"{NEIGHBOUR}_times", slower)
+        row |= launches.enclosed(f"{NEIGHBOUR}_times", slower)
         row[f"{NEIGHBOUR}_gbps"] = median(record.neighbour for record in records if record.neighbour)
     return row
 
 
-def _against(point: Point, found: PointRates, records: Sequence[Record], roofs: Roofs, most: int) -> dict[str, Any]:
+def _against(
+    point: Point, found: launches.PointRates, records: Sequence[Record], roofs: Roofs, most: int
+) -> dict[str, Any]:
     """The point beside the run's ceilings, where it has ones that fit."""
     footprint, shares = records[0].footprint("point"), found.shares
     regime, computed = roofs.regime(point, footprint), roofs.by_itself(point.computes, point)
@@ -211,9 +193,14 @@ def _against(point: Point, found: PointRates, records: Sequence[Record], roofs: 
         row |= dict(zip(("l3", "l3_reason"), claim(held), strict=True)) | {"l3_needs": decided_by(held)}
         ratios = {"l3_reads": found.near, "l3_decode": shares.get(MEMORY), "l3_gain": shares.get(ROTATED)}
         for name, ratio in ratios.items():
-            row |= enclosed(name, ratio) if ratio else {}
+            row |= launches.enclosed(name, ratio) if ratio else {}
     row["above"], row["above_reason"] = above(held)
     return row
+
+
+def decodes_of(points: pd.DataFrame) -> pd.DataFrame:
+    """Those with a rate, in their places."""
+    return points[(points["op"] == "decode") & points["gbps"].notna()]
 
 
 # ---- noise -----------------------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from statistics import median
 from typing import Annotated, Any
 
 import numpy as np
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
-from kvbench.analysis.limits.bounds import bound, evidence, would_tell
+from kvbench.analysis.limits.bounds import bound, evidence
 from kvbench.analysis.measured.launches import SPREAD, untold
 from kvbench.model import COMPUTE, COPY_NT, NEIGHBOUR, PACE, Point, Record, Role, Sample, quotients
 from kvbench.model.annotated import Printed, about
@@ -73,7 +73,7 @@ class Profile(Printed):
     l3_gain: Annotated[_Known, about("ratio: time of the same decode from memory over its own")] = None
     l3_decode: Annotated[_Known, about("ratio: GB/s of the point over those of plain reads of memory")] = None
     fma_gflops: Annotated[
-        float | UnsetType, about("GFLOP/s: what the same threads compute at most by the kernel's instructions")
+        float | UnsetType, about("GFLOP/s: peak of the kernel's instructions, by as many threads")
     ] = UNSET
     fma_fraction: Annotated[_Share, about("share of fma_gflops that the point computes")] = UNSET
     bound: Annotated[str, about("what limits the point", "memory", "core", "scheduling", "unknown")]
@@ -106,17 +106,6 @@ class Profile(Printed):
     faults: Annotated[int, about("page faults during the samples")]
     samples: Annotated[tuple[float, ...], about("seconds: of a pass, one for each sample")]
     rates: Annotated[dict[str, Rate], about("of every program that was timed in turn with the point, by name")]
-
-
-_DECODE = ["twin_gbps", "twin_form", "efficiency", "core_gbps", "core_form", "core_fraction"]
-_DECODE += ["core_level", "fma_gflops", "fma_fraction"]
-_STORE = ["copy_gbps", "copy_form", "copy_fraction", "copy_nt_gbps", "copy_nt_form", "copy_nt_fraction"]
-_CASES = {
-    "if": {"properties": {"point": {"properties": {"op": {"const": "decode"}}}}},
-    "then": {"required": _DECODE},
-    "else": {"required": _STORE},
-}
-DecodeOrStore = Annotated[Profile, Meta(extra_json_schema=_CASES)]
 
 
 def profile(visit: Record) -> Profile:
@@ -195,10 +184,8 @@ def _against(
     beaten = max(filter(None, shares), default=0.0) > 1 + SPREAD
     found["bound"] = bound(*shares, thread_skew, beaten)
     witness, share = found.get("twin_form", "copy"), found.get("efficiency", found.get("copy_fraction"))
-    reason = [evidence(witness, share, shares[1], thread_skew, visit.core_level)]
-    if found["bound"] == "unknown" and visit.point.op == "decode":
-        reason.append(would_tell(*shares, beaten) or "far from both")
-    found["bound_reason"] = ", ".join(reason)
+    numbers, roof = (share, shares[1], thread_skew), "roof" if beaten else ""
+    found["bound_reason"] = evidence(visit.point.op == "decode", witness, numbers, visit.core_level, roof)
     return found
 
 

@@ -1,1 +1,1 @@
-"""What it means: facts about a run and its machine, which `report/words/` tells."""
+"""What it means: for published models, for storing, for other engines, and for the first screen."""

@@ -9,20 +9,22 @@ import pandas as pd
 
 from kvbench.analysis.measured.columns import POINT, ends, flag, number, table, text
 from kvbench.analysis.measured.launches import enough
+from kvbench.model import HEADS
+
+_BULK, _APPEND, _DECODE = "bulk", "append", "decode"
+_OPS = {_BULK: "store a token of a prompt", _APPEND: "store a token of a decode", _DECODE: "read the context once"}
 
 # A pair of layouts: to store with `dearer` takes longer. Seconds are of one layer and one sequence.
 BREAKEVEN = {
     "dearer": text("the layout that takes longer to store with"),
     "cheaper": text("the other"),
-    **{name: POINT[name] for name in ("dtype", "scale", "batch", "q_heads", "kv_heads", "head_dim", "threads", "cpus")},
-    **{name: POINT[name] for name in ("residency", "context")},
+    **{name: POINT[name] for name in ("dtype", "scale", "batch", *HEADS, "threads", "cpus", "residency", "context")},
     "fitted": flag("whether decodes of this context are read off a line"),
-    "dearer_bulk": number("seconds: to store a token of a prompt, of one layer and one sequence"),
-    "cheaper_bulk": number("seconds: to store a token of a prompt, of one layer and one sequence"),
-    "dearer_append": number("seconds: to store a token of a decode, of one layer and one sequence"),
-    "cheaper_append": number("seconds: to store a token of a decode, of one layer and one sequence"),
-    "dearer_decode": number("seconds: to read the context once, of one layer and one sequence"),
-    "cheaper_decode": number("seconds: to read the context once, of one layer and one sequence"),
+    **{
+        f"{side}_{op}": number(f"seconds: to {what}, of one layer and one sequence")
+        for op, what in _OPS.items()
+        for side in ("dearer", "cheaper")
+    },
     "tokens": number("tokens: decoded, that pay a prompt's storing back"),
     **ends("tokens", "tokens"),
     "even": number("tokens: of context, from which on a decoded token's read saves more than its append costs"),
@@ -31,21 +33,8 @@ BREAKEVEN = {
 }
 PAYS, NEVER, NOISE = "pays back", "never pays back", "no difference within noise"
 
-_BULK, _APPEND, _DECODE = "bulk", "append", "decode"
 _CACHE = ("layout", "inner", "block_tokens", "shuffle", "pad")  # what layouts may differ in
-_SETTING = (
-    "dtype",
-    "scale",
-    "isa",
-    "batch",
-    "q_heads",
-    "kv_heads",
-    "head_dim",
-    "threads",
-    "cpus",
-    "pages",
-    "residency",
-)
+_SETTING = ("dtype", "scale", "isa", "batch", *HEADS, "threads", "cpus", "pages", "residency")
 
 _Times = tuple[float, float, float]  # seconds: median, low, high
 _Costs = dict[str, dict[int, _Times]]  # by op and context

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -10,14 +9,12 @@ from kvbench.analysis.differs.contrasts import contrasts, overall
 from kvbench.analysis.differs.questions import Open, questions
 from kvbench.analysis.limits import frames
 from kvbench.analysis.means.breakeven import breakeven
-from kvbench.analysis.means.diagnosis import Fact, diagnosis
-from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
 from kvbench.analysis.means.headline import Headline, headline
 from kvbench.analysis.means.models import Geometry, fits, tokens
 from kvbench.analysis.means.numa import Placed, matrix
 from kvbench.analysis.means.peers import peers
 from kvbench.analysis.measured.ceilings import ceilings
-from kvbench.analysis.measured.columns import short_names, table
+from kvbench.analysis.measured.columns import short_names
 from kvbench.analysis.measured.scaling import saturation, scaling
 from kvbench.analysis.measured.schedules import schedules
 from kvbench.model import OURS, Ceiling, Check, Machine, Record
@@ -47,7 +44,6 @@ class Findings:
     placed: tuple[Placed, ...]
     peers: pd.DataFrame  # where any was measured; all else but points, samples and tokens is of ours alone
     open: tuple[Open, ...]
-    diagnosis: tuple[Fact, ...]
     headline: Headline
 
 
@@ -95,35 +91,24 @@ def findings(
         **tables,
         placed=matrix(points, cpu_sets, machine),
         open=questions(records, points, pairs, together),
-        diagnosis=diagnosis(points, machine, checks, contrasts=pairs, **tables),
         headline=headline(points, tables["tokens"], own, machine, launches),
     )
 
 
 # ---- runs of several machines side by side ---------------------------------------------------------------------------
 
-# Read ceilings are the best of a level on the largest CPU set; `share` is of the DRAM read ceiling of the same threads.
-MACHINES = {"run": "str", "fingerprint": "str", "threads": "Int64", "isa": "str", "points": "Int64"}
-MACHINES |= dict.fromkeys(("l1_gbps", "l2_gbps", "l3_gbps", "dram_gbps", "fma_gflops", "best_gbps", "share"), "float64")
-MACHINES |= {"best": "str"}
-
 
 def machines(studies: Sequence[Findings]) -> pd.DataFrame:
-    """A row for each run."""
-    return table((_machine(found) for found in studies), MACHINES)
+    """A row for each run: the best reads of each level and the FMA peak, of the largest CPU set."""
+    return pd.DataFrame(map(_machine, studies), dtype=float)
 
 
-def _machine(found: Findings) -> dict[str, Any]:
+def _machine(found: Findings) -> dict[str, float | None]:
     most = max((c.probe.cpus for c in found.ceilings), key=len, default=())
     own = [c for c in found.ceilings if c.probe.cpus == most]
-    row: dict[str, Any] = {"run": found.run, "fingerprint": found.machine.fingerprint, "threads": len(most)}
-    row |= {"points": len(found.points), "isa": own[0].probe.isa if own else ""}
-    for level in ("L1", "L2", "L3", "DRAM"):
-        rates = [c.median for c in own if c.probe.op == "read" and c.level == level]
-        row[f"{level.lower()}_gbps"] = max(rates, default=None)
-    row["fma_gflops"] = max((c.median for c in own if c.probe.op == "flops"), default=None)
-    far = decodes_of(found.points)
-    if len(far := far[far["regime"] == "DRAM"]):
-        best = far.loc[far["gbps"].idxmax()]
-        row |= {"best": best["short"], "best_gbps": best["gbps"], "share": best["gbps"] / best["dram_gbps"]}
-    return row
+    rates = {
+        f"{level.lower()}_gbps": [c.median for c in own if c.probe.op == "read" and c.level == level]
+        for level in ("L1", "L2", "L3", "DRAM")
+    }
+    rates["fma_gflops"] = [c.median for c in own if c.probe.op == "flops"]
+    return {name: max(each, default=None) for name, each in rates.items()}

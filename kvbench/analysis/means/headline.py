@@ -3,16 +3,14 @@ trust it.
 
 The workload is that of `kvbench score` where the run has it: Llama 3 8B, 4,096 tokens, from memory, most threads."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 import pandas as pd
 
-from kvbench.analysis.limits.bounds import NOT_TESTABLE, SUSPECT
-from kvbench.analysis.limits.frames import known, noise
-from kvbench.analysis.means.diagnosis.l3 import gain_of, inside_l3, middle
-from kvbench.analysis.means.diagnosis.values import Interval
+from kvbench.analysis.limits.bounds import NOT_TESTABLE, PRIVATE, SUSPECT
+from kvbench.analysis.limits.frames import decodes_of, known, noise
 from kvbench.analysis.measured.columns import machine_name
 from kvbench.machine.virtual import is_virtual
 from kvbench.model import PLAIN, Ceiling, Machine
@@ -26,10 +24,18 @@ FEWEST = 5  # launches of a run that is better than poor
 
 
 @dataclass(frozen=True, slots=True)
-class Enclosed(Interval):
+class Enclosed:
     """A figure and its interval over launches."""
 
+    value: Annotated[float, about("in `unit`: median over launches")]
+    low: Annotated[float, about("in `unit`: lower end of its interval")]
+    high: Annotated[float, about("in `unit`: upper end of its interval")]
     unit: Annotated[str, about("GB/s, tokens/s or times")]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], name: str, unit: str) -> Self:
+        """From the row of a table."""
+        return cls(float(row[name]), float(row[f"{name}_low"]), float(row[f"{name}_high"]), unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +160,25 @@ def _plain(ceilings: Sequence[Ceiling], level: str, threads: int) -> Enclosed | 
     own = [each for each in own if len(each.probe.cpus) == threads]
     best = max(own, key=lambda each: each.median, default=None)
     return best and Enclosed(best.median, best.low, best.high, "GB/s")
+
+
+# ---- points whose data is in L3 ---------------------------------------------------------------------------------------
+
+
+def inside_l3(points: pd.DataFrame) -> pd.DataFrame:
+    """Decodes that L3 serves, whatever their verdict."""
+    decodes = decodes_of(points)
+    return decodes[(decodes["regime"] == "L3") & ~decodes["l3"].isin(["", PRIVATE])]
+
+
+def gain_of(tested: pd.DataFrame) -> str:
+    """The column that tells what a decode gains from L3: over the same from memory where that was timed, else over reads."""
+    return "l3_gain" if tested["l3_gain"].notna().all() else "l3_decode"
+
+
+def middle(points: pd.DataFrame) -> pd.Series:
+    """The point whose reads gain as much from L3 as those of the middle one."""
+    return points.sort_values("l3_reads").iloc[(len(points) - 1) // 2]
 
 
 def _helped(tested: pd.DataFrame) -> tuple[Helped, ...]:

@@ -84,7 +84,9 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
         for model in models:
             if all(getattr(model, name) == any_row[name] for name in HEADS):
                 sliding = model.sliding(context)
-                window, note = model.window if sliding else 0, _beyond(model, context)
+                window = model.window if sliding else 0
+                beyond = context > model.max_context  # it is told, whether or not the model was made for it
+                note = f"the model was made for {model.max_context:,} tokens at most" if beyond else ""
                 shared.setdefault((model.layers, sliding, window, note), []).append(model.name)
         for (layers, sliding, window, note), names in shared.items():
             parts = {0: layers - sliding, window: sliding} if window else {0: layers}
@@ -96,11 +98,6 @@ def tokens(points: pd.DataFrame, models: Sequence[Geometry]) -> pd.DataFrame:
                 | _rate(by_window, parts, layers)
             )
     return table(found, TOKENS)
-
-
-def _beyond(model: Geometry, context: int) -> str:
-    """What was measured is told, whether or not the model was made for it."""
-    return f"the model was made for {model.max_context:,} tokens at most" if context > model.max_context else ""
 
 
 def _rate(by_window: Mapping[int, Mapping[str, Any]], parts: Mapping[int, int], layers: int) -> dict[str, Any]:

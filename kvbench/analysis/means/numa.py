@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
+from kvbench.analysis.limits.frames import decodes_of
 from kvbench.model import Machine
 from kvbench.model.point import LOCAL
 
-ALL_NODES = "all nodes"
+ALL_NODES = "all nodes"  # longer than the name of a node, and so behind them
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,4 @@ def matrix(points: pd.DataFrame, cpu_sets: Mapping[str, tuple[int, ...]], machin
         read = row["twin_gbps"] if pd.notna(row["twin_gbps"]) else None
         rates = (float(row[name]) for name in ("gbps", "gbps_low", "gbps_high"))
         found[threads, row["memory"]] = Placed(threads, row["memory"], int(row["threads"]), *rates, read)
-    return tuple(
-        sorted(found.values(), key=lambda each: (each.threads == ALL_NODES, _number(each.threads), each.memory))
-    )
-
-
-def _number(word: str) -> int:
-    digits = word.removeprefix("node")
-    return int(digits) if digits.isdigit() else -1
+    return tuple(sorted(found.values(), key=lambda each: (len(each.threads), each.threads, each.memory)))

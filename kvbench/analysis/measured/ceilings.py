@@ -2,7 +2,7 @@
 those of its own run alone."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from functools import cache, partial
 from operator import attrgetter
 from statistics import median
@@ -10,7 +10,7 @@ from typing import Any
 
 from kvbench.analysis.measured.launches import complete, interval, steady
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Machine, Point, Probe, Record, Sample
-from kvbench.regime import NO_LEVEL, Capacities, Regime, classify
+from kvbench.regime import NO_LEVEL, Regime, classify
 from kvbench.units import gbps, size
 
 COVERAGE = 0.99  # of the intervals: a shared host drifts from run to run, further than 0.95 allows
@@ -21,19 +21,18 @@ _CORE = "core"  # the level of what needs no memory
 WITHOUT_MEMORY = frozenset({*COMPUTE, "clock"})
 
 
-def ceilings(records: Iterable[Record], machine: Machine, measured: Capacities | None = None) -> tuple[Ceiling, ...]:
-    """One for each run, probe and form that has samples, sorted. `low` and `high` are two of the launches' medians: the
+def ceilings(records: Iterable[Record], machine: Machine) -> tuple[Ceiling, ...]:
+    """One for each probe and form that has samples in the records of a run, sorted. `low` and `high` are two of the launches' medians: the
     narrowest symmetric pair that holds the true one with COVERAGE, whatever the distribution; of 11 launches or fewer
-    their range. `measured` capacities replace the declared ones in the choice of the level."""
-    found: dict[tuple[str, Probe], list[Record]] = {}
+    their range."""
+    found: dict[Probe, list[Record]] = {}
     for record in records:
         if isinstance(record.point, Probe) and complete(record):
-            found.setdefault((record.run, record.point), []).append(record)
+            found.setdefault(record.point, []).append(record)
     made = []
-    for run, probe in sorted(found, key=lambda key: (key[0], key[1].op, len(key[1].cpus), *_order(key[1]))):
-        own = found[run, probe]
-        forms = dict.fromkeys(sample.program for record in own for sample in record.samples)
-        made += [_ceiling(run, probe, form, own, machine, measured) for form in forms]
+    for probe in sorted(found, key=lambda probe: (probe.op, len(probe.cpus), *_order(probe))):
+        forms = dict.fromkeys(sample.program for record in found[probe] for sample in record.samples)
+        made += [_ceiling(probe, form, found[probe], machine) for form in forms]
     return tuple(made)
 
 
@@ -54,9 +53,7 @@ def form_of(probe: Probe, program: str) -> str:
     return program if program != "point" else "ahead" if probe.distance else PLAIN
 
 
-def _ceiling(
-    run: str, probe: Probe, program: str, records: list[Record], machine: Machine, measured: Capacities | None
-) -> Ceiling:
+def _ceiling(probe: Probe, program: str, records: list[Record], machine: Machine) -> Ceiling:
     launches: dict[int, list[float]] = {}
     for record in sorted(records, key=lambda record: record.launch):
         for sample in record.samples:
@@ -66,9 +63,9 @@ def _ceiling(
     low, high = interval(medians, COVERAGE)
     core = probe.op in WITHOUT_MEMORY
     return Ceiling(
-        run=run,
+        run=records[0].run,
         probe=probe,
-        level=_CORE if core else classify(machine, probe.cpus, probe.bytes, measured=measured).word,
+        level=_CORE if core else classify(machine, probe.cpus, probe.bytes).word,
         median=median(medians),
         low=low,
         high=high,
@@ -89,9 +86,9 @@ class Roofs:
     """What points of a run are held against: the regime of a footprint, and the run's own ceilings for it. Points ask
     the same again and again: each question is answered once."""
 
-    def __init__(self, machine: Machine, ceilings: Sequence[Ceiling], run: str) -> None:
+    def __init__(self, machine: Machine, ceilings: Iterable[Ceiling]) -> None:
         self.peak = machine.facts.get("dram_peak")  # GB/s that the machine's DRAM allows in theory
-        self._own = [ceiling for ceiling in ceilings if ceiling.run == run]
+        self._own = tuple(ceilings)
         self._best = cache(self._best_of)
         self._regime = cache(partial(classify, machine))
 
@@ -137,35 +134,23 @@ def ceiling_for(
     best; with a `footprint` the best at the nearest size, within the level if one is given, else within REACH."""
     if level in NO_LEVEL:
         level = None  # it covers footprints that have nothing in common
-    wanted = {"cpus": tuple(sorted(cpus)), "isa": isa, "pages": pages, "level": level}
-    wanted = {key: value for key, value in wanted.items() if value and (key != "pages" or op not in WITHOUT_MEMORY)}
-    found, why = _matching([ceiling for ceiling in ceilings if ceiling.probe.op == op], op, wanted)
-    if found and footprint is not None:
+    if not (found := [ceiling for ceiling in ceilings if ceiling.probe.op == op]):
+        return None, f"there is no {op} ceiling"
+    wanted = isa, sorted(cpus), op in WITHOUT_MEMORY or pages, level
+    found = [ceiling for ceiling in found if wanted == _alike(ceiling, level)]
+    if not found:
+        return None, f"no {op} ceiling is of this level, instruction set, CPUs and pages"
+    if footprint is not None:
         away = [abs(math.log2(max(ceiling.probe.bytes, 1) / footprint)) for ceiling in found]
         if level is None and min(away) > math.log2(REACH):
             sizes = ", ".join(size(bytes_) for bytes_ in sorted({ceiling.probe.bytes for ceiling in found}))
             return None, f"no {op} ceiling is within a factor of {REACH:g} of {size(footprint)}: there are {sizes}"
         found = [ceiling for ceiling, distance in zip(found, away, strict=True) if distance == min(away)]
-    return max(found, key=lambda ceiling: ceiling.median, default=None), why
+    return max(found, key=lambda ceiling: ceiling.median), ""
 
 
-def _matching(ceilings: Sequence[Ceiling], op: str, wanted: Mapping[str, Any]) -> tuple[list[Ceiling], str]:
-    """Those that agree in everything wanted; or none, and where the nearest one differs."""
-    if not ceilings:
-        return [], f"there is no {op} ceiling"
-    differing = [[_difference(c, key, value) for key, value in wanted.items()] for c in ceilings]
-    differing = [[*filter(None, each)] for each in differing]
-    if found := [ceiling for ceiling, each in zip(ceilings, differing, strict=True) if not each]:
-        return found, ""
-    return [], f"no {op} ceiling fits: the nearest has {'; '.join(min(differing, key=len))}"
-
-
-def _difference(ceiling: Ceiling, key: str, wanted: Any) -> str:
-    """The order of CPUs decides nothing; how often each is named is the number of its threads."""
-    has = ceiling.level if key == "level" else getattr(ceiling.probe, key)
-    if key != "cpus":
-        return f"{key} {has}, not {wanted}" if has != wanted else ""
-    has = tuple(sorted(has))
-    if len(has) != len(wanted):
-        return f"threads {len(has)}, not {len(wanted)}"
-    return f"cpus {','.join(map(str, has))}, not {','.join(map(str, wanted))}" if has != wanted else ""
+def _alike(ceiling: Ceiling, level: str | None) -> tuple[object, ...]:
+    """What must be as wanted. The order of CPUs decides nothing; how often each is named is the number of its threads."""
+    probe = ceiling.probe
+    pages = probe.op in WITHOUT_MEMORY or probe.pages
+    return probe.isa, sorted(probe.cpus), pages, level and ceiling.level

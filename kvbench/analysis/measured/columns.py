@@ -104,9 +104,7 @@ FOUND = {
     "core_gbps": number("GB/s: the same kernel in a private cache"),
     "core_fraction": number("share of core_gbps"),
     "core_level": text("the cache that its data stays in; empty where it is not known"),
-    "core_speed": number(
-        "share of the run's best on these cores: their speed beside the point, median of the launches"
-    ),
+    "core_speed": number("share of the run's best on these cores: their speed, median of the launches"),
     "slow": count("visits in which the cores were at less than 80 % of their speed"),
     "slow_speed": number("share of the run's best on these cores: their speed in those visits, median"),
     "set_aside": count("visits of those that are left out of all numbers, for enough others are left"),
@@ -121,9 +119,7 @@ FOUND = {
     "above_reason": text("why that can be"),
     "dram_gbps": number("GB/s: of plain reads from memory by the same threads"),
     **ends("dram", "GB/s"),
-    "fma_gflops": number(
-        "GFLOP/s: peak of the kernel's instructions, multiply-adds or dot products, by the same threads"
-    ),
+    "fma_gflops": number("GFLOP/s: peak of the kernel's instructions by the same threads"),
     "gflops": number("GFLOP/s: of the point"),
     "ai": number("FLOP per byte: over compulsory bytes"),
     "ai_issued": number("FLOP per byte: over issued bytes"),
@@ -132,9 +128,7 @@ FOUND = {
     "regime_confidence": text("high, low or none"),
     "bound": text("memory, core, scheduling or unknown"),
     "bound_reason": text("the numbers it rests on, and what would tell where it is unknown"),
-    "l3": text(
-        "whether a slice that fits L3 is read faster than memory: confirmed, refuted, ...; empty where it says nothing"
-    ),
+    "l3": text("whether a slice in L3 is read faster than memory: confirmed, refuted, ...; empty: it says nothing"),
     "l3_reason": text("why"),
     "l3_needs": count("launches: about as many as decide it; none where it is decided, or more decide nothing"),
     "l3_reads": number("ratio: plain reads of the slice over those of memory, by the same threads in the same rounds"),

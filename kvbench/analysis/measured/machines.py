@@ -1,7 +1,7 @@
 """The profile of a machine: who it is, whether it is fit to be measured, and what its own probes reached."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -9,60 +9,8 @@ from kvbench.analysis.measured.ceilings import WITHOUT_MEMORY, ceilings, value
 from kvbench.analysis.measured.plateaus import Capacity, Plateau, capacities, corrections, plateaus
 from kvbench.model import COMPUTE, PLAIN, Ceiling, Check, Machine, Probe, Record
 from kvbench.model.annotated import Printed, about
-from kvbench.regime import Window, suggestion, windows
+from kvbench.regime import Window, corrected, suggestion, windows
 from kvbench.units import counted, size
-
-
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """`capacities`, `plateaus` and `windows` are those of the largest CPU set."""
-
-    run: str
-    machine: Machine
-    checks: tuple[Check, ...]
-    ceilings: tuple[Ceiling, ...]
-    capacities: tuple[Capacity, ...]
-    plateaus: tuple[Plateau, ...]
-    windows: tuple[Window, ...]
-    advice: str
-
-    @property
-    def cpu_sets(self) -> list[tuple[int, ...]]:
-        found = dict.fromkeys(ceiling.probe.cpus for ceiling in self.ceilings)
-        return sorted(found, key=lambda cpus: (len(cpus), cpus))
-
-
-def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Record] = ()) -> Probed:
-    """Without records: who the machine is, alone. Levels go by capacities seen where they contradict declared ones."""
-    declared = ceilings(records, machine)
-    cpus = max((ceiling.probe.cpus for ceiling in declared), key=len, default=machine.allowed)
-    stairs = staircase(declared, cpus)
-    held = capacities(*stairs, machine, cpus)
-    measured = corrections(held)
-    return Probed(
-        run=declared[0].run if declared else "",
-        machine=machine,
-        checks=tuple(checks),
-        ceilings=ceilings(records, machine, measured) if measured else declared,
-        capacities=held,
-        plateaus=plateaus(*stairs),
-        windows=windows(machine, cpus, measured),
-        advice=suggestion(machine, cpus, measured),
-    )
-
-
-def staircase(ceilings: Sequence[Ceiling], cpus: tuple[int, ...]) -> tuple[list[int], list[float]]:
-    """Footprints, rising, and the rates of the plain read of these CPUs, on the first kind of pages there is."""
-    of = ("read", cpus, usual_pages(ceilings), PLAIN)
-    steps = (c for c in ceilings if (c.probe.op, c.probe.cpus, c.probe.pages, c.form) == of)
-    rates = {c.probe.bytes: c.median for c in steps}
-    return sorted(rates), [rates[count] for count in sorted(rates)]
-
-
-def usual_pages(ceilings: Sequence[Ceiling]) -> str:
-    """The kind with most ceilings."""
-    return next(iter(dict(Counter(c.probe.pages for c in ceilings).most_common(1))), "")
-
 
 UNITS = dict.fromkeys(COMPUTE, "GFLOP/s") | {"latency": "ns", "clock": "GHz"}  # every other op: GB/s
 
@@ -100,17 +48,47 @@ class MachineProfile(Printed):
     windows: Annotated[tuple[Window, ...], about("footprints that each L3 feeds")]
     advice: Annotated[str, about("how to test L3 where this CPU set cannot; else empty")]
 
+    @property
+    def cpu_sets(self) -> list[tuple[int, ...]]:
+        return sorted({ceiling.cpus for ceiling in self.ceilings}, key=lambda cpus: (len(cpus), cpus))
 
-def printed(profile: Probed) -> MachineProfile:
-    machine, alike = profile.machine, ("run", "capacities", "plateaus", "windows", "advice")
+
+def profile(machine: Machine, checks: Sequence[Check] = (), records: Sequence[Record] = ()) -> MachineProfile:
+    """Without records: who the machine is, alone. Levels go by capacities seen where they contradict declared ones."""
+    declared = ceiling_rows(records, machine)
+    cpus = max((ceiling.cpus for ceiling in declared), key=len, default=machine.allowed)
+    stairs = staircase(declared, cpus)
+    held = capacities(*stairs, machine, cpus)
+    sizes = corrections(held)
+    seen = corrected(machine, sizes)
     return MachineProfile(
-        **{name: getattr(profile, name) for name in alike},
+        run=declared[0].run if declared else "",
         fingerprint=machine.fingerprint,
         environment=machine.environment,
         topology=machine,
-        preflight=profile.checks,
-        ceilings=tuple(map(ceiling_row, profile.ceilings)),
+        preflight=tuple(checks),
+        ceilings=ceiling_rows(records, seen) if sizes else declared,
+        capacities=held,
+        plateaus=plateaus(*stairs),
+        windows=windows(seen, cpus),
+        advice=suggestion(seen, cpus),
     )
+
+
+def staircase(ceilings: Sequence[CeilingRow], cpus: tuple[int, ...]) -> tuple[list[int], list[float]]:
+    """Footprints, rising, and the rates of the plain read of these CPUs, on the first kind of pages there is."""
+    of = ("read", cpus, usual_pages(ceilings), PLAIN)
+    rates = {c.bytes: c.median for c in ceilings if (c.op, c.cpus, c.pages, c.form) == of}
+    return sorted(rates), [rates[count] for count in sorted(rates)]
+
+
+def usual_pages(ceilings: Sequence[CeilingRow]) -> str:
+    """The kind with most ceilings."""
+    return next(iter(dict(Counter(c.pages for c in ceilings).most_common(1))), "")
+
+
+def ceiling_rows(records: Iterable[Record], machine: Machine) -> tuple[CeilingRow, ...]:
+    return tuple(map(ceiling_row, ceilings(records, machine)))
 
 
 def ceiling_row(ceiling: Ceiling) -> CeilingRow:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 
+from kvbench.intervals import scatter
 from kvbench.model import Machine
 from kvbench.model.annotated import about
 from kvbench.regime import levels
@@ -102,7 +103,7 @@ def _sorted(footprints: Sequence[float], rates: Sequence[float]) -> tuple[np.nda
 
 def _segments(logs: np.ndarray) -> list[Segment]:
     """The cheapest way to cover cells with plateaus and gaps: best[n] is that of the first n cells."""
-    variance = _noise(logs) ** 2
+    variance = float(np.clip(scatter(logs), *_NOISE)) ** 2
     best, back = [0.0], [0]
     for end in range(1, len(logs) + 1):
         cost, start = best[end - 1] + _SKIPPED, end - 1
@@ -119,13 +120,6 @@ def _segments(logs: np.ndarray) -> list[Segment]:
             found.append((back[end], end - 1))
         end = back[end]
     return found[::-1]
-
-
-def _noise(logs: np.ndarray) -> float:
-    """Standard deviation of a cell, from what neighbours differ by; steps are too few to move the median."""
-    if len(logs) < 2:
-        return _NOISE[1]
-    return float(np.clip(1.4826 * np.median(np.abs(np.diff(logs))) / np.sqrt(2.0), *_NOISE))
 
 
 # ---- capacities ------------------------------------------------------------------------------------------------------
@@ -156,12 +150,7 @@ def _level(logs: np.ndarray, segment: Segment) -> float:
 
 
 def _end(
-    place: int,
-    level: str,
-    owners: Sequence[Sequence[Segment]],
-    totals: Sequence[float],
-    sizes: np.ndarray,
-    logs: np.ndarray,
+    place: int, level: str, owners: list[list[Segment]], totals: Sequence[float], sizes: np.ndarray, logs: np.ndarray
 ) -> tuple[float, float, float] | str:
     """Where a level ends: the footprint before, the interpolated one, the one after. Or why that is unknown."""
     behind = [segment for owned in owners[place + 1 :] for segment in owned]

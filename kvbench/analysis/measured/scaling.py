@@ -89,11 +89,10 @@ def _token_bytes(contexts: np.ndarray, compulsory: np.ndarray) -> float | None:
 def _lines(contexts: np.ndarray, seconds: Sequence[dict[int, float]]) -> list[tuple[float, float]]:
     """Seconds at no token, and for each: of every launch that visited enough contexts."""
     found = []
-    for launch in sorted(set().union(*seconds)):
-        times = np.array([each.get(launch, np.nan) for each in seconds])
-        there = np.isfinite(times)
+    for _, times in sorted(pd.DataFrame(list(seconds)).items()):
+        there = times.notna()
         if len(np.unique(contexts[there])) >= CONTEXTS:
-            found.append(_fit(contexts[there], times[there]))
+            found.append(_fit(contexts[there], times[there].to_numpy()))
     return found
 
 
@@ -148,10 +147,7 @@ def saturation(points: pd.DataFrame) -> pd.DataFrame:
     for _, series in points.groupby(alike, dropna=False, sort=False):
         if series["threads"].nunique() > 1:
             rows = series.sort_values(["threads", "gbps"], ascending=[True, False])[["series", *_TAKEN]]
-            fractions = list(rows["gbps"] / rows["gbps"].max())
-            best = fractions.index(1.0)  # the first ones: of the fewest threads
-            knee = next(place for place, fraction in enumerate(fractions) if fraction >= KNEE)
-            for place, row in enumerate(rows.to_dict("records")):
-                own = {"fraction_of_best": fractions[place], "best": place == best, "knee": place == knee}
-                found.append(row | own)
-    return table(found, SATURATION)
+            shares = rows["gbps"] / rows["gbps"].max()
+            best, knee = shares.idxmax(), (shares >= KNEE).idxmax()  # the first ones: of the fewest threads
+            found.append(rows.assign(fraction_of_best=shares, best=rows.index == best, knee=rows.index == knee))
+    return table((row for rows in found for row in rows.to_dict("records")), SATURATION)

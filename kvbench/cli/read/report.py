@@ -107,6 +107,6 @@ def _draw(studies: list[Any], runs: tuple[Path, ...], out: Path) -> None:
 
     for found, manifest in studies:
         say(f"run {found.run}")
-        said = [*gaps(found, manifest), *(each.text for each in sentences(found.diagnosis))]
+        said = [*gaps(found, manifest), *(each.text for each in sentences(found))]
         say("\n".join([*wrapped(said), ""]))
     say(f"report: {write(out, studies, runs)}")

@@ -47,7 +47,7 @@ def command(**asked: Any) -> int:
     machine = describe(files, asked["override"])
     cpus = place(machine, asked["cpus"], asked["threads"])
     if asked["identify"]:
-        _tell(profile(machine), asked["as_json"], lambda found: identity(found.machine))
+        _tell(profile(machine), asked["as_json"], lambda found: identity(found.topology))
         return 0
     if not files.live:
         say(f"kvbench: {files.root} says who the machine is, but this one is measured", err=True)
@@ -99,10 +99,8 @@ def _pages(asked: str | None, quick: bool) -> tuple[str, ...]:
 
 
 def _keep(found: Any, path: Path | None, plot: Path | None) -> None:
-    from kvbench.analysis.measured.machines import printed
-
     if path:
-        put(json_text(printed(found)) + "\n", path, "profile", _AGAIN)
+        put(json_text(found) + "\n", path, "profile", _AGAIN)
     if plot:
         from kvbench.report.figures.look import save
         from kvbench.report.figures.reads import reads
@@ -112,9 +110,7 @@ def _keep(found: Any, path: Path | None, plot: Path | None) -> None:
 
 
 def _tell(found: Any, as_json: bool, text: Any) -> None:
-    from kvbench.analysis.measured.machines import printed
-
     if as_json:
-        say_json(printed(found))
+        say_json(found)
     else:
         say("\n".join(text(found)))

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
-from kvbench.analysis.means.diagnosis.l3 import middle
+from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.findings import Findings
+from kvbench.analysis.means.headline import middle
 from kvbench.regime import levels
 from kvbench.report.figures.chart import Panel, chart
 from kvbench.report.figures.figure import Figure

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from kvbench.analysis.means.diagnosis.bandwidth import decodes_of
+from kvbench.analysis.limits.frames import decodes_of
 from kvbench.analysis.means.findings import Findings
 from kvbench.model import Ceiling, Machine
 from kvbench.regime import classify

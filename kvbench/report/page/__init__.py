@@ -11,7 +11,6 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from kvbench.analysis.differs.trend import Past
-from kvbench.analysis.means.diagnosis import Bounds, Doubts, Fact
 from kvbench.analysis.means.findings import Findings
 from kvbench.report import history, machines, tables
 from kvbench.report.figures.figure import Figure
@@ -46,7 +45,8 @@ _SHOWN = {  # by topic of a sentence: a word for it, and the figure or table tha
     "overhead": ("Pass cost", "lines"),
     "stores": ("Storing", "stores"),
     "suspect": ("Suspect", "points"),
-    "doubt": ("Trust", "points"),
+    "noise": ("Trust", "points"),
+    "doubt": ("Trust", "checks"),
 }
 
 # What the colours of a figure are called in style.css, which has them for light and for dark.
@@ -73,8 +73,10 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     shown, missing = [each for each in others if not each["missing"]], [each for each in others if each["missing"]]
     points, *more = tables.every(found)
     dtypes = tables.dtypes(found)
-    facts = [fact for fact in found.diagnosis if not (dtypes.rows and isinstance(fact, Bounds))]  # its table says more
-    linked = {each["name"] for each in shown} | {table.name for table in (dtypes, points, *more) if table.rows}
+    said = [each for each in sentences(found) if not (dtypes.rows and each.topic == "bound")]  # its table says more
+    linked = (
+        {"checks"} | {each["name"] for each in shown} | {table.name for table in (dtypes, points, *more) if table.rows}
+    )
     return _rendered(
         "run.html",
         title=title(found),
@@ -86,7 +88,7 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
         tiles=tiles(found.headline),
         hero=hero,
         missing=gaps(found, manifest),
-        findings=[_finding(*each, linked) for each in zip(facts, sentences(facts), strict=True)],
+        findings=[_finding(each, linked) for each in said],
         open=missing,
         dtypes=dtypes,
         figures=shown,
@@ -104,11 +106,9 @@ def page(found: Findings, manifest: Manifest, drawn: Sequence[Drawn]) -> str:
     )
 
 
-def _finding(fact: Fact, sentence: Sentence, linked: set[str]) -> dict[str, str]:
+def _finding(sentence: Sentence, linked: set[str]) -> dict[str, str]:
     """A sentence with what it is about, and the figure or table that shows it where the page has that."""
     topic, link = _SHOWN.get(sentence.topic, (sentence.topic.replace("_", " ").capitalize(), "contrasts"))
-    if isinstance(fact, Doubts):
-        return {"topic": topic, "link": "checks", "text": sentence.text}
     return {"topic": topic, "link": link if link in linked else "", "text": sentence.text}
 
 

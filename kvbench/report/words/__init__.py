@@ -1,46 +1,37 @@
-"""What is said of a run's facts, by topic: a function for each fact, to be read as text."""
+"""What a run says of its machine, in sentences by topic. What it has nothing to say of is left out; but that memory or L3
+was not tested is said."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from kvbench.analysis.means import diagnosis
-from kvbench.analysis.means.diagnosis import Choice, Fact
+from kvbench.analysis.means.findings import Findings
+from kvbench.model import OURS
 from kvbench.model.annotated import about
 from kvbench.report.words import bandwidth, choices, limits, stores, trust
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """topic: a word to find it by; two sentences may share one."""
+    """topic: a word to find it by."""
 
     topic: Annotated[str, about("a word to find it by")]
     text: Annotated[str, about("it")]
 
 
-_SAID: dict[type, tuple[str, Callable[[Any], str]]] = {
-    diagnosis.MemoryUntested: ("bandwidth", bandwidth.memory_untested),
-    diagnosis.MemoryRate: ("bandwidth", bandwidth.memory_rate),
-    diagnosis.L3Untested: ("l3", bandwidth.l3_untested),
-    diagnosis.L3Verdict: ("l3", bandwidth.l3_verdict),
-    diagnosis.Fit: ("fit", limits.fit),
-    diagnosis.ThreadsHelp: ("threads", choices.threads_help),
-    diagnosis.ThreadsSuffice: ("threads", choices.threads_suffice),
-    diagnosis.Bounds: ("bound", limits.bounds),
-    diagnosis.Tokens: ("tokens", limits.tokens),
-    diagnosis.PassCost: ("overhead", limits.pass_cost),
-    diagnosis.Stores: ("stores", stores.stores),
-    diagnosis.Above: ("suspect", trust.above),
-    diagnosis.Noise: ("doubt", trust.noise),
-    diagnosis.Doubts: ("doubt", trust.doubts),
-}
-
-
-def sentences(facts: Iterable[Fact]) -> tuple[Sentence, ...]:
-    return tuple(map(_sentence, facts))
-
-
-def _sentence(fact: Fact) -> Sentence:
-    """A choice is known by what is chosen."""
-    topic, say = (fact.factor, choices.choice) if isinstance(fact, Choice) else _SAID[type(fact)]
-    return Sentence(topic, say(fact))
+def sentences(found: Findings) -> tuple[Sentence, ...]:
+    points = found.points[found.points["engine"] == OURS]
+    said = {
+        "bandwidth": bandwidth.memory(points),
+        "l3": bandwidth.l3(points, found.machine),
+        **{factor: choices.choice(found.overall, factor) for factor in choices.FASTEST},
+        "fit": limits.fit(found.fits),
+        "threads": choices.threads(found.saturation, points, found.contrasts),
+        "bound": limits.bounds(points),
+        "tokens": limits.tokens(found.tokens),
+        "overhead": limits.overhead(found.scaling),
+        "stores": stores.stores(points, found.breakeven),
+        "suspect": trust.above(points),
+        "noise": trust.noise(points),
+        "doubt": trust.warnings(found.checks),
+    }
+    return tuple(Sentence(topic, text) for topic, text in said.items() if text)

@@ -1,18 +1,19 @@
-"""Sentences on what memory gives, and L3."""
+"""Sentences on what memory gives to a decode, and on L3."""
 
-from kvbench.analysis.limits.bounds import CONFIRMED, CORE, NOT_TESTABLE, REFUTED, UNSTABLE
-from kvbench.analysis.means.diagnosis.bandwidth import MemoryRate, MemoryUntested
-from kvbench.analysis.means.diagnosis.l3 import L3Decodes, L3Untested, L3Verdict
-from kvbench.analysis.means.diagnosis.values import Untested
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from kvbench.analysis.limits.bounds import CONFIRMED, CORE, NOT_TESTABLE, PRIVATE, REFUTED, UNSTABLE
+from kvbench.analysis.limits.frames import decodes_of
+from kvbench.analysis.means.headline import gain_of, inside_l3, middle
+from kvbench.analysis.means.models import clearest
+from kvbench.model import Machine
+from kvbench.regime import suggestion
 from kvbench.report.words.phrases import number, times
 from kvbench.units import counted
 
-_WHY = {
-    Untested.NO_DECODE: "no decode was measured",
-    Untested.UNKNOWN_CACHES: "the cache sizes of this machine are not known",
-    Untested.NEARER: "every point fits in a cache",
-    Untested.ELSEWHERE: "no point lies in L3",
-}
 _ANSWERS = {  # to whether a decode from L3 is faster than a plain read of memory
     CONFIRMED: "yes",
     REFUTED: "no",
@@ -21,55 +22,86 @@ _ANSWERS = {  # to whether a decode from L3 is faster than a plain read of memor
     NOT_TESTABLE: "not tested",
 }
 _LIMITS = {CORE: ", limited by the core", UNSTABLE: ", not decided"}
+_SEVERAL = 2  # points: of many that the core limits, one may look otherwise by chance
+_KERNELS = 4  # that gain most: the first of them and the last are told
 
 
-def memory_untested(fact: MemoryUntested) -> str:
-    return f"Decode from memory was not tested: {_WHY[fact.why]}."
-
-
-def memory_rate(fact: MemoryRate) -> str:
-    said = f"Decode reads up to {number(fact.gbps)} GB/s from memory ({fact.name})."
-    if fact.held is None:
-        return f"{said} Its share of memory bandwidth is unknown: {fact.note}."
-    held = fact.held
-    if held.name != fact.name:
-        said += f" The fastest with a plain read beside it gets {number(held.gbps)} GB/s ({held.name})."
-    by = "the same thread" if held.threads == 1 else f"the same {held.threads} threads"
-    said += f" That is {held.share:.0%} of a plain read by {by}"
-    if held.best and held.best.exceeded:
-        return f"{said}. It exceeds the best read of this run ({number(held.best.gbps)} GB/s): suspect."
-    if held.best and held.share > 1:
-        said += f", which prefetches nothing, and {held.best.share:.0%} of the best read of this run"
+def memory(points: pd.DataFrame) -> str:
+    """The fastest, and its share of plain reads by as many threads where these were measured."""
+    decodes = decodes_of(points)
+    far = decodes[decodes["regime"] == "DRAM"]
+    if far.empty:
+        return f"Decode from memory was not tested: {_untested(decodes, 'every point fits in a cache')}."
+    row, held = far.loc[far["gbps"].idxmax()], far[far["dram_gbps"].notna()]
+    said = f"Decode reads up to {number(row['gbps'])} GB/s from memory ({row['short']})."
+    if held.empty:
+        return f"{said} Its share of memory bandwidth is unknown: {row['ceiling_note']}."
+    best = held.loc[held["gbps"].idxmax()]
+    if best["name"] != row["name"]:
+        said += f" The fastest with a plain read beside it gets {number(best['gbps'])} GB/s ({best['short']})."
+    by, share = "the same thread", best["gbps"] / best["dram_gbps"]
+    if best["threads"] > 1:
+        by = f"the same {best['threads']} threads"
+    said += f" That is {share:.0%} of a plain read by {by}"
+    if best["gbps_low"] > best["ceiling_high"]:
+        return f"{said}. It exceeds the best read of this run ({number(best['ceiling_gbps'])} GB/s): suspect."
+    if share > 1 and pd.notna(best["ceiling_gbps"]):
+        said += f", which prefetches nothing, and {best['ceiling_fraction']:.0%} of the best read of this run"
     return f"{said}."
 
 
-def l3_untested(fact: L3Untested) -> str:
-    why = _WHY.get(fact.why) or fact.closed.replace("not testable", "not possible", 1)
-    private = f", {counted(fact.private, 'point')} in caches private to a core" if fact.private else ""
-    return f"L3 was not tested: {why}{private}."
-
-
-def l3_verdict(fact: L3Verdict) -> str:
-    if all(word == NOT_TESTABLE for word, _ in fact.counts):
-        return f"Whether L3 helps decode was not tested at {fact.example[0]}: {fact.example[1]}."
-    total = counted(sum(count for _, count in fact.counts), "point")
-    answers = "; ".join(f"{_ANSWERS[word]} at {count}" for word, count in fact.counts)
-    said = [f"Is decode from L3 faster than a plain read of memory? Of {total}: {answers}."]
-    if fact.reads:
-        most = max(fact.reads, key=lambda each: each.threads)
-        said.append(f"{counted(most.threads, 'thread').capitalize()} read L3 {times(most.ratio)} as fast as memory.")
-    if fact.kernels:
-        over = "a plain read of memory" if fact.plain else "the same decode from memory"
-        shown = fact.kernels if len(fact.kernels) == 1 else (fact.kernels[0], fact.kernels[-1])
-        said.append(f"Decode from L3 against {over}: {'; '.join(map(_decode, shown))}.")
-    if name := fact.example[0]:
-        said.append(f"Reason at {name}: {fact.example[1]}.")
-    if fact.doubtful:
+def l3(points: pd.DataFrame, machine: Machine) -> str:
+    inside, decodes = inside_l3(points), decodes_of(points)
+    if inside.empty:
+        closed = suggestion(machine, machine.allowed).removeprefix("not testable: ")
+        why = _untested(decodes, closed.replace("not testable", "not possible", 1) or "no point lies in L3")
+        private = int((decodes["l3"] == PRIVATE).sum())
+        apart = f", {counted(private, 'point')} in caches private to a core" if private else ""
+        return f"L3 was not tested: {why}{apart}."
+    tested = inside[inside["l3"] != NOT_TESTABLE]
+    if tested.empty:
+        row = clearest(inside)
+        return f"Whether L3 helps decode was not tested at {row['short']}: {row['l3_reason']}."
+    counts = inside["l3"].value_counts()
+    words = sorted(counts.index, key=lambda word: word != leading(counts))
+    answers = "; ".join(f"{_ANSWERS[word]} at {counts[word]}" for word in words)
+    most = tested[tested["threads"] == tested["threads"].max()]
+    threads = counted(int(most["threads"].iloc[0]), "thread").capitalize()
+    said = [
+        f"Is decode from L3 faster than a plain read of memory? Of {counted(len(inside), 'point')}: {answers}.",
+        f"{threads} read L3 {times(middle(most), 'l3_reads')} as fast as memory.",
+        _kernels(tested),
+    ]
+    if (inside["regime_confidence"] != "high").any():
         said.append("The size of L3 is in doubt.")
     return " ".join(said)
 
 
-def _decode(fact: L3Decodes) -> str:
-    heads = f"with {fact.group} query heads a KV head" if fact.group > 1 else "without grouped heads"
-    kernel = fact.dtype if fact.variant == "flash" else f"{fact.dtype} {fact.variant}"
-    return f"{times(fact.ratio)} for {kernel} {heads}{_LIMITS.get(fact.word, '')}"
+def leading(counts: pd.Series) -> str:
+    """The word of most points; but those that the core limits say nothing against what several others settle."""
+    others = counts.drop(CORE, errors="ignore")
+    settled = len(others) and others.index[0] in (CONFIRMED, REFUTED) and others.iloc[0] >= _SEVERAL
+    return str((others if settled else counts).index[0])
+
+
+def _kernels(tested: pd.DataFrame) -> str:
+    """Of each the clearest point at the most threads: beside the same decode from memory, or else plain reads of it."""
+    gain = gain_of(tested)
+    groups = (own for _, own in tested.groupby(["dtype", "variant", "group"], sort=False))
+    rows = [clearest(own[own["threads"] == own["threads"].max()]) for own in groups]
+    rows = sorted(rows, key=lambda row: -row[gain])[:_KERNELS]
+    over = "a plain read of memory" if gain == "l3_decode" else "the same decode from memory"
+    shown = rows if len(rows) == 1 else (rows[0], rows[-1])
+    return f"Decode from L3 against {over}: {'; '.join(_decode(row, gain) for row in shown)}."
+
+
+def _decode(row: Mapping[str, Any], gain: str) -> str:
+    heads = f"with {row['group']} query heads a KV head" if row["group"] > 1 else "without grouped heads"
+    kernel = row["dtype"] if row["variant"] == "flash" else f"{row['dtype']} {row['variant']}"
+    return f"{times(row, gain)} for {kernel} {heads}{_LIMITS.get(row['l3'], '')}"
+
+
+def _untested(decodes: pd.DataFrame, otherwise: str) -> str:
+    if decodes.empty:
+        return "no decode was measured"
+    return "the cache sizes of this machine are not known" if (decodes["regime"] == "unknown").all() else otherwise

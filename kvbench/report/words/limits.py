@@ -1,6 +1,11 @@
 """Sentences on what fits, what limits, and what follows for published models."""
 
-from kvbench.analysis.means.diagnosis.limits import Bounds, DtypeBound, Fit, PassCost, Tokens
+from collections.abc import Iterator
+
+import pandas as pd
+
+from kvbench.analysis.limits.bounds import CLOSE
+from kvbench.analysis.measured.launches import enough
 from kvbench.report.words.phrases import between, listed, number
 from kvbench.units import counted, duration
 
@@ -9,50 +14,82 @@ BINDS = {"memory": "memory", "core": "the core", "scheduling": "threads that wai
 _UNCLEAR = "neither memory nor the core alone"
 
 
-def fit(fact: Fit) -> str:
-    setting = counted(fact.threads, "thread")
-    if not fact.reaches:
-        return f"No {fact.dtype} layer lies in L3 ({setting}): {fact.closed}."
-    reaches = (
-        f"{'the full ' if each.whole else ''}{each.context:,} tokens of {listed(each.models, _MODELS)}"
-        for each in fact.reaches
-    )
-    return f"One {fact.dtype} layer fits in L3 up to {listed(reaches, _MODELS)} ({setting})."
+def fit(fits: pd.DataFrame) -> str:
+    """For the dtype with most rows, and the largest number of threads."""
+    if fits.empty:
+        return ""
+    dtype = fits["dtype"].value_counts().index[0]
+    own = fits[fits["dtype"] == dtype]
+    own = own[own["threads"] == own["threads"].max()].drop_duplicates("model")
+    threads, reach = counted(int(own["threads"].iloc[0]), "thread"), own[own["l3_high_context"].notna()]
+    if reach.empty:
+        return f"No {dtype} layer lies in L3 ({threads}): {own['reason'].iloc[0].removeprefix('not testable: ')}."
+    full = reach["l3_high_context"] >= reach["max_context"]
+    reaches = [
+        f"{'the full ' if whole else ''}{context:,} tokens of {listed(names, _MODELS)}"
+        for (context, whole), names in reach.groupby(["l3_high_context", full])["model"]
+    ]
+    return f"One {dtype} layer fits in L3 up to {listed(reaches[::-1], _MODELS)} ({threads})."
 
 
-def bounds(fact: Bounds) -> str:
-    """Dtypes by what limits them; the table of dtypes has the shares."""
+def bounds(points: pd.DataFrame) -> str:
+    """Dtypes by what limits their decodes from memory by most threads; the table of dtypes has the shares."""
+    far = points[(points["op"] == "decode") & (points["regime"] == "DRAM") & (points["bound"] != "")]
+    far = far[far["threads"] == far["threads"].max()]
+    far = far[far["efficiency"].notna() & far["core_fraction"].notna()]
+    if far.empty:
+        return ""
     groups: dict[str, list[str]] = {}
-    for each in fact.dtypes:
-        groups.setdefault(_bound(each), []).append(each.dtype)
+    beaten = (far["bound"] == "unknown") & (far[["efficiency", "core_fraction"]].max(axis=1) >= CLOSE)
+    for dtype, rows in far.groupby("dtype"):
+        words = ", then ".join(_stretches(rows[~beaten[rows.index]])) or _UNCLEAR
+        groups.setdefault(words, []).append(str(dtype))
     limits = "; ".join(f"{limit} for {listed(dtypes)}" for limit, dtypes in groups.items())
-    said = f"What limits decode from memory ({counted(fact.threads, 'thread')}): {limits}."
-    beaten = [each.dtype for each in fact.dtypes if each.beaten]
-    return f"{said} Some points of {listed(beaten)} are faster than their limit: suspect." if beaten else said
+    said = f"What limits decode from memory ({counted(int(far['threads'].iloc[0]), 'thread')}): {limits}."
+    above = sorted(set(far["dtype"][beaten]))
+    return f"{said} Some points of {listed(above)} are faster than their limit: suspect." if above else said
 
 
-def _bound(fact: DtypeBound) -> str:
-    words = [BINDS.get(each.word, _UNCLEAR) for each in fact.stretches] or [_UNCLEAR]
-    heads = [f" (from {each.group} query heads a KV head)" for each in fact.stretches[1:]]
-    return ", then ".join(word + of for word, of in zip(words, ["", *heads], strict=True))
+def _stretches(rows: pd.DataFrame) -> Iterator[str]:
+    """From so many query heads on a KV head on, what most of the points are bound by."""
+    words = rows.groupby("group")["bound"].agg(lambda own: own.value_counts().index[0])
+    starts = words[words != words.shift()]
+    for place, (group, word) in enumerate(starts.items()):
+        yield BINDS.get(word, _UNCLEAR) + (f" (from {group} query heads a KV head)" if place else "")
 
 
-def tokens(fact: Tokens) -> str:
-    first, *others = fact.shapes
-    rates = listed(f"{number(rate)} tokens/s at {context:,} tokens" for context, rate in first.rates)
-    rates += f" ({first.remark})" if first.remark else ""
+def tokens(tokens: pd.DataFrame) -> str:
+    """What reading the cache alone allows at the shortest and the longest context, of the smallest batch."""
+    known = tokens[tokens["tokens_per_second"].notna()]
+    known = known[known["batch"] == known["batch"].min()]
+    shapes: dict[tuple[tuple[tuple[int, float], ...], str], list[str]] = {}
+    for model, rows in known.assign(model=known["model"].str.split(", ")).explode("model").groupby("model"):
+        best = rows.groupby("context")["tokens_per_second"].max()
+        ends = dict.fromkeys((best.index.min(), best.index.max()))
+        remark = str(rows["note"][rows["context"].idxmax()])
+        shapes.setdefault((tuple((end, best[end]) for end in ends), remark), []).append(str(model))
+    if not shapes:
+        return ""
+    ((ends, remark), models), *others = shapes.items()
+    rates = listed(f"{number(rate)} tokens/s at {context:,} tokens" for context, rate in ends)
+    rates += f" ({remark})" if remark else ""
     more = f" The table has {counted(len(others), 'other model shape')}." if others else ""
-    return f"{listed(first.models, _MODELS)}, KV reads only, fastest dtype of each: at most {rates}.{more}"
+    return f"{listed(models, _MODELS)}, KV reads only, fastest dtype of each: at most {rates}.{more}"
 
 
-def pass_cost(fact: PassCost) -> str:
-    setting = f"{fact.layout} {fact.dtype}, {counted(fact.threads, 'thread')}"
-    rate = f"Beyond it, tokens are read at {number(fact.gbps.value)} GB/s ({between(fact.gbps.low, fact.gbps.high)})."
-    if not fact.enough:
-        said = f"has a fixed cost that {counted(fact.launches, 'launch')} cannot tell from zero"
-    elif fact.fixed.low <= 0:
+def overhead(scaling: pd.DataFrame) -> str:
+    """By the series with most contexts, then most threads, then the highest rate."""
+    known = scaling[scaling["gbps"].notna()]
+    if known.empty:
+        return ""
+    row = known.sort_values(["contexts", "threads", "gbps"]).iloc[-1]
+    setting = f"{row['layout']} {row['dtype']}, {counted(int(row['threads']), 'thread')}"
+    rate = f"{number(row['gbps'])} GB/s ({between(row['gbps_low'], row['gbps_high'])})"
+    low, high = (row[f"fixed_seconds_{end}"] for end in ("low", "high"))
+    if not enough(int(row["launches"])):
+        said = f"has a fixed cost that {counted(int(row['launches']), 'launch')} cannot tell from zero"
+    elif low <= 0:
         said = "has no fixed cost above the noise"
     else:
-        fixed = f"{duration(fact.fixed.low)} to {duration(fact.fixed.high)}"
-        said = f"costs {duration(fact.fixed.value)} before its first token ({fixed})"
-    return f"A pass over one layer {said}: {setting}. {rate}"
+        said = f"costs {duration(row['fixed_seconds'])} before its first token ({duration(low)} to {duration(high)})"
+    return f"A pass over one layer {said}: {setting}. Beyond it, tokens are read at {rate}."

@@ -1,8 +1,7 @@
 """Numbers and lists as sentences have them."""
 
-from collections.abc import Iterable
-
-from kvbench.analysis.means.diagnosis.values import Interval
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 WITNESS = {"twin": "read", "copy": "copy"}  # what a point is timed beside, by its kind
 
@@ -12,9 +11,9 @@ def number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def times(ratio: Interval) -> str:
-    """ "1.25x (1.20 to 1.31)"."""
-    return f"{ratio.value:.2f}x ({ratio.low:.2f} to {ratio.high:.2f})"
+def times(row: Mapping[str, Any], name: str) -> str:
+    """ "1.25x (1.20 to 1.31)": a ratio of a table's row, with its interval."""
+    return f"{row[name]:.2f}x ({row[f'{name}_low']:.2f} to {row[f'{name}_high']:.2f})"
 
 
 def between(low: float, high: float) -> str:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from kvbench.analysis.differs.contrasts import contrasts, overall
@@ -160,22 +159,6 @@ def test_contexts_that_are_nearly_one():
     assert contrasts_of(launched({longer(HEAD, 62): 10.0, longer(POSITION, 64): 8.0})).empty
 
 
-def test_contexts_in_small_steps_are_one():
-    """Each is 0.35 % longer than the one before; the first and the last of them are 0.7 % apart."""
-    steps = {longer(HEAD, 4080): 10.0, longer(PAGED, 4094): 10.0, longer(POSITION, 4108): 8.0}
-    assert len(contrasts_of(launched(steps))) == 3
-    del steps[longer(PAGED, 4094)]
-    assert contrasts_of(launched(steps)).empty
-
-
-def test_variants_and_regimes():
-    perhead = replace(DECODE, variant="perhead")
-    records = [*launched({DECODE: 20.0}, walked=9 * MIB, layers=1), *launched({perhead: 10.0}, layers=1)]
-    row = row_of(records, "variant")
-    assert (row["base"], row["other"], row["variant"]) == ("perhead", "flash", "perhead")  # which walked more here
-    assert row["regime"] == "DRAM and L3"
-
-
 @pytest.mark.parametrize("records", [[], [probe(0, 20.0, READ)], [failed(0)], [visit(0, {"point": [9.0]})]])
 def test_nothing_to_compare(records):
     for factor in ("layout", "dtype", "variant"):
@@ -224,11 +207,6 @@ def test_pairs_of_rounds_speak_for_the_others():
     assert told == {"position": (1, True, "slower"), "paged": (1, False, "same within noise")}
 
 
-def test_samples_that_are_unlike_in_length_are_no_pair():
-    off = [beside(n, (HEAD, POSITION), [3.0] * 3) for n in range(6)]
-    assert not row_of(launched({HEAD: 9.0, POSITION: 9.0}) + off)["beside"]
-
-
 # ---- all pairs -------------------------------------------------------------------------------------------------------
 
 
@@ -264,11 +242,6 @@ def test_many_pairs_speak_by_how_they_differ():
     assert row["method"] == "signed ranks of 11 pairs: Hodges-Lehmann's estimate, 95.8% interval"
 
 
-def test_it_says_the_same_each_time():
-    pairs = many(np.linspace(0.9, 1.2, 8))
-    pd.testing.assert_frame_equal(overall(pairs), overall(pairs.sample(frac=1, random_state=3)))
-
-
 def test_few_pairs_speak_by_their_launches():
     """Each of three is above 1, but a launch says otherwise of each."""
     row = all_of(many([1.1, 1.2, 1.3], WIDE))
@@ -293,15 +266,3 @@ def test_few_pairs_speak_by_their_launches():
 )
 def test_words_of_many(ratios, word):
     assert all_of(many(ratios, FLAT))["word"] == word
-
-
-def test_one_launch_knows_nothing():
-    row = all_of(many([1.2] * 8, [1.0]))
-    assert (row["unknown"], row["word"]) == (8, "unknown")
-
-
-@pytest.mark.parametrize(("unknown", "word"), [(3, "faster"), (4, "faster"), (5, "unknown")])
-def test_pairs_that_know_nothing_are_outvoted(unknown, word):
-    """They are so many of eight."""
-    row = all_of(pd.concat([many([1.2] * (8 - unknown), FLAT), many([1.2] * unknown, [1.0])]))
-    assert (row["unknown"], row["faster"], row["word"]) == (unknown, 8 - unknown, word)

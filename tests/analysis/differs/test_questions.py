@@ -1,6 +1,7 @@
 """Ratios, and whole runs, of pure noise, with launches added while questions are open."""
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,13 +13,12 @@ from kvbench.analysis.differs.questions import open_questions
 from kvbench.analysis.judge import paired
 from kvbench.analysis.limits.bounds import CONFIRMED, REFUTED, Against, claim, decided_by
 from kvbench.analysis.looks import chance, needs, outside
-from kvbench.analysis.means.diagnosis.choices import Choice
-from kvbench.analysis.means.diagnosis.l3 import L3Verdict
 from kvbench.analysis.means.findings import findings
 from kvbench.analysis.measured.launches import Estimate, PointRates
 from kvbench.model import Contrast
 from kvbench.model.contrast import value
 from kvbench.regime import Regime
+from kvbench.report.words import sentences
 from tests.made_run import DECODE, MACHINE, MIB, RUN, visit
 
 PLANNED, MOST = 7, 14
@@ -142,16 +142,15 @@ def measured(seed):
 
 
 def claims(found):
-    """How many questions the run has, and how many of its words say that two sides differ; likewise of facts."""
+    """How many questions the run has, and how many of its words say that two sides differ; likewise of sentences."""
     words = [*found.points["l3"].replace("", None).dropna(), *found.overall["word"]]
-    told = [each.counts[0][0] for each in found.diagnosis if isinstance(each, L3Verdict)]
-    told += [
-        FASTER if FASTER in {lead.word for lead in each.leads} else ""
-        for each in found.diagnosis
-        if isinstance(each, Choice) and each.factor in ("layout", "dtype")
-    ]
+    told = [each.text for each in sentences(found) if each.topic in ("l3", "layout", "dtype")]
     differ = (CONFIRMED, REFUTED, FASTER, SLOWER)
-    return np.array([len(words), sum(w in differ for w in words), len(told), sum(w in differ for w in told)])
+    sure = [
+        bool(re.search(r" points?: (yes|no) at|, \S+ (is the fastest layout|gives most tokens/s):", each))
+        for each in told
+    ]
+    return np.array([len(words), sum(w in differ for w in words), len(told), sum(sure)])
 
 
 @pytest.mark.parametrize("runs", [5, pytest.param(300, marks=pytest.mark.full)])

@@ -93,11 +93,6 @@ def test_the_form_that_is_faster_over_all_launches_is_the_witness_of_all():
     assert (row["efficiency"], row["efficiency_high"]) == (pytest.approx(8 / 11), pytest.approx(8 / 5))
 
 
-def test_a_round_without_the_point_says_nothing_of_its_efficiency():
-    row = row_of([visit(0, ALONE | {"twin": [10.0, 40.0], "twin_ahead": [9.0, 9.0]})])
-    assert row["efficiency"] == pytest.approx(0.8)
-
-
 def test_two_visits_of_a_launch_are_one_launch():
     """A launch that broke and was finished as a new part may visit a point again."""
     row = row_of([visit(0, ALONE), visit(0, {name: [rate[0] * 2] * 2 for name, rate in ALONE.items()}, part=1)])
@@ -111,16 +106,6 @@ def test_a_point_at_a_witness_is_bound_by_it():
     assert row["bound_reason"] == "95% of its plain twin, 59% of its core roof, slowest thread 1% over the mean"
     assert row_of([visit(0, ALONE | {"point": [9.5], "core": [9.6]})])["bound"] == "core"
     assert row_of([visit(0, {"point": [9.5]})])["bound_reason"].startswith("nothing was measured beside it, no core")
-
-
-@pytest.mark.parametrize(
-    ("rates", "unstable", "far"),
-    [([8.0] * 6, False, 0), ([8, 8.1, 8.2, 8.3, 8.4, 2], False, 1), ([4, 4, 4, 8, 8, 8], True, 0)],
-)
-def test_launches_that_disagree(rates, unstable, far):
-    """A rate of 2 GB/s takes four times the seconds; of two states neither is an outlier."""
-    row = row_of([visit(n, ALONE | {"point": [rate]}) for n, rate in enumerate(rates)])
-    assert (row["unstable"], row["outliers"]) == (unstable, far)
 
 
 def test_memory_and_disturbances_are_told():
@@ -161,11 +146,6 @@ def test_a_launch_that_lacks_a_point_is_left_out():
 def test_what_failed_and_was_made_up_for_is_no_error():
     row = row_of([failed(0), visit(0, ALONE, part=1)])
     assert (row["launches"], row["failed"], row["error"]) == (1, 0, "")
-
-
-def test_a_visit_without_samples_failed():
-    row = row_of([replace(visit(0, ALONE), samples=())])
-    assert row["launches"] == 0 and row["error"]
 
 
 def test_records_of_two_runs_are_two_tables():
@@ -226,10 +206,6 @@ def test_without_known_caches_only_a_like_footprint_is_a_ceiling():
     assert row["ceiling_gbps"] == pytest.approx(20) and np.isnan(row["dram_gbps"])
     row = row_of([visit(0, ALONE, walked=64 * MIB), *reads()], bare)
     assert "within a factor of 2 of 64 MiB" in row["ceiling_note"]
-
-
-def test_ceilings_that_are_given_are_used():
-    assert np.isnan(row_of([visit(0, ALONE), *reads()], ceilings=())["ceiling_gbps"])
 
 
 def test_a_store_is_held_against_copies():
@@ -336,16 +312,6 @@ def grid():
     return [*decodes, STORE, replace(STORE, op="append")]
 
 
-def test_rows_are_sorted_whatever_the_order_of_the_visits():
-    records = [visit(n, ALONE, point) for n in range(2) for point in grid()]
-    table = points(records, MACHINE)
-    random.Random(3).shuffle(records)
-    assert points(records, MACHINE).equals(table)
-    assert len(table) == len(grid()) == table["name"].nunique()
-    assert set(table["name"]) == {point.name for point in grid()}
-    assert (table["group"] == 4).all() and list(table["op"][:1]) == ["append"]
-
-
 def test_short_names_tell_points_apart_by_what_varies():
     table = points([failed(0, point) for point in grid()], MACHINE)
     found = dict(zip(table["name"], short_names(table), strict=True))
@@ -355,8 +321,3 @@ def test_short_names_tell_points_apart_by_what_varies():
     assert found[replace(DECODE, schedule="cross").name].split()[4:6] == ["cross", "2"]
     assert found[STORE.name] == "bulk head f16"
     assert not any("q=" in name or "block=" in name or "thp" in name for name in found.values())
-
-
-def test_a_single_point_has_a_name():
-    assert short_names(points([failed(0)], MACHINE)) == ["head f16"]
-    assert short_names(points([], MACHINE)) == []

@@ -7,7 +7,7 @@ import pytest
 from kvbench.analysis.limits.frames import points
 from kvbench.analysis.means.breakeven import BREAKEVEN, NEVER, NOISE, PAYS, breakeven
 from kvbench.analysis.measured.scaling import scaling
-from tests.made_run import DECODE, MACHINE, MIB, STORE, visit
+from tests.made_run import DECODE, MACHINE, MIB, visit
 
 CHEAP = {"bulk": 1e-6, "append": 2e-6, "decode": 3e-3}  # seconds: of a token, of a token, of 1024 tokens
 DEAR = {"bulk": 3e-6, "append": 6e-6, "decode": 2e-3}
@@ -97,21 +97,6 @@ def test_the_interval_holds_all_that_the_launches_allow():
     assert row["tokens_high"] == pytest.approx(1024 * 2.08e-6 / 0.9e-3)
 
 
-def test_the_interval_of_the_even_context_holds_all_that_the_launches_allow():
-    """Appends of 5.88..6.12 and 1.96..2.04 µs, decodes of 1.96..2.04 and 2.94..3.06 ms."""
-    noise = (0.98, *CALM, 1.02)
-    (row,) = table(costs("a", DEAR, noise=noise) + costs("b", CHEAP, noise=noise)).to_dict("records")
-    assert row["even_low"] == pytest.approx(1024 * 3.84e-6 / 1.1e-3)
-    assert row["even_high"] == pytest.approx(1024 * 4.16e-6 / 0.9e-3)
-
-
-def test_appends_that_cost_as_much_within_noise_are_even_nowhere():
-    """2.009 to 2.091 µs against 1.96 to 2.04; a prompt's storing is paid back all the same."""
-    noise, near = (0.98, *CALM, 1.02), DEAR | {"append": 2.05e-6}
-    (row,) = table(costs("a", near, noise=noise) + costs("b", CHEAP, noise=noise)).to_dict("records")
-    assert row["word"] == PAYS and row["even"] != row["even"]
-
-
 def test_decodes_of_a_window_are_no_reads_of_the_whole():
     """They are a hundred times faster."""
     records = costs("a", DEAR) + costs("b", CHEAP)
@@ -161,7 +146,3 @@ def test_of_ways_to_do_it_the_fastest_counts():
     slow = [replace(record, point=replace(record.point, schedule="cross")) for record in costs("b", DEAR)]
     (row,) = table([*costs("a", DEAR), *costs("b", CHEAP), *slow]).to_dict("records")
     assert row["cheaper_bulk"] == pytest.approx(1e-6)
-
-
-def test_a_store_that_is_no_decode_is_no_row():
-    assert table([visit(0, {"point": [6.0], "copy": [8.0]}, STORE)]).empty

@@ -87,10 +87,6 @@ def test_without_a_point_of_that_window_there_is_no_number():
     assert row["note"] == "no point has no window, as 4 of its 24 layers have"
 
 
-def test_a_window_that_leaves_nothing_out_is_none():
-    assert rates([timed(at(256), 0.001)], SMALL, SLIDING)["model"][0] == "sliding, small"
-
-
 def test_what_caches_serve_says_nothing_of_a_model():
     hot = visit(0, {"point": [9.0]}, replace(DECODE, residency="hot"), walked=MIB, layers=1)
     found = rates([hot, visit(0, {"point": [9.0]}, STORE), probe(0, 20.0)], SMALL)
@@ -121,13 +117,6 @@ def test_contexts_of_a_layer_in_l3():
     assert (row["l3_low_context"], row["l3_high_context"]) == (3 * MIB // KV, int(0.7 * 32 * MIB / KV))
     assert (row["dtype"], row["threads"], row["cpus"]) == ("f16", 2, "0-1")
     assert (row["l3"], row["example"]) == (NOT_TESTED, "")
-
-
-def test_it_goes_no_further_than_the_model():
-    found = fit([slice_of(1024)], replace(SMALL, max_context=8192), SMALL)
-    assert found["l3_high_context"].iloc[0] == 8192 and found["l3_low_context"].iloc[0] == 6144
-    assert found["l3_high_context"].isna()[1]
-    assert found["reason"][1] == "even its longest context, 4096 tokens, stays in caches before L3"
 
 
 def test_the_verdict_is_that_of_most_points_in_l3():

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from kvbench.analysis.limits.frames import points
-from kvbench.analysis.means.diagnosis.trust import Slow, noise
 from kvbench.analysis.measured.launches import Estimate, at_speed, by_launch, held, interval, outliers, speeds, steady
 from kvbench.model import PACE, Sample
 from tests.made_run import DECODE, MACHINE, traffic, visit
@@ -32,17 +31,6 @@ def test_the_narrowest_pair_that_covers(count, coverage):
         assert chance(count, int(low)) >= coverage
     assert count < 3 or chance(count, int(low) + 1) < coverage
     assert held(count, coverage) == pytest.approx(chance(count, int(low)))
-
-
-def test_one_value_holds_nothing():
-    assert interval([3.0], 0.95) == (3.0, 3.0)
-    assert held(1, 0.95) == 0
-
-
-def test_many_values():
-    """About 1.96 deviations of 2000 tosses around their mean."""
-    low, high = interval(range(2000), 0.95)
-    assert abs(low - (1000 - 1.96 * 2000**0.5 / 2)) < 2 and high == 1999 - low
 
 
 def test_ratios_of_seven_launches_leave_three_means_out_at_each_end():
@@ -82,11 +70,6 @@ def test_outliers(count):
         assert outliers(values.tolist()) == expected
 
 
-def test_one_value_is_no_outlier():
-    assert outliers([3.0]) == outliers([]) == 0
-    assert outliers([1.0, 1.1, 1.2, 1.3, 9.0]) == 1
-
-
 # ---- the cores' speed ------------------------------------------------------------------------------------------------
 
 
@@ -118,12 +101,3 @@ def test_slow_visits_are_set_aside_while_half_of_the_launches_are_left(slow, lef
     assert row["efficiency"] == pytest.approx(10 / 12)
     if slow:
         assert row["slow_speed"] == pytest.approx(0.6)
-
-
-@pytest.mark.parametrize(("slow", "found"), [(4, Slow(0.6, 4, 20, 4)), (7, Slow(0.6, 14, 20, 0))])
-def test_a_host_that_changes_state_is_said(slow, found):
-    both = DECODE, replace(DECODE, dtype="f32")
-    sizes = {DECODE: slow, both[1]: slow if slow == 7 else 0}
-    records = [paced(n, 0.6 if n < sizes[point] else 1.0, point=point) for point in both for n in range(10)]
-    assert noise(points(records, MACHINE)).slow == replace(found, speed=pytest.approx(0.6))
-    assert noise(points([paced(n, 1.0) for n in range(10)], MACHINE)).slow is None

@@ -44,11 +44,6 @@ def test_noise_of_five_per_cent_makes_no_plateaus_and_hides_none(seed):
     assert rates == pytest.approx([400, 200, 80, 20], rel=0.12)
 
 
-def test_the_order_of_footprints_does_not_matter():
-    rates = staircase(PLAIN)
-    assert plateaus(SIZES[::-1], rates[::-1]) == plateaus(SIZES, rates)
-
-
 def test_one_wild_cell_does_not_break_a_plateau():
     rates = staircase(PLAIN)
     rates[8] *= 0.4  # 256 KiB
@@ -58,12 +53,6 @@ def test_one_wild_cell_does_not_break_a_plateau():
 def test_a_slope_is_no_plateau():
     """Every cell 30 % below the one before: there is no level to be found in the middle of it."""
     assert plateaus(SIZES[:12], [100 * 0.7**n for n in range(12)]) == ()
-
-
-def test_two_cells_are_a_plateau_and_one_is_none():
-    (plateau,) = plateaus([KIB, 2 * KIB], [50, 51])
-    assert (plateau.low_bytes, plateau.high_bytes) == (KIB, 2 * KIB)
-    assert plateaus([KIB], [50]) == () == plateaus([], [])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -132,14 +121,6 @@ def test_one_level_that_is_not_as_declared(steps, part, sizes, effective, notes)
     assert corrections(list(found.values())) == {}
 
 
-def test_a_machine_without_l3():
-    found = by_level(
-        staircase(((400, 128 * KIB), (200, 16 * MIB), (60, None))), machine(1, l1=128 * KIB, l2=16 * MIB, l3=None)
-    )
-    assert sorted(found) == [1, 2] and found[2].note == ""
-    assert found[2].effective == pytest.approx(16 * MIB, rel=0.2)
-
-
 def test_a_gentle_slope_is_no_plateau():
     """Measured on two cores that share a declared 32 MiB with strangers: two cells half way down lie close together."""
     sizes = [2.8, 4, 5.7, 8, 11.3, 16, 20.8, 32, 45.3, 64, 90.5, 128, 192]
@@ -187,7 +168,3 @@ def test_private_caches_are_per_core_and_l3_per_domain():
     assert {level: capacity.declared for level, capacity in found.items()} == {1: 32 * KIB, 2: MIB, 3: 32 * MIB}
     alone = {c.level: c for c in capacities(SIZES, staircase(PLAIN), part, (2,))}
     assert alone[2].effective == pytest.approx(MIB, rel=0.2)
-
-
-def test_a_machine_without_cache_information_has_no_capacities():
-    assert capacities(SIZES, staircase(PLAIN), machine(1, l1=None, l2=None, l3=None), (0,)) == ()

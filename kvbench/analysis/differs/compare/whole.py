@@ -6,21 +6,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
-from kvbench.analysis.differs.compare import views
+import numpy as np
+
+from kvbench.analysis.differs.compare import views, words
 from kvbench.analysis.differs.compare.side import Side, refuse, unusable
 from kvbench.analysis.differs.compare.views import BESIDE, CEILING, MACHINE, SECONDS, WITNESS, Both, Views
-from kvbench.analysis.differs.compare.words import (
-    LIMITS,
-    Effects,
-    Floor,
-    Viewed,
-    between,
-    effects,
-    floor,
-    judged,
-    viewed,
-)
-from kvbench.analysis.judge import Difference, as_share, family, incomparable, whole, worst_first
+from kvbench.analysis.differs.compare.words import LIMITS, Effects, Floor, Viewed, between, effects
+from kvbench.analysis.judge import Difference, family, incomparable, whole, worst_first
 from kvbench.analysis.measured.launches import complete
 from kvbench.errors import NotComparable
 from kvbench.model import Comparison, Judged, Point
@@ -70,7 +62,7 @@ def compare(
         first = lost[0]
         what = f"of {len(lost)} points that both runs have, none can be compared; the first: {first.name}: {first.note}"
         raise NotComparable(what, "measure them again")
-    points, families = map(judged, _viewed(seen, enough))
+    points, families = map(words.judged, _viewed(seen, enough))
     notes_of = ("; ".join(filter(None, [each.rescheduled, row.note])) for row, each in zip(points, seen, strict=True))
     points = [replace(row, note=note) for row, note in zip(points, notes_of, strict=True)]
     differ = frozenset(what for what in ("build", "suite", "environment") if not base.same(head, what))
@@ -95,8 +87,8 @@ def _moved(seen: Sequence[_Seen]) -> Iterator[tuple[str, Difference]]:
 
 
 def learn(runs: Sequence[Side]) -> Floor:
-    """From two runs of one build or more: what every two of them seem to differ by."""
-    found: tuple[list[float | None], ...] = [], []  # of points, and of families
+    """What hardly any point, or family, of every two of these runs of one build seems to differ by, and more than that."""
+    found: tuple[list[float], ...] = [], []  # shifts of points, and of families
     pairs = list(combinations(runs, 2))
     for base, head in pairs:
         if not base.same(head, "build"):
@@ -106,9 +98,10 @@ def learn(runs: Sequence[Side]) -> Floor:
         if not seen:
             what = f"of runs {base.run} and {head.run} no point can be compared: they show no noise"
             raise NotComparable(what, "measure them again")
-        for effects_, rows in zip(found, _viewed(seen, effects(None, None)), strict=True):
-            effects_ += [as_share(row.found.estimate) for row in rows]
-    return floor(*found, len(pairs))
+        for shifts, rows in zip(found, _viewed(seen, effects(None, None)), strict=True):
+            shifts += [row.found.share for row in rows]
+    least = (LIMITS.above_noise * float(np.quantile(shifts, LIMITS.hardly)) for shifts in found)
+    return Floor(*least, len(pairs))
 
 
 def _seen(base: Side, head: Side) -> tuple[list[_Seen], list[Judged]]:
@@ -145,11 +138,11 @@ def _viewed(seen: Sequence[_Seen], enough: Effects) -> tuple[list[Viewed], list[
         seconds = tuple(math.exp(median(side.values())) for side in each.seconds)
         facts = {"seconds": seconds, "gbps": tuple(gbps(each.compulsory, own) for own in seconds)}
         looked = each.views | _around(seen, [each])
-        points.append(viewed(each.point.name, each.family, looked, enough.of(each.regime), **facts))
+        points.append(words.viewed(each.point.name, each.family, looked, enough.of(each.regime), **facts))
     for name, own in members.items():
         looked = views.of_family([each.views for each in own]) | _around(seen, own)
         told = LIMITS.told_family if len(own) >= LIMITS.several else LIMITS.told
-        families.append(viewed(name, name, looked, enough.family, told))
+        families.append(words.viewed(name, name, looked, enough.family, told))
     return points, families
 
 

@@ -14,7 +14,7 @@ moved with them. All else is INCONCLUSIVE.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,12 +67,6 @@ class Floor:
     points: float
     families: float
     pairs: int  # of runs
-
-
-def floor(points: Iterable[float | None], families: Iterable[float | None], pairs: int) -> Floor:
-    """From the effects of all points, and of all families, of such comparisons: one of each that is known at least."""
-    known = ([abs(effect) for effect in effects if effect is not None] for effects in (points, families))
-    return Floor(*(LIMITS.above_noise * float(np.quantile(each, LIMITS.hardly)) for each in known), pairs)
 
 
 def effects(asked: float | None, learned: Floor | None) -> Effects:

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kvbench.analysis.differs.compare import learn, short
-from kvbench.analysis.differs.compare.words import Floor, effects, floor
+from kvbench.analysis.differs.compare import learn
+from kvbench.analysis.differs.compare.words import Floor, effects
 from kvbench.errors import NotComparable
 from kvbench.model import Fact
 from kvbench.model.verdict import (
@@ -267,21 +267,10 @@ def test_a_point_that_cannot_be_compared_is_said(why):
         compare(side(GOOD), side(BAD[why], "head", planned=(DECODE,)), "")
 
 
-def test_both_sides_may_have_failed():
-    both = [*measured(POSITION), failed(0)]
-    found = compared(both, both)
-    assert found.missing[0].count("failed in 1 of 1 launches") == 2
-
-
 def test_points_of_one_side_are_said():
     found = compared([*GOOD, *measured(POSITION)], [*GOOD, *measured(PAGED)])
     assert found.missing == (f"{POSITION.name}: only base has it", f"{PAGED.name}: only head has it")
     assert found.verdict == EQUIVALENT and len(found.points) == 1
-
-
-def test_what_differs_is_said():
-    notes = " ".join(compare(side(GOOD), side(GOOD, "head", suite="s2", build="b2"), "").notes)
-    assert "different suites" in notes and "are of one build" not in notes
 
 
 # ---- families and points ---------------------------------------------------------------------------------------------
@@ -297,12 +286,6 @@ def test_families_are_of_one_kernel_and_place():
         tier.name: "decode.flash.head.f16 DRAM",
         near.name: "decode.flash.head.f16 caches",
     }
-
-
-def test_short_names():
-    names = short(side([*GOOD, *measured(POSITION)]), side(measured(PAGED), "head"))
-    assert names.keys() == {DECODE.name, POSITION.name, PAGED.name} and len(set(names.values())) == 3
-    assert short(side([]), side([])) == {}
 
 
 # ---- thresholds ------------------------------------------------------------------------------------------------------
@@ -325,12 +308,6 @@ def test_smallest_effects(asked, learned, private, beyond, family):
     assert f"{family:.1%} for a family" in note and f"{beyond:.1%}" in note
 
 
-def test_noise_is_what_hardly_any_point_exceeds():
-    found = floor([*np.linspace(-0.5, 0.5, 101), None], [-0.1], 2)
-    assert found.points == pytest.approx(1.5 * np.quantile(np.abs(np.linspace(-0.5, 0.5, 101)), 0.99))
-    assert (found.families, found.pairs) == (pytest.approx(0.15), 2)
-
-
 def test_noise_is_learned_from_runs_of_one_build():
     """Every two of three runs differ by 10%, 10% and 21% of base's time: by hand 1.5 times nearly the largest."""
     runs = [side(measured(rate=8 / 1.1**n), f"run {n}") for n in range(3)]
@@ -340,10 +317,3 @@ def test_noise_is_learned_from_runs_of_one_build():
     assert found.pairs == 3
     with pytest.raises(NotComparable, match="two builds"):
         learn([runs[0], side(measured(), "other", build="b2")])
-
-
-def test_runs_that_cannot_be_compared_teach_nothing():
-    """That nothing was seen to differ is no sign of a quiet machine."""
-    quiet, bad = side(GOOD, "one"), side([failed(0)], "other", planned=(DECODE,))
-    with pytest.raises(NotComparable, match="one and other no point can be compared"):
-        learn([quiet, side(GOOD, "two"), bad])

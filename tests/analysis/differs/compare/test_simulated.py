@@ -8,7 +8,7 @@ import pytest
 from kvbench.analysis.differs.compare.views import BESIDE, SECONDS, WITNESS, of_family
 from kvbench.analysis.differs.compare.words import LIMITS, between, judged, viewed
 from kvbench.analysis.judge import LIMITS as JUDGED
-from kvbench.model.verdict import CONTAMINATED, EQUIVALENT, IMPROVEMENT, INCONCLUSIVE, REGRESSION
+from kvbench.model.verdict import CONTAMINATED, IMPROVEMENT, INCONCLUSIVE, REGRESSION
 from tests.analysis.noises import DICE, bimodal, lognormal, most, shared
 
 POINTS, FAMILIES, LAUNCHES = 40, 8, 10
@@ -84,16 +84,6 @@ def test_a_memory_that_is_another_in_each_run_is_no_change(between, within, foll
     assert alarms <= most(20, 4 * JUDGED.rate)
 
 
-def test_a_run_with_more_noise_is_no_change():
-    """Exchanged launches would tell: the test is not exact, and what is asked beside it must hold."""
-    draw = np.random.default_rng(6)
-    alarms = 0
-    for _ in range(60):
-        points, families = suite(run(draw, noise=0.02), run(draw, noise=0.1))
-        alarms += bool({REGRESSION, IMPROVEMENT} & words([*points, *families]))
-    assert alarms <= most(60, 4 * JUDGED.rate)
-
-
 @pytest.mark.parametrize("moves", [-0.1, 0.1])
 def test_a_slower_family_is_found_on_a_machine_that_moved_by_less(moves):
     """By 20 %, while launches differ by 10 % and the runs by as much."""
@@ -105,12 +95,6 @@ def test_a_slower_family_is_found_on_a_machine_that_moved_by_less(moves):
         found += next(row for row in families if row.name == "3").verdict == REGRESSION
         assert all(row.verdict != REGRESSION for row in families if row.name != "3")
     assert found >= 30
-
-
-def test_families_that_are_the_same_are_said_to_be():
-    draw = np.random.default_rng(4)
-    every = [row for _ in range(20) for row in suite(run(draw), run(draw))[1]]
-    assert sum(row.verdict == EQUIVALENT for row in every) > 0.95 * len(every)
 
 
 @pytest.mark.parametrize("noise", [0.05, *(pytest.param(noise, marks=pytest.mark.full) for noise in (0.02, 0.1))])

@@ -18,7 +18,7 @@ from kvbench.analysis.differs.compare.views import (
     of_point,
     probed,
 )
-from tests.analysis.differs.compare.made_sides import CLOCK, COPY, FMA, LAUNCHES, LUCK, measured, probes
+from tests.analysis.differs.compare.made_sides import CLOCK, COPY, FMA, measured, probes
 from tests.made_run import DECODE, MIB, READ, STORE, probe, visit
 
 
@@ -52,13 +52,6 @@ def test_the_witness_is_the_same_on_both_sides():
     assert BESIDE not in of_point(DECODE, 256 * MIB, by_launch(measured(twin=None)), lone, {})
 
 
-def test_a_launch_without_a_probe_is_not_in_its_view():
-    records = [*measured(), *probes(CLOCK, 3.0, LUCK[:4])]
-    own = by_launch(records[:LAUNCHES])
-    found = of_point(DECODE, 256 * MIB, own, own, probed(records, records))
-    assert set(found[SECONDS][0]) == set(range(10)) and set(found[CYCLES][0]) == set(range(4))
-
-
 @pytest.mark.parametrize(
     ("point", "footprint", "reaches"),
     [
@@ -81,10 +74,6 @@ def test_the_ceiling_of_a_point(point, footprint, reaches):
     own = by_launch([visit(0, {"point": [8.0]}, DECODE)])
     found = of_point(point, footprint, own, own, probed(records, records)).get(CEILING)
     assert found == (({0: pytest.approx(-math.log(reaches))},) * 2 if reaches else None)
-
-
-def test_a_probe_that_one_run_lacks_is_none():
-    assert probed([probe(0, 20.0)], [probe(0, 20.0, COPY)]) == {}
 
 
 def test_a_family_is_the_median_of_its_members_and_blind_to_sides():

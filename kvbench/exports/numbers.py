@@ -1,0 +1,62 @@
+"""The numbers of a comparison as other tools take them: JSON for github-action-benchmark and for Bencher, and CSV.
+
+The interval is that of the change, not that of a value, so that neither JSON has one. github-action-benchmark compares
+with the last entry of the suite `name` in its own settings: the machine belongs into that, as into Bencher's testbed."""
+
+import json
+from operator import attrgetter
+from typing import Any
+
+from kvbench.exports.wording import sentence, sides
+from kvbench.model import Comparison
+from kvbench.model.verdict import CONTAMINATED, NOT_COMPARABLE
+from kvbench.texts import csv_text
+from kvbench.units import GB
+
+_IGNORED = "-bencher-ignore"  # at a name's end, from which Bencher takes it: no alert for this value
+
+# An effect is a share of base's time by which head takes longer: 0.08 is 8 % of it. An unknown number is an empty cell.
+_WHOLE = ("command", "base", "head", "machine", "created")
+_SHARES = ("effect", "low", "high", "detectable")
+_NUMBERS = ("p", "q", "base_seconds", "head_seconds")
+_HEAD = [*_WHOLE, "comparison_verdict", "level", "name", "family", "verdict", "note"]
+_HEAD += [*(f"{share}_of_base_seconds" for share in _SHARES), *_NUMBERS]
+_HEAD += ["base_bytes_per_second", "head_bytes_per_second", "base_launches", "head_launches"]
+_one = attrgetter("name", "family", "verdict", "note", *_SHARES, *_NUMBERS)
+
+
+def github(comparison: Comparison, unit: str, name: str, times: float) -> str:
+    """Of head. A file has one direction: rates are better when bigger, times when smaller."""
+    about = sides(comparison)
+    entries = [
+        {"name": one.name, "unit": unit, "value": value * times, "extra": f"{one.verdict}: {sentence(one)}\n{about}"}
+        for one in comparison.points
+        if (value := getattr(one, name)) is not None
+    ]
+    return _json(entries)
+
+
+def bencher(comparison: Comparison) -> str:
+    """Bencher Metric Format: a benchmark's name → measure → value, of head. Its own measure of time is in nanoseconds;
+    `bandwidth` is in bytes per second."""
+    results = {}
+    for one in comparison.points:
+        values = {"latency": (one.head_seconds, 1e9), "bandwidth": (one.head_gbps, GB)}
+        if measures := {name: {"value": own * unit} for name, (own, unit) in values.items() if own is not None}:
+            results[one.name + _IGNORED * (one.verdict in (CONTAMINATED, NOT_COMPARABLE))] = measures
+    return _json(results)
+
+
+def table(comparison: Comparison) -> str:
+    """All of it as CSV: a row for each family and point, and for each that is missing."""
+    whole, rows = [*attrgetter(*_WHOLE)(comparison), comparison.verdict], [_HEAD]
+    for level, judged in (("family", comparison.families), ("point", comparison.points)):
+        for one in judged:
+            rates = (None if rate is None else rate * GB for rate in (one.base_gbps, one.head_gbps))
+            rows.append([*whole, level, *_one(one), *rates, *one.launches])
+    rows += [[*whole, "missing", "", "", "", why, *[""] * (len(_HEAD) - 11)] for why in comparison.missing]
+    return csv_text(rows)
+
+
+def _json(facts: Any) -> str:
+    return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
