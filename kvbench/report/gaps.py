@@ -1,9 +1,10 @@
 """What a run lacks, in sentences: a report says it before anything else."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 
+from kvbench.analysis.differs.questions import Open
 from kvbench.analysis.means.findings import Findings
 from kvbench.analysis.measured.launches import COVERAGE, held
 from kvbench.model import Point, Probe
@@ -20,7 +21,7 @@ def gaps(found: Findings, manifest: Manifest) -> list[str]:
         *_launches(found, manifest),
         *_ceilings(found, manifest),
         *_left_out(manifest),
-        *(_open(found) if manifest.looks else ()),
+        *filter(None, [manifest.looks and nearest(found.open)]),
     ]
 
 
@@ -85,11 +86,10 @@ def _ceilings(found: Findings, manifest: Manifest) -> Iterator[str]:
         yield "No read of memory was measured: shares of it are unknown."
 
 
-def _open(found: Findings) -> Iterator[str]:
-    """Where launches were added while there were such questions."""
-    if found.open:
-        nearest = min(found.open, key=lambda each: each.needs)
-        yield (
-            f"{counted(len(found.open), 'question')} still open. The nearest needs about "
-            f"{counted(nearest.needs, 'launch')} in all: {nearest.question}."
-        )
+def nearest(found: Sequence[Open]) -> str:
+    """How many questions are open, and that which is nearest to an answer; empty where none is."""
+    if not found:
+        return ""
+    first = min(found, key=lambda each: each.needs)
+    needs = f"The nearest needs about {counted(first.needs, 'launch')} in all: {first.question}."
+    return f"{counted(len(found), 'question')} still open. {needs}"

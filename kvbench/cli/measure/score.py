@@ -41,7 +41,7 @@ def command(
 
     With RUN, say the score of a run that is there, or of an archive. results/README.md has the rules.
     """
-    from kvbench.report.words import score as words
+    from kvbench.report.words import paragraphs, template
     from kvbench.submission import of
 
     given = {name: value for name, value in asked.items() if value is not None}
@@ -53,11 +53,12 @@ def command(
         raise BadArgument("RUN is there already, and options of measuring are given", "leave out one or the other")
     found = of(run)
     if badge:
-        put(words.badge(found), badge, "badge", "then call kvbench score RUN --badge again")
+        put(template("score", "badge", found), badge, "badge", "then call kvbench score RUN --badge again")
     if as_json:
         say_json(found)
     else:
-        say(words.markdown(found) if as_markdown else "\n".join(words.lines(found)), nl=not as_markdown)
+        lines = "\n  ".join(paragraphs("score", "lines", found))
+        say(template("score", "markdown", found) if as_markdown else lines, nl=not as_markdown)
     return Exit.UNCLEAR if found.state == "invalid" else Exit.FINE
 
 

@@ -1,13 +1,20 @@
-"""What is said of a run's facts, by topic: a function for each fact, to be read as text."""
+"""What is said, as templates that read as text: a file for each topic, in it a macro for each thing to say."""
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from statistics import median
 from typing import Annotated, Any
 
-from kvbench.analysis.means import diagnosis
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
 from kvbench.analysis.means.diagnosis import Choice, Fact
 from kvbench.model.annotated import about
-from kvbench.report.words import bandwidth, choices, limits, stores, trust
+from kvbench.report.words.phrases import between, listed, number, times
+from kvbench.texts import markdown
+from kvbench.units import counted, cpu_text, duration, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,29 +25,52 @@ class Sentence:
     text: Annotated[str, about("it")]
 
 
-_SAID: dict[type, tuple[str, Callable[[Any], str]]] = {
-    diagnosis.MemoryUntested: ("bandwidth", bandwidth.memory_untested),
-    diagnosis.MemoryRate: ("bandwidth", bandwidth.memory_rate),
-    diagnosis.L3Untested: ("l3", bandwidth.l3_untested),
-    diagnosis.L3Verdict: ("l3", bandwidth.l3_verdict),
-    diagnosis.Fit: ("fit", limits.fit),
-    diagnosis.ThreadsHelp: ("threads", choices.threads_help),
-    diagnosis.ThreadsSuffice: ("threads", choices.threads_suffice),
-    diagnosis.Bounds: ("bound", limits.bounds),
-    diagnosis.Tokens: ("tokens", limits.tokens),
-    diagnosis.PassCost: ("overhead", limits.pass_cost),
-    diagnosis.Stores: ("stores", stores.stores),
-    diagnosis.Above: ("suspect", trust.above),
-    diagnosis.Noise: ("doubt", trust.noise),
-    diagnosis.Doubts: ("doubt", trust.doubts),
-}
-
-
 def sentences(facts: Iterable[Fact]) -> tuple[Sentence, ...]:
-    return tuple(map(_sentence, facts))
-
-
-def _sentence(fact: Fact) -> Sentence:
     """A choice is known by what is chosen."""
-    topic, say = (fact.factor, choices.choice) if isinstance(fact, Choice) else _SAID[type(fact)]
-    return Sentence(topic, say(fact))
+    topics = _templates("diagnosis").topics
+    return tuple(
+        Sentence(fact.factor if isinstance(fact, Choice) else topics[kind], said("diagnosis", kind, fact))
+        for fact in facts
+        for kind in [type(fact).__name__]
+    )
+
+
+def said(topic: str, name: str, *facts: Any) -> str:
+    """Of these facts, in one line."""
+    return " ".join(paragraphs(topic, name, *facts))
+
+
+def paragraphs(topic: str, name: str, *facts: Any) -> list[str]:
+    """A line for each; between two of them the template has an empty one."""
+    found = template(topic, name, *facts).split("\n\n")
+    return [line for each in found if (line := " ".join(each.split()))]
+
+
+def template(topic: str, name: str, *facts: Any) -> str:
+    """As it stands, with its lines."""
+    return getattr(_templates(topic), name)(*facts)
+
+
+@cache
+def _templates(topic: str) -> Any:
+    """Its macros, and what else it sets."""
+    words = Environment(
+        loader=FunctionLoader(lambda name: files(__package__).joinpath(name).read_text(encoding="utf-8")),
+        extensions=["jinja2.ext.do"],
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    words.filters |= {each.__name__: each for each in (between, counted, duration, listed, number, size, times)}
+    words.filters |= {"commas": "{:,}".format, "cpus": cpu_text, "plain": markdown, "share": _share, "moved": _moved}
+    words.filters["median"] = median
+    return words.get_template(f"{topic}.jinja").module
+
+
+def _share(part: float, digits: int = 0) -> str:
+    return f"{part:.{digits}%}"
+
+
+def _moved(change: float) -> str:
+    """A change on a scale of logarithms."""
+    return f"{math.expm1(float(change)):+.1%}"

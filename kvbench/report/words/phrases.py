@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from kvbench.analysis.means.diagnosis.values import Interval
 
 WITNESS = {"twin": "read", "copy": "copy"}  # what a point is timed beside, by its kind
+BINDS = {"memory": "memory", "core": "the core", "scheduling": "threads that wait for each other"}
 
 
 def number(value: float) -> str:
