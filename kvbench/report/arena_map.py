@@ -11,8 +11,8 @@ from kvbench.report.ruled import Column, ruled
 from kvbench.units import size
 
 _COLUMNS = (
-    Column("offset", "offset"),
-    Column("end", "end"),
+    Column("offset", "offset", "0x{:X}".format),
+    Column("end", "end", "0x{:X}".format),
     Column("size", "bytes", "{:,}".format),
     Column("name", "buffer"),
     Column("kind", "kind"),
@@ -56,44 +56,24 @@ class Map:
     buffers: Annotated[tuple[MapRow, ...], about("in their order")]
 
 
-def map_text(found: ArenaMap) -> list[str]:
-    """A line for each buffer, and what the kinds of them take."""
-    rows = [
-        asdict(buffer)
-        | {"offset": f"0x{buffer.offset:X}", "end": f"0x{buffer.end:X}", "shape": str(list(buffer.shape))}
-        for buffer in found.buffers
-    ]
-    return [*ruled(pd.DataFrame(rows), _COLUMNS), "", *_sums(found), _rules(found)]
-
-
 def map_rows(found: ArenaMap) -> Map:
-    return Map(
-        model=found.model,
-        context=found.context,
-        dtype=found.dtype,
-        align=found.align,
-        total=found.total,
-        kinds={kind: KindBytes(count, count / found.total) for kind, count in by_kind(found).items()},
-        buffers=tuple(MapRow(**asdict(buffer), end=buffer.end) for buffer in found.buffers),
-    )
-
-
-def by_kind(found: ArenaMap) -> dict[str, int]:
-    """Bytes of the buffers of each kind, in their order; of gaps and canaries under "between"."""
     counts: dict[str, int] = {}
     for buffer in found.buffers:
         counts[buffer.kind] = counts.get(buffer.kind, 0) + buffer.size
-    between = found.total - sum(counts.values())
-    return counts | ({"between": between} if between else {})
+    if between := found.total - sum(counts.values()):
+        counts["between"] = between
+    facts = {name: getattr(found, name) for name in ("model", "context", "dtype", "align", "total")}
+    kinds = {kind: KindBytes(count, count / found.total) for kind, count in counts.items()}
+    return Map(**facts, kinds=kinds, buffers=tuple(MapRow(**asdict(each), end=each.end) for each in found.buffers))
 
 
-def _sums(found: ArenaMap) -> list[str]:
-    kinds = ", ".join(f"{kind} {count / found.total:.1%}" for kind, count in by_kind(found).items())
-    cache = found.buffer("kv_cache").size
-    whole = f"{found.total:,} B ({size(found.total)}) in all, of which the cache is {cache / found.total:.1%}"
-    return [whole, f"by kind: {kinds}"]
-
-
-def _rules(found: ArenaMap) -> str:
+def map_text(plan: ArenaMap) -> list[str]:
+    """A line for each buffer, and what the kinds of them take."""
+    found = map_rows(plan)
+    table = ruled(pd.DataFrame([asdict(each) | {"shape": str(list(each.shape))} for each in found.buffers]), _COLUMNS)
+    cache = plan.buffer("kv_cache").size / found.total
+    kinds = ", ".join(f"{kind} {each.share:.1%}" for kind, each in found.kinds.items())
     fenced = ", a canary of 0xDEADBEEF behind each" if found.buffers[0].canary else ""
-    return f"{found.model}, {found.context} tokens, cache {found.dtype}; every buffer at a multiple of {found.align}{fenced}"
+    whole = f"{found.total:,} B ({size(found.total)}) in all, of which the cache is {cache:.1%}"
+    of = f"{found.model}, {found.context} tokens, cache {found.dtype}"
+    return [*table, "", whole, f"by kind: {kinds}", f"{of}; every buffer at a multiple of {found.align}{fenced}"]

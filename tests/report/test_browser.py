@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.report.made import CHEAT, CONTEXTS
+from tests.report.made import CONTEXTS
 
 ROWS = "#points tbody tr"
 MARK = "svg [data-point]"
@@ -173,18 +173,6 @@ def apart(a, b):
     return False
 
 
-def test_boxes_that_overlap_are_seen():
-    def square(x, y, side=10.0):
-        return [[x, y], [x + side, y], [x + side, y + side], [x, y + side]]
-
-    turned = [[0.0, 5.0], [5.0, 0.0], [10.0, 5.0], [5.0, 10.0]]
-    assert not apart(square(0, 0), square(5, 5)) and not apart(square(0, 0), square(2, 2, 1))
-    assert apart(square(0, 0), square(10, 0)) and apart(square(0, 0), square(0, 9))
-    assert apart(turned, square(8.5, 8.5)) and not apart(turned, square(4, 4))
-    assert cut(square(-3, 0), {"x": 0, "y": 0, "width": 20, "height": 20})
-    assert not cut(square(10, 10), {"x": 0, "y": 0, "width": 20, "height": 20})
-
-
 def test_without_scripts(browser, report):
     """All figures, tables and sheets; no tool that would do nothing."""
     with opened(browser, report, java_script_enabled=False) as page:
@@ -337,9 +325,3 @@ def test_a_link_into_what_is_folded_opens_it(page):
     page.locator("#contrasts table").wait_for(state="visible")
 
 
-def test_a_point_above_its_roofs_is_crossed_out_and_suspect(page):
-    number = page.locator(ROWS, has_text=f"paged {CHEAT.dtype} t={CHEAT.shape.context} rotate 4 threads").get_attribute(
-        "data-point"
-    )
-    assert "suspect" in row(page, number)["notes"]
-    assert page.locator("#roofline svg text", has_text="above a limit").count() >= 1
