@@ -10,7 +10,7 @@ from kvbench.analysis.measured.ceilings import value
 from kvbench.analysis.measured.launches import enough
 from kvbench.analysis.measured.machines import describe_record
 from kvbench.model import Check, Contrast, Point, Probe, Record
-from kvbench.report.gaps import left_out, nearest
+from kvbench.report.words import said
 from kvbench.store import Manifest
 from kvbench.texts import wrapped
 from kvbench.units import counted, size, span
@@ -83,10 +83,10 @@ def ending(manifest: Manifest, place: str, records: Sequence[Record], left: Sequ
     first = next((f"{name}: {error}" for name, error in failed.items()), "")
     peak = max((record.peak for record in records), default=0)
     parts = {
-        "open": (nearest(left) or "no question") if manifest.looks else "",
+        "open": (said("gaps", "nearest", left) or "no question") if manifest.looks else "",
         "stopped": f"after {launches} of {planned} launches" if launches < planned else "",
         "failed": f"{counted(len(failed), 'ceiling')}, first {first}" if failed else "",
-        "left out": left_out(manifest),
+        "left out": said("gaps", "left_out", manifest.skips) if manifest.skips else "",
         "memory": f"{size(peak)} at most, {size(manifest.forecast.get('memory', 0))} forecast",
     }
     return [*wrapped((f"{name:<10}{said}" for name, said in parts.items() if said), hanging=10), f"  run       {place}"]
