@@ -89,4 +89,4 @@ def ending(manifest: Manifest, place: str, records: Sequence[Record], left: Sequ
         "left out": said("gaps", "left_out", manifest.skips) if manifest.skips else "",
         "memory": f"{size(peak)} at most, {size(manifest.forecast.get('memory', 0))} forecast",
     }
-    return [*wrapped((f"{name:<10}{said}" for name, said in parts.items() if said), hanging=10), f"  run       {place}"]
+    return [*wrapped((f"{name:<10}{told}" for name, told in parts.items() if told), hanging=10), f"  run       {place}"]
