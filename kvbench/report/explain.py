@@ -81,6 +81,10 @@ def curves(found: Explained) -> pd.DataFrame:
     rows = []
     for row in found.rows:
         own = [("bytes", "weights", found.read)] if found.read else []
-        own += [(panel, cell.dtype, value) for cell in row.cells for panel, value in (("bytes", cell.bytes), ("rate", cell.tokens))]
+        own += [
+            (panel, cell.dtype, value)
+            for cell in row.cells
+            for panel, value in (("bytes", cell.bytes), ("rate", cell.tokens))
+        ]
         rows += [{"panel": panel, "context": row.context, "line": line, "value": value} for panel, line, value in own]
     return pd.DataFrame(rows)

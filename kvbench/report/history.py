@@ -177,13 +177,16 @@ def points(pasts: Sequence[Past], places: Mapping[str, int]) -> Sheet:
     """What needs attention first. `places`: numbers that marks of a figure have, by fingerprint and point."""
     found = [(past, trend) for past in pasts for trend in of(past).points]
     rows = [
-        asdict(trend)
-        | {"machine": past.machine, "said": _too_few(trend) or "; ".join(map(_effect, trend.steps))}
+        asdict(trend) | {"machine": past.machine, "said": _too_few(trend) or "; ".join(map(_effect, trend.steps))}
         for past, trend in found
     ]
     columns: Columns = {"point": ("short", str), **(plain("machine") if len(pasts) > 1 else {}), **plain("runs")}
     columns |= {"latest": ("latest", "{:.1%}".format), "baseline": ("baseline", "{:.1%}".format)}
-    columns |= {"change": ("change", "{:+.1%}".format), "baseline since": ("baseline_from", str), "steps": ("said", str)}
+    columns |= {
+        "change": ("change", "{:+.1%}".format),
+        "baseline since": ("baseline_from", str),
+        "steps": ("said", str),
+    }
     marks = [places[past.fingerprint + trend.point] for past, trend in found]
     return sheet("points", "All points", HOW, columns, rows, marks)
 
@@ -202,7 +205,9 @@ def steps(pasts: Sequence[Past]) -> Sheet:
         if ran.run == step.run
     ]
     rows.sort(key=lambda row: (row["state"] != OPEN, row["effect"]))
-    columns = plain("state", "step", "interval") | {"family or point": ("name", str)} | plain("date", "commits", "message")
+    columns = (
+        plain("state", "step", "interval") | {"family or point": ("name", str)} | plain("date", "commits", "message")
+    )
     columns |= {"first run after it": ("run", str), "changed with it": ("beside", str)}
     return sheet("steps", "Steps", _STEPS, columns, rows)
 

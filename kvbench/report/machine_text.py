@@ -150,7 +150,6 @@ def _stairs(profile: Probed) -> Iterator[str]:
         yield f"  {size(count):>11}  {levels[count]:<7}  {'█' * round(_BAR * rate / max(rates))} {rate:.3g}"
 
 
-
 def _capacities(profile: Probed) -> Iterator[str]:
     if not profile.machine.caches:
         yield "No cache is declared. Plateaus of the plain reads"

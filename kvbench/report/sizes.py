@@ -66,7 +66,9 @@ def sized(found: Size, plan: ArenaMap | None) -> Sized:
 
 
 def size_text(found: Size) -> list[str]:
-    rungs = [asdict(each) | {"size": size(each.bytes), "own": "this model" if each.own else ""} for each in found.ladder]
+    rungs = [
+        asdict(each) | {"size": size(each.bytes), "own": "this model" if each.own else ""} for each in found.ladder
+    ]
     levels = [
         asdict(each)
         | {"fits": "fits" if each.fits else "no", "context": "any" if each.context is None else f"{each.context:,}"}

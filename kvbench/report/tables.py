@@ -134,9 +134,14 @@ def ceilings(found: Iterable[Ceiling]) -> Sheet:
     rows = [
         {
             **{name: getattr(each.probe, name) for name in ("op", "isa")},
-            **{"level": each.level, "median": each.median, "launches": len(each.samples)},
-            **{"threads": len(each.probe.cpus), "CPUs": cpu_text(each.probe.cpus), "bytes": each.probe.bytes or None},
-            **{"form": each.form if each.probe.bytes else "", "pages": each.probe.pages if each.probe.bytes else ""},
+            "level": each.level,
+            "median": each.median,
+            "launches": len(each.samples),
+            "threads": len(each.probe.cpus),
+            "CPUs": cpu_text(each.probe.cpus),
+            "bytes": each.probe.bytes or None,
+            "form": each.form if each.probe.bytes else "",
+            "pages": each.probe.pages if each.probe.bytes else "",
             "unit": UNITS.get(each.probe.op, "GB/s"),
             "interval": Cell(between(each.low, each.high), each.low),
             "notes": "" if each.stable else "unstable",

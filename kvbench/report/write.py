@@ -42,7 +42,12 @@ def write(folder: Path, studies: Sequence[tuple[Findings, Manifest]]) -> Path:
         write(folder / place, [study])
     told = zip(machines.names(studies), places, studies, strict=True)
     runs = [
-        {"name": name, "place": place, "badge": " ".join(badge(found.headline.quality)), "missing": gaps(found, manifest)}
+        {
+            "name": name,
+            "place": place,
+            "badge": " ".join(badge(found.headline.quality)),
+            "missing": gaps(found, manifest),
+        }
         for name, place, (found, manifest) in told
     ]
     different = {found.machine.fingerprint for found, _ in studies}

@@ -123,7 +123,7 @@ def test_on_a_phone(browser, report):
         assert min(figures.locator("svg").evaluate_all("all => all.map(e => e.clientWidth)")) >= 600
         assert min(figures.evaluate_all("all => all.map(e => e.scrollWidth - e.clientWidth)")) > 0
         assert all(cue.is_visible() for cue in page.locator("figure .cue").all())
-        page.click("nav a[href=\"#points\"]")
+        page.click('nav a[href="#points"]')
         assert page.locator("#points h2").evaluate("""head => {
           const box = head.getBoundingClientRect();
           return document.elementFromPoint(box.x + 5, box.y + box.height / 2) === head; }""")
@@ -298,5 +298,3 @@ def test_a_link_into_what_is_folded_opens_it(page):
     assert not page.locator("#contrasts table").is_visible()
     page.evaluate("location.hash = 'contrasts'")
     page.locator("#contrasts table").wait_for(state="visible")
-
-

@@ -41,8 +41,6 @@ def test_json(rich, small, capsys):
     assert any(point["error"] for point in strict(told(capsys, small, "--format", "json"))["points"])
 
 
-
-
 # ---- CSV -------------------------------------------------------------------------------------------------------------
 
 

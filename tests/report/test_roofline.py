@@ -13,6 +13,7 @@ FMA = replace(READ, op="flops", bytes=0, pages="-")
 RATES = {"point": [10.0], "twin": [20.0], "core": [50.0]}
 FLOPS = 4.0 * 16 * MIB  # of a pass of 16 MiB: 4 FLOP per byte
 
+
 def roofs():
     """20 GB/s from DRAM, 60 from L3, 200 GFLOP/s; and those of one thread, which are none of theirs."""
     return [
@@ -22,8 +23,10 @@ def roofs():
         probe(0, 999.0, replace(READ, cpus=(0,))),
     ]
 
+
 def first(records):
     return drawn(lambda found, look: roofline(found, look, "2026-01-02"), found_in(records))
+
 
 def test_a_point_is_at_its_intensity_and_rate():
     """10 GB/s of 4 FLOP per byte: 40 GFLOP/s. The made-up pass issues 7 bytes."""
@@ -32,6 +35,7 @@ def test_a_point_is_at_its_intensity_and_rate():
     assert (point["ai"], point["gflops"], point["gflops_low"]) == pytest.approx((4.0, 40.0, 40.0))
     assert point["ai_issued"] == pytest.approx(FLOPS / 7)
     assert parts(text) == {point["row"]: 2}  # mark, bar
+
 
 def test_roofs_are_the_run_s_own_on_the_same_threads():
     figure, text = first([*roofs(), visit(0, RATES, flops=FLOPS)])
@@ -43,6 +47,7 @@ def test_roofs_are_the_run_s_own_on_the_same_threads():
     assert "Multiply-add peak (scalar) 200 GFLOP/s" in words
     assert any("a machine without a name, 2 threads" in word and "2026-01-02" in word for word in words)
 
+
 def test_core_speed_is_the_highest_of_its_dtype_and_group():
     """50 and 70 GB/s of 4 FLOP per byte."""
     faster = visit(0, RATES | {"core": [70.0]}, replace(DECODE, layout="paged"), flops=FLOPS)
@@ -52,10 +57,12 @@ def test_core_speed_is_the_highest_of_its_dtype_and_group():
     )
     assert cores["gflops"].to_dict() == pytest.approx({"f16": 280.0, "i8": 200.0})
 
+
 def test_it_is_of_the_cpu_set_with_most_threads():
     alone = replace(DECODE, cpus=(0,))
     figure, _ = first([*roofs(), visit(0, RATES, flops=FLOPS), visit(0, RATES, alone, flops=FLOPS)])
     assert 999.0 not in figure.table["gbps"].tolist() and len(figure.table.query("kind == 'point'")) == 1
+
 
 def test_the_fastest_of_each_dtype_is_labelled_and_no_label_covers_another():
     slower = visit(0, RATES | {"point": [9.0]}, replace(DECODE, layout="paged"), flops=FLOPS)
@@ -65,10 +72,12 @@ def test_the_fastest_of_each_dtype_is_labelled_and_no_label_covers_another():
     labels = re.findall(r"<text[^>]*>((?:f16|i8|e4m3): 10 GB/s)</text>", text)
     assert sorted(labels) == ["e4m3: 10 GB/s", "f16: 10 GB/s", "i8: 10 GB/s"]
 
+
 def test_labels_keep_apart_and_near_their_marks():
     assert spread([0.3, 0.5, 0.9], 0.1) == pytest.approx([0.3, 0.5, 0.9])
     assert spread([0.5, 0.5, 0.5], 0.1) == pytest.approx([0.4, 0.5, 0.6])
     assert spread([0.95, 0.96], 0.2) == pytest.approx([0.8, 1.0])
+
 
 def test_a_point_above_a_roof_has_a_cross_and_its_name_in_the_legend():
     above = [visit(n, {"point": [30.0], "twin": [20.0], "core": [50.0]}, flops=FLOPS) for n in range(6)]

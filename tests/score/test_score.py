@@ -42,7 +42,7 @@ def test_six_lines_tell_a_stranger(valid):
     lines = paragraphs("score", "lines", scored(valid))
     assert len(lines) == 6 and all(len(line) <= 120 for line in lines)
     text = "\n".join(lines)
-    for said in (
+    for words in (
         f"score {VERSION} #{digest()} VALID",
         "virtual machine (KVM)",
         "8 bits",
@@ -50,8 +50,10 @@ def test_six_lines_tell_a_stranger(valid):
         "error",
         "compare",
     ):
-        assert said in text
-    assert "| **37.2** |" in template("score", "markdown", scored(valid)) and "<svg" in template("score", "badge", scored(valid))
+        assert words in text
+    assert "| **37.2** |" in template("score", "markdown", scored(valid)) and "<svg" in template(
+        "score", "badge", scored(valid)
+    )
 
 
 def planted(fault):
@@ -110,7 +112,10 @@ def test_a_planted_fault_is_named(fault, tmp_path):
     rule, text = FAULTS[fault]
     assert found.state == "invalid" and rule in [each.rule for each in found.breaches]
     assert any(text in said("score", "breach", each) for each in found.breaches)
-    assert "INVALID" in paragraphs("score", "lines", found)[0] and "with nothing" in paragraphs("score", "lines", found)[-1]
+    assert (
+        "INVALID" in paragraphs("score", "lines", found)[0]
+        and "with nothing" in paragraphs("score", "lines", found)[-1]
+    )
 
 
 def test_an_unknown_last_level_is_not_taken_for_none(tmp_path):

@@ -30,5 +30,5 @@ def command(path: Path, out: Path | None, name: str, check: bool) -> int:
     if out and not out.name.endswith(ENDING):
         raise BadArgument(f"--out is {out}", f"a file that ends in {ENDING}")
     found = pack(path, out, name) if out else checked(path)
-    say('; '.join(said('score', name, found) for name in ('verdict', 'machine')))
+    say("; ".join(said("score", name, found) for name in ("verdict", "machine")))
     return Exit.UNCLEAR if found.state == "invalid" else Exit.FINE

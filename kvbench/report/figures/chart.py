@@ -14,7 +14,18 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import NullLocator
 
 from kvbench.report.figures.figure import Figure
-from kvbench.report.figures.look import COLOURS, FAINT, INK, MARKS, PAPER, bytes_axis, legend_below, panels, rate_axis, tag
+from kvbench.report.figures.look import (
+    COLOURS,
+    FAINT,
+    INK,
+    MARKS,
+    PAPER,
+    bytes_axis,
+    legend_below,
+    panels,
+    rate_axis,
+    tag,
+)
 from kvbench.units import size
 
 _HEIGHT = 3.2  # inches of a panel

@@ -41,7 +41,8 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     figure, (axes,) = canvas(height=0.9 + _ROW * len(table))
     rows = list(table.itertuples())
     words = [
-        f"{number(row.tokens_per_second)} tokens/s, {number(row.gbps)} GB/s, error {row.max_abs_err:.0e}" for row in rows
+        f"{number(row.tokens_per_second)} tokens/s, {number(row.gbps)} GB/s, error {row.max_abs_err:.0e}"
+        for row in rows
     ]
     bars(axes, table, "tokens_per_second", [f"{row.dtype}, {row.layout}" for row in rows], words, look)
     axes.plot(table["memory_allows"], range(len(rows)), "|", color=INK, ms=15, mew=2, zorder=2)

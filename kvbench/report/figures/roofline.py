@@ -25,7 +25,19 @@ _CLOSE = 1.3  # times as fast: of lines that lie nearer the faster one is left o
 _HEIGHT = 5.0  # inches
 _LINE = 0.046  # of the height of the axes: of a label
 
-_SAME = ["layout", "dtype", "group", "residency", "context", "footprint", "regime", "above", "ai", "ai_issued", "gflops"]
+_SAME = [
+    "layout",
+    "dtype",
+    "group",
+    "residency",
+    "context",
+    "footprint",
+    "regime",
+    "above",
+    "ai",
+    "ai_issued",
+    "gflops",
+]
 _SAME += ["gbps", "tokens_per_second"]
 COLUMNS = ["kind", "row", "label", *_SAME, "gflops_low", "gflops_high"]
 
@@ -46,7 +58,10 @@ def roofline(found: Findings, look: Look, day: str) -> Figure:
     heading = f"Decode attention on {machine(found.headline)}{f', {day}' if day else ''} (kvbench)"
     heading += f"\ntokens/s: {workload(found.headline)}" if tokens else ""
     missing = "" if rows else "No decode has a rate: run kvbench sweep quick."
-    title, table = "How near does each dtype come to what memory and the core allow?", pd.DataFrame(rows, columns=COLUMNS)
+    title, table = (
+        "How near does each dtype come to what memory and the core allow?",
+        pd.DataFrame(rows, columns=COLUMNS),
+    )
     return Figure("roofline", title, about, table, lambda shown: _draw(shown, look, heading), missing)
 
 

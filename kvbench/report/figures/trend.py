@@ -62,7 +62,9 @@ def _lines(past: Past, own: Trend, row: int | None) -> Iterator[dict[str, Any]]:
     for (start, end), step in zip(pairwise(starts), [None, *own.steps], strict=True):
         level = float(np.median(series.efficiency[start:end]))
         for at in range(start, end):
-            begins = {"step": step.effect, "state": step.state} if step and at == start else {"step": math.nan, "state": ""}
+            begins = (
+                {"step": step.effect, "state": step.state} if step and at == start else {"step": math.nan, "state": ""}
+            )
             ran = {name: getattr(past.runs[series.runs[at]], name) for name in ("run", "created", "commit")}
             yield facts | {"place": series.runs[at], "efficiency": series.efficiency[at], "level": level} | ran | begins
 

@@ -99,7 +99,9 @@ def _finding(fact: Fact, sentence: Sentence, linked: set[str]) -> dict[str, str]
 def _filters(found: Findings) -> dict[str, list[str]]:
     """What points can be chosen by: where they differ."""
     words = {name: found.points[name].dropna() for name in tables.FILTERS}
-    return {name: [str(word) for word in sorted(set(each) - {""})] for name, each in words.items() if each.nunique() > 1}
+    return {
+        name: [str(word) for word in sorted(set(each) - {""})] for name, each in words.items() if each.nunique() > 1
+    }
 
 
 def rendered(template: str, **content: Any) -> str:

@@ -31,4 +31,6 @@ def test_the_slow_one_is_the_outlier_and_its_interval_holds_the_truth():
 def test_two_hosts_have_no_middle():
     two = {name: table for name, table in _fleet().items() if name in NAMES[:2]}
     found = hosts(two, dict.fromkeys(two, ("cpu", "kernel")))
-    assert [host.speed for host in found] == [None, None] and "too few hosts to compare" in template("hosts", "lines", found)
+    assert [host.speed for host in found] == [None, None] and "too few hosts to compare" in template(
+        "hosts", "lines", found
+    )
