@@ -46,6 +46,7 @@ def _draw(table: pd.DataFrame, look: Look) -> Canvas:
     ]
     bars(axes, table, "tokens_per_second", [f"{row.dtype}, {row.layout}" for row in rows], words, look)
     axes.plot(table["memory_allows"], range(len(rows)), "|", color=INK, ms=15, mew=2, zorder=2)
+    axes.set_xlim(left=0)
     axes.set_xlabel("tokens/s, reading the KV cache only")
     allowed = Line2D([], [], color=INK, marker="|", ls="", ms=13, mew=2, label="what memory's read bandwidth allows")
     interval = Line2D([], [], color=INK, lw=1.2, label="interval over launches")

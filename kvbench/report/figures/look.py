@@ -136,7 +136,6 @@ def bars(axes: Axes, rows: pd.DataFrame, value: str, names: Sequence[str], words
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
-    axes.set_xlim(left=0)
 
 
 def svg(figure: Canvas, name: str, title: str = "") -> str:

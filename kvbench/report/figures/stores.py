@@ -78,6 +78,7 @@ def _draw(rows: pd.DataFrame, look: Look) -> Canvas:
             axes.set_title("A whole prompt (bulk)")
             axes.set_xlabel("GB/s (more is better)")
             axes.plot(own["copy_gbps"], range(len(own)), "D", ms=6, color=INK, mfc=PAPER, zorder=4)
+        axes.set_xlim(left=0)
     if rows.loc[rows["op"] == "bulk", "copy_gbps"].notna().any():
         copy = Line2D([], [], color=INK, ls="", marker="D", ms=6, mfc=PAPER, label="the fastest copy of as many bytes")
         legend_below(figure, handles=[copy])
