@@ -75,6 +75,8 @@ def points(found: Findings) -> Sheet:
         "L3 helps": ("l3", str),
         "notes": (_notes, str),
     }
+    if not found.points["pass_p99"].notna().any():
+        del columns["slowest passes"]
     tokens = tokens_of(found)
     rows = [row | {"tokens": tokens.get(row["name"])} for row in records(found.points)]
     facts = [{key: str(row[key]) for key in FILTERS if known(row.get(key))} for row in rows]
