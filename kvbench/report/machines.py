@@ -45,7 +45,10 @@ def _answers(studies: Sequence[_Study]) -> _Rows:
     heads = [found.headline for found, _ in studies]
     yield "machine", [f"{each.machine}{' (virtual)' if each.virtual else ''}" for each in heads]
     yield "threads", [f"{each.threads}, {each.isa.upper()}" for each in heads]
-    yield "run", [f"{of.suite}, {of.created[:10]}, {counted(found.launches, 'launch')}" for found, of in studies]
+    yield (
+        "run",
+        [f"{found.run}: {of.suite}, {of.created[:10]}, {counted(found.launches, 'launch')}" for found, of in studies],
+    )
     yield "quality", [badge(each.quality)[0].lower() for each in heads]
     yield "workload", [workload(each) for each in heads]
     told = [tiles(each) for each in heads]

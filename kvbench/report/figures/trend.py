@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
 from kvbench.analysis.differs.trend import OPEN, Past, Trend
 from kvbench.analysis.measured.columns import table
@@ -81,13 +81,17 @@ def _draw(rows: pd.DataFrame) -> Canvas:
         _steps(axes, own)
         axes.set_title(textwrap.shorten(own["short"].iloc[0], _LETTERS * 2 // columns, placeholder=" …"), fontsize=9)
         axes.yaxis.set_major_locator(MaxNLocator(5))
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
+        axes.set_ylabel("efficiency")
         axes.grid(visible=False, axis="x")
         axes.set_xlim(runs["place"].min() - 0.5, runs["place"].max() + 0.5)
         axes.set_xticks(runs["place"].astype(float), [created[:_DATE] for created in runs["created"]], fontsize=8)
         for label, side in zip(axes.get_xticklabels(), ("left", "right"), strict=False):
             label.set_ha(side)
-    lines = {"a run": {"color": FAINT, "ls": "", "marker": "o", "ms": 4}, "median": {"color": _LEVEL, "lw": 2.2}}
+    lines = {
+        "a run": {"color": FAINT, "ls": "", "marker": "o", "ms": 4},
+        "median between steps": {"color": _LEVEL, "lw": 2.2},
+    }
     lines |= {f"{state} step": _step(state) for state in dict.fromkeys(filter(None, rows["state"]))}
     legend_below(figure, columns=4, handles=[Line2D([], [], label=name, **look) for name, look in lines.items()])
     return figure
