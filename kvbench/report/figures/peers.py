@@ -25,14 +25,15 @@ def _draw(rows: pd.DataFrame) -> Canvas:
     order = rows.drop_duplicates("cell").sort_values(["model", "threads", "dtype"], kind="stable")
     lines = {number: place for place, number in enumerate(order["cell"])}
     figure, (axes,) = canvas(height=_FRAME + _LINE * len(lines))
-    rows = rows[rows["engine"] != AGAIN]
-    label = rows["engine"].where(rows["engine"] == OURS, rows["engine"] + ", " + rows["layout"])
-    kinds = [OURS, *sorted({*label} - {OURS})]
-    for number, (kind, mark) in enumerate(zip(kinds, MARKS * len(kinds), strict=False)):
-        colour, size = (COLOURS[(number - 1) % len(COLOURS)], 6) if number else (INK, 8)
-        for place, row in enumerate(rows[label == kind].itertuples()):
-            look = {"color": colour, "ms": size, "mec": PAPER, "ls": "", "zorder": 3, "label": "" if place else kind}
-            tag(axes.plot(row.share, lines[row.cell], mark, **look)[0], int(row.row))
+    named = rows[rows["engine"] != AGAIN]
+    named = named.assign(
+        label=named["engine"] + ", " + named["variant"].where(named["engine"] == OURS, named["layout"])
+    )
+    for number, ((peer, label), own) in enumerate(named.groupby([named["engine"] != OURS, "label"])):
+        look = {"color": COLOURS[number % len(COLOURS)] if peer else INK, "ms": 6 if peer else 8, "mec": PAPER}
+        for place, row in enumerate(own.itertuples()):
+            look |= {"label": "" if place else label, "ls": "", "zorder": 3}
+            tag(axes.plot(row.share, lines[row.cell], MARKS[number % len(MARKS)], **look)[0], int(row.row))
     axes.axvline(1.0, color=INK, lw=1)
     names = [f"{row.model}, {row.dtype}, {counted(row.threads, 'thread')}" for row in order.itertuples()]
     axes.set_yticks(range(len(names)), names, fontsize=9)
